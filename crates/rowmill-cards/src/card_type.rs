@@ -127,8 +127,8 @@ impl CardType {
         match plain.as_str() {
             "smart" => Ok((Self::Agent, true)),
             "a2a" => Err(wrong
-                .mistake("`a2a` is not supported: agents of other services cannot be asked for rows")
-                .hint("use a card of type `agent` whose tools reach the service")),
+                .mistake("`a2a` is not supported: agents of other services cannot process rows")
+                .hint("use a card of type `agent` whose tools call the service")),
             _ => {
                 let names = Self::ALL.iter().map(|known| known.name());
                 let hint = suggestion(&plain, names, "types");

@@ -72,8 +72,8 @@ fn unset(name: &str, line: u64, origin: &Origin<'_>) -> Mistake {
         Origin::Local { .. } => Mistake::at(line, format!("the environment variable `{name}` is not set"))
             .hint(format!("set it, or give a default: `${{{name}:…}}`")),
         Origin::Remote => {
-            Mistake::at(line, format!("a card from elsewhere may not read the environment: `${{{name}}}`"))
-                .hint(format!("save the card to a file that you trust and give its path to {AGENT_CARD}"))
+            Mistake::at(line, format!("a remote card may not read environment variables: `${{{name}}}`"))
+                .hint(format!("save the card to a file that you trust and pass its path to {AGENT_CARD}"))
         }
     }
 }

@@ -59,7 +59,7 @@ impl Field {
     pub(crate) fn any_text(self) -> Result<String, Mistake> {
         match &self.content {
             Content::Text(text) if text.trim().is_empty() => {
-                Err(self.mistake("must not be empty").hint("give it a text, or leave it out"))
+                Err(self.mistake("must not be empty").hint("set it, or omit it"))
             }
             Content::Text(text) => Ok(text.clone()),
             Content::Boolean(_) | Content::Number(_) => {
@@ -90,9 +90,7 @@ impl Field {
 
     pub(crate) fn number(self) -> Result<f64, Mistake> {
         match &self.content {
-            Content::Number(number) => {
-                number.as_f64().ok_or_else(|| self.mistake("is a number that is too large"))
-            }
+            Content::Number(number) => number.as_f64().ok_or_else(|| self.mistake("is too large a number")),
             _ => Err(self.must_be("a number")),
         }
     }
@@ -177,7 +175,7 @@ impl Field {
             let names = choices.iter().map(|(name, _)| *name);
             let near = nearest(&word, names.clone());
             let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-            let hint = format!("{near}it is one of: {}", listed(names));
+            let hint = format!("{near}expected one of: {}", listed(names));
             wrong.mistake(&format!("is unknown: `{word}`")).hint(hint)
         })
     }

@@ -69,7 +69,7 @@ pub(crate) fn split(text: &str) -> Result<Split, Mistake> {
         }
         _ => {
             return Err(Mistake::whole("there is no front matter")
-                .hint("begin the card with its fields as YAML between two lines of `---`"));
+                .hint("start the card with its fields as YAML between two lines of `---`"));
         }
     };
     // Blank lines stand for what was before, so that the parser counts as a reader does.
@@ -83,7 +83,7 @@ pub(crate) fn split(text: &str) -> Result<Split, Mistake> {
         yaml.push('\n');
     }
     Err(Mistake::at(line_number(skipped), "the front matter has no end")
-        .hint("put a line of `---` after the fields"))
+        .hint("add a line of `---` after the fields"))
 }
 
 fn line_number(index: usize) -> u64 {

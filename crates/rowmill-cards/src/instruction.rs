@@ -66,7 +66,7 @@ pub(crate) fn read_instruction(
     let field = fields.take("instruction");
     let body = body.map(|(body, line)| of_body(&body, line)).transpose()?.flatten();
     match (field, body) {
-        (Some(field), Some(_)) => Err(field.mistake("and the body are both there").hint("keep one of them")),
+        (Some(field), Some(_)) => Err(field.mistake("and the body are both given").hint("keep one of them")),
         (Some(field), None) => field.text().map(Some),
         (None, body) => Ok(body),
     }
@@ -76,9 +76,9 @@ fn of_body(body: &str, first_line: u64) -> Result<Option<String>, Mistake> {
     let mut lines: Vec<&str> = body.lines().collect();
     for (index, line) in lines.iter().enumerate() {
         if matches!(line.trim(), "---USER" | "---ASSISTANT" | "---RESOURCE") {
-            let message = format!("the body holds messages: `{}`", line.trim());
+            let message = format!("the body contains messages: `{}`", line.trim());
             return Err(Mistake::at(first_line + index as u64, message)
-                .hint("put them into a file and name it in `messages`"));
+                .hint("move them to a file and set its path in `messages`"));
         }
     }
     if let Some(first) = lines.iter().position(|line| !line.trim().is_empty())
@@ -98,17 +98,17 @@ pub(crate) fn wrong_includes(instruction: &str, origin: &Origin<'_>, lines: &Lin
         let wrong = |what: &str| Mistake::at(lines.of_placeholder(source), format!("{what}: `{source}`"));
         match IncludeFrom::of(name) {
             Some(IncludeFrom::File { .. }) if matches!(origin, Origin::Remote) => {
-                mistakes.push(wrong("a card from elsewhere may not include files").hint(format!(
-                    "save the card to a file that you trust and give its path to {AGENT_CARD}"
+                mistakes.push(wrong("a remote card may not include files").hint(format!(
+                    "save the card to a file that you trust and pass its path to {AGENT_CARD}"
                 )))
             }
             Some(IncludeFrom::File { path, .. }) if is_absolute(&path) => mistakes.push(
                 wrong("an included file must have a relative path")
-                    .hint("write the path from the card's folder, or from the current one"),
+                    .hint("write the path relative to the card's folder, or to the current one"),
             ),
             Some(IncludeFrom::Url(url)) if !is_address(&url) => mistakes.push(
-                wrong("an included address cannot be used")
-                    .hint("addresses begin with `https://`, `http://` or `hf://`"),
+                wrong("an included URL is not supported")
+                    .hint("URLs start with `https://`, `http://` or `hf://`"),
             ),
             _ => {}
         }
@@ -154,7 +154,7 @@ impl Card {
                 {
                     let message = format!("the text of `{placeholder}` includes another: `{source}`");
                     return Err(Mistake::at(self.lines.of_placeholder(placeholder), message)
-                        .hint("include it in the card itself, or write `\\{{` where text is meant")
+                        .hint("include it in the card itself, or write `\\{{` for plain text")
                         .of(&self.source));
                 }
             }

@@ -98,18 +98,18 @@ fn read_server(
     if let (Some(key), Some(own)) = (&key, &own)
         && key != own
     {
-        let what = format!("has another `name`: `{own}`");
-        return Err(place.mistake(&what).hint("leave `name` out, the key is the name").into());
+        let what = format!("has a different `name`: `{own}`");
+        return Err(place.mistake(&what).hint("omit `name`, the key is the name").into());
     }
     let ways: Vec<_> =
         ["target", "command", "url"].into_iter().filter(|way| settings.contains_key(*way)).collect();
     if ways.len() != 1 {
         let what = if ways.is_empty() {
-            "does not say how the server is reached".to_owned()
+            "does not say how to reach the server".to_owned()
         } else {
-            format!("says in more than one way how the server is reached: {}", crate::mistake::listed(ways))
+            format!("gives more than one way to reach the server: {}", crate::mistake::listed(ways))
         };
-        return Err(place.mistake(&what).hint("give one of `target`, `command` and `url`").into());
+        return Err(place.mistake(&what).hint("use one of `target`, `command` and `url`").into());
     }
     let reached = ways.first().and_then(|way| settings.get(*way)).and_then(Value::as_str);
     let name = key.or(own).unwrap_or_else(|| name_of(reached.unwrap_or_default()));
@@ -168,15 +168,15 @@ fn refuse_provider_side(fields: &mut Fields, ignored: &mut Vec<String>) {
         fields.note(
             field
                 .mistake("is not supported: connectors run at the provider")
-                .hint("give the `target` of an MCP server"),
+                .hint("set the `target` of an MCP server"),
         );
     }
     fields.read("management", |field| {
         let place = field.clone();
         if field.choice(&[("client", false), ("provider", true)])? {
             return Err(place
-                .mistake("`provider` is not supported: servers are connected to from here")
-                .hint("leave it out"));
+                .mistake("`provider` is not supported: rowmill connects to the servers itself")
+                .hint("omit it"));
         }
         Ok(())
     });

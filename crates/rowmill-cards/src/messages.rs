@@ -94,7 +94,7 @@ fn add_block(messages: &mut Vec<Message>, (block, line): (Block, u64), text: &st
         Block::Resource => {
             let resource = resource_text(text).ok_or_else(|| {
                 Mistake::at(line, "a resource of a message must be text, written as JSON")
-                    .hint("put the text of the file into the message")
+                    .hint("write the text of the file in the message")
             })?;
             match messages.last_mut() {
                 Some(message) => message.text.push_str(&format!("\n\n{resource}")),

@@ -60,10 +60,10 @@ impl Reader {
                 let text = self.text(message)?.unwrap_or_default();
                 self.answer(id, ToolOutput::of_text(text))
             }
-            "system" => Err(self.wrong("is of the system").hint("put it into the card's instruction")),
+            "system" => Err(self.wrong("has the role `system`").hint("move it to the card's instruction")),
             _ => Err(self
                 .wrong("has no `role` of `user` or `assistant`")
-                .hint("say who speaks; `tool` is for what a tool gave")),
+                .hint("set the role; `tool` is for tool results")),
         }
     }
 
@@ -99,7 +99,7 @@ impl Reader {
         };
         for (id, call) in written {
             let (name, arguments) = called(call).ok_or_else(|| {
-                self.wrong("has a call without a tool's name, or whose arguments are no object")
+                self.wrong("has a call without a tool's name, or with arguments that are not an object")
                     .hint("write `{\"params\": {\"name\": …, \"arguments\": {…}}}`")
             })?;
             self.calls += 1;
@@ -121,7 +121,7 @@ impl Reader {
         let Some(place) = self.open.iter().position(|(known, ..)| known == id) else {
             return Err(self
                 .wrong(&format!("has the result of a call that was not made before: `{id}`"))
-                .hint("a result stands after its call and has its id, once"));
+                .hint("a result must follow its call and have its id, once"));
         };
         let (_, call, _) = self.open.remove(place);
         self.messages.push(Message::tool(&call, output));
@@ -131,8 +131,8 @@ impl Reader {
     /// Every provider refuses a conversation that goes on while a call has no result.
     fn check_answered(&self) -> Result<(), Mistake> {
         let Some((_, call, number)) = self.open.first() else { return Ok(()) };
-        Err(Mistake::whole(format!("message {number} calls `{}` and no result follows", call.name))
-            .hint("add what the tool gave, or take the call out"))
+        Err(Mistake::whole(format!("message {number} calls `{}` but no result follows", call.name))
+            .hint("add the tool's result, or remove the call"))
     }
 
     fn end(self) -> Result<Vec<Message>, Mistake> {
@@ -152,7 +152,7 @@ impl Reader {
     }
 
     fn no_text(&self) -> Mistake {
-        self.wrong("has a `content` that is no text")
+        self.wrong("has a `content` that is not text")
             .hint("write a text, or a list of `{\"type\": \"text\", \"text\": …}`")
     }
 }

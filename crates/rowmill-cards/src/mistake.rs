@@ -71,7 +71,7 @@ pub fn one_problem(mut problems: Vec<Problem>) -> Problem {
     {
         return only;
     }
-    let mut message = format!("{} things are wrong with the agent cards:", problems.len());
+    let mut message = format!("the agent cards have {} problems:", problems.len());
     for (index, Problem { message: what, cause, hint, .. }) in problems.iter().take(MOST_LISTED).enumerate() {
         message.push_str(&format!("\n  {}", what.marked()));
         if let Some(cause) = cause {
@@ -86,7 +86,7 @@ pub fn one_problem(mut problems: Vec<Problem>) -> Problem {
     if let more @ 1.. = problems.len().saturating_sub(MOST_LISTED) {
         message.push_str(&format!("\n  and {more} more"));
     }
-    let hint = format!("correct them all and check with `rowmill card check`; {DOCS}");
+    let hint = format!("correct all of them and check with `rowmill card check`; {DOCS}");
     Problem::new(ProblemCode::InvalidCard, message).hint(hint)
 }
 

@@ -181,8 +181,8 @@ fn standing(fields: &mut Fields) -> (bool, bool) {
     let (default, tool_only) = (fields.flag("default"), fields.flag("tool_only"));
     if default && tool_only {
         fields.note(
-            Mistake::at(line, "`default` and `tool_only` exclude each other")
-                .hint("an agent that only others use cannot be the one that is run"),
+            Mistake::at(line, "`default` and `tool_only` cannot be used together")
+                .hint("an agent that is only used by others cannot be the one that is run"),
         );
     }
     (default, tool_only)
@@ -210,7 +210,7 @@ fn told(
 fn written(card: &CardText<'_>) -> Result<Written, Vec<Mistake>> {
     if is_skill_manifest(card.source) {
         return Err(Mistake::whole("`SKILL.md` describes a skill, not an agent")
-            .hint("name its folder in the `skills` of a card")
+            .hint("list its folder in the `skills` of a card")
             .into());
     }
     let (mut node, body) = match CardForm::of(card.source) {
@@ -223,8 +223,8 @@ fn written(card: &CardText<'_>) -> Result<Written, Vec<Mistake>> {
             (yaml::parse(&parts.yaml)?, Some((parts.body, parts.body_line)))
         }
         None => {
-            return Err(Mistake::whole("the name of the file does not say that it is an agent card")
-                .hint("cards end with `.md`, `.markdown`, `.yaml` or `.yml`")
+            return Err(Mistake::whole("the file name is not that of an agent card")
+                .hint("card files end with `.md`, `.markdown`, `.yaml` or `.yml`")
                 .into());
         }
     };
@@ -259,9 +259,9 @@ fn local_files(fields: &Fields) -> Vec<Mistake> {
     };
     let local = |entry: &&Entry| LOCAL.contains(&entry.key.as_str());
     let refused = |entry: &Entry| {
-        let message = format!("a card from elsewhere may not name files: `{}`", entry.key);
+        let message = format!("a remote card may not use files: `{}`", entry.key);
         Mistake::at(entry.line, message)
-            .hint(format!("save the card to a file that you trust and give its path to {AGENT_CARD}"))
+            .hint(format!("save the card to a file that you trust and pass its path to {AGENT_CARD}"))
     };
     fields.entries().iter().filter(local).filter(asks).map(refused).collect()
 }

@@ -86,7 +86,7 @@ impl Reader<'_> {
         let (line, card_type) = (self.fields.line(), self.card_type);
         self.fields.take(name).ok_or_else(|| {
             Mistake::at(line, format!("type `{card_type}` needs `{name}`"))
-                .hint(format!("add `{name}`, which names cards that are loaded with this one"))
+                .hint(format!("add `{name}` with the names of cards that are loaded with this one"))
         })
     }
 
@@ -124,7 +124,7 @@ impl Reader<'_> {
             let place = item.clone();
             let name = self.named(item)?;
             if repeats == Repeats::Refused && earlier.contains(&name) {
-                return Err(place.mistake(&format!("names `{name}` a second time")).hint("name it once"));
+                return Err(place.mistake(&format!("lists `{name}` twice")).hint("list it once"));
             }
             earlier.push(name.clone());
             Ok(name)
@@ -143,7 +143,7 @@ impl Reader<'_> {
             let place = field.clone();
             match field.whole(-1)? {
                 -1 => Ok(None),
-                0 => Err(place.mistake("must be 1 or more, or -1 for no bound, not 0")),
+                0 => Err(place.mistake("must be 1 or more, or -1 for no limit, not 0")),
                 _ => Ok(NonZeroU32::new(place.count(1)?)),
             }
         });

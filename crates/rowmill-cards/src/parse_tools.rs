@@ -106,7 +106,7 @@ fn function_tool(field: Field) -> Result<FunctionTool, Vec<Mistake>> {
         fields.note(
             place
                 .mistake("has `code_arg` or `language` without `variant: code`")
-                .hint("add `variant: code`, or take them out"),
+                .hint("add `variant: code`, or remove them"),
         );
     }
     let code = is_code.then(|| CodeTool {
@@ -173,7 +173,7 @@ fn tool_input_schema(field: Field) -> Result<Map<String, Value>, Mistake> {
             Some(name) => {
                 let hint = suggestion(name, properties.keys().map(String::as_str), "properties");
                 return Err(place
-                    .mistake(&format!("requires a property that it lacks: `{name}`"))
+                    .mistake(&format!("requires a property that it does not have: `{name}`"))
                     .hint(hint));
             }
             None => return Err(place.mistake("must have a list of names in `required`")),

@@ -136,8 +136,8 @@ pub(crate) fn read(field: Field) -> Result<Requested, Vec<Mistake>> {
         if let Some(field) = fields.take(name) {
             fields.note(
                 field
-                    .mistake("is not taken from a card: the form of results is that of the run")
-                    .hint(format!("give the schema with {JSON_SCHEMA}")),
+                    .mistake("is not read from a card: the format of results is set for the run")
+                    .hint(format!("set the schema with {JSON_SCHEMA}")),
             );
         }
     }

@@ -30,7 +30,7 @@ impl CardSet {
                     "two agent cards have the name `{}`: `{}` and `{}`",
                     card.name, earlier.source, card.source
                 );
-                return Err(problem(message).hint("give one of them another `name`"));
+                return Err(problem(message).hint("set a different `name` for one of them"));
             }
         }
         let set = Self { cards, places };
@@ -67,11 +67,11 @@ impl CardSet {
         let names = || runnable.iter().map(|card| card.name.as_str());
         if let Some(wanted) = wanted {
             let Some(card) = self.card(wanted) else {
-                let message = format!("no agent card has the name that {AGENT} gives: `{wanted}`");
+                let message = format!("no agent card has the name given to {AGENT}: `{wanted}`");
                 return Err(problem(message).hint(suggestion(wanted, names().collect::<Vec<_>>(), "loaded")));
             };
             if card.tool_only {
-                let message = format!("{AGENT} names an agent that is `tool_only`: `{wanted}`");
+                let message = format!("the agent given to {AGENT} is `tool_only`: `{wanted}`");
                 return Err(problem(message).hint(format!("agents that can be run: {}", listed(names()))));
             }
             return Ok(card);
@@ -79,10 +79,10 @@ impl CardSet {
         let defaults: Vec<&Card> = runnable.iter().copied().filter(|card| card.default).collect();
         match (runnable.as_slice(), defaults.as_slice()) {
             ([card], _) | (_, [card]) => Ok(card),
-            ([], _) => Err(problem("no agent card that was loaded can be run: all are `tool_only`")
-                .hint("take `tool_only` out of the card that works on rows")),
-            _ => Err(problem(format!("several agents could work on the rows: {}", listed(names())))
-                .hint(format!("say which with {AGENT}, or mark one card with `default: true`"))),
+            ([], _) => Err(problem("none of the loaded agent cards can be run: all are `tool_only`")
+                .hint("remove `tool_only` from the card that should process the rows")),
+            _ => Err(problem(format!("several agents could process the rows: {}", listed(names())))
+                .hint(format!("choose one with {AGENT}, or mark one card with `default: true`"))),
         }
     }
 
@@ -113,7 +113,7 @@ impl CardSet {
                     let line = card.child_lines.get(index).copied().unwrap_or_default();
                     let message = format!("`{field}` names an agent that was not loaded: `{child}`");
                     let hint = suggestion(child, names.iter().copied(), "loaded");
-                    let hint = format!("{hint}; give the card or its folder with another {AGENT_CARD}");
+                    let hint = format!("{hint}; add the card or its folder with another {AGENT_CARD}");
                     problems.push(Mistake::at(line, message).hint(hint).of(&card.source));
                 }
             }
@@ -159,8 +159,8 @@ impl CardSet {
     fn circle(&self, path: impl Iterator<Item = usize>, again: usize) -> Problem {
         let cards: Vec<&Card> = path.chain([again]).filter_map(|place| self.cards.get(place)).collect();
         let names: Vec<_> = cards.iter().map(|card| format!("`{}`", card.name)).collect();
-        let message = format!("agents ask each other in a circle: {}", names.join(" -> "));
-        let hint = "take one of these children out of its card";
+        let message = format!("agents call each other in a cycle: {}", names.join(" -> "));
+        let hint = "remove one of these children from its card";
         let (Some(first), Some(second)) = (cards.first(), cards.get(1)) else {
             return problem(message).hint(hint);
         };

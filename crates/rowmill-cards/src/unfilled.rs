@@ -100,18 +100,18 @@ pub fn unfilled_problem(unfilled: &[(&Card, Unfilled)]) -> Problem {
             settings.push(setting);
         }
     }
-    let mut hint = format!("say what stands there: {}", settings.join(" "));
+    let mut hint = format!("set the values: {}", settings.join(" "));
     if unfilled.iter().any(|(_, one)| is_known_placeholder(&one.name)) {
         hint.push_str(
-            "; the date and the machine are not filled in by themselves, because every day and every \
-             machine would then ask something else",
+            "; the date and the machine are not filled in automatically, because the prompt would then \
+             differ between days and machines",
         );
     }
     let own = unfilled.iter().find(|(_, one)| !is_known_placeholder(&one.name));
     if let Some((_, one)) = own {
         let near = suggestion(&one.name, one.known.iter().map(String::as_str), "variables");
-        hint.push_str(&format!("; {near}; write `\\{{{{` where text is meant"));
+        hint.push_str(&format!("; {near}; write `\\{{{{` for plain text"));
     }
-    let message = format!("the instruction names what nobody gave: {}", places.join(", "));
+    let message = format!("the instruction uses variables without a value: {}", places.join(", "));
     Problem::new(ProblemCode::InvalidCard, message).hint(hint)
 }

@@ -43,7 +43,7 @@ pub(crate) struct Entry {
 pub(crate) fn parse(text: &str) -> Result<Node, Mistake> {
     if text.len() > MAX_BYTES {
         let message = format!("its YAML is longer than {} KiB", MAX_BYTES >> 10);
-        return Err(Mistake::whole(message).hint("put long texts into the body or into files"));
+        return Err(Mistake::whole(message).hint("move long texts to the body or to files"));
     }
     let parsed: Result<Spanned<Content>, _> = serde_saphyr::from_str_with_options(text, options());
     parsed.map(Node::from).map_err(|error| {

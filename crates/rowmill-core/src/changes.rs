@@ -88,8 +88,7 @@ pub fn changes(before: (&Fingerprint, &RunTexts), now: (&Fingerprint, &RunTexts)
         if name == "schema" && old_digest != new_digest && old.is_some() && old == new {
             // A schema is kept whole, and its digest is also that of the code which checks answers with it.
             found.push(
-                "schema: is the same, but the Python code of the model that checks answers is another one"
-                    .into(),
+                "schema: unchanged, but the Python code of the model that checks answers has changed".into(),
             );
         } else if old_digest != new_digest {
             found.push(format!("{name}:{}", text_change((old_digest, old), (new_digest, new))).into());
@@ -98,8 +97,11 @@ pub fn changes(before: (&Fingerprint, &RunTexts), now: (&Fingerprint, &RunTexts)
     if old.input.path == new.input.path && old.input != new.input {
         let change = content_change(&old.input, &new.input);
         found.push(
-            format!("content of the input: {change}; row numbers may have moved (with {ID_FIELD} rows may come and go)")
-                .into(),
+            format!(
+                "content of the input: {change}; row numbers may have shifted (with {ID_FIELD}, rows can be \
+                 added and removed)"
+            )
+            .into(),
         );
     }
     found
@@ -114,8 +116,8 @@ fn content_change(old: &InputIdentity, new: &InputIdentity) -> String {
         size.map_or_else(|| "unknown size".to_owned(), |size| format!("{} bytes", grouped(size)))
     };
     match (old.size, new.size) {
-        (None, None) => "not the same as before".to_owned(),
-        (before, now) if before == now => format!("{} as before, but not the same ones", size(now)),
+        (None, None) => "changed".to_owned(),
+        (before, now) if before == now => format!("{} as before, but with different content", size(now)),
         (before, now) => format!("{} -> {}", size(before), size(now)),
     }
 }
@@ -126,17 +128,17 @@ fn text_change((old_digest, old): DigestAndText<'_>, (new_digest, new): DigestAn
     let is_kept = |digest: Option<&String>, text: &Option<String>| digest.is_none() || text.is_some();
     if !is_kept(old_digest, old) || !is_kept(new_digest, new) {
         return match (old_digest, new_digest) {
-            (None, _) => " there was none".to_owned(),
-            (_, None) => " there is none any more".to_owned(),
-            _ => " is another one".to_owned(),
+            (None, _) => " none before".to_owned(),
+            (_, None) => " none now".to_owned(),
+            _ => " has changed".to_owned(),
         };
     }
     let lines = line_changes(old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default());
     let state = match (old_digest, new_digest) {
-        (None, _) => " there was none",
-        (_, None) => " there is none any more",
+        (None, _) => " none before",
+        (_, None) => " none now",
         _ if lines.is_empty() => {
-            " differs in what is masked, in blank space at its end, or far from its beginning"
+            " differs in masked values, in trailing whitespace, or far from its beginning"
         }
         _ => "",
     };
@@ -248,7 +250,7 @@ mod tests {
             [
                 "model: `openai.a` -> `openai.b`",
                 "prompt:\n    - Classify {{reveiw}}\n    + Classify {{review}}",
-                "instruction: there was none\n    + Be short.",
+                "instruction: none before\n    + Be short.",
             ]
         );
         let mut grown = before.clone();
@@ -257,14 +259,12 @@ mod tests {
         grown.0.input = InputIdentity { probe: Some("x".into()), ..before.0.input.clone() };
         assert!(
             changed(&before, &grown)[0]
-                .starts_with("content of the input: 3 bytes as before, but not the same ones; row")
+                .starts_with("content of the input: 3 bytes as before, but with different content; row")
         );
         // A server need not say how much it has.
         let mut unmeasured = before.clone();
         (unmeasured.0.input.size, grown.0.input.size) = (None, None);
-        assert!(
-            changed(&unmeasured, &grown)[0].starts_with("content of the input: not the same as before; row")
-        );
+        assert!(changed(&unmeasured, &grown)[0].starts_with("content of the input: changed; row"));
     }
 
     #[test]
@@ -313,8 +313,8 @@ mod tests {
         assert_eq!(kept.instruction.map(|text| text.len()), Some(MOST_KEPT));
         let (mut before, mut now) = (run("a", None), run("b", None));
         (before.1.prompt, now.1.prompt) = (Some("***".into()), Some("***".into()));
-        assert!(changed(&before, &now)[0].starts_with("prompt: differs in what is masked"));
+        assert!(changed(&before, &now)[0].starts_with("prompt: differs in masked values"));
         before.1 = RunTexts::default();
-        assert_eq!(changed(&before, &now), ["prompt: is another one"], "an older version kept no texts");
+        assert_eq!(changed(&before, &now), ["prompt: has changed"], "an older version kept no texts");
     }
 }

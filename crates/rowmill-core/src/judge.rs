@@ -32,11 +32,13 @@ pub fn judge(completion: &Completion, schema: Option<&ResultSchema>, repairs_lef
     match completion.finish {
         Finish::Refused => return failed(ErrorKind::Refusal, "the model refused to answer"),
         Finish::Filtered => return failed(ErrorKind::ContentFilter, "a content filter stopped the answer"),
-        Finish::Length => return failed(ErrorKind::OutputTruncated, "the answer was cut at the token limit"),
+        Finish::Length => {
+            return failed(ErrorKind::OutputTruncated, "the answer was truncated at the token limit");
+        }
         Finish::Complete | Finish::Paused => {}
     }
     if text.trim().is_empty() {
-        return failed(ErrorKind::EmptyAnswer, "the model answered with no text");
+        return failed(ErrorKind::EmptyAnswer, "the model returned no text");
     }
     let Some(schema) = schema else { return Judgement::Text };
     let verdict = match completion.verdict.as_deref() {

@@ -53,7 +53,7 @@ impl ResultSchema {
             let place = error.instance_path().to_string();
             let place = if place.is_empty() { "the root".to_owned() } else { format!("`{place}`") };
             return Err(invalid(match unknown_type(&error) {
-                Some(given) => format!("at {place}: {given} is no type; {TYPES}"),
+                Some(given) => format!("at {place}: {given} is not a type; {TYPES}"),
                 None => format!("at {place}: {error}"),
             }));
         }
@@ -158,9 +158,9 @@ mod tests {
             ("[1]", "must be a JSON object"),
             (
                 r#"{"properties":{"a":{"type":"text"}}}"#,
-                "at `/properties/a/type`: \"text\" is no type; types are `string`,",
+                "at `/properties/a/type`: \"text\" is not a type; types are `string`,",
             ),
-            (r#"{"type":["string","nil"]}"#, "at `/type`: [\"string\",\"nil\"] is no type; types are"),
+            (r#"{"type":["string","nil"]}"#, "at `/type`: [\"string\",\"nil\"] is not a type; types are"),
             (r#"{"properties":{"type":"text"}}"#, "at `/properties/type`: \"text\" is not of type"),
         ] {
             let problem = ResultSchema::parse(text, "s.json").unwrap_err();

@@ -53,7 +53,7 @@ impl Variables {
     /// It is no `name=value`.
     pub fn parse_pair(entry: &str) -> Result<(&str, &str), Problem> {
         split(entry).ok_or_else(|| {
-            usage(format!("{var} entries must use name=value", var = VAR.bare()))
+            usage(format!("{var} entries must have the form name=value", var = VAR.bare()))
                 .hint(format!("`{entry}` has no name, or no `=`"))
         })
     }
@@ -65,7 +65,7 @@ impl Variables {
     /// It is no `name=path`.
     pub fn parse_file_pair(entry: &str) -> Result<(&str, &str), Problem> {
         split(entry).filter(|(_, path)| !path.is_empty()).ok_or_else(|| {
-            usage(format!("{file} entries must use name=path", file = VAR_FILE.bare()))
+            usage(format!("{file} entries must have the form name=path", file = VAR_FILE.bare()))
                 .hint(format!("`{entry}` has no name, no `=` or no path"))
         })
     }
@@ -154,9 +154,9 @@ impl Variables {
     fn unknown(&self, name: &str) -> Problem {
         let given: Vec<_> = self.names().map(|name| format!("`{name}`")).collect();
         let message =
-            format!("the instruction names an unknown variable: `{name}`; given: {}", given.join(", "));
+            format!("the instruction uses an unknown variable: `{name}`; given: {}", given.join(", "));
         Problem::new(ProblemCode::InvalidVariables, message).hint(format!(
-            "add {var}, or take `{{{{{name}}}}}` out of the instruction",
+            "add {var}, or remove `{{{{{name}}}}}` from the instruction",
             var = VAR.to(format_args!("'{name}=…'"))
         ))
     }
@@ -219,10 +219,16 @@ mod tests {
             problem.message
         };
         for entry in ["a", "", "=b", " =b"] {
-            assert_eq!(message(Variables::parse_pair(entry)), "var entries must use name=value");
-            assert_eq!(message(Variables::parse_file_pair(entry)), "var_file entries must use name=path");
+            assert_eq!(message(Variables::parse_pair(entry)), "var entries must have the form name=value");
+            assert_eq!(
+                message(Variables::parse_file_pair(entry)),
+                "var_file entries must have the form name=path"
+            );
         }
-        assert_eq!(message(Variables::parse_file_pair("a=")), "var_file entries must use name=path");
+        assert_eq!(
+            message(Variables::parse_file_pair("a=")),
+            "var_file entries must have the form name=path"
+        );
     }
 
     #[test]
@@ -258,7 +264,7 @@ mod tests {
     fn an_unknown_placeholder_is_told_with_what_was_given() {
         let problem = pairs(&["tone=dry", "lang=en"]).apply("{{tone}} {{langs}}").unwrap_err();
         assert_eq!(problem.code, ProblemCode::InvalidVariables);
-        let expected = "the instruction names an unknown variable: `langs`; given: `tone`, `lang`";
+        let expected = "the instruction uses an unknown variable: `langs`; given: `tone`, `lang`";
         assert_eq!(problem.message, expected);
         assert!(problem.hint.unwrap().contains("`{{langs}}`"));
     }

@@ -196,19 +196,25 @@ impl Blocks {
         let (name, read) = (&self.name, self.position().read);
         let problem = |message| Problem::new(ProblemCode::InputUnreadable, message);
         let Input::Packed(unpack) = &self.input else {
-            return problem(format!("input cannot be read any further: `{name}`, after {read} bytes"))
+            return problem(format!("cannot read more of the input: `{name}`, after {read} bytes"))
                 .cause(error)
-                .hint(format!("what was answered before is kept; go on with {RESUME}"));
+                .hint(format!("finished rows are kept, continue with {RESUME}"));
         };
         let packing = unpack.packing().name();
         if error.kind() == io::ErrorKind::UnexpectedEof {
-            return problem(format!("input ends in the middle of its {packing} data: `{name}`, after {read} bytes"))
-                .hint(format!("the file was cut: get it again whole; what was answered before is kept, go on with {resume_changed}", resume_changed = RESUME.and(ACCEPT_CHANGES)));
+            return problem(format!(
+                "input ends in the middle of its {packing} data: `{name}`, after {read} bytes"
+            ))
+            .hint(format!(
+                "the file is truncated: download it again, then continue with {resume_changed}; finished \
+                 rows are kept",
+                resume_changed = RESUME.and(ACCEPT_CHANGES)
+            ));
         }
         problem(format!("input is damaged in the middle of its {packing} data: `{name}`, after {read} bytes"))
             .cause(error)
             .hint(format!(
-                "get the file again; what was answered before is kept, go on with {resume_changed}",
+                "download the file again, then continue with {resume_changed}; finished rows are kept",
                 resume_changed = RESUME.and(ACCEPT_CHANGES)
             ))
     }
@@ -252,16 +258,16 @@ impl Foreign {
     fn told(self) -> (&'static str, String) {
         let unpack = || {
             let from_pipe = INPUT.to("-").and(INPUT_FORMAT.to("jsonl"));
-            format!("unpack it first, for instance into a pipe to {from_pipe}")
+            format!("decompress it first, for instance into a pipe to {from_pipe}")
         };
         match self {
-            Self::PackedAgain(Packing::Gzip) => ("packed twice, with gzip inside", unpack()),
-            Self::PackedAgain(Packing::Zstd) => ("packed twice, with zstd inside", unpack()),
+            Self::PackedAgain(Packing::Gzip) => ("compressed twice (gzip inside)", unpack()),
+            Self::PackedAgain(Packing::Zstd) => ("compressed twice (zstd inside)", unpack()),
             Self::Zip => ("a ZIP archive or a spreadsheet", unpack()),
             Self::Parquet => (
                 "a Parquet file",
                 format!(
-                    "read it with {input_format}, from a file and neither packed nor from a pipe",
+                    "read it with {input_format}, from an uncompressed file, not a pipe",
                     input_format = INPUT_FORMAT.to("parquet")
                 ),
             ),

@@ -61,7 +61,7 @@ pub fn local_files(spec: &InputSpec) -> Result<Option<(FileList, Format)>, Probl
         Location::Pattern(pattern) => crate::pattern::files_of(pattern)?,
         Location::Files(list) => list.clone(),
         Location::Web(_) | Location::Hub(_) => {
-            let message = format!("`{}` was not fetched", spec.location.name());
+            let message = format!("`{}` was not downloaded", spec.location.name());
             return Err(Problem::new(ProblemCode::Internal, message));
         }
     };
@@ -88,7 +88,7 @@ pub(crate) fn stream_format(spec: &InputSpec) -> Result<Format, Problem> {
     if matches!(format, Format::Documents | Format::Parquet) {
         let message = format!("{} cannot be read from a pipe: `{name}`", format.name());
         return Err(
-            Problem::new(ProblemCode::InputFormat, message).hint("write it to a file and give its path")
+            Problem::new(ProblemCode::InputFormat, message).hint("write it to a file and use its path")
         );
     }
     Ok(format)
@@ -100,9 +100,9 @@ fn check_delimiter(spec: &InputSpec, format: Format) -> Result<(), Problem> {
         return Ok(());
     }
     let name = spec.location.name();
-    let message = format!("{DELIMITER} is for CSV and TSV, and `{name}` is read as {}", format.name());
+    let message = format!("{DELIMITER} is only for CSV and TSV, but `{name}` is read as {}", format.name());
     Err(Problem::new(ProblemCode::Usage, message).hint(format!(
-        "leave it out, or name the format with {input_format}",
+        "omit it, or set the format with {input_format}",
         input_format = INPUT_FORMAT.to("csv")
     )))
 }
@@ -128,11 +128,12 @@ pub(crate) fn cannot_open(path: &Path, error: &io::Error) -> Problem {
             Problem::new(ProblemCode::InputNotFound, format!("input file not found: `{shown}`"))
                 .hint(format!("check the path given to {INPUT}"))
         }
-        io::ErrorKind::PermissionDenied => {
-            Problem::new(ProblemCode::InputUnreadable, format!("input file may not be read: `{shown}`"))
-                .cause(error)
-                .hint("give yourself permission to read it")
-        }
+        io::ErrorKind::PermissionDenied => Problem::new(
+            ProblemCode::InputUnreadable,
+            format!("no permission to read the input file: `{shown}`"),
+        )
+        .cause(error)
+        .hint("grant yourself read permission"),
         _ => Problem::new(ProblemCode::InputUnreadable, format!("input file cannot be read: `{shown}`"))
             .cause(error)
             .hint(format!("check the path given to {INPUT} and the disk that it is on")),

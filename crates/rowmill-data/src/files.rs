@@ -167,7 +167,7 @@ pub(crate) fn open_bytes(location: &Location) -> Result<Box<dyn Read + Send>, Pr
             let file = File::open(path).map_err(|error| cannot_open(path, &error))?;
             Ok(Box::new(file))
         }
-        _ => Err(Problem::new(ProblemCode::Internal, format!("`{}` is no stream", location.name()))),
+        _ => Err(Problem::new(ProblemCode::Internal, format!("`{}` is not a stream", location.name()))),
     }
 }
 

@@ -79,13 +79,13 @@ fn no_file(folder: &str, format: Format) -> Problem {
     let (kind, hint) = match format {
         Format::Documents => (
             String::new(),
-            format!("check the path given to {INPUT}; files whose name begins with a dot are left out"),
+            format!("check the path given to {INPUT}; files whose name starts with a dot are skipped"),
         ),
         format => (
             format!("{} ", format.name()),
             format!(
-                "check the path given to {INPUT}; files whose name begins with a dot or `_` are left out, and \
-             {INPUT_FORMAT} names another format"
+                "check the path given to {INPUT}; files whose name starts with a dot or `_` are skipped; use \
+                 {INPUT_FORMAT} for another format"
             ),
         ),
     };

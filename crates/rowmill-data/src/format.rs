@@ -3,21 +3,21 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How rows are written in an input.
+/// Format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
     /// One JSON object per line.
     Jsonl,
-    /// Values between commas, with a header.
+    /// Comma-separated values with a header.
     Csv,
-    /// Values between tabs, with a header.
+    /// Tab-separated values with a header.
     Tsv,
     /// One JSON array of objects.
     Json,
     /// Apache Parquet.
     Parquet,
-    /// Every file is a row.
+    /// Each file is a row.
     Documents,
 }
 

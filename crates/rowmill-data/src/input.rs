@@ -12,32 +12,32 @@ use crate::documents::DocumentIds;
 use crate::format::{Format, format_of_name};
 use crate::hub::HubAddress;
 
-/// Where rows are read from, and how.
+/// Where and how rows are read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InputSpec {
-    /// Where the bytes are.
+    /// Location of the data.
     pub location: Location,
-    /// How they are written; from the name's ending when it is left out.
+    /// Format; detected from the file extension by default.
     pub format: Option<Format>,
-    /// What tells documents apart; nothing to other inputs.
+    /// How documents are identified; ignored for other inputs.
     #[serde(default)]
     pub document_ids: DocumentIds,
-    /// What stands between the values of CSV and TSV; recognised by the header when it is left out.
+    /// Delimiter of CSV and TSV; detected from the header by default.
     pub delimiter: Option<FieldDelimiter>,
 }
 
-/// Where the bytes of an input are.
+/// Location of an input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Location {
     /// Standard input.
     Stdin,
-    /// A file, a folder, a pipe with a name or a device.
+    /// A file, a folder, a named pipe or a device.
     File(PathBuf),
-    /// A pattern with `*`, `?` or `[…]` that names files.
+    /// A glob pattern with `*`, `?` or `[…]`.
     Pattern(String),
-    /// Something that is fetched with HTTP.
+    /// A remote file that is downloaded over HTTP.
     Web(
         #[serde(with = "address_text")]
         #[schemars(with = "String")]
@@ -45,37 +45,36 @@ pub enum Location {
     ),
     /// A dataset of the Hugging Face hub.
     Hub(HubAddress),
-    /// Files of this machine that stand for something that was fetched.
+    /// Local copies of a remote input.
     Files(FileList),
 }
 
-/// Files that hold the rows of one input, in order.
+/// Files that contain the rows of one input, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileList {
-    /// What the input is called in messages: the pattern or address that was given.
+    /// Name of the input in messages: the pattern or URL that was given.
     pub name: String,
     /// The files.
     pub files: Vec<InputFile>,
-    /// What tells this content from another, where something better than the files is
-    /// known: a revision, an entity tag.
+    /// Identifies this content if something better than the files is known: a revision, an entity tag.
     pub identity: Option<String>,
 }
 
-/// A file of this machine.
+/// A local file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InputFile {
     /// Where it is.
     pub path: PathBuf,
-    /// What it is called in messages, and what its ending is read from.
+    /// Name in messages, which also determines the extension.
     pub name: String,
-    /// What the folders that it is in say of its rows: fields that all of them have.
+    /// Fields that its folder names add to all of its rows.
     #[serde(default)]
     pub partition: Vec<PartitionField>,
 }
 
-/// A field that the name of a folder gives to the rows of all files in it: `year=2026`.
+/// A field that a folder name adds to the rows of all files in it: `year=2026`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionField {
@@ -115,22 +114,23 @@ impl Location {
             "file" => {
                 let path = rowmill_http::Url::parse(text).ok().and_then(|url| url.to_file_path().ok());
                 path.map(Self::File).ok_or_else(|| {
-                    let message = format!("input address is no path of this machine: `{text}`");
+                    let message = format!("input URL is not a local path: `{text}`");
                     Problem::new(ProblemCode::InputNotFound, message)
-                        .hint("write it as `file:///folder/rows.jsonl`, or give the path alone")
+                        .hint("write it as `file:///folder/rows.jsonl`, or use the plain path")
                 })
             }
             "http" | "https" => rowmill_http::Url::parse(text).map(Self::Web).map_err(|error| {
-                let message = format!("input address cannot be used: `{}`", crate::shown_source(text));
+                let message = format!("invalid input URL: `{}`", crate::shown_source(text));
                 Problem::new(ProblemCode::InputNotFound, message)
                     .cause(error)
                     .hint("write it as `https://host/path/rows.jsonl`")
             }),
             "hf" => HubAddress::parse(text).map(Self::Hub),
             _ => {
-                let message = format!("input of kind `{scheme}://` cannot be read");
+                let message = format!("input from `{scheme}://` is not supported");
                 Err(Problem::new(ProblemCode::InputNotFound, message).hint(
-                    "give a path, a pattern, a `file://`, `https://` or `hf://datasets/…` address, or `-` for standard input",
+                    "use a path, a pattern, a `file://`, `https://` or `hf://datasets/…` URL, or `-` for \
+                     standard input",
                 ))
             }
         }
@@ -188,10 +188,10 @@ mod address_text {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
-        deserialize_text(deserializer, "an address", |text| {
+        deserialize_text(deserializer, "a URL", |text| {
             let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
             // It is not shown: addresses hold tokens.
-            url.ok_or_else(|| "must be an address such as `https://host/path/rows.jsonl`".to_owned())
+            url.ok_or_else(|| "must be a URL such as `https://host/path/rows.jsonl`".to_owned())
         })
     }
 }
@@ -204,27 +204,27 @@ pub(crate) fn is_spreadsheet(name: &str) -> bool {
 
 fn unknown_ending(name: &str) -> Problem {
     if is_spreadsheet(name) {
-        let message = format!("the rows of a spreadsheet cannot be read: `{name}`");
+        let message = format!("cannot read rows from a spreadsheet: `{name}`");
         return Problem::new(ProblemCode::InputFormat, message).hint(format!(
-            "export the sheet to a CSV file first and give that; with {input_format} the file itself \
-             is one row, and is sent as it is",
+            "export the sheet to a CSV file first and use that; with {input_format} the file itself is one \
+             row and is sent as it is",
             input_format = INPUT_FORMAT.to("documents")
         ));
     }
     let endings: Vec<_> =
         Format::ALL.iter().flat_map(|format| format.endings()).map(|ending| format!("`.{ending}`")).collect();
     let message = format!(
-        "the format of the input is not known from its name: `{name}`; known endings: {}",
+        "the format of the input cannot be told from its name: `{name}`; known extensions: {}",
         endings.join(", ")
     );
     let problem = Problem::new(ProblemCode::InputFormat, message);
     match Path::new(name).extension().and_then(|ending| ending.to_str()) {
         Some("bz2" | "xz" | "zip") => problem.hint(format!(
-            "unpack it into a pipe and read that with {from_pipe}",
+            "decompress it into a pipe and read that with {from_pipe}",
             from_pipe = INPUT.to("-").and(INPUT_FORMAT.to("jsonl"))
         )),
         _ => problem.hint(format!(
-            "name it with {INPUT_FORMAT}, such as `jsonl`; `documents` makes one row of the file itself"
+            "set it with {INPUT_FORMAT}, such as `jsonl`; with `documents`, the file itself is one row"
         )),
     }
 }

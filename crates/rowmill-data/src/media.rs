@@ -81,7 +81,7 @@ pub(crate) fn kind_of_name(name: &str) -> Option<&'static str> {
 pub(crate) fn broken_promise(name: &str, media: Media) -> Option<String> {
     let promised = kind_of_name(name).filter(|kind| CERTAIN.contains(kind))?;
     if media.by == Evidence::Name {
-        return Some(format!("is broken: its name says {promised}, but it does not begin like one"));
+        return Some(format!("is broken: its name says {promised}, but it does not start like one"));
     }
     let pictures = promised.starts_with("image/") && media.kind.starts_with("image/");
     (media.kind != promised && !pictures)

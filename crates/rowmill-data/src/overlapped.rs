@@ -30,9 +30,10 @@ pub fn read_overlapped<T: Send>(
                 }
             }
         };
-        thread::Builder::new().name("rowmill-ahead".into()).spawn_scoped(scope, reading).map_err(
-            |error| Problem::new(ProblemCode::Internal, "a thread could not be started").cause(error),
-        )?;
+        thread::Builder::new()
+            .name("rowmill-ahead".into())
+            .spawn_scoped(scope, reading)
+            .map_err(|error| Problem::new(ProblemCode::Internal, "cannot start a thread").cause(error))?;
         for batch in receiver {
             if saw(batch?)?.is_break() {
                 break;

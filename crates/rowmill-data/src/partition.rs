@@ -44,7 +44,7 @@ pub(crate) fn add_fields(root: &Path, files: &mut [InputFile]) -> Result<(), Pro
         let shown = |at: usize| files.get(at).map_or("", |file| file.name.as_str());
         let told = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
         let message = format!(
-            "files of `{}` differ in the fields that their folders name: {} for `{}`, {} for `{}`",
+            "the folder names of files in `{}` define different fields: {} for `{}`, {} for `{}`",
             root.display(),
             told(expected),
             shown(0),
@@ -142,7 +142,7 @@ mod tests {
         let problem = add_fields(Path::new("r"), &mut [file("k=1/a"), file("b")]).unwrap_err();
         assert_eq!(
             problem.message,
-            "files of `r` differ in the fields that their folders name: k for `k=1/a`, none for `b`"
+            "the folder names of files in `r` define different fields: k for `k=1/a`, none for `b`"
         );
     }
 }

@@ -46,9 +46,9 @@ pub(crate) fn matches(pattern: &str, path: &Path) -> bool {
 /// The files that a pattern names, in the order of their names.
 pub(crate) fn files_of(pattern: &str) -> Result<FileList, Problem> {
     let found = glob::glob_with(pattern, options(pattern)).map_err(|error| {
-        Problem::new(ProblemCode::InputNotFound, format!("input pattern cannot be used: `{pattern}`"))
+        Problem::new(ProblemCode::InputNotFound, format!("invalid input pattern: `{pattern}`"))
             .cause(error)
-            .hint("`*` stands for any characters, `?` for one, `**` for folders, `[ab]` for one of these")
+            .hint("`*` matches any characters, `?` one, `**` folders, `[ab]` one of these characters")
     })?;
     let mut files = Vec::new();
     for path in found {
@@ -62,7 +62,7 @@ pub(crate) fn files_of(pattern: &str) -> Result<FileList, Problem> {
             let name = path.display().to_string();
             files.push(InputFile::new(path, name));
         } else if !kind.is_dir() {
-            let message = format!("`{pattern}` matches what is no file: `{}`", path.display());
+            let message = format!("`{pattern}` matches something that is not a file: `{}`", path.display());
             return Err(Problem::new(ProblemCode::InputNotFound, message)
                 .hint("choose a pattern that does not match it"));
         }
@@ -77,9 +77,9 @@ pub(crate) fn files_of(pattern: &str) -> Result<FileList, Problem> {
 fn no_match(pattern: &str) -> Problem {
     let problem = Problem::new(ProblemCode::InputNotFound, format!("no input file matches `{pattern}`"));
     if pattern.contains('[') {
-        return problem.hint("check the pattern; a `[` that belongs to a name is written `[[]`");
+        return problem.hint("check the pattern; write a `[` in a name as `[[]`");
     }
-    problem.hint("check the pattern; a name that begins with a point needs one in the pattern")
+    problem.hint("check the pattern; names that start with a dot match only patterns that start with one")
 }
 
 /// The one format that all files of a list have. Several files of which none is known as a
@@ -102,11 +102,11 @@ pub(crate) fn format_of(spec: &InputSpec, list: &FileList) -> Result<Format, Pro
         None => Ok(format.unwrap_or(Format::Documents)),
         Some(other) => {
             let message = format!(
-                "the files of `{}` are of several kinds: `{}` and `{}`",
+                "the files of `{}` have different formats: `{}` and `{}`",
                 list.name, first.name, other.name
             );
             Err(Problem::new(ProblemCode::InputFormat, message)
-                .hint(format!("name one with {INPUT_FORMAT}; `documents` makes one row of every file")))
+                .hint(format!("choose one with {INPUT_FORMAT}; with `documents`, each file is one row")))
         }
     }
 }

@@ -49,9 +49,10 @@ impl Place {
             Unit::Line => "line",
             Unit::Item => "item",
         };
-        let message = format!("input cannot be read to its end: `{name}`, {unit} {at}: {what}");
+        let message = format!("cannot read the input to its end: `{name}`, {unit} {at}: {what}");
         Problem::new(ProblemCode::InputUnreadable, message).hint(format!(
-            "get the file again whole, or mend it there; what was answered before is kept, go on with {resume_changed}",
+            "download the complete file, or fix it there, then continue with {resume_changed}; finished rows \
+             are kept",
             resume_changed = RESUME.and(ACCEPT_CHANGES)
         ))
     }

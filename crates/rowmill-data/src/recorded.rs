@@ -201,18 +201,17 @@ fn parsed(line: &[u8]) -> Result<SourceRow, Problem> {
 }
 
 fn unreadable(what: &str) -> Problem {
-    let message =
-        "the rows that the query of this run gave are recorded in its work folder and cannot be read";
+    let message = "the query results of this run, recorded in its work folder, cannot be read";
     Problem::new(ProblemCode::LedgerUnusable, message)
         .cause(what)
-        .hint(format!("start again with {OVERWRITE}, which asks the query anew"))
+        .hint(format!("start over with {OVERWRITE}, which runs the query again"))
 }
 
 fn cannot_record(path: &Path, error: &io::Error) -> Problem {
-    let message = format!("the rows of the query cannot be recorded in `{}`", path.display());
+    let message = format!("cannot record the query results in `{}`", path.display());
     Problem::new(ProblemCode::WriteFailed, message)
         .cause(error)
-        .hint(format!("make room, or choose another folder with {WORK_DIR}; nothing was sent"))
+        .hint(format!("free some space, or choose another folder with {WORK_DIR}; nothing was sent"))
 }
 
 #[cfg(test)]

@@ -40,9 +40,9 @@ pub fn spool(
     let format = stream_format(spec)?;
     let mut input = open_bytes(&spec.location)?;
     let not_written = |error: io::Error| {
-        Problem::new(ProblemCode::WriteFailed, format!("input cannot be copied to `{}`", folder.display()))
+        Problem::new(ProblemCode::WriteFailed, format!("cannot copy the input to `{}`", folder.display()))
             .cause(error)
-            .hint(format!("make room or choose another {WORK_DIR}"))
+            .hint(format!("free some space or choose another {WORK_DIR}"))
     };
     // The rows may be private: nobody else may read the file.
     let copy = Builder::new().prefix(begin).suffix(end).tempfile_in(folder).map_err(not_written)?;
@@ -53,7 +53,7 @@ pub fn spool(
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => {
-                let message = format!("input cannot be read any further: `{}`", spec.location.name());
+                let message = format!("cannot read more of the input: `{}`", spec.location.name());
                 return Err(Problem::new(ProblemCode::InputUnreadable, message)
                     .cause(error)
                     .hint("nothing was sent; run the command again"));

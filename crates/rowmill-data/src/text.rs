@@ -60,7 +60,7 @@ pub async fn load_text(source: &str, name: TextName, fetcher: &Fetcher<'_>) -> R
     let shown = shown_source(source);
     if bytes.len() > MAX_TEXT {
         return Err(problem(format!("text for {name} is longer than {} MiB: `{shown}`", MAX_TEXT >> 20))
-            .hint(format!("give a shorter text to {name}")));
+            .hint(format!("use a shorter text for {name}")));
     }
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).map(<[u8]>::to_vec).unwrap_or(bytes);
     String::from_utf8(bytes).map_err(|error| {
@@ -91,7 +91,7 @@ enum Place {
 fn place_of(source: &str, name: TextName) -> Result<Place, Problem> {
     let Some((scheme, _)) = source.split_once("://") else { return Ok(Place::File(source.into())) };
     let not_an_address = || {
-        problem(format!("address for {name} cannot be used: `{}`", shown_source(source)))
+        problem(format!("invalid URL for {name}: `{}`", shown_source(source)))
             .hint("write it as `https://host/path` or `file:///folder/name`")
     };
     match scheme.to_ascii_lowercase().as_str() {
@@ -102,7 +102,7 @@ fn place_of(source: &str, name: TextName) -> Result<Place, Problem> {
         "file" => local_path(source).map(Place::File).ok_or_else(not_an_address),
         "hf" => HubAddress::parse_file(source).map(Place::Hub).map_err(|problem| for_text(problem, name)),
         _ => Err(problem(format!("text for {name} cannot be read from `{scheme}://`"))
-            .hint("give a path, or a `file://`, `http://`, `https://` or `hf://` address")),
+            .hint("use a path, or a `file://`, `http://`, `https://` or `hf://` URL")),
     }
 }
 
@@ -120,7 +120,7 @@ fn read_file(path: &Path, name: TextName) -> Result<Vec<u8>, Problem> {
             problem(format!("file not found for {name}: `{shown}`")).hint(missing_hint(path, name))
         }
         io::ErrorKind::IsADirectory => problem(format!("path for {name} is not a file: `{shown}`"))
-            .hint(format!("give a file to {name}")),
+            .hint(format!("pass a file to {name}")),
         _ => problem(format!("file for {name} cannot be read: `{shown}`"))
             .cause(error)
             .hint("check its permissions"),
@@ -137,9 +137,9 @@ fn missing_hint(path: &Path, name: TextName) -> String {
     let is_text = path.to_string_lossy().contains(['{', '\n', ' ']);
     match name {
         TextName::Setting(TEMPLATE) if is_text => {
-            format!("{TEMPLATE} takes the path of a file; the text of a prompt is given with {PROMPT}")
+            format!("{TEMPLATE} takes a file path; use {PROMPT} for the text of a prompt")
         }
-        _ if is_text => format!("{name} takes the path of a file: write the text to one and give its path"),
+        _ if is_text => format!("{name} takes a file path: write the text to a file and pass its path"),
         _ => format!("check the path given to {name}"),
     }
 }
@@ -147,19 +147,19 @@ fn missing_hint(path: &Path, name: TextName) -> String {
 async fn fetch(url: Url, name: TextName, http: &HttpClient) -> Result<Vec<u8>, Problem> {
     let shown = shown_source(url.as_str());
     let answer = http.get(url).await.map_err(|failure| {
-        problem(format!("no answer for {name} from `{shown}`"))
+        problem(format!("no response for {name} from `{shown}`"))
             .cause(failure)
-            .hint("check the address and the network, or give a file")
+            .hint("check the URL and the network, or use a file")
     })?;
     let status = answer.status();
     if !(200..300).contains(&status) {
-        return Err(problem(format!("text for {name} was answered with status {status}: `{shown}`"))
-            .hint("check that the address opens without signing in, or give a file"));
+        return Err(problem(format!("cannot get the text for {name}, status {status}: `{shown}`"))
+            .hint("check that the URL opens without signing in, or use a file"));
     }
     let body = answer.body(MAX_TEXT).await.map_err(|failure| {
-        problem(format!("text for {name} did not come whole from `{shown}`"))
+        problem(format!("incomplete text for {name} from `{shown}`"))
             .cause(failure)
-            .hint("try again, or give a file")
+            .hint("try again, or use a file")
     })?;
     Ok(body.into())
 }
@@ -179,7 +179,7 @@ pub fn shown_source(source: &str) -> String {
 
 /// Says which text it is that cannot be had.
 fn for_text(found: Problem, name: TextName) -> Problem {
-    let message = format!("text for {name} cannot be had: {}", found.message.marked()).into();
+    let message = format!("cannot get the text for {name}: {}", found.message.marked()).into();
     Problem { code: ProblemCode::TextUnreadable, message, ..found }
 }
 

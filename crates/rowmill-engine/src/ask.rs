@@ -268,7 +268,7 @@ impl<'a> Turn<'a> {
     /// What a call comes to that was not answered in time.
     fn timed_out(&self, limit: Duration) -> CallError {
         let is_rows = limit < self.row.shared.worker.timeout;
-        let whose = if is_rows { format!(" of what {ROW_TIMEOUT} leaves") } else { String::new() };
+        let whose = if is_rows { format!(" left by {ROW_TIMEOUT}") } else { String::new() };
         let message = format!("no complete answer within {} s{whose}", limit.as_secs_f64());
         CallError::new(CallFailure::Timeout, message)
     }

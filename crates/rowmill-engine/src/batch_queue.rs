@@ -181,7 +181,7 @@ impl Drop for Slice {
     fn drop(&mut self) {
         if self.reader.is_some() {
             let mut state = locked(&self.shared);
-            let cut = Problem::new(ProblemCode::Internal, "reading the input was cut off");
+            let cut = Problem::new(ProblemCode::Internal, "reading the input was interrupted");
             state.batches.push_back(Err(cut));
             state.has_ended = true;
             wake(state);

@@ -36,14 +36,14 @@ impl Cut {
         let message = match (self.tools.first(), asked) {
             (None, false) => return None,
             (None, true) => {
-                "the run was aborted during the call; whether it was billed is unknown".to_owned()
+                "the run was aborted during the call; it is unknown whether it was billed".to_owned()
             }
             (Some(CutTool { report, .. }), asked) => {
                 let called = if asked { "during a model call and " } else { "" };
                 let billed = if asked { "the call was billed or the tool" } else { "it" };
                 format!(
-                    "the run was aborted {called}while the tool `{}` was running; whether {billed} took \
-                     effect is unknown",
+                    "the run was aborted {called}while the tool `{}` was running; it is unknown whether \
+                     {billed} took effect",
                     report.tool
                 )
             }

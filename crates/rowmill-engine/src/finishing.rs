@@ -44,7 +44,7 @@ impl Finishing {
         self.running = None;
         self.rows_running = 0;
         finished.map_err(|error| {
-            Problem::new(ProblemCode::Internal, "the thread for results could not be started").cause(error)
+            Problem::new(ProblemCode::Internal, "cannot start the thread for results").cause(error)
         })
     }
 }

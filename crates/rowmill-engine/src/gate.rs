@@ -223,7 +223,7 @@ impl Gate {
         match &wait.reason {
             WaitReason::Quota(said) if self.settings.on_quota == OnQuota::Stop => {
                 Err(Problem::new(ProblemCode::QuotaExhausted, said.clone()).hint(format!(
-                    "raise the quota, then {RUN_AGAIN}; {on_quota} waits for it",
+                    "raise the quota, then {RUN_AGAIN}; use {on_quota} to wait for it",
                     on_quota = ON_QUOTA.to("wait")
                 )))
             }
@@ -235,9 +235,9 @@ impl Gate {
             }
             WaitReason::Throttled if patience_ended => Err(Problem::new(
                 ProblemCode::ProviderDown,
-                "the provider refuses every call because of its rate limit",
+                "the provider rejects every call because of its rate limit",
             )
-            .hint(format!("check the limits of the account, then {RUN_AGAIN}"))),
+            .hint(format!("check the account's limits, then {RUN_AGAIN}"))),
             _ => Ok(()),
         }
     }

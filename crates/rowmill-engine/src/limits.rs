@@ -64,17 +64,17 @@ pub struct LaneKey {
 pub struct LaneSettings {
     /// How they are paced, and how long they wait.
     pub share: ShareSettings,
-    /// What happens when the quota is used up.
+    /// What to do when the quota is exhausted.
     pub on_quota: OnQuota,
 }
 
-/// What happens when a quota is used up.
+/// What to do when a quota is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnQuota {
-    /// The run waits until there is quota again.
+    /// Wait until the quota renews.
     Wait,
-    /// The run stops.
+    /// Stop the run.
     Stop,
 }
 

@@ -27,11 +27,11 @@ use crate::{Lane, Stop};
 pub struct Plan {
     /// The id of the run; part of every request's key.
     pub run: String,
-    /// Where rows come from.
+    /// Input rows.
     pub source: Box<dyn RowSource>,
     /// On which threads they are read.
     pub reading: ReadingThread,
-    /// Which of them are taken.
+    /// Which of the remaining rows are processed.
     pub selector: Selector,
     /// How rows are named.
     pub ids: IdRule,
@@ -107,7 +107,7 @@ pub enum IdCheck {
 pub struct Worker {
     /// Who works on them.
     pub casting: Casting,
-    /// What one row may spend.
+    /// Spending limits per row.
     pub row_budget: BudgetLimits,
     /// Whether every finished turn goes to the ledger, to go on from after a crash.
     pub checkpoint: bool,
@@ -119,13 +119,13 @@ pub struct Worker {
     pub attachments: Option<Arc<dyn Attachments>>,
     /// When failed calls are tried again.
     pub retry: retry::Policy,
-    /// How long one call may take.
+    /// Timeout for one call.
     pub timeout: Duration,
     /// How long the calls of a row and the waits between its tries may take together.
     pub row_timeout: Option<Duration>,
     /// Answers that were paid for before, if they are to be used.
     pub answers: Option<Answers>,
-    /// Whether envelopes carry the input row.
+    /// Whether envelopes contain the input row.
     pub include_input: bool,
     /// What the traces of rows are made with, where they are kept.
     pub traces: Option<Arc<TraceSettings>>,
@@ -201,23 +201,23 @@ pub struct Tools {
     pub host: Arc<dyn ToolHost>,
     /// Calls hooks, if there are any.
     pub hooks: Option<Arc<dyn Hooks>>,
-    /// The most bytes of text that a tool's result brings into a conversation.
+    /// Maximum bytes of text taken from a tool result.
     pub result_limit: usize,
 }
 
-/// When a run ends before its input does.
+/// When to stop before the end of the input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default = "StopRules::usual", deny_unknown_fields)]
 pub struct StopRules {
-    /// Once this many rows failed.
+    /// Stop after this many failed rows.
     pub max_errors: Option<u64>,
-    /// Once more than a share of rows failed.
+    /// Stop once the failure rate exceeds a share.
     pub max_error_rate: Option<ErrorRate>,
-    /// Once the first so many rows have all failed for the same reason.
+    /// Stop if the first this many rows all fail for the same reason.
     pub same_failure: Option<u64>,
-    /// Once a row is ok: the rest is cancelled.
+    /// Stop after the first successful row and cancel the rest.
     pub first_result: bool,
-    /// After so long: no further call is sent.
+    /// Send no further calls after this time.
     #[serde(with = "time_text::option")]
     #[schemars(with = "Option<TimeText>")]
     pub deadline: Option<Duration>,
@@ -235,14 +235,14 @@ impl StopRules {
     }
 }
 
-/// The share of rows that may fail.
+/// Allowed failure rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorRate {
     /// The share, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub share: f64,
-    /// How many rows must have ended before it is looked at.
+    /// Apply it only after this many rows.
     #[serde(default = "ErrorRate::usual_after")]
     pub after: u64,
 }

@@ -203,12 +203,11 @@ impl AlikeFailures {
             RowId::Number(_) => format!("row {number}"),
         };
         let with = if *rows == failed { String::new() } else { format!(", {rows} of them") };
-        let message =
-            format!("the first {failed} rows all failed{with} with {}, so the rest is not sent", error.kind);
+        let message = format!("stopped: the first {failed} rows all failed{with} with {}", error.kind);
         let advice = error.kind.next().marked();
         let advice = advice.trim_end_matches('.');
         Problem::new(ProblemCode::SameFailure, message)
             .cause(format!("{named}: {}", error.message.marked()))
-            .hint(format!("{advice}. {RESUME} tries these rows again; {SEND_REGARDLESS}"))
+            .hint(format!("{advice}. Retry these rows with {RESUME}; {SEND_REGARDLESS}"))
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn replay(cast: &Cast, prepared: &mut Prepared) -> Result<(), RowErro
             Happening::ToolStarted { .. } | Happening::Expired { .. } => {}
         }
         course.replay(cast, happening).map_err(|what| {
-            let message = format!("the turns that were kept do not fit the agents: {what}");
+            let message = format!("the saved turns do not match the agents: {what}");
             RowError::new(ErrorKind::Internal, message)
         })?;
     }
@@ -76,8 +76,8 @@ impl CutCall {
         let Self { node, tool, call, arguments, turn } = self;
         let agent = course.map(|course| member_name(cast, course, *node)).filter(|name| !name.is_empty());
         let mut message = match agent {
-            Some(agent) => format!("the run was cut while `{agent}` called the tool `{tool}`"),
-            None => format!("the run was cut while the tool `{tool}` was called"),
+            Some(agent) => format!("the run was interrupted while `{agent}` called the tool `{tool}`"),
+            None => format!("the run was interrupted while the tool `{tool}` was called"),
         };
         if !arguments.is_empty() {
             let end = arguments.floor_char_boundary(SHOWN_ARGUMENTS);
@@ -90,8 +90,8 @@ impl CutCall {
             message.push_str(&format!(" (model call {turn} of the row{id})"));
         }
         message.push_str(
-            ", which must not run twice; the call was made once and no answer came before the cut, so \
-             whether it took effect is unknown",
+            ", which must not run twice; the call was made once and no answer arrived before the \
+             interruption, so it is unknown whether it took effect",
         );
         RowError::new(ErrorKind::OutcomeUnknown, message)
     }

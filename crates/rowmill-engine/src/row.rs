@@ -127,9 +127,12 @@ impl<'a> RowContext<'a> {
     /// nothing about it is unknown.
     pub(crate) fn stopped(&self) -> RowError {
         let (kind, message) = if self.unknown.load(Ordering::Relaxed) {
-            (ErrorKind::Interrupted, "the run stopped before its last answer came")
+            (ErrorKind::Interrupted, "the run stopped before the row's last answer arrived")
         } else {
-            (ErrorKind::RunStopped, "the run stopped before this row was finished; its calls were answered")
+            (
+                ErrorKind::RunStopped,
+                "the run stopped before this row was finished; all its calls were answered",
+            )
         };
         RowError::new(kind, message)
     }
@@ -260,7 +263,7 @@ fn beyond(budget: &Budget, worst: Spend) -> RowError {
     bounds.extend(limits.tokens.map(|most| {
         format!("{} tokens used and up to {} more, of {most} ({MAX_ROW_TOKENS})", spent.tokens, worst.tokens)
     }));
-    let message = format!("the next call could pass what a row may spend: {}", bounds.join("; "));
+    let message = format!("the next call could exceed the limits of the row: {}", bounds.join("; "));
     RowError::new(ErrorKind::RowLimit, message)
 }
 

@@ -152,5 +152,5 @@ async fn finish_publishing(publisher: Option<Publisher>, held_back: Vec<Parcel>)
 }
 
 pub(crate) fn cannot_start_thread(error: &std::io::Error) -> Problem {
-    Problem::new(ProblemCode::Internal, "a thread could not be started").cause(error)
+    Problem::new(ProblemCode::Internal, "cannot start a thread").cause(error)
 }

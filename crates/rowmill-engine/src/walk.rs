@@ -310,7 +310,7 @@ impl<'r> Walk<'r> {
     /// Takes no further steps: the row goes on once what it waits for is there.
     fn park(&mut self, waits_for: String) {
         if self.context.was_answered() && !self.context.shared.worker.checkpoint {
-            let message = "a row that was answered can be parked only where turns are kept";
+            let message = "a row that was answered can be parked only if turns are saved";
             return self.end_with(RowError::new(ErrorKind::Internal, message));
         }
         self.ends = true;
@@ -319,7 +319,7 @@ impl<'r> Walk<'r> {
 
     fn stop_over(&mut self, halt: Halt) {
         self.halt = Some(halt);
-        let message = "the run stopped before its last answer came";
+        let message = "the run stopped before the row's last answer arrived";
         self.end_with(RowError::new(ErrorKind::Interrupted, message));
     }
 

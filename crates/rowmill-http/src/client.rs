@@ -62,11 +62,7 @@ impl Target {
     /// The address cannot be requested.
     pub fn new(url: reqwest::Url, mut headers: HeaderMap) -> Result<Self, Problem> {
         let uri = url.as_str().parse().map_err(|error| {
-            Problem::new(
-                ProblemCode::InvalidConfig,
-                format!("`{url}` is not an address that can be requested"),
-            )
-            .cause(error)
+            Problem::new(ProblemCode::InvalidConfig, format!("`{url}` is not a valid URL")).cause(error)
         })?;
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
         Ok(Self { url, uri, headers })
@@ -164,7 +160,7 @@ impl HttpClient {
         if self.pools.proxies.any() {
             return self.general_answer(self.plain()?.request(method, url.clone()).headers(headers)).await;
         }
-        let unusable = |error| HttpFailure::Connect(format!("the address cannot be requested: {error}"));
+        let unusable = |error| HttpFailure::Connect(format!("invalid URL: {error}"));
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
         let mut request = http::Request::new(Full::new(Bytes::new()));
         *request.method_mut() = method;
@@ -269,5 +265,5 @@ pub fn tls_config() -> Result<rustls::ClientConfig, HttpFailure> {
 }
 
 fn cannot_set_up(error: &dyn fmt::Display) -> HttpFailure {
-    HttpFailure::Connect(format!("the HTTP client cannot be set up: {error}"))
+    HttpFailure::Connect(format!("cannot set up the HTTP client: {error}"))
 }

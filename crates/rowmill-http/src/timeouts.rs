@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::HttpFailure;
 
-/// How long a call waits for each of its steps. The answer as a whole has no limit here.
+/// Timeouts for the steps of a call. There is no limit for the whole answer here.
 ///
 /// ```
 /// # use {rowmill_http::Timeouts, std::time::Duration};
@@ -19,15 +19,15 @@ use crate::HttpFailure;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
-    /// For a connection: name resolution, TCP and TLS together.
+    /// Connecting: name resolution, TCP and TLS together.
     #[serde(with = "time_text")]
     #[schemars(with = "TimeText")]
     pub connect: Duration,
-    /// For the head of the answer, from the start of the call.
+    /// The head of the answer, from the start of the call.
     #[serde(with = "time_text")]
     #[schemars(with = "TimeText")]
     pub first_byte: Duration,
-    /// For each further piece of the answer.
+    /// Each further chunk of the answer.
     #[serde(with = "time_text")]
     #[schemars(with = "TimeText")]
     pub idle: Duration,
@@ -49,7 +49,7 @@ impl Timeouts {
     #[must_use]
     pub fn not_connected(&self) -> HttpFailure {
         HttpFailure::Connect(format!(
-            "no connection within {}; {CONNECT_TIMEOUT} allows more",
+            "no connection within {}; allow more with {CONNECT_TIMEOUT}",
             shown(self.connect)
         ))
     }
@@ -58,7 +58,7 @@ impl Timeouts {
     #[must_use]
     pub fn not_begun(&self) -> HttpFailure {
         HttpFailure::Silent(format!(
-            "no answer began within {}; {FIRST_BYTE_TIMEOUT} allows more",
+            "no response began within {}; allow more with {FIRST_BYTE_TIMEOUT}",
             shown(self.first_byte)
         ))
     }
@@ -67,7 +67,7 @@ impl Timeouts {
     #[must_use]
     pub fn stalled(&self) -> HttpFailure {
         HttpFailure::Silent(format!(
-            "the answer stalled: nothing came for {}; {IDLE_TIMEOUT} allows more",
+            "the response stalled: no data for {}; allow more with {IDLE_TIMEOUT}",
             shown(self.idle)
         ))
     }
@@ -95,9 +95,9 @@ mod tests {
             idle: Duration::from_secs(60),
         };
         for (failure, expected) in [
-            (timeouts.not_connected(), "no connection within 50 ms; `connect_timeout` allows more"),
-            (timeouts.not_begun(), "no answer began within 1.5 s; `first_byte_timeout` allows more"),
-            (timeouts.stalled(), "the answer stalled: nothing came for 60 s; `idle_timeout` allows more"),
+            (timeouts.not_connected(), "no connection within 50 ms; allow more with `connect_timeout`"),
+            (timeouts.not_begun(), "no response began within 1.5 s; allow more with `first_byte_timeout`"),
+            (timeouts.stalled(), "the response stalled: no data for 60 s; allow more with `idle_timeout`"),
         ] {
             assert_eq!(Words::from(failure.to_string()), expected);
         }

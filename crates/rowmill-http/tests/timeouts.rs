@@ -51,7 +51,7 @@ async fn a_server_that_never_answers_is_silent() {
         let target = target("http", &listener);
         let (_open, answer) =
             tokio::join!(tell(&listener, b""), client.post(&target, None, Bytes::from_static(b"{}")));
-        let expected = "no answer began within 50 ms; `first_byte_timeout` allows more";
+        let expected = "no response began within 50 ms; allow more with `first_byte_timeout`";
         let failure = answer.unwrap_err();
         assert!(matches!(failure, HttpFailure::Silent(_)), "{failure:?}");
         assert_eq!(Words::from(failure.to_string()), expected);
@@ -68,7 +68,7 @@ async fn an_answer_that_stops_in_the_middle_is_silent() {
             tokio::join!(tell(&listener, half), client.post(&target, None, Bytes::from_static(b"{}")));
         let mut answer = answer.unwrap();
         assert_eq!(answer.chunk().await.unwrap().unwrap(), "hello");
-        let expected = "the answer stalled: nothing came for 50 ms; `idle_timeout` allows more";
+        let expected = "the response stalled: no data for 50 ms; allow more with `idle_timeout`";
         let failure = answer.body(100).await.unwrap_err();
         assert!(matches!(failure, HttpFailure::Silent(_)), "{failure:?}");
         assert_eq!(Words::from(failure.to_string()), expected);
@@ -91,7 +91,7 @@ async fn a_handshake_that_nobody_answers_is_no_connection() {
     for client in clients(Timeouts { connect: SHORT, ..PATIENT }) {
         let listener = listener().await;
         let failure = client.post(&target("https", &listener), None, Bytes::new()).await.unwrap_err();
-        let expected = "no connection within 50 ms; `connect_timeout` allows more";
+        let expected = "no connection within 50 ms; allow more with `connect_timeout`";
         assert!(matches!(failure, HttpFailure::Connect(_)), "{failure:?}");
         assert_eq!(Words::from(failure.to_string()), expected);
     }
@@ -110,7 +110,7 @@ async fn a_server_that_accepts_no_more_connections_is_no_connection() {
     }
     for client in clients(Timeouts { connect: SHORT, ..PATIENT }) {
         let failure = client.post(&target("http", &listener), None, Bytes::new()).await.unwrap_err();
-        let expected = "no connection within 50 ms; `connect_timeout` allows more";
+        let expected = "no connection within 50 ms; allow more with `connect_timeout`";
         assert!(matches!(failure, HttpFailure::Connect(_)), "{failure:?}");
         assert_eq!(Words::from(failure.to_string()), expected);
     }

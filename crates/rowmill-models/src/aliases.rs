@@ -56,13 +56,13 @@ pub struct AliasEntry<'a> {
     pub source: AliasSource,
 }
 
-/// What the configuration adds to the built-in aliases.
+/// Aliases from the configuration, in addition to the built-in ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AliasConfig {
-    /// `[aliases]`: names and what they stand for.
+    /// `[aliases]`: names and their models.
     pub aliases: BTreeMap<String, String>,
-    /// `[model_references.NAMESPACE]`: what `$NAMESPACE.KEY` stands for.
+    /// `[model_references.NAMESPACE]`: the models of `$NAMESPACE.KEY`.
     pub references: BTreeMap<String, BTreeMap<String, String>>,
 }
 
@@ -149,7 +149,7 @@ impl AliasConfig {
             if name.trim().is_empty() || name.contains(['?', ':']) || name.starts_with('$') {
                 return wrong(
                     "cannot be the name of a model".to_owned(),
-                    "use a name without `?` and `:` that does not begin with `$`",
+                    "use a name without `?` and `:` that does not start with `$`",
                 );
             }
             let start = name.split(['.', '/']).next().unwrap_or(name);
@@ -158,7 +158,7 @@ impl AliasConfig {
                 return wrong(format!("would hide the provider `{provider}`"), "choose another name");
             }
             if means.trim().is_empty() {
-                return wrong("stands for nothing".to_owned(), "write a model string after it");
+                return wrong("is empty".to_owned(), "write a model string after it");
             }
             // A reference need only be defined where the alias is used.
             self.expand(name).or_else(|problem| match problem.code {
@@ -172,19 +172,15 @@ impl AliasConfig {
     fn undefined(&self, token: &str) -> Problem {
         let parts = token.strip_prefix('$').and_then(|rest| rest.split_once('.'));
         let Some((namespace, key)) = parts.filter(|(space, key)| !space.is_empty() && !key.is_empty()) else {
-            return Problem::new(ProblemCode::InvalidModel, format!("`{token}` is no model reference"))
-                .hint("references have a namespace and a key, such as `$system.fast`");
+            return Problem::new(ProblemCode::InvalidModel, format!("`{token}` is not a model reference"))
+                .hint("a reference has a namespace and a key, such as `$system.fast`");
         };
         let known: Vec<String> = self
             .references
             .iter()
             .flat_map(|(space, keys)| keys.keys().map(move |key| format!("`${space}.{key}`")))
             .collect();
-        let known = if known.is_empty() {
-            String::new()
-        } else {
-            format!("; these are defined: {}", known.join(", "))
-        };
+        let known = if known.is_empty() { String::new() } else { format!("; defined: {}", known.join(", ")) };
         Problem::new(ProblemCode::InvalidModel, format!("the model reference `{token}` is not defined")).hint(
             format!(
                 "add `{key} = \"provider.model\"` under `[model_references.{namespace}]` in `rowmill.toml`{known}"
@@ -201,7 +197,7 @@ fn circle(names: &[&str]) -> Problem {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     Problem::new(
         ProblemCode::InvalidConfig,
-        format!("aliases stand for each other in a circle: {}", names.join(" → ")),
+        format!("aliases refer to each other in a cycle: {}", names.join(" → ")),
     )
-    .hint("let one of them stand for a model")
+    .hint("set one of them to a model")
 }

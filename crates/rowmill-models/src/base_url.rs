@@ -48,7 +48,7 @@ pub(crate) fn base_url(
         let first = variables.first().map_or("", String::as_str);
         return Err(Problem::new(
             ProblemCode::InvalidConfig,
-            format!("`{}` has no address of its own and `{first}` is not set", provider.name()),
+            format!("`{}` has no default base URL and `{first}` is not set", provider.name()),
         )
         .hint(format!("set `{first}` to the server's base URL")));
     };
@@ -56,11 +56,8 @@ pub(crate) fn base_url(
         Url::parse(text.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let Some(mut url) = url else {
         let shown = shown_text(&text);
-        return Err(Problem::new(
-            ProblemCode::InvalidConfig,
-            format!("{place} is not an address: `{shown}`"),
-        )
-        .hint("write it whole, e.g. `http://localhost:8000/v1`"));
+        return Err(Problem::new(ProblemCode::InvalidConfig, format!("{place} is not a URL: `{shown}`"))
+            .hint("write the complete URL, e.g. `http://localhost:8000/v1`"));
     };
     if url.path() != "/" {
         return Ok(Some(BaseUrl { url, completed: None }));

@@ -79,7 +79,7 @@ pub(crate) fn delivery(setup: &Setup) -> Result<Delivery, Problem> {
 
 /// Settings that cannot stand together.
 pub(crate) fn contradiction(model: &ModelString, what: &str) -> Problem {
-    Problem::new(ProblemCode::InvalidModel, format!("`{model}`: {what}")).hint("leave one of them out")
+    Problem::new(ProblemCode::InvalidModel, format!("`{model}`: {what}")).hint("omit one of them")
 }
 
 /// The headers of every JSON request.

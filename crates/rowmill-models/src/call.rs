@@ -26,7 +26,7 @@ pub(crate) fn from_status(status: u16, headers: &HeaderMap, body: &[u8], now: Ti
         failure = CallFailure::Refused;
     }
     let mut message =
-        body_says.message.unwrap_or_else(|| format!("the provider answered {status} without a reason"));
+        body_says.message.unwrap_or_else(|| format!("the provider returned {status} without a reason"));
     if failure == CallFailure::RateLimited && nothing_allowed(headers) {
         // Mistral limits a model to nothing where the plan does not have it, and calls it a rate limit.
         failure = CallFailure::QuotaExhausted;
@@ -112,14 +112,11 @@ impl Reporter {
             }
             HttpFailure::OpenFiles(_) => CallError::new(
                 CallFailure::OpenFiles,
-                format!(
-                    "no connection to {}: this machine allows no more open files (`ulimit -n`)",
-                    self.address
-                ),
+                format!("no connection to {}: the open file limit is reached (`ulimit -n`)", self.address),
             ),
             HttpFailure::Broken(what) => CallError::new(
                 CallFailure::Broken,
-                format!("the connection to {} broke: {what}", self.address),
+                format!("the connection to {} was lost: {what}", self.address),
             ),
             HttpFailure::Silent(what) => {
                 CallError::new(CallFailure::Timeout, format!("{}: {what}", self.address))

@@ -126,11 +126,11 @@ const CASES: &[Case] = &[
     ),
     (422, r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#, Refused, "field required", None),
     (400, r#"{"error":"input too large"}"#, Refused, "input too large", None),
-    (408, "", Server, "the provider answered 408 without a reason", None),
-    (409, "{}", Server, "the provider answered 409 without a reason", None),
-    (425, "", Server, "the provider answered 425 without a reason", None),
+    (408, "", Server, "the provider returned 408 without a reason", None),
+    (409, "{}", Server, "the provider returned 409 without a reason", None),
+    (425, "", Server, "the provider returned 425 without a reason", None),
     (502, "<html>\n <h1>Bad  Gateway</h1>", Server, "<html> <h1>Bad Gateway</h1>", None),
-    (413, "", Refused, "the provider answered 413 without a reason", None),
+    (413, "", Refused, "the provider returned 413 without a reason", None),
 ];
 
 #[test]
@@ -210,7 +210,7 @@ fn failures_of_the_connection_name_the_address() {
     assert_eq!(refused.message, "no connection to http://host/v1/chat/completions: Connection refused");
     let broken = reporter().transport(&HttpFailure::Broken("reset".to_owned()));
     assert_eq!(broken.failure, CallFailure::Broken);
-    assert_eq!(broken.message, "the connection to http://host/v1/chat/completions broke: reset");
+    assert_eq!(broken.message, "the connection to http://host/v1/chat/completions was lost: reset");
     let silent = reporter().transport(&HttpFailure::Silent("nothing came".to_owned()));
     assert_eq!(silent.failure, CallFailure::Timeout);
     assert_eq!(silent.message, "http://host/v1/chat/completions: nothing came");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Protocol;
 
-/// What stands under `[providers.NAME]` in `rowmill.toml`.
+/// An entry `[providers.NAME]` of `rowmill.toml`.
 ///
 /// A built-in provider's name changes that provider; another name adds one,
 /// which then needs a `base_url`. Keys may be written with `_` or `-`.
@@ -17,18 +17,18 @@ use crate::Protocol;
 /// base_url = "http://gpu-1:8000/v1"   # OpenAI style: with /v1
 /// protocol = "chat"                   # chat (default), responses, anthropic or google
 /// api_key_env = "LAB_KEY"             # the variable that holds the key, never the key itself
-/// headers = { x-team = "${TEAM}" }    # `${NAME}` is taken from the environment
+/// headers = { x-team = "${TEAM}" }    # `${NAME}` is replaced from the environment
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderConfig {
-    /// Where requests go. The provider's variable in the environment wins over it.
+    /// Base URL. The provider's environment variable takes precedence.
     #[serde(default, alias = "base-url", skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// The variable that holds the key, in place of the provider's own.
+    /// Environment variable that holds the key, instead of the provider's default.
     #[serde(default, alias = "api-key-env", skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
-    /// Further headers; `${NAME}` is taken from the environment.
+    /// Additional headers; `${NAME}` is replaced from the environment.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// The protocol that the provider speaks.

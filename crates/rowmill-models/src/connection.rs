@@ -101,7 +101,7 @@ impl Connection {
 
     /// The base URL with `path` after it.
     pub(crate) fn address(&self, path: &str) -> Result<Url, Problem> {
-        let missing = || Problem::new(ProblemCode::Internal, "a built-in model has no address");
+        let missing = || Problem::new(ProblemCode::Internal, "a built-in model has no base URL");
         let base = self.base_url.as_ref().ok_or_else(missing)?;
         let mut url = base.clone();
         url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
@@ -113,7 +113,7 @@ impl Connection {
         sensitive(text).ok_or_else(|| {
             Problem::new(
                 ProblemCode::MissingKey,
-                format!("the key of `{}` has characters that no header can carry", self.provider),
+                format!("the key of `{}` has characters that are not allowed in a header", self.provider),
             )
             .hint("set the key again, without line breaks")
         })
@@ -148,10 +148,11 @@ pub(crate) fn key(
     let first = variables.first().map_or("", String::as_str);
     Err(Problem::new(
         ProblemCode::MissingKey,
-        format!("`{}` needs a key and {names} is not set", provider.name()),
+        format!("`{}` needs a key, but {names} is not set", provider.name()),
     )
     .hint(format!(
-        "set it: `export {first}=…`, or name another variable with `api_key_env` under `[providers.{}]` in `rowmill.toml`",
+        "set it: `export {first}=…`, or choose another variable with `api_key_env` under `[providers.{}]` in \
+         `rowmill.toml`",
         provider.name()
     )))
 }
@@ -175,9 +176,12 @@ fn headers(
                 .hint(format!("set it: `export {missing}=…`"))
         })?;
         secrets.extend(header_secrets(name, &value));
-        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("is no header name"))?;
-        headers
-            .insert(header, sensitive(&value).ok_or_else(|| wrong("has a value that no header can carry"))?);
+        let header =
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("is not a valid header name"))?;
+        headers.insert(
+            header,
+            sensitive(&value).ok_or_else(|| wrong("has a value that is not allowed in a header"))?,
+        );
     }
     Ok(headers)
 }

@@ -62,8 +62,9 @@ impl ModelString {
         let text = text.trim();
         if ["http://", "https://"].iter().any(|scheme| text.to_ascii_lowercase().starts_with(scheme)) {
             let shown = bare_addresses(text);
-            return Err(invalid(format!("`{shown}` is an address, not a model")).hint(
-                "set `GENERIC_BASE_URL` to the address, and write `generic.MODEL` with the name that the server has for the model",
+            return Err(invalid(format!("`{shown}` is a URL, not a model")).hint(
+                "set `GENERIC_BASE_URL` to the URL, and write `generic.MODEL` with the server's name for the \
+                 model",
             ));
         }
         Self::parse_name(text, providers).map_err(|problem| Problem {
@@ -99,11 +100,10 @@ impl ModelString {
         }
         let (provider, model) = split(name, providers)?;
         if let Some((stem, effort)) = model.rsplit_once('.').filter(|(_, end)| EFFORTS.contains(end)) {
-            return Err(invalid(format!("`{text}` ends in `.{effort}`, which is no part of a model's name"))
-                .hint(format!(
-                    "use `?reasoning={effort}`: `{}.{stem}?reasoning={effort}`",
-                    provider.name()
-                )));
+            return Err(invalid(format!(
+                "`{text}` ends in `.{effort}`, which is not part of a model's name"
+            ))
+            .hint(format!("use `?reasoning={effort}`: `{}.{stem}?reasoning={effort}`", provider.name())));
         }
         let settings = read_settings(query, provider, providers)?;
         Ok(Self { provider: provider.name().to_owned(), model: model.to_owned(), settings })
@@ -137,8 +137,8 @@ fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provide
                     .hint(format!("write `{start}` alone")));
             }
             if model.is_empty() {
-                return Err(invalid(format!("`{name}` names no model"))
-                    .hint(format!("write the model after the provider: `{}.MODEL`", provider.name())));
+                return Err(invalid(format!("`{name}` does not name a model"))
+                    .hint(format!("add the model after the provider: `{}.MODEL`", provider.name())));
             }
             return Ok((provider, model));
         }
@@ -149,7 +149,7 @@ fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provide
             return Ok((provider, name));
         }
         return Err(invalid(format!("`{name}` is a provider; the model is missing"))
-            .hint(format!("write the model after it: `{}.MODEL`", provider.name())));
+            .hint(format!("add the model after it: `{}.MODEL`", provider.name())));
     }
     if let Some(listed) = provider_of_bare_name(name) {
         let missing = || no_provider(&format!("`{name}` is a model of `{listed}`"), listed);
@@ -171,7 +171,7 @@ fn missing_provider<'a>(means: &'a str, providers: &Providers) -> Option<&'a str
 }
 
 fn no_provider(what: &str, provider: &str) -> Problem {
-    invalid(format!("{what}, and rowmill has no provider `{provider}`")).hint(format!(
+    invalid(format!("{what}, but rowmill has no provider `{provider}`")).hint(format!(
         "choose another model, or add the provider as `[providers.{provider}]` with a `base_url` in `rowmill.toml`"
     ))
 }
@@ -213,16 +213,17 @@ fn read_settings(query: &str, provider: &Provider, providers: &Providers) -> Res
         let Some(key) = known.filter(|key| provider.keys().contains(key)) else {
             let names: Vec<&str> = provider.keys().iter().map(|key| key.name()).collect();
             let near = nearest(name, &names).map(|near| format!("did you mean `{near}`? "));
-            return Err(invalid(format!("`{}` does not take the key `{name}`", provider.name()))
+            return Err(invalid(format!("`{}` has no key `{name}`", provider.name()))
                 .hint(near.unwrap_or_default() + &takes(provider)));
         };
         let wrong = |allowed: String| {
-            invalid(format!("`{name}={value}` is not a value for `{}`", provider.name()))
+            invalid(format!("`{name}={value}` is not valid for `{}`", provider.name()))
                 .hint(format!("`{}` takes: {allowed}", key.name()))
         };
         let Some(text) = decode(value) else {
             return Err(wrong(
-                "a value in which `%` starts two hexadecimal digits, `%25` for itself".to_owned(),
+                "a value in which `%` is followed by two hexadecimal digits; write `%` itself as `%25`"
+                    .to_owned(),
             ));
         };
         let setting = key.read(&text).map_err(wrong)?;
@@ -239,8 +240,8 @@ fn not_hosted(tool: Key, provider: &Provider, providers: &Providers) -> Problem 
     let hosts = providers.iter().filter(|one| one.keys().contains(&tool));
     let hosts: Vec<String> = hosts.map(|one| format!("`{}`", one.name())).collect();
     let name = tool.name();
-    invalid(format!("`{}` has no `{name}` of its own", provider.name())).hint(format!(
-        "these have: {}; leave `{name}` out, or give the agent a tool for it",
+    invalid(format!("`{}` does not provide `{name}`", provider.name())).hint(format!(
+        "these providers do: {}; omit `{name}`, or give the agent a tool for it",
         hosts.join(", ")
     ))
 }

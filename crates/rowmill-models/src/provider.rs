@@ -12,7 +12,7 @@ use crate::provider_table::{ROWS, Row, added};
 use crate::quirks::Quirks;
 use crate::settings::{Key, Setting};
 
-/// The language that a provider speaks.
+/// Protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
@@ -212,7 +212,10 @@ impl Providers {
             return Err(wrong(format!(
                 "`api_key_env` of `[providers.{name}]` does not look like the name of a variable"
             ))
-            .hint("write the name of the variable that holds the key, e.g. `api_key_env = \"LAB_KEY\"`, never the key itself; if that was a key, replace it"));
+            .hint(
+                "write the name of the variable that holds the key, e.g. `api_key_env = \"LAB_KEY\"`, never \
+                 the key itself; if that was a key, revoke it",
+            ));
         }
         if let Some(known) = self.all.iter_mut().find(|provider| provider.name == name) {
             if known.protocol() == Protocol::Builtin {
@@ -228,7 +231,7 @@ impl Providers {
         }
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         if name.is_empty() || !name.chars().all(fits) {
-            return Err(wrong(format!("`[providers.{name}]`: the name cannot stand in a model string"))
+            return Err(wrong(format!("`[providers.{name}]`: the name is not valid in a model string"))
                 .hint("use lowercase letters, digits, `-` and `_`"));
         }
         if config.base_url.is_none() {

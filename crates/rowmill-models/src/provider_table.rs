@@ -292,18 +292,18 @@ pub(crate) static ROWS: &[Row] = &[
         quirks: Quirks { tiers: OPENAI_TIERS, ..CHAT },
         ..LOCAL
     },
-    Row { name: "passthrough", about: "built in: answers with the prompt", ..BUILTIN },
+    Row { name: "passthrough", about: "built in: returns the prompt", ..BUILTIN },
     Row { name: "playback", about: "built in: replays the conversation of its first call", ..BUILTIN },
     Row {
         name: "slow",
-        about: "built in: answers with the prompt after three seconds",
+        about: "built in: returns the prompt after three seconds",
         keys: &[Key::Delay],
         ..BUILTIN
     },
-    Row { name: "silent", about: "built in: answers with nothing", ..BUILTIN },
+    Row { name: "silent", about: "built in: returns an empty answer", ..BUILTIN },
     Row {
         name: "simulated",
-        about: "built in: invents answers that fit the schema",
+        about: "built in: generates answers that match the schema",
         keys: &[Key::Seed, Key::Latency, Key::Jitter, Key::FailureRate],
         ..BUILTIN
     },

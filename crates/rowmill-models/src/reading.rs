@@ -36,9 +36,9 @@ pub(crate) enum Unread {
 impl From<serde_json::Error> for Unread {
     fn from(error: serde_json::Error) -> Self {
         Self::Malformed(if error.is_eof() {
-            "the answer is cut off".to_owned()
+            "the answer is truncated".to_owned()
         } else {
-            format!("the answer is not what the protocol says: {error}")
+            format!("the answer does not follow the protocol: {error}")
         })
     }
 }

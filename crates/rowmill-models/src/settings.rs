@@ -59,37 +59,38 @@ const TIERS: &[&str] =
 
 keys! {
     Reasoning = "reasoning", &[], Takes::WordOrTokens(EFFORTS),
-        "How much the model thinks: a level, or a budget of tokens where the provider counts them.";
+        "Reasoning effort: a level, or a token budget if the provider supports one.";
     Verbosity = "verbosity", &[], Takes::Word(&["low", "medium", "high"]),
-        "How long answers are.";
+        "Verbosity of answers.";
     Structured = "structured", &[], Takes::Word(&["json", "tool_use"]),
         "How a schema is enforced: the provider's JSON mode, or a forced tool call.";
     Transport = "transport", &[], Takes::Word(&["http", "sse", "ws", "auto"]),
-        "How answers travel: whole, as a stream of events, over a WebSocket, or a WebSocket where there is one.";
+        "How answers are transferred: complete, as a stream of events, over a WebSocket, or over a WebSocket \
+         if available.";
     Stream = "stream", &[], Takes::Switch,
-        "Whether answers are streamed, which makes the time to the first token known.";
+        "Whether answers are streamed, which allows the time to the first token to be measured.";
     ServiceTier = "service_tier", &[], Takes::Word(TIERS),
-        "Which tier of service to ask for.";
+        "Service tier to request.";
     Temperature = "temperature", &["temp"], Takes::Number(0.0, 2.0),
-        "The sampling temperature.";
+        "Sampling temperature.";
     TopP = "top_p", &[], Takes::Number(0.0, 1.0),
-        "Nucleus sampling: the share of probability to choose from.";
+        "Nucleus sampling: the probability mass to sample from.";
     TopK = "top_k", &[], Takes::Integer(0, i64::MAX),
-        "How many of the likeliest tokens to choose from.";
+        "Sample only from this many of the most likely tokens.";
     MinP = "min_p", &[], Takes::Number(0.0, 1.0),
-        "The least probability of a token, relative to the likeliest.";
+        "Minimum probability of a token, relative to the most likely one.";
     PresencePenalty = "presence_penalty", &[], Takes::Number(-2.0, 2.0),
-        "Discourages tokens that have occurred.";
+        "Penalizes tokens that have already occurred.";
     FrequencyPenalty = "frequency_penalty", &[], Takes::Number(-2.0, 2.0),
-        "Discourages tokens by how often they have occurred.";
+        "Penalizes tokens by how often they have occurred.";
     RepetitionPenalty = "repetition_penalty", &[], Takes::Number(0.0, 10.0),
-        "Discourages repetition by a factor.";
+        "Penalizes repetition by a factor.";
     MaxTokens = "max_tokens", &["maxTokens"], Takes::Integer(1, i64::MAX),
-        "The most tokens that an answer may have.";
+        "Maximum number of tokens in an answer.";
     Seed = "seed", &[], Takes::Integer(0, i64::MAX),
-        "The seed of sampling.";
+        "Random seed for sampling.";
     Stop = "stop", &[], Takes::Texts,
-        "A text that ends the answer, or a JSON array of them.";
+        "Stop sequence that ends the answer, or a JSON array of several.";
     WebSearch = "web_search", &[], Takes::Switch,
         "Whether the model may search the web; the provider runs the search.";
     WebFetch = "web_fetch", &[], Takes::Switch,
@@ -101,9 +102,9 @@ keys! {
     Latency = "latency", &[], Takes::Span,
         "How long a simulated answer takes.";
     Jitter = "jitter", &[], Takes::Number(0.0, 1.0),
-        "How far a simulated latency strays, as a share of it.";
+        "Random variation of the simulated latency, as a share of it.";
     FailureRate = "failure_rate", &[], Takes::Number(0.0, 1.0),
-        "The share of simulated calls that fail.";
+        "Share of simulated calls that fail.";
 }
 
 impl Key {
@@ -145,7 +146,7 @@ impl Key {
             Takes::Integer(low, i64::MAX) => format!("a whole number from {low}"),
             Takes::Integer(low, high) => format!("a whole number from {low} to {high}"),
             Takes::Switch => "true, false".to_owned(),
-            Takes::Span => "a time such as `100ms` or `2s`".to_owned(),
+            Takes::Span => "a duration such as `100ms` or `2s`".to_owned(),
             Takes::Texts => "a text, or a JSON array of texts".to_owned(),
         }
     }

@@ -39,7 +39,7 @@ impl fmt::Display for TooLarge {
             Self::Text => write!(out, "more than {MOST_TEXT} bytes of text in one answer"),
             Self::Depth => write!(out, "values nested more than {MOST_DEPTH} deep"),
             Self::Combinations => {
-                out.write_str("more combinations of `allOf`, `anyOf`, `oneOf` and `$ref` than are tried")
+                out.write_str("too many combinations of `allOf`, `anyOf`, `oneOf` and `$ref`")
             }
         }
     }

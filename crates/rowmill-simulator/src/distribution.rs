@@ -52,7 +52,8 @@ impl Distribution {
         let seconds = |text: &str| time_span::parse(text).map(|time| time.as_secs_f64());
         Self::read(text, seconds).ok_or_else(|| {
             format!(
-                "`{text}` is no latency; write `200ms`, `uniform:100ms..2s`, `lognormal:800ms,0.6` or `exponential:500ms`"
+                "`{text}` is not a latency; write `200ms`, `uniform:100ms..2s`, `lognormal:800ms,0.6` or \
+                 `exponential:500ms`"
             )
         })
     }
@@ -66,7 +67,8 @@ impl Distribution {
         let tokens = |text: &str| text.parse::<u32>().ok().filter(|count| *count > 0).map(f64::from);
         Self::read(text, tokens).ok_or_else(|| {
             format!(
-                "`{text}` is no length; write `50`, `uniform:10..200`, `lognormal:40,1.0` or `exponential:50`"
+                "`{text}` is not a length; write `50`, `uniform:10..200`, `lognormal:40,1.0` or \
+                 `exponential:50`"
             )
         })
     }

@@ -204,7 +204,7 @@ impl Shared {
 fn made(ask: &Ask) -> Result<Answer, Refused> {
     let Some(schema) = &ask.schema else { return Ok(Answer::Made) };
     let value = value_for(schema, seed_of(&[&ask.prompt])).map_err(|what| {
-        Refused::invalid(format!("the schema asks for more than the simulator makes: {what}"))
+        Refused::invalid(format!("the schema asks for more than the simulator can generate: {what}"))
     });
     Ok(Answer::Json(value?))
 }

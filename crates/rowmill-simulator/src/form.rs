@@ -74,5 +74,5 @@ fn parameter(head: &str, name: &str) -> Option<String> {
 }
 
 fn broken() -> Refused {
-    Refused::invalid("the form is broken")
+    Refused::invalid("the form is invalid")
 }

@@ -132,7 +132,7 @@ fn framing(request: &RequestSeen) -> Result<Framing, ReadFailure> {
         None => Ok(Framing::Length(0)),
         Some(text) => match text.parse::<usize>() {
             Ok(length) if length <= BODY_LIMIT => Ok(Framing::Length(length)),
-            _ => Err(ReadFailure::Invalid("the content length is not usable")),
+            _ => Err(ReadFailure::Invalid("the content length is invalid")),
         },
     }
 }
@@ -144,7 +144,7 @@ async fn read_chunks(stream: &mut TcpStream, buffer: &mut BytesMut) -> Result<Ve
             match httparse::parse_chunk_size(buffer) {
                 Ok(httparse::Status::Complete(found)) => break found,
                 Ok(httparse::Status::Partial) => more(stream, buffer).await?,
-                Err(_) => return Err(ReadFailure::Invalid("a chunk has no usable size")),
+                Err(_) => return Err(ReadFailure::Invalid("a chunk has an invalid size")),
             }
         };
         let size = usize::try_from(size).unwrap_or(usize::MAX);

@@ -19,7 +19,7 @@ use crate::limits::Measure;
 ///
 /// The text is none; the message says what to write.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    time_span::parse(text).ok_or_else(|| format!("`{text}` is no duration; write `20ms`, `1.5s` or `2m`"))
+    time_span::parse(text).ok_or_else(|| format!("`{text}` is not a duration; write `20ms`, `1.5s` or `2m`"))
 }
 
 /// Reads a fault and the share of calls it strikes, such as `503=0.02` or `429=2%,retry-after=1`.
@@ -36,12 +36,12 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 pub fn fault_rate(text: &str) -> Result<(Fault, f64), String> {
     let (rule, headers) = text.split_once(',').map_or((text, None), |(rule, rest)| (rule, Some(rest)));
     let (name, rate) = rule.split_once('=').ok_or("write a fault as KIND=RATE, such as `503=0.02`")?;
-    let mut fault = Fault::named(name).ok_or_else(|| format!("`{name}` is no fault"))?;
+    let mut fault = Fault::named(name).ok_or_else(|| format!("`{name}` is not a fault"))?;
     for header in headers.into_iter().flat_map(|headers| headers.split(',')) {
-        let (name, value) = header
-            .split_once('=')
-            .filter(|_| matches!(fault, Fault::Status { .. }))
-            .ok_or_else(|| format!("`{header}` is no header of an error status, such as `retry-after=1`"))?;
+        let (name, value) =
+            header.split_once('=').filter(|_| matches!(fault, Fault::Status { .. })).ok_or_else(|| {
+                format!("`{header}` is not a header of an error status, such as `retry-after=1`")
+            })?;
         fault = fault.with_header(name.trim(), value.trim());
     }
     Ok((fault, share(rate)?))
@@ -52,7 +52,7 @@ fn share(text: &str) -> Result<f64, String> {
     let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
     match number.parse::<f64>().map(|number| number / whole) {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err(format!("`{text}` is no share between 0 and 1")),
+        _ => Err(format!("`{text}` is not a share between 0 and 1")),
     }
 }
 
@@ -92,7 +92,7 @@ pub fn changes(text: &str) -> Result<(Duration, Vec<Change>), String> {
             "quota" => changes.push(match value.as_str() {
                 "exhausted" => Change::QuotaExhausted,
                 "ok" => Change::QuotaRenewed,
-                _ => return Err(format!("`{value}` is no state of a quota; write `exhausted` or `ok`")),
+                _ => return Err(format!("`{value}` is not a quota state; write `exhausted` or `ok`")),
             }),
             "latency" => changes.push(Change::Latency(Distribution::of_durations(&value)?)),
             _ => {
@@ -105,7 +105,7 @@ pub fn changes(text: &str) -> Result<(Duration, Vec<Change>), String> {
     }
     match (length, status) {
         (Some(length), status) => changes.push(Change::Outage(length, status)),
-        (None, Some(_)) => return Err("`outage-status` needs `outage` beside it".to_owned()),
+        (None, Some(_)) => return Err("`outage-status` also needs `outage`".to_owned()),
         (None, None) => {}
     }
     Ok((after, changes))
@@ -115,7 +115,7 @@ fn limit(text: &str) -> Result<Option<u64>, String> {
     match text.parse() {
         _ if text == "none" => Ok(None),
         Ok(limit @ 1..) => Ok(Some(limit)),
-        _ => Err(format!("`{text}` is no limit; write a whole number from 1, or `none`")),
+        _ => Err(format!("`{text}` is not a limit; write a whole number from 1, or `none`")),
     }
 }
 
@@ -127,7 +127,7 @@ fn pairs(text: &str) -> Result<Vec<(&str, String)>, String> {
         match (part.split_once('='), pairs.last_mut()) {
             (Some((key, value)), _) => pairs.push((key.trim(), value.trim().to_owned())),
             (None, Some((_, value))) => value.push_str(&format!(",{part}")),
-            (None, None) => return Err(format!("`{part}` is no KEY=VALUE")),
+            (None, None) => return Err(format!("`{part}` is not KEY=VALUE")),
         }
     }
     Ok(pairs)
@@ -139,8 +139,9 @@ fn pairs(text: &str) -> Result<Vec<(&str, String)>, String> {
 ///
 /// The text is none; the message says what to write.
 pub fn tool_call(text: &str) -> Result<(String, Value), String> {
-    let wrong =
-        || format!("`{text}` is no call; write a tool and its arguments: `search {{\"query\": \"otters\"}}`");
+    let wrong = || {
+        format!("`{text}` is not a call; write a tool and its arguments: `search {{\"query\": \"otters\"}}`")
+    };
     call_marker::parse(text).ok_or_else(wrong)
 }
 
@@ -167,7 +168,8 @@ pub fn price(text: &str) -> Result<Price, String> {
                 ));
             }
         };
-        *place = Some(money.ok_or_else(|| format!("`{value}` is no price in dollars per million tokens"))?);
+        *place =
+            Some(money.ok_or_else(|| format!("`{value}` is not a price in dollars per million tokens"))?);
     }
     let (Some(input), Some(output)) = (input, output) else {
         return Err("a price needs `input` and `output`, such as `input=0.25,output=2`".to_owned());
@@ -209,26 +211,26 @@ mod tests {
     fn what_cannot_be_read_is_told() {
         for (text, told) in [
             ("rpm=1", "TIME:KEY=VALUE"),
-            ("soon:rpm=1", "no duration"),
-            ("1s:rpm=0", "no limit"),
+            ("soon:rpm=1", "not a duration"),
+            ("1s:rpm=0", "not a limit"),
             ("1s:weather=1", "cannot change"),
-            ("1s:quota=half", "no state of a quota"),
+            ("1s:quota=half", "not a quota state"),
             ("1s:outage-status=503", "needs `outage`"),
-            ("1s:outage=1s,outage-status=200", "no kind of outage"),
-            ("1s:latency=soon", "no latency"),
-            ("1s:300", "no KEY=VALUE"),
+            ("1s:outage=1s,outage-status=200", "not a kind of outage"),
+            ("1s:latency=soon", "not a latency"),
+            ("1s:300", "not KEY=VALUE"),
         ] {
             assert!(changes(text).unwrap_err().contains(told), "{text}");
         }
         for text in ["", "search {", "search [1]", "search otters"] {
-            assert!(tool_call(text).unwrap_err().contains("no call"), "{text}");
+            assert!(tool_call(text).unwrap_err().contains("not a call"), "{text}");
         }
         for (text, told) in [
             ("429", "KIND=RATE"),
-            ("429=soon", "no share"),
-            ("429=101%", "no share"),
-            ("429=0.1,later", "no header"),
-            ("reset=0.1,retry-after=1", "no header"),
+            ("429=soon", "not a share"),
+            ("429=101%", "not a share"),
+            ("429=0.1,later", "not a header"),
+            ("reset=0.1,retry-after=1", "not a header"),
         ] {
             assert!(fault_rate(text).unwrap_err().contains(told), "{text}");
         }

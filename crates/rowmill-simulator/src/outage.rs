@@ -25,7 +25,7 @@ impl FromStr for OutageKind {
         }
         match text.parse() {
             Ok(status @ 400..=599) => Ok(Self::Status(status)),
-            _ => Err(format!("`{text}` is no kind of outage; write `503`, `529`, `reset` or `refuse`")),
+            _ => Err(format!("`{text}` is not a kind of outage; write `503`, `529`, `reset` or `refuse`")),
         }
     }
 }

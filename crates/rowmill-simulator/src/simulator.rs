@@ -194,7 +194,7 @@ fn run(
         let listener = server::listen(SocketAddr::from((shared.script.host, shared.script.port)))?;
         let address = listener.local_addr()?;
         if !ready(address) {
-            return Err(io::Error::other("nobody waits for the simulator"));
+            return Err(io::Error::other("nothing is waiting for the simulator"));
         }
         let pongs = async {
             while let Some(pong) = pinged.recv().await {

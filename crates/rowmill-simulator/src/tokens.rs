@@ -95,7 +95,7 @@ impl FromStr for Tokenizer {
         match text {
             "chars" => Ok(Self::Characters),
             "o200k" => Ok(Self::O200k),
-            _ => Err(format!("`{text}` is no tokenizer; write `chars` or `o200k`")),
+            _ => Err(format!("`{text}` is not a tokenizer; write `chars` or `o200k`")),
         }
     }
 }

@@ -14,35 +14,32 @@ fn instead_of_present(name: &str) -> Option<String> {
         "now" | "get_current_timestamp" | "current_timestamp" | "localtimestamp" => {
             "time, such as `TIMESTAMP '2026-01-31 12:00:00'`"
         }
-        "today" | "current_date" => "day, such as `DATE '2026-01-31'`",
+        "today" | "current_date" => "date, such as `DATE '2026-01-31'`",
         _ => return None,
     };
     Some(format!(
-        "what it gives depends on the time zone of the machine: write the {instead}, or use {duckdb}",
+        "its value depends on the time zone of the machine: write the {instead}, or use {duckdb}",
         duckdb = SQL_ENGINE.to("duckdb")
     ))
 }
 
 /// Functions that are not there, with what does the same.
 const SPELLINGS: &[(&str, &str)] = &[
-    ("to_timestamp", "`make_timestamp(x * 1000000)` makes a time of seconds"),
-    ("substring_index", "`split_part(x, ',', 1)` takes a part of a text"),
-    ("date", "`CAST(x AS DATE)` makes a day"),
-    ("datetime", "`CAST(x AS TIMESTAMP)` makes a time"),
-    ("unixepoch", "`epoch(x)` counts seconds since 1970"),
-    ("total", "`sum(x)` sums"),
-    ("json_group_array", "`list(x)` collects a list"),
-    ("json_array", "`[a, b]` makes a list"),
-    ("json_object", "`{'a': a, 'b': b}` makes an object"),
-    ("json_each", "`SELECT unnest(list) AS x` gives a row for each element"),
-    ("printf", "`a || b` joins text"),
-    ("format", "`a || b` joins text"),
-    ("glob", "`regexp_matches(x, pattern)` and `LIKE` match patterns"),
-    (
-        "generate_series",
-        "`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10)` counts",
-    ),
-    ("range", "`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)` counts"),
+    ("to_timestamp", "use `make_timestamp(x * 1000000)` to convert seconds to a time"),
+    ("substring_index", "use `split_part(x, ',', 1)` for a part of a text"),
+    ("date", "use `CAST(x AS DATE)`"),
+    ("datetime", "use `CAST(x AS TIMESTAMP)`"),
+    ("unixepoch", "use `epoch(x)` for seconds since 1970"),
+    ("total", "use `sum(x)`"),
+    ("json_group_array", "use `list(x)` to collect a list"),
+    ("json_array", "use `[a, b]` for a list"),
+    ("json_object", "use `{'a': a, 'b': b}` for an object"),
+    ("json_each", "use `SELECT unnest(list) AS x` for one row per element"),
+    ("printf", "use `a || b` to join text"),
+    ("format", "use `a || b` to join text"),
+    ("glob", "use `regexp_matches(x, pattern)` or `LIKE` to match patterns"),
+    ("generate_series", "use `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10)`"),
+    ("range", "use `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)`"),
 ];
 
 /// What to do about a column that is not there.
@@ -54,9 +51,9 @@ pub(crate) fn for_column(name: &str, names: &[&str]) -> String {
     let listed: Vec<_> = names.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
     let more =
         if names.len() > LISTED { format!(" and {} more", names.len() - LISTED) } else { String::new() };
-    let found = "they are what the input declares, or what its first rows have";
+    let found = "as declared by the input, or found in its first rows";
     let near = near.unwrap_or_default();
-    format!("{near}columns: {}{more}; {found}; strings stand between single quotes", listed.join(", "))
+    format!("{near}columns: {}{more}; {found}; write strings in single quotes", listed.join(", "))
 }
 
 /// What to do about a function that is not there.
@@ -67,9 +64,9 @@ pub(crate) fn for_function(name: &str) -> String {
     let known = scalars::names();
     let candidates = known.iter().chain(aggregates::names()).copied();
     match nearest(name, candidates) {
-        Some(near) => format!("did you mean `{near}`? `docs/sql.md` lists the functions"),
+        Some(near) => format!("did you mean `{near}`? see `docs/sql.md` for all functions"),
         None => format!(
-            "`docs/sql.md` lists the functions; {sql_engine} has all of DuckDB's",
+            "see `docs/sql.md` for all functions; {sql_engine} has all of DuckDB's",
             sql_engine = SQL_ENGINE.to("duckdb")
         ),
     }

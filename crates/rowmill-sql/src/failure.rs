@@ -26,7 +26,7 @@ impl Failures<'_> {
         if let Error::SqlInputError { .. } | Error::ModuleError(_) = &error {
             return self.preparing(&error);
         }
-        Problem::new(ProblemCode::WriteFailed, "the query cannot be made ready")
+        Problem::new(ProblemCode::WriteFailed, "cannot prepare the query")
             .cause(spoken(&error))
             .hint("check that the folder for temporary files can be written to")
     }
@@ -56,22 +56,23 @@ impl Failures<'_> {
             )
         );
         if full {
-            return Problem::new(ProblemCode::WriteFailed, "temporary files of the query cannot be written")
+            return Problem::new(ProblemCode::WriteFailed, "cannot write temporary files of the query")
                 .cause(what)
                 .hint(format!(
-                    "make room in the folder for temporary files, or choose another one with {WORK_DIR}"
+                    "free some space in the folder for temporary files, or choose another one with {WORK_DIR}"
                 ));
         }
         let message = format!("{} failed while it ran: {what}", self.text.setting);
         Problem::new(ProblemCode::QueryFailed, message)
-            .hint("correct the query, or leave out the rows that it fails on with `WHERE`")
+            .hint("correct the query, or exclude the rows that it fails on with `WHERE`")
     }
 }
 
 /// What is said where nothing more is known.
 fn general_hint() -> String {
     format!(
-        "the dialect is that of DuckDB; `docs/sql.md` lists what is taken, and {duckdb} runs the query in DuckDB itself",
+        "the dialect is that of DuckDB; see `docs/sql.md` for what a query can use, or run it in DuckDB \
+         itself with {duckdb}",
         duckdb = SQL_ENGINE.to("duckdb")
     )
 }
@@ -88,16 +89,15 @@ pub(crate) fn refused(text: &QueryText, refusal: &Refusal) -> Problem {
 pub(crate) fn failed_on_value(text: &QueryText, failure: &EvaluationFailure) -> Problem {
     let place = failure.place.0.and_then(|location| place(&text.text, location)).unwrap_or_default();
     let message = format!("{} failed while it ran: {}{place}", text.setting, failure.message);
-    let hint =
-        failure.hint.unwrap_or("correct the query, or leave out the rows that it fails on with `WHERE`");
+    let hint = failure.hint.unwrap_or("correct the query, or exclude the rows that it fails on with `WHERE`");
     Problem::new(ProblemCode::QueryFailed, message).hint(hint)
 }
 
 /// Two columns of the result have the same name.
 pub(crate) fn duplicate(text: &QueryText, name: &str) -> Problem {
-    let message = format!("{} gives two columns the name `{name}`", text.setting);
+    let message = format!("{} returns two columns with the name `{name}`", text.setting);
     Problem::new(ProblemCode::InvalidQuery, message)
-        .hint(format!("name them apart with `AS`, such as `… AS \"{name}_2\"`"))
+        .hint(format!("rename one of them with `AS`, such as `… AS \"{name}_2\"`"))
 }
 
 /// What SQLite says.

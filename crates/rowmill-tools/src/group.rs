@@ -23,10 +23,9 @@ const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::fr
 /// is the cause: a process takes three of them for its pipes.
 pub(crate) fn with_remedy(error: io::Error) -> io::Error {
     match open_files_used_up(&error) {
-        true => io::Error::new(
-            error.kind(),
-            "this machine allows no more open files; raise the limit with `ulimit -n 1024`",
-        ),
+        true => {
+            io::Error::new(error.kind(), "the open file limit is reached; raise it with `ulimit -n 1024`")
+        }
         false => error,
     }
 }

@@ -50,9 +50,10 @@ impl Shell {
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Problem> {
         if !folder.is_dir() {
-            let message = format!("the folder for shell commands is missing: `{}`", folder.display());
+            let message =
+                format!("the working folder for shell commands does not exist: `{}`", folder.display());
             return Err(Problem::new(ProblemCode::ShellUnusable, message)
-                .hint("create it, or name another one with `cwd` in the card"));
+                .hint("create it, or set another one with `cwd` in the card"));
         }
         let path = environment("PATH").unwrap_or_default();
         let bash = std::env::split_paths(&path).map(|folder| folder.join("bash")).find(|file| file.is_file());

@@ -86,7 +86,7 @@ impl AttachmentRules {
     /// assert!(rules.check("a.md", "text/markdown", 1000).is_ok());
     /// assert_eq!(
     ///     rules.check("a.pdf", "application/pdf", 1000).unwrap_err(),
-    ///     "`a.pdf` is application/pdf, which the model does not take; it takes image/png and text"
+    ///     "`a.pdf` is application/pdf, which the model does not accept; it accepts image/png and text"
     /// );
     /// ```
     ///
@@ -101,11 +101,14 @@ impl AttachmentRules {
                 [] => "only text".to_owned(),
                 kinds => format!("{} and text", kinds.join(", ")),
             };
-            return Err(format!("`{name}` is {media_type}, which the model does not take; it takes {taken}"));
+            return Err(format!(
+                "`{name}` is {media_type}, which the model does not accept; it accepts {taken}"
+            ));
         };
         if size > most {
             return Err(format!(
-                "`{name}` is too large: it has {size} bytes, and the model takes {most} of {media_type}"
+                "`{name}` is too large: it has {size} bytes, and the model accepts at most {most} of \
+                 {media_type}"
             ));
         }
         Ok(())

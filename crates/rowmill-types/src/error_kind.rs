@@ -40,62 +40,62 @@ error_kinds! {
     InvalidRow = "InvalidRow", "The record was read but is not a row: not an object, a broken header, too many columns or too long.",
         "Fix the record in the input and run again with {resume} (and {accept_changes}, unless rows have an {id_field}).";
     MissingIdField = "MissingIdField", "The row lacks the field named by {id_field}.",
-        "Add the field to the row and {do:run_again}, or name another one and run with {overwrite}.";
+        "Add the field to the row and {do:run_again}, or name another field and run with {overwrite}.";
     InvalidIdField = "InvalidIdField", "The id field is empty, null, an array or an object (on standard input, where ids cannot be checked first).",
         "Give the row a non-empty text or number as its id.";
-    DuplicateId = "DuplicateId", "Another row of standard input had the same id before.",
-        "Make ids unique, or leave {id_field} out.";
+    DuplicateId = "DuplicateId", "An earlier row of standard input has the same id.",
+        "Make ids unique, or omit {id_field}.";
     MissingTemplateField = "MissingTemplateField", "The template names a field that the row does not have; nothing was sent.",
         "Correct the template or the row and {do:run_again_changed}.";
-    Attachment = "AttachmentError", "A file that goes with the row is missing, unreadable, empty, too large, or of a kind that the model does not take; nothing was sent.",
-        "Put the file right and {do:run_again}; or send its text: {resume accept_changes extract: text}.";
-    StructuredOutput = "StructuredOutputError", "The answer does not satisfy the JSON Schema, even after the repairs that were allowed.",
+    Attachment = "AttachmentError", "A file that goes with the row is missing, unreadable, empty, too large, or of a type that the model does not accept; nothing was sent.",
+        "Fix the file and {do:run_again}; or send its text: {resume accept_changes extract: text}.";
+    StructuredOutput = "StructuredOutputError", "The answer does not satisfy the JSON Schema, even after the allowed number of repairs.",
         "Look at `raw_text` in the error; raise {repairs} and {do:run_again}, or relax the schema or choose a stronger model with {resume accept_changes}.";
     Refusal = "Refusal", "The model refused to answer.",
         "Read `raw_text`; change the instruction or the row and {do:run_again_changed}.";
-    EmptyAnswer = "EmptyAnswer", "The model answered with no text.",
+    EmptyAnswer = "EmptyAnswer", "The model returned no text.",
         "Check the prompt; a reasoning model may have used all of `max_tokens` for thinking.";
-    OutputTruncated = "OutputTruncated", "The answer was cut at the token limit; the part that came is in `raw_text`.",
+    OutputTruncated = "OutputTruncated", "The answer was truncated at the token limit; the part that was received is in `raw_text`.",
         "Raise `max_tokens` in the model string, e.g. `?max_tokens=4096`, and {do:run_again_changed}.";
     ContentFilter = "ContentFilter", "The provider stopped the answer with a content filter.",
         "Change the row or the instruction, or use another provider, and {do:run_again_changed}.";
-    RateLimited = "RateLimited", "The provider answered that the rate limit is reached (429). Calls fail with it; the row waits its turn and is sent again.",
-        "Nothing: the pace follows by itself. {rpm} and {tpm} set limits that the provider does not tell.";
-    QuotaExhausted = "QuotaExhausted", "The account's quota, credit or daily limit is used up. Calls fail with it, rows do not: they wait or stay unsent.",
-        "Raise the quota or wait until it is renewed; a stopped run goes on with {resume}.";
-    ServerError = "ServerError", "The provider kept failing (5xx, 408, 409 or 529) until the tries were used up.",
+    RateLimited = "RateLimited", "The provider reported that the rate limit is reached (429). This fails calls, not rows: the row waits and is sent again.",
+        "No action needed: rowmill slows down automatically. Use {rpm} and {tpm} for limits that the provider does not report.";
+    QuotaExhausted = "QuotaExhausted", "The account's quota, credit or daily limit is used up. This fails calls, not rows: they wait or stay unsent.",
+        "Raise the quota or wait until it renews; continue a stopped run with {resume}.";
+    ServerError = "ServerError", "The provider kept failing (5xx, 408, 409 or 529) until all retries were used.",
         "Run again with {resume} when the provider has recovered.";
-    Timeout = "Timeout", "No complete answer came within {timeout}, in any try. The provider may have billed for it.",
+    Timeout = "Timeout", "No complete answer arrived within {timeout}, in any attempt. The provider may have billed for it.",
         "Raise {timeout}, or lower {parallel} if the server is overloaded.";
-    Connection = "ConnectionError", "The connection could not be made, or broke before the answer was complete.",
+    Connection = "ConnectionError", "The connection failed, or was lost before the answer was complete.",
         "Check the base URL and that the server is up.";
-    InvalidResponse = "InvalidResponse", "The provider's answer could not be read: truncated, not JSON, or without the fields it must have.",
+    InvalidResponse = "InvalidResponse", "The provider's answer could not be read: truncated, not JSON, or without required fields.",
         "Run again with {resume}; if it persists, check that the base URL speaks the chosen protocol.";
-    BadRequest = "BadRequest", "The provider refused this request (a 4xx that a retry cannot mend).",
+    BadRequest = "BadRequest", "The provider rejected this request (a 4xx that a retry cannot fix).",
         "Read the message: often the prompt is too long or a parameter is not supported by the model.";
-    Unauthorized = "AuthenticationError", "The provider refused the credential; the run was stopped.",
+    Unauthorized = "AuthenticationError", "The provider rejected the credential; the run was stopped.",
         "Set the right key (`rowmill models` shows which variable) and {do:run_again}.";
     ModelNotFound = "ModelNotFound", "The provider does not know the model, or has nothing at the path of the base URL; the run was stopped.",
         "Correct {model} or the base URL and {do:run_again_changed}.";
-    TurnLimit = "TurnLimit", "The agents of the row made as many model calls as they may, and there was no result.",
-        "Raise {turns} or the card's `max_iterations`; `raw_text` has what was said last.";
-    AnswersDiscarded = "AnswersDiscarded", "Every answer that a maker agent got was longer than its card's `red_flag_max_length`.",
+    TurnLimit = "TurnLimit", "The row reached its limit of model calls without a result.",
+        "Raise {turns} or the card's `max_iterations`; `raw_text` has the last answer.";
+    AnswersDiscarded = "AnswersDiscarded", "Every answer that a `MAKER` agent received was longer than its card's `red_flag_max_length`.",
         "Raise `red_flag_max_length`, or have the instruction ask for shorter answers.";
-    RowLimit = "RowLimit", "The next call could have cost more than a row may cost, or used more tokens.",
-        "Raise {max_row_cost} or {max_row_tokens}, or bound answers with `?max_tokens=` in the model string.";
+    RowLimit = "RowLimit", "The next call could have exceeded the row's cost or token limit.",
+        "Raise {max_row_cost} or {max_row_tokens}, or limit answers with `?max_tokens=` in the model string.";
     Hook = "HookError", "A hook of the agent card failed.",
         "Read the message, correct the hook and {do:run_again_changed}.";
-    Prompt = "PromptError", "The prompt could not be made: it would be too large, or the program's own function that makes prompts failed on this item; nothing was sent.",
+    Prompt = "PromptError", "The prompt could not be rendered: it would be too large, or the program's own prompt function failed on this item; nothing was sent.",
         "Correct the function or the item and run again.";
-    Function = "FunctionError", "The program's own function that works on items failed.",
+    Function = "FunctionError", "The program's own function that processes items failed.",
         "Read the message, correct the function and run again.";
-    Output = "OutputError", "The program's own function that makes results out of answers failed; the answer is in the ledger, if there is one.",
-        "Correct the function; a resume applies it to the kept answer and sends nothing.";
-    OutcomeUnknown = "OutcomeUnknown", "The run was cut while a tool ran that must not run twice; whether it took effect is unknown.",
-        "Look at what the tool did; then {resume retry_unknown} works on the row again from its start.";
-    Interrupted = "Interrupted", "The run was aborted while this row was being worked on; whether the call was billed is unknown.",
+    Output = "OutputError", "The program's own function that turns answers into results failed; the answer is in the ledger, if there is one.",
+        "Correct the function; a resume applies it to the saved answer and sends nothing.";
+    OutcomeUnknown = "OutcomeUnknown", "The run was interrupted during a call of a tool that must not run twice; whether it took effect is unknown.",
+        "Check what the tool did; then use {resume retry_unknown} to process the row again from the start.";
+    Interrupted = "Interrupted", "The run was aborted while this row was being worked on; it is unknown whether the call was billed.",
         "Run again with {resume}.";
-    RunStopped = "RunStopped", "The run stopped before this row was finished; every call that was made for it was answered and is counted.",
+    RunStopped = "RunStopped", "The run stopped before this row was finished; every call made for it was answered and is counted.",
         "Run again with {resume}.";
     Internal = "InternalError", "rowmill itself failed on this row; other rows are not affected.",
         "Please report it with the message.";

@@ -61,11 +61,11 @@ impl Visitor<'_> for MoneyVisitor {
     type Value = ExactMoney;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("an amount of dollars such as `5` or `0.25`")
+        out.write_str("an amount in dollars such as `5` or `0.25`")
     }
 
     fn visit_f64<E: Error>(self, dollars: f64) -> Result<ExactMoney, E> {
-        let wrong = || E::custom("must be an amount of dollars that is not negative");
+        let wrong = || E::custom("must be a non-negative amount in dollars");
         Money::from_dollars(dollars).map(ExactMoney).ok_or_else(wrong)
     }
 
@@ -78,7 +78,7 @@ impl Visitor<'_> for MoneyVisitor {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<ExactMoney, E> {
-        let wrong = || E::custom("must be an amount of dollars such as `5` or `0.25`");
+        let wrong = || E::custom("must be an amount in dollars such as `5` or `0.25`");
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = format!("{whole}{fraction:0<DIGITS$}");
         let is_amount = !whole.is_empty() && fraction.len() <= DIGITS;

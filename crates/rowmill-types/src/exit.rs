@@ -30,11 +30,11 @@ impl ExitCode {
     pub fn meaning(self) -> Words {
         Words::from_template(match self {
             Self::Ok => "every row is ok",
-            Self::Stopped => "the run could not start, or was stopped by an error; what was done is kept",
+            Self::Stopped => "the run could not start, or was stopped by an error; finished rows are kept",
             Self::Usage => "the command line was wrong; nothing was done",
-            Self::RowsFailed => "the run finished, some rows failed; {resume} tries them again",
-            Self::LimitReached => "the run stopped at a limit you set ({max_errors}); {resume} goes on",
-            Self::Interrupted => "the run was interrupted; {resume} goes on",
+            Self::RowsFailed => "the run finished, some rows failed; retry them with {resume}",
+            Self::LimitReached => "the run stopped at a limit you set ({max_errors}); continue with {resume}",
+            Self::Interrupted => "the run was interrupted; continue with {resume}",
         })
     }
 }

@@ -107,7 +107,7 @@ impl<'de> Deserialize<'de> for Money {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let dollars = f64::deserialize(deserializer)?;
         Self::from_dollars(dollars)
-            .ok_or_else(|| serde::de::Error::custom("must be an amount of dollars that is not negative"))
+            .ok_or_else(|| serde::de::Error::custom("must be a non-negative amount in dollars"))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 /// How hints begin where a disk is full.
-const DISK_FULL: &str = "the disk is full: make room";
+const DISK_FULL: &str = "the disk is full: free some space";
 
 /// How hints begin where a file would become larger than files may be.
 const FILE_TOO_LARGE: &str = "raise the limit on file sizes (`ulimit -f`, or a quota)";
@@ -13,7 +13,7 @@ const FILE_TOO_LARGE: &str = "raise the limit on file sizes (`ulimit -f`, or a q
 /// ```
 /// # use rowmill_types::no_room;
 /// let error = std::io::Error::from(std::io::ErrorKind::StorageFull);
-/// assert_eq!(no_room(&error), Some("the disk is full: make room"));
+/// assert_eq!(no_room(&error), Some("the disk is full: free some space"));
 /// assert_eq!(no_room(&std::io::Error::from(std::io::ErrorKind::PermissionDenied)), None);
 /// ```
 #[must_use]

@@ -54,7 +54,7 @@ impl std::str::FromStr for TimeText {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "must be a time such as `500ms`, `90s`, `1h 30m` or `unlimited`".to_owned();
+        let wrong = || "must be a duration such as `500ms`, `90s`, `1h 30m` or `unlimited`".to_owned();
         let text = text.trim();
         if text == UNLIMITED {
             return Ok(Self(Duration::MAX));
@@ -114,7 +114,7 @@ impl Visitor<'_> for TimeVisitor {
     type Value = TimeText;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a number of seconds, or a time such as `500ms`, `90s`, `1h 30m` or `unlimited`")
+        out.write_str("a number of seconds, or a duration such as `500ms`, `90s`, `1h 30m` or `unlimited`")
     }
 
     fn visit_u64<E: Error>(self, seconds: u64) -> Result<TimeText, E> {
@@ -123,11 +123,11 @@ impl Visitor<'_> for TimeVisitor {
 
     fn visit_f64<E: Error>(self, seconds: f64) -> Result<TimeText, E> {
         let time = Duration::try_from_secs_f64(seconds);
-        time.map(TimeText).map_err(|_| E::custom("must be a number of seconds that is not negative"))
+        time.map(TimeText).map_err(|_| E::custom("must be a non-negative number of seconds"))
     }
 
     fn visit_i64<E: Error>(self, _: i64) -> Result<TimeText, E> {
-        Err(E::custom("must be a number of seconds that is not negative"))
+        Err(E::custom("must be a non-negative number of seconds"))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<TimeText, E> {

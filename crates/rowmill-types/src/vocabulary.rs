@@ -36,7 +36,7 @@ fn describe_action(mention: &ActionMention) -> String {
         Action::RunAgainChanged => "run again with `resume` and `accept_changes`".to_owned(),
         Action::SendRegardless => "`keep_going` sends all rows regardless".to_owned(),
         Action::SetPrices => "at the top of `rowmill.toml`".to_owned(),
-        Action::ListSettings => "the description of the settings lists them all".to_owned(),
+        Action::ListSettings => "see the description of the settings for a full list".to_owned(),
         Action::ExportResults => {
             format!("an export of {} writes", mention.value.as_deref().unwrap_or("the run"))
         }

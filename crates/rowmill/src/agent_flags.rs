@@ -14,46 +14,46 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentFlags {
-    /// Cards: files, folders and addresses.
+    /// Agent cards: files, folders and URLs.
     pub cards: Vec<String>,
-    /// The card that works on rows, where several could.
+    /// The agent to run, if the cards define several.
     pub agent: Option<String>,
-    /// Whether the model string was given, and replaces that of the worker's card.
+    /// Whether the model string was given, and replaces the one in the worker's card.
     pub model_given: bool,
-    /// How many model calls a row may make in all.
+    /// Maximum model calls per row.
     #[schemars(range(min = 1))]
     pub turns: Option<u32>,
-    /// Whether every finished turn is kept, to go on from after a crash.
+    /// Whether to save every finished turn, to continue from there after a crash.
     pub checkpoint_turns: bool,
-    /// Whether rows are worked on again whose tools may have run.
+    /// Whether to retry rows whose tools may have run.
     pub retry_unknown: bool,
-    /// What one row may spend.
+    /// Spending limits per row.
     pub row_budget: BudgetLimits,
     /// Tools with recorded answers, as `tool=source`.
     pub stubs: Vec<String>,
-    /// Tools whose result is the row's result, by names or patterns.
+    /// Tools whose result is used as the row's result, by names or patterns.
     pub passthrough: Vec<String>,
-    /// Tools that are not called, by names or patterns.
+    /// Tools whose calls are denied, by names or patterns.
     pub deny: Vec<String>,
-    /// A folder that gets what tools give, for `--stub`.
+    /// Folder in which to record tool results, for `--stub`.
     pub record_tools: Option<PathBuf>,
-    /// How long a tool may take, where nothing else says so.
+    /// Default timeout for a tool call.
     #[serde(with = "time_text")]
     #[schemars(with = "TimeText")]
     pub tool_timeout: Duration,
-    /// The most bytes of text that a tool's result brings into a conversation.
+    /// Maximum bytes of text taken from a tool result.
     #[schemars(range(min = 1))]
     pub tool_result_limit: usize,
     /// Whether the worker may run commands.
     pub shell: bool,
-    /// The most Python processes at once, where that is said.
+    /// Maximum number of Python processes, if set.
     #[schemars(range(min = 1))]
     pub python_processes: Option<usize>,
-    /// Keys of models that Python functions get all the same, by the names of their variables.
+    /// Environment variables with model keys that Python functions get nevertheless.
     pub python_env: Vec<String>,
     /// MCP servers of the configuration file.
     pub servers: BTreeMap<String, McpServerConfig>,
-    /// The folder of that file.
+    /// Folder of the configuration file.
     pub config_folder: PathBuf,
 }
 

@@ -48,15 +48,17 @@ fn notice(event: &Event<'_>, setting: Setting) -> Option<Notice> {
             let fit = match calls {
                 Some(1) => "a call fits the budget".to_owned(),
                 Some(calls) => format!("{} calls at a time fit the budget", grouped(*calls)),
-                None => "calls fit what a row may spend".to_owned(),
+                None => "calls fit the limits of a row".to_owned(),
             };
             Some(Notice::info(format!(
-                "answers are limited to {} tokens at first, so that {fit}; a longer answer is asked again with more",
+                "answers are capped at {} tokens for now, so that {fit}; truncated answers are requested \
+                 again with a higher cap",
                 grouped(*tokens)
             )))
         }
         Event::LimitIgnored { lane, allowed, used } => Some(Notice::warning(format!(
-            "`{lane}` answered with {} tokens where {} were allowed; from now on as much or more is set aside for every call",
+            "`{lane}` returned {} tokens although the cap was {}; reserving at least that much for every \
+             call from now on",
             grouped(*used),
             grouped(*allowed)
         ))),
@@ -64,7 +66,8 @@ fn notice(event: &Event<'_>, setting: Setting) -> Option<Notice> {
             let calls =
                 if *calls == 1 { "one call".to_owned() } else { format!("{} calls", grouped(*calls)) };
             Some(Notice::info(format!(
-                "the budget leaves room for {calls} at a time; a lower `max_tokens` in the model string or a higher {setting} makes the run faster"
+                "the budget allows only {calls} at a time; set a lower `max_tokens` in the model string or a \
+                 higher {setting} to run faster"
             )))
         }
         _ => None,
@@ -84,22 +87,23 @@ mod tests {
         };
         assert_eq!(
             told(Event::AnswersLimited { lane, tokens: 14_336, calls: Some(64) }),
-            "answers are limited to 14,336 tokens at first, so that 64 calls at a time fit the budget; a longer answer is asked again with more"
+            "answers are capped at 14,336 tokens for now, so that 64 calls at a time fit the budget; \
+             truncated answers are requested again with a higher cap"
         );
         assert!(
             told(Event::AnswersLimited { lane, tokens: 9, calls: Some(1) }).contains(", so that a call fits")
         );
-        assert!(
-            told(Event::AnswersLimited { lane, tokens: 9, calls: None }).contains("what a row may spend")
-        );
+        assert!(told(Event::AnswersLimited { lane, tokens: 9, calls: None }).contains("the limits of a row"));
         assert_eq!(
             told(Event::PacedByBudget { lane, calls: 3 }),
-            "the budget leaves room for 3 calls at a time; a lower `max_tokens` in the model string or a higher `max_cost` makes the run faster"
+            "the budget allows only 3 calls at a time; set a lower `max_tokens` in the model string or a \
+             higher `max_cost` to run faster"
         );
         assert!(told(Event::PacedByBudget { lane, calls: 1 }).contains("room for one call at a time;"));
         assert_eq!(
             told(Event::LimitIgnored { lane, allowed: 256, used: 900 }),
-            "`m` answered with 900 tokens where 256 were allowed; from now on as much or more is set aside for every call"
+            "`m` returned 900 tokens although the cap was 256; reserving at least that much for every call \
+             from now on"
         );
         assert_eq!(notice(&Event::AllRead, MAX_COST), None);
     }

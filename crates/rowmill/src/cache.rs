@@ -30,9 +30,9 @@ pub fn prune(folder: &Path, spec: PruneSpec) -> Result<(Pruned, Stats), Problem>
 /// Looking at a store must not make one.
 fn existing(folder: &Path) -> Result<SqliteAnswers, Problem> {
     if !SqliteAnswers::file_in(folder).exists() {
-        let message = format!("there is no store of answers in `{}`", folder.display());
+        let message = format!("there is no answer cache in `{}`", folder.display());
         return Err(Problem::new(ProblemCode::CacheUnusable, message)
-            .hint(format!("name the folder that a run was given with {CACHE}")));
+            .hint(format!("use the folder that a run was given with {CACHE}")));
     }
     // What the file cannot do is told as the problem of the call itself.
     SqliteAnswers::open(folder, Arc::new(drop))

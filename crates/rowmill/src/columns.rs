@@ -48,19 +48,19 @@ pub(crate) fn same_prompt_text(spec: &RunSpec, template: &Template, rows: &Rows)
     }
     let advice = match &spec.prompt {
         Prompt::Inline(text) if Path::new(text).is_file() => {
-            format!("`{text}` is a file: {template} sends what is in it", template = TEMPLATE.to(text))
+            format!("`{text}` is a file: use {template} to send its contents", template = TEMPLATE.to(text))
         }
         _ => match single_braced(template.text()) {
-            Some(name) => format!(
-                "`{{{name}}}` stands for itself: a column is put in with two braces, `{{{{{name}}}}}`"
-            ),
+            Some(name) => {
+                format!("`{{{name}}}` is plain text; use two braces to insert a column: `{{{{{name}}}}}`")
+            }
             None => {
                 let name = first_column(&*rows.dataset).unwrap_or_else(|| "review".to_owned());
-                format!("a column is put in with two braces, such as `{{{{{name}}}}}`")
+                format!("use two braces to insert a column, such as `{{{{{name}}}}}`")
             }
         },
     };
-    Some(format!("the prompt names no column, so every row is asked the same; {advice}"))
+    Some(format!("the prompt uses no column, so every row gets the same prompt; {advice}"))
 }
 
 /// The first column of an input that can be looked at before it is read.
@@ -93,34 +93,28 @@ pub(crate) fn no_rows_text(spec: &RunSpec, tally: &Tally, all_rows: &dyn Dataset
     let input = format!("`{}`", spec.input.location.name());
     let zero = [(LIMIT, selection.limit), (SAMPLE, selection.sample.map(|sample| sample.count))];
     if let Some((setting, _)) = zero.iter().find(|(_, rows)| *rows == Some(0)) {
-        return Some(format!("no row was selected: {none} takes none", none = setting.to(0)));
+        return Some(format!("no rows selected: {none} selects none", none = setting.to(0)));
     }
     let offset = selection.offset;
     Some(match tally.input_rows {
         0 if query.sql.is_some() => {
             let columns = columns_text(all_rows);
-            format!("no row was selected: the query of {SQL} gave no row of {input}{columns}")
+            format!("no rows selected: the query of {SQL} returned no rows of {input}{columns}")
         }
         0 => match &query.condition {
             Some(condition) => {
                 let columns = columns_text(all_rows);
                 format!(
-                    "no row was selected: no row of {input} satisfies {which}{columns}",
+                    "no rows selected: no row of {input} matches {which}{columns}",
                     which = WHERE.to(condition)
                 )
             }
-            None => format!("no row was selected: {input} has no rows"),
+            None => format!("no rows selected: {input} has no rows"),
         },
-        1 => format!(
-            "no row was selected: {offset} passes over the only row there is",
-            offset = OFFSET.to(offset)
-        ),
+        1 => format!("no rows selected: {offset} skips the only row", offset = OFFSET.to(offset)),
         rows => {
             let rows = grouped(rows);
-            format!(
-                "no row was selected: {offset} passes over all {rows} rows there are",
-                offset = OFFSET.to(offset)
-            )
+            format!("no rows selected: {offset} skips all {rows} rows", offset = OFFSET.to(offset))
         }
     })
 }

@@ -150,7 +150,7 @@ impl ConfigFile {
             let line = error.span().map_or(1, |span| line_of(&text, span.start));
             invalid(format!("`{shown}` is not valid at line {line}"))
                 .cause(without_value(error.message()))
-                .hint("docs/configuration.md lists what the file may say")
+                .hint("see docs/configuration.md for all settings of the file")
         })?;
         Ok(Self { path: Some(path.to_owned()), config })
     }

@@ -123,7 +123,7 @@ impl Environment {
     pub fn without_secrets<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.inner.redactor.get_or_init(|| self.redactor().ok()) {
             Some(redactor) => redactor.redact(text),
-            None => Cow::Borrowed("what cannot be searched for secrets is not shown"),
+            None => Cow::Borrowed("not shown: it cannot be searched for secrets"),
         }
     }
 

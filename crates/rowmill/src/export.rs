@@ -111,7 +111,7 @@ fn attempt(
     let draft = made?;
     if draft.rows == 0 {
         let message = format!("the run in `{}` has no results yet", spec.run.display());
-        return Err(Problem::new(ProblemCode::RunUnusable, message).hint("wait until rows have ended"));
+        return Err(Problem::new(ProblemCode::RunUnusable, message).hint("wait until some rows are finished"));
     }
     let (rows, failed_rows, files) = (draft.rows, draft.failed_rows, draft.files);
     let report = ExportReport { rows, failed_rows, files, notices: Vec::new() };
@@ -123,11 +123,11 @@ fn attempt(
 fn without_resume(problem: Problem) -> Problem {
     match problem.code {
         ProblemCode::OutputExists => {
-            problem.hint(format!("use {OVERWRITE} to replace it, or choose another place"))
+            problem.hint(format!("use {OVERWRITE} to replace it, or choose another path"))
         }
         ProblemCode::WriteFailed => {
-            let remedy = problem.hint.as_deref().and_then(hint_of_no_room).unwrap_or("make room there");
-            problem.hint(format!("{remedy}, or choose another place; nothing of the run was changed"))
+            let remedy = problem.hint.as_deref().and_then(hint_of_no_room).unwrap_or("free some space there");
+            problem.hint(format!("{remedy}, or choose another path; the run was not changed"))
         }
         _ => problem,
     }
@@ -212,13 +212,13 @@ fn no_run(path: &Path) -> Problem {
     let shown = path.display();
     let (what, hint) = if path.exists() {
         (
-            format!("`{shown}` holds no run"),
-            "give the output of a run or its work folder, `.OUTPUT.rowmill`".to_owned(),
+            format!("`{shown}` does not contain a run"),
+            "use the output of a run or its work folder, `.OUTPUT.rowmill`".to_owned(),
         )
     } else {
         (
             format!("there is no run `{shown}`"),
-            format!("give the output of a run, or its work folder; a run with {WORK_DIR} needs it here too"),
+            format!("use the output of a run, or its work folder; a run with {WORK_DIR} needs it here too"),
         )
     };
     Problem::new(ProblemCode::RunUnusable, what).hint(hint)
@@ -226,7 +226,7 @@ fn no_run(path: &Path) -> Problem {
 
 /// What went to standard output cannot be taken back, and elsewhere there is an end to trying.
 fn changed(run: &Path) -> Problem {
-    let message = format!("the run in `{}` changed while it was read", run.display());
+    let message = format!("the run in `{}` changed while it was being read", run.display());
     Problem::new(ProblemCode::OutputBusy, message).hint("try again in a moment")
 }
 
@@ -235,7 +235,7 @@ fn check_is_output(path: &Path) -> Result<(), Problem> {
     let unusable = |cause: &dyn std::fmt::Display| {
         let message = format!("`{}` is not an output of rowmill", path.display());
         Problem::new(ProblemCode::RunUnusable, message).cause(cause).hint(format!(
-            "give the output of a run, or its work folder; a run with {WORK_DIR} needs it here too"
+            "use the output of a run, or its work folder; a run with {WORK_DIR} needs it here too"
         ))
     };
     let mut reader = BufReader::new(fs::File::open(path).map_err(|error| unusable(&error))?);

@@ -16,11 +16,11 @@ pub(crate) fn fetch_notices(control: &Control) -> impl Fn(FetchEvent) + Send + S
     let last = Mutex::new(Instant::now());
     move |FetchEvent { name, step }| match step {
         FetchStep::Started { done: 0, total } => {
-            notice(Notice::info(format!("fetching {name}{}", of_total(total))));
+            notice(Notice::info(format!("downloading {name}{}", of_total(total))));
         }
         FetchStep::Started { done, total } => {
             notice(Notice::info(format!(
-                "fetching the rest of {name}, from {}{}",
+                "resuming the download of {name} at {}{}",
                 size(done),
                 of_total(total)
             )));
@@ -29,12 +29,12 @@ pub(crate) fn fetch_notices(control: &Control) -> impl Fn(FetchEvent) + Send + S
             let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             if last.elapsed() >= EVERY {
                 *last = Instant::now();
-                notice(Notice::info(format!("fetching {name}: {}{}", size(done), of_total(total))));
+                notice(Notice::info(format!("downloading {name}: {}{}", size(done), of_total(total))));
             }
         }
-        FetchStep::Finished { bytes } => notice(Notice::info(format!("fetched {name} ({})", size(bytes)))),
+        FetchStep::Finished { bytes } => notice(Notice::info(format!("downloaded {name} ({})", size(bytes)))),
         FetchStep::Kept { bytes } => {
-            notice(Notice::info(format!("{name} was fetched before and has not changed ({})", size(bytes))));
+            notice(Notice::info(format!("{name} is cached and has not changed ({})", size(bytes))));
         }
         FetchStep::Waiting { wait, reason } => {
             let time = wait.map(|wait| format!(", for {:.1}s", wait.as_secs_f64())).unwrap_or_default();

@@ -127,7 +127,7 @@ impl Attachments for KeptApart {
             let checked = tokio::task::spawn_blocking(move || check_apart(&reads, &writes, None)).await;
             let refused = match checked {
                 Ok(checked) => checked.err().map(|problem| problem.message),
-                Err(error) => Some(format!("a file of the row could not be looked at: {error}").into()),
+                Err(error) => Some(format!("a file of the row could not be examined: {error}").into()),
             };
             match refused {
                 Some(message) => Err(RowError::new(ErrorKind::Attachment, message)),
@@ -167,15 +167,15 @@ fn nothing_to_send(spec: &RunSpec) -> Result<(), Problem> {
     match given.iter().find(|(_, given)| *given) {
         Some((ID, _)) => Err(Problem::new(
             ProblemCode::Usage,
-            format!("{id} is for documents, and the input has rows", id = ID.bare()),
+            format!("{id} is for documents, but the input has rows", id = ID.bare()),
         )
-        .hint(format!("name the field that tells rows apart with {ID_FIELD}"))),
+        .hint(format!("set the field that identifies rows with {ID_FIELD}"))),
         Some((setting, _)) => Err(Problem::new(
             ProblemCode::Usage,
-            format!("{given} was given, but no file goes with a row", given = setting.bare()),
+            format!("{given} was given, but rows have no files", given = setting.bare()),
         )
         .hint(format!(
-            "name the field that holds the path with {attach}, or give a folder of documents to {INPUT}",
+            "set the field that contains the path with {attach}, or pass a folder of documents to {INPUT}",
             attach = ATTACH.to("FIELD")
         ))),
         None => Ok(()),

@@ -186,8 +186,8 @@ fn tell_where_answers_are(problem: &mut Problem, folder: &Path) {
                 )
             }
             _ => format!(
-                "every answer so far is kept in {folder}: {export} \
-             them to a file, and the same command with {resume_there} gives them again and goes on",
+                "every answer so far is kept in {folder}: {export} them to a file; run the same command with \
+                 {resume_there} to output them again and continue",
                 export = EXPORT_RESULTS.of(folder),
                 resume_there = RESUME.and(WORK_DIR.to(folder))
             ),

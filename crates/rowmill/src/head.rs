@@ -116,7 +116,7 @@ pub async fn head(mut spec: HeadSpec) -> Result<Head, Problem> {
     };
     let files = local_files(&spec.input)?;
     let temp = tempfile::tempdir_in(spec.environment.temp_folder()).map_err(|error| {
-        Problem::new(ProblemCode::WriteFailed, "no folder for the files of the query").cause(error)
+        Problem::new(ProblemCode::WriteFailed, "cannot create a temporary folder for the query").cause(error)
     })?;
     let mut input = dataset(&spec.input)?;
     if !spec.query.is_empty() {

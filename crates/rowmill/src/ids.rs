@@ -89,7 +89,9 @@ pub(crate) fn known_by(
         input.ok_or("its input is a stream, which cannot be read again for its ids").and_then(|input| {
             match reason_against(&before.fingerprint, &input.fingerprint) {
                 Some(reason) => Err(reason),
-                None if output.is_none() => Err("what went to standard output cannot be given ids any more"),
+                None if output.is_none() => {
+                    Err("ids can no longer be added to what was written to standard output")
+                }
                 None => Ok(input),
             }
         });
@@ -103,11 +105,11 @@ pub(crate) fn known_by(
 /// Why rows with these numbers may not be the same rows.
 fn reason_against(before: &Fingerprint, now: &Fingerprint) -> Option<&'static str> {
     if before.input.path != now.input.path {
-        Some("the input is another one than before")
+        Some("the input is a different one")
     } else if before.input != now.input {
         Some("the content of the input has changed since")
     } else if before.query != now.query {
-        Some("the query is another one than before")
+        Some("the query is a different one")
     } else {
         None
     }
@@ -115,12 +117,12 @@ fn reason_against(before: &Fingerprint, now: &Fingerprint) -> Option<&'static st
 
 fn cannot_be_added(field: &str, reason: &str) -> Problem {
     let message = format!(
-        "{id_field} cannot be added: the run to be resumed began without an id field, so its rows are \
-         known by their numbers, and {reason}",
+        "{id_field} cannot be added: the run to be resumed was started without an id field, so its rows are \
+         identified by their numbers, and {reason}",
         id_field = ID_FIELD.to(field)
     );
     Problem::new(ProblemCode::ChangedRun, message).hint(format!(
-        "leave out {ID_FIELD}, or resume with the input as it was, or start again with {OVERWRITE}; \
+        "omit {ID_FIELD}, or resume with the original input, or start over with {OVERWRITE}; \
          {ACCEPT_CHANGES} does not help here"
     ))
 }
@@ -130,18 +132,18 @@ fn cannot_be_dropped(has_ids: bool) -> Problem {
     let (message, hint) = if has_ids {
         (
             format!(
-                "{removed_rows} needs an input that can be read again, and this one is a stream",
+                "{removed_rows} needs an input that can be read again, but this one is a stream",
                 removed_rows = REMOVED_ROWS.to("drop")
             ),
-            format!("save the stream in a file and name that with {INPUT}"),
+            format!("save the stream to a file and use that as {INPUT}"),
         )
     } else {
         (
             format!(
-                "{removed_rows} needs ids: a row that is known by its number cannot be missed",
+                "{removed_rows} needs ids: with row numbers, removed rows cannot be detected",
                 removed_rows = REMOVED_ROWS.to("drop")
             ),
-            format!("name the field with the ids with {ID_FIELD}, or leave {REMOVED_ROWS} out"),
+            format!("set the id field with {ID_FIELD}, or omit {REMOVED_ROWS}"),
         )
     };
     Problem::new(ProblemCode::Usage, message).hint(hint)
@@ -150,11 +152,11 @@ fn cannot_be_dropped(has_ids: bool) -> Problem {
 fn other_ids(old: &str, now: Option<&str>) -> Problem {
     let now = now.map_or_else(|| "their numbers".to_owned(), |field| format!("the field `{field}`"));
     let message = format!(
-        "rows of the run to be resumed are known by the field `{old}`; known by {now}, those that are done \
-         would not be found again"
+        "rows of the run to be resumed are identified by the field `{old}`; with {now} instead, finished \
+         rows could not be matched"
     );
     Problem::new(ProblemCode::ChangedRun, message).hint(format!(
-        "give {id_field} as before, or start again with {OVERWRITE}; {ACCEPT_CHANGES} does not help here",
+        "use {id_field} as before, or start over with {OVERWRITE}; {ACCEPT_CHANGES} does not help here",
         id_field = ID_FIELD.to(old)
     ))
 }
@@ -249,10 +251,10 @@ impl NumberedInput {
         let order = order_by_input(output, &open, settling.removed, settling.folder)?;
         if order.found_rows < settling.expected_rows {
             let rows = counted(settling.expected_rows - order.found_rows, "row");
-            let message = format!("`{}` lacks {rows} that should be in it", output.display());
+            let message = format!("`{}` lacks {rows} that it should have", output.display());
             return Err(Problem::new(ProblemCode::OutputUnusable, message).hint(format!(
-                "the input was changed while the run went on, or ids were mistaken for each other; the same \
-                 command with {RESUME} sends what is missing"
+                "the input changed during the run, or different ids were confused; run the same command with \
+                 {RESUME} to send the missing rows"
             )));
         }
         Ok(order)
@@ -369,9 +371,12 @@ mod tests {
     #[test]
     fn an_id_field_may_not_be_removed_or_become_another_one() {
         let removed = refusal(Some("id"), None);
-        assert!(removed.contains("known by the field `id`; known by their numbers"), "{removed}");
+        assert!(removed.contains("identified by the field `id`; with their numbers instead"), "{removed}");
         let other = refusal(Some("id"), Some("key"));
-        assert!(other.contains("known by the field `key`") && other.contains("`id_field: id`"), "{other}");
+        assert!(
+            other.contains("with the field `key` instead") && other.contains("`id_field: id`"),
+            "{other}"
+        );
         let stream = refusal(None, Some("id"));
         assert!(stream.contains("`id_field: id` cannot be added") && stream.contains("a stream"), "{stream}");
     }
@@ -385,7 +390,7 @@ mod tests {
         let query = Some("SELECT 1".to_owned());
         for (now, word) in [
             (Fingerprint { input: grown, ..before.clone() }, "content"),
-            (Fingerprint { input: elsewhere, ..before.clone() }, "another one"),
+            (Fingerprint { input: elsewhere, ..before.clone() }, "a different one"),
             (Fingerprint { query, ..before.clone() }, "query"),
         ] {
             assert!(reason_against(&before, &now).is_some_and(|reason| reason.contains(word)));

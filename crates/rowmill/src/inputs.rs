@@ -105,11 +105,11 @@ pub(crate) fn all_rows(spec: &RunSpec, seen: &Arc<dyn Dataset>) -> Result<Arc<dy
 fn check_documents(spec: &RunSpec) -> Result<(), Problem> {
     let (message, hint) = match (&spec.query.sql, spec.files.attach.is_empty()) {
         (None, _) => (
-            format!("{COLUMNS} leaves out what names the file of a row"),
+            format!("{COLUMNS} omits the columns that identify the file of a row"),
             "keep `path` and `digest` among the columns".to_owned(),
         ),
         (Some(_), true) => (
-            format!("the result of {SQL} over documents is rows, and no file goes with them"),
+            format!("the result of {SQL} over documents is rows without files"),
             format!("select `path` and add {attach} to send the files", attach = ATTACH.to("path")),
         ),
         (Some(_), false) => return Ok(()),
@@ -132,8 +132,8 @@ fn narrowed(
     if query.sql.is_some() && spec.id_field.is_none() {
         warn(
             format!(
-                "rows are numbered by their place in the result of {SQL}; with {ID_FIELD} a resume \
-                  knows them even if the input changes"
+                "rows are numbered by their position in the result of {SQL}; use {ID_FIELD} so that a resume \
+                 can match them even if the input changes"
             )
             .into(),
         );
@@ -166,11 +166,11 @@ pub(crate) fn chosen_rows(
                 Problem::new(
                     ProblemCode::NoSqlEngine,
                     format!(
-                        "{sql_engine} needs an input that is made of files",
+                        "{sql_engine} needs an input that consists of files",
                         sql_engine = SQL_ENGINE.to("duckdb")
                     ),
                 )
-                .hint("write the rows into a file first, or leave the flag out")
+                .hint("write the rows to a file first, or omit the flag")
             })?;
             let read = DuckDbInput {
                 files: &files,

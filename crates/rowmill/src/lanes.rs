@@ -196,8 +196,8 @@ impl Maker<'_> {
     fn check_tools(&self, model: &ModelString, facts: &LaneFacts, tools: usize) {
         if let Some(most) = facts.max_tools.filter(|most| tools > *most) {
             self.tell(Notice::warning(format!(
-                "`{}.{}` is offered {tools} tools, and `{}` takes {most} at most in one request; offer fewer with \
-                 `tools` of a server or of the card, such as `tools: {{files: [\"read_*\"]}}`",
+                "`{}.{}` is offered {tools} tools, but `{}` accepts at most {most} in one request; offer \
+                 fewer with `tools` of a server or of the card, such as `tools: {{files: [\"read_*\"]}}`",
                 model.provider, model.model, model.provider
             )));
         }
@@ -214,7 +214,7 @@ impl Maker<'_> {
         .collect();
         if !near.is_empty() {
             self.tell(Notice::warning(format!(
-                "`{}.{}` is not among the models that rowmill knows of, and is asked for as it is; did you mean {}?",
+                "`{}.{}` is not a model that rowmill knows; it is sent as written; did you mean {}?",
                 model.provider,
                 model.model,
                 near.join(" or ")
@@ -377,15 +377,16 @@ fn check_budget(
             format!("{setting} needs the price of `{name}`, which is not known"),
         )
         .hint(format!(
-            "put its price per million tokens {SET_PRICES}, such as: prices.\"{name}\" = {{ input = 0.25, output = 2.0 }}"
+            "set its price per million tokens {SET_PRICES}, such as: prices.\"{name}\" = {{ input = 0.25, \
+             output = 2.0 }}"
         )));
     }
     let Some(most) = max_output(facts, priced) else {
         return Err(Problem::new(
             ProblemCode::UnknownPrice,
-            format!("a budget needs a bound on answers, and nobody says how long those of `{name}` can be"),
+            format!("a budget needs a limit on answer length, and the limit of `{name}` is not known"),
         )
-        .hint(format!("bound them in the model string, such as `{name}?max_tokens=1000`")));
+        .hint(format!("set one in the model string, such as `{name}?max_tokens=1000`")));
     };
     // Where nobody set a limit on answers, a call is sent with as little as makes sense.
     let least = AnswerLengths::default().needs(facts.thinking_budget, None).least;
@@ -401,9 +402,9 @@ fn check_budget(
         )
         .hint(match payable_answer(limit, worst, most) {
             Some(tokens) => format!(
-                "allow more, or bound answers in the model string, such as `{name}?max_tokens={tokens}`"
+                "raise the limit, or cap answers in the model string, such as `{name}?max_tokens={tokens}`"
             ),
-            None => format!("allow more than {worst}"),
+            None => format!("raise the limit above {worst}"),
         })),
         _ => Ok(()),
     }

@@ -73,20 +73,20 @@ fn server_address(server: &str, config: &ConfigFile) -> Result<String, Problem> 
     let Some(entry) = servers.get(server) else {
         let known: Vec<&str> = servers.keys().map(String::as_str).collect();
         let hint = match known.is_empty() {
-            true => "give its address, such as `https://example.com/mcp`".to_owned(),
-            false => format!("give its address, or one of: {}", known.join(", ")),
+            true => "use its URL, such as `https://example.com/mcp`".to_owned(),
+            false => format!("use its URL, or one of: {}", known.join(", ")),
         };
         let message = format!("`rowmill.toml` has no MCP server `{server}`");
         return Err(Problem::new(ProblemCode::InvalidConfig, message).hint(hint));
     };
     let url = entry.url.as_deref().or(entry.target.as_deref()).map(str::trim).filter(is_address);
     url.map(str::to_owned).ok_or_else(|| {
-        let message = format!("the MCP server `{server}` is a process, which nobody signs in to");
-        Problem::new(ProblemCode::InvalidConfig, message).hint("give it what it needs in `env`")
+        let message = format!("the MCP server `{server}` is a process, so it needs no sign-in");
+        Problem::new(ProblemCode::InvalidConfig, message).hint("pass its credentials in `env`")
     })
 }
 
 fn no_folder() -> Problem {
-    let message = "no folder is known for tokens: neither `HOME` nor `XDG_STATE_HOME` is set";
+    let message = "no folder for tokens: neither `HOME` nor `XDG_STATE_HOME` is set";
     Problem::new(ProblemCode::InvalidConfig, message).hint("set `XDG_STATE_HOME`")
 }

@@ -39,25 +39,22 @@ pub(crate) fn tell_beginning(
     spent: Spend,
 ) {
     if resumed.is_some_and(|rows| rows.all == ResumeCounts::default()) {
-        let text = format!(
-            "there is nothing to resume here yet, so every row is sent; check {OUTPUT} if there should be"
-        );
+        let text =
+            format!("nothing to resume: sending every row; check {OUTPUT} if you expected an earlier run");
         (control.notice)(Notice::warning(text));
     } else if let Some(rows) = resumed {
         let counts = rows.counts();
-        let are = |count: u64, what: &str| format!("{} {}", counted(count, what), verb(count, "is", "are"));
         (control.notice)(Notice::info(format!(
-            "resuming: {} done and skipped, {} tried again, {} with unknown outcome {} sent again{}",
-            are(counts.done, "row"),
-            are(counts.failed, "failed row"),
+            "resuming: skipping {}, retrying {} and {} with unknown outcome{}",
+            counted(counts.done, "finished row"),
+            counted(counts.failed, "failed row"),
             counted(counts.unknown, "row"),
-            verb(counts.unknown, "is", "are"),
-            if rows.selected.is_some() { "" } else { "; rows that are not selected are counted, too" },
+            if rows.selected.is_some() { "" } else { "; counts include rows that are not selected" },
         )));
         if counts.with_turns > 0 {
             let rows = counts.with_turns;
-            let (go, their) = (verb(rows, "goes", "go"), verb(rows, "its", "their"));
-            let text = format!("{} of them {go} on after {their} last finished turn", grouped(rows));
+            let (continues, their) = (verb(rows, "continues", "continue"), verb(rows, "its", "their"));
+            let text = format!("{} of them {continues} after {their} last finished turn", grouped(rows));
             (control.notice)(Notice::info(text));
         }
         tell_unsent(control, counts);
@@ -70,8 +67,8 @@ pub(crate) fn tell_beginning(
     }
     if settings_unknown {
         (control.notice)(Notice::warning(
-            "the earlier run's work folder is gone, so a changed model, prompt or schema cannot be noticed, and a \
-             budget does not know what was spent before",
+            "the earlier run's work folder is gone, so changes of the model, prompt or schema cannot be \
+             detected, and a budget does not include earlier spending",
         ));
     }
 }
@@ -80,22 +77,22 @@ pub(crate) fn tell_beginning(
 fn tell_unsent(control: &Control, counts: ResumeCounts) {
     if counts.cut_tools > 0 {
         let rows = counts.cut_tools;
-        let (is, them) = (verb(rows, "is", "are"), verb(rows, "it", "them"));
+        let is = verb(rows, "is", "are");
         let ends = verb(rows, "it ends", "they end");
         (control.notice)(Notice::warning(format!(
-            "{} {is} not sent: the run was cut while a tool of {them} ran that must not run twice; {ends} as \
-             `OutcomeUnknown`",
+            "{} {is} not sent: the run was interrupted during a call of a tool that must not run twice; \
+             {ends} as `OutcomeUnknown`",
             counted(rows, "row")
         )));
     }
     if counts.undecided > 0 {
         let rows = counts.undecided;
         let (left, them) = match rows {
-            1 => ("is left as it is", "it"),
-            _ => ("are left as they are", "them"),
+            1 => ("left as it is", "it"),
+            _ => ("left as they are", "them"),
         };
         (control.notice)(Notice::warning(format!(
-            "{} {left}: a tool may have run; {RETRY_UNKNOWN} works on {them} again",
+            "{} {left} because a tool may have run; use {RETRY_UNKNOWN} to retry {them}",
             counted(rows, "row")
         )));
     }
@@ -111,14 +108,14 @@ pub(crate) fn tell_made_and_changed(
     made.into_iter().for_each(|text| (control.notice)(Notice::info(text)));
     if !changes.is_empty() {
         (control.notice)(Notice::info(format!(
-            "going on with changed settings; rows that are ok stay as they are:\n  {}",
+            "continuing with changed settings; finished rows are kept as they are:\n  {}",
             listed_changes(changes)
         )));
     }
     if known_by.adds_ids() {
         (control.notice)(Notice::info(format!(
-            "rows of this run are known by their numbers, because it began without {ID_FIELD}; their ids are \
-             put into the output when this command ends"
+            "rows of this run are identified by their numbers, because it was started without {ID_FIELD}; \
+             their ids are added to the output when this command ends"
         )));
     }
 }
@@ -133,8 +130,8 @@ pub(crate) fn tell_end(
     let below = end.tally.below_min_rating;
     if below > 0 {
         (control.notice)(Notice::warning(format!(
-            "{} {} an answer that is rated below the `min_rating` of its evaluator-optimizer; \
-             `below_min_rating` in the telemetry and in traces tells which",
+            "{} {} an answer that is rated below the `min_rating` of its evaluator-optimizer; see \
+             `below_min_rating` in the telemetry and in traces",
             grouped(below),
             verb(below, "row has", "rows have")
         )));
@@ -153,8 +150,8 @@ pub(crate) fn tell_replaced(control: &Control, redactor: &Redactor) {
     let replaced = redactor.replaced();
     if replaced > 0 {
         (control.notice)(Notice::warning(format!(
-            "known secrets were replaced by `***` in {} {} of what was written: results, errors, traces, \
-             recorded answers and kept turns",
+            "known secrets were replaced by `***` in {} {} of the written data: results, errors, traces, \
+             recorded answers and saved turns",
             grouped(replaced),
             verb(replaced, "place", "places")
         )));

@@ -23,20 +23,21 @@ pub(crate) fn check_envelopes(spec: &RunSpec, work_folder: &Path) -> Result<(), 
         Output::Table(table)
             if spec.existing.resumes() && !path.exists() && holds_envelopes(&table.target) =>
         {
-            let message = format!("`{}` holds the envelopes of its run, not a table", spec.output.name());
+            let message = format!("`{}` contains the envelopes of its run, not a table", spec.output.name());
             Err(Problem::new(ProblemCode::ChangedRun, message)
-                .hint("resume it as it began, then make the table with `rowmill export`"))
+                .hint("resume it with its original output, then create the table with `rowmill export`"))
         }
         Output::Table(table) if spec.existing.resumes() && !path.exists() && table.target.exists() => {
-            let message = format!("the envelopes that `{}` was made from are gone", spec.output.name());
+            let message = format!("the envelopes that `{}` was created from are gone", spec.output.name());
             Err(Problem::new(ProblemCode::OutputUnusable, message)
                 .hint(format!("move it away or use {OVERWRITE}; either way every row is sent again")))
         }
         Output::Table(_) if spec.existing == Existing::Refuse && kept => {
             let message = format!("an earlier run left its results in `{}`", work_folder.display());
-            Err(Problem::new(ProblemCode::OutputExists, message).hint(
-                format!("use {RESUME} or `rowmill export` to make the output again from them, or {OVERWRITE} to start again"),
-            ))
+            Err(Problem::new(ProblemCode::OutputExists, message).hint(format!(
+                "use {RESUME} or `rowmill export` to recreate the output from them, or {OVERWRITE} to start \
+                 over"
+            )))
         }
         Output::File(_) | Output::Stdout if spec.existing.resumes() && kept => {
             let message = format!("the output of the run in `{}` is a table", work_folder.display());

@@ -113,9 +113,11 @@ pub async fn plan(
     let http = control.environment.http_client();
     let texts = clock.unless_stopped(Box::pin(texts::load(&spec, &http, control))).await?;
     if texts.cards.is_some() {
-        return Err(Problem::new(ProblemCode::Usage, "what agents will call cannot be planned").hint(
-            format!("run a few rows with {limit} and look at what they cost", limit = LIMIT.to("10")),
-        ));
+        return Err(Problem::new(
+            ProblemCode::Usage,
+            "cannot estimate the cost of agents: their calls are not known in advance",
+        )
+        .hint(format!("run a few rows with {limit} and check what they cost", limit = LIMIT.to("10"))));
     }
     spec.work = with_fast_agent_config(&spec.work, None, &control.environment.lookup(), &*control.notice)?;
     let providers = known_providers(&spec.work)?;
@@ -283,7 +285,8 @@ async fn count(
     control: &Control,
 ) -> Result<(RunEnd, Counted, History), Problem> {
     let home = tempfile::tempdir_in(control.environment.temp_folder()).map_err(|error| {
-        Problem::new(rowmill_types::ProblemCode::WriteFailed, "no folder for the look ahead").cause(error)
+        Problem::new(rowmill_types::ProblemCode::WriteFailed, "cannot create a temporary folder for the plan")
+            .cause(error)
     })?;
     let folder = home.path().to_owned();
     let (warn, wanted) = (warnings(control), wanted_columns(spec, &texts.template));

@@ -17,8 +17,11 @@ use crate::texts::Texts;
 
 /// What there is to judge by where no answer was seen.
 fn longest_answers() -> Words {
-    format!("the longest answers that are allowed ({sample} tells more)", sample = SAMPLE_CALLS.to("N"))
-        .into()
+    format!(
+        "the longest answers that are allowed (use {sample} for a better estimate)",
+        sample = SAMPLE_CALLS.to("N")
+    )
+    .into()
 }
 
 /// What answers are judged by.
@@ -36,7 +39,7 @@ impl Experience {
         if kept.rows <= self.history.as_ref().map_or(0, |history| history.rows) {
             return self;
         }
-        Self { judged_by: counted(kept.rows, "kept answer").into(), history: Some(kept), ..self }
+        Self { judged_by: counted(kept.rows, "cached answer").into(), history: Some(kept), ..self }
     }
 }
 
@@ -71,7 +74,8 @@ pub(crate) async fn experience(
 /// Runs some rows for real, through the same engine, and forgets their envelopes.
 async fn sample(spec: &RunSpec, calls: u64, control: &Control) -> Result<Experience, Problem> {
     let home = tempfile::tempdir_in(control.environment.temp_folder()).map_err(|error| {
-        Problem::new(ProblemCode::WriteFailed, "no folder for the sample calls").cause(error)
+        Problem::new(ProblemCode::WriteFailed, "cannot create a temporary folder for the sample calls")
+            .cause(error)
     })?;
     let mut sampled = spec.clone();
     sampled.output = Output::File(home.path().join("sample.jsonl"));

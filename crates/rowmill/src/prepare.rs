@@ -87,24 +87,23 @@ fn check_work_folder(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> 
             output = OUTPUT.to("-")
         );
         return Err(Problem::new(ProblemCode::Usage, message)
-            .hint(format!("name it with {WORK_DIR}; the run that stopped said where it is")));
+            .hint(format!("set it with {WORK_DIR}; the message of the stopped run shows its path")));
     }
     if spec.existing.resumes() && spec.output.is_stdout() && !holds_run(work_folder) {
         let message = format!("there is no run to resume in `{}`", work_folder.display());
-        return Err(Problem::new(ProblemCode::Usage, message).hint(format!(
-            "name its work folder with {WORK_DIR}, or leave {RESUME} out to begin a new run"
-        )));
+        return Err(Problem::new(ProblemCode::Usage, message)
+            .hint(format!("set its work folder with {WORK_DIR}, or omit {RESUME} to start a new run")));
     }
     if let Some(file) = WorkFolder::foreign_file(work_folder) {
         let message =
-            format!("`{}` is in the way: rowmill did not put it into its work folder", file.display());
+            format!("the work folder contains a file that rowmill did not create: `{}`", file.display());
         return Err(Problem::new(ProblemCode::OutputExists, message)
-            .hint(format!("name an empty folder with {WORK_DIR}, or move the file away")));
+            .hint(format!("choose an empty folder with {WORK_DIR}, or move the file away")));
     }
     if spec.existing == Existing::Refuse && WorkFolder::has_unfinished_run(work_folder) {
         let message = format!("an earlier run left its ledger in `{}`", work_folder.display());
         return Err(Problem::new(ProblemCode::OutputExists, message)
-            .hint(format!("use {RESUME} to go on with it, or {OVERWRITE} to start again")));
+            .hint(format!("use {RESUME} to continue it, or {OVERWRITE} to start over")));
     }
     Ok(())
 }

@@ -70,8 +70,8 @@ pub(crate) fn recorded(
     if let Some((file, name)) = recorded_before(spec, &begins) {
         tell(
             format!(
-                "the rows are those that the query gave when the run began, because it may give others now; \
-             {OVERWRITE} starts again with those"
+                "using the query results from when the run was started, because the query may return other \
+                 rows now; use {OVERWRITE} to start over with current ones"
             )
             .into(),
         );
@@ -80,7 +80,7 @@ pub(crate) fn recorded(
     let (begin, end) = WorkFolder::SPOOL;
     // The rows may be private: nobody else may read the file.
     let spool = tempfile::Builder::new().prefix(begin).suffix(end).tempfile_in(folder).map_err(|error| {
-        let message = format!("the rows of the query cannot be recorded in `{}`", folder.display());
+        let message = format!("cannot record the query results in `{}`", folder.display());
         Problem::new(ProblemCode::WriteFailed, message)
             .cause(error)
             .hint(format!("choose another folder with {WORK_DIR}"))

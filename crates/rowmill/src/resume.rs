@@ -94,7 +94,7 @@ pub(crate) fn prepare_fresh(
 /// Nothing can be resumed of a run that did not begin.
 fn without_run(problem: Problem) -> Problem {
     match problem.hint.as_deref().and_then(hint_of_no_room) {
-        Some(remedy) => problem.hint(format!("{remedy} and give the same command again; nothing was sent")),
+        Some(remedy) => problem.hint(format!("{remedy} and run the same command again; nothing was sent")),
         None => problem,
     }
 }
@@ -198,7 +198,7 @@ pub(crate) fn resumed(
 
 /// A file that has no envelope, and no header beside it, may be anybody's.
 fn foreign_output_problem(output: &Path) -> Problem {
-    let message = format!("nothing says that `{}` is the output of a run", output.display());
+    let message = format!("`{}` does not look like the output of a run", output.display());
     Problem::new(ProblemCode::OutputUnusable, message)
         .hint("move the file away, or choose another output; nothing was changed")
 }
@@ -342,18 +342,22 @@ fn accepted_changes(
         return Ok(changes);
     }
     let message =
-        format!("the run to be resumed was made with other settings:\n  {}", listed_changes(&changes));
+        format!("the run to be resumed was started with different settings:\n  {}", listed_changes(&changes));
     let (old, new) = (&before.fingerprint, &now.fingerprint);
     let by_number = old.id_field.is_none() && new.id_field.is_none();
     Err(Problem::new(ProblemCode::ChangedRun, message).hint(match by_number && !old.reads_the_same_as(new) {
         true => {
-            format!("add {ACCEPT_CHANGES} to go on: rows that are ok stay as they are, under the row numbers that they \
-             had, so answers belong to other rows if rows were added, removed or moved before them; to be safe, \
-             go back to the earlier input, or begin again with {OVERWRITE}")
+            format!(
+                "add {ACCEPT_CHANGES} to continue: rows that are ok are kept under their old row numbers, so \
+                 answers belong to the wrong rows if rows were added, removed or moved before them; to be \
+                 safe, restore the earlier input, or start over with {OVERWRITE}"
+            )
         }
         false => {
-            format!("add {ACCEPT_CHANGES} to go on: rows that are ok stay as they are, and the others are done with the \
-             new settings; or go back to the earlier settings")
+            format!(
+                "add {ACCEPT_CHANGES} to continue: rows that are ok are kept, and the others are processed \
+                 with the new settings; or restore the earlier settings"
+            )
         }
     }))
 }

@@ -63,7 +63,7 @@ fn check_known(note: &NoteEvent) -> Result<(), Problem> {
     }
     let message = format!("the ledger has an event that this version does not know: `{}`", note.kind);
     Err(Problem::new(ProblemCode::LedgerUnusable, message)
-        .hint("go on with the version that began the run; nothing was changed"))
+        .hint("continue with the version that started the run; nothing was changed"))
 }
 
 /// What turns and records say was spent, each call once.

@@ -37,12 +37,12 @@ impl<'c> RunClock<'c> {
             done = work => done,
             () = self.control.stop.drained() => {
                 let message = "interrupted before the first row; nothing was sent";
-                Err(Problem::new(ProblemCode::Interrupted, message).hint("give the same command again"))
+                Err(Problem::new(ProblemCode::Interrupted, message).hint("run the same command again"))
             }
             () = self.over() => {
-                let message = "the deadline passed before the first row was there; nothing was sent";
+                let message = "the deadline passed before the first row was read; nothing was sent";
                 Err(Problem::new(ProblemCode::DeadlinePassed, message)
-                    .hint(format!("give more time with {DEADLINE}, or see what the input waits for")))
+                    .hint(format!("allow more time with {DEADLINE}, or check what the input is waiting for")))
             }
         }
     }

@@ -38,7 +38,7 @@ pub(crate) async fn schema_of(spec: &str, environment: &Environment) -> Result<M
         {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => {
-                let message = format!("`{interpreter}` could not be started for {SCHEMA_MODEL}");
+                let message = format!("cannot start `{interpreter}` for {SCHEMA_MODEL}");
                 Err(Problem::new(ProblemCode::SchemaModel, message).cause(error))
             }
             Ok(Ok(told)) => Ok(facts(interpreter, spec, told, variables)),
@@ -47,7 +47,7 @@ pub(crate) async fn schema_of(spec: &str, environment: &Environment) -> Result<M
     }
     Err(Problem::new(
         ProblemCode::SchemaModel,
-        format!("{SCHEMA_MODEL} needs Python, and neither `python3` nor `python` is there"),
+        format!("{SCHEMA_MODEL} needs Python, but neither `python3` nor `python` was found"),
     )
     .hint(format!("install Python, or write the schema to a file and use {JSON_SCHEMA}")))
 }
@@ -74,7 +74,7 @@ fn check_form(spec: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let path = module.strip_suffix(".py").unwrap_or(module);
-    let message = format!("{SCHEMA_MODEL} takes the name of a module, not the path of its file: `{spec}`");
+    let message = format!("{SCHEMA_MODEL} takes a module name, not a file path: `{spec}`");
     let is_below = !path.starts_with('/') && !path.split('/').any(|part| part == "..");
     let right = path.trim_start_matches("./").replace('/', ".");
     wrong(message, is_below.then(|| format!("{right}:{class}")))
@@ -87,21 +87,21 @@ fn problem(interpreter: &str, spec: &str, failure: ModelFailure) -> Problem {
         ModelFailure::Unusable { message, hint } => (
             message,
             hint.unwrap_or_else(|| {
-                "the module is looked for in the current folder and in Python's path; activate the \
-                 environment that has it"
+                "the module is searched in the current folder and in Python's path; activate the environment \
+                 that has it"
                     .to_owned()
             }),
         ),
         ModelFailure::TooSlow(time) => (
             format!("`{interpreter}` took longer than {} s to import `{module}`", time.as_secs()),
-            "take what runs long out of the module, such as behind `if __name__ == \"__main__\":`".to_owned(),
+            "move slow code out of the module, or behind `if __name__ == \"__main__\":`".to_owned(),
         ),
         ModelFailure::Died { status, last_words } => {
             let words =
-                last_words.map_or_else(|| ", without a word".to_owned(), |words| format!(": {words}"));
+                last_words.map_or_else(|| ", without a message".to_owned(), |words| format!(": {words}"));
             (
-                format!("`{interpreter}` ended ({status}) before it told the schema of `{spec}`{words}"),
-                format!("`{interpreter} -c 'import {module}'` shows what the module does to end it"),
+                format!("`{interpreter}` exited ({status}) before it returned the schema of `{spec}`{words}"),
+                format!("run `{interpreter} -c 'import {module}'` to see why"),
             )
         }
     };

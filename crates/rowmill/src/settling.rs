@@ -96,11 +96,11 @@ fn check_nothing_lost(output: &OutputFile, ended: &Ended, envelopes: u64) -> Res
     }
     let lost = counted(expected - envelopes, "envelope");
     let message = format!(
-        "`{}` was changed while the run was writing it, and lost {lost} of an earlier part of the run",
+        "`{}` was modified during the run, and lost {lost} of an earlier part of the run",
         output.path().display()
     );
     Err(Problem::new(ProblemCode::WriteFailed, message).hint(format!(
-        "everything that this part of the run answered is in it again; the same command with {RESUME} \
-         sends the rows whose envelopes are lost"
+        "everything answered by this part of the run has been restored; run the same command with {RESUME} \
+         to send the rows whose envelopes are lost"
     )))
 }

@@ -81,7 +81,7 @@ impl Side {
                 format!("`{shown}`, given to {setting}, may be the output of a run whose rows all failed")
             }
             true => return Ok(()),
-            false => format!("`{shown}`, given to {setting}, holds what rowmill did not write there"),
+            false => format!("`{shown}`, given to {setting}, has content that rowmill did not write"),
         };
         Err(Problem::new(ProblemCode::OutputExists, message).hint(match existing {
             Existing::Refuse | Existing::Overwrite => {

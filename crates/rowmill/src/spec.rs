@@ -16,84 +16,84 @@ use crate::work::WorkSpec;
 
 /// Everything that defines a run, as plain data.
 ///
-/// It can be written as JSON and read back, equal. Paths are kept as given, and relative ones begin at the
-/// working folder. It holds no credential: what `${NAME}` stands for in the settings of providers and servers
-/// is looked up in the environment when the run is prepared.
+/// It can be written as JSON and read back without loss. Paths are kept as given; relative ones are
+/// resolved from the current folder. It contains no credentials: `${NAME}` in the settings of providers
+/// and servers is looked up in the environment when the run is prepared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
-    /// The version of this form of specs.
+    /// Version of the spec format.
     pub version: SpecVersion,
-    /// Where rows come from.
+    /// Input rows.
     pub input: InputSpec,
-    /// Which of them are seen at all, and what of them.
+    /// Query, condition and columns that are applied to the input.
     #[serde(default)]
     pub query: Query,
-    /// Which of them are taken.
+    /// Which of the remaining rows are processed.
     #[serde(default)]
     pub selection: Selection,
-    /// The field that names rows; row numbers do without it, and paths where rows are files.
+    /// Field that identifies rows; defaults to row numbers, or to paths if rows are files.
     #[serde(default)]
     pub id_field: Option<String>,
-    /// The files that go with rows.
+    /// Files that are sent with rows.
     #[serde(default)]
     pub files: FileFlags,
     /// How a row becomes a prompt.
     #[serde(default)]
     pub prompt: Prompt,
-    /// The source of the instruction: a path, `file://`, `http(s)://` or `hf://`.
+    /// Source of the instruction (system prompt): a path or a `file://`, `http(s)://` or `hf://` URL.
     #[serde(default)]
     pub instruction: Option<String>,
     /// Variables of the instruction.
     #[serde(default)]
     pub variables: VariableFlags,
-    /// What answers rows, and within which limits.
+    /// Models, agents and limits.
     #[serde(default = "WorkSpec::usual")]
     pub work: WorkSpec,
-    /// What results must satisfy.
+    /// JSON Schema that results must satisfy.
     #[serde(default)]
     pub schema: Schema,
     /// Where results go.
     pub output: Output,
-    /// What may be done with an output that exists.
+    /// What to do if the output exists.
     #[serde(default)]
     pub existing: Existing,
-    /// What becomes of the envelopes of rows that are not in the input any more, at a resume.
+    /// On a resume, what to do with the envelopes of rows that are no longer in the input.
     #[serde(default)]
     pub removed_rows: RemovedRows,
-    /// Whether envelopes carry the input row.
+    /// Whether envelopes contain the input row.
     #[serde(default)]
     pub include_input: bool,
-    /// A copy of the envelopes of failed rows.
+    /// File that gets a copy of the envelopes of failed rows.
     #[serde(default)]
     pub error_output: Option<PathBuf>,
-    /// Times and tokens of every row.
+    /// File that gets times and tokens of every row.
     #[serde(default)]
     pub telemetry_output: Option<PathBuf>,
-    /// The summary as a file.
+    /// File that gets the summary.
     #[serde(default)]
     pub summary_output: Option<PathBuf>,
-    /// The folder that gets the trace of every row.
+    /// Folder that gets the trace of every row.
     #[serde(default)]
     pub traces: Option<PathBuf>,
-    /// Where the ledger is kept; beside the output without it.
+    /// Folder of the ledger; defaults to a folder next to the output.
     #[serde(default)]
     pub work_dir: Option<PathBuf>,
-    /// What is left in the work folder of a run whose rows are all ok.
+    /// What to keep in the work folder when all rows are ok.
     #[serde(default)]
     pub keep_temp: KeepTemp,
-    /// Configuration files that the settings came from, so that nothing is written over them.
+    /// Configuration files that settings were read from, so that they are not overwritten.
     #[serde(default)]
     pub config_files: Vec<PathBuf>,
 }
 
-/// What a run whose rows are all ok leaves in its work folder.
+/// What to keep in the work folder of a run whose rows are all ok.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeepTemp {
     /// The ledger too.
     Ledger,
-    /// The header, from which a resume knows the settings and a plan what rows used; of a table
+    /// The header, which a resume needs for the settings and a plan for the usage of rows; for a table,
     /// also the envelopes that it was made from.
     #[default]
     Header,
@@ -101,19 +101,19 @@ pub enum KeepTemp {
     Nothing,
 }
 
-/// Which rows of the input are seen, and what of them.
+/// Query, condition and columns that are applied to the input.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Query {
-    /// A query whose result is the input.
+    /// SQL query whose result is used as the input.
     pub sql: Option<String>,
-    /// A condition that rows must satisfy.
+    /// SQL condition that rows must satisfy.
     pub condition: Option<String>,
-    /// The fields that rows keep; all where there are none.
+    /// Fields to keep; all if empty.
     pub columns: Vec<String>,
-    /// The types that columns are said to have for `sql` and `condition`.
+    /// Column types for `sql` and `condition`.
     pub types: Vec<ColumnType>,
-    /// What runs `sql`.
+    /// Engine that runs `sql`.
     pub engine: SqlEngine,
 }
 
@@ -143,17 +143,17 @@ impl Query {
     }
 }
 
-/// The files that go with rows.
+/// Files that are sent with rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FileFlags {
-    /// Fields that name files.
+    /// Fields that contain file paths.
     pub attach: Vec<String>,
-    /// Whether their text is sent instead of them.
+    /// Whether to send the text of the files instead of the files.
     pub extract_text: bool,
-    /// A folder that keeps what was sent.
+    /// Folder that archives every file that is sent.
     pub archive: Option<PathBuf>,
-    /// Whether it was said what tells documents apart, which only documents have a use for.
+    /// Whether `document_ids` was given explicitly, which is only valid for documents.
     pub id_given: bool,
 }
 
@@ -164,20 +164,20 @@ pub enum Prompt {
     /// The whole row as JSON.
     #[default]
     Default,
-    /// A template given in place.
+    /// An inline template.
     Inline(String),
-    /// The source of a template: a path, `file://`, `http(s)://` or `hf://`.
+    /// Source of a template: a path or a `file://`, `http(s)://` or `hf://` URL.
     Source(String),
 }
 
-/// What results must satisfy.
+/// JSON Schema that results must satisfy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Schema {
-    /// Nothing: results are text.
+    /// No schema: results are text.
     #[default]
     None,
-    /// The source of a JSON Schema: a path, `file://`, `http(s)://` or `hf://`.
+    /// Source of a JSON Schema: a path or a `file://`, `http(s)://` or `hf://` URL.
     Source(String),
     /// A pydantic model, as `module.path:Class`.
     PythonModel(String),
@@ -187,11 +187,11 @@ pub enum Schema {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Output {
-    /// A file of envelopes, one JSON line each, whatever its name ends in.
+    /// A JSON Lines file of envelopes, whatever its extension.
     File(PathBuf),
     /// Envelopes on standard output.
     Stdout,
-    /// A table, made from the envelopes when the run ends.
+    /// A table, created from the envelopes when the run ends.
     Table(TableOutput),
 }
 
@@ -326,18 +326,18 @@ impl RunSpec {
     }
 }
 
-/// What may be done with an output that exists.
+/// What to do if the output exists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Existing {
-    /// Nothing: that is an error.
+    /// Report an error.
     #[default]
     Refuse,
-    /// Go on with it; changed settings are an error.
+    /// Resume its run; changed settings are an error.
     Resume,
-    /// Go on with it, even with changed settings.
+    /// Resume its run, even with changed settings.
     ResumeChanged,
-    /// Replace it.
+    /// Overwrite it.
     Overwrite,
 }
 

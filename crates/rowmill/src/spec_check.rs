@@ -17,12 +17,12 @@ impl RunSpec {
         let agents = &self.work.agents;
         let has_cards = !agents.cards.is_empty();
         if self.work.model.trim().is_empty() && !has_cards {
-            return Some(("work.model", "names no model, and there are no agent cards that name one"));
+            return Some(("work.model", "is empty, and there are no agent cards that name a model"));
         }
         if has_cards && self.instruction.is_some() {
             return Some((
                 "instruction",
-                "cannot be beside `work.agents.cards`: the instruction stands in the card",
+                "cannot be used with `work.agents.cards`: the instruction is in the card",
             ));
         }
         if agents.retry_unknown && !self.existing.resumes() {
@@ -67,7 +67,7 @@ impl RunSpec {
 /// What of a query would be passed over.
 fn query(query: &Query) -> Option<Contradiction> {
     let has_sql = query.sql.is_some();
-    let beside_sql = "cannot be beside `query.sql`: say it in the query";
+    let beside_sql = "cannot be used with `query.sql`: express it in the query";
     if has_sql && query.condition.is_some() {
         return Some(("query.condition", beside_sql));
     }
@@ -80,11 +80,11 @@ fn query(query: &Query) -> Option<Contradiction> {
     if !query.types.is_empty() && !has_sql && query.condition.is_none() {
         return Some((
             "query.types",
-            "is for queries, and there is neither `query.sql` nor `query.condition`",
+            "is for queries, but there is neither `query.sql` nor `query.condition`",
         ));
     }
     if query.engine == SqlEngine::DuckDb && !has_sql {
-        return Some(("query.engine", "runs `query.sql`, and there is none"));
+        return Some(("query.engine", "runs `query.sql`, but there is none"));
     }
     None
 }

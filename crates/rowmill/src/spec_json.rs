@@ -46,7 +46,7 @@ impl Visitor<'_> for VersionVisitor {
         match version {
             VERSION => Ok(SpecVersion),
             other => Err(E::custom(format!(
-                "this rowmill reads specs of version {VERSION}, and this one is of version {other}"
+                "this version of rowmill reads specs of version {VERSION}, but this one has version {other}"
             ))),
         }
     }
@@ -93,7 +93,7 @@ impl RunSpec {
         serde_json::to_string_pretty(self).map_err(|error| {
             Problem::new(ProblemCode::InvalidSpec, "the spec cannot be written as JSON")
                 .cause(error)
-                .hint("give paths that are valid text")
+                .hint("use paths that are valid text")
         })
     }
 
@@ -111,7 +111,7 @@ impl RunSpec {
         let spec: Self = read(text, source)?;
         match spec.contradiction() {
             None => Ok(spec),
-            Some((path, what)) => Err(invalid(format!("`{source}` cannot be used: `{path}` {what}"))),
+            Some((path, what)) => Err(invalid(format!("`{source}` is not a valid spec: `{path}` {what}"))),
         }
     }
 }
@@ -137,7 +137,7 @@ fn refused(text: &str, source: &str, error: &serde_json::Error, kind: SpecText) 
 
 fn invalid(message: String) -> Problem {
     Problem::new(ProblemCode::InvalidSpec, message)
-        .hint("docs/run-spec.md tells what a spec may say, and how to have one written that works")
+        .hint("see docs/run-spec.md for the format, and for how to have a valid spec written")
 }
 
 #[cfg(test)]

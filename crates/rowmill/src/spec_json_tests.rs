@@ -303,7 +303,7 @@ fn a_spec_of_another_version_is_told_so_whatever_else_is_strange_in_it() {
     let problem = RunSpec::from_json(r#"{"colour": "red", "version": 2}"#, "spec.json").unwrap_err();
     assert_eq!(problem.message, "`spec.json` is not a valid spec at line 1, column 30: `version`");
     let cause = problem.cause.unwrap();
-    assert_eq!(cause, "this rowmill reads specs of version 1, and this one is of version 2");
+    assert_eq!(cause, "this version of rowmill reads specs of version 1, but this one has version 2");
 }
 
 #[test]

@@ -37,14 +37,14 @@ fn broken_text(message: &str) -> Option<&'static str> {
         }
         "key must be a string" => "a name in an object is expected here, in double quotes",
         "trailing characters" => "something follows after the end of the spec",
-        "recursion limit exceeded" => "lists and objects are inside of each other too many times",
-        "invalid number" | "number out of range" => "this is no number that can be used",
+        "recursion limit exceeded" => "lists and objects are nested too deeply",
+        "invalid number" | "number out of range" => "this number is not valid",
         "invalid escape" | "invalid unicode code point" | "unexpected end of hex escape" => {
-            "what follows `\\` in a text is no character"
+            "the escape after `\\` in a text is not valid"
         }
         "lone leading surrogate in hex escape" => "`\\u` gives half a character; both halves are needed",
         message if message.starts_with("control character") => {
-            "a text in quotes goes on in the next line or has another control character in it; write `\\n` and the like"
+            "a text in quotes contains a line break or another control character; write `\\n` and the like"
         }
         _ => return None,
     })
@@ -55,13 +55,13 @@ fn wrong_choice(message: &str) -> Option<&'static str> {
     Some(match message {
         "expected value" => "expected a name in quotes, or an object with one name in it",
         "invalid type: unit variant, expected newtype variant" => {
-            "this name has a value: write it as `{\"name\": value}`"
+            "this name needs a value: write it as `{\"name\": value}`"
         }
         message if message.ends_with(", expected unit") => {
-            "this name has no value: write it alone, in quotes"
+            "this name takes no value: write it alone, in quotes"
         }
         message if message.starts_with("data did not match any variant of untagged enum") => {
-            "this value is of no form that can stand here"
+            "this value has none of the forms allowed here"
         }
         _ => return None,
     })
@@ -90,7 +90,7 @@ fn expected_kind(expected: &str) -> &str {
         "a string" | "a borrowed string" | "a character" | "a string or bytes" => "text in quotes",
         "a boolean" => "`true` or `false`",
         "path string" => "a path in quotes",
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not below zero",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, zero or more",
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
         "a nonzero u32" | "a nonzero u64" | "a nonzero usize" => "a whole number above zero",
         "f32" | "f64" => "a number",
@@ -124,7 +124,7 @@ fn nearest_name(message: &str) -> Option<String> {
     let near = known.iter().map(|&name| (strsim::osa_distance(given, name), name)).min();
     Some(match near.filter(|(distance, _)| *distance <= given.len().div_ceil(3)) {
         Some((_, name)) => format!("{what} `{given}`; did you mean `{name}`?"),
-        None => format!("{what} `{given}`; there are `{}`", known.join("`, `")),
+        None => format!("{what} `{given}`; expected one of `{}`", known.join("`, `")),
     })
 }
 
@@ -142,7 +142,7 @@ mod tests {
             ),
             (
                 "unknown field `colour`, expected `model` or `agents`",
-                "unknown field `colour`; there are `model`, `agents`",
+                "unknown field `colour`; expected one of `model`, `agents`",
             ),
             (
                 "unknown variant `wiat`, expected `wait` or `stop`",
@@ -174,8 +174,8 @@ mod tests {
             ("input", "[]", "expected an object, found a list"),
             ("input", "\"secret\"", "expected an object, found text"),
             ("output", "5", "expected a name in quotes, or an object with one name in it"),
-            ("output", "\"file\"", "this name has a value: write it as `{\"name\": value}`"),
-            ("output", "{\"stdout\": 5}", "this name has no value: write it alone, in quotes"),
+            ("output", "\"file\"", "this name needs a value: write it as `{\"name\": value}`"),
+            ("output", "{\"stdout\": 5}", "this name takes no value: write it alone, in quotes"),
             ("output", "{}", "expected a name in quotes, or an object with one name in it"),
             (
                 "output",
@@ -184,8 +184,8 @@ mod tests {
             ),
             ("output", "\"stdotu\"", "unknown name `stdotu`; did you mean `stdout`?"),
             ("include_input", "1", "expected `true` or `false`, found a number"),
-            ("work", "{\"retries\": 1.5}", "expected a whole number, not below zero, found a number"),
-            ("work", "{\"retries\": -1}", "expected a whole number, not below zero"),
+            ("work", "{\"retries\": 1.5}", "expected a whole number, zero or more, found a number"),
+            ("work", "{\"retries\": -1}", "expected a whole number, zero or more"),
             ("work", "{\"fallback_models\": {}}", "expected a list, found an object"),
             ("variables", "null", "expected an object, found `null`"),
             (

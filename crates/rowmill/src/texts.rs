@@ -125,7 +125,7 @@ async fn cards(
     loaded.text.push_str(&routes_text(agents));
     for name in &loaded.unused_variables {
         (control.notice)(Notice::warning(format!(
-            "variable `{name}` is not used by `{}` or the agents that it asks",
+            "variable `{name}` is not used by `{}` or the agents that it calls",
             loaded.worker
         )));
     }

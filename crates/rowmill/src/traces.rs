@@ -64,9 +64,10 @@ pub(crate) fn begin(
     let Traced { folder, run, speakers, redactor } = traced;
     let (Some(folder), Some(path)) = (folder, &spec.traces) else { return Ok(None) };
     if let (Some(other), Existing::Resume) = (folder.run().filter(|other| other != run), spec.existing) {
-        let message = format!("the traces in `{}` are of another run, `{other}`", path.display());
-        return Err(Problem::new(ProblemCode::ChangedRun, message)
-            .hint(format!("name another folder with {EXPORT_TRACES}, or say {ACCEPT_CHANGES} to mix both")));
+        let message = format!("the traces in `{}` belong to another run, `{other}`", path.display());
+        return Err(Problem::new(ProblemCode::ChangedRun, message).hint(format!(
+            "choose another folder with {EXPORT_TRACES}, or use {ACCEPT_CHANGES} to mix both"
+        )));
     }
     let Speakers { agent, members, voices } = speakers;
     // A clock before 1970 is no reason not to run.

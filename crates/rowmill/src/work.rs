@@ -22,62 +22,62 @@ use crate::agent_flags::AgentFlags;
 use crate::budget_notices;
 use crate::control::Control;
 
-/// What answers rows, and within which limits: the same for every way to start a run.
+/// Models, agents and limits: the same for every way to start a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default = "WorkSpec::usual", deny_unknown_fields)]
 pub struct WorkSpec {
-    /// The model string; empty only where agent cards name their own.
+    /// Model string; may be empty only if agent cards name their own.
     pub model: String,
-    /// The agents that work on rows, and what they may do.
+    /// Agents that process rows, and what they may do.
     pub agents: AgentFlags,
-    /// How many rows are worked on at once.
+    /// Maximum number of rows in flight.
     pub parallel: Parallel,
-    /// Whether limits that a provider tells are kept to.
+    /// Whether to respect the rate limits that the provider reports.
     pub pace: Pace,
-    /// Limits per minute that the user sets.
+    /// Limits per minute.
     pub rates: RateFlags,
-    /// What happens when the quota is used up.
+    /// What to do when the quota is exhausted.
     pub on_quota: OnQuota,
-    /// How long a provider that lets no call through is waited for. With no time at all nothing is waited for, not even
-    /// what the provider asks for if that is more than a minute: rows fail when their tries are used up.
+    /// How long to wait for a provider that is down before stopping the run. With 0, do not wait, not
+    /// even if the provider asks for more than a minute: rows fail once their retries are exhausted.
     #[serde(with = "time_text")]
     #[schemars(with = "TimeText")]
     pub max_outage: Duration,
-    /// Model strings that are asked, in order, when the model gives no answer.
+    /// Models to use, in order, when the model fails.
     pub fallback_models: Vec<String>,
-    /// When the run ends before its input does.
+    /// When to stop before the end of the input.
     pub stop_rules: StopRules,
-    /// What the run may spend, over all its resumes.
+    /// Spending limits of the run, including all resumes.
     pub budget: BudgetLimits,
-    /// Whether rows that ask the same are sent once.
+    /// Whether to send identical prompts only once.
     pub dedupe: bool,
-    /// The folder in which answers are kept for later runs.
+    /// Folder of the answer cache.
     pub cache: Option<PathBuf>,
-    /// Whether a first call goes alone where that fills the provider's cache.
+    /// Whether the first call is sent alone to fill the provider's prompt cache.
     pub prime: bool,
-    /// What answers outlast once they are on record.
+    /// What recorded answers survive.
     pub durability: Durability,
-    /// Further tries after a call that failed.
+    /// Number of retries after a transient failure.
     pub retries: u32,
-    /// The first wait between tries.
+    /// Initial backoff between retries; doubles each time.
     #[serde(with = "time_text")]
     #[schemars(with = "TimeText")]
     pub retry_wait: Duration,
-    /// How long one call may take.
+    /// Timeout for one call.
     #[serde(with = "time_text")]
     #[schemars(with = "TimeText")]
     pub timeout: Duration,
-    /// How long the calls of a row may take together.
+    /// Timeout for all calls of a row.
     #[serde(with = "time_text::option")]
     #[schemars(with = "Option<TimeText>")]
     pub row_timeout: Option<Duration>,
-    /// How long parts of a call may take.
+    /// Timeouts for the parts of a call.
     pub timeouts: Timeouts,
-    /// How often an answer that breaks the schema may be corrected.
+    /// How many times to ask the model to correct an answer that violates the schema.
     pub repairs: u32,
     /// Providers of the configuration file.
     pub providers: BTreeMap<String, ProviderConfig>,
-    /// Short names for models, besides those that are built in.
+    /// Model aliases, in addition to the built-in ones.
     pub aliases: AliasConfig,
     /// Prices of the configuration file.
     pub prices: BTreeMap<String, PriceConfig>,

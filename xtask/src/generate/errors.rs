@@ -8,9 +8,9 @@ pub(super) fn document() -> String {
     let mut out = String::from(
         "<!-- Made by `cargo xtask generate`; do not edit. -->\n\
          # Errors\n\n\
-         Two things can go wrong. A **problem** stops the command; it has a code that never changes its\n\
-         meaning, and the [exit code](exit-codes.md) tells scripts. A **failed row** is data: its envelope has\n\
-         `\"ok\": false` and an error with a `type`, and the run goes on.\n\n\
+         There are two kinds of errors. A **problem** stops the command; it has a code whose meaning never\n\
+         changes, and scripts can check the [exit code](exit-codes.md). A **failed row** is data: its envelope has\n\
+         `\"ok\": false` and an error with a `type`, and the run continues.\n\n\
          ## Problems that stop a command\n",
     );
     for code in ProblemCode::ALL {

@@ -15,6 +15,6 @@ pub(super) fn document() -> String {
     for &code in ExitCode::ALL {
         out.push_str(&format!("| {} | {} |\n", code as u8, code.meaning().render(FLAGS)));
     }
-    out.push_str("\nWhat stopped a run has a code of its own: see [errors](errors.md).\n");
+    out.push_str("\nEach problem that stops a run has its own error code: see [errors](errors.md).\n");
     out
 }

@@ -75,7 +75,7 @@ fn deep_and_huge_texts_are_refused() {
     }
     let (message, hint) = mistake("a.yaml", &format!("description: {}", "x".repeat(2 << 20)));
     assert_eq!(message, "`a.yaml`: its YAML is longer than 1024 KiB");
-    assert_eq!(hint, "put long texts into the body or into files");
+    assert_eq!(hint, "move long texts to the body or to files");
 }
 
 #[test]

@@ -44,8 +44,9 @@ fn lacks(body: &str, variables: &str, flags: &[&str]) -> (String, String) {
 
 #[test]
 fn an_unknown_variable_is_told_with_the_nearest_one() {
-    let message = "the instruction names what nobody gave: `{{ton}}` (`a.md`, line 6)";
-    let hint = "say what stands there: var: 'ton=…'; did you mean `tone`? variables: `tone`, `x`; write `\\{{` where text is meant";
+    let message = "the instruction uses variables without a value: `{{ton}}` (`a.md`, line 6)";
+    let hint = "set the values: var: 'ton=…'; did you mean `tone`? variables: `tone`, `x`; write `\\{{` for \
+                plain text";
     assert_eq!(lacks("Be\n{{ton}}", "tone: dry", &["x=1"]), (message.to_owned(), hint.to_owned()));
 }
 
@@ -56,15 +57,16 @@ fn all_that_tells_of_the_day_and_the_machine_is_asked_for_at_once_with_the_flags
     let (message, hint) = lacks(body, "", &[]);
     assert_eq!(
         message,
-        "the instruction names what nobody gave: `{{currentDate}}` (`a.md`, line 5), `{{env}}` (`a.md`, line 6), \
-         `{{ workspaceRoot }}` (`a.md`, line 7), `{{agentCardDir}}` (`a.md`, line 7), `{{internal:x}}` (`a.md`, line 7)"
+        "the instruction uses variables without a value: `{{currentDate}}` (`a.md`, line 5), `{{env}}` \
+         (`a.md`, line 6), `{{ workspaceRoot }}` (`a.md`, line 7), `{{agentCardDir}}` (`a.md`, line 7), \
+         `{{internal:x}}` (`a.md`, line 7)"
     );
     assert_eq!(
         hint,
-        "say what stands there: var: \"currentDate=$(date '+%d %B %Y')\" \
-         var: \"env=Working folder: $PWD. Platform: $(uname -sm).\" var: \"workspaceRoot=$PWD\" \
-         var: 'agentCardDir=.' var_file: 'internal:x=FILE'; the date and the machine are not filled in by themselves, \
-         because every day and every machine would then ask something else"
+        "set the values: var: \"currentDate=$(date '+%d %B %Y')\" var: \"env=Working folder: $PWD. Platform: \
+         $(uname -sm).\" var: \"workspaceRoot=$PWD\" var: 'agentCardDir=.' var_file: 'internal:x=FILE'; the \
+         date and the machine are not filled in automatically, because the prompt would then differ between \
+         days and machines"
     );
     // Once they are given, text in braces is as free as it was.
     let flags = ["currentDate=D", "env=E", "workspaceRoot=W", "agentCardDir=C", "internal:x=X"];
@@ -108,17 +110,17 @@ fn includes_that_cannot_be_are_refused() {
         (
             "{{file:/etc/x}}",
             "an included file must have a relative path: `{{file:/etc/x}}`",
-            "write the path from the card's folder, or from the current one",
+            "write the path relative to the card's folder, or to the current one",
         ),
         (
             "{{file: }}",
             "an included file must have a relative path: `{{file: }}`",
-            "write the path from the card's folder, or from the current one",
+            "write the path relative to the card's folder, or to the current one",
         ),
         (
             "{{url:ftp://x}}",
-            "an included address cannot be used: `{{url:ftp://x}}`",
-            "addresses begin with `https://`, `http://` or `hf://`",
+            "an included URL is not supported: `{{url:ftp://x}}`",
+            "URLs start with `https://`, `http://` or `hf://`",
         ),
     ] {
         let found = mistake("a.md", &format!("---\n---\n{text}"));
@@ -135,13 +137,13 @@ fn the_instruction_stands_in_one_place() {
     for (text, message, hint) in [
         (
             "---\nname: a\ninstruction: b\n---\nc",
-            "line 3: `instruction` and the body are both there",
+            "line 3: `instruction` and the body are both given",
             "keep one of them",
         ),
         (
             "---\nname: a\n---\nYou sort.\n---USER\ncat",
-            "line 5: the body holds messages: `---USER`",
-            "put them into a file and name it in `messages`",
+            "line 5: the body contains messages: `---USER`",
+            "move them to a file and set its path in `messages`",
         ),
     ] {
         assert_eq!(mistake("a.md", text), (format!("`a.md`, {message}"), hint.to_owned()));

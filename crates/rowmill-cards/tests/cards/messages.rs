@@ -54,7 +54,7 @@ fn messages_that_are_no_texts_are_refused() {
             r#"[{"role":"robot","content":"x"}]"#,
             "`a.json`: message 1 has no `role` of `user` or `assistant`",
         ),
-        ("a.json", r#"[{"role":"system","content":"x"}]"#, "`a.json`: message 1 is of the system"),
+        ("a.json", r#"[{"role":"system","content":"x"}]"#, "`a.json`: message 1 has the role `system`"),
         (
             "a.json",
             r#"[{"role":"tool","tool_call_id":"7","content":"x"}]"#,
@@ -63,19 +63,19 @@ fn messages_that_are_no_texts_are_refused() {
         (
             "a.json",
             r#"[{"role":"user","content":[{"type":"image"}]}]"#,
-            "`a.json`: message 1 has a `content` that is no text",
+            "`a.json`: message 1 has a `content` that is not text",
         ),
         (
             "a.json",
             r#"[{"role":"assistant","tool_calls":{"1":{"params":{"name":"f"}}}},{"role":"user","content":"x"}]"#,
-            "`a.json`: message 1 calls `f` and no result follows",
+            "`a.json`: message 1 calls `f` but no result follows",
         ),
         (
             "a.json",
             r#"[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"[1]"}}]}]"#,
-            "`a.json`: message 1 has a call without a tool's name, or whose arguments are no object",
+            "`a.json`: message 1 has a call without a tool's name, or with arguments that are not an object",
         ),
-        ("a.json", r#"[{"role":"assistant"}]"#, "`a.json`: message 1 has a `content` that is no text"),
+        ("a.json", r#"[{"role":"assistant"}]"#, "`a.json`: message 1 has a `content` that is not text"),
     ] {
         let problem = parse_messages(text, MessageForm::of(name), name).unwrap_err();
         assert_eq!(said(problem).0, message, "{text}");

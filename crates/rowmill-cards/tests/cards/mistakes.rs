@@ -6,7 +6,7 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::{assert_mistakes, local, mistake, remote, said};
 
 const DOCS: &str = "`docs/agent-cards.md` lists the fields of every type";
-const SAVE: &str = "save the card to a file that you trust and give its path to `agent_card`";
+const SAVE: &str = "save the card to a file that you trust and pass its path to `agent_card`";
 
 #[test]
 fn a_text_that_is_no_card_is_told_why() {
@@ -15,19 +15,19 @@ fn a_text_that_is_no_card_is_told_why() {
             "x/SKILL.md",
             "---\nname: a\n---",
             "`x/SKILL.md`: `SKILL.md` describes a skill, not an agent",
-            "name its folder in the `skills` of a card",
+            "list its folder in the `skills` of a card",
         ),
         (
             "a.txt",
             "",
-            "`a.txt`: the name of the file does not say that it is an agent card",
-            "cards end with `.md`, `.markdown`, `.yaml` or `.yml`",
+            "`a.txt`: the file name is not that of an agent card",
+            "card files end with `.md`, `.markdown`, `.yaml` or `.yml`",
         ),
         (
             "a.md",
             "# Hello",
             "`a.md`: there is no front matter",
-            "begin the card with its fields as YAML between two lines of `---`",
+            "start the card with its fields as YAML between two lines of `---`",
         ),
         (
             "a.md",
@@ -47,7 +47,7 @@ fn yaml_that_is_no_card_is_told_why() {
             "a.md",
             "\n---\nname: a\n",
             "`a.md`, line 2: the front matter has no end",
-            "put a line of `---` after the fields",
+            "add a line of `---` after the fields",
         ),
         ("a.yaml", "", "`a.yaml`, line 1: a card must be a mapping of fields", "write one card per file"),
         (
@@ -122,8 +122,8 @@ fn a_type_is_one_of_those_that_are_listed() {
         ("type: workflow", "`a.yaml`, line 1: `type` is unknown: `workflow`", types),
         (
             "type: a2a\nurl: https://h",
-            "`a.yaml`, line 1: `type` `a2a` is not supported: agents of other services cannot be asked for rows",
-            "use a card of type `agent` whose tools reach the service",
+            "`a.yaml`, line 1: `type` `a2a` is not supported: agents of other services cannot process rows",
+            "use a card of type `agent` whose tools call the service",
         ),
         ("type: [a]", "`a.yaml`, line 1: `type` must be text, not a list", DOCS),
     ]);
@@ -141,19 +141,19 @@ fn a_type_needs_its_children() {
     ] {
         let found = mistake("a.yaml", &format!("name: x\ntype: {card_type}"));
         let message = format!("`a.yaml`, line 1: type `{card_type}` needs `{field}`");
-        let hint = format!("add `{field}`, which names cards that are loaded with this one");
+        let hint = format!("add `{field}` with the names of cards that are loaded with this one");
         assert_eq!(found, (message, hint));
     }
     assert_mistakes(&[
         (
             "type: evaluator_optimizer\nevaluator: a",
             "`a.yaml`, line 1: type `evaluator_optimizer` needs `generator`",
-            "add `generator`, which names cards that are loaded with this one",
+            "add `generator` with the names of cards that are loaded with this one",
         ),
         (
             "type: evaluator_optimizer\ngenerator: a",
             "`a.yaml`, line 1: type `evaluator_optimizer` needs `evaluator`",
-            "add `evaluator`, which names cards that are loaded with this one",
+            "add `evaluator` with the names of cards that are loaded with this one",
         ),
         ("type: chain\nsequence: []", "`a.yaml`, line 2: `sequence` must name at least one agent", DOCS),
         (
@@ -161,7 +161,7 @@ fn a_type_needs_its_children() {
             "`a.yaml`, line 2: `sequence` must be a list, not text",
             "write `sequence: [a]`",
         ),
-        ("agents:\n- a\n- b\n- a", "`a.yaml`, line 4: `agents[2]` names `a` a second time", "name it once"),
+        ("agents:\n- a\n- b\n- a", "`a.yaml`, line 4: `agents[2]` lists `a` twice", "list it once"),
         (
             "agents: [a, 1]",
             "`a.yaml`, line 1: `agents[1]` must be text, not a number",
@@ -174,7 +174,7 @@ fn a_type_needs_its_children() {
 fn values_must_have_their_form() {
     assert_mistakes(&[
         ("name: 12", "`a.yaml`, line 1: `name` must be text, not a number", "put the value in quotes"),
-        ("name: ' '", "`a.yaml`, line 1: `name` must not be empty", "give it a text, or leave it out"),
+        ("name: ' '", "`a.yaml`, line 1: `name` must not be empty", "set it, or omit it"),
         ("name: true", "`a.yaml`, line 1: `name` must be text, not true or false", "put the value in quotes"),
         ("description: {a: b}", "`a.yaml`, line 1: `description` must be text, not a mapping", DOCS),
         ("default: 1", "`a.yaml`, line 1: `default` must be `true` or `false`, not a number", DOCS),
@@ -194,23 +194,23 @@ fn values_must_have_their_form() {
         ("use_history: maybe", "`a.yaml`, line 1: `use_history` must be `true` or `false`, not text", DOCS),
         (
             "type: orchestrator\nagents: [a]\nplan_iterations: 0",
-            "`a.yaml`, line 3: `plan_iterations` must be 1 or more, or -1 for no bound, not 0",
+            "`a.yaml`, line 3: `plan_iterations` must be 1 or more, or -1 for no limit, not 0",
             DOCS,
         ),
         (
             "type: evaluator_optimizer\ngenerator: a\nevaluator: b\nmin_rating: GREAT",
             "`a.yaml`, line 4: `min_rating` is unknown: `GREAT`",
-            "it is one of: `POOR`, `FAIR`, `GOOD`, `EXCELLENT`",
+            "expected one of: `POOR`, `FAIR`, `GOOD`, `EXCELLENT`",
         ),
         (
             "type: maker\nworker: a\nmatch_strategy: normalised",
             "`a.yaml`, line 3: `match_strategy` is unknown: `normalised`",
-            "did you mean `normalized`? it is one of: `exact`, `normalized`, `structured`",
+            "did you mean `normalized`? expected one of: `exact`, `normalized`, `structured`",
         ),
         (
             "default: true\ntool_only: true",
-            "`a.yaml`, line 2: `default` and `tool_only` exclude each other",
-            "an agent that only others use cannot be the one that is run",
+            "`a.yaml`, line 2: `default` and `tool_only` cannot be used together",
+            "an agent that is only used by others cannot be the one that is run",
         ),
     ]);
 }
@@ -227,26 +227,20 @@ fn a_variable_of_the_environment_must_be_set_where_it_is_needed() {
 #[test]
 fn a_card_from_elsewhere_may_not_reach_into_this_machine() {
     for (text, message) in [
-        ("api_key: ${TOKEN}", ", line 1: a card from elsewhere may not read the environment: `${TOKEN}`"),
-        ("model: ${M:x}", ", line 1: a card from elsewhere may not read the environment: `${M}`"),
-        ("messages: a.txt", ", line 1: a card from elsewhere may not name files: `messages`"),
-        ("skills: [a]", ", line 1: a card from elsewhere may not name files: `skills`"),
-        (
-            "name: a\nfunction_tools: a.py:b",
-            ", line 2: a card from elsewhere may not name files: `function_tools`",
-        ),
+        ("api_key: ${TOKEN}", ", line 1: a remote card may not read environment variables: `${TOKEN}`"),
+        ("model: ${M:x}", ", line 1: a remote card may not read environment variables: `${M}`"),
+        ("messages: a.txt", ", line 1: a remote card may not use files: `messages`"),
+        ("skills: [a]", ", line 1: a remote card may not use files: `skills`"),
+        ("name: a\nfunction_tools: a.py:b", ", line 2: a remote card may not use files: `function_tools`"),
         (
             "tool_hooks: {after_tool_call: 'a.py:b'}",
-            ", line 1: a card from elsewhere may not name files: `tool_hooks`",
+            ", line 1: a remote card may not use files: `tool_hooks`",
         ),
-        ("cwd: /", ", line 1: a card from elsewhere may not name files: `cwd`"),
-        (
-            "instruction: '{{file:a.md}}'",
-            ", line 1: a card from elsewhere may not include files: `{{file:a.md}}`",
-        ),
+        ("cwd: /", ", line 1: a remote card may not use files: `cwd`"),
+        ("instruction: '{{file:a.md}}'", ", line 1: a remote card may not include files: `{{file:a.md}}`"),
         (
             "instruction: '{{ file_silent:a.md }}'",
-            ", line 1: a card from elsewhere may not include files: `{{ file_silent:a.md }}`",
+            ", line 1: a remote card may not include files: `{{ file_silent:a.md }}`",
         ),
     ] {
         let found = said(remote("https://h/a.yaml", text).unwrap_err());
@@ -283,7 +277,7 @@ fn all_that_is_wrong_with_a_card_is_told_at_once_in_the_order_of_the_lines() {
         ]
     );
     let whole = one_problem(problems);
-    assert!(whole.message.starts_with("5 things are wrong with the agent cards:\n  `a.yaml`, line 1: "));
+    assert!(whole.message.starts_with("the agent cards have 5 problems:\n  `a.yaml`, line 1: "));
     assert!(whole.message.contains("\n    help: did you mean `model`?"), "{whole}");
     let many = (0..25).map(|number| Problem::new(ProblemCode::InvalidCard, format!("no {number}"))).collect();
     assert!(one_problem(many).message.ends_with("\n  no 19\n  and 5 more"));

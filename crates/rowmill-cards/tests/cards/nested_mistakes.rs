@@ -38,13 +38,14 @@ fn request_params_are_checked() {
         ),
         (
             "request_params: {response_format: {}}",
-            "`a.yaml`, line 1: `request_params.response_format` is not taken from a card: the form of results is that of the run",
-            "give the schema with `json_schema`",
+            "`a.yaml`, line 1: `request_params.response_format` is not read from a card: the format of \
+             results is set for the run",
+            "set the schema with `json_schema`",
         ),
         (
             "request_params: {tool_result_mode: pasthrough}",
             "`a.yaml`, line 1: `request_params.tool_result_mode` is unknown: `pasthrough`",
-            "did you mean `passthrough`? it is one of: `postprocess`, `passthrough`, `selectable`",
+            "did you mean `passthrough`? expected one of: `postprocess`, `passthrough`, `selectable`",
         ),
         (
             "request_params: {temperature: .nan}",
@@ -56,7 +57,7 @@ fn request_params_are_checked() {
 
 #[test]
 fn servers_of_a_card_are_checked() {
-    let one = "give one of `target`, `command` and `url`";
+    let one = "use one of `target`, `command` and `url`";
     let (message, hint) = mistake("a.yaml", "mcp_connect:\n  docs:\n    targt: x");
     assert_eq!(message, "`a.yaml`, line 3: unknown field `mcp_connect.docs.targt`");
     assert!(hint.starts_with("did you mean `target`? fields here: "), "{hint}");
@@ -68,18 +69,18 @@ fn servers_of_a_card_are_checked() {
         ),
         (
             "mcp_connect:\n  docs: {timeout: 3}",
-            "`a.yaml`, line 2: `mcp_connect.docs` does not say how the server is reached",
+            "`a.yaml`, line 2: `mcp_connect.docs` does not say how to reach the server",
             one,
         ),
         (
             "mcp_connect: [{target: x, url: y}]",
-            "`a.yaml`, line 1: `mcp_connect[0]` says in more than one way how the server is reached: `target`, `url`",
+            "`a.yaml`, line 1: `mcp_connect[0]` gives more than one way to reach the server: `target`, `url`",
             one,
         ),
         (
             "mcp_connect: {docs: {target: x, name: y}}",
-            "`a.yaml`, line 1: `mcp_connect.docs` has another `name`: `y`",
-            "leave `name` out, the key is the name",
+            "`a.yaml`, line 1: `mcp_connect.docs` has a different `name`: `y`",
+            "omit `name`, the key is the name",
         ),
         (
             "mcp_connect: [{target: x}, {target: x y}]",
@@ -89,12 +90,13 @@ fn servers_of_a_card_are_checked() {
         (
             "mcp_connect: {docs: {connector_id: x}}",
             "`a.yaml`, line 1: `mcp_connect.docs.connector_id` is not supported: connectors run at the provider",
-            "give the `target` of an MCP server",
+            "set the `target` of an MCP server",
         ),
         (
             "mcp_connect: {docs: {target: x, management: provider}}",
-            "`a.yaml`, line 1: `mcp_connect.docs.management` `provider` is not supported: servers are connected to from here",
-            "leave it out",
+            "`a.yaml`, line 1: `mcp_connect.docs.management` `provider` is not supported: rowmill connects \
+             to the servers itself",
+            "omit it",
         ),
         (
             "mcp_connect: {docs: {target: x, headers: {A: 1}}}",
@@ -146,12 +148,12 @@ fn functions_are_checked() {
         (
             "function_tools: [{entrypoint: 'a.py:b', variant: cod}]",
             "`a.yaml`, line 1: `function_tools[0].variant` is unknown: `cod`",
-            "did you mean `code`? it is one of: `code`",
+            "did you mean `code`? expected one of: `code`",
         ),
         (
             "function_tools: [{entrypoint: 'a.py:b', language: sql}]",
             "`a.yaml`, line 1: `function_tools[0]` has `code_arg` or `language` without `variant: code`",
-            "add `variant: code`, or take them out",
+            "add `variant: code`, or remove them",
         ),
     ]);
 }
@@ -172,7 +174,7 @@ fn hooks_policies_and_variables_are_checked() {
         (
             "tool_policy: {x: refuse}",
             "`a.yaml`, line 1: `tool_policy.x` is unknown: `refuse`",
-            "it is one of: `call`, `deny`, `passthrough`",
+            "expected one of: `call`, `deny`, `passthrough`",
         ),
         (
             "tool_policy: {x: {idempotnt: true}}",
@@ -208,7 +210,7 @@ fn the_schema_of_arguments_is_checked() {
         ),
         (
             "tool_input_schema: {type: object, properties: {text: {}}, required: [txt]}",
-            "`a.yaml`, line 1: `tool_input_schema` requires a property that it lacks: `txt`",
+            "`a.yaml`, line 1: `tool_input_schema` requires a property that it does not have: `txt`",
             "did you mean `text`? properties: `text`",
         ),
         (

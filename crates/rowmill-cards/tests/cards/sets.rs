@@ -22,7 +22,7 @@ fn plain() -> &'static str {
 fn names_must_differ() {
     let found = said(set(&[("a", plain()), ("b", "name: a")]).unwrap_err());
     let message = "two agent cards have the name `a`: `a.yaml` and `b.yaml`";
-    assert_eq!(found, (message.to_owned(), "give one of them another `name`".to_owned()));
+    assert_eq!(found, (message.to_owned(), "set a different `name` for one of them".to_owned()));
 }
 
 #[test]
@@ -39,7 +39,8 @@ fn children_must_be_there() {
     ] {
         let found = said(set(&[("a", card), ("summarize", plain())]).unwrap_err());
         let message = format!("{field} names an agent that was not loaded: `summarise`");
-        let hint = "did you mean `summarize`? loaded: `a`, `summarize`; give the card or its folder with another `agent_card`";
+        let hint = "did you mean `summarize`? loaded: `a`, `summarize`; add the card or its folder with \
+                    another `agent_card`";
         assert_eq!(found, (message, hint.to_owned()));
     }
 }
@@ -54,10 +55,10 @@ fn a_circle_is_told_with_its_path() {
         ("c", "type: router\nagents: [leaf, a]"),
     ];
     let found = said(set(&table).unwrap_err());
-    let message = "`a.yaml`, line 3: agents ask each other in a circle: `a` -> `b` -> `c` -> `a`";
-    assert_eq!(found, (message.to_owned(), "take one of these children out of its card".to_owned()));
+    let message = "`a.yaml`, line 3: agents call each other in a cycle: `a` -> `b` -> `c` -> `a`";
+    assert_eq!(found, (message.to_owned(), "remove one of these children from its card".to_owned()));
     let found = said(set(&[("a", "agents: [a]")]).unwrap_err());
-    assert_eq!(found.0, "`a.yaml`, line 2: agents ask each other in a circle: `a` -> `a`");
+    assert_eq!(found.0, "`a.yaml`, line 2: agents call each other in a cycle: `a` -> `a`");
 }
 
 #[test]
@@ -106,31 +107,31 @@ fn a_worker_that_cannot_be_is_told() {
         (
             vec![("a", plain()), ("b", plain()), ("c", tool)],
             None,
-            "several agents could work on the rows: `a`, `b`",
-            "say which with `agent`, or mark one card with `default: true`",
+            "several agents could process the rows: `a`, `b`",
+            "choose one with `agent`, or mark one card with `default: true`",
         ),
         (
             vec![("a", "default: true"), ("b", "default: true")],
             None,
-            "several agents could work on the rows: `a`, `b`",
-            "say which with `agent`, or mark one card with `default: true`",
+            "several agents could process the rows: `a`, `b`",
+            "choose one with `agent`, or mark one card with `default: true`",
         ),
         (
             vec![("a", tool)],
             None,
-            "no agent card that was loaded can be run: all are `tool_only`",
-            "take `tool_only` out of the card that works on rows",
+            "none of the loaded agent cards can be run: all are `tool_only`",
+            "remove `tool_only` from the card that should process the rows",
         ),
         (
             vec![("sorter", plain()), ("c", tool)],
             Some("sotrer"),
-            "no agent card has the name that `agent` gives: `sotrer`",
+            "no agent card has the name given to `agent`: `sotrer`",
             "did you mean `sorter`? loaded: `sorter`",
         ),
         (
             vec![("a", plain()), ("c", tool)],
             Some("c"),
-            "`agent` names an agent that is `tool_only`: `c`",
+            "the agent given to `agent` is `tool_only`: `c`",
             "agents that can be run: `a`",
         ),
     ] {

@@ -158,8 +158,8 @@ fn finished_turns_are_never_paid_twice_and_tools_run_twice_only_where_they_may()
     assert_eq!(passed.code, Some(if undecided.is_empty() { 0 } else { 3 }), "{}", passed.err);
     if !undecided.is_empty() {
         let left = match undecided.len() {
-            1 => "1 row is left as it is".to_owned(),
-            rows => format!("{rows} rows are left as they are"),
+            1 => "1 row left as it is".to_owned(),
+            rows => format!("{rows} rows left as they are"),
         };
         passed.says(&[&left]);
     }
@@ -272,8 +272,8 @@ fn a_tool_that_ran_at_the_kill_is_called_again_only_if_it_may_run_twice() {
     let ended = running.end();
     assert_eq!(ended.code, Some(3), "{}", ended.err);
     ended.resumed(0, 0, 1).says(&[
-        "1 of them goes on after its last finished turn",
-        "1 row is not sent: the run was cut while a tool of it ran that must not run twice",
+        "1 of them continues after its last finished turn",
+        "1 row is not sent: the run was interrupted during a call of a tool that must not run twice",
         "`--retry-unknown`",
     ]);
     let calls = &ended.summary()["calls"];
@@ -281,9 +281,11 @@ fn a_tool_that_ran_at_the_kill_is_called_again_only_if_it_may_run_twice() {
     let envelopes = home.envelopes();
     assert_eq!(envelopes[0]["error"]["type"], "OutcomeUnknown");
     let told = envelopes[0]["error"]["message"].as_str().unwrap();
-    for part in
-        ["`solo` called the tool `once__hang` with `{\"label\":\"once\"}`", "model call 1", "no answer came"]
-    {
+    for part in [
+        "`solo` called the tool `once__hang` with `{\"label\":\"once\"}`",
+        "model call 1",
+        "no answer arrived",
+    ] {
         assert!(told.contains(part), "{told}");
     }
     assert_cut_call_is_traced(&home);

@@ -78,7 +78,7 @@ fn no_call_is_made_that_could_pass_what_a_row_may_spend() {
         run_cards(&place, &[&["--stub", &found], flags].concat()).code(3);
         let (kind, message) = row_error(&place);
         assert_eq!(kind, "RowLimit", "{message}");
-        assert!(message.starts_with("the next call could pass what a row may spend: "), "{message}");
+        assert!(message.starts_with("the next call could exceed the limits of the row: "), "{message}");
         let stats = simulator.stats();
         assert!(stats.answers >= 2, "{stats:?}");
         let tokens = stats.input_tokens + stats.output_tokens;
@@ -118,7 +118,7 @@ fn a_bound_on_rows_needs_what_it_is_counted_by() {
     run_cards(&place, &["--max-row-cost", "1"])
         .code(1)
         .says("`--max-row-cost` needs the price of `generic.m`, which is not known");
-    run_cards(&place, &["--max-row-tokens", "10"]).code(1).says("a budget needs a bound on answers");
+    run_cards(&place, &["--max-row-tokens", "10"]).code(1).says("a budget needs a limit on answer length");
     assert_eq!(simulator.calls().len(), 0);
 }
 

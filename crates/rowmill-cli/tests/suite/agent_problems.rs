@@ -11,7 +11,7 @@ const CASES: &[Case] = &[
     (
         "agents: [b]",
         &[("b", "agents: [solo]", "B.")],
-        &["agents ask each other in a circle: `b` -> `solo` -> `b`"],
+        &["agents call each other in a cycle: `b` -> `solo` -> `b`"],
     ),
     ("", &[("b", "name: solo", "B.")], &["two agent cards have the name `solo`"]),
     ("modle: generic.m", &[], &["`cards/solo.md`, line 2", "modle", "`model`"]),
@@ -25,7 +25,7 @@ const CASES: &[Case] = &[
         "servers: [files]",
         &[],
         &[
-            "`cards/solo.md`, line 2: uses the MCP server `files`, which the configuration does not have",
+            "`cards/solo.md`, line 2: uses the MCP server `files`, which is not in the configuration",
             "[mcp.servers.files]",
         ],
     ),
@@ -33,10 +33,10 @@ const CASES: &[Case] = &[
     (
         "agents: [b]\nmcp_connect: {docs: {target: one}}",
         &[("b", "mcp_connect: {docs: {target: two}}\ntool_only: true", "B.")],
-        &["two MCP servers are called `docs`", "rename one of them"],
+        &["two MCP servers have the name `docs`", "rename one of them"],
     ),
-    ("skills: [nowhere]", &[], &["`skills` names a folder that is not there"]),
-    ("shell: true\ncwd: nowhere", &[], &["`cwd` names a folder that is not there"]),
+    ("skills: [nowhere]", &[], &["`skills` names a folder that does not exist"]),
+    ("shell: true\ncwd: nowhere", &[], &["`cwd` names a folder that does not exist"]),
     ("messages: none.txt", &[], &["none.txt"]),
     ("api_key: ${NO_SUCH_VARIABLE}", &[], &["NO_SUCH_VARIABLE"]),
     ("web_search: maybe", &[], &["web_search"]),
@@ -65,7 +65,7 @@ fn a_card_without_a_model_says_so_unless_it_asks_none_itself() {
     let (simulator, place) = ruled(&json!([]));
     write_cards(&place, &[("solo", "", "Hi.")]);
     write_prompt(&place, "x");
-    run_cards(&place, &[]).code(1).says("`cards/solo.md` names no model").says("--model simulated");
+    run_cards(&place, &[]).code(1).says("`cards/solo.md` does not name a model").says("--model simulated");
     write_cards(
         &place,
         &[("solo", "tool_only: true\nmodel: generic.m", "Hi."), ("top", "type: chain\nsequence: [solo]", "")],

@@ -80,7 +80,7 @@ fn functions_that_cannot_be_used_are_one_problem_before_the_first_row() {
         ("tool_hooks: {before_llm_call: tools.py:unknown}", "unknown"),
         (
             "function_tools: [tools.py:convert]\nagents: [convert]",
-            "`cards/solo.md` has two tools that are called `convert`",
+            "`cards/solo.md` has two tools with the name `convert`",
         ),
     ] {
         let (simulator, mut place) = ruled(&json!([]));

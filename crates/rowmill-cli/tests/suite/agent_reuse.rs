@@ -59,7 +59,7 @@ fn a_run_is_not_resumed_with_other_cards() {
         assert_eq!(simulator.calls().len(), 2);
         write_cards(&place, &[(name, front, body)]);
         let ended = run_cards(&place, &[&STUB[..], &["--resume"]].concat()).code(1);
-        assert!(ended.stderr.contains("made with other settings"), "{front}: {}", ended.stderr);
+        assert!(ended.stderr.contains("started with different settings"), "{front}: {}", ended.stderr);
         assert!(ended.stderr.contains("\n  agent cards:\n    "), "{}", ended.stderr);
         let added = ended.stderr.lines().filter(|line| line.starts_with("    + ")).collect::<String>();
         let changed = if body == "Look." { front.rsplit(['{', ' ']).next().unwrap() } else { body };

@@ -82,8 +82,10 @@ fn a_parallel_agent_without_fan_in_cannot_give_a_schema() {
     place.write("schema.json", SCHEMA);
     run_cards(&place, &["-m", "generic.m", "--json-schema", "schema.json"])
         .code(1)
-        .says("the parallel agent `top` has no `fan_in`, so nobody can make an answer that has a schema")
-        .says("give it a `fan_in` agent");
+        .says(
+            "the parallel agent `top` has no `fan_in`, so no agent can give an answer that matches a schema",
+        )
+        .says("add a `fan_in` agent");
     assert_eq!(simulator.calls().len(), 0);
     assert!(!place.exists("out.jsonl"));
 }

@@ -48,8 +48,8 @@ fn stubs_that_cannot_be_used_are_told_before_the_first_row() {
     place.write("empty.jsonl", "\n");
     place.write("wrong.jsonl", "{\"result\": 1}\n{\"reslt\": 1}\n");
     for (stub, told) in [
-        ("find=none.jsonl", "the answers for the tool `find` cannot be read: `none.jsonl`"),
-        ("find=empty.jsonl", "`empty.jsonl` holds no answers for the tool `find`"),
+        ("find=none.jsonl", "cannot read the answers for the tool `find`: `none.jsonl`"),
+        ("find=empty.jsonl", "`empty.jsonl` has no answers for the tool `find`"),
         ("find=wrong.jsonl", "line 2 of `wrong.jsonl` is not an answer"),
     ] {
         run_cards(&place, &["--stub", stub]).code(1).says(told);
@@ -117,9 +117,7 @@ fn a_passed_result_must_satisfy_the_schema_and_a_failed_tool_does_not_pass() {
         } else {
             let (kind, message) = row_error(&place);
             assert_eq!(kind, "StructuredOutputError");
-            assert!(
-                message.starts_with("what the tool gave as the result does not satisfy the JSON schema: ")
-            );
+            assert!(message.starts_with("the result of the tool does not satisfy the JSON schema: "));
             assert_eq!(place.json("out.jsonl")[0]["error"]["raw_text"], "three");
         }
     }

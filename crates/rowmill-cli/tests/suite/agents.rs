@@ -121,16 +121,16 @@ fn agent_says_which_card_works_on_rows() {
     let before = simulator.calls().len();
     run_cards(&place, &["-m", "generic.m", "--overwrite", "--agent", "bb"])
         .code(1)
-        .says("no agent card has the name that `--agent` gives: `bb`")
+        .says("no agent card has the name given to `--agent`: `bb`")
         .says("`b`");
     run_cards(&place, &["-m", "generic.m", "--overwrite", "--agent", "a"])
         .code(1)
-        .says("`--agent` names an agent that is `tool_only`: `a`");
+        .says("the agent given to `--agent` is `tool_only`: `a`");
     place.write("cards/c.md", "---\n---\nYou are c.\n");
     run_cards(&place, &["-m", "generic.m", "--overwrite"])
         .code(1)
-        .says("several agents could work on the rows: `b`, `c`")
-        .says("say which with `--agent`");
+        .says("several agents could process the rows: `b`, `c`")
+        .says("choose one with `--agent`");
     assert_eq!(simulator.calls().len(), before);
 }
 

@@ -70,7 +70,10 @@ fn simulated_fails_a_row_whose_schema_asks_for_more_than_it_makes() {
         let error = &envelopes[0]["error"];
         assert_eq!(error["type"], "BadRequest", "{error}");
         let message = error["message"].as_str().unwrap();
-        assert!(message.starts_with("the schema asks for more than the built-in model makes: "), "{message}");
+        assert!(
+            message.starts_with("the schema asks for more than the built-in model can generate: "),
+            "{message}"
+        );
         assert!(message.contains(what), "{message}");
     }
 }

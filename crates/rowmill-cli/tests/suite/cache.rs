@@ -114,12 +114,12 @@ fn prune_wants_to_know_what_to_remove() {
 fn a_folder_without_a_store_is_told_and_nothing_is_made() {
     let place = Place::new();
     for arguments in [["cache", "show", "answers"].as_slice(), &["cache", "prune", "answers", "--all"]] {
-        place.rowmill(arguments).code(1).says("error[RM1501]: there is no store of answers in `answers`");
+        place.rowmill(arguments).code(1).says("error[RM1501]: there is no answer cache in `answers`");
     }
     assert!(!place.exists("answers"));
     place.write("answers/answers.sqlite", "something else, and quite long at that\n".repeat(200));
     let ended = place.rowmill(&["cache", "show", "answers"]).code(1);
-    ended.says("`answers/answers.sqlite` is not a store of answers").says("help: name another folder");
+    ended.says("`answers/answers.sqlite` is not an answer cache").says("help: choose another folder");
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn files_that_the_folder_of_a_card_lacks_are_taken_from_the_current_folder_and_t
     for (path, field) in
         [("shared/style.md", "{{file:shared/style.md}}"), ("work", "cwd"), ("skills", "skills")]
     {
-        let notice = format!("`{path}` in `{field}` of `cards/solo.md` is taken from the current folder");
+        let notice = format!("`{path}` in `{field}` of `cards/solo.md` is read from the current folder");
         assert_eq!(ended.stderr.matches(&notice).count(), 1, "{notice}: {}", ended.stderr);
     }
     assert!(!ended.stderr.contains("both.md"), "{}", ended.stderr);
@@ -55,7 +55,7 @@ fn all_placeholders_that_tell_of_the_machine_are_asked_for_at_once_and_the_advic
     assert!(ended.stderr.contains(told), "{}", ended.stderr);
     assert!(ended.stderr.contains("`{{env}}` (`cards/helper.md`, line 4)"), "{}", ended.stderr);
     // The flags can be pasted into a shell as they are.
-    let flags = ended.stderr.split("say what stands there: ").nth(1).and_then(|rest| rest.split(';').next());
+    let flags = ended.stderr.split("set the values: ").nth(1).and_then(|rest| rest.split(';').next());
     let script = format!("for flag in {}; do echo \"$flag\"; done", flags.unwrap_or_default());
     let shell = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
     let flags = String::from_utf8_lossy(&shell.stdout).into_owned();
@@ -64,7 +64,7 @@ fn all_placeholders_that_tell_of_the_machine_are_asked_for_at_once_and_the_advic
     assert_eq!(simulator.calls().len(), 0);
     run_cards(&place, &flags)
         .ok()
-        .says("`{{model_specific}}` of the agent card `lead` means nothing in a batch");
+        .says("`{{model_specific}}` of the agent card `lead` has no effect in a batch");
     let system = &simulator.calls()[0].system;
     assert!(system.starts_with("On ") && system.ends_with(". {{kept}}"), "{system}");
 }
@@ -90,7 +90,7 @@ fn a_hook_of_fast_agent_is_refused_with_the_difference_before_anything_of_it_is_
         run_cards(&place, &[])
             .code(1)
             .says("`cards/solo.md`, line 4: the hook `../hooks/guard.py:guard` is written for fast-agent: it uses `ctx.message`")
-            .says(&format!("a `{kind}` hook here gets {gets}"));
+            .says(&format!("in rowmill, a `{kind}` hook gets {gets}"));
         assert!(!place.exists("imported"), "{kind}");
     }
     // What uses nothing but what is here too works, whatever its argument is called.
@@ -126,10 +126,10 @@ fn all_servers_that_nobody_defines_are_told_at_once_before_anything_is_started()
     write_prompt(&place, "x");
     run_cards(&place, &[])
         .code(1)
-        .says("`cards/lead.md`, line 4: uses the MCP server `fetch`, which the configuration does not have")
+        .says("`cards/lead.md`, line 4: uses the MCP server `fetch`, which is not in the configuration")
         .says("`cards/helper.md`, line 5: uses the MCP server `time`")
         .says("`[mcp.servers.fetch]` and `[mcp.servers.time]`")
-        .says("defined are: notes");
+        .says("defined: notes");
     assert!(!place.exists("imported"));
 }
 
@@ -152,8 +152,9 @@ fn cards_can_be_checked_without_running_anything() {
     );
     let ended = place.rowmill(&["card", "check", "cards"]).code(1);
     for line in [
-        "ok      good (agent, cards/good.md)\n  note: `use_history` of the agent card `good` means nothing",
-        "problem late (agent, cards/late.md)\n  error[RM1105]: the instruction names what nobody gave: `{{currentDate}}`",
+        "ok      good (agent, cards/good.md)\n  note: `use_history` of the agent card `good` has no effect",
+        "problem late (agent, cards/late.md)\n  error[RM1105]: the instruction uses variables without a \
+         value: `{{currentDate}}`",
         "problem lost (agent, cards/lost.md)\n  error[RM1201]: `cards/lost.md`, line 2: unknown provider `nobody`",
         "1 card can be used, 2 problems",
     ] {

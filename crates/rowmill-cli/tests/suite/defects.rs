@@ -181,7 +181,7 @@ fn defect_8_a_resume_notices_a_changed_model_prompt_or_schema() {
     for (run, named) in [
         (home.run_with(&io).model(&simulator, "generic.other"), "-> `generic.other`"),
         (home.run_with(&[io.as_slice(), &["-p", "Now {{p}}"]].concat()).on(&simulator), "+ Now {{p}}"),
-        (home.run_with(&io).on(&simulator).args(&["--json-schema", "schema.json"]), "schema: there was none"),
+        (home.run_with(&io).on(&simulator).args(&["--json-schema", "schema.json"]), "schema: none before"),
     ] {
         run.ends_with(1).says(&["error[RM1306]", named]);
     }

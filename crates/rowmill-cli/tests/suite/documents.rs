@@ -15,8 +15,8 @@ use crate::support;
 /// Files that cannot be sent, and what their rows say.
 const BAD: [(&str, &str); 6] = [
     ("broken-header.pdf", "is broken"),
-    ("cut.pdf", "is broken or was cut"),
-    ("cut.png", "is broken or was cut"),
+    ("cut.pdf", "is broken or truncated"),
+    ("cut.png", "is broken or truncated"),
     ("empty.pdf", "is empty"),
     ("gone.pdf", "not found"),
     ("huge.pdf", "is too large"),
@@ -119,7 +119,7 @@ fn a_folder_that_grows_is_worked_on_where_it_is_new_and_copies_are_not_paid_for(
     place.write("in/copy-of-3.png", png(3));
     place.write("in/new.png", png(9));
     fs::rename(place.path("in/1.png"), place.path("in/moved.png")).unwrap();
-    run(&["--resume"]).ok().says("5 rows are done").says("1 file is a copy");
+    run(&["--resume"]).ok().says("skipping 5 finished rows").says("skipped 1 duplicate file");
     assert_eq!(simulator.calls().len(), 6);
     let mut ids: Vec<String> =
         each(&place.json("out.jsonl"), "/id").iter().map(|id| id.as_str().unwrap().to_owned()).collect();
@@ -199,10 +199,10 @@ fn a_query_over_documents_sends_files_only_if_they_are_named() {
     assert_eq!(each(&place.json("out.jsonl"), "/id"), ["in/a.png"]);
     assert!(place.read("out.jsonl").contains("[file a.png image/png"));
     let query = "SELECT path FROM input WHERE size < 10";
-    run(&["--sql", query]).code(2).says("no file goes with them").says("--attach path");
+    run(&["--sql", query]).code(2).says("rows without files").says("--attach path");
     run(&["--sql", query, "--attach", "path"]).ok();
     assert!(place.read("out.jsonl").contains("[file b.md"));
-    run(&["--columns", "name"]).code(2).says("`--columns` leaves out");
+    run(&["--columns", "name"]).code(2).says("`--columns` omits");
 }
 
 #[cfg(unix)]

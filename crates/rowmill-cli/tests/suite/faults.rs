@@ -165,7 +165,7 @@ fn a_refused_key_stops_the_run_at_once_and_the_right_key_finishes_it() {
         assert!(home.envelopes().len() <= 4, "rows that were not asked have no envelope");
 
         let ended = home.run().model(&simulator, model).key("right").args(&["--resume"]).ends_with(0);
-        ended.says(&["resuming: 0 rows are done"]);
+        ended.says(&["resuming: skipping 0 finished rows"]);
         assert_all_ok(&home.envelopes(), 500);
         assert_eq!(simulator.stats().answers, 500, "{model}");
     }
@@ -238,12 +238,12 @@ fn a_server_that_goes_away_for_too_long_stops_the_run_and_nothing_is_asked_twice
     drop(simulator);
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{}", ended.err);
-    ended.says(&["waiting for the provider, which is down", "error[RM2005]", "--resume"]);
+    ended.says(&["waiting for the provider to come back", "error[RM2005]", "--resume"]);
     let ok = home.envelopes().iter().filter(|envelope| envelope["ok"] == true).count();
     assert_eq!(ok, 50);
 
     let simulator = Simulator::start_blocking(Script::new());
-    home.run().on(&simulator).args(&["--resume"]).ends_with(0).says(&["resuming: 50 rows are done"]);
+    home.run().on(&simulator).args(&["--resume"]).ends_with(0).says(&["resuming: skipping 50 finished rows"]);
     assert_all_ok(&home.envelopes(), 200);
     assert_eq!(simulator.stats().requests, 150);
 }

@@ -131,7 +131,7 @@ fn an_input_format_overrules_the_name_and_a_name_that_tells_nothing_needs_one() 
         place
             .run(&[&["-i", "rows.txt", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}}"], more].concat())
     };
-    run(&[]).code(1).says("error[RM1003]: the format of the input is not known from its name: `rows.txt`");
+    run(&[]).code(1).says("error[RM1003]: the format of the input cannot be told from its name: `rows.txt`");
     run(&["--input-format", "csv"]).ok();
     assert_eq!(each(&place.json("out.jsonl"), "/result"), [json!("7")]);
     place.write("rows.csv", "{\"n\":\"8\"}\n");
@@ -149,7 +149,7 @@ fn an_output_that_exists_is_refused_resumed_or_overwritten() {
     let before = place.read("out.jsonl");
     run(&["-p", "b"]).code(1).says("error[RM1301]: output file `out.jsonl` already exists\n");
     assert_eq!(place.read("out.jsonl"), before);
-    run(&["-p", "a", "--resume"]).ok().says("2 rows are done and skipped");
+    run(&["-p", "a", "--resume"]).ok().says("skipping 2 finished rows");
     assert_eq!(place.read("out.jsonl"), before);
     run(&["-p", "b", "--overwrite"]).ok();
     assert_eq!(each(&place.json("out.jsonl"), "/result"), [json!("b"), json!("b")]);

@@ -28,23 +28,19 @@ fn a_text_where_a_file_is_meant_is_answered_with_the_flag_for_texts() {
         (
             "--template",
             "Classify: {n}",
-            "`--template` takes the path of a file; the text of a prompt is given with `--prompt`",
+            "`--template` takes a file path; use `--prompt` for the text of a prompt",
         ),
-        (
-            "--template",
-            &long,
-            "`--template` takes the path of a file; the text of a prompt is given with `--prompt`",
-        ),
+        ("--template", &long, "`--template` takes a file path; use `--prompt` for the text of a prompt"),
         ("--template", "promt.md", "check the path given to `--template`"),
         (
             "--instruction",
             "Be short.\nBe kind.",
-            "`--instruction` takes the path of a file: write the text to one",
+            "`--instruction` takes a file path: write the text to a file",
         ),
         (
             "--json-schema",
             "{\"type\":\"object\"}",
-            "`--json-schema` takes the path of a file: write the text to one",
+            "`--json-schema` takes a file path: write the text to a file",
         ),
     ] {
         let ended = place.run_rows(&["-m", "passthrough", flag, text]).code(1);
@@ -59,9 +55,9 @@ fn a_placeholder_in_single_braces_is_shown_as_it_has_to_be_written() {
     for (prompt, said) in [
         (
             "Classify: {message}",
-            "`{message}` stands for itself: a column is put in with two braces, `{{message}}`\n",
+            "`{message}` is plain text; use two braces to insert a column: `{{message}}`\n",
         ),
-        ("Classify: {\"a\": {}} this", "a column is put in with two braces, such as `{{message}}`\n"),
+        ("Classify: {\"a\": {}} this", "use two braces to insert a column, such as `{{message}}`\n"),
     ] {
         let ended = place.run(&[
             "-i",
@@ -84,8 +80,9 @@ fn a_type_that_a_schema_cannot_have_is_told_with_its_place_and_the_types_there_a
     place.write_rows(1);
     place.write("s.json", r#"{"type":"object","properties":{"label":{"type":"text"}}}"#);
     place.run_rows(&["-m", "passthrough", "--json-schema", "s.json"]).code(1).says(
-        "error[RM1102]: invalid JSON schema in `s.json`: at `/properties/label/type`: \"text\" is no type; types are \
-         `string`, `number`, `integer`, `boolean`, `object`, `array` and `null`, or a list of them\n",
+        "error[RM1102]: invalid JSON schema in `s.json`: at `/properties/label/type`: \"text\" is not a \
+         type; types are `string`, `number`, `integer`, `boolean`, `object`, `array` and `null`, or a list \
+         of them\n",
     );
 }
 
@@ -100,7 +97,8 @@ fn columns_without_a_name_and_outputs_that_nobody_can_make_are_told_before_anyth
         .says("help: separate names with commas, such as `--columns id,review`");
     for flag in ["--telemetry-output", "--error-output", "--summary-output"] {
         place.run_rows(&[ASK, &[flag, "/proc/x"]].concat()).code(1).says(&format!(
-            "error[RM1302]: `/proc/x`, given to `{flag}`, is not there, and the system lets nobody make files in `/proc`\n"
+            "error[RM1302]: `/proc/x`, given to `{flag}`, does not exist, and files cannot be created in \
+             `/proc`\n"
         ));
     }
     assert_eq!(place.names("."), ["rows.jsonl", "tmp"]);
@@ -127,9 +125,9 @@ fn spreadsheets_are_neither_written_nor_taken_for_documents() {
         let run = place.run(&[&["-i", input, "-o", "new.jsonl"], ASK].concat()).code(1);
         let head = place.rowmill(&["head", input]).code(1);
         for ended in [run, head] {
-            let ended = ended.says(&format!("the rows of a spreadsheet cannot be read: `{named}`\n"));
+            let ended = ended.says(&format!("cannot read rows from a spreadsheet: `{named}`\n"));
             ended.says(
-                "help: export the sheet to a CSV file first and give that; with `--input-format documents`",
+                "help: export the sheet to a CSV file first and use that; with `--input-format documents`",
             );
         }
     }
@@ -140,7 +138,7 @@ fn numbers_of_rows_are_told_in_groups_of_three_digits() {
     let place = Place::new();
     place.write_rows(1200);
     place.run_rows(&[ASK, &["--limit", "1100"]].concat()).ok().says("1,100 rows: 1,100 ok");
-    place.run_rows(&[ASK, &["--resume"]].concat()).ok().says("resuming: 1,100 rows are done and skipped, ");
+    place.run_rows(&[ASK, &["--resume"]].concat()).ok().says("resuming: skipping 1,100 finished rows, ");
     let ended = place.run_rows(&[ASK, &["--overwrite", "--offset", "5000"]].concat()).ok();
-    ended.says("`--offset 5000` passes over all 1,200 rows there are");
+    ended.says("`--offset 5000` skips all 1,200 rows");
 }

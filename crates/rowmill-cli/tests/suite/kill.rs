@@ -60,10 +60,10 @@ impl Account {
 
     /// Takes in what a resume said.
     fn resumed(&mut self, ended: &Ended) {
-        let Some((_, rest)) = ended.err.split_once(" tried again, ") else {
+        let Some((before, _)) = ended.err.split_once(" with unknown outcome") else {
             return; // It died before it could say anything.
         };
-        self.sent_again.push(rest.split(' ').next().unwrap().parse().unwrap());
+        self.sent_again.push(before.rsplit(' ').nth(1).unwrap().parse().unwrap());
     }
 
     fn total(&self) -> u64 {

@@ -217,7 +217,7 @@ fn a_budget_holds_over_a_run_that_is_aborted() {
 fn a_budget_that_cannot_be_kept_is_refused_before_anything_is_sent() {
     let unknown = "`--max-cost` needs the price of `openai.m`, which is not known";
     let toml = "prices.\"openai.m\" = { input = 0.25, output = 2.0 }";
-    let unbounded = "a budget needs a bound on answers, and nobody says how long those of `generic.m` can be";
+    let unbounded = "a budget needs a limit on answer length, and the limit of `generic.m` is not known";
     let bound = "such as `generic.m?max_tokens=1000`";
     for (model, args, texts) in [
         ("openai.m?max_tokens=50", &["--max-cost", "1"][..], [unknown, toml]),
@@ -285,8 +285,11 @@ fn without_a_bound_on_answers_a_budget_leaves_as_many_calls_in_flight_as_are_wan
     simulator.release();
     let ended = running.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
-    ended.says(&["answers are limited to ", " fit the budget; a longer answer is asked again with more\n"]);
-    assert!(!ended.err.contains("the budget leaves room"), "{}", ended.err);
+    ended.says(&[
+        "answers are capped at ",
+        " fit the budget; truncated answers are requested again with a higher cap\n",
+    ]);
+    assert!(!ended.err.contains("the budget allows only"), "{}", ended.err);
     assert_all_ok(&home.envelopes(), 80);
     assert_same(spent(&ended), counted(&simulator));
 }
@@ -311,7 +314,7 @@ fn every_protocol_asks_again_for_an_answer_that_the_budget_cut_and_pays_for_both
         assert_eq!(home.envelopes()[29]["result"], long.as_str(), "{model}");
         assert_same(spent(&ended), counted(&simulator));
         assert_same(ended.summary()["cost"]["usd"].as_f64().unwrap(), counted(&simulator));
-        assert_eq!(ended.err.matches("answers are limited to").count(), 1, "{}", ended.err);
+        assert_eq!(ended.err.matches("answers are capped at").count(), 1, "{}", ended.err);
         let telemetry = home.json_lines("telemetry.jsonl");
         let row = telemetry.iter().find(|line| line["row_number"] == 30).unwrap();
         let calls = row["usage"]["provider_attempts"].as_array().unwrap();
@@ -338,10 +341,10 @@ fn a_budget_that_bounds_the_pace_says_so_once_with_the_remedy() {
     let home = priced(12);
     let ended = run(&home, &simulator).args(&["--max-cost", "0.004", "--parallel", "16"]).ends_with(0);
     let remedy =
-        "at a time; a lower `max_tokens` in the model string or a higher `--max-cost` makes the run faster";
-    ended.says(&["the budget leaves room for ", remedy]);
-    assert_eq!(ended.err.matches("the budget leaves room for ").count(), 1, "{}", ended.err);
-    assert!(!ended.err.contains("answers are limited"), "the user bounded them: {}", ended.err);
+        "at a time; set a lower `max_tokens` in the model string or a higher `--max-cost` to run faster";
+    ended.says(&["the budget allows only ", remedy]);
+    assert_eq!(ended.err.matches("the budget allows only ").count(), 1, "{}", ended.err);
+    assert!(!ended.err.contains("answers are capped"), "the user bounded them: {}", ended.err);
 }
 
 #[test]
@@ -356,11 +359,11 @@ fn a_budget_below_the_longest_answer_is_kept_with_shorter_ones() {
     let ended = home.run().model(&simulator, "generic.m").args(&args).ends_with(1);
     ended.says(&["error[RM2006]: one answer of `generic.m` can have 1,024 tokens and cost $0.004096, more than `--max-cost` "]);
     ended.says(&[
-        "help: allow more, or bound answers in the model string, such as `generic.m?max_tokens=500`",
+        "help: raise the limit, or cap answers in the model string, such as `generic.m?max_tokens=500`",
     ]);
     let args = ["--max-cost", "0.0001", "--overwrite"];
     let ended = home.run().model(&simulator, "generic.m").args(&args).ends_with(1);
-    ended.says(&["help: allow more than $0.004096"]);
+    ended.says(&["help: raise the limit above $0.004096"]);
     assert!(!ended.err.contains("max_tokens="), "so short an answer is of no use: {}", ended.err);
 }
 
@@ -377,7 +380,7 @@ fn what_a_row_may_spend_cuts_and_asks_again_within_its_bounds() {
     let home = priced_with_longest(3);
     let args = ["--max-row-cost", "0.1", "--telemetry-output", "telemetry.jsonl"];
     let ended = home.run().model(&simulator, "generic.m").args(&args).ends_with(3);
-    ended.says(&["so that calls fit what a row may spend"]);
+    ended.says(&["so that calls fit the limits of a row"]);
     let envelopes = home.envelopes();
     let outcome = |row: usize| envelopes[row]["error"]["type"].as_str().unwrap_or("ok");
     assert_eq!([outcome(0), outcome(1), outcome(2)], ["ok", "ok", "RowLimit"]);

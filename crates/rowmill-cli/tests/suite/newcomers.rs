@@ -27,8 +27,8 @@ fn a_flag_of_another_tool_gets_the_one_that_does_the_same_here() {
 fn a_model_name_with_a_slip_is_asked_for_as_it_is_and_the_nearest_are_named() {
     let (simulator, place) = simulated();
     place.write_rows(2);
-    let warning = "warning: `openai.gpt-5.4-mni` is not among the models that rowmill knows of, and is asked \
-                   for as it is; did you mean `openai.gpt-5.4-mini`?\n";
+    let warning = "warning: `openai.gpt-5.4-mni` is not a model that rowmill knows; it is sent as written; \
+                   did you mean `openai.gpt-5.4-mini`?\n";
     place.run_rows(&["-m", "openai.gpt-5.4-mni"]).ok().says(warning);
     assert_eq!(simulator.stats().requests, 2);
     for model in ["openai.gpt-5.4-mini", "openai.quite-another-model", "generic.gpt-5.4-mni", "simulated"] {
@@ -176,7 +176,7 @@ fn a_resume_that_asks_for_a_table_is_told_that_envelopes_are_there() {
     place.rowmill(&[&["run"], &flags[..], &["--limit", "3"]].concat()).ok();
     let before = place.read("out.jsonl");
     let ended = place.rowmill(&[&["run"], &flags[..], &["--resume", "--flatten"]].concat()).code(1);
-    ended.says("`out.jsonl` holds the envelopes of its run, not a table");
+    ended.says("`out.jsonl` contains the envelopes of its run, not a table");
     assert_eq!(place.read("out.jsonl"), before);
 }
 

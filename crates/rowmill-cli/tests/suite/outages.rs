@@ -6,7 +6,7 @@ use crate::faults_support;
 use crate::faults_support::{Home, Running, assert_all_ok};
 use rowmill_testkit::{Fault, OutageKind, Script, Simulator, When};
 
-const WAITING: &str = "waiting for the provider, which is down: ";
+const WAITING: &str = "waiting for the provider to come back: ";
 
 /// A run of which 30 rows are answered and 4 wait for their answers.
 fn held(home: &Home, simulator: &Simulator, args: &[&str]) -> Running {

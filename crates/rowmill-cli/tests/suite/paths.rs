@@ -108,7 +108,8 @@ fn a_file_that_only_a_card_names_is_not_written_over() {
             &place,
             &[&io[..], &["--summary-output", file]].concat(),
             &[
-                "error[RM1303]: `--summary-output` must not point to the same file as an agent card or what it reads",
+                "error[RM1303]: `--summary-output` must not point to the same file as an agent card or a file \
+               that it reads",
             ],
         );
     }
@@ -161,7 +162,7 @@ fn folders_that_are_written_take_nothing_from_what_is_read_or_written_there() {
     let agent = ["--agent-card", "cards", "--agent", "worker"];
     for (more, said) in [
         (&["--export-traces", "tr", "--error-output", "tr/spans.jsonl"][..], "`--error-output`"),
-        (&["--export-traces", "tr", "--error-output", "tr/row-1.codex.jsonl"], "could replace that of"),
+        (&["--export-traces", "tr", "--error-output", "tr/row-1.codex.jsonl"], "could overwrite the file of"),
         (&["--work-dir", "w", "--summary-output", "w/run.json"], "`--summary-output`"),
         (&["--cache", "c", "--export-traces", "c"], "the same file as `--export-traces`"),
         (&["--archive-inputs", "arch", "--error-output", "arch"], "`--archive-inputs`"),
@@ -191,7 +192,7 @@ fn a_folder_of_tables_replaces_no_file_that_rowmill_did_not_put_there() {
     place.write("by-n/1.jsonl", "mine\n");
     let split = ["-i", "rows.jsonl", "--output-dir", "by-n", "--split-by", "input.n", "--overwrite"];
     let ended = place.run(&[&split[..], ASK].concat()).code(1);
-    ended.says("`by-n/1.jsonl` is in the way: rowmill did not put it there").says("rowmill export");
+    ended.says("`by-n/1.jsonl` already exists, and rowmill did not create it").says("rowmill export");
     assert_eq!(place.read("by-n/1.jsonl"), "mine\n");
     fs::remove_file(place.path("by-n/1.jsonl")).unwrap();
     place.rowmill(&["export", "by-n", "--output-dir", "by-n", "--split-by", "input.n", "--overwrite"]).ok();
@@ -206,7 +207,7 @@ fn a_work_folder_with_files_of_the_user_is_refused_or_left_with_them() {
     for name in ["run.json", "envelopes.jsonl", "reserve", "ledger-1.jsonl"] {
         place.write(&format!("mine-{name}/{name}"), "something of mine");
         let folder = format!("mine-{name}");
-        let said = format!("`mine-{name}/{name}` is in the way");
+        let said = format!("a file that rowmill did not create: `mine-{name}/{name}`");
         refused(&place, &[&io[..], &["--work-dir", &folder]].concat(), &["error[RM1301]", &said]);
     }
     place.write("data/answers/mine.txt", "mine");
@@ -312,16 +313,16 @@ fn missing_folders_of_outputs_are_made_and_said_and_gone_again_if_the_run_is_ref
         ("h/cache", "--cache"),
         ("i/work", "--work-dir"),
     ] {
-        ended = ended.says(&format!("made the folder `{folder}` for `{flag}`"));
+        ended = ended.says(&format!("created the folder `{folder}` for `{flag}`"));
     }
     assert_eq!(place.json("a/b/out.jsonl").len(), 2);
     assert_eq!(place.json("c/traces/manifest.jsonl").len(), 2);
     place
         .rowmill(&["export", "a/b/out.jsonl", "--work-dir", "i/work", "-o", "j/k/out.csv"])
         .ok()
-        .says("made the folder `j/k` for `--output`");
+        .says("created the folder `j/k` for `--output`");
     let split = ["-i", "rows.jsonl", "--output-dir", "l/m", "--split-by", "input.n"];
-    place.run(&[&split[..], ASK].concat()).ok().says("made the folder `l/m` for `--output-dir`");
+    place.run(&[&split[..], ASK].concat()).ok().says("created the folder `l/m` for `--output-dir`");
 }
 
 #[test]

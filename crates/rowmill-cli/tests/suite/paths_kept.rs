@@ -84,7 +84,7 @@ fn every_name_of_a_work_folder_is_refused_where_no_run_put_it_there() {
             place.write(&format!("{folder}/{name}"), "something of mine");
             let named: &[&str] = if folder == "mine" { &["--work-dir", folder] } else { &[] };
             for existing in ["--overwrite", "--resume"] {
-                let said = format!("`{folder}/{name}` is in the way");
+                let said = format!("a file that rowmill did not create: `{folder}/{name}`");
                 refused(&place, &[IO, named, &[existing]].concat(), &["error[RM1301]", &said]);
             }
             fs::remove_dir_all(place.path(folder)).unwrap();
@@ -196,7 +196,7 @@ fn a_folder_of_traces_replaces_only_what_runs_wrote_there() {
     for name in ["manifest.jsonl", "spans.jsonl", "row-000001__id-1__passthrough.codex.jsonl"] {
         place.write(&format!("traces/{name}"), "{\"mine\":1}\n");
         for existing in [&[][..], &["--overwrite"], &["--resume"]] {
-            let said = format!("`traces/{name}` is in the way");
+            let said = format!("`traces/{name}` already exists");
             refused(
                 &place,
                 &[IO, &["--export-traces", "traces"], existing].concat(),

@@ -73,7 +73,7 @@ fn files_that_mcp_servers_are_started_with_are_not_written_over() {
         ("shop.md", "shop", "servers/conf.json"),
         ("own.md", "own", "main.py"),
     ] {
-        let whose = format!("the same file as what the MCP server `{server}` is started with");
+        let whose = format!("the same file as a file that the MCP server `{server}` is started with");
         let agent = ["-i", "rows.jsonl", "--agent-card", card, "--overwrite"];
         refused(&place, &[&agent[..], &["-o", file]].concat(), &["error[RM1303]: `--output`", &whose]);
         let side = ["-o", "out.jsonl", SIDES[file.len() % 3], file];

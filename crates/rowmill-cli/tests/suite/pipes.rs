@@ -157,7 +157,7 @@ fn a_run_that_waits_for_somebody_to_write_into_a_pipe_heeds_its_deadline_and_ctr
     assert!(made.success());
     let run = ["run", "-i", "rows.jsonl", "-o", "out.jsonl", "-m", "passthrough"];
     let ended = place.rowmill(&[&run[..], &["--deadline", "300ms"]].concat()).code(4);
-    ended.says("error[RM1040]: the deadline passed before the first row was there; nothing was sent");
+    ended.says("error[RM1040]: the deadline passed before the first row was read; nothing was sent");
     for more in [&[][..], &["--deadline", "1h"], &["--sample", "1"], &["--template", "rows.jsonl"]] {
         let child = place.command(&[&run[..], more].concat()).spawn().unwrap();
         wait_for_signals(&child);
@@ -181,7 +181,7 @@ fn a_pipe_that_stays_silent_until_the_deadline_costs_no_earlier_output() {
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     // The writer says nothing and stays.
     let writer = child.stdin.take();
-    finish(child).code(4).says("error[RM1040]: the deadline passed before the first row was there");
+    finish(child).code(4).says("error[RM1040]: the deadline passed before the first row was read");
     drop(writer);
     assert_eq!(place.read("out.jsonl"), before);
     assert_eq!(place.names("."), ["out.jsonl", "tmp"]);

@@ -194,7 +194,7 @@ fn a_plan_learns_from_kept_answers_and_from_each_of_them_once() {
     let asked = simulator.stats();
     // The same rows are drawn again, and none of them is sent; nor is one for a plan without samples.
     for again in [plan(&["--sample-calls", "20"]), plan(&[])] {
-        assert_eq!(again["judged_by"], "20 kept answers");
+        assert_eq!(again["judged_by"], "20 cached answers");
         assert_eq!((&again["answers_seen"], &again["calls"]), (&json!(true), &json!(40)));
         for name in ["output_tokens", "cost_usd"] {
             assert_eq!(again[name]["expected"], first[name]["expected"], "{name}");
@@ -203,7 +203,7 @@ fn a_plan_learns_from_kept_answers_and_from_each_of_them_once() {
     assert_eq!(simulator.stats().requests, asked.requests);
     // Rows that ask the same have one answer, which says no more by being found twice.
     home.append("in.jsonl", &home.read("in.jsonl"));
-    assert_eq!(plan(&[])["judged_by"], "20 kept answers");
+    assert_eq!(plan(&[])["judged_by"], "20 cached answers");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_plan_is_judged_by_an_earlier_run_that_asked_the_same() {
     // What asks otherwise says nothing of this run.
     home.write("kind.md", "Be kind.");
     let other = plan(&["--instruction", "kind.md"]);
-    assert!(other["judged_by"].as_str().unwrap().starts_with("the longest answers"), "{other}");
+    assert!(other["judged_by"].as_str().unwrap().starts_with("the maximum answer lengths"), "{other}");
 }
 
 #[test]

@@ -218,7 +218,7 @@ fn a_run_that_a_full_disk_refuses_leaves_nothing_behind_and_takes_nothing_away()
     let full = [
         "error[RM1401]: cannot write",
         "No space left on device",
-        "help: the disk is full: make room and give the same command again; nothing was sent",
+        "help: the disk is full: free some space and run the same command again; nothing was sent",
     ];
     for (output, args) in [
         ("new.jsonl", &[][..]),

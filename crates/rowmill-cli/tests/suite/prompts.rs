@@ -133,9 +133,9 @@ fn variables_that_cannot_be_used_are_told() {
     place.write("number.json", r#"{"a":1}"#);
     place.write("broken.json", "{");
     for (flags, code, message) in [
-        (&["--var", "tone"][..], 2, "--var entries must use name=value"),
-        (&["--var", "=x"], 2, "--var entries must use name=value"),
-        (&["--var-file", "tone"], 2, "--var-file entries must use name=path"),
+        (&["--var", "tone"][..], 2, "--var entries must have the form name=value"),
+        (&["--var", "=x"], 2, "--var entries must have the form name=value"),
+        (&["--var-file", "tone"], 2, "--var-file entries must have the form name=path"),
         (&["--var-file", "tone=none.txt"], 1, "file not found for `--var-file`: `none.txt`"),
         (&["--vars-json", "none.json"], 1, "file not found for `--vars-json`: `none.json`"),
         (&["--vars-json", "list.json"], 2, "--vars-json must contain a JSON object: `list.json`"),
@@ -210,7 +210,7 @@ fn texts_that_cannot_be_had_are_told_before_anything_is_sent() {
     place.write("folder/x", "");
     place.write("latin.txt", b"caf\xe9");
     let missing = format!("{}/text/none", simulator.url());
-    let not_found = format!("was answered with status 404: `{missing}`");
+    let not_found = format!("status 404: `{missing}`");
     for flag in ["--template", "--instruction", "--json-schema"] {
         for (source, message) in [
             ("none.md", format!("file not found for `{flag}`: `none.md`")),
@@ -219,7 +219,7 @@ fn texts_that_cannot_be_had_are_told_before_anything_is_sent() {
             ("file:///none/x", format!("file not found for `{flag}`: `/none/x`")),
             ("ftp://host/x", format!("text for `{flag}` cannot be read from `ftp://`")),
             (missing.as_str(), format!("text for `{flag}` {not_found}")),
-            ("http://127.0.0.1:1/x", format!("no answer for `{flag}` from `http://127.0.0.1:1/x`")),
+            ("http://127.0.0.1:1/x", format!("no response for `{flag}` from `http://127.0.0.1:1/x`")),
         ] {
             place
                 .run_rows(&["-m", "openai.m", flag, source])

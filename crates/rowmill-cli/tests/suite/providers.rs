@@ -176,8 +176,8 @@ fn without_websockets_the_automatic_transport_goes_on_with_events_and_warns_once
     place.write_rows(9);
     let ended = place.run_rows(&["-m", "responses.m?transport=auto", "--parallel", "3"]).ok();
     assert_eq!(ended.stderr.matches("warning: ").count(), 1, "{}", ended.stderr);
-    let ended = ended.says("warning: no WebSocket could be opened");
-    ended.says("the run goes on with `transport=sse`\n");
+    let ended = ended.says("warning: cannot open a WebSocket");
+    ended.says("falling back to `transport=sse`\n");
     assert_eq!((simulator.stats().answers, last(&simulator).json()["stream"].clone()), (9, json!(true)));
 
     let ended = place.run_rows(&["-m", "responses.m?transport=ws", "--retries", "0", "--overwrite"]);
@@ -204,15 +204,15 @@ fn model_strings_that_cannot_be_used_list_what_exists() {
             "e.g. `generic.something`; providers: responses,",
         ),
         ("openai", "`openai` is a provider; the model is missing", "`openai.MODEL`"),
-        ("openai.", "`openai.` names no model", "`openai.MODEL`"),
+        ("openai.", "`openai.` does not name a model", "`openai.MODEL`"),
         (
             "openai.m?temprature=1",
-            "`openai` does not take the key `temprature`",
+            "`openai` has no key `temprature`",
             "did you mean `temperature`? `openai` takes: reasoning,",
         ),
-        ("openai.m?temperature=9", "`temperature=9` is not a value for `openai`", "`temperature` takes:"),
+        ("openai.m?temperature=9", "`temperature=9` is not valid for `openai`", "`temperature` takes:"),
         ("openai.m?temperature", "`temperature` is not of the form `key=value`", "`openai` takes:"),
-        ("passthrough?seed=1", "`passthrough` does not take the key `seed`", "`passthrough` takes no keys"),
+        ("passthrough?seed=1", "`passthrough` has no key `seed`", "`passthrough` takes no keys"),
         ("openai.m.high", "`openai.m.high` ends in `.high`", "`openai.m?reasoning=high`"),
     ] {
         let (simulator, place) = simulated();
@@ -243,7 +243,7 @@ fn a_missing_key_names_its_variable_and_an_empty_one_is_missing() {
     ] {
         let mut place = Place::new();
         place.write_rows(1);
-        let message = format!("error[RM1202]: `{provider}` needs a key and {variables} is not set\n");
+        let message = format!("error[RM1202]: `{provider}` needs a key, but {variables} is not set\n");
         place.run_rows(&["-m", model]).code(1).says(&message).says("help: set it: `export ");
         place.set("OPENAI_API_KEY", "  ");
         place.run_rows(&["-m", model]).code(1).says(&message);
@@ -425,11 +425,11 @@ fn an_address_in_the_place_of_a_model_and_a_key_in_the_place_of_a_variable_are_n
     place
         .run_rows(&["-m", "https://h.test/v1"])
         .code(1)
-        .says("is an address, not a model")
+        .says("is a URL, not a model")
         .says("GENERIC_BASE_URL");
     for address in ["ftp://u:PLANTED9s@h.test/v1", "u:PLANTED9s@h.test/v1?k=PLANTED9s"] {
         place.set("GENERIC_BASE_URL", address);
-        let ended = place.run_rows(&["-m", "generic.m"]).code(1).says("is not an address").says("h.test/v1");
+        let ended = place.run_rows(&["-m", "generic.m"]).code(1).says("is not a URL").says("h.test/v1");
         assert!(!ended.stderr.contains("PLANTED9s"), "{}", ended.stderr);
     }
     for key in ["sk-PLANTED9s", "hf_PLANTED9sPLANTED9s", "AIzaPLANTED9sPLANTED9s", "PLANTED9s key"] {

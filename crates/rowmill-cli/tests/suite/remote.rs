@@ -80,9 +80,9 @@ fn what_is_ambiguous_or_missing_stops_the_command_before_anything_is_sent() {
     };
     run(&place, "hf://datasets/o/n").says("RM1006").says("`a.csv`, `b.csv`").says("hf://datasets/o/n/a.csv");
     run(&place, "hf://datasets/o/n/c.csv").says("RM1001").says("`o/n` has no file `c.csv`");
-    run(&place, "hf://models/o/n/c.csv").says("rows come from datasets only");
+    run(&place, "hf://models/o/n/c.csv").says("rows can only be read from datasets");
     place.set("HF_TOKEN", "hf_secret");
-    let ended = run(&place, "hf://datasets/o/none").says("looks the same");
+    let ended = run(&place, "hf://datasets/o/none").says("private repositories look the same");
     assert!(!ended.stderr.contains("hf_secret"));
     assert!(!place.exists("out.jsonl"));
 }
@@ -110,5 +110,5 @@ fn a_template_of_the_hub_is_used() {
     place
         .run_rows(&["-m", "passthrough", "--overwrite", "--template", "hf://o/model/none.md"])
         .code(1)
-        .says("text for `--template` cannot be had");
+        .says("cannot get the text for `--template`");
 }

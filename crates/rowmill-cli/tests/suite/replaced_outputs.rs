@@ -44,9 +44,9 @@ fn nothing_is_written_through_a_link_to_the_input_that_takes_the_place_of_anothe
         symlink("rows.jsonl", place.path(name)).unwrap();
         simulator.release();
         let said = format!("{flag} must not point to the same file as `--input`: `{name}` is `rows.jsonl`");
-        let ended = finish(run).says(&said).says("it was replaced while the run went on");
+        let ended = finish(run).says(&said).says("it was replaced during the run");
         assert_ne!(ended.code, 0);
-        ended.says("help: remove the link, then the same command with `--resume` goes on");
+        ended.says("help: remove the link, then run the same command with `--resume` to continue");
         assert_eq!(place.read("rows.jsonl"), numbered_rows(ROWS));
 
         fs::remove_file(place.path(name)).unwrap();
@@ -61,7 +61,7 @@ fn nothing_is_written_through_a_link_to_the_input_that_takes_the_place_of_anothe
 #[test]
 fn an_output_that_becomes_a_folder_or_a_pipe_is_told_and_a_resume_writes_it_again() {
     for (command, what, remove) in
-        [("mkdir", "a folder", "rmdir"), ("mkfifo", "something else than a file", "rm")]
+        [("mkdir", "a folder", "rmdir"), ("mkfifo", "something other than a file", "rm")]
     {
         let (simulator, place, run) = halfway(&["-o", "out.jsonl"]);
         let path = place.path("out.jsonl");
@@ -71,7 +71,7 @@ fn an_output_that_becomes_a_folder_or_a_pipe_is_told_and_a_resume_writes_it_agai
         let ended = finish(run).code(1);
         let said = format!("error[RM1401]: `out.jsonl` became {what} while the run was writing it\n");
         let ended = ended.says(&said);
-        ended.says("help: move it away, then the same command with `--resume` writes the output again");
+        ended.says("help: move it away, then run the same command with `--resume` to write the output again");
         assert!(Command::new(remove).arg(&path).status().unwrap().success());
         place.run_rows(&["-m", "openai.m", "-p", "{{n}}", "--resume"]).ok();
         assert_eq!(place.json("out.jsonl").len(), ROWS);
@@ -91,7 +91,7 @@ fn a_run_that_another_process_goes_on_with_leaves_ledger_and_output_to_that_proc
     fs::rename(place.path(&format!("{folder}/new.json")), place.path(&format!("{folder}/run.json"))).unwrap();
     let ledger = place.read(&format!("{folder}/ledger-1.jsonl"));
     simulator.release();
-    let ended = finish(run).says("error[RM1304]: another process goes on with the run");
+    let ended = finish(run).says("error[RM1304]: another process has resumed the run");
     assert_eq!(ended.code, 1);
     assert_eq!(place.read(&format!("{folder}/ledger-1.jsonl")), ledger);
     assert_eq!(place.read(&format!("{folder}/run.json")), header.to_string());

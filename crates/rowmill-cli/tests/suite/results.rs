@@ -119,7 +119,7 @@ fn a_table_is_told_by_the_envelopes_of_its_run() {
 fn what_is_no_output_of_a_run_is_refused() {
     let place = Place::new();
     place.write("rows.jsonl", "{\"n\":1}\n");
-    place.rowmill(&["results", "rows.jsonl"]).code(1).says("line 1 of `rows.jsonl` is no envelope");
+    place.rowmill(&["results", "rows.jsonl"]).code(1).says("line 1 of `rows.jsonl` is not an envelope");
     place.rowmill(&["results", "none.jsonl"]).code(1).says("output file not found: `none.jsonl`");
 }
 

@@ -193,7 +193,7 @@ fn a_changed_setting_is_refused_by_name_and_accepted_when_the_user_says_so() {
         ended.says(&[
             "error[RM1306]",
             difference,
-            "help: add `--accept-changes` to go on: rows that are ok stay as they are",
+            "help: add `--accept-changes` to continue: rows that are ok are kept",
         ]);
         assert_eq!((home.read("out.jsonl"), simulator.stats().requests), (before, 10), "{difference}");
 
@@ -273,7 +273,7 @@ fn a_corrected_template_is_taken_for_the_failed_rows_as_the_advice_says() {
     let ended = run("review").args(&["--resume", "--accept-changes"]).ends_with(0);
     ended
         .resumed(1, 2, 0)
-        .says(&["going on with changed settings; rows that are ok stay as they are", shown]);
+        .says(&["continuing with changed settings; finished rows are kept as they are", shown]);
     assert_all_ok(&home.envelopes(), 3);
     assert_eq!(home.envelopes()[0], first, "it is not asked again");
     assert_eq!(simulator.stats().requests, 3);
@@ -287,7 +287,7 @@ fn as_long_as_no_row_is_ok_a_resume_takes_other_words_and_models_without_being_a
     stopped
         .says(&["error[RM2002]", "help: correct `--model` and run again with `--resume --accept-changes`"]);
     let ended = home.run().model(&simulator, "generic.m").args(&["--resume"]).ends_with(0);
-    ended.says(&["going on with changed settings", "  model: `generic.nope` -> `generic.m`"]);
+    ended.says(&["continuing with changed settings", "  model: `generic.nope` -> `generic.m`"]);
     assert_all_ok(&home.envelopes(), 3);
     // Other rows are another matter: what is left of the old ones would stay in the output.
     home.write("in.jsonl", "{\"p\":\"[[400]]\"}\n");

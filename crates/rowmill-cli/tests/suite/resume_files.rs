@@ -309,7 +309,7 @@ fn an_id_field_that_a_resume_adds_names_every_row_though_it_is_killed_and_resume
     let errors = ["--error-output", "errors.jsonl"];
     let run = |args: &[&str]| home.run().on(&simulator).args(&errors).args(args);
     let ended = run(&WITH_IDS).ends_with(0);
-    ended.says(&["rows of this run are known by their numbers", "their ids are put into the output"]);
+    ended.says(&["rows of this run are identified by their numbers", "their ids are added to the output"]);
     assert_each_once(&home.envelopes(), text_id);
     let asked = simulator.stats().requests;
     assert!((5..=6).contains(&asked), "{asked}: the row in flight at each kill and those that were left");
@@ -364,8 +364,11 @@ fn an_id_field_is_not_removed_nor_changed_nor_added_to_a_changed_input_even_if_c
         assert_eq!((home.read("out.jsonl"), simulator.stats().requests), before);
     };
     home.run().on(&simulator).args(&["--id-field", "id"]).ends_with(3);
-    refused(&[], &["known by the field `id`; known by their numbers", "give `--id-field id` as before"]);
-    refused(&["--id-field", "key"], &["known by the field `key`"]);
+    refused(
+        &[],
+        &["identified by the field `id`; with their numbers instead", "use `--id-field id` as before"],
+    );
+    refused(&["--id-field", "key"], &["with the field `key` instead"]);
 
     home.run().on(&simulator).args(&["--overwrite"]).ends_with(3);
     home.write("in.jsonl", &["{\"id\":\"c\",\"p\":\"C\"}\n", rows].concat());

@@ -178,7 +178,7 @@ fn an_input_that_has_none_of_the_rows_any_more_does_not_drop_them_all() {
     home.write("in.jsonl", "");
     let drop = ["--resume", "--removed-rows", "drop"];
     let ended = home.run().on(&simulator).args(&WITH_IDS).args(&drop).ends_with(1);
-    ended.says(&["no row of `out.jsonl` is in the input any more", "nothing was dropped"]);
+    ended.says(&["none of the rows of `out.jsonl` is still in the input", "nothing was dropped"]);
     assert_eq!(home.read("out.jsonl"), before);
 }
 
@@ -282,7 +282,7 @@ fn a_query_that_gives_other_rows_each_time_gives_the_same_ones_at_a_resume() {
         running.kill();
         simulator.release();
         let resume = || home.run().on(&simulator).args(&args).args(&["--resume"]).ends_with(0);
-        resume().resumed(40, 0, 4).says(&["the rows are those that the query gave when the run began"]);
+        resume().resumed(40, 0, 4).says(&["using the query results from when the run was started"]);
         let asked = simulator.stats().answers_by_prompt;
         let answered = answered_rows(&home);
         assert_eq!(asked.len(), answered.len(), "{query:?}: whatever was paid for has its envelope");

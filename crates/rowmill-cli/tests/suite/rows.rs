@@ -291,8 +291,8 @@ fn input_that_is_no_text_or_not_there_is_refused_with_the_remedy() {
     for (input, code, message, help) in [
         ("none.jsonl", 1, "error[RM1001]: input file not found: `none.jsonl`", "check the path"),
         ("folder", 1, "error[RM1001]: no file in folder `folder`", "check the path"),
-        ("s3://bucket/rows.jsonl", 1, "input of kind `s3://` cannot be read", "give a path"),
-        ("rows.jsonl", 1, "input is not UTF-8 text but a ZIP archive", "unpack"),
+        ("s3://bucket/rows.jsonl", 1, "input from `s3://` is not supported", "use a path"),
+        ("rows.jsonl", 1, "input is not UTF-8 text but a ZIP archive", "decompress"),
         ("rows.gz", 1, "input file not found", "check the path"),
     ] {
         let ended = place.run(&["-i", input, "-o", "out.jsonl", "-m", "passthrough", "--overwrite"]);

@@ -109,7 +109,7 @@ fn a_resume_with_another_model_code_is_refused() {
     place
         .run_rows(&[FLAGS, &["--resume"]].concat())
         .code(1)
-        .says("schema: is the same, but the Python code of the model that checks answers is another one");
+        .says("schema: unchanged, but the Python code of the model that checks answers has changed");
     place.write("shapes.py", SHAPES);
     place.run_rows(&[FLAGS, &["--resume"]].concat()).ok();
     assert_eq!(place.json("out.jsonl").len(), 2);
@@ -176,8 +176,8 @@ fn a_process_that_the_module_leaves_behind_is_not_waited_for() {
 fn a_module_that_ends_python_is_told_with_how_it_ended_and_what_shows_why() {
     let (simulator, place) = with_model(&["{}"]);
     place.write_rows(1);
-    let silent = "before it told the schema of `NAME:Review`, without a word";
-    let loud = "before it told the schema of `NAME:Review`: no licence";
+    let silent = "before it returned the schema of `NAME:Review`, without a message";
+    let loud = "before it returned the schema of `NAME:Review`: no licence";
     // Each has a name of its own: Python keeps what it compiled of a file that has the same size and age.
     for (name, code, how, words) in [
         ("seven", "import os; os._exit(7)", "exit status: 7", silent),
@@ -188,7 +188,7 @@ fn a_module_that_ends_python_is_told_with_how_it_ended_and_what_shows_why() {
         place.write(&format!("{name}.py"), code);
         let ended = place.run_rows(&["-m", "openai.m", "--schema-model", &format!("{name}:Review")]).code(1);
         let told = format!("error[RM1103]: `python3` ended ({how}) {}\n", words.replace("NAME", name));
-        let hint = format!("help: `python3 -c 'import {name}'` shows what the module does to end it\n");
+        let hint = format!("help: run `python3 -c 'import {name}'` to see why\n");
         ended.says(&told).says(&hint);
     }
     assert_eq!(simulator.stats().requests, 0);

@@ -235,36 +235,36 @@ fn a_run_without_rows_says_why() {
     for (input, flags, why) in [
         ("empty.jsonl", &["-p", "{{n}}"][..], "`empty.jsonl` has no rows"),
         ("header.csv", &["-p", "{{review}}"], "`header.csv` has no rows"),
-        ("rows.jsonl", &["--offset", "10"], "`--offset 10` passes over all 4 rows there are"),
-        ("rows.jsonl", &["--offset", "100"], "`--offset 100` passes over all 4 rows there are"),
-        ("rows.jsonl", &["--limit", "0"], "`--limit 0` takes none"),
+        ("rows.jsonl", &["--offset", "10"], "`--offset 10` skips all 4 rows"),
+        ("rows.jsonl", &["--offset", "100"], "`--offset 100` skips all 4 rows"),
+        ("rows.jsonl", &["--limit", "0"], "`--limit 0` selects none"),
         (
             "rows.jsonl",
             &["--where", "n > 9"],
-            "no row of `rows.jsonl` satisfies `--where n > 9`; the input has: `n`",
+            "no row of `rows.jsonl` matches `--where n > 9`; the input has: `n`",
         ),
         (
             "wide.csv",
             &["--where", "c1 = 9"],
-            "no row of `wide.csv` satisfies `--where c1 = 9`; the input has: `c1`, `c2`, `c3`, `c4`, `c5`, `c6`, \
-             `c7`, `c8`, `c9`, `c10`, `c11`, `c12` and 2 more",
+            "no row of `wide.csv` matches `--where c1 = 9`; the input has: `c1`, `c2`, `c3`, `c4`, `c5`, \
+             `c6`, `c7`, `c8`, `c9`, `c10`, `c11`, `c12` and 2 more",
         ),
         (
             "many.jsonl",
             &["--where", "n > 900"],
-            "no row of `many.jsonl` satisfies `--where n > 900`; its first 50 rows have: `n`",
+            "no row of `many.jsonl` matches `--where n > 900`; its first 50 rows have: `n`",
         ),
         (
             "rows.jsonl",
             &["--sql", "SELECT n FROM input WHERE n > 9", "--id-field", "n"],
-            "the query of `--sql` gave no row of `rows.jsonl`; the input has: `n`",
+            "the query of `--sql` returned no rows of `rows.jsonl`; the input has: `n`",
         ),
     ] {
         let all = [&["-i", input, "-o", "out.jsonl", "-m", "passthrough", "--overwrite"], flags].concat();
-        place.run(&all).ok().says(&format!("warning: no row was selected: {why}\n"));
+        place.run(&all).ok().says(&format!("warning: no rows selected: {why}\n"));
     }
     let ended = place.run_rows(&["-m", "passthrough", "--overwrite", "--limit", "1"]).ok();
-    assert!(!ended.stderr.contains("no row was selected"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("no rows selected"), "{}", ended.stderr);
     assert!(ended.stderr.contains("1 row: 1 ok"), "{}", ended.stderr);
 }
 
@@ -283,16 +283,16 @@ fn a_run_whose_first_fifty_rows_all_fail_for_one_reason_stops_and_says_so() {
     assert!((50..=54).contains(&summary["failed_rows"].as_u64().unwrap()), "{summary}");
     assert!(simulator.stats().requests <= 54);
     let ended = ended
-        .says("rows all failed with BadRequest, so the rest is not sent\n")
+        .says("rows all failed with BadRequest\n")
         .says("\n  cause: row ")
-        .says("`--resume` tries these rows again; `--keep-going` sends all rows regardless\n");
+        .says("Retry these rows with `--resume`; `--keep-going` sends all rows regardless\n");
     drop(ended);
 
     // A few rows that fail for another reason do not hide what is wrong with all of them.
     let odd = |n: usize| if n % 20 == 1 { row(n).replace("[[400]]", "[[422]]") } else { row(n) };
     place.write("rows.jsonl", (1..=300).map(odd).collect::<String>());
     let ended = place.run_rows(&[&flags[..], &["--parallel", "1", "--overwrite"]].concat()).code(1);
-    drop(ended.says("error[RM2008]: the first 50 rows all failed, 47 of them with BadRequest, so the rest"));
+    drop(ended.says("error[RM2008]: stopped: the first 50 rows all failed, 47 of them with BadRequest"));
 
     // A resume counts anew, and goes through once it is put right.
     place.write("rows.jsonl", row(1).replace("[[400]]", "") + &(2..=300).map(row).collect::<String>());

@@ -185,7 +185,7 @@ fn a_secret_in_an_id_is_nowhere_to_be_seen_and_its_row_is_known_again() {
     run(&[]).says("row 1 (id ***#1)");
     assert_eq!(each(&place.json("out.jsonl"), "/id"), ["***#1", "of ***#2", "c"]);
     let before = simulator.stats().requests;
-    run(&["--resume"]).says("resuming: 2 rows are done and skipped, 1 failed row is tried again");
+    run(&["--resume"]).says("resuming: skipping 2 finished rows, retrying 1 failed row");
     assert_eq!(each(&place.json("out.jsonl"), "/id"), ["***#1", "of ***#2", "c"]);
     assert_eq!(simulator.stats().requests, before + 1, "only the failed row is sent again");
 }

@@ -55,11 +55,11 @@ fn columns_are_kept_in_the_order_in_which_they_are_named() {
 fn a_query_makes_new_rows_and_says_how_they_are_numbered() {
     let place = orders();
     let query = "SELECT city, sum(amount) AS total FROM input GROUP BY city ORDER BY total DESC";
-    run(&place, &["--sql", query]).ok().says("place in the result").says("`--id-field`");
+    run(&place, &["--sql", query]).ok().says("position in the result").says("`--id-field`");
     assert_eq!(row_numbers(&place.json("out.jsonl")), [1, 2, 3]);
     assert_eq!(seen(&place)[0], json!({"city": "Bern", "total": 300}));
     let named = run(&place, &["--sql", query, "--id-field", "city", "--overwrite"]).ok();
-    assert!(!named.stderr.contains("place in the result"), "{}", named.stderr);
+    assert!(!named.stderr.contains("position in the result"), "{}", named.stderr);
     assert_eq!(each(&place.json("out.jsonl"), "/id"), [json!("Bern"), json!("Oslo"), json!("Rome")]);
 }
 
@@ -88,7 +88,7 @@ fn a_resume_needs_the_same_query_unless_rows_have_ids() {
     run(&place, &["--sql", "SELECT id FROM input", "--id-field", "id", "--resume"]).ok();
     assert_eq!(seen(&place).len(), 12);
     run(&place, &["--where", "id < 4", "--overwrite"]).ok();
-    run(&place, &["--where", "id < 6", "--resume"]).ok().says("3 rows are done");
+    run(&place, &["--where", "id < 6", "--resume"]).ok().says("skipping 3 finished rows");
     assert_eq!(row_numbers(&place.json("out.jsonl")), [1, 2, 3, 4, 5]);
     run(&place, &["--columns", "id", "--resume"]).code(1).says("columns: none -> `id`");
 }
@@ -140,8 +140,8 @@ fn flags_that_say_the_same_twice_are_refused() {
         (&["--sql", "SELECT 1", "--columns", "id"], "--sql and --columns cannot be used together"),
         (&["--id", "content", "--id-field", "id"], "cannot be used with"),
         (&["--id", "content"], "--id is for documents"),
-        (&["--extract", "text"], "no file goes with a row"),
-        (&["--archive-inputs", "kept"], "no file goes with a row"),
+        (&["--extract", "text"], "rows have no files"),
+        (&["--archive-inputs", "kept"], "rows have no files"),
     ] {
         run(&place, flags).code(2).says(said);
     }

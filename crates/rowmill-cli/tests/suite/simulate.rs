@@ -153,8 +153,8 @@ fn another_address_is_warned_of_and_a_port_that_is_taken_is_told() {
 #[test]
 fn flags_that_make_no_sense_are_refused_with_what_to_write() {
     for (flag, value, told) in [
-        ("--fault", "weather=1", "is no fault"),
-        ("--fault", "503=2", "no share between 0 and 1"),
+        ("--fault", "weather=1", "is not a fault"),
+        ("--fault", "503=2", "not a share between 0 and 1"),
         ("--fault", "503", "KIND=RATE"),
         ("--latency", "soon", "write `200ms`"),
         ("--answer-tokens", "many", "write `50`"),

@@ -117,7 +117,7 @@ fn scripts_that_cannot_be_used_are_told_with_the_rule_and_what_to_write() {
         .says("cannot read the script `none.jsonl`");
     for (flags, told) in [
         (["--instant-turns", "2"].as_slice(), "--tool"),
-        (&["--instant-turns", "2", "--tool", "find {"], "is no call; write a tool and its arguments"),
+        (&["--instant-turns", "2", "--tool", "find {"], "is not a call; write a tool and its arguments"),
         (&["--log-messages"], "--log-requests"),
     ] {
         place.rowmill(&[&["simulate"], flags].concat()).code(2).says(told);

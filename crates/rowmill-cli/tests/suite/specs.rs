@@ -368,7 +368,7 @@ fn what_is_wrong_is_told_with_its_line_and_what_was_meant() {
     let mut spec = short();
     spec["query"] = both;
     place.write("spec.json", spec.to_string());
-    place.run(&["--spec", "spec.json"]).code(1).says("`query.condition` cannot be beside `query.sql`");
+    place.run(&["--spec", "spec.json"]).code(1).says("`query.condition` cannot be used with `query.sql`");
 }
 
 /// Prints the spec of every run that an example makes before it is made.

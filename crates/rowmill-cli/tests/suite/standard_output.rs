@@ -33,7 +33,7 @@ fn answers_are_not_asked_for_where_standard_output_is_closed_or_cannot_be_writte
     for more in [&[][..], &["--output-format", "csv"]] {
         let run = [&run[..], more].concat();
         let closed = "error[RM1302]: standard output is closed";
-        led(&place, ">&-", &run).code(1).says(closed).says("name a file with `--output`");
+        led(&place, ">&-", &run).code(1).says(closed).says("choose a file with `--output`");
         led(&place, "1</dev/null", &run)
             .code(1)
             .says("error[RM1302]: standard output is not open for writing");

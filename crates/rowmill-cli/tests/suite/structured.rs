@@ -270,7 +270,7 @@ fn without_python_a_schema_model_is_refused_with_the_remedy() {
     let ended = place.run_rows(&["-m", "openai.m", "--schema-model", "shapes:Review"]);
     let ended = ended
         .code(1)
-        .says("error[RM1103]: `--schema-model` needs Python, and neither `python3` nor `python` is there\n");
+        .says("error[RM1103]: `--schema-model` needs Python, but neither `python3` nor `python` was found\n");
     ended.says("help: install Python, or write the schema to a file and use `--json-schema`\n");
     assert_eq!((simulator.stats().connections, place.exists("out.jsonl")), (0, false));
 }

@@ -88,7 +88,7 @@ fn what_may_be_done_with_an_output_holds_for_tables() {
     fs::remove_dir_all(place.path(".out.parquet.rowmill")).unwrap();
     run(&place, &["-o", "out.parquet", "--resume"])
         .code(1)
-        .says("the envelopes that `out.parquet` was made from are gone");
+        .says("the envelopes that `out.parquet` was created from are gone");
     assert_eq!(simulator.stats().requests, made + 3, "nothing is sent twice unasked");
 }
 
@@ -104,7 +104,7 @@ fn envelopes_and_tables_of_one_name_are_not_mixed() {
     run(&place, &["-o", "out.jsonl", "--resume"]).ok();
     run(&place, &["-o", "out.jsonl", "--resume", "--flatten"])
         .code(1)
-        .says("`out.jsonl` holds the envelopes of its run, not a table");
+        .says("`out.jsonl` contains the envelopes of its run, not a table");
 }
 
 #[test]
@@ -202,12 +202,12 @@ fn export_says_what_is_no_run() {
     let (_simulator, place) = labelled();
     let export = |run: &str, more: &[&str]| place.rowmill(&[&["export", run, "-o", "x.csv"], more].concat());
     export("nowhere.jsonl", &[]).code(1).says("there is no run `nowhere.jsonl`");
-    export("tmp", &[]).code(1).says("`tmp` holds no run");
+    export("tmp", &[]).code(1).says("`tmp` does not contain a run");
     export("rows.jsonl", &[]).code(1).says("`rows.jsonl` is not an output of rowmill");
     place.write("empty.jsonl", "");
     export("empty.jsonl", &[]).code(1).says("has no results yet");
     place.run_rows(&["-m", "passthrough"]).ok();
-    export("out.jsonl", &["--flatten"]).code(1).says("do not hold their input row");
+    export("out.jsonl", &["--flatten"]).code(1).says("do not contain their input row");
     export("out.jsonl", &["--json-schema", "none.json"]).code(1).says("none.json");
     assert!(!place.exists("x.csv"));
     place.write("rows.jsonl", numbered_rows(3));

@@ -99,12 +99,12 @@ fn a_delimiter_is_recognised_and_told_and_one_that_changes_rows_belongs_to_the_r
     let place = Place::new();
     place.write("rows.csv", "a;b,c\n1;2,3\n4;5,6\n");
     place.write("plain.csv", "a;b\n1;2\n");
-    let told = "`plain.csv` has semicolons between its columns and is read so";
+    let told = "`plain.csv` is read with semicolons as its delimiter";
     place.run(&["-i", "plain.csv", "-o", "plain.jsonl", "-m", "passthrough", "-p", "{{b}}"]).ok().says(told);
     place.rowmill(&["head", "plain.csv"]).ok().says(told);
     assert_eq!(place.json("plain.jsonl")[0]["result"], "2");
     let piped = ["--input-format", "csv", "-o", "-", "-m", "passthrough", "-p", "{{b}}"];
-    let ended = place.pipe(b"a\tb\n1\t2\n", &piped).ok().says("`-` has tabs between its columns");
+    let ended = place.pipe(b"a\tb\n1\t2\n", &piped).ok().says("`-` is read with tabs as its delimiter");
     assert_eq!(ended.lines()[0]["result"], "2");
 
     let flags = ["-i", "rows.csv", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{row_json}}"];
@@ -143,7 +143,7 @@ fn a_record_of_csv_over_the_bound_is_one_failed_row_and_the_next_is_worked_on() 
     let told = told(&place.json("out.jsonl"));
     let expected = [
         (2, "\"1 short\"".to_owned()),
-        (3, "Line 3: longer than 64 MiB (the record begins on line 3 of the input)".to_owned()),
+        (3, "Line 3: longer than 64 MiB (the record starts on line 3 of the input)".to_owned()),
         (4, "\"3 a\\nb\"".to_owned()),
     ];
     assert_eq!(told, expected);
@@ -161,11 +161,11 @@ fn an_input_that_is_cut_is_never_taken_for_a_shorter_one() {
     let read = [(1, "\"1\"".to_owned()), (2, "\"2\"".to_owned())];
     // What ends inside of a record, the row number that stands for it, and where that is.
     for (name, text, number, place_in_it) in [
-        ("a.json", "[{\"n\":1},{\"n\":2},{\"n\":", 3, "item 3: the input ends inside of it"),
+        ("a.json", "[{\"n\":1},{\"n\":2},{\"n\":", 3, "item 3: the input ends in the middle of it"),
         ("b.json", "[{\"n\":1},{\"n\":2}", 3, "item 3: the input ends before the `]` of the list"),
         ("c.json", "[{\"n\":1},{\"n\":2} {\"n\":3}]", 2, "item 2: expected `,` or `]` after it"),
-        ("d.json", "{\"n\":1}\n{\"n\":2}\n{\"n\":3,", 3, "line 3: the input ends inside of it"),
-        ("e.jsonl", "{\"n\":1}\n{\"n\":2}\n{\"n\":\"é", 3, "line 3: the input ends inside of it"),
+        ("d.json", "{\"n\":1}\n{\"n\":2}\n{\"n\":3,", 3, "line 3: the input ends in the middle of it"),
+        ("e.jsonl", "{\"n\":1}\n{\"n\":2}\n{\"n\":\"é", 3, "line 3: the input ends in the middle of it"),
         ("f.csv", "n,t\n1,a\n2,b\n3,\"open\n", 4, "line 4: a quote is never closed"),
     ] {
         place.write(name, text);
@@ -176,7 +176,7 @@ fn an_input_that_is_cut_is_never_taken_for_a_shorter_one() {
             assert_eq!(told.last().unwrap().0, number, "{name} {flags:?}: {told:?}");
             assert!(!told.last().unwrap().1.starts_with('"'), "{name} {flags:?}: {told:?}");
         }
-        let problem = format!("error[RM1002]: input cannot be read to its end: `{name}`, {place_in_it}");
+        let problem = format!("error[RM1002]: cannot read the input to its end: `{name}`, {place_in_it}");
         run(&query).code(1).says(&problem).says("--resume --accept-changes");
         let rows = told(&place.json("out.jsonl"));
         let before = usize::try_from(number - 1).unwrap().min(2);
@@ -190,7 +190,7 @@ fn an_input_that_is_cut_is_never_taken_for_a_shorter_one() {
     for (name, what, kept) in [
         ("g.jsonl.gz", "input ends in the middle of its gzip data", &read[..]),
         ("h.jsonl.zst", "input ends in the middle of its zstd data", &read),
-        ("i.parquet", "input file is cut off", &[]),
+        ("i.parquet", "input file is truncated", &[]),
     ] {
         // A query looks at the first rows before it begins, and comes by the cut there.
         for flags in [&["--where", "n < 9"], &query, &[][..]] {

@@ -27,19 +27,19 @@ fn each_timeout_cuts_what_it_is_for_and_is_named() {
                 Script::new(),
                 "a [[hang]]",
                 "--row-timeout",
-                "no complete answer within 0.15 s of what `--row-timeout` leaves",
+                "no complete answer within 0.15 s left by `--row-timeout`",
             ),
             (
                 Script::new(),
                 "a [[hang]]",
                 "--first-byte-timeout",
-                "no answer began within 150 ms; `--first-byte-timeout` allows more",
+                "no response began within 150 ms; allow more with `--first-byte-timeout`",
             ),
             (
                 Script::new(),
                 "a [[drip]]",
                 "--idle-timeout",
-                "the answer stalled: nothing came for 150 ms; `--idle-timeout` allows more",
+                "the response stalled: no data for 150 ms; allow more with `--idle-timeout`",
             ),
             (drips(), "a [[drip]]", "--timeout", "no complete answer within 0.15 s"),
         ] {
@@ -88,7 +88,7 @@ fn a_connection_that_nobody_answers_is_given_up_and_named() {
     let url = format!("https://{}", listener.local_addr().unwrap());
     let args = ["-m", "generic.m", "--connect-timeout", "100ms", "--retries", "1"];
     let ended = home.run().at(&url).args(&args).ends_with(1);
-    ended.says(&["error[RM2003]", "no connection within 100 ms; `--connect-timeout` allows more"]);
+    ended.says(&["error[RM2003]", "no connection within 100 ms; allow more with `--connect-timeout`"]);
     let error = &home.envelopes()[0]["error"];
     assert_eq!((&error["type"], &error["attempts"]), (&"ConnectionError".into(), &2.into()));
 }

@@ -175,8 +175,8 @@ fn failed_rows_get_their_newest_line_and_the_traces_of_another_run_are_left_alon
     let other = |flags: &[&str]| {
         home.run_with(&["-i", "in.jsonl", "-o", "other.jsonl"]).on(&simulator).args(&traced).args(flags)
     };
-    other(&[]).ends_with(1).says(&["error[RM1301]: the folder `traces` holds the traces", "`--overwrite`"]);
-    other(&["--resume"]).ends_with(1).says(&["error[RM1306]: the traces in `traces` are of another run"]);
+    other(&[]).ends_with(1).says(&["error[RM1301]: the folder `traces` has the traces", "`--overwrite`"]);
+    other(&["--resume"]).ends_with(1).says(&["error[RM1306]: the traces in `traces` belong to another run"]);
     assert_eq!(checked(&home), after);
     other(&["--overwrite"]).ends_with(0);
     assert_ne!(home.json_lines("traces/manifest.jsonl")[0]["run_id"], after[0]["run_id"]);

@@ -46,7 +46,7 @@ fn the_types_of_columns_can_be_said_and_are_part_of_the_run() {
     with_types("zip=text,n=double", "--resume").code(1).says("query");
     for (types, code, said) in [
         ("zap=text", 1, "error[RM1061]"),
-        ("zip=colour", 1, "which there is not"),
+        ("zip=colour", 1, "unknown type `colour`"),
         ("zip", 2, "`zip` is not `column=type`"),
     ] {
         with_types(types, "--overwrite").code(code).says(said);
@@ -64,7 +64,10 @@ fn a_value_that_breaks_the_type_of_its_column_stops_the_run_with_its_row_and_the
     let ended = run(&place, "rows.jsonl", &["--where", "x > 8"]);
     assert_ne!(ended.code, 0);
     ended
-        .says("error[RM1060]: row 20481 of the input has \"n/a\" in `x`, which is BIGINT as the first rows have")
+        .says(
+            "error[RM1060]: row 20481 of the input has \"n/a\" in `x`, but the column is BIGINT, as inferred \
+             from the first rows",
+        )
         .says("`--types x=text`")
         .says("TRY_CAST(x AS BIGINT)");
     let condition = "TRY_CAST(x AS BIGINT) IS NULL";
@@ -196,7 +199,7 @@ fn rows_that_a_limit_without_an_order_took_from_several_files_are_those_of_a_res
     assert!(recorded.iter().any(|name| name.starts_with("rows-")), "{recorded:?}");
     run(&place, "parts/*.jsonl", &[&flags[..], &["--resume"]].concat())
         .ok()
-        .says("the rows are those that the query gave when the run began");
+        .says("using the query results from when the run was started");
     assert_eq!(each(&seen(&place), "/n"), [json!(1), json!(2), json!(3)]);
 }
 
@@ -212,7 +215,7 @@ fn duckdb_reads_the_delimiters_and_the_header_that_are_recognised_without_it() {
         ("tabs.csv", "city\tnote\nOslo, NO\tc, x\nBern, CH\td, y\n"),
     ] {
         place.write(name, text);
-        run(&place, name, &flags).ok().says("between its columns and is read so");
+        run(&place, name, &flags).ok().says("as its delimiter");
         assert_eq!(seen(&place), expected, "{name}");
     }
     place.write("parts.csv/1.csv", "city;note\nOslo, NO;c, x\n");
@@ -236,8 +239,11 @@ fn a_type_that_the_user_said_is_not_blamed_on_the_first_rows() {
     place.write("rows.csv", "id,x\n1,7\n2,n/a\n");
     run(&place, "rows.csv", &["--types", "x=bigint", "--where", "x > 3"])
         .code(1)
-        .says("error[RM1060]: row 3 of the input has \"n/a\" in `x`, which is BIGINT as `--types` says")
-        .says("`--types x=text` reads the column as text");
+        .says(
+            "error[RM1060]: row 3 of the input has \"n/a\" in `x`, but the column is BIGINT, as set with \
+             `--types`",
+        )
+        .says("read the column as text with `--types x=text`");
 }
 
 #[test]
@@ -253,7 +259,7 @@ fn the_rows_that_duckdb_gave_are_those_of_a_resume_and_the_engine_is_part_of_the
     run(&place, "rows.jsonl", &["--sql", query, "--resume"]).code(1).says("query");
     run(&place, "rows.jsonl", &["--sql", query, "--sql-engine", "duckdb", "--resume"])
         .ok()
-        .says("the rows are those that the query gave when the run began");
+        .says("using the query results from when the run was started");
     assert_eq!(seen(&place).len(), 15);
 }
 

@@ -272,8 +272,7 @@ impl Conversation {
             Verdict::Valid(result) => Ok(result),
             Verdict::Invalid(violations) => {
                 let what = violations.join("; ");
-                let message =
-                    format!("what the tool gave as the result does not satisfy the JSON schema: {what}");
+                let message = format!("the result of the tool does not satisfy the JSON schema: {what}");
                 Err(RowError { raw_text: Some(text), ..RowError::new(ErrorKind::StructuredOutput, message) })
             }
         }

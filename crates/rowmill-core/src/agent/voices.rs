@@ -122,17 +122,16 @@ impl Member {
     }
 
     fn has_nobody(&self) -> Problem {
-        Problem::new(ProblemCode::InvalidCard, format!("`{}` has no agents to work for it", self.name))
+        Problem::new(ProblemCode::InvalidCard, format!("`{}` has no agents to call", self.name))
             .hint("name at least one agent in its card")
     }
 
     fn cannot_fill(&self) -> Problem {
         let message = format!(
-            "the parallel agent `{}` has no `fan_in`, so nobody can make an answer that has a schema",
+            "the parallel agent `{}` has no `fan_in`, so no agent can give an answer that matches a schema",
             self.name
         );
-        Problem::new(ProblemCode::InvalidCard, message).hint(format!(
-            "give it a `fan_in` agent; or leave {JSON_SCHEMA} out, if that is what has the schema"
-        ))
+        Problem::new(ProblemCode::InvalidCard, message)
+            .hint(format!("add a `fan_in` agent; or omit {JSON_SCHEMA}, if the schema comes from there"))
     }
 }

@@ -11,7 +11,7 @@ use super::output_cap::BudgetLeft;
 pub struct Spend {
     /// Dollars.
     pub cost: Money,
-    /// Tokens in both directions.
+    /// Input and output tokens together.
     pub tokens: u64,
 }
 
@@ -36,15 +36,15 @@ impl Spend {
     }
 }
 
-/// What the user allowed.
+/// Limits on spending.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BudgetLimits {
-    /// Dollars, if they are limited.
+    /// Maximum cost in dollars, if limited.
     #[serde(with = "exact_money")]
     #[schemars(with = "Option<ExactMoney>")]
     pub cost: Option<Money>,
-    /// Tokens, if they are limited.
+    /// Maximum number of tokens, if limited.
     pub tokens: Option<u64>,
 }
 

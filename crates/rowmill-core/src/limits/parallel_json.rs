@@ -88,10 +88,10 @@ impl JsonSchema for Parallel {
         json_schema!({
             "description": "How many calls may be in flight.",
             "anyOf": [
-                {"const": AUTO, "description": "As many as help."},
-                {"type": "integer", "minimum": 1, "description": "So many at most."},
+                {"const": AUTO, "description": "Adapts to the provider."},
+                {"type": "integer", "minimum": 1, "description": "At most this many."},
                 {
-                    "description": "As many as help, and so many at most.",
+                    "description": "Adapts to the provider, up to this many.",
                     "type": "object",
                     "properties": {AUTO_UP_TO: {"type": "integer", "minimum": 1}},
                     "required": [AUTO_UP_TO],

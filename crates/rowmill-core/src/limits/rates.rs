@@ -3,24 +3,25 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How fast calls go.
+/// How fast calls are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
-    /// As the provider's limits allow.
+    /// As fast as the provider's limits allow.
     Auto,
-    /// As fast as they can; only the slots and what the provider asks for hold them up.
+    /// As fast as possible; only the limit on calls in flight and pauses requested by the provider slow
+    /// them down.
     Off,
 }
 
-/// Limits that the user sets, per minute.
+/// Limits per minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RateFlags {
     /// Requests.
     #[schemars(range(min = 1))]
     pub requests: Option<u64>,
-    /// Tokens in both directions.
+    /// Input and output tokens together.
     #[schemars(range(min = 1))]
     pub tokens: Option<u64>,
     /// Prompt tokens.

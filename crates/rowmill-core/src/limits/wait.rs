@@ -71,7 +71,7 @@ impl fmt::Display for WaitReason {
             Self::OutputTokens(limit) => write!(out, "the limit of {} output tokens/min", grouped(*limit)),
             Self::Throttled => out.write_str("the provider, which asked for a pause"),
             Self::Quota(said) => write!(out, "quota: {}", short(said)),
-            Self::Outage(said) => write!(out, "the provider, which is down: {}", short(said)),
+            Self::Outage(said) => write!(out, "the provider to come back: {}", short(said)),
             Self::Budget => out.write_str("calls in flight, which hold the rest of the budget"),
         }
     }

@@ -185,14 +185,14 @@ pub struct LedgerRoom {
     pub durability: Durability,
 }
 
-/// What appended events outlast.
+/// What recorded events survive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// The end of the process: the kernel has them.
+    /// A crash of the process: they are passed to the operating system.
     #[default]
     Process,
-    /// The end of the machine's power: the disk has them.
+    /// A power failure: they are synced to disk.
     Power,
 }
 

@@ -90,7 +90,7 @@ impl IdFault {
         let message =
             format!("row {row_number}: id field `{field}` must be a non-empty string or number, got {found}");
         let problem = Problem::new(ProblemCode::InvalidId, message);
-        Some(problem.hint(format!("correct the row, or name another field with {ID_FIELD}")))
+        Some(problem.hint(format!("correct the row, or choose another field with {ID_FIELD}")))
     }
 }
 
@@ -99,7 +99,7 @@ impl IdFault {
 pub fn duplicate_problem(field: &str, id: &RowId, first: u64, second: u64) -> Problem {
     let message = format!("duplicate value `{id}` of id field `{field}` at rows {first} and {second}");
     Problem::new(ProblemCode::DuplicateId, message)
-        .hint(format!("make the ids unique, or leave {ID_FIELD} out to use row numbers"))
+        .hint(format!("make the ids unique, or omit {ID_FIELD} to use row numbers"))
 }
 
 /// The error of a row whose id an earlier row had, where the input cannot be checked before.

@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use super::sample_indexes;
 
-/// Which rows the user asked for.
+/// Which rows are processed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Selection {
-    /// Rows to pass over at the start.
+    /// Number of rows to skip.
     pub offset: u64,
-    /// Rows to draw from the rest.
+    /// Random sample of the rest.
     pub sample: Option<Sample>,
     /// At most this many rows of those.
     pub limit: Option<u64>,
 }
 
-/// How many rows to draw, and from which seed.
+/// Size and seed of a random sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sample {
-    /// Rows to draw; all of them where there are fewer.
+    /// Number of rows; all if there are fewer.
     pub count: u64,
-    /// The seed; the same seed draws the same rows.
+    /// Random seed; the same seed selects the same rows.
     #[serde(default)]
     pub seed: u64,
 }

@@ -56,7 +56,7 @@ fn workflows_that_cannot_work_are_refused_before_any_row() {
     ];
     for kind in empty {
         let problem = Cast::new(vec![agent("a"), member("w", kind)], Vec::new(), 1, None).unwrap_err();
-        assert_eq!(problem.message, "`w` has no agents to work for it");
+        assert_eq!(problem.message, "`w` has no agents to call");
     }
     let parallel = Kind::Parallel { fan_out: vec![0], fan_in: None, include_request: true };
     let members = vec![agent("a"), member("w", parallel)];

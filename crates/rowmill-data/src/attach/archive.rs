@@ -36,7 +36,7 @@ impl Archive {
     pub(super) fn keep(&self, file: &Attachment, path: &str) -> Result<(), String> {
         self.try_keep(file, path).map_err(|error| {
             format!(
-                "`{path}` was not sent, because it cannot be kept in `{}`: {error}",
+                "`{path}` was not sent, because it cannot be archived in `{}`: {error}",
                 self.folder.display()
             )
         })

@@ -69,20 +69,22 @@ impl Checks<'_> {
         }
         if kind == media::UNKNOWN {
             return Err(format!(
-                "`{shown}` is of no kind that is known: neither its content nor its ending tells"
+                "`{shown}` has an unknown type: neither its content nor its extension is recognized"
             ));
         }
         if !self.extracts || media::is_text(kind) && !is_extractable(kind) {
             self.rules.check(shown, media::sent_as(kind), size)?;
         } else if !is_extractable(kind) {
             return Err(format!(
-                "`{shown}` is {kind}, from which no text can be extracted; leave {extract} out to send it as it is",
+                "`{shown}` is {kind}, from which no text can be extracted; omit {extract} to send it as it \
+                 is",
                 extract = EXTRACT.to("text")
             ));
         } else if size > MOST_EXTRACTED_FROM {
             let most = MOST_EXTRACTED_FROM >> 20;
             return Err(format!(
-                "`{shown}` is too large: it has {size} bytes, and text is extracted from up to {most} MiB"
+                "`{shown}` is too large: it has {size} bytes, and text can be extracted from at most {most} \
+                 MiB"
             ));
         }
         Ok(Examined { kind, size })
@@ -92,7 +94,7 @@ impl Checks<'_> {
     pub(super) fn count(self, files: usize) -> Result<(), String> {
         let most = self.rules.max_count;
         if files > most {
-            return Err(format!("the row has {files} files, and the model takes {most}"));
+            return Err(format!("the row has {files} files, and the model accepts at most {most}"));
         }
         Ok(())
     }
@@ -102,7 +104,8 @@ impl Checks<'_> {
         let most = self.rules.max_total;
         if bytes > most {
             return Err(format!(
-                "the files of the row are too large: they have {bytes} bytes together, and the model takes {most}"
+                "the files of the row are too large: they have {bytes} bytes together, and the model accepts \
+                 at most {most}"
             ));
         }
         Ok(())
@@ -121,7 +124,7 @@ impl Checks<'_> {
 /// Whether all of a file is there.
 pub(super) fn complete(shown: &str, kind: &str, bytes: &[u8]) -> Result<(), String> {
     match media::missing_end(kind, bytes) {
-        Some(end) => Err(format!("`{shown}` is broken or was cut: its end ({end}) is missing")),
+        Some(end) => Err(format!("`{shown}` is broken or truncated: its end ({end}) is missing")),
         None => Ok(()),
     }
 }
@@ -144,7 +147,7 @@ pub(super) fn read(path: &Path, size: u64) -> Result<Vec<u8>, String> {
         .and_then(|file| file.take(size + 1).read_to_end(&mut bytes))
         .map_err(|error| unreadable(path, &error))?;
     if bytes.len() as u64 != size {
-        return Err(format!("`{}` was changed while it was read", path.display()));
+        return Err(format!("`{}` changed while it was being read", path.display()));
     }
     Ok(bytes)
 }
@@ -153,7 +156,7 @@ fn unreadable(path: &Path, error: &io::Error) -> String {
     let shown = path.display();
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => format!("file not found: `{shown}`"),
-        io::ErrorKind::PermissionDenied => format!("file may not be read: `{shown}`"),
+        io::ErrorKind::PermissionDenied => format!("permission denied: `{shown}`"),
         _ => format!("file cannot be read: `{shown}`: {error}"),
     }
 }

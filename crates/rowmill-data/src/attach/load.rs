@@ -141,21 +141,24 @@ impl Loader {
     /// Asks for a file of another machine. A failure is the row's: what is asked again, and when,
     /// is decided where all retries are.
     async fn ask(&self, shown: &str, url: Url) -> Result<(Answer, u64), String> {
-        let http: &HttpClient = self.spec.http.as_ref().ok_or_else(|| {
-            format!("`{shown}` is an address, and files are read from this machine only; give a path")
-        })?;
-        let answer = http.get(url).await.map_err(|failure| format!("no answer from `{shown}`: {failure}"))?;
+        let http: &HttpClient = self
+            .spec
+            .http
+            .as_ref()
+            .ok_or_else(|| format!("`{shown}` is a URL, and only local files are read; use a path"))?;
+        let answer =
+            http.get(url).await.map_err(|failure| format!("no response from `{shown}`: {failure}"))?;
         let status = answer.status();
         if !(200..300).contains(&status) {
-            return Err(format!("`{shown}` was answered with status {status}"));
+            return Err(format!("`{shown}` returned status {status}"));
         }
         let told = answer.headers().get("content-length");
         let told = told.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         let largest = self.checks().largest();
         match told {
-            Some(size) if size > largest => {
-                Err(format!("`{shown}` is too large: it has {size} bytes, and the model takes {largest}"))
-            }
+            Some(size) if size > largest => Err(format!(
+                "`{shown}` is too large: it has {size} bytes, and the model accepts at most {largest}"
+            )),
             Some(size) => Ok((answer, size)),
             None => Ok((answer, largest.min(UNTOLD_SIZE))),
         }
@@ -175,7 +178,7 @@ impl Loader {
                 };
                 let (bytes, digest) = blocking(read).await?;
                 if wanted.known_digest.as_ref().is_some_and(|known| *known != digest) {
-                    return Err(format!("`{}` was changed after its row was made", wanted.shown));
+                    return Err(format!("`{}` changed after its row was created", wanted.shown));
                 }
                 return Ok(Whole { wanted, bytes, kind, digest });
             }
@@ -184,7 +187,8 @@ impl Loader {
                 let largest = usize::try_from(self.checks().largest()).unwrap_or(usize::MAX);
                 let shown = &wanted.shown;
                 let body = answer.body(largest).await;
-                let body = body.map_err(|failure| format!("`{shown}` did not come whole: {failure}"))?;
+                let body = body
+                    .map_err(|failure| format!("`{shown}` could not be downloaded completely: {failure}"))?;
                 let kind = self.examine_bytes(shown, &wanted.name, &body)?.kind;
                 (body, kind)
             }

@@ -89,7 +89,7 @@ fn named(spec: &AttachmentSpec, field: &str, text: &str) -> Result<Wanted, Strin
     };
     let Some((scheme, _)) = text.split_once("://") else { return Ok(on_disk(spec.base.join(text))) };
     let shown = crate::shown_source(text);
-    let no_address = || format!("`{shown}` in field `{field}` is no address that can be used");
+    let no_address = || format!("`{shown}` in field `{field}` is not a valid URL");
     match scheme.to_ascii_lowercase().as_str() {
         "file" => {
             let path = Url::parse(text).ok().and_then(|url| url.to_file_path().ok());
@@ -100,13 +100,13 @@ fn named(spec: &AttachmentSpec, field: &str, text: &str) -> Result<Wanted, Strin
             let name = last_part(url.path());
             Ok(Wanted { shown, name, place: Place::Web(url), known_digest: None })
         }
-        _ => Err(format!("a file cannot be read from `{scheme}://`, as field `{field}` asks; give a path")),
+        _ => Err(format!("field `{field}`: files cannot be read from `{scheme}://`; use a path")),
     }
 }
 
 /// Bytes that are written out in the row: `data:image/png;base64,iVBOR…`.
 fn in_row(field: &str, data: &str) -> Result<Wanted, String> {
-    let unusable = |why: &str| format!("`data:` address in field `{field}` cannot be used: {why}");
+    let unusable = |why: &str| format!("invalid `data:` URL in field `{field}`: {why}");
     let (head, body) = data.split_once(',').ok_or_else(|| unusable("it has no comma"))?;
     let kind = head.split(';').next().unwrap_or_default();
     let bytes = match head.strip_suffix(";base64") {

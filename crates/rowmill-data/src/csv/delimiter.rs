@@ -45,7 +45,7 @@ impl FieldDelimiter {
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.as_bytes() {
             b"\\t" | b"tab" => Ok(Self::TAB),
-            [b'"' | b'\r' | b'\n' | 0] => Err("quotes and line ends cannot stand between values".into()),
+            [b'"' | b'\r' | b'\n' | 0] => Err("quotes and line breaks cannot be used as delimiters".into()),
             [byte] if byte.is_ascii() => Ok(Self(*byte)),
             _ => Err("expected one ASCII character such as `;` or `|`, or `tab`".into()),
         }
@@ -124,7 +124,8 @@ impl DelimiterChoice {
                 _ => format!("`{found}`"),
             };
             seen.untold.push(format!(
-                "`{file}` has {what} between its columns and is read so; {delimiter} would read it with commas", delimiter = DELIMITER.to(",")
+                "`{file}` is read with {what} as its delimiter; use {delimiter} to read it with commas",
+                delimiter = DELIMITER.to(",")
             ));
         }
     }

@@ -109,8 +109,7 @@ impl CsvSource {
             }
             Record::Unclosed => {
                 self.ended = true;
-                Err(self
-                    .spanning("a quote is never closed, so the rest of the input was taken for one value"))
+                Err(self.spanning("a quote is never closed, so the rest of the input was read as one value"))
             }
         };
         self.number = at;
@@ -122,7 +121,7 @@ impl CsvSource {
 
     /// What is wrong with a record of many lines, with the one that it begins on.
     fn spanning(&self, what: &str) -> String {
-        let what = format!("{what} (the record begins on line {} of the input)", self.records.line());
+        let what = format!("{what} (the record starts on line {} of the input)", self.records.line());
         if self.place.file.is_some() { what.replace(" of the input", " of the file") } else { what }
     }
 }
@@ -133,11 +132,11 @@ fn overlong(how: Overlong) -> String {
     match how {
         Overlong::Ended => length,
         Overlong::StrayQuote { next_line } => format!(
-            "{length}, because a quote is not closed; reading goes on with line {next_line} of the input, \
-             which has the columns of the header again"
+            "{length}, because a quote is not closed; reading continues at line {next_line} of the input, \
+             which again has as many columns as the header"
         ),
         Overlong::Unclosed => {
-            format!("{length}, and a quote is never closed, so the rest of the input was taken for one value")
+            format!("{length}, and a quote is never closed, so the rest of the input was read as one value")
         }
     }
 }

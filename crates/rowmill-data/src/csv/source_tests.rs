@@ -28,7 +28,7 @@ fn a_record_over_the_bound_is_one_bad_row_and_reading_goes_on() {
         messages(&rows),
         [
             r#"{"a":"1","b":"2"}"#,
-            "Line 3: longer than 64 MiB (the record begins on line 4 of the input)",
+            "Line 3: longer than 64 MiB (the record starts on line 4 of the input)",
             r#"{"a":"4","b":"5"}"#,
         ]
     );
@@ -41,8 +41,9 @@ fn a_stray_quote_costs_the_lines_up_to_the_bound_and_says_where_reading_goes_on(
         messages(&rows),
         [
             r#"{"a":"1","b":"2"}"#,
-            "Line 3: longer than 64 MiB, because a quote is not closed; reading goes on with line 8 of the input, \
-             which has the columns of the header again (the record begins on line 3 of the input)",
+            "Line 3: longer than 64 MiB, because a quote is not closed; reading continues at line 8 of the \
+             input, which again has as many columns as the header (the record starts on line 3 of the \
+             input)",
             r#"{"a":"12","b":"13"}"#,
         ]
     );
@@ -55,8 +56,8 @@ fn a_quote_that_is_never_closed_in_one_column_takes_the_rest_and_says_so() {
         messages(&rows),
         [
             r#"{"a":"1"}"#,
-            "Line 3: longer than 64 MiB, and a quote is never closed, so the rest of the input was taken for one \
-             value (the record begins on line 4 of the input)",
+            "Line 3: longer than 64 MiB, and a quote is never closed, so the rest of the input was read as \
+             one value (the record starts on line 4 of the input)",
         ]
     );
 }

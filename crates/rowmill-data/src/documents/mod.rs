@@ -26,14 +26,14 @@ const COLUMNS: [(&str, ColumnKind); 6] = [
     ("modified", ColumnKind::Text),
 ];
 
-/// What tells documents apart.
+/// How documents are identified.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentIds {
-    /// Where they are: every file is a row.
+    /// By path: every file is a row.
     #[default]
     Path,
-    /// What is in them: of files with the same content, only the first is a row.
+    /// By content: of files with the same content, only the first is a row.
     Content,
 }
 
@@ -150,9 +150,10 @@ impl Dataset for Documents {
         let copies = self.0.copies.lock().unwrap_or_else(PoisonError::into_inner);
         let (copy, original) = copies.first.as_ref()?;
         let text = match copies.count {
-            1 => format!("1 file is a copy and was left out: `{copy}` has the content of `{original}`"),
+            1 => format!("skipped 1 duplicate file: `{copy}` has the same content as `{original}`"),
             count => format!(
-                "{} files are copies and were left out; the first is `{copy}`, which has the content of `{original}`",
+                "skipped {} duplicate files; the first is `{copy}`, which has the same content as \
+                 `{original}`",
                 grouped(count)
             ),
         };

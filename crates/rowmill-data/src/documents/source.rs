@@ -90,14 +90,14 @@ impl DocumentSource {
         let shown = document.path.display();
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => format!("file not found: `{shown}`"),
-            io::ErrorKind::PermissionDenied => format!("file may not be read: `{shown}`"),
+            io::ErrorKind::PermissionDenied => format!("no permission to read the file: `{shown}`"),
             _ => format!("file cannot be read: `{shown}`: {error}"),
         };
         let path =
             document.path.to_str().ok_or_else(|| format!("path of a file is not valid UTF-8: `{shown}`"))?;
         let found = fs::metadata(&document.path).map_err(failed)?;
         if !found.is_file() {
-            return Err(format!("path is no file any more: `{shown}`"));
+            return Err(format!("path is no longer a file: `{shown}`"));
         }
         let called = document.called.as_deref().unwrap_or(path);
         let name = called.rsplit(std::path::is_separator).next().unwrap_or(called);

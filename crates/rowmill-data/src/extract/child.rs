@@ -30,18 +30,18 @@ pub fn extract_main(media_type: &str, input: &mut dyn Read, output: &mut dyn Wri
     input
         .take(MOST_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| format!("did not reach the process that extracts text: {error}"))?;
+        .map_err(|error| format!("could not be passed to the process that extracts text: {error}"))?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(format!("has more than {} MiB", MOST_BYTES >> 20));
     }
     let text = thread::scope(|scope| {
         let work = || guarded(media_type, &bytes);
         let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
-        let thread = thread.map_err(|error| format!("cannot be read: no thread for it: {error}"))?;
+        let thread = thread.map_err(|error| format!("cannot be read: cannot start a thread: {error}"))?;
         thread.join().unwrap_or_else(|_| Err(failed()))
     })?;
     let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
-    written.map_err(|error| format!("has a text that cannot be handed on: {error}"))
+    written.map_err(|error| format!("has a text that cannot be passed on: {error}"))
 }
 
 /// Extracts text; a panic on the way is an error like another.
@@ -50,7 +50,7 @@ pub(super) fn guarded(media_type: &str, bytes: &[u8]) -> Result<String, String> 
 }
 
 fn failed() -> String {
-    "is broken, or of a kind that is not understood".into()
+    "is broken, or has an unknown format".into()
 }
 
 /// A process that cannot be bounded does its work all the same: the bound is a second defence.

@@ -18,7 +18,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| unreadable(&error))?;
     let is_main = |name: &Cow<'_, str>| name.starts_with("word/document") && name.ends_with(".xml");
     let main = archive.file_names().flatten().filter(is_main).min().map(Cow::into_owned);
-    let main = main.ok_or_else(|| unreadable(&"it holds no `word/document.xml`"))?;
+    let main = main.ok_or_else(|| unreadable(&"it has no `word/document.xml`"))?;
     let mut body = Body::default();
     for part in [main.as_str(), "word/footnotes.xml", "word/endnotes.xml"] {
         if archive.index_for_name(part).is_none() {

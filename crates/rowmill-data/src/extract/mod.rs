@@ -43,7 +43,7 @@ pub fn extract_text(media_type: &str, bytes: &[u8]) -> Result<String, String> {
     };
     let text = tidy(&text);
     if text.is_empty() {
-        return Err("has no text; send it as a file, to a model that reads such files".into());
+        return Err("has no text; send it as a file, to a model that accepts such files".into());
     }
     if text.len() > MOST_TEXT {
         return Err(format!("has more than {} MiB of text", MOST_TEXT >> 20));

@@ -83,8 +83,8 @@ async fn in_thread(media_type: String, bytes: Bytes, turn: OwnedSemaphorePermit)
         .name("rowmill-extract".into())
         .stack_size(STACK)
         .spawn(work)
-        .map_err(|error| format!("cannot be read: no thread for it: {error}"))?;
-    receiver.await.unwrap_or_else(|_| Err("made the thread that read it end".into()))
+        .map_err(|error| format!("cannot be read: cannot start a thread: {error}"))?;
+    receiver.await.unwrap_or_else(|_| Err("crashed the thread that read it".into()))
 }
 
 async fn in_child(program: &Path, args: &[String], media_type: &str, bytes: &[u8]) -> Result<String, String> {
@@ -139,6 +139,6 @@ fn reason(status: ExitStatus, talk: &[u8]) -> String {
         (Some(code), None) => {
             format!("cannot be read: the process that extracts text ended with code {code}")
         }
-        (None, _) => "made the process that read it crash: it is broken, or needs too much memory".into(),
+        (None, _) => "crashed the process that read it: it is broken, or needs too much memory".into(),
     }
 }

@@ -96,9 +96,9 @@ pub(super) fn wait_asked_for(headers: &HeaderMap) -> Option<Duration> {
 /// Nothing came at all.
 pub(crate) fn no_answer(url: &Url, name: &str, failure: &HttpFailure) -> Problem {
     let server = url.host_str().unwrap_or_default();
-    Problem::new(ProblemCode::FetchFailed, format!("no answer from `{server}` for `{name}`"))
+    Problem::new(ProblemCode::FetchFailed, format!("no response from `{server}` for `{name}`"))
         .cause(failure)
-        .hint("check the address and the network, then give the same command again")
+        .hint("check the URL and the network, then run the same command again")
 }
 
 /// What a server said about a refusal, without the credential that it may repeat.

@@ -131,7 +131,7 @@ async fn take(
         206 | 416 => {
             partial.forget()?;
             return Ok(Taken::Cut(HttpFailure::Broken(
-                "the rest does not belong to what came before".into(),
+                "the rest does not match the part that was downloaded before".into(),
             )));
         }
         status => {
@@ -225,12 +225,12 @@ fn finish(
         partial.discard();
         return Err(damaged(
             wanted,
-            format!("{} bytes came where {} were promised", grouped(size), grouped(total)),
+            format!("received {} bytes, expected {}", grouped(size), grouped(total)),
         ));
     }
     if let Some(expected) = wanted.expected.digest.as_ref().filter(|expected| **expected != digest) {
         partial.discard();
-        return Err(damaged(wanted, format!("its digest is `{digest}` where `{expected}` was promised")));
+        return Err(damaged(wanted, format!("its digest is `{digest}`, expected `{expected}`")));
     }
     let version = version_name(&digest.to_string());
     let known = Known { version, name, size, digest, etag, last_modified };
@@ -251,18 +251,22 @@ fn cut_off(wanted: &Wanted<'_>, partial: &Partial<'_>, failure: &HttpFailure) ->
         return no_answer(&wanted.url, wanted.shown, failure);
     }
     let of = partial.promise.total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default();
-    let message = format!("`{}` was cut off after {}{of} bytes", wanted.shown, grouped(partial.done));
+    let message = format!(
+        "the download of `{}` was interrupted after {}{of} bytes",
+        wanted.shown,
+        grouped(partial.done)
+    );
     let hint = if partial.promise.can_go_on() {
-        "give the same command again: it goes on from there"
+        "run the same command again: it continues from there"
     } else {
-        "give the same command again; the server does not tell versions apart, so it begins anew"
+        "run the same command again; the server does not identify versions, so the download starts over"
     };
     Problem::new(ProblemCode::FetchFailed, message).cause(failure).hint(hint)
 }
 
 fn damaged(wanted: &Wanted<'_>, what: String) -> Problem {
-    let message = format!("`{}` did not come as it was promised: {what}", wanted.shown);
+    let message = format!("`{}` is not what the server announced: {what}", wanted.shown);
     Problem::new(ProblemCode::FetchFailed, message).hint(
-        "what came was thrown away: give the same command again; if it stays so, the server is at fault",
+        "the download was discarded: run the same command again; if this persists, the server is at fault",
     )
 }

@@ -171,16 +171,16 @@ pub(super) fn private(path: &Path) -> io::Result<File> {
 pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Problem {
     let hint = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "the disk is full: make room, or name a folder on another disk with `ROWMILL_CACHE_DIR`; \
-             what came is kept and the same command goes on from there"
+            "the disk is full: free some space, or set a folder on another disk with `ROWMILL_CACHE_DIR`; \
+             the downloaded part is kept and the same command continues from there"
         }
         io::ErrorKind::FileTooLarge => {
-            "raise the limit on file sizes (`ulimit -f`, or a quota); what came is kept and the same command goes on \
-             from there"
+            "raise the limit on file sizes (`ulimit -f`, or a quota); what was downloaded is kept, and the same command \
+             continues from there"
         }
-        _ => "make the folder writable, or name another one with `ROWMILL_CACHE_DIR`",
+        _ => "make the folder writable, or set another one with `ROWMILL_CACHE_DIR`",
     };
-    Problem::new(ProblemCode::FetchFailed, format!("cannot write what is fetched to `{}`", path.display()))
+    Problem::new(ProblemCode::FetchFailed, format!("cannot write the download to `{}`", path.display()))
         .cause(error)
         .hint(hint)
 }

@@ -54,6 +54,6 @@ pub enum FetchStep {
 impl FetchStep {
     /// Another process is fetching the same file.
     pub(crate) fn another_process() -> Self {
-        Self::Waiting { wait: None, reason: "another process is fetching it".into() }
+        Self::Waiting { wait: None, reason: "another process is downloading it".into() }
     }
 }

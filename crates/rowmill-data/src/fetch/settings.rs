@@ -73,10 +73,9 @@ impl FetchSettings {
     /// The folder for downloads.
     pub(crate) fn downloads(&self) -> Result<PathBuf, Problem> {
         if self.cache.as_os_str().is_empty() {
-            let message =
-                "no folder is known for what is fetched: neither `HOME` nor `XDG_CACHE_HOME` is set";
+            let message = "no folder for downloads: neither `HOME` nor `XDG_CACHE_HOME` is set";
             return Err(
-                Problem::new(ProblemCode::FetchFailed, message).hint("name one with `ROWMILL_CACHE_DIR`")
+                Problem::new(ProblemCode::FetchFailed, message).hint("set one with `ROWMILL_CACHE_DIR`")
             );
         }
         Ok(self.cache.join("downloads"))

@@ -49,18 +49,14 @@ fn list(shown: String, path: PathBuf, known: Known) -> FileList {
 async fn refused(shown: &str, answer: Answer) -> Problem {
     let status = answer.status();
     let (code, hint) = match status {
-        404 | 410 => (ProblemCode::InputNotFound, "check the address"),
-        401 | 403 => {
-            (ProblemCode::FetchFailed, "check that the address opens without signing in, or give a file")
-        }
-        429 => (ProblemCode::FetchFailed, "too many requests were made; give the same command again later"),
-        300..=399 => {
-            (ProblemCode::FetchFailed, "its redirects lead in a circle or nowhere; check the address")
-        }
-        500.. => (ProblemCode::FetchFailed, "the server has a fault; give the same command again later"),
-        _ => (ProblemCode::FetchFailed, "check the address, or give a file"),
+        404 | 410 => (ProblemCode::InputNotFound, "check the URL"),
+        401 | 403 => (ProblemCode::FetchFailed, "check that the URL opens without signing in, or use a file"),
+        429 => (ProblemCode::FetchFailed, "too many requests; run the same command again later"),
+        300..=399 => (ProblemCode::FetchFailed, "its redirects form a loop or lead nowhere; check the URL"),
+        500.. => (ProblemCode::FetchFailed, "the server failed; run the same command again later"),
+        _ => (ProblemCode::FetchFailed, "check the URL, or use a file"),
     };
-    let problem = Problem::new(code, format!("`{shown}` was answered with status {status}")).hint(hint);
+    let problem = Problem::new(code, format!("`{shown}` returned status {status}")).hint(hint);
     match said_in(answer, None).await {
         Some(said) => problem.cause(said),
         None => problem,

@@ -14,7 +14,7 @@ const MAIN: &str = "main";
 /// Where the hub keeps a dataset converted to Parquet; `~parquet` for short.
 const CONVERTED: &str = "refs/convert/parquet";
 
-/// An address such as `hf://datasets/owner/name/path?config=c&split=s&revision=r`.
+/// A URL such as `hf://datasets/owner/name/path?config=c&split=s&revision=r`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(into = "String")]
 #[schemars(with = "String")]
@@ -59,7 +59,7 @@ impl HubAddress {
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let address = Self::parse_any(text)?;
         if address.kind != RepositoryKind::Dataset {
-            return Err(wrong(text, "rows come from datasets only"));
+            return Err(wrong(text, "rows can only be read from datasets"));
         }
         Ok(address)
     }
@@ -69,8 +69,8 @@ impl HubAddress {
         let address = Self::parse_any(text)?;
         let why = match &address.path {
             Some(path) if !path.contains('*') => return Ok(address),
-            Some(_) => "one file must be named, without `*`",
-            None => "it names a repository and no file in it",
+            Some(_) => "it must name one file, without `*`",
+            None => "it names a repository but no file in it",
         };
         Err(wrong(text, why).hint(
             "write it as `hf://datasets/owner/name/path/text.md`, or `hf://owner/name/…` for a model and \
@@ -100,7 +100,7 @@ impl HubAddress {
             None => (parts.join("/"), None),
         };
         if !is_repository(&repository) {
-            return Err(fail("it names no repository"));
+            return Err(fail("it does not name a repository"));
         }
         let path: Vec<String> = path.into_iter().map(decoded).collect();
         if path.iter().any(|part| matches!(part.as_str(), "" | "." | "..")) {
@@ -117,7 +117,7 @@ impl HubAddress {
         }
         let path = (!path.is_empty()).then(|| path.join("/"));
         if path.is_some() && (config.is_some() || split.is_some()) {
-            return Err(fail("`config` and `split` choose from a whole dataset, and it names a file"));
+            return Err(fail("`config` and `split` apply to a whole dataset, but it names a file"));
         }
         if kind != RepositoryKind::Dataset && (config.is_some() || split.is_some()) {
             return Err(fail("only datasets have `config` and `split`"));
@@ -146,7 +146,7 @@ impl HubAddress {
 impl<'de> Deserialize<'de> for HubAddress {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let parse = |text: &str| Self::parse(text).map_err(|problem| problem.message.to_string());
-        deserialize_text(deserializer, "an address such as `hf://datasets/owner/name`", parse)
+        deserialize_text(deserializer, "a URL such as `hf://datasets/owner/name`", parse)
     }
 }
 
@@ -204,7 +204,7 @@ impl Query {
                 "revision" => &mut query.revision,
                 _ => {
                     return Err(format!(
-                        "it has the unknown key `{key}`; there are `config`, `split` and `revision`"
+                        "it has the unknown key `{key}`; known keys are `config`, `split` and `revision`"
                     ));
                 }
             };
@@ -221,11 +221,10 @@ impl Query {
 }
 
 fn wrong(text: &str, why: &str) -> Problem {
-    Problem::new(ProblemCode::InputNotFound, format!("address of the hub cannot be used: `{text}`; {why}"))
-        .hint(
-            "write it as `hf://datasets/owner/name`, `hf://datasets/owner/name?config=c&split=s` or \
+    Problem::new(ProblemCode::InputNotFound, format!("invalid `hf://` URL: `{text}`; {why}")).hint(
+        "write it as `hf://datasets/owner/name`, `hf://datasets/owner/name?config=c&split=s` or \
          `hf://datasets/owner/name/path/rows.jsonl`; `?revision=r` names a branch, tag or commit",
-        )
+    )
 }
 
 #[cfg(test)]
@@ -267,10 +266,10 @@ mod tests {
     #[test]
     fn addresses_that_are_wrong_are_told_why() {
         for (text, why) in [
-            ("hf://datasets", "names no repository"),
-            ("hf://datasets/", "names no repository"),
-            ("hf://datasets/a b", "names no repository"),
-            ("hf://datasets/../b", "names no repository"),
+            ("hf://datasets", "does not name a repository"),
+            ("hf://datasets/", "does not name a repository"),
+            ("hf://datasets/a b", "does not name a repository"),
+            ("hf://datasets/../b", "does not name a repository"),
             ("hf://datasets/a/b//c", "empty part"),
             ("hf://datasets/a/b/../c", "`..`"),
             ("hf://datasets/a/b/%2e%2e/c", "`..`"),
@@ -282,8 +281,8 @@ mod tests {
             ("hf://datasets/a/b@?x", "unknown key"),
             ("hf://datasets/a/b@/c", "revision is empty"),
             ("hf://datasets/a/b/c.csv?split=s", "it names a file"),
-            ("hf://a/b/c.csv", "datasets only"),
-            ("hf://spaces/a/b/c.csv", "datasets only"),
+            ("hf://a/b/c.csv", "only be read from datasets"),
+            ("hf://spaces/a/b/c.csv", "only be read from datasets"),
         ] {
             let problem = HubAddress::parse(text).unwrap_err();
             assert!(problem.message.contains(why), "{text}: {}", problem.message);

@@ -21,10 +21,10 @@ pub(super) async fn converted(hub: &Hub<'_>) -> Result<Vec<RemoteFile>, Problem>
     let address = hub.address;
     if let Some(revision) = &address.revision {
         let message = format!(
-            "`{address}` asks for revision `{revision}`, and the hub converts the newest one alone to Parquet"
+            "`{address}` asks for revision `{revision}`, but the hub converts only the newest one to Parquet"
         );
         return Err(Problem::new(ProblemCode::InputNotFound, message)
-            .hint("leave the revision out, or name a file of it by its path"));
+            .hint("omit the revision, or give the path of one of its files"));
     }
     let told = hub.document(hub.question(&["parquet"]), Subject::Converted).await?;
     let configs = told.value.as_object().filter(|configs| !configs.is_empty()).ok_or_else(|| none(hub))?;
@@ -32,7 +32,8 @@ pub(super) async fn converted(hub: &Hub<'_>) -> Result<Vec<RemoteFile>, Problem>
     let (split, files) = chosen_split(hub, configs, config, splits)?;
     if split.starts_with(PARTIAL) {
         let warning = format!(
-            "the hub has converted only the beginning of split `{}`; name its files by their paths for all of it",
+            "the hub has converted only the beginning of split `{}`; give the paths of its files to read all \
+             of it",
             split.trim_start_matches(PARTIAL)
         );
         hub.fetcher.tell(&address.to_string(), FetchStep::Warning(warning));
@@ -107,15 +108,15 @@ fn choose(hub: &Hub<'_>, configs: &Map<String, Value>, why: &str) -> Problem {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    let message = format!("`{}` has {why}; there are {}{rest}", hub.address, named.join(", "));
+    let message = format!("`{}` has {why}; available: {}{rest}", hub.address, named.join(", "));
     let (config, split) = pairs.first().copied().unwrap_or_default();
     Problem::new(ProblemCode::InputAmbiguous, message)
         .hint(format!("choose one, as in `{}`", hub.address.of_split(config, split)))
 }
 
 fn none(hub: &Hub<'_>) -> Problem {
-    let message =
-        format!("`{}` has no converted Parquet, and no file whose name tells a format", hub.address);
-    Problem::new(ProblemCode::InputNotFound, message)
-        .hint(format!("name a file of it by its path, with {INPUT_FORMAT} if its name does not tell"))
+    let message = format!("`{}` has no converted Parquet, and no file with a known extension", hub.address);
+    Problem::new(ProblemCode::InputNotFound, message).hint(format!(
+        "give the path of one of its files, with {INPUT_FORMAT} if its name does not show the format"
+    ))
 }

@@ -92,7 +92,7 @@ fn expected(remote: &RemoteFile, head: &Head) -> Expected {
 fn not_kept(shown: &str) -> Problem {
     Problem::new(
         ProblemCode::FetchFailed,
-        format!("`{shown}` is not kept, and `HF_HUB_OFFLINE` forbids to fetch it"),
+        format!("`{shown}` is not cached, and `HF_HUB_OFFLINE` does not allow downloading it"),
     )
-    .hint("give the same command once without `HF_HUB_OFFLINE`")
+    .hint("run the same command once without `HF_HUB_OFFLINE`")
 }

@@ -86,9 +86,9 @@ pub(super) async fn only_file(hub: &Hub<'_>, commit: &str) -> Result<Option<List
 pub(super) async fn matching(hub: &Hub<'_>, commit: &str, pattern: &str) -> Result<Vec<Listed>, Problem> {
     let wrong = |message: String| Problem::new(ProblemCode::InputNotFound, message);
     let compiled = glob::Pattern::new(pattern).map_err(|error| {
-        wrong(format!("pattern cannot be used: `{}`", hub.address))
-            .cause(error)
-            .hint("`*` stands for any characters but `/`, `**` for folders, `[ab]` for one of these")
+        wrong(format!("invalid pattern: `{}`", hub.address)).cause(error).hint(
+            "`*` matches any characters except `/`, `**` matches folders, `[ab]` one of these characters",
+        )
     })?;
     let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::default() };
     let mut found = Vec::new();
@@ -100,7 +100,7 @@ pub(super) async fn matching(hub: &Hub<'_>, commit: &str, pattern: &str) -> Resu
     .await?;
     if found.is_empty() {
         let message = format!("no file of `{}` matches `{pattern}`", hub.address.repository);
-        return Err(wrong(message).hint(format!("{} shows what there is", hub.page())));
+        return Err(wrong(message).hint(format!("see {} for its files", hub.page())));
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
@@ -147,10 +147,11 @@ fn several(hub: &Hub<'_>, found: &Few) -> Problem {
         more => format!(", and {more} more"),
     };
     let message =
-        format!("`{}` holds {} files with rows: {}{rest}", hub.address, found.count, named.join(", "));
+        format!("`{}` has {} files with rows: {}{rest}", hub.address, found.count, named.join(", "));
     let first = found.first.first().map(|file| file.path.as_str()).unwrap_or_default();
     let hint = format!(
-        "name one, as in `{}`, or several with `*`; or choose a split of the dataset with `?config=…&split=…`",
+        "choose one, as in `{}`, or several with `*`; or choose a split of the dataset with \
+         `?config=…&split=…`",
         hub.address.of_file(first)
     );
     Problem::new(ProblemCode::InputAmbiguous, message).hint(hint)
@@ -158,8 +159,7 @@ fn several(hub: &Hub<'_>, found: &Few) -> Problem {
 
 /// What answers is not the hub, or not the hub as it is known.
 fn unlike_the_hub(hub: &Hub<'_>) -> Problem {
-    let message =
-        format!("`{}` does not answer as the hub does", crate::shown_source(hub.endpoint().as_str()));
+    let message = format!("`{}` does not respond like the hub", crate::shown_source(hub.endpoint().as_str()));
     Problem::new(ProblemCode::FetchFailed, message).hint("check `HF_ENDPOINT`")
 }
 

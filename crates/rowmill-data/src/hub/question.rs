@@ -42,9 +42,9 @@ impl<'a> Hub<'a> {
         let endpoint = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let Some(endpoint) = endpoint else {
             let shown = crate::shown_source(text);
-            let message = format!("`HF_ENDPOINT` is no address: `{shown}`");
+            let message = format!("`HF_ENDPOINT` is not a URL: `{shown}`");
             return Err(Problem::new(ProblemCode::InvalidConfig, message)
-                .hint("write it as `https://huggingface.co`, or leave it out"));
+                .hint("write it as `https://huggingface.co`, or unset it"));
         };
         let credential = match &fetcher.settings.hub.token {
             None => None,
@@ -53,9 +53,9 @@ impl<'a> Hub<'a> {
                     HeaderValue::from_str(&format!("Bearer {}", token.reveal())).map_err(|_| {
                         Problem::new(
                             ProblemCode::InvalidConfig,
-                            "the token of the hub has letters that no token has",
+                            "the hub token has characters that are not valid in a token",
                         )
-                        .hint("correct `HF_TOKEN`, or sign in anew with the hub's own client")
+                        .hint("correct `HF_TOKEN`, or sign in again with the hub's own client")
                     })?;
                 value.set_sensitive(true);
                 Some(Credential { server: endpoint.clone(), value })
@@ -112,11 +112,11 @@ impl<'a> Hub<'a> {
         }
         let next = next_page(found.answer.headers(), &found.url);
         let body = found.answer.body(MAX_DOCUMENT).await.map_err(|failure| {
-            let message = format!("what the hub tells of `{name}` did not come whole");
-            Problem::new(ProblemCode::FetchFailed, message).cause(failure).hint("give the same command again")
+            let message = format!("incomplete response from the hub for `{name}`");
+            Problem::new(ProblemCode::FetchFailed, message).cause(failure).hint("run the same command again")
         })?;
         let value = serde_json::from_slice(&body).map_err(|error| {
-            let message = format!("`{}` does not answer as the hub does", crate::shown_source(url.as_str()));
+            let message = format!("`{}` does not respond like the hub", crate::shown_source(url.as_str()));
             Problem::new(ProblemCode::FetchFailed, message).cause(error).hint("check `HF_ENDPOINT`")
         })?;
         Ok(Document { value, next })

@@ -29,14 +29,14 @@ pub(super) async fn refused(hub: &Hub<'_>, answer: Answer, subject: Subject<'_>)
         (404 | 410, code) => missing(hub, code, subject),
         (429, _) => Problem::new(
             ProblemCode::FetchFailed,
-            format!("the hub is limiting requests, so `{}` was not fetched", hub.address),
+            format!("the hub is limiting requests, so `{}` was not downloaded", hub.address),
         )
-        .hint("give the same command again later; with `HF_TOKEN` the hub allows more"),
+        .hint("run the same command again later; with `HF_TOKEN` the hub allows more"),
         (300..=399, _) => {
-            answered(hub, status).hint("its redirects lead in a circle or nowhere; check `HF_ENDPOINT`")
+            answered(hub, status).hint("its redirects form a loop or lead nowhere; check `HF_ENDPOINT`")
         }
-        (500.., _) => answered(hub, status).hint("the hub has a fault; give the same command again later"),
-        _ => answered(hub, status).hint("check the address"),
+        (500.., _) => answered(hub, status).hint("the hub failed; run the same command again later"),
+        _ => answered(hub, status).hint("check the URL"),
     };
     match said {
         Some(said) => problem.cause(said),
@@ -45,22 +45,22 @@ pub(super) async fn refused(hub: &Hub<'_>, answer: Answer, subject: Subject<'_>)
 }
 
 fn answered(hub: &Hub<'_>, status: u16) -> Problem {
-    let message = format!("the hub answered with status {status} for `{}`", hub.address);
+    let message = format!("the hub returned status {status} for `{}`", hub.address);
     Problem::new(ProblemCode::FetchFailed, message)
 }
 
 fn gated(hub: &Hub<'_>) -> Problem {
-    let message = format!("`{}` is given only to those who accept its conditions", hub.address);
+    let message = format!("`{}` is available only to users who accept its conditions", hub.address);
     let page = hub.page();
     let hint = match hub.credential() {
-        Some(_) => format!("accept them at {page} with the account that the token is of"),
+        Some(_) => format!("accept them at {page} with the account that the token belongs to"),
         None => format!("accept them at {page}, then set `HF_TOKEN` to a token of that account"),
     };
     Problem::new(ProblemCode::FetchFailed, message).hint(hint)
 }
 
 fn unauthorized(hub: &Hub<'_>, status: u16) -> Problem {
-    let message = format!("the hub refused `{}` with status {status}", hub.address);
+    let message = format!("the hub denied access to `{}` with status {status}", hub.address);
     let page = hub.page();
     let hint = match hub.credential() {
         Some(_) => format!(
@@ -68,7 +68,8 @@ fn unauthorized(hub: &Hub<'_>, status: u16) -> Problem {
              conditions at {page}"
         ),
         None => format!(
-            "check the name; for what is private, set `HF_TOKEN`, and for what has conditions, accept them at {page} too"
+            "check the name; for a private repository, set `HF_TOKEN`; for one with conditions, also accept \
+             them at {page}"
         ),
     };
     Problem::new(ProblemCode::FetchFailed, message).hint(hint)
@@ -89,17 +90,17 @@ fn missing(hub: &Hub<'_>, code: &str, subject: Subject<'_>) -> Problem {
         (_, Subject::File(path)) => {
             format!("there is no file `{path}` at revision `{revision}` of a repository `{repository}`")
         }
-        (_, Subject::Converted) => format!("there is no converted Parquet of a dataset `{repository}`"),
+        (_, Subject::Converted) => format!("there is no converted Parquet for a dataset `{repository}`"),
     };
     let is_known = matches!(code, "RevisionNotFound" | "EntryNotFound");
     let hint = match (subject, hub.credential()) {
-        _ if is_known => format!("{} shows what there is", hub.page()),
+        _ if is_known => format!("see {} for what is available", hub.page()),
         (Subject::Converted, _) => {
-            "the hub has not converted it; name a file of it, as in `hf://datasets/owner/name/rows.jsonl`"
+            "the hub has not converted it; give one of its files, as in `hf://datasets/owner/name/rows.jsonl`"
                 .into()
         }
-        (_, None) => "check the address; what is private looks the same without `HF_TOKEN`".to_owned(),
-        (_, Some(_)) => "check the address; what is private to others looks the same".to_owned(),
+        (_, None) => "check the URL; private repositories look the same without `HF_TOKEN`".to_owned(),
+        (_, Some(_)) => "check the URL; private repositories of others look the same".to_owned(),
     };
     Problem::new(ProblemCode::InputNotFound, format!("`{address}` was not found: {what}")).hint(hint)
 }

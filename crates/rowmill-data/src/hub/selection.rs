@@ -152,7 +152,6 @@ fn remembered(hub: &Hub<'_>, chosen: Chosen) -> Option<RemoteFile> {
 }
 
 fn not_known(address: &HubAddress) -> Problem {
-    let message = format!("`{address}` was never fetched, and `HF_HUB_OFFLINE` forbids to ask the hub");
-    Problem::new(ProblemCode::FetchFailed, message)
-        .hint("give the same command once without `HF_HUB_OFFLINE`")
+    let message = format!("`{address}` is not cached, and `HF_HUB_OFFLINE` does not allow asking the hub");
+    Problem::new(ProblemCode::FetchFailed, message).hint("run the same command once without `HF_HUB_OFFLINE`")
 }

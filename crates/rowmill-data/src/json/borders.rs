@@ -86,7 +86,7 @@ impl Borders {
             State::After | State::Ended => return Look::More,
             State::Start => "the input is empty; expected `[` and a list of objects",
             State::First | State::Next => "the input ends before the `]` of the list",
-            State::Value | State::String => "the input ends inside of it",
+            State::Value | State::String => "the input ends in the middle of it",
         };
         self.state = State::Ended;
         Look::Broken(what.to_owned())

@@ -178,7 +178,9 @@ impl TextSource for JsonSource {
 
 fn neither(name: &str) -> Problem {
     let message = format!("input is neither a JSON list of objects nor one object per line: `{name}`");
-    Problem::new(ProblemCode::InputFormat, message).hint(
-        format!("write the objects between `[` and `]`, or one per line; {input_format} takes a line that is broken for one bad row", input_format = INPUT_FORMAT.to("jsonl")),
-    )
+    Problem::new(ProblemCode::InputFormat, message).hint(format!(
+        "write the objects between `[` and `]`, or one per line; with {input_format}, a broken line becomes \
+         one bad row",
+        input_format = INPUT_FORMAT.to("jsonl")
+    ))
 }

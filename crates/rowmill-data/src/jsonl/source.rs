@@ -42,7 +42,7 @@ impl RowSource for JsonlSource {
                     Some(row) => {
                         bytes += line.len();
                         if row.is_err() && is_unfinished(line) && self.lines.is_open() {
-                            let what = "the input ends inside of it";
+                            let what = "the input ends in the middle of it";
                             self.damage = Some(Place::damage(self.lines.name(), Unit::Line, at, what));
                         }
                         row

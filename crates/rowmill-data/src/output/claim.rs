@@ -51,23 +51,23 @@ impl OutputFile {
         let shown = path.display();
         if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             let message = format!("`{shown}`, given to {setting}, is a folder");
-            return Err(Problem::new(ProblemCode::OutputPath, message).hint("name a file in it"));
+            return Err(Problem::new(ProblemCode::OutputPath, message).hint("choose a file in it"));
         }
         if setting == OUTPUT && path.exists() && !path.is_file() {
             let message = format!("`{shown}`, given to {setting}, is not a regular file");
             return Err(Problem::new(ProblemCode::OutputPath, message)
-                .hint(format!("use {output} and send standard output there", output = OUTPUT.to("-"))));
+                .hint(format!("use {output} and redirect standard output there", output = OUTPUT.to("-"))));
         }
         if names_open_file(path) && !path.exists() {
             let folder = path.parent().unwrap_or(path).display();
             let message = format!(
-                "`{shown}`, given to {setting}, is not there, and the system lets nobody make files in `{folder}`"
+                "`{shown}`, given to {setting}, does not exist, and files cannot be created in `{folder}`"
             );
             return Err(Problem::new(ProblemCode::OutputPath, message).hint("choose another path"));
         }
         let target = link_target(path);
         if target.is_symlink() {
-            let message = format!("`{shown}`, given to {setting}, is a link that leads in a circle");
+            let message = format!("`{shown}`, given to {setting}, is a symbolic link loop");
             return Err(Problem::new(ProblemCode::OutputPath, message).hint("choose another path"));
         }
         check_name(&target, setting)?;
@@ -75,7 +75,7 @@ impl OutputFile {
         if claim == Claim::New && path.exists() {
             let message = format!("output file `{shown}` already exists");
             return Err(Problem::new(ProblemCode::OutputExists, message)
-                .hint(format!("use {RESUME} to go on with it, or {OVERWRITE} to replace it")));
+                .hint(format!("use {RESUME} to continue the run, or {OVERWRITE} to replace it")));
         }
         Ok(())
     }
@@ -219,7 +219,7 @@ pub fn check_name(path: &Path, setting: Setting) -> Result<(), Problem> {
         path.file_name().unwrap_or_default().display()
     );
     Err(Problem::new(ProblemCode::OutputPath, message).hint(format!(
-        "choose one of at most {LONGEST_NAME} bytes: names of files that are made beside it are longer"
+        "choose one of at most {LONGEST_NAME} bytes: files created next to it have longer names"
     )))
 }
 
@@ -250,10 +250,10 @@ pub fn names_open_file(path: &Path) -> bool {
 pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
     use std::io::ErrorKind;
     let hint = match (no_room(error), error.kind()) {
-        (Some(remedy), _) => format!("{remedy} and {RUN_AGAIN}; everything answered so far is kept"),
+        (Some(remedy), _) => format!("{remedy} and {RUN_AGAIN}; finished rows are kept"),
         (None, ErrorKind::PermissionDenied) => "check the permissions of the file and its folder".to_owned(),
         (None, ErrorKind::BrokenPipe) => "the program that reads the output has ended".to_owned(),
-        (None, _) => format!("check the path, then {RUN_AGAIN}; everything answered so far is kept"),
+        (None, _) => format!("check the path, then {RUN_AGAIN}; finished rows are kept"),
     };
     Problem::new(ProblemCode::WriteFailed, format!("cannot write `{}`", path.display()))
         .cause(error)

@@ -22,14 +22,14 @@ use super::link_target;
 use super::settle::finish;
 use super::sorted_runs::{LineReader, Sorted, Sorter};
 
-/// What becomes of the envelopes of rows that are not in the input any more.
+/// What to do with the envelopes of rows that are no longer in the input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RemovedRows {
-    /// They stay, after all others.
+    /// Keep them, after all others.
     #[default]
     Keep,
-    /// They are left out.
+    /// Drop them.
     Drop,
 }
 
@@ -184,10 +184,12 @@ fn rewrite(path: &Path, mut places: Sorted, last: u64, removed: RemovedRows) -> 
 
 /// Nobody wants an output without rows: it is rather the input that is not what was meant.
 fn nothing_left(path: &Path) -> Problem {
-    let message =
-        format!("no row of `{}` is in the input any more, so all of them would be dropped", path.display());
+    let message = format!(
+        "none of the rows of `{}` is still in the input, so all of them would be dropped",
+        path.display()
+    );
     Problem::new(ProblemCode::OutputUnusable, message)
-        .hint(format!("check {INPUT}; to begin anew with it, use {OVERWRITE}; nothing was dropped"))
+        .hint(format!("check {INPUT}; use {OVERWRITE} to start over with it; nothing was dropped"))
 }
 
 #[derive(Deserialize)]

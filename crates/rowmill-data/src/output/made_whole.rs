@@ -40,7 +40,7 @@ impl OutputFile {
         }
         // Whoever opens a pipe waits for somebody at its other end.
         if path.exists() && !path.is_file() {
-            return Err(became(path, "something else than a file"));
+            return Err(became(path, "something other than a file"));
         }
         let (readable, foreign_lines) = readable_lines(path)?;
         let envelopes = Envelopes::gathered(Some(readable.path()), Some(store), records)?;
@@ -62,7 +62,8 @@ impl OutputFile {
 fn became(path: &Path, what: &str) -> Problem {
     let message = format!("`{}` became {what} while the run was writing it", path.display());
     Problem::new(ProblemCode::WriteFailed, message).hint(format!(
-        "move it away, then the same command with {RESUME} writes the output again; every answer is kept"
+        "move it away, then run the same command with {RESUME} to write the output again; every answer is \
+         kept"
     ))
 }
 

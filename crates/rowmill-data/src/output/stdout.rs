@@ -45,10 +45,10 @@ impl StandardOutput {
         let message = match access {
             Ok(access) if access != OFlags::RDONLY => return Ok(()),
             Ok(_) => "standard output is not open for writing",
-            Err(_) => "standard output is closed, so everything that is written there would be lost",
+            Err(_) => "standard output is closed, so everything written to it would be lost",
         };
         Err(Problem::new(ProblemCode::OutputPath, message).hint(format!(
-            "name a file with {OUTPUT}, or lead standard output somewhere; `> /dev/null` throws it away"
+            "choose a file with {OUTPUT}, or redirect standard output; `> /dev/null` discards it"
         )))
     }
 }

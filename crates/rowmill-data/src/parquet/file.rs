@@ -216,9 +216,7 @@ impl OpenFile {
         }
         if picked.len() as u64 != expected {
             let found = picked.len();
-            return Err(ParquetError::EOF(format!(
-                "a row group has {found} rows where {expected} were announced"
-            )));
+            return Err(ParquetError::EOF(format!("a row group has {found} rows, expected {expected}")));
         }
         let picked = picked.finish();
         Ok(BooleanArray::new(of_use.map_or_else(|| picked.clone(), |of_use| spread(&of_use, &picked)), None))

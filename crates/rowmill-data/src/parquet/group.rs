@@ -195,7 +195,7 @@ impl Group {
             None => Ok(()),
             Some(_) => {
                 let count = self.found.count;
-                Err(ParquetError::General(format!("a row group has more than the {count} rows announced")))
+                Err(ParquetError::General(format!("a row group has more than the announced {count} rows")))
             }
         }
     }

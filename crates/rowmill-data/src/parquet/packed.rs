@@ -18,12 +18,12 @@ use crate::dataset::cannot_open;
 pub(super) fn unpacked(file: &InputFile) -> Result<Option<TempPath>, Problem> {
     let mut packed = File::open(&file.path).map_err(|error| cannot_open(&file.path, &error))?;
     let failed = |error: io::Error| {
-        Problem::new(
-            ProblemCode::InputUnreadable,
-            format!("packed input file cannot be unpacked: `{}`", file.name),
-        )
-        .cause(error)
-        .hint("unpack it yourself and give the Parquet file; unpacking needs room in the temporary folder")
+        Problem::new(ProblemCode::InputUnreadable, format!("cannot decompress input file `{}`", file.name))
+            .cause(error)
+            .hint(
+                "decompress it first and pass the Parquet file; decompression needs space in the temporary \
+                 folder",
+            )
     };
     let mut start = Vec::with_capacity(4);
     Read::by_ref(&mut packed).take(4).read_to_end(&mut start).map_err(failed)?;

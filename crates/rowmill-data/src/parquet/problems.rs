@@ -17,18 +17,18 @@ pub(super) fn guarded<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 pub(super) fn empty(name: &str) -> Problem {
-    unreadable(format!("input file is empty, so it is no Parquet: `{name}`"))
-        .hint("write or fetch the file again")
+    unreadable(format!("input file is empty, so it is not Parquet: `{name}`"))
+        .hint("write or download the file again")
 }
 
 pub(super) fn not_parquet(name: &str) -> Problem {
     unreadable(format!("input file is not Parquet: `{name}`"))
-        .hint(format!("name its format with {INPUT_FORMAT}, such as `jsonl` or `csv`"))
+        .hint(format!("set its format with {INPUT_FORMAT}, such as `jsonl` or `csv`"))
 }
 
 pub(super) fn cut_off(name: &str) -> Problem {
-    unreadable(format!("input file is cut off, its footer is missing: `{name}`"))
-        .hint("write or fetch the file again; a Parquet file can be read only when it is whole")
+    unreadable(format!("input file is truncated, its footer is missing: `{name}`"))
+        .hint("write or download the file again; a Parquet file can be read only if it is complete")
 }
 
 pub(super) fn encrypted(name: &str) -> Problem {
@@ -44,22 +44,20 @@ pub(super) fn encrypted_columns(name: &str) -> Problem {
 pub(super) fn bad_footer(name: &str, cause: impl Display) -> Problem {
     unreadable(format!("the footer of the input file cannot be read: `{name}`"))
         .cause(cause)
-        .hint("write or fetch the file again; its end is damaged or of a kind that is not known")
+        .hint("write or download the file again; its end is damaged or has an unknown format")
 }
 
 /// The read came as far as `row` and no further.
 pub(super) fn stopped(name: &str, row: u64, cause: impl Display) -> Problem {
-    unreadable(format!("input file cannot be read any further after row {row}: `{name}`")).cause(cause).hint(
-        format!(
-            "the file is damaged: write or fetch it again, and go on with {resume_changed}",
-            resume_changed = RESUME.and(ACCEPT_CHANGES)
-        ),
-    )
+    unreadable(format!("cannot read the input file beyond row {row}: `{name}`")).cause(cause).hint(format!(
+        "the file is damaged: write or download it again, then continue with {resume_changed}",
+        resume_changed = RESUME.and(ACCEPT_CHANGES)
+    ))
 }
 
 pub(super) fn changed(name: &str) -> Problem {
-    unreadable(format!("input file was changed while it was read: `{name}`"))
-        .hint("wait until it is written, then run again")
+    unreadable(format!("input file changed while it was being read: `{name}`"))
+        .hint("wait until it is complete, then run again")
 }
 
 fn unreadable(message: String) -> Problem {

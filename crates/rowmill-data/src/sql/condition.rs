@@ -84,7 +84,7 @@ impl WhereDataset {
         if query.copies(ROWS) {
             return Err(Problem::new(
                 ProblemCode::InvalidQuery,
-                format!("{WHERE} cannot be looked at row by row"),
+                format!("{WHERE} cannot be evaluated row by row"),
             )
             .hint(format!("write it as a query with {SQL}")));
         }

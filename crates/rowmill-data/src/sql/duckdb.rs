@@ -28,10 +28,10 @@ const SHOWN: u64 = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SqlEngine {
-    /// The engine that is built in.
+    /// The built-in engine.
     #[default]
     BuiltIn,
-    /// The user's own DuckDB.
+    /// Your installed DuckDB.
     DuckDb,
 }
 
@@ -111,7 +111,7 @@ impl FoundDuckDb {
                 sql_engine = SQL_ENGINE.to("duckdb")
             );
             return Err(Problem::new(ProblemCode::NoSqlEngine, message).hint(
-                "install one, such as `pip install duckdb`, or leave the flag out to use the built-in engine",
+                "install one, such as `pip install duckdb`, or omit the flag to use the built-in engine",
             ));
         };
         Ok(Self { access, variables })
@@ -211,7 +211,7 @@ impl Drop for RunningDuckDb {
 }
 
 fn not_started(error: &std::io::Error) -> Problem {
-    Problem::new(ProblemCode::NoSqlEngine, "DuckDB could not be started").cause(error)
+    Problem::new(ProblemCode::NoSqlEngine, "cannot start DuckDB").cause(error)
 }
 
 /// A row with `NaN` and `Infinity` between quotes, as the built-in engine writes them: DuckDB writes
@@ -248,7 +248,7 @@ fn last_words(said: &str) -> String {
     let start = lines.iter().rposition(|line| line.contains("Error")).unwrap_or(0);
     let text = lines.get(start..).unwrap_or_default().join("\n    ");
     let text = text.strip_prefix("_duckdb.").unwrap_or(&text).trim().to_owned();
-    if text.is_empty() { "DuckDB ended without a word".to_owned() } else { text }
+    if text.is_empty() { "DuckDB exited without a message".to_owned() } else { text }
 }
 
 impl Dataset for DuckDbDataset {

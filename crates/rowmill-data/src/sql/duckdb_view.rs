@@ -42,7 +42,7 @@ pub(super) fn view_statement(
                 format.name(),
                 sql_engine = SQL_ENGINE.to("duckdb")
             );
-            return Err(Problem::new(ProblemCode::NoSqlEngine, message).hint("leave the flag out"));
+            return Err(Problem::new(ProblemCode::NoSqlEngine, message).hint("omit the flag"));
         }
     };
     let cast = |one: &ColumnType| {

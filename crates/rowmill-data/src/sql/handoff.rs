@@ -144,7 +144,9 @@ impl WorkedSource {
                 let outcome = work();
                 guard.0.finish(outcome);
             })
-            .map_err(|error| Problem::new(ProblemCode::Internal, "no thread for the query").cause(error))?;
+            .map_err(|error| {
+                Problem::new(ProblemCode::Internal, "cannot start a thread for the query").cause(error)
+            })?;
         Ok(Self { handoff, worker: Some(worker) })
     }
 }

@@ -136,24 +136,27 @@ impl SeenValues {
             let forms = [self.date, self.timestamp, self.instant];
             let is_mixed = forms.iter().filter(|seen| **seen).count() > 1;
             return is_mixed.then(|| {
-                format!("`{column}` is text because its days and times have several forms: `CAST({name} AS TIMESTAMP)` reads them")
+                format!(
+                    "`{column}` is text because its dates and times have several formats: read them with \
+                     `CAST({name} AS TIMESTAMP)`"
+                )
             });
         };
         let why = |value: &str| format!("`{column}` is text because of values such as `{value}`");
         if let Some((value, reading)) =
             self.other_form.as_deref().and_then(|value| Some((value, reading(value, &name)?)))
         {
-            return Some(format!("{}: `{reading}` reads them", why(value)));
+            return Some(format!("{}: read them with `{reading}`", why(value)));
         }
         let why = why(value);
         if has_decimal_comma(value) {
             let without_dots = if value.contains('.') { format!("replace({name}, '.', '')") } else { name };
             let number = format!("CAST(replace({without_dots}, ',', '.') AS DOUBLE)");
-            return Some(format!("{why}: `{number}` reads numbers with a decimal comma"));
+            return Some(format!("{why}: read numbers with a decimal comma with `{number}`"));
         }
         let has_numbers = self.whole || self.wide || self.real;
         has_numbers.then(|| {
-            format!("{why}: `TRY_CAST({name} AS DOUBLE)` gives the numbers, and null for what is none")
+            format!("{why}: use `TRY_CAST({name} AS DOUBLE)` for the numbers, and null for other values")
         })
     }
 
@@ -337,13 +340,13 @@ mod tests {
         };
         assert_eq!(
             note(&[r#""1""#, r#""1,50""#], "price").unwrap(),
-            "`price` is text because of values such as `1,50`: `CAST(replace(price, ',', '.') AS DOUBLE)` reads numbers \
-             with a decimal comma"
+            "`price` is text because of values such as `1,50`: read numbers with a decimal comma with \
+             `CAST(replace(price, ',', '.') AS DOUBLE)`"
         );
         assert!(
             note(&[r#""n/a""#, r#""28.11.2023""#], "day")
                 .unwrap()
-                .contains("`strptime(day, '%d.%m.%Y')` reads them")
+                .contains("read them with `strptime(day, '%d.%m.%Y')`")
         );
         assert!(
             note(&[r#""1.234,50""#], "a b")
@@ -351,9 +354,11 @@ mod tests {
                 .contains(r#"replace(replace("a b", '.', ''), ',', '.')"#)
         );
         let forms = note(&[r#""2024-01-01""#, r#""2024-01-01 10:00:00""#], "t").unwrap();
-        assert!(forms.contains("several forms: `CAST(t AS TIMESTAMP)`"), "{forms}");
+        assert!(forms.contains("several formats: read them with `CAST(t AS TIMESTAMP)`"), "{forms}");
         assert!(
-            note(&[r#""1""#, r#""n/a""#], "x").unwrap().contains("`TRY_CAST(x AS DOUBLE)` gives the numbers")
+            note(&[r#""1""#, r#""n/a""#], "x")
+                .unwrap()
+                .contains("use `TRY_CAST(x AS DOUBLE)` for the numbers")
         );
         for words in [&[r#""a, b""#][..], &[r#""1,2,3""#], &[r#""x""#], &[r#""1""#]] {
             assert_eq!(note(words, "x"), None, "{words:?}");

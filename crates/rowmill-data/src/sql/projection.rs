@@ -20,12 +20,12 @@ use super::wanted::{WantedColumn, check_columns};
 pub fn columns_dataset(input: Arc<dyn Dataset>, columns: &[String]) -> Result<Arc<dyn Dataset>, Problem> {
     if columns.is_empty() {
         return Err(Problem::new(ProblemCode::InvalidQuery, format!("{COLUMNS} names no column"))
-            .hint(format!("name some, such as {columns}", columns = COLUMNS.to("id,text"))));
+            .hint(format!("list some, such as {columns}", columns = COLUMNS.to("id,text"))));
     }
     let mut named = HashSet::new();
     if let Some(again) = columns.iter().find(|name| !named.insert(name.as_str())) {
         let message = format!("{COLUMNS} names `{again}` twice");
-        return Err(Problem::new(ProblemCode::InvalidQuery, message).hint("name each column once"));
+        return Err(Problem::new(ProblemCode::InvalidQuery, message).hint("list each column once"));
     }
     let wanted: Vec<_> = columns.iter().map(|name| WantedColumn::of_setting(COLUMNS, name)).collect();
     check_columns(&*input, &wanted)

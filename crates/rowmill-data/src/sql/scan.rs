@@ -184,18 +184,21 @@ fn broken_type(row: u64, json: &str, column: &Column, source: TypeSource) -> Pro
         value.push('…');
     }
     let source = match source {
-        TypeSource::Input => "the input declares".to_owned(),
-        TypeSource::FirstRows => "the first rows have".to_owned(),
-        TypeSource::Setting => format!("{TYPES} says"),
+        TypeSource::Input => "as declared by the input".to_owned(),
+        TypeSource::FirstRows => "as inferred from the first rows".to_owned(),
+        TypeSource::Setting => format!("as set with {TYPES}"),
     };
-    let message = format!("row {row} of the input has {value} in `{name}`, which is {kind} as {source}");
+    let message =
+        format!("row {row} of the input has {value} in `{name}`, but the column is {kind}, {source}");
     let problem = Problem::new(ProblemCode::ColumnTypeBroken, message);
     if serde_json::from_str::<serde_json::Value>(json).is_err() {
-        let why = "an escape in it, such as half of a surrogate pair, stands for no character";
-        return problem.hint(format!("{why}: mend it in the input"));
+        let why = "an escape in it, such as half of a surrogate pair, is not a character";
+        return problem.hint(format!("{why}: fix it in the input"));
     }
     let written = written_name(name);
     problem.hint(format!(
-        "{types} reads the column as text; `TRY_CAST({written} AS {kind})` in the query then gives null for such values", types = TYPES.to(format_args!("{name}=text"))
+        "read the column as text with {types}; then `TRY_CAST({written} AS {kind})` in the query returns \
+         null for such values",
+        types = TYPES.to(format_args!("{name}=text"))
     ))
 }

@@ -17,13 +17,13 @@ use super::watch::{Notice, Watch};
 /// The most columns that queries can use.
 const MOST_COLUMNS: usize = 2000;
 
-/// A column and the type that it is said to have: `--types zip=text`.
+/// A column and its type: `--types zip=text`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnType {
     /// The name of the column.
     pub column: String,
-    /// The name of the type, as DuckDB has it.
+    /// The name of the type, as in DuckDB.
     pub type_name: String,
 }
 
@@ -121,9 +121,10 @@ impl Shape {
             let named = |column: &Column| column.name.eq_ignore_ascii_case(name);
             let at = self.columns.iter().position(named).ok_or_else(|| self.unknown(name))?;
             let kind = SqlType::named(type_name).ok_or_else(|| {
-                let message = format!("{TYPES} gives `{name}` the type `{type_name}`, which there is not");
+                let message = format!("{TYPES}: unknown type `{type_name}` for column `{name}`");
                 Problem::new(ProblemCode::InvalidTypes, message).hint(
-                    "there are text, boolean, bigint, hugeint, double, decimal(w,s), date, time, timestamp, json, and lists such as bigint[]",
+                    "use text, boolean, bigint, hugeint, double, decimal(w,s), date, time, timestamp, json, \
+                     or lists such as bigint[]",
                 )
             })?;
             if let (Some(column), Some(source)) = (self.columns.get_mut(at), self.type_sources.get_mut(at)) {
@@ -168,7 +169,7 @@ impl Shape {
                 name = format!("{field}_{count}");
             }
             if count > 0 {
-                let what = "because SQL does not tell upper from lower case";
+                let what = "because SQL names are not case-sensitive";
                 shape.notices.push(format!("the field `{field}` is the column `{name}` in queries, {what}"));
             }
             // What only the first rows tell may be otherwise further down, and is passed on all the same.
@@ -181,7 +182,7 @@ impl Shape {
             let most = format!("queries can use {MOST_COLUMNS} columns");
             shape
                 .notices
-                .push(format!("{most}; {left_out} further fields of the input are left out of `input`"));
+                .push(format!("{most}; {left_out} further fields of the input are not part of `input`"));
         }
         shape
     }

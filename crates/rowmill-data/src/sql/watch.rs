@@ -47,7 +47,7 @@ impl Watch {
             _ => format!("{count} rows of the input cannot be read and are"),
         };
         let row = first.number;
-        self.tell(format!("{rows} left out of the query, first at row {row}: {}", first.message));
+        self.tell(format!("{rows} skipped by the query, first at row {row}: {}", first.message));
     }
 
     /// A row has a field that no row of the sample had.

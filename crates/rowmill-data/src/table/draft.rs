@@ -170,9 +170,9 @@ impl Draft {
 }
 
 fn in_the_way(path: &Path) -> Problem {
-    let message = format!("`{}` is in the way: rowmill did not put it there", path.display());
+    let message = format!("`{}` already exists, and rowmill did not create it", path.display());
     Problem::new(ProblemCode::OutputExists, message)
-        .hint("move it away, then make the tables with `rowmill export`; every result is kept")
+        .hint("move it away, then create the tables with `rowmill export`; every result is kept")
 }
 
 /// The names of the tables that were put into a folder before.
@@ -182,9 +182,9 @@ pub(super) fn listed(folder: &Path) -> BTreeSet<String> {
 }
 
 fn appeared(path: &Path) -> Problem {
-    let message = format!("`{}` was made by someone else while the run went on", path.display());
+    let message = format!("`{}` was created by another program during the run", path.display());
     Problem::new(ProblemCode::OutputExists, message)
-        .hint("move it away, then make the table with `rowmill export`; every result is kept")
+        .hint("move it away, then create the table with `rowmill export`; every result is kept")
 }
 
 /// Moves the tables into the folder and removes those of an earlier time. The list of them

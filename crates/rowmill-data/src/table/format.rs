@@ -3,15 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a table is written.
+/// Format of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TableFormat {
     /// One JSON object per line.
     Jsonl,
-    /// Values between commas, with a header.
+    /// Comma-separated values with a header.
     Csv,
-    /// Values between tabs, with a header.
+    /// Tab-separated values with a header.
     Tsv,
     /// Apache Parquet with typed columns.
     Parquet,

@@ -30,12 +30,13 @@ pub fn check_input_rows(
         return Ok(());
     }
     let message = format!(
-        "{} of the {} rows that a resume leaves as they are do not hold their input row, which \
-         {FLATTEN} and {INCLUDE_INPUT} need; nothing was sent",
+        "{} of the {} finished rows do not contain their input row, which {FLATTEN} and {INCLUDE_INPUT} \
+         need; nothing was sent",
         grouped(lacking),
         grouped(rows)
     );
     Err(Problem::new(ProblemCode::RunUnusable, message).hint(format!(
-        "leave {FLATTEN} and {INCLUDE_INPUT} out, as the run began; or {OVERWRITE} to send every row again"
+        "omit {FLATTEN} and {INCLUDE_INPUT}, as when the run was started; or use {OVERWRITE} to send every \
+         row again"
     )))
 }

@@ -47,11 +47,11 @@ pub struct TableSettings {
     pub redactor: Redactor,
 }
 
-/// How the columns of a table are laid out.
+/// Column layout of a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
-    /// The fields of the envelope, with those of the result between them.
+    /// The fields of the envelope, with those of the result among them.
     #[default]
     Envelope,
     /// The fields of the input row, then those of the result, then the envelope's.

@@ -80,9 +80,10 @@ impl Parts {
     fn begin(&mut self, value: &str) -> Result<usize, Problem> {
         if self.list.len() == MAX_PARTS {
             let message =
-                format!("`{}` has more than {MAX_PARTS} values, and each would be a file", self.field);
-            return Err(Problem::new(ProblemCode::OutputPath, message)
-                .hint("split by a field with fewer values; `rowmill export` does it without another run"));
+                format!("`{}` has more than {MAX_PARTS} values, and each would become a file", self.field);
+            return Err(Problem::new(ProblemCode::OutputPath, message).hint(
+                "split by a field with fewer values; `rowmill export` can do this without another run",
+            ));
         }
         let envelopes = self.folder.join(format!("{}.envelopes", self.list.len()));
         self.places.insert(value.to_owned(), self.list.len());
@@ -166,6 +167,6 @@ mod tests {
         (0..MAX_PARTS).for_each(|id| push(id).unwrap());
         push(0).unwrap();
         let problem = push(MAX_PARTS).unwrap_err();
-        assert_eq!(problem.message, "`id` has more than 10000 values, and each would be a file");
+        assert_eq!(problem.message, "`id` has more than 10000 values, and each would become a file");
     }
 }

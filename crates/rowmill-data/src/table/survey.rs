@@ -76,11 +76,11 @@ impl Survey {
             return Ok(());
         }
         let message = format!(
-            "{} of {} envelopes do not hold their input row, so they cannot be merged with it",
+            "{} of {} envelopes do not contain their input row, so they cannot be merged with it",
             self.rows_without_input, self.rows
         );
         Err(Problem::new(ProblemCode::RunUnusable, message)
-            .hint(format!("leave {FLATTEN} out, or run again with {INCLUDE_INPUT}")))
+            .hint(format!("omit {FLATTEN}, or run again with {INCLUDE_INPUT}")))
     }
 }
 

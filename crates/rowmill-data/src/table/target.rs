@@ -20,7 +20,7 @@ pub(super) const LIST: &str = ".rowmill.parts";
 /// How the names of tables that are being written end.
 pub(super) const UNFINISHED: &str = ".rowmill-new";
 
-/// Where a table goes.
+/// Destination of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TableTarget {
@@ -28,11 +28,11 @@ pub enum TableTarget {
     File(PathBuf),
     /// Standard output.
     Stdout,
-    /// A folder with a file for each value of a field.
+    /// A folder with one file for each value of a field.
     Folder {
-        /// The folder; made if it is missing.
+        /// The folder; created if it does not exist.
         path: PathBuf,
-        /// The field; dots lead into objects.
+        /// The field; use dots for nested objects.
         split_by: String,
     },
 }
@@ -74,7 +74,7 @@ fn check_folder(path: &Path, claim: Claim) -> Result<(), Problem> {
     if claim == Claim::New && entries.into_iter().any(|entry| !own(&entry.file_name())) {
         let message = format!("output folder `{shown}` is not empty");
         return Err(Problem::new(ProblemCode::OutputExists, message).hint(format!(
-            "use {RESUME} to go on with it, or {OVERWRITE} to replace what rowmill put there"
+            "use {RESUME} to continue the run, or {OVERWRITE} to replace what rowmill created there"
         )));
     }
     Ok(())

@@ -60,20 +60,20 @@ impl TraceFolder {
         let shown = path.display();
         if path.exists() && !path.is_dir() {
             let message = format!("`{shown}`, given to {EXPORT_TRACES}, is not a folder");
-            return Err(Problem::new(ProblemCode::OutputPath, message).hint("name a folder for the traces"));
+            return Err(Problem::new(ProblemCode::OutputPath, message).hint("choose a folder for the traces"));
         }
         check_folder_of(path, EXPORT_TRACES)?;
         if let Some(file) = foreign_file(path) {
             let message =
-                format!("`{}` is in the way of {EXPORT_TRACES}: rowmill did not write it", file.display());
+                format!("{EXPORT_TRACES}: `{}` already exists, and rowmill did not write it", file.display());
             return Err(Problem::new(ProblemCode::OutputExists, message)
-                .hint("name another folder, or move the file away"));
+                .hint("choose another folder, or move the file away"));
         }
         let has_lines = |file: &PathBuf| file.metadata().is_ok_and(|found| found.len() > 0);
         if claim == Claim::New && Self::files(path).iter().any(has_lines) {
-            let message = format!("the folder `{shown}` holds the traces of an earlier run");
+            let message = format!("the folder `{shown}` has the traces of an earlier run");
             return Err(Problem::new(ProblemCode::OutputExists, message).hint(format!(
-                "use {RESUME} to go on with that run, {OVERWRITE} to replace them, or name another folder"
+                "use {RESUME} to continue that run, {OVERWRITE} to replace them, or choose another folder"
             )));
         }
         Ok(())

@@ -116,7 +116,7 @@ impl Sink for TraceSink {
         let row = row.map_err(|error| {
             Problem::new(ProblemCode::LedgerUnusable, "the trace in a record of the ledger cannot be read")
                 .cause(error)
-                .hint(format!("leave {EXPORT_TRACES} out to go on without traces"))
+                .hint(format!("omit {EXPORT_TRACES} to continue without traces"))
         })?;
         let (name, records) = self.write_file(&row)?;
         self.write_spans(&row)?;

@@ -92,13 +92,10 @@ async fn a_row_without_its_file_fails() {
         (json!({"scan": []}), "field `scan` is an empty list, so there is no file to send"),
         (json!({"scan": 7}), "field `scan` must hold a path or a list of paths"),
         (json!({"scan": ["a", null]}), "field `scan` must hold a path or a list of paths"),
-        (
-            json!({"scan": "s3://bucket/a"}),
-            "a file cannot be read from `s3://`, as field `scan` asks; give a path",
-        ),
+        (json!({"scan": "s3://bucket/a"}), "field `scan`: files cannot be read from `s3://`; use a path"),
         (
             json!({"scan": "https://me:word@example.com/a.pdf?key=secret"}),
-            "`https://example.com/a.pdf` is an address, and files are read from this machine only; give a path",
+            "`https://example.com/a.pdf` is a URL, and only local files are read; use a path",
         ),
     ] {
         assert_eq!(load(spec(folder.path()), &value).await.unwrap_err(), message, "{value}");
@@ -131,28 +128,29 @@ fn unusable(folder: &Path) -> Vec<(&'static str, &'static str)> {
         ("empty.pdf", "`empty.pdf` is empty"),
         (
             "no-header.pdf",
-            "`no-header.pdf` is broken: its name says application/pdf, but it does not begin like one",
+            "`no-header.pdf` is broken: its name says application/pdf, but it does not start like one",
         ),
         ("text.pdf", "`text.pdf` is broken: its name says application/pdf, but its content is text/plain"),
-        ("cut.pdf", "`cut.pdf` is broken or was cut: its end (`%%EOF`) is missing"),
-        ("cut.png", "`cut.png` is broken or was cut: its end (`IEND`) is missing"),
-        ("not.png", "`not.png` is broken: its name says image/png, but it does not begin like one"),
-        ("unknown", "`unknown` is of no kind that is known: neither its content nor its ending tells"),
+        ("cut.pdf", "`cut.pdf` is broken or truncated: its end (`%%EOF`) is missing"),
+        ("cut.png", "`cut.png` is broken or truncated: its end (`IEND`) is missing"),
+        ("not.png", "`not.png` is broken: its name says image/png, but it does not start like one"),
+        ("unknown", "`unknown` has an unknown type: neither its content nor its extension is recognized"),
         ("latin.txt", "`latin.txt` is text/plain, but not valid UTF-8 at byte 4; save it as UTF-8"),
         ("latin.html", "`latin.html` is text/html, but not valid UTF-8 at byte 7; save it as UTF-8"),
         (
             "letter.docx",
-            "`letter.docx` is application/vnd.openxmlformats-officedocument.wordprocessingml.document, which the \
-             model does not take; it takes application/pdf, image/*, audio/wav and text",
+            "`letter.docx` is application/vnd.openxmlformats-officedocument.wordprocessingml.document, which \
+             the model does not accept; it accepts application/pdf, image/*, audio/wav and text",
         ),
         (
             "song.mp3",
-            "`song.mp3` is audio/mpeg, which the model does not take; it takes application/pdf, image/*, audio/wav \
-             and text",
+            "`song.mp3` is audio/mpeg, which the model does not accept; it accepts application/pdf, image/*, \
+             audio/wav and text",
         ),
         (
             "huge.pdf",
-            "`huge.pdf` is too large: it has 1099511627776 bytes, and the model takes 1048576 of application/pdf",
+            "`huge.pdf` is too large: it has 1099511627776 bytes, and the model accepts at most 1048576 of \
+             application/pdf",
         ),
     ]
 }
@@ -187,7 +185,7 @@ async fn a_file_without_permission_and_a_pipe_fail_their_rows() {
         return;
     }
     let message = load(spec(folder.path()), &json!({"scan": "closed.pdf"})).await.unwrap_err();
-    assert_eq!(message, format!("file may not be read: `{}`", closed.display()));
+    assert_eq!(message, format!("permission denied: `{}`", closed.display()));
 }
 
 #[tokio::test]
@@ -195,11 +193,12 @@ async fn a_row_with_too_many_files_or_bytes_fails() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.txt"), "x".repeat(1 << 20)).unwrap();
     let message = load(spec(folder.path()), &json!({"scan": (["a.txt"; 4])})).await.unwrap_err();
-    assert_eq!(message, "the row has 4 files, and the model takes 3");
+    assert_eq!(message, "the row has 4 files, and the model accepts at most 3");
     let message = load(spec(folder.path()), &json!({"scan": (["a.txt"; 3])})).await.unwrap_err();
     assert_eq!(
         message,
-        "the files of the row are too large: they have 3145728 bytes together, and the model takes 2097152"
+        "the files of the row are too large: they have 3145728 bytes together, and the model accepts at most \
+         2097152"
     );
     assert_eq!(load(spec(folder.path()), &json!({"scan": (["a.txt"; 2])})).await.unwrap().len(), 2);
 }
@@ -258,12 +257,12 @@ async fn two_hundred_documents_are_two_hundred_outcomes() {
     assert_eq!(
         failures,
         [
-            "`broken-1.pdf` is broken or was cut: its end (`%%EOF`) is missing",
-            "`broken-2.png` is broken: its name says image/png, but it does not begin like one",
-            "`changed.pdf` was changed after its row was made",
+            "`broken-1.pdf` is broken or truncated: its end (`%%EOF`) is missing",
+            "`broken-2.png` is broken: its name says image/png, but it does not start like one",
+            "`changed.pdf` changed after its row was created",
             "`empty.pdf` is empty",
             "file not found: `gone.pdf`",
-            "`large.png` is too large: it has 5067 bytes, and the model takes 4096 of image/png",
+            "`large.png` is too large: it has 5067 bytes, and the model accepts at most 4096 of image/png",
         ]
     );
 }
@@ -312,7 +311,7 @@ async fn a_file_that_cannot_be_kept_is_not_sent() {
     let message = load(keeping, &json!({"scan": "a.txt"})).await.unwrap_err();
     let place = folder.path().display();
     let begin =
-        format!("`{place}/a.txt` was not sent, because it cannot be kept in `{}`: ", blocked.display());
+        format!("`{place}/a.txt` was not sent, because it cannot be archived in `{}`: ", blocked.display());
     assert!(message.starts_with(&begin), "{message}");
 }
 
@@ -343,11 +342,11 @@ async fn files_are_fetched_and_checked_like_others() {
     assert_eq!(parts(&files[0]), ("a.pdf", "application/pdf", &pdf[..]));
     assert_eq!(load_answer("200 OK", &pdf, "a").await.unwrap()[0].media_type, "application/pdf");
     for (head, body, message) in [
-        ("404 Not Found", &b"no"[..], "`http://host/a.pdf` was answered with status 404"),
+        ("404 Not Found", &b"no"[..], "`http://host/a.pdf` returned status 404"),
         (
             "200 OK\r\ncontent-length: 99999999",
             b"%PDF-",
-            "`http://host/a.pdf` is too large: it has 99999999 bytes, and the model takes 2097152",
+            "`http://host/a.pdf` is too large: it has 99999999 bytes, and the model accepts at most 2097152",
         ),
         (
             "200 OK",
@@ -358,7 +357,7 @@ async fn files_are_fetched_and_checked_like_others() {
         assert_eq!(load_answer(head, body, "a.pdf").await.unwrap_err(), message);
     }
     let cut = load_answer(&whole, &pdf[..20], "a.pdf").await.unwrap_err();
-    assert!(cut.starts_with("`http://host/a.pdf` did not come whole: "), "{cut}");
+    assert!(cut.starts_with("`http://host/a.pdf` could not be downloaded completely: "), "{cut}");
 }
 
 #[tokio::test]

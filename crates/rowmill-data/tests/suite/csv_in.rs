@@ -89,7 +89,7 @@ fn other_delimiters_are_recognised_and_told_once() {
         assert_eq!(
             notice.unwrap(),
             format!(
-                "`{}` has {told} between its columns and is read so; `delimiter: ,` would read it with commas",
+                "`{}` is read with {told} as its delimiter; use `delimiter: ,` to read it with commas",
                 path.display()
             )
         );
@@ -115,7 +115,10 @@ fn a_named_delimiter_counts_and_is_refused_for_other_formats() {
     let problem = dataset(&spec).unwrap_err();
     assert_eq!(problem.code, ProblemCode::Usage);
     let name = path.display();
-    assert_eq!(problem.message, format!("`delimiter` is for CSV and TSV, and `{name}` is read as jsonl"));
+    assert_eq!(
+        problem.message,
+        format!("`delimiter` is only for CSV and TSV, but `{name}` is read as jsonl")
+    );
     let spec = InputSpec { format: Some(Format::Tsv), ..spec };
     assert!(dataset(&spec).is_ok());
 }
@@ -129,6 +132,6 @@ fn a_record_over_the_bound_is_one_failed_row_and_the_others_are_read() {
     let rows = read(&path);
     let texts: Vec<&str> =
         rows.iter().map(|row| row.as_ref().map_or_else(|bad| &*bad.message, |row| row.text())).collect();
-    let failed = "Line 3: longer than 64 MiB (the record begins on line 3 of the input)";
+    let failed = "Line 3: longer than 64 MiB (the record starts on line 3 of the input)";
     assert_eq!(texts, [r#"{"a":"1","b":"2"}"#, failed, r#"{"a":"4","b":"5"}"#]);
 }

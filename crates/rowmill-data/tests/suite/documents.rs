@@ -165,7 +165,7 @@ fn a_file_that_cannot_be_read_is_a_failed_row_and_never_left_out() {
         bad.message.replace(&format!("{}/", folder.path().display()), "")
     };
     if !readable {
-        assert_eq!(message(1), "file may not be read: `closed.txt`");
+        assert_eq!(message(1), "permission denied: `closed.txt`");
     }
     assert_eq!(message(2), "file not found: `dangling`");
     assert_eq!(message(3), "file not found: `gone.txt`");
@@ -185,7 +185,7 @@ fn with_ids_by_content_copies_are_left_out_and_told() {
     assert_eq!(numbers, [1, 2, 5]);
     let place = folder.path().display();
     let expected = format!(
-        "2 files are copies and were left out; the first is `{place}/c`, which has the content of `{place}/a`"
+        "skipped 2 duplicate files; the first is `{place}/c`, which has the same content as `{place}/a`"
     );
     assert_eq!((data.count().unwrap(), data.notice().as_deref()), (Some(3), Some(expected.as_str())));
 

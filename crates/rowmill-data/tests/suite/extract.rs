@@ -43,7 +43,7 @@ fn the_text_of_a_page_is_found() {
 
 #[test]
 fn a_document_without_text_is_an_error_and_no_empty_text() {
-    let no_text = "has no text; send it as a file, to a model that reads such files";
+    let no_text = "has no text; send it as a file, to a model that accepts such files";
     for (kind, bytes) in [
         (PDF, made::pdf(&["", ""])),
         (DOCX, made::docx(&made::paragraph(" "))),
@@ -60,7 +60,7 @@ fn broken_documents_and_other_kinds_are_errors() {
         (PDF, &b"no pdf at all"[..], "cannot be read as PDF: "),
         (PDF, &pdf[..100], "cannot be read as PDF: "),
         (DOCX, b"PK\x03\x04 cut", "cannot be read as DOCX: "),
-        (DOCX, &made::archive(&[("a.txt", "x")]), "cannot be read as DOCX: it holds no `word/document.xml`"),
+        (DOCX, &made::archive(&[("a.txt", "x")]), "cannot be read as DOCX: it has no `word/document.xml`"),
         (
             DOCX,
             &made::archive(&[("word/document.xml", "<a><b></a>")]),
@@ -174,7 +174,7 @@ async fn a_thread_extracts_text_and_survives_panics() {
     quiet_panics_of("rowmill-extract");
     let text = String::from_utf8(pdf).unwrap().replace("/MediaBox [0 0 595 842]", "/MediaBix [0 0 595 842]");
     let error = extracted(Extractor::InProcess, "a.pdf", text.as_bytes()).await.unwrap_err();
-    assert_eq!(error, "is broken, or of a kind that is not understood");
+    assert_eq!(error, "is broken, or has an unknown format");
 }
 
 /// This very test program as the child: it runs the test below, with its output elsewhere.
@@ -218,7 +218,7 @@ async fn a_child_extracts_text_and_says_what_is_wrong() {
     assert!(error.starts_with("has no text"), "{error}");
     let text = String::from_utf8(made::pdf(&["x"])).unwrap().replace("/MediaBox", "/MediaBix");
     let error = extracted(child(), "a.pdf", text.as_bytes()).await.unwrap_err();
-    assert_eq!(error, "is broken, or of a kind that is not understood");
+    assert_eq!(error, "is broken, or has an unknown format");
 }
 
 #[cfg(unix)]
@@ -235,7 +235,7 @@ async fn a_document_that_overflows_the_stack_ends_only_the_child() {
         stream.to_owned(),
     ];
     let error = extracted(child(), "a.pdf", &made::pdf_of(&objects)).await.unwrap_err();
-    assert_eq!(error, "made the process that read it crash: it is broken, or needs too much memory");
+    assert_eq!(error, "crashed the process that read it: it is broken, or needs too much memory");
 }
 
 #[cfg(unix)]
@@ -245,7 +245,7 @@ async fn children_that_fail_in_other_ways_are_told() {
     for (script, expected) in [
         ("echo 'first' >&2; echo 'is wrong' >&2; exit 3", "is wrong"),
         ("exit 7", "cannot be read: the process that extracts text ended with code 7"),
-        ("kill -9 $$", "made the process that read it crash: it is broken, or needs too much memory"),
+        ("kill -9 $$", "crashed the process that read it: it is broken, or needs too much memory"),
         ("printf '\\377'", "has a text that is not valid UTF-8"),
         ("head -c 70000000 /dev/zero", "has more than 64 MiB of text"),
     ] {
@@ -320,7 +320,7 @@ async fn a_panic_of_a_parser_fails_the_document_and_is_not_printed() {
     let broken = broken.replace("/DescendantFonts", "/DescendingFonts");
     let Some(said) = printed_by("extract::a_panic_of_a_parser_fails_the_document_and_is_not_printed") else {
         let error = extracted(Extractor::InProcess, "a.pdf", broken.as_bytes()).await.unwrap_err();
-        assert_eq!(error, "is broken, or of a kind that is not understood");
+        assert_eq!(error, "is broken, or has an unknown format");
         return;
     };
     assert!(!said.contains("panicked") && !said.contains("Descendant"), "{said}");

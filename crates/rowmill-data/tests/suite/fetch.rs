@@ -89,8 +89,8 @@ async fn what_a_command_could_not_finish_the_next_one_does() {
     machine.trouble(Host::Hub, "/rows.jsonl", Damage::StopAt(30_000), None);
     let problem = machine.refused(&at(&machine, "/rows.jsonl")).await;
     assert_eq!(problem.code, ProblemCode::FetchFailed);
-    assert!(problem.message.ends_with("was cut off after 30,000 of 50,000 bytes"), "{}", problem.message);
-    assert!(problem.hint.unwrap().contains("goes on from there"));
+    assert!(problem.message.ends_with("was interrupted after 30,000 of 50,000 bytes"), "{}", problem.message);
+    assert!(problem.hint.unwrap().contains("continues from there"));
     assert_eq!(machine.asked().len(), 5);
 
     machine.hub.calm();
@@ -142,7 +142,7 @@ async fn redirects_are_followed_and_passwords_stay_with_their_server() {
     machine.hub.page("/loop.csv", moved("/loop.csv"));
     machine.hub.forget_requests();
     let problem = machine.refused(&at(&machine, "/loop.csv")).await;
-    assert!(problem.hint.unwrap().contains("circle"));
+    assert!(problem.hint.unwrap().contains("form a loop"));
     assert_eq!(machine.asked().len(), 11);
 }
 
@@ -164,19 +164,19 @@ async fn headers_tell_the_format_where_the_address_does_not() {
 async fn refusals_are_told_apart() {
     let machine = Machine::new();
     for (status, code, hint) in [
-        (404, ProblemCode::InputNotFound, "check the address"),
+        (404, ProblemCode::InputNotFound, "check the URL"),
         (403, ProblemCode::FetchFailed, "without signing in"),
-        (418, ProblemCode::FetchFailed, "check the address"),
+        (418, ProblemCode::FetchFailed, "check the URL"),
     ] {
         machine.hub.page("/rows.csv", Page { status, ..Page::default() });
         let problem = machine.refused(&at(&machine, "/rows.csv?key=secret")).await;
-        let expected = format!("`{}` was answered with status {status}", at(&machine, "/rows.csv"));
+        let expected = format!("`{}` returned status {status}", at(&machine, "/rows.csv"));
         assert_eq!((problem.code, problem.message.as_str()), (code, expected.as_str()));
         assert!(problem.hint.unwrap().contains(hint));
         assert_eq!(machine.asked().len(), 1);
     }
     let nobody = machine.refused("http://127.0.0.1:1/rows.csv").await;
-    assert_eq!(nobody.message, "no answer from `127.0.0.1` for `http://127.0.0.1:1/rows.csv`");
+    assert_eq!(nobody.message, "no response from `127.0.0.1` for `http://127.0.0.1:1/rows.csv`");
 }
 
 #[tokio::test]
@@ -220,7 +220,7 @@ async fn a_cache_that_cannot_be_written_is_told() {
     std::fs::write(&file, "").unwrap();
     machine.settings.cache = file;
     let problem = machine.refused(&at(&machine, "/rows.csv")).await;
-    assert!(problem.message.starts_with("cannot write what is fetched to `"), "{}", problem.message);
+    assert!(problem.message.starts_with("cannot write the download to `"), "{}", problem.message);
     assert!(problem.hint.unwrap().contains("ROWMILL_CACHE_DIR"));
 }
 

@@ -103,7 +103,7 @@ async fn several_files_with_rows_are_listed_and_one_must_be_chosen() {
     assert_eq!(problem.code, ProblemCode::InputAmbiguous);
     assert_eq!(
         problem.message,
-        "`hf://datasets/o/n` holds 7 files with rows: `data/1.jsonl`, `data/2.jsonl`, `data/3.jsonl`, \
+        "`hf://datasets/o/n` has 7 files with rows: `data/1.jsonl`, `data/2.jsonl`, `data/3.jsonl`, \
          `data/4.jsonl`, `data/5.jsonl`, and 2 more"
     );
     let hint = problem.hint.unwrap();
@@ -181,7 +181,7 @@ async fn configurations_and_splits_are_chosen_and_never_guessed() {
         assert!(problem.hint.unwrap().contains("`hf://datasets/o/n?config=en&split=train`"));
     }
     let problem = machine.refused("hf://datasets/o/n?config=de&revision=v1").await;
-    assert!(problem.message.contains("newest one alone"), "{}", problem.message);
+    assert!(problem.message.contains("only the newest one"), "{}", problem.message);
 }
 
 #[tokio::test]
@@ -193,21 +193,25 @@ async fn what_is_not_there_or_not_allowed_is_told_with_what_to_do() {
     machine.hub.put("datasets/o/gated", "rows.jsonl", ROWS, FileKind::Small);
     machine.hub.gate("datasets/o/gated");
     let cases = [
+        ("hf://datasets/o/n/no.jsonl", "`o/n` has no file `no.jsonl` at revision `main`", "for its files"),
+        ("hf://datasets/o/n@v9/rows.jsonl", "`o/n` has no revision `v9`", "for its files"),
+        ("hf://datasets/o/n?revision=v9", "`o/n` has no revision `v9`", "for its files"),
         (
-            "hf://datasets/o/n/no.jsonl",
-            "`o/n` has no file `no.jsonl` at revision `main`",
-            "shows what there is",
+            "hf://datasets/o/private",
+            "denied access to `hf://datasets/o/private` with status 401",
+            "set `HF_TOKEN`",
         ),
-        ("hf://datasets/o/n@v9/rows.jsonl", "`o/n` has no revision `v9`", "shows what there is"),
-        ("hf://datasets/o/n?revision=v9", "`o/n` has no revision `v9`", "shows what there is"),
-        ("hf://datasets/o/private", "refused `hf://datasets/o/private` with status 401", "set `HF_TOKEN`"),
         ("hf://datasets/o/none/a.csv", "with status 401", "check the name"),
         (
             "hf://datasets/o/gated/rows.jsonl",
             "accept its conditions",
             "/datasets/o/gated, then set `HF_TOKEN`",
         ),
-        ("hf://datasets/o/n?split=train", "no converted Parquet of a dataset `o/n`", "name a file"),
+        (
+            "hf://datasets/o/n?split=train",
+            "no converted Parquet for a dataset `o/n`",
+            "give one of its files",
+        ),
     ];
     for (address, message, hint) in cases {
         let problem = machine.refused(address).await;
@@ -220,9 +224,9 @@ async fn what_is_not_there_or_not_allowed_is_told_with_what_to_do() {
         (
             "hf://datasets/o/private/rows.jsonl",
             "there is no repository `o/private`",
-            "private to others looks the same",
+            "private repositories of others look the same",
         ),
-        ("hf://datasets/o/gated", "accept its conditions", "with the account that the token is of"),
+        ("hf://datasets/o/gated", "accept its conditions", "with the account that the token belongs to"),
     ] {
         let problem = machine.refused(address).await;
         assert!(problem.message.contains(message), "{address}: {}", problem.message);
@@ -244,7 +248,10 @@ async fn a_cut_transfer_of_a_large_file_goes_on_and_is_verified() {
     machine.hub.put(SET, "rows.jsonl", &whole, FileKind::Large);
     machine.trouble(Host::Store, "/", Damage::StopAt(60_000), None);
     let problem = machine.refused("hf://datasets/o/n/rows.jsonl").await;
-    assert_eq!(problem.message, "`hf://datasets/o/n/rows.jsonl` was cut off after 60,000 of 80,000 bytes");
+    assert_eq!(
+        problem.message,
+        "the download of `hf://datasets/o/n/rows.jsonl` was interrupted after 60,000 of 80,000 bytes"
+    );
     machine.hub.calm();
     machine.hub.forget_requests();
     assert_eq!(machine.content("hf://datasets/o/n/rows.jsonl").await.1, whole);
@@ -275,7 +282,7 @@ async fn wrong_bytes_are_thrown_away() {
         let problem = machine.refused("hf://datasets/o/n/rows.jsonl").await;
         assert_eq!(problem.code, ProblemCode::FetchFailed);
         assert!(
-            problem.message.contains("did not come as it was promised: its digest is"),
+            problem.message.contains("is not what the server announced: its digest is"),
             "{}",
             problem.message
         );
@@ -338,12 +345,12 @@ async fn texts_come_from_repositories_of_every_kind() {
         );
     }
     for (address, why) in [
-        ("hf://datasets/o/n", "names a repository and no file"),
+        ("hf://datasets/o/n", "names a repository but no file"),
         ("hf://o/n/missing.md", "`o/n` has no file `missing.md`"),
     ] {
         let problem = load_text(address, Setting::Template.into(), &fetcher).await.unwrap_err();
         assert_eq!(problem.code, ProblemCode::TextUnreadable);
-        assert!(problem.message.starts_with("text for `template` cannot be had: "), "{}", problem.message);
+        assert!(problem.message.starts_with("cannot get the text for `template`: "), "{}", problem.message);
         assert!(problem.message.contains(why), "{}", problem.message);
     }
 }

@@ -126,11 +126,11 @@ fn packed_input_that_is_damaged_says_so() {
 #[test]
 fn what_is_packed_must_be_text() {
     for (bytes, kind, hint) in [
-        (gzip(b"PK\x03\x04\x14"), "a ZIP archive or a spreadsheet", "unpack"),
+        (gzip(b"PK\x03\x04\x14"), "a ZIP archive or a spreadsheet", "decompress"),
         (zstd(b"PAR1\x15\x04"), "a Parquet file", "`input_format: parquet`"),
         (gzip(b"\xff\xfe{\x00"), "UTF-16", "iconv"),
-        (gzip(&gzip(b"{}")), "packed twice, with gzip inside", "unpack"),
-        (gzip(&zstd(b"{}")), "packed twice, with zstd inside", "unpack"),
+        (gzip(&gzip(b"{}")), "compressed twice (gzip inside)", "decompress"),
+        (gzip(&zstd(b"{}")), "compressed twice (zstd inside)", "decompress"),
     ] {
         let problem = read(Format::Jsonl, &bytes).1.unwrap();
         assert_eq!(problem.code, ProblemCode::InputFormat);

@@ -160,8 +160,8 @@ fn a_quote_that_is_never_closed_is_told_with_its_place() {
         csv(b"a\n\"x\ny\"\n\"stray\n1\n2\n"),
         [
             "2 {\"a\":\"x\\ny\"}",
-            "3 InvalidRow Line 3: a quote is never closed, so the rest of the input was taken for one value \
-         (the record begins on line 4 of the input)",
+            "3 InvalidRow Line 3: a quote is never closed, so the rest of the input was read as one value \
+             (the record starts on line 4 of the input)",
         ]
     );
 }

@@ -89,8 +89,8 @@ fn every_csv_has_its_own_header_which_takes_a_number() {
             r#"5 {"b":"4","a":"5"}"#,
             "6 InvalidRow `2.csv`, line 3: too many CSV columns",
             "7 InvalidRow `3.csv`: CSV input is missing a header row",
-            "9 InvalidRow `4.csv`, line 2: a quote is never closed, so the rest of the file was taken for one \
-             value (the record begins on line 2 of the file)",
+            "9 InvalidRow `4.csv`, line 2: a quote is never closed, so the rest of the file was read as one \
+             value (the record starts on line 2 of the file)",
         ]
     );
 }
@@ -168,14 +168,14 @@ fn a_pattern_that_cannot_be_used_is_refused_with_the_reason() {
         (problem.code, message, problem.hint.unwrap_or_default())
     };
     for (pattern, code, message, hint) in [
-        ("*.tsv", ProblemCode::InputNotFound, "no input file matches `*.tsv`", "begins with a point"),
+        ("*.tsv", ProblemCode::InputNotFound, "no input file matches `*.tsv`", "start with a dot"),
         ("odd [1]/*", ProblemCode::InputNotFound, "no input file matches `odd [1]/*`", "`[[]`"),
-        ("a**", ProblemCode::InputNotFound, "input pattern cannot be used: `a**`", "`**` for folders"),
-        ("[.jsonl", ProblemCode::InputNotFound, "input pattern cannot be used: `[.jsonl`", "one of these"),
+        ("a**", ProblemCode::InputNotFound, "input invalid pattern: `a**`", "`**` folders"),
+        ("[.jsonl", ProblemCode::InputNotFound, "input invalid pattern: `[.jsonl`", "one of these"),
         (
             "*.*",
             ProblemCode::InputFormat,
-            "the files of `*.*` are of several kinds: `a.jsonl` and `b.csv`",
+            "the files of `*.*` have different formats: `a.jsonl` and `b.csv`",
             "`input_format`",
         ),
     ] {
@@ -198,7 +198,7 @@ fn a_link_that_leads_nowhere_and_a_pipe_are_told_and_not_passed_over() {
     let pipe = folder.path().join("c.jsonl");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let problem = refused(folder.path(), "*.jsonl");
-    assert!(problem.message.contains("matches what is no file"), "{}", problem.message);
+    assert!(problem.message.contains("matches something that is not a file"), "{}", problem.message);
 }
 
 #[test]

@@ -214,7 +214,7 @@ fn a_flat_table_of_envelopes_without_input_rows_is_refused() {
     assert_eq!(problem.code, ProblemCode::RunUnusable);
     assert_eq!(
         problem.message,
-        "1 of 2 envelopes do not hold their input row, so they cannot be merged with it"
+        "1 of 2 envelopes do not contain their input row, so they cannot be merged with it"
     );
 }
 

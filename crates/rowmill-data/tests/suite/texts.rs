@@ -84,14 +84,14 @@ async fn an_address_gives_its_body() {
 async fn an_answer_that_is_no_success_is_told_without_secrets() {
     let (host, loaded) = load_answer("404 Not Found\r\ncontent-length: 2", b"no").await;
     let problem = loaded.unwrap_err();
-    let expected = format!("text for `template` was answered with status 404: `http://{host}/a.txt`");
+    let expected = format!("text for `template` returned status 404: `http://{host}/a.txt`");
     assert_eq!((problem.code, problem.message.as_str()), (ProblemCode::TextUnreadable, expected.as_str()));
 }
 
 #[tokio::test]
 async fn a_body_that_breaks_off_or_never_ends_is_refused() {
     let (_, loaded) = load_answer("200 OK\r\ncontent-length: 50", b"half").await;
-    assert!(loaded.unwrap_err().message.contains("did not come whole"));
+    assert!(loaded.unwrap_err().message.contains("incomplete text"));
     let (_, loaded) = load_answer("200 OK", &vec![b'x'; 16 * 1024 * 1024 + 100_000]).await;
     assert!(loaded.unwrap_err().cause.unwrap().contains("larger than"));
 }
@@ -102,6 +102,6 @@ async fn an_address_where_nobody_answers_is_told() {
     let host = listener.local_addr().unwrap();
     drop(listener);
     let problem = load(&format!("http://{host}/x")).await.unwrap_err();
-    assert_eq!(problem.message, format!("no answer for `template` from `http://{host}/x`"));
+    assert_eq!(problem.message, format!("no response for `template` from `http://{host}/x`"));
     assert!(problem.cause.is_some());
 }

@@ -342,7 +342,7 @@ async fn a_row_that_is_aborted_while_its_tool_runs_tells_everything_that_was_pai
         let envelope = &watched.envelopes()[0];
         assert_eq!(envelope["error"]["type"], "Interrupted");
         let message =
-            "the run was aborted while the tool `hang` was running; whether it took effect is unknown";
+            "the run was aborted while the tool `hang` was running; it is unknown whether it took effect";
         assert_eq!(
             (&envelope["error"]["message"], &envelope["error"]["attempts"]),
             (&json!(message), &json!(2))

@@ -35,7 +35,7 @@ async fn an_outage_of_half_a_minute_fails_no_row_and_is_told() {
         let (plan, watched) = bench.split();
         let end = run(plan).await.unwrap();
         assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 300], None));
-        let told = format!("model waits for the provider, which is down: {}", error().message);
+        let told = format!("model waits for the provider to come back: {}", error().message);
         assert!(watched.log.lines().contains(&told), "{told}");
         let asked_in_vain = model.times().iter().filter(|at| (21.0..50.0).contains(*at)).count();
         assert!(asked_in_vain <= 8, "it is asked now and then, one call at a time: {asked_in_vain}");

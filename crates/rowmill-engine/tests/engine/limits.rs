@@ -68,7 +68,7 @@ async fn calls_that_this_machine_has_no_room_for_wait_for_others_and_are_no_outa
     let end = run(plan).await.unwrap();
     assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 200], None));
     assert!(end.duration < seconds(30.0), "ten at a time: {:?}", end.duration);
-    assert!(!watched.log.lines().iter().any(|line| line.contains("which is down")));
+    assert!(!watched.log.lines().iter().any(|line| line.contains("to come back")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -118,7 +118,7 @@ async fn a_panic_of_the_thread_that_reads_is_no_end_of_the_input_either() {
     let problem = problem(run(bench.plan).await.unwrap().stopped);
     assert_eq!(
         (problem.code, problem.message.as_str()),
-        (ProblemCode::Internal, "reading the input was cut off")
+        (ProblemCode::Internal, "reading the input was interrupted")
     );
 }
 

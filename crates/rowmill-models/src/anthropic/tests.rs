@@ -84,7 +84,7 @@ fn settings_that_contradict_each_other_are_refused() {
             "use `max_tokens=2001` or more",
         ),
         ("claude-x?reasoning=100", "a budget of 100 tokens", "use `reasoning=1024` or more"),
-        ("claude-x?reasoning=high&structured=tool_use", "forces a tool call", "leave one of them out"),
+        ("claude-x?reasoning=high&structured=tool_use", "forces a tool call", "omit one of them"),
     ] {
         let problem = AnthropicWire::new(&setup(model, None, schema.clone()), Delivery::Whole).unwrap_err();
         assert!(problem.message.contains(message), "{}", problem.message);

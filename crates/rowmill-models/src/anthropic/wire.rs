@@ -102,7 +102,7 @@ fn by_tool(setup: &Setup, thinking: Thinking) -> Result<bool, Problem> {
     match setup.model.settings.word(Key::Structured) {
         Some("tool_use") if thinks => Err(contradiction(
             &setup.model,
-            "`structured=tool_use` forces a tool call, which a model that thinks (`reasoning`) cannot be forced to",
+            "`structured=tool_use` forces a tool call, which is not possible with `reasoning`",
         )),
         Some(way) => Ok(way == "tool_use"),
         None => Ok(!thinks),
@@ -145,7 +145,7 @@ fn max_tokens(setup: &Setup, thinking: Thinking) -> Result<i64, Problem> {
     let Thinking::Budget(budget) = thinking else { return Ok(set.unwrap_or(MAX_TOKENS)) };
     if budget < LEAST_BUDGET {
         let what =
-            format!("a budget of {budget} tokens for `reasoning` is below the least of {LEAST_BUDGET}");
+            format!("a budget of {budget} tokens for `reasoning` is below the minimum of {LEAST_BUDGET}");
         return Err(
             contradiction(&setup.model, &what).hint("use `reasoning=1024` or more, or `reasoning=none`")
         );

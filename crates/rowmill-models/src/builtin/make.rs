@@ -30,7 +30,7 @@ pub(crate) fn build(setup: &Setup) -> Result<Arc<dyn Model>, Problem> {
         other => {
             return Err(Problem::new(
                 ProblemCode::InvalidModel,
-                format!("no built-in model is called `{other}`"),
+                format!("there is no built-in model `{other}`"),
             )
             .hint("`rowmill models` lists them"));
         }

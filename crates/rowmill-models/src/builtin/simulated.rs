@@ -47,7 +47,7 @@ impl Simulated {
         let seed = seed_of(&[prompt, &self.seed]);
         let Some(schema) = &self.schema else { return Ok(sentence_for(prompt, seed)) };
         let value = value_for(schema, seed).map_err(|what| {
-            let message = format!("the schema asks for more than the built-in model makes: {what}");
+            let message = format!("the schema asks for more than the built-in model can generate: {what}");
             CallError::new(CallFailure::Refused, message)
         });
         Ok(value?.to_string())

@@ -184,8 +184,8 @@ fn a_value_that_is_no_object_comes_back_without_its_wrapping() {
 fn what_is_no_answer_is_an_error() {
     let wire = wire("generic.m", None, None);
     for (body, failure, message) in [
-        ("<html>", CallFailure::Malformed, "the answer is not what the protocol says"),
-        (r#"{"choices":[{"message":{"content":"a"#, CallFailure::Malformed, "the answer is cut off"),
+        ("<html>", CallFailure::Malformed, "the answer does not follow the protocol"),
+        (r#"{"choices":[{"message":{"content":"a"#, CallFailure::Malformed, "the answer is truncated"),
         (r#"{"choices":[]}"#, CallFailure::Malformed, "the answer has no choices"),
         (r#"{}"#, CallFailure::Malformed, "the answer has no choices"),
         (r#"{"error":{"message":"slow down","code":429}}"#, CallFailure::RateLimited, "slow down"),

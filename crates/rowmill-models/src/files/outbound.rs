@@ -61,7 +61,8 @@ impl Files {
         if inline > self.taken.inline {
             let most = self.taken.inline;
             return Err(refused(format!(
-                "the files of the request are {inline} bytes as they are sent, and the provider takes {most}"
+                "the files of the request have {inline} bytes as sent, but the provider accepts at most \
+                 {most}"
             )));
         }
         Ok(uploaded)
@@ -71,19 +72,23 @@ impl Files {
     fn check(&self, files: &[&Attachment]) -> Result<(), CallError> {
         if files.len() > self.taken.count {
             let (files, most) = (files.len(), self.taken.count);
-            return Err(refused(format!("the request has {files} files, and the provider takes {most}")));
+            return Err(refused(format!(
+                "the request has {files} files, but the provider accepts at most {most}"
+            )));
         }
         for file in files {
             let (name, media_type) = (&file.name, &file.media_type);
             let Some(group) = self.taken.group(media_type) else {
-                return Err(refused(format!("the model takes no `{media_type}`, which `{name}` is")));
+                return Err(refused(format!("`{name}` is `{media_type}`, which the model does not accept")));
             };
             if file.bytes.len() as u64 > group.max_bytes {
                 let (bytes, most) = (file.bytes.len(), group.max_bytes);
-                return Err(refused(format!("`{name}` has {bytes} bytes, and the provider takes {most}")));
+                return Err(refused(format!(
+                    "`{name}` has {bytes} bytes, but the provider accepts at most {most}"
+                )));
             }
             if Form::of(media_type) == Form::Text && file.text().is_none() {
-                return Err(refused(format!("`{name}` is said to be text and is not UTF-8")));
+                return Err(refused(format!("`{name}` is declared as text but is not UTF-8")));
             }
         }
         Ok(())

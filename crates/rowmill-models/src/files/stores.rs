@@ -79,7 +79,7 @@ impl Store {
             }
             Storage::Anthropic => self.send_form(&[], file).await,
             Storage::Google => self.send_resumable(file).await,
-            Storage::None => Err(internal("the provider keeps no files")),
+            Storage::None => Err(internal("the provider does not store files")),
         };
         uploaded.map_err(|error| about(file, error))
     }
@@ -148,7 +148,7 @@ impl Store {
             match file.get("state").and_then(Value::as_str) {
                 Some("PROCESSING" | "STATE_UNSPECIFIED") if waited < PATIENCE => {}
                 Some("PROCESSING" | "STATE_UNSPECIFIED") => {
-                    let what = format!("the provider was not ready with it after {} s", PATIENCE.as_secs());
+                    let what = format!("the provider had not processed it after {} s", PATIENCE.as_secs());
                     return Err(CallError::new(CallFailure::Server, what));
                 }
                 Some("FAILED") => {

@@ -222,19 +222,19 @@ fn large(number: u8, megabytes: usize, media_type: &str) -> Attachment {
 async fn what_a_model_does_not_take_is_never_sent() {
     let generic = files("generic.m", Shape::Chat);
     for (file, words) in [
-        (pdf(), "the model takes no `application/pdf`, which `b \"2\".pdf` is"),
-        (file("e.txt", "text/plain", b"\xff"), "`e.txt` is said to be text and is not UTF-8"),
-        (large(1, 37, "image/png"), "`1.bin` has 38797312 bytes, and the provider takes 37748736"),
+        (pdf(), "`b \"2\".pdf` is `application/pdf`, which the model does not accept"),
+        (file("e.txt", "text/plain", b"\xff"), "`e.txt` is declared as text but is not UTF-8"),
+        (large(1, 37, "image/png"), "`1.bin` has 38797312 bytes, but the provider accepts at most 37748736"),
     ] {
         let error = generic.prepare(&[with_files("x", vec![file])]).await.unwrap_err();
         assert_eq!((error.failure, error.message.as_str()), (CallFailure::Refused, words));
     }
     let many = with_files("x", (0..6).map(|_| png()).collect());
     let error = files("groq.m", Shape::Chat).prepare(&[many]).await.unwrap_err();
-    assert_eq!(error.message, "the request has 6 files, and the provider takes 5");
+    assert_eq!(error.message, "the request has 6 files, but the provider accepts at most 5");
     let heavy = with_files("x", vec![large(1, 2, "image/png"), large(2, 2, "image/png")]);
     let error = files("groq.m", Shape::Chat).prepare(&[heavy]).await.unwrap_err();
-    assert!(error.message.starts_with("the files of the request are 5592408 bytes"), "{error}");
+    assert!(error.message.starts_with("the files of the request have 5592408 bytes"), "{error}");
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn early_models_are_not_asked_for_what_they_refuse() {
     ] {
         let problem = GoogleWire::new(&setup).unwrap_err();
         assert_eq!(problem.code, rowmill_types::ProblemCode::InvalidModel);
-        assert!(problem.message.contains(&format!("cannot stand together with {beside}")), "{problem}");
+        assert!(problem.message.contains(&format!("cannot be used with {beside}")), "{problem}");
         assert!(problem.hint.unwrap().starts_with("use a newer model"));
     }
     wire(&setup("gemini-2.5-pro?web_search=true", None, None));

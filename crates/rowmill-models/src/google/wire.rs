@@ -76,8 +76,8 @@ fn check(setup: &Setup) -> Result<(), Problem> {
         (true, Some(_)) => "a schema",
         (true, None) => return Ok(()),
     };
-    let what = format!("`{}` cannot stand together with {beside} in models before Gemini 3", key.name());
-    Err(contradiction(&setup.model, &what).hint(format!("use a newer model, or leave `{}` out", key.name())))
+    let what = format!("`{}` cannot be used with {beside} in models before Gemini 3", key.name());
+    Err(contradiction(&setup.model, &what).hint(format!("use a newer model, or omit `{}`", key.name())))
 }
 
 /// Writes the tools: those of the caller with the one that gives the answer, and those that run at

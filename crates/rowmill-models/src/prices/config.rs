@@ -7,18 +7,18 @@ use rowmill_types::{Money, Problem, ProblemCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What stands under `[prices."provider.model"]` in `rowmill.toml`: US dollars per
+/// An entry `[prices."provider.model"]` of `rowmill.toml`: US dollars per
 /// million tokens.
 ///
 /// ```toml
 /// [prices."lab.my-model"]
 /// input = 0.25
-/// cached = 0.025                      # read from the cache; left out: as `input`
-/// cache_write = 0.3                   # written to the cache; left out: as `input`
+/// cached = 0.025                      # read from the cache; default: `input`
+/// cache_write = 0.3                   # written to the cache; default: `input`
 /// output = 2.0
-/// reasoning = 2.5                     # left out: as `output`
+/// reasoning = 2.5                     # default: `output`
 /// batch = 0.5                         # factor in the batch lane
-/// max_output = 16384                  # the most tokens that an answer can have
+/// max_output = 16384                  # maximum tokens in one answer
 /// above = { tokens = 200000, input = 0.5, output = 3.0 }
 /// tiers = { flex = 0.5, priority = 2.0 }
 /// ```
@@ -27,48 +27,48 @@ use serde::{Deserialize, Serialize};
 pub struct PriceConfig {
     /// Prompt tokens.
     pub input: f64,
-    /// Prompt tokens read from the provider's cache; as `input` if left out.
+    /// Prompt tokens read from the provider's cache; defaults to `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<f64>,
-    /// Prompt tokens written to the provider's cache; as `input` if left out.
+    /// Prompt tokens written to the provider's cache; defaults to `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
     /// Generated tokens.
     pub output: f64,
-    /// Generated tokens spent on reasoning; as `output` if left out.
+    /// Generated tokens spent on reasoning; defaults to `output`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<f64>,
-    /// The factor on all prices in the batch lane, where there is one.
+    /// Factor on all prices in the batch lane, if the provider has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<f64>,
-    /// The most tokens that one answer can have.
+    /// Maximum number of tokens in one answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
-    /// The prices of calls with longer prompts.
+    /// Prices of calls with longer prompts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<LongPriceConfig>,
-    /// The factors on all prices of service tiers.
+    /// Factors on all prices, by service tier.
     #[serde(default)]
     pub tiers: BTreeMap<String, f64>,
 }
 
-/// The prices of calls whose prompt has more than so many tokens.
+/// Prices of calls whose prompt exceeds a number of tokens.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LongPriceConfig {
-    /// The prompt tokens that a call must have more of.
+    /// Number of prompt tokens that must be exceeded.
     pub tokens: u64,
     /// Prompt tokens.
     pub input: f64,
-    /// Prompt tokens read from the provider's cache; as `input` if left out.
+    /// Prompt tokens read from the provider's cache; defaults to `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<f64>,
-    /// Prompt tokens written to the provider's cache; as `input` if left out.
+    /// Prompt tokens written to the provider's cache; defaults to `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
     /// Generated tokens.
     pub output: f64,
-    /// Generated tokens spent on reasoning; as `output` if left out.
+    /// Generated tokens spent on reasoning; defaults to `output`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<f64>,
 }
@@ -105,7 +105,7 @@ impl Row {
             factor_of(key, &format!("tiers.{tier}"), *factor)?;
         }
         if config.max_output == Some(0) {
-            return Err(wrong(key, "max_output", 0.0).hint("leave it out if it is not known"));
+            return Err(wrong(key, "max_output", 0.0).hint("omit it if it is not known"));
         }
         let batch_percent = config.batch.map(|batch| percent(key, batch)).transpose()?;
         let price = Price { tokens: rates.read(key, "")?, long: long.transpose()?, batch_percent };

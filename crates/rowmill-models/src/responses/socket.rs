@@ -53,7 +53,7 @@ impl Sockets {
     /// The platform's certificates cannot be used.
     pub(super) fn new(target: &Target, timeouts: Timeouts) -> Result<Self, Problem> {
         let failed = |error: &dyn fmt::Display| {
-            Problem::new(ProblemCode::Internal, "the WebSocket client cannot be set up").cause(error)
+            Problem::new(ProblemCode::Internal, "cannot set up the WebSocket client").cause(error)
         };
         let mut url = target.url().clone();
         let (scheme, connector) = if url.scheme() == "https" {
@@ -63,7 +63,7 @@ impl Sockets {
             ("ws", Connector::Plain)
         };
         if url.set_scheme(scheme).is_err() {
-            return Err(failed(&"the address has no scheme that could be changed"));
+            return Err(failed(&"the URL has no scheme that can be changed"));
         }
         let mut handshake = url.as_str().into_client_request().map_err(|error| failed(&error))?;
         let body_only = ["content-type", "accept"];
@@ -131,9 +131,7 @@ impl Fallback {
     /// Falls back for the rest of the run; says so the first time.
     fn take(&self, why: &CallError) {
         if !self.taken.swap(true, Ordering::Relaxed) {
-            (self.notice.0)(format!(
-                "no WebSocket could be opened ({why}); the run goes on with `transport=sse`"
-            ));
+            (self.notice.0)(format!("cannot open a WebSocket ({why}); falling back to `transport=sse`"));
         }
     }
 }
@@ -203,7 +201,7 @@ impl SocketModel {
                 Some(Ok(Message::Close(frame))) => {
                     let why = frame.map(|frame| frame.to_string()).unwrap_or_default();
                     return Err(broken(format!(
-                        "the server closed the socket before the answer was complete {why}"
+                        "the server closed the WebSocket before the answer was complete {why}"
                     )));
                 }
                 Some(Ok(_)) => {
@@ -211,7 +209,9 @@ impl SocketModel {
                     continue;
                 }
                 Some(Err(error)) => return Err(broken(error.to_string())),
-                None => return Err(broken("the socket ended before the answer was complete".to_owned())),
+                None => {
+                    return Err(broken("the WebSocket was closed before the answer was complete".to_owned()));
+                }
             };
             let step = assembly.take_json(&text);
             match step.map_err(|unread| self.reporter.unread(200, unread, text.as_bytes()))? {

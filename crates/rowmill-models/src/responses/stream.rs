@@ -57,7 +57,7 @@ impl Assembly for ResponsesAssembly {
 
     fn finish(self) -> Result<Reading, Unread> {
         let Some(raw) = &self.response else {
-            return Err(Unread::Malformed("the last event holds no response".to_owned()));
+            return Err(Unread::Malformed("the last event contains no response".to_owned()));
         };
         read_response(raw.get().as_bytes(), Some(self.streamed), &self.terms)
     }

@@ -62,20 +62,21 @@ fn a_key_that_is_missing_is_named_with_the_remedy() {
         (
             "openai.m",
             "",
-            "`openai` needs a key and `OPENAI_API_KEY` is not set",
+            "`openai` needs a key, but `OPENAI_API_KEY` is not set",
             "set it: `export OPENAI_API_KEY=…`",
         ),
         (
             "google.m",
             "",
-            "`google` needs a key and `GEMINI_API_KEY` or `GOOGLE_API_KEY` is not set",
+            "`google` needs a key, but `GEMINI_API_KEY` or `GOOGLE_API_KEY` is not set",
             "set it: `export GEMINI_API_KEY=…`",
         ),
         (
             "openai.m",
             "[openai]\napi_key_env = \"MINE\"",
-            "`openai` needs a key and `MINE` is not set",
-            "set it: `export MINE=…`, or name another variable with `api_key_env` under `[providers.openai]`",
+            "`openai` needs a key, but `MINE` is not set",
+            "set it: `export MINE=…`, or choose another variable with `api_key_env` under \
+             `[providers.openai]`",
         ),
     ] {
         let problem = resolve(model, toml, &[("OTHER", "x")]).unwrap_err();
@@ -114,7 +115,7 @@ fn a_configuration_that_cannot_be_used_says_where() {
         (
             "passthrough",
             "[\"My Lab\"]\nbase_url = \"http://x\"",
-            "`[providers.My Lab]`: the name cannot stand in a model string",
+            "`[providers.My Lab]`: the name is not valid in a model string",
         ),
         (
             "passthrough",
@@ -124,18 +125,22 @@ fn a_configuration_that_cannot_be_used_says_where() {
         (
             "vllm.m",
             "[vllm]\nbase_url = \"localhost:8000\"",
-            "`base_url` of `[providers.vllm]` is not an address: `localhost:8000`",
+            "`base_url` of `[providers.vllm]` is not a URL: `localhost:8000`",
         ),
         (
             "vllm.m",
             "[vllm.headers]\nx-a = \"${NOPE}\"",
             "header `x-a` of `[providers.vllm]` needs the variable `NOPE`, which is not set",
         ),
-        ("vllm.m", "[vllm.headers]\n\"x a\" = \"b\"", "header `x a` of `[providers.vllm]` is no header name"),
+        (
+            "vllm.m",
+            "[vllm.headers]\n\"x a\" = \"b\"",
+            "header `x a` of `[providers.vllm]` is not a valid header name",
+        ),
         (
             "openresponses.m",
             "",
-            "`openresponses` has no address of its own and `OPENRESPONSES_BASE_URL` is not set",
+            "`openresponses` has no default base URL and `OPENRESPONSES_BASE_URL` is not set",
         ),
     ] {
         let problem = resolve(model, toml, &[]).unwrap_err();

@@ -97,7 +97,7 @@ async fn a_server_that_hangs_times_out() {
     let (model, _) = model_within("openai.m", &address, Timeouts { first_byte: SHORT, ..PATIENT });
     let request = ask("x");
     let (_open, error) = tokio::join!(hang(&listener, b""), model.complete(&request));
-    let what = ": no answer began within 50 ms; `first_byte_timeout` allows more";
+    let what = ": no response began within 50 ms; allow more with `first_byte_timeout`";
     timed_out(&error.unwrap_err(), what);
 }
 
@@ -110,7 +110,7 @@ async fn half_an_answer_that_stalls_times_out_whole_or_streamed() {
         let (model, _) = model_within(text, &address, Timeouts { idle: SHORT, ..PATIENT });
         let request = ask("x");
         let (_open, error) = tokio::join!(hang(&listener, half), model.complete(&request));
-        let what = ": the answer stalled: nothing came for 50 ms; `idle_timeout` allows more";
+        let what = ": the response stalled: no data for 50 ms; allow more with `idle_timeout`";
         timed_out(&error.unwrap_err(), what);
     }
 }
@@ -134,14 +134,14 @@ async fn a_socket_that_is_not_opened_is_no_connection() {
     // The kernel accepts for the listener, so TCP is there and the handshake never ends.
     let error = model.complete(&ask("x")).await.unwrap_err();
     assert_eq!(error.failure, CallFailure::Connect);
-    let what = "no connection within 50 ms; `connect_timeout` allows more";
+    let what = "no connection within 50 ms; allow more with `connect_timeout`";
     assert!(error.message.ends_with(what), "{error}");
 }
 
 #[tokio::test]
 async fn a_socket_that_falls_silent_times_out() {
-    let begun = "no answer began within 50 ms; `first_byte_timeout` allows more";
-    let stalled = "the answer stalled: nothing came for 50 ms; `idle_timeout` allows more";
+    let begun = "no response began within 50 ms; allow more with `first_byte_timeout`";
+    let stalled = "the response stalled: no data for 50 ms; allow more with `idle_timeout`";
     let delta = r#"{"type":"response.output_text.delta","delta":"He"}"#;
     for (within, events, what) in [
         (Timeouts { first_byte: SHORT, ..PATIENT }, &[][..], begun),

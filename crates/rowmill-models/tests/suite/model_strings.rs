@@ -68,8 +68,8 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("slow.m", "`slow` is built in and takes no model", "write `slow` alone"),
     ("", "the model is empty", "write `provider.model`, e.g. `openai.gpt-5`"),
     ("?temp=1", "the model is empty", "write `provider.model`, e.g. `openai.gpt-5`"),
-    ("openai.", "`openai.` names no model", "write the model after the provider: `openai.MODEL`"),
-    ("openai", "`openai` is a provider; the model is missing", "write the model after it: `openai.MODEL`"),
+    ("openai.", "`openai.` does not name a model", "add the model after the provider: `openai.MODEL`"),
+    ("openai", "`openai` is a provider; the model is missing", "add the model after it: `openai.MODEL`"),
     (
         "opnai.gpt-5",
         "unknown provider `opnai` in `opnai.gpt-5`",
@@ -92,100 +92,97 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
     (
         "openai.gpt-5.high",
-        "`openai.gpt-5.high` ends in `.high`, which is no part of a model's name",
+        "`openai.gpt-5.high` ends in `.high`, which is not part of a model's name",
         "use `?reasoning=high`: `openai.gpt-5?reasoning=high`",
     ),
     (
         "gpt-5.low",
-        "`gpt-5.low` ends in `.low`, which is no part of a model's name",
+        "`gpt-5.low` ends in `.low`, which is not part of a model's name",
         "use `?reasoning=low`: `responses.gpt-5?reasoning=low`",
     ),
     ("openai.m?temp", "`temp` is not of the form `key=value`", OPENAI),
-    ("openai.m?colour=red", "`openai` does not take the key `colour`", OPENAI),
-    ("openai.m?tempe=1", "`openai` does not take the key `tempe`", OPENAI),
-    ("openai.m?top_k=1", "`openai` does not take the key `top_k`", "did you mean `top_p`? "),
-    ("openai.m?transport=ws", "`openai` does not take the key `transport`", OPENAI),
-    ("passthrough?temp=1", "`passthrough` does not take the key `temp`", "`passthrough` takes no keys"),
+    ("openai.m?colour=red", "`openai` has no key `colour`", OPENAI),
+    ("openai.m?tempe=1", "`openai` has no key `tempe`", OPENAI),
+    ("openai.m?top_k=1", "`openai` has no key `top_k`", "did you mean `top_p`? "),
+    ("openai.m?transport=ws", "`openai` has no key `transport`", OPENAI),
+    ("passthrough?temp=1", "`passthrough` has no key `temp`", "`passthrough` takes no keys"),
     (
         "openai.m?temp=hot",
-        "`temp=hot` is not a value for `openai`",
+        "`temp=hot` is not valid for `openai`",
         "`temperature` takes: a number from 0 to 2",
     ),
     (
         "openai.m?temp=2.5",
-        "`temp=2.5` is not a value for `openai`",
+        "`temp=2.5` is not valid for `openai`",
         "`temperature` takes: a number from 0 to 2",
     ),
     (
         "openai.m?temp=NaN",
-        "`temp=NaN` is not a value for `openai`",
+        "`temp=NaN` is not valid for `openai`",
         "`temperature` takes: a number from 0 to 2",
     ),
     (
         "openai.m?max_tokens=0",
-        "`max_tokens=0` is not a value for `openai`",
+        "`max_tokens=0` is not valid for `openai`",
         "`max_tokens` takes: a whole number from 1",
     ),
     (
         "openai.m?stop=%4",
-        "`stop=%4` is not a value for `openai`",
-        "`stop` takes: a value in which `%` starts two hexadecimal digits",
+        "`stop=%4` is not valid for `openai`",
+        "`stop` takes: a value in which `%` is followed by two hexadecimal digits",
     ),
-    (
-        "openai.m?stop=",
-        "`stop=` is not a value for `openai`",
-        "`stop` takes: a text, or a JSON array of texts",
-    ),
+    ("openai.m?stop=", "`stop=` is not valid for `openai`", "`stop` takes: a text, or a JSON array of texts"),
     (
         "openai.m?web_search=true",
-        "`openai` has no `web_search` of its own",
-        "these have: `responses`, `anthropic`, `google`, `openrouter`, `xai`, `openresponses`; leave `web_search` out",
+        "`openai` does not provide `web_search`",
+        "these providers do: `responses`, `anthropic`, `google`, `openrouter`, `xai`, `openresponses`; omit \
+         `web_search`",
     ),
     (
         "anthropic.m?x_search=true",
-        "`anthropic` has no `x_search` of its own",
-        "these have: `xai`; leave `x_search` out, or give the agent a tool for it",
+        "`anthropic` does not provide `x_search`",
+        "these providers do: `xai`; omit `x_search`, or give the agent a tool for it",
     ),
     (
         "passthrough?web_fetch=false",
-        "`passthrough` has no `web_fetch` of its own",
-        "these have: `anthropic`, `google`, `openrouter`; leave `web_fetch` out",
+        "`passthrough` does not provide `web_fetch`",
+        "these providers do: `anthropic`, `google`, `openrouter`; omit `web_fetch`",
     ),
     (
         "google.m?web_search=often",
-        "`web_search=often` is not a value for `google`",
+        "`web_search=often` is not valid for `google`",
         "`web_search` takes: true, false",
     ),
-    ("openai.m?stream=yes", "`stream=yes` is not a value for `openai`", "`stream` takes: true, false"),
+    ("openai.m?stream=yes", "`stream=yes` is not valid for `openai`", "`stream` takes: true, false"),
     (
         "openai.m?reasoning=much",
-        "`reasoning=much` is not a value for `openai`",
+        "`reasoning=much` is not valid for `openai`",
         "`reasoning` takes: auto, none,",
     ),
     (
         "openai.m?reasoning=2000",
-        "`reasoning=2000` is not a value for `openai`",
+        "`reasoning=2000` is not valid for `openai`",
         "`reasoning` takes: auto, none, minimal, low, medium, high, xhigh, max, off",
     ),
     (
         "anthropic.m?reasoning=minimal",
-        "`reasoning=minimal` is not a value for `anthropic`",
+        "`reasoning=minimal` is not valid for `anthropic`",
         "`reasoning` takes: auto, none, low, medium, high, xhigh, max, on, off, or a number of tokens",
     ),
     (
         "groq.m?service_tier=priority",
-        "`service_tier=priority` is not a value for `groq`",
+        "`service_tier=priority` is not valid for `groq`",
         "`service_tier` takes: auto, on_demand, flex, performance",
     ),
     (
         "responses.m?transport=carrier-pigeon",
-        "`transport=carrier-pigeon` is not a value for `responses`",
+        "`transport=carrier-pigeon` is not valid for `responses`",
         "`transport` takes: http, sse, ws, auto",
     ),
     (
         "slow?delay=long",
-        "`delay=long` is not a value for `slow`",
-        "`delay` takes: a time such as `100ms` or `2s`",
+        "`delay=long` is not valid for `slow`",
+        "`delay` takes: a duration such as `100ms` or `2s`",
     ),
 ];
 
@@ -222,7 +219,7 @@ fn every_built_in_alias_is_a_model_or_names_the_provider_that_is_missing() {
             (Ok(model), None) => assert!(!model.model.is_empty(), "{name}"),
             (Err(problem), Some(provider)) => assert_eq!(
                 problem.message,
-                format!("`{name}` means `{means}`, and rowmill has no provider `{provider}`")
+                format!("`{name}` means `{means}`, but rowmill has no provider `{provider}`")
             ),
             (result, _) => panic!("{name}: {result:?}"),
         }
@@ -312,12 +309,12 @@ fn own_aliases_and_references_win_over_built_in_ones_and_may_stand_for_each_othe
 #[test]
 fn aliases_that_hide_something_or_run_in_a_circle_are_refused() {
     for (own, expected) in [
-        (&[("a", "b"), ("b", "a?temp=0")][..], "aliases stand for each other in a circle: `a` → `b` → `a`"),
+        (&[("a", "b"), ("b", "a?temp=0")][..], "aliases refer to each other in a cycle: `a` → `b` → `a`"),
         (&[("openai", "azure.x")], "`openai` in `[aliases]` would hide the provider `openai`"),
         (&[("openai.gpt-5", "azure.x")], "`openai.gpt-5` in `[aliases]` would hide the provider `openai`"),
         (&[("simulated", "openai.x")], "`simulated` in `[aliases]` would hide the provider `simulated`"),
         (&[("a:b", "openai.x")], "`a:b` in `[aliases]` cannot be the name of a model"),
-        (&[("a", " ")], "`a` in `[aliases]` stands for nothing"),
+        (&[("a", " ")], "`a` in `[aliases]` is empty"),
     ] {
         let problem = with_aliases(own, &[]).unwrap_err();
         assert_eq!((problem.code, problem.message.as_str()), (ProblemCode::InvalidConfig, expected));
@@ -335,19 +332,19 @@ fn names_that_stand_for_nothing_say_what_is_near_and_what_to_add() {
             "did you mean `kimi26instant`?",
         ),
         ("gpt-oss-120b", "no provider is known for the model `gpt-oss-120b`", "did you mean `gpt-oss-20b`?"),
-        ("mine", "`mine` means `opnai.gpt-5`, and rowmill has no provider `opnai`", "choose another model"),
+        ("mine", "`mine` means `opnai.gpt-5`, but rowmill has no provider `opnai`", "choose another model"),
         (
             "muse-spark-1.2",
-            "`muse-spark-1.2` is a model of `metaai`, and rowmill has no provider `metaai`",
+            "`muse-spark-1.2` is a model of `metaai`, but rowmill has no provider `metaai`",
             "choose another model, or add the provider as `[providers.metaai]`",
         ),
         (
             "$system.slow",
             "the model reference `$system.slow` is not defined",
-            "add `slow = \"provider.model\"` under `[model_references.system]` in `rowmill.toml`; these are \
-             defined: `$system.fast`",
+            "add `slow = \"provider.model\"` under `[model_references.system]` in `rowmill.toml`; defined: \
+             `$system.fast`",
         ),
-        ("$fast", "`$fast` is no model reference", "references have a namespace and a key"),
+        ("$fast", "`$fast` is not a model reference", "a reference has a namespace and a key"),
     ] {
         let problem = ModelString::parse(text, &providers).unwrap_err();
         assert_eq!(problem.message, message);

@@ -172,5 +172,5 @@ async fn auto_falls_back_to_events_for_the_rest_of_the_run_and_says_so_once() {
     assert!(log.requests[2].body.ends_with(br#""store":false,"stream":true}"#));
     let notices = notices.lock().unwrap();
     assert_eq!(notices.len(), 1, "{notices:?}");
-    assert!(notices[0].starts_with("no WebSocket could be opened (no sockets here"), "{notices:?}");
+    assert!(notices[0].starts_with("cannot open a WebSocket (no sockets here"), "{notices:?}");
 }

@@ -12,7 +12,7 @@ type Fields = Map<String, Value>;
 pub(super) fn rules(text: &str) -> Result<Vec<Rule>, String> {
     if text.trim_start().starts_with('[') {
         let values: Vec<Value> = serde_json::from_str(text)
-            .map_err(|error| format!("line {}: this is no JSON array: {error}", error.line()))?;
+            .map_err(|error| format!("line {}: not a JSON array: {error}", error.line()))?;
         let each = values.iter().enumerate();
         return each
             .map(|(at, value)| rule(value).map_err(|error| format!("rule {}: {error}", at + 1)))
@@ -20,7 +20,7 @@ pub(super) fn rules(text: &str) -> Result<Vec<Rule>, String> {
     }
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let each = lines.enumerate().map(|(at, (line, text))| {
-        let read = serde_json::from_str::<Value>(text).map_err(|error| format!("this is no JSON: {error}"));
+        let read = serde_json::from_str::<Value>(text).map_err(|error| format!("not valid JSON: {error}"));
         read.and_then(|value| rule(&value))
             .map_err(|error| format!("rule {} (line {}): {error}", at + 1, line + 1))
     });
@@ -61,10 +61,10 @@ fn condition(fields: &Fields) -> Result<Condition, String> {
 fn answer(fields: &Fields) -> Result<Then, String> {
     known(fields, &["text", "json", "calls", "think", "pause", "cite", "fault"], "`then`")?;
     if fields.contains_key("text") && fields.contains_key("json") {
-        return Err("`text` and `json` cannot both be the answer; leave one out".to_owned());
+        return Err("`text` and `json` cannot both be the answer; remove one".to_owned());
     }
     if fields.contains_key("fault") && fields.len() > 1 {
-        return Err("`fault` stands alone; write the rest in a rule of its own".to_owned());
+        return Err("`fault` must be alone; write the rest in a separate rule".to_owned());
     }
     Ok(Then {
         text: text(fields, "text")?,
@@ -99,7 +99,8 @@ fn fault(name: &str) -> Result<(Fault, Option<u64>), String> {
     let fault = Fault::named(plain);
     fault.map(|fault| (fault, times)).ok_or_else(|| {
         format!(
-            "`{name}` is no fault; write a status such as `503`, a word such as `reset`, or `503x2` for twice"
+            "`{name}` is not a fault; write a status such as `503`, a word such as `reset`, or `503x2` for \
+             twice"
         )
     })
 }

@@ -151,5 +151,5 @@ fn a_schema_that_asks_for_more_than_is_made_is_refused_at_once() {
     let reply = client.post(CHAT, "", &body.to_string());
     assert_eq!(reply.status, 400);
     let message = reply.json()["error"]["message"].clone();
-    assert!(message.as_str().unwrap().contains("asks for more than the simulator makes"), "{message}");
+    assert!(message.as_str().unwrap().contains("asks for more than the simulator can generate"), "{message}");
 }

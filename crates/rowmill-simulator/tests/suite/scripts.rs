@@ -87,12 +87,12 @@ fn mistakes_in_rules_are_told_with_their_place_and_what_is_near() {
         (r#"{"when": {"schema": "yes"}, "then": {}}"#.into(), "`schema` must be true or false"),
         (r#"{"when": {"model": 4}, "then": {}}"#.into(), "`model` must be a string, not 4"),
         (r#"{"then": {"text": "a", "json": 1}}"#.into(), "`text` and `json` cannot both be the answer"),
-        (r#"{"then": {"fault": "503", "text": "a"}}"#.into(), "`fault` stands alone"),
-        (r#"{"then": {"fault": "weather"}}"#.into(), "`weather` is no fault"),
+        (r#"{"then": {"fault": "503", "text": "a"}}"#.into(), "`fault` must be alone"),
+        (r#"{"then": {"fault": "weather"}}"#.into(), "`weather` is not a fault"),
         (r#"{"when": {}}"#.into(), "`then` is missing"),
         ("[1]".into(), "rule 1: a rule must be an object, not 1"),
-        ("{\"then\": {}}\n{".into(), "rule 2 (line 2): this is no JSON"),
-        ("[\n{".into(), "`r.jsonl`, line 2: this is no JSON array"),
+        ("{\"then\": {}}\n{".into(), "rule 2 (line 2): not valid JSON"),
+        ("[\n{".into(), "`r.jsonl`, line 2: not a JSON array"),
     ] {
         let error = Rules::read("r.jsonl", &rules).unwrap_err();
         assert!(error.contains(told), "{told}: {error}");

@@ -189,7 +189,8 @@ impl AggregateArguments<'_> {
         if kind.is_number() || kind == SqlType::Null {
             return Ok(());
         }
-        Err(self.wrong_type("it takes numbers: write `CAST(x AS DOUBLE)`, or `TRY_CAST` to pass over others"))
+        Err(self
+            .wrong_type("it takes numbers: write `CAST(x AS DOUBLE)`, or `TRY_CAST` to ignore other values"))
     }
 
     fn sum(mut self) -> Bound<BoundAggregate> {
@@ -276,7 +277,7 @@ impl AggregateArguments<'_> {
         let [number] = self.exactly()?;
         let (number, result) = match number.kind {
             SqlType::Decimal(digits, _) if digits > SHORT_DECIMAL => {
-                let message = format!("the values between two of type {} are not exact", number.kind);
+                let message = format!("interpolated values of type {} are not exact", number.kind);
                 return Err(Refusal::new(message, number.place).hint("write `CAST(x AS DOUBLE)`"));
             }
             SqlType::Decimal(..) | SqlType::Float | SqlType::Double => {

@@ -110,7 +110,7 @@ impl GroupState {
             Self::One(one) => match kind {
                 AggregateKind::Last => *one = Some(datum),
                 AggregateKind::Only if one.is_some() => {
-                    return Err("a subquery that stands for one value gives more than one row".to_owned());
+                    return Err("a subquery that is used as a value returns more than one row".to_owned());
                 }
                 AggregateKind::AnyValue if datum.is_null() => {}
                 _ => {

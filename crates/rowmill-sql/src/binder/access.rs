@@ -41,7 +41,7 @@ impl Binder<'_> {
         if owner.groups.as_ref().is_some_and(|keys| !is_key(keys)) {
             let name = dotted(parts);
             return Err(Refusal::new(
-                format!("`{name}` is neither grouped by nor inside of a function of a group"),
+                format!("`{name}` is neither in `GROUP BY` nor inside an aggregate function"),
                 place,
             )
             .hint(format!("add it to `GROUP BY`, or write `any_value({name})`")));
@@ -91,7 +91,7 @@ impl Binder<'_> {
                     let bounds = [bound(lower_bound)?, bound(upper_bound)?];
                     slice(typed, bounds, place)?
                 }
-                _ => return Err(Refusal::new("that is no part of a value", place)),
+                _ => return Err(Refusal::new("values have no such part", place)),
             };
         }
         Ok(typed)
@@ -137,7 +137,7 @@ fn find_in(parts: &[Ident], scope: &Scope<'_>, place: TextPlace) -> Bound<Option
         }
         _ => {
             let message = format!("`{}` is a column of several tables", first.value);
-            Err(Refusal::new(message, place).hint("write the table before it, such as `a.x`"))
+            Err(Refusal::new(message, place).hint("add the name of the table, such as `a.x`"))
         }
     }
 }
@@ -168,8 +168,8 @@ fn check_alias(name: &Ident, scope: &Scope<'_>, place: TextPlace) -> Bound<()> {
     if last.is_some_and(|last| last.value.eq_ignore_ascii_case(&name.value)) {
         return Ok(());
     }
-    let message = format!("`{}` is a column, and something else in the select list", name.value);
-    Err(Refusal::new(message, place).hint("give the entry of the select list another name"))
+    let message = format!("`{}` is both a column and an alias in the select list", name.value);
+    Err(Refusal::new(message, place).hint("use a different alias in the select list"))
 }
 
 fn unknown_column(parts: &[Ident], scope: &Scope<'_>, place: TextPlace) -> Refusal {
@@ -179,7 +179,8 @@ fn unknown_column(parts: &[Ident], scope: &Scope<'_>, place: TextPlace) -> Refus
     if let [only] = parts
         && scope.relation(&only.value).is_some()
     {
-        return Refusal::new(format!("`{name}` is a table, not a column"), place).hint("name a column of it");
+        return Refusal::new(format!("`{name}` is a table, not a column"), place)
+            .hint("use one of its columns");
     }
     Refusal::new(format!("no such column: {name}"), place).hint(advice::for_column(last, &names))
 }

@@ -29,7 +29,8 @@ pub(super) fn written_arguments(function: &Function, place: TextPlace) -> Bound<
         FunctionArguments::None => return Ok(written),
         FunctionArguments::List(list) => list,
         FunctionArguments::Subquery(_) => {
-            return Err(Refusal::new("a subquery is no argument here", place).hint("put brackets round it"));
+            return Err(Refusal::new("a subquery is not allowed as an argument here", place)
+                .hint("put it in parentheses"));
         }
     };
     written.is_distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
@@ -41,10 +42,10 @@ pub(super) fn written_arguments(function: &Function, place: TextPlace) -> Bound<
                 let is_count = single_name(&function.name.0)
                     .is_some_and(|name| name.value.eq_ignore_ascii_case("count"));
                 if !is_count || list.args.len() != 1 {
-                    return Err(Refusal::new("`*` is an argument only of `count`", place));
+                    return Err(Refusal::new("`*` is only allowed as an argument of `count`", place));
                 }
             }
-            _ => return Err(Refusal::new("arguments with names are not taken here", place)),
+            _ => return Err(Refusal::new("named arguments are not supported", place)),
         }
     }
     Ok(written)
@@ -58,7 +59,7 @@ impl Binder<'_> {
         let name = name.ok_or_else(|| Refusal::new(format!("no such function: {}", function.name), place))?;
         let has_parameters = !matches!(function.parameters, FunctionArguments::None);
         if has_parameters || !function.within_group.is_empty() {
-            return Err(Refusal::new(format!("this form of `{name}` is not taken here"), place));
+            return Err(Refusal::new(format!("this form of `{name}` is not supported"), place));
         }
         if function.over.is_some() {
             return self.bind_window(&name, function, scope);
@@ -67,12 +68,12 @@ impl Binder<'_> {
             return self.bind_group_function(&name, function, scope);
         }
         if name == "unnest" {
-            return Err(Refusal::new("`unnest` stands alone in a select list, or in `FROM`", place)
+            return Err(Refusal::new("`unnest` must be alone in a select list, or in `FROM`", place)
                 .hint("write `SELECT unnest(list) AS x`, and use `x` in a query around it"));
         }
         let written = written_arguments(function, place)?;
         if written.is_distinct || function.filter.is_some() || !written.clauses.is_empty() {
-            return Err(Refusal::new(format!("`{name}` is no function of a group"), place));
+            return Err(Refusal::new(format!("`{name}` is not an aggregate function"), place));
         }
         let arguments = written.values.into_iter().map(|value| self.bind_expression(value, scope));
         let call = FunctionCall { name, arguments: arguments.collect::<Bound<_>>()?, place };
@@ -110,8 +111,8 @@ impl Binder<'_> {
             }
             other => {
                 let text: String = other.to_string().chars().take(60).collect();
-                return Err(Refusal::new(format!("`{text}` is not taken here"), place)
-                    .hint("`docs/sql.md` lists what a query can use"));
+                return Err(Refusal::new(format!("`{text}` is not supported"), place)
+                    .hint("see `docs/sql.md` for what a query can use"));
             }
         };
         let arguments = values.into_iter().map(|value| self.bind_expression(value, scope));
@@ -176,7 +177,7 @@ impl Binder<'_> {
                 let terms = self.order_terms(order, scope)?;
                 Ok(format!(" ORDER BY {terms}"))
             }
-            _ => Err(Refusal::new("this part of a call is not taken here", place)),
+            _ => Err(Refusal::new("this part of a call is not supported", place)),
         }
     }
 

@@ -30,7 +30,7 @@ impl Binder<'_> {
         let written: Vec<Expr> = match &select.group_by {
             GroupByExpr::All(modifiers) if modifiers.is_empty() => grouped_by_all(&select.projection, place)?,
             GroupByExpr::Expressions(written, modifiers) if modifiers.is_empty() => written.clone(),
-            _ => return Err(Refusal::new("this form of `GROUP BY` is not taken here", place)),
+            _ => return Err(Refusal::new("this form of `GROUP BY` is not supported", place)),
         };
         let is_grouped =
             has_aggregates || !written.is_empty() || matches!(select.group_by, GroupByExpr::All(_));
@@ -43,11 +43,8 @@ impl Binder<'_> {
             let expression = entry(&expression, &select.projection)?;
             let typed = ordered(self.bind_expression(&expression, &scope)?, "GROUP BY")?;
             if !typed.uses_rows() {
-                return Err(Refusal::new(
-                    "the query is grouped by what is the same in all rows",
-                    typed.place,
-                )
-                .hint("leave it out of `GROUP BY`, or out of the select list where it says `ALL`"));
+                return Err(Refusal::new("the query is grouped by a constant", typed.place)
+                    .hint("remove it from `GROUP BY`, or from the select list if it is `GROUP BY ALL`"));
             }
             keys.written.push(expression.to_string());
             if let Node::Leaf(leaf) = &typed.node {
@@ -69,10 +66,10 @@ impl Binder<'_> {
 fn entry(expression: &Expr, projection: &[SelectItem]) -> Bound<Expr> {
     if matches!(expression, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_)) {
         return Err(Refusal::new(
-            "`ROLLUP`, `CUBE` and `GROUPING SETS` are not taken here",
+            "`ROLLUP`, `CUBE` and `GROUPING SETS` are not supported",
             expression.span(),
         )
-        .hint("join queries with different groups by `UNION ALL`"));
+        .hint("combine queries with different groups with `UNION ALL`"));
     }
     let Some(number) = written_count(expression) else { return Ok(expression.clone()) };
     let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
@@ -80,7 +77,7 @@ fn entry(expression: &Expr, projection: &[SelectItem]) -> Bound<Expr> {
         Some(SelectItem::UnnamedExpr(found) | SelectItem::ExprWithAlias { expr: found, .. }) => {
             Ok(found.clone())
         }
-        _ => Err(Refusal::new(format!("there is no entry {number} to group by"), expression.span())),
+        _ => Err(Refusal::new(format!("there is no column {number} to group by"), expression.span())),
     }
 }
 
@@ -96,7 +93,7 @@ fn grouped_by_all(projection: &[SelectItem], place: TextPlace) -> Bound<Vec<Expr
             }
             _ => {
                 return Err(
-                    Refusal::new("`GROUP BY ALL` is not taken with `*`", place).hint("name the columns")
+                    Refusal::new("`GROUP BY ALL` is not supported with `*`", place).hint("list the columns")
                 );
             }
         }

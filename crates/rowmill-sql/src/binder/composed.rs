@@ -42,11 +42,11 @@ impl Binder<'_> {
         };
         let unit = unit.to_string().to_ascii_lowercase();
         let unit = UNITS.iter().copied().find(|known| unit.starts_with(*known));
-        let wrong = Refusal::new("that is no unit of a span", place);
+        let wrong = Refusal::new("that is not an interval unit", place);
         let unit = unit.filter(|unit| Span::of_unit(1, unit).is_some()).ok_or(wrong)?;
         let count = self.bind_expression(&interval.value, scope)?;
-        let wrong =
-            Refusal::new("a span has a whole number of units", count.place).hint("write `INTERVAL 3 DAY`");
+        let wrong = Refusal::new("an interval must have a whole number of units", count.place)
+            .hint("write `INTERVAL 3 DAY`");
         let count = adapted(count, &SqlType::BigInt).ok_or(wrong)??;
         interval_of(count, unit, place)
     }
@@ -75,8 +75,8 @@ impl Binder<'_> {
 /// `x AT TIME ZONE 'UTC'`: between instants and times.
 pub(super) fn at_utc(value: Typed, zone: &Typed, place: TextPlace) -> Bound<Typed> {
     if zone.literal_text() != Some("UTC") {
-        return Err(Refusal::new("only the time zone 'UTC' is known here", zone.place)
-            .hint("move the time by an interval, such as `t + INTERVAL 2 HOUR`"));
+        return Err(Refusal::new("only the time zone 'UTC' is supported", zone.place)
+            .hint("shift the time by an interval, such as `t + INTERVAL 2 HOUR`"));
     }
     let kind = match value.kind {
         SqlType::TimestampTz => SqlType::Timestamp,

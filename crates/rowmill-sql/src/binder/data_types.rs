@@ -27,8 +27,9 @@ pub(super) fn sql_type(written: &DataType, place: TextPlace) -> Bound<SqlType> {
         _ => SqlType::named(&text),
     };
     found.ok_or_else(|| {
-        Refusal::new(format!("the type `{text}` is not known here"), place).hint(
-            "there are BOOLEAN, INTEGER, BIGINT, HUGEINT, DOUBLE, FLOAT, DECIMAL(w,s), VARCHAR, DATE, TIME, TIMESTAMP, INTERVAL, JSON, and lists such as BIGINT[]",
+        Refusal::new(format!("the type `{text}` is not supported"), place).hint(
+            "use BOOLEAN, INTEGER, BIGINT, HUGEINT, DOUBLE, FLOAT, DECIMAL(w,s), VARCHAR, DATE, TIME, \
+             TIMESTAMP, INTERVAL, JSON, or lists such as BIGINT[]",
         )
     })
 }

@@ -187,13 +187,13 @@ impl Binder<'_> {
             B::Arrow => json_part(left, &right, SqlType::Json, place),
             B::LongArrow => json_part(left, &right, SqlType::Varchar, place),
             B::PGRegexMatch | B::PGRegexNotMatch => {
-                let message = format!("`{operator}` does not mean the same in all versions of DuckDB");
-                let other = "`regexp_full_match` wants all of it to match";
+                let message = format!("`{operator}` has different meanings in different versions of DuckDB");
+                let other = "`regexp_full_match` matches the whole text";
                 Err(Refusal::new(message, place)
-                    .hint(format!("`regexp_matches(x, pattern)` looks anywhere in a text, {other}")))
+                    .hint(format!("`regexp_matches(x, pattern)` searches anywhere in a text, {other}")))
             }
-            other => Err(Refusal::new(format!("the operator `{other}` is not known here"), place)
-                .hint("`docs/sql.md` lists the operators")),
+            other => Err(Refusal::new(format!("the operator `{other}` is not supported"), place)
+                .hint("see `docs/sql.md` for all operators")),
         }
     }
 
@@ -207,11 +207,11 @@ impl Binder<'_> {
         let place = TextPlace::from(left.span());
         if is_comparison(left) || is_comparison(right) {
             return Err(Refusal::new("comparisons cannot be chained", place)
-                .hint("join them with `AND`, or put brackets round one"));
+                .hint("combine them with `AND`, or put one in parentheses"));
         }
         if matches!(right, Expr::UnaryOp { op: UnaryOperator::Not, .. }) {
             let place = TextPlace::from(right.span());
-            return Err(Refusal::new("`NOT` must stand in brackets here", place).hint("write `a = (NOT b)`"));
+            return Err(Refusal::new("`NOT` must be in parentheses here", place).hint("write `a = (NOT b)`"));
         }
         let (left, right) = (self.bind_expression(left, scope)?, self.bind_expression(right, scope)?);
         comparison(operator, left, right, place)
@@ -224,7 +224,7 @@ impl Binder<'_> {
             UnaryOperator::Minus => negated(value, place),
             UnaryOperator::Plus if value.kind.is_number() => Ok(value),
             UnaryOperator::Not | UnaryOperator::BangNot => folded(condition(value)?.not()),
-            other => Err(Refusal::new(format!("the operator `{other}` is not known here"), place)),
+            other => Err(Refusal::new(format!("the operator `{other}` is not supported"), place)),
         }
     }
 
@@ -285,7 +285,7 @@ impl Binder<'_> {
         let mut letters = value.literal_text().unwrap_or_default().chars();
         match (letters.next(), letters.next()) {
             (Some(letter), None) => Ok(Some(letter)),
-            _ => Err(Refusal::new("behind `ESCAPE` there must be one character", value.place)),
+            _ => Err(Refusal::new("`ESCAPE` must be followed by one character", value.place)),
         }
     }
 }

@@ -93,12 +93,12 @@ impl Binder<'_> {
                 return Ok(());
             }
             TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
-                return Err(Refusal::new("samples are not taken here", place)
-                    .hint(format!("{sample} takes a sample", sample = SAMPLE.to("N"))));
+                return Err(Refusal::new("samples are not supported", place)
+                    .hint(format!("use {sample} for a sample", sample = SAMPLE.to("N"))));
             }
             _ => {
-                return Err(Refusal::new("this cannot stand in `FROM` here", place)
-                    .hint("`docs/sql.md` lists what a query can use"));
+                return Err(Refusal::new("this is not allowed in `FROM`", place)
+                    .hint("see `docs/sql.md` for what a query can use"));
             }
         };
         from.sql.push_str(&sql);
@@ -144,7 +144,7 @@ impl Binder<'_> {
             let refusal = Refusal::new(format!("`unnest` takes a list, not {}", list.kind), list.place);
             return Err(match list.kind {
                 SqlType::Json => refusal.hint(format!(
-                    "the column has values of several kinds; {types} reads it as a list",
+                    "the column has values of several types; use {types} to read it as a list",
                     types = TYPES.to("x=JSON[]")
                 )),
                 _ => refusal,
@@ -169,7 +169,7 @@ impl Binder<'_> {
             JoinOperator::FullOuter(constraint) => ("FULL JOIN", constraint),
             JoinOperator::CrossJoin(constraint) => ("CROSS JOIN", constraint),
             _ => {
-                return Err(Refusal::new("this kind of join is not taken here", place)
+                return Err(Refusal::new("this kind of join is not supported", place)
                     .hint("write `EXISTS (SELECT …)` or `NOT EXISTS (SELECT …)` for semi and anti joins"));
             }
         };
@@ -184,7 +184,7 @@ impl Binder<'_> {
                 self.bind_expression(condition, &scope)?
             }
             JoinConstraint::Using(_) if matches!(word, "RIGHT JOIN" | "FULL JOIN") => {
-                return Err(Refusal::new(format!("`USING` with `{word}` is not taken here"), place)
+                return Err(Refusal::new(format!("`USING` with `{word}` is not supported"), place)
                     .hint("write `ON a.x = b.x`"));
             }
             JoinConstraint::Using(names) => {
@@ -197,7 +197,7 @@ impl Binder<'_> {
             }
             JoinConstraint::Natural => {
                 return Err(
-                    Refusal::new("`NATURAL JOIN` is not taken here", place).hint("write `USING (x, y)`")
+                    Refusal::new("`NATURAL JOIN` is not supported", place).hint("write `USING (x, y)`")
                 );
             }
         };

@@ -33,13 +33,13 @@ pub(super) fn literal(value: &ValueWithSpan) -> Bound<Typed> {
             typed(Node::Literal(Datum::Text(text.value.clone())), SqlType::Varchar)
         }
         Value::Number(text, _) => number(text, place),
-        other => Err(Refusal::new(format!("`{other}` is not taken here"), place)),
+        other => Err(Refusal::new(format!("`{other}` is not supported"), place)),
     }
 }
 
 fn number(text: &str, place: TextPlace) -> Bound<Typed> {
     let plain = text.replace('_', "");
-    let wrong = || Refusal::new(format!("`{text}` is no number"), place);
+    let wrong = || Refusal::new(format!("`{text}` is not a number"), place);
     if let Ok(whole) = plain.parse::<i128>() {
         return Ok(Typed { node: Node::Literal(Datum::Whole(whole)), kind: whole_kind(whole), place });
     }

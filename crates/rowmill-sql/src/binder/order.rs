@@ -42,7 +42,7 @@ impl SortDirection {
         let is_descending = match &options.sort {
             None | Some(OrderBySort::Asc) => false,
             Some(OrderBySort::Desc) => true,
-            Some(OrderBySort::Using(_)) => return Err(Refusal::new("`USING` is not taken here", place)),
+            Some(OrderBySort::Using(_)) => return Err(Refusal::new("`USING` is not supported", place)),
         };
         Ok(Self { is_descending, puts_nulls_first: options.nulls_first == Some(true) })
     }
@@ -115,14 +115,14 @@ impl Binder<'_> {
                     Some(scope) => {
                         let bound = self.bind_expression(&term.expr, &scope.within(Clause::OrderBy))?;
                         if is_written_value(&term.expr) {
-                            return Err(Refusal::new("a constant sorts nothing", place)
-                                .hint("name a column, or the number of one of the select list"));
+                            return Err(Refusal::new("a constant cannot be sorted by", place)
+                                .hint("use a column, or its number in the select list"));
                         }
                         SortTarget::Expression(ordered(bound, "ORDER BY")?)
                     }
                     None => {
                         return Err(Refusal::new("only columns of the result can be sorted by here", place)
-                            .hint("put the query into `SELECT * FROM (…) ORDER BY …`"));
+                            .hint("wrap the query in `SELECT * FROM (…) ORDER BY …`"));
                     }
                 },
             };
@@ -167,7 +167,7 @@ fn output_place(expression: &Expr, items: &[OutputItem], place: TextPlace) -> Bo
 pub(super) fn limit_text(query: &Query) -> Bound<String> {
     let count = |expression: &Expr, word: &str| {
         written_count(expression).filter(|count| *count <= i64::MAX.unsigned_abs()).ok_or_else(|| {
-            Refusal::new(format!("behind `{word}` there must be a whole number"), expression.span())
+            Refusal::new(format!("`{word}` must be followed by a whole number"), expression.span())
         })
     };
     let (limit, offset) = match &query.limit_clause {
@@ -177,7 +177,7 @@ pub(super) fn limit_text(query: &Query) -> Bound<String> {
         }
         Some(LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit), Some(offset)),
         Some(LimitClause::LimitOffset { .. }) => {
-            return Err(Refusal::new("`LIMIT … BY` is not taken here", TextPlace::default()));
+            return Err(Refusal::new("`LIMIT … BY` is not supported", TextPlace::default()));
         }
     };
     let limit = limit.map(|limit| count(limit, "LIMIT")).transpose()?;

@@ -22,14 +22,14 @@ pub(crate) fn bind_sql(text: &str, tables: &[NamedTable]) -> Bound<(BoundQuery, 
     while parser.consume_token(&Token::SemiColon) {}
     let behind = parser.peek_token();
     if behind.token != Token::EOF {
-        let hint = "write one query that begins with `SELECT`, `WITH` or `FROM`";
-        return Err(Refusal::new("there is something behind the query", behind.span).hint(hint));
+        let hint = "write one query that starts with `SELECT`, `WITH` or `FROM`";
+        return Err(Refusal::new("there is text after the query", behind.span).hint(hint));
     }
     let query = match statement {
         Statement::Query(query) => query,
         _ => {
             return Err(Refusal::new("it must be exactly one `SELECT`", TextPlace::default())
-                .hint("write one query that begins with `SELECT`, `WITH` or `FROM`; it can only read"));
+                .hint("write one query that starts with `SELECT`, `WITH` or `FROM`; it can only read"));
         }
     };
     if let SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) = &*query.body {
@@ -50,7 +50,7 @@ pub(crate) fn bind_condition(
     let expression: Expr = parser.parse_expr().map_err(|error| refusal(&error, text))?;
     let behind = parser.peek_token();
     if behind.token != Token::EOF {
-        let hint = "write what would stand behind `WHERE`, such as `split = 'eval' AND score > 0.5`";
+        let hint = "write what would follow `WHERE`, such as `split = 'eval' AND score > 0.5`";
         return Err(Refusal::new("it must be exactly one condition", behind.span).hint(hint));
     }
     let mut binder = Binder::new(tables);
@@ -65,14 +65,14 @@ fn parser(text: &str) -> Bound<Parser<'static>> {
     const DIALECT: DuckDbDialect = DuckDbDialect {};
     if let Some(at) = text.find('\0') {
         let place = TextPlace(location(text, at));
-        return Err(Refusal::new("it holds a NUL character", place));
+        return Err(Refusal::new("it contains a NUL character", place));
     }
     let tokens = Tokenizer::new(&DIALECT, text)
         .tokenize_with_location()
         .map_err(|error| Refusal::new(error.message, TextPlace(Some(error.location))))?;
     let placeholder = tokens.iter().find(|token| matches!(token.token, Token::Placeholder(_)));
     if let Some(token) = placeholder {
-        return Err(Refusal::new("it has places for values, such as `?`", token.span)
+        return Err(Refusal::new("it has placeholders, such as `?`", token.span)
             .hint("write the values into the query"));
     }
     let parser = Parser::new(&DIALECT).with_recursion_limit(DEPTH);
@@ -91,7 +91,7 @@ fn refusal(error: &ParserError, text: &str) -> Refusal {
     let message = match error {
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => message.clone(),
         ParserError::RecursionLimitExceeded => {
-            return Refusal::new("brackets are nested too deep", TextPlace::default());
+            return Refusal::new("parentheses are nested too deeply", TextPlace::default());
         }
     };
     let (what, place) = match message.split_once(" at Line: ") {

@@ -32,7 +32,7 @@ impl Binder<'_> {
             || !query.pipe_operators.is_empty();
         if has_other {
             return Err(
-                Refusal::new("this form of query is not taken here", place).hint("use `LIMIT` and `OFFSET`")
+                Refusal::new("this form of query is not supported", place).hint("use `LIMIT` and `OFFSET`")
             );
         }
         let outer = self.common.len();
@@ -123,7 +123,7 @@ impl Binder<'_> {
         if let Some(place) =
             rows.iter().find(|row| row.len() != count).and_then(|row| row.first()).map(|value| value.place)
         {
-            return Err(Refusal::new("all rows of `VALUES` must have as many values", place));
+            return Err(Refusal::new("all rows of `VALUES` must have the same number of values", place));
         }
         let mut kinds = Vec::new();
         for at in 0..count {
@@ -161,7 +161,7 @@ impl Binder<'_> {
             let all = match set_quantifier {
                 SetQuantifier::All => "UNION ALL",
                 SetQuantifier::None | SetQuantifier::Distinct => "UNION",
-                _ => return Err(Refusal::new("`BY NAME` is not taken here", place)),
+                _ => return Err(Refusal::new("`BY NAME` is not supported", place)),
             };
             // Only values go round; the input's JSON would be another column.
             let plain = self.bind_set(left, parent, &Purpose::Table)?;
@@ -183,7 +183,7 @@ impl Binder<'_> {
                     shown(kinds.iter().map(ToString::to_string).collect()),
                 );
                 return Err(Refusal::new(
-                    format!("the recursive part gives {found}, and the first part {wanted}"),
+                    format!("the recursive part returns {found}, but the first part {wanted}"),
                     place,
                 )
                 .hint("cast the columns of one part"));

@@ -68,7 +68,7 @@ impl Clause {
             Self::Having => "HAVING",
             Self::Qualify => "QUALIFY",
             Self::OrderBy => "ORDER BY",
-            Self::GroupArgument => "a function of a group",
+            Self::GroupArgument => "an aggregate function",
             Self::WindowPart => "OVER",
             Self::Values => "VALUES",
         }

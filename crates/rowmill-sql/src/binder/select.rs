@@ -76,7 +76,7 @@ impl Binder<'_> {
         };
         match (distinct, &select.qualify) {
             (Some(_), Some(qualify)) => {
-                Err(Refusal::new("`DISTINCT` and `QUALIFY` are not taken together", qualify.span())
+                Err(Refusal::new("`DISTINCT` and `QUALIFY` are not supported together", qualify.span())
                     .hint("put one of them into a subquery"))
             }
             (None, None) => Ok(Thinning::None),
@@ -140,7 +140,7 @@ impl Binder<'_> {
                     items.extend(self.bind_star(columns, options, scope)?);
                 }
                 other => {
-                    return Err(Refusal::new("this entry of a select list is not taken here", other.span()));
+                    return Err(Refusal::new("this entry of a select list is not supported", other.span()));
                 }
             }
         }
@@ -160,7 +160,7 @@ impl Binder<'_> {
         let place = TextPlace::from(expression.span());
         if !is_plain || from.sql.contains(ELEMENTS) {
             return Err(Refusal::new(
-                "`unnest` cannot be used beside groups, windows or another `unnest`",
+                "`unnest` cannot be used with groups, windows or another `unnest`",
                 place,
             )
             .hint("use it alone in a subquery"));
@@ -182,7 +182,7 @@ impl Binder<'_> {
         let place = TextPlace::from(options.wildcard_token.0.span);
         if options.opt_ilike.is_some() || options.opt_except.is_some() || options.opt_alias.is_some() {
             return Err(
-                Refusal::new("this form of `*` is not taken here", place).hint("use `EXCLUDE` and `REPLACE`")
+                Refusal::new("this form of `*` is not supported", place).hint("use `EXCLUDE` and `REPLACE`")
             );
         }
         let mut columns = columns;
@@ -191,7 +191,7 @@ impl Binder<'_> {
             columns.retain(|column| !column.name.eq_ignore_ascii_case(&name.value));
             if columns.len() == before {
                 return Err(Refusal::new(
-                    format!("there is no column `{}` to leave out", name.value),
+                    format!("there is no column `{}` to exclude", name.value),
                     name.span,
                 ));
             }
@@ -237,7 +237,7 @@ impl Binder<'_> {
                 && !keys.columns.contains(&leaf.sql)
             {
                 let message = format!(
-                    "`{}` of `*` is neither grouped by nor inside of a function of a group",
+                    "`{}` of `*` is neither in `GROUP BY` nor inside an aggregate function",
                     item.name
                 );
                 return Err(Refusal::new(message, TextPlace::default()));
@@ -263,7 +263,7 @@ fn check_forms(select: &Select) -> Bound<()> {
         || select.value_table_mode.is_some()
         || select.exclude.is_some();
     if has_other {
-        return Err(Refusal::new("this form of `SELECT` is not taken here", place));
+        return Err(Refusal::new("this form of `SELECT` is not supported", place));
     }
     Ok(())
 }
@@ -276,7 +276,7 @@ fn check_distinct_order(thinning: &Thinning, sort: &[super::order::SortKey]) -> 
     for key in sort {
         if let super::order::SortTarget::Expression(typed) = &key.by {
             return Err(Refusal::new(
-                "with `DISTINCT` only columns of the result can be sorted by",
+                "with `DISTINCT`, only columns of the result can be sorted by",
                 typed.place,
             ));
         }

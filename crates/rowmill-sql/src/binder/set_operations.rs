@@ -28,8 +28,8 @@ impl Binder<'_> {
             (SetOperator::Intersect, SetQuantifier::None | SetQuantifier::Distinct) => "INTERSECT",
             (SetOperator::Except, SetQuantifier::None | SetQuantifier::Distinct) => "EXCEPT",
             _ => {
-                return Err(Refusal::new(format!("`{operator} {quantifier}` is not taken here"), place)
-                    .hint("there are `UNION ALL`, `UNION`, `INTERSECT` and `EXCEPT`"));
+                return Err(Refusal::new(format!("`{operator} {quantifier}` is not supported"), place)
+                    .hint("use `UNION ALL`, `UNION`, `INTERSECT` or `EXCEPT`"));
             }
         };
         let keeps_raw = word == "UNION ALL" && !matches!(purpose, Purpose::TypedTable(_));
@@ -75,7 +75,11 @@ impl Binder<'_> {
 
 fn common_kinds(left: &[OutputColumn], right: &[OutputColumn], place: TextPlace) -> Bound<Vec<SqlType>> {
     if left.len() != right.len() {
-        let message = format!("both sides must have as many columns: {} and {}", left.len(), right.len());
+        let message = format!(
+            "both sides must have the same number of columns, not {} and {}",
+            left.len(),
+            right.len()
+        );
         return Err(Refusal::new(message, place));
     }
     let pairs = left.iter().zip(right);

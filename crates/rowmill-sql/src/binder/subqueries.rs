@@ -19,7 +19,7 @@ impl Binder<'_> {
         let place = value.place;
         let bound = self.bind_query(query, Some(scope), &Purpose::Table)?;
         let [column] = bound.columns.as_slice() else {
-            return Err(Refusal::new("a subquery behind `IN` must give one column", place));
+            return Err(Refusal::new("a subquery after `IN` must return one column", place));
         };
         let alias = self.alias();
         let element = Typed::leaf(format!("{alias}.c0"), column.kind.clone(), place);
@@ -27,7 +27,7 @@ impl Binder<'_> {
         let value = cast_to(value, &kind, CastMode::Fail)?;
         let element = cast_to(element, &kind, CastMode::Fail)?;
         if !kind.is_ordered() {
-            return Err(Refusal::new(format!("values of type {kind} cannot be looked for"), place));
+            return Err(Refusal::new(format!("values of type {kind} cannot be used with `IN`"), place));
         }
         let (value, element) = (self.emitted.sql(&value)?, self.emitted.sql(&element)?);
         let sql = format!("({value} IN (SELECT {element} FROM ({}) AS {alias}))", bound.sql);
@@ -43,7 +43,7 @@ impl Binder<'_> {
     ) -> Bound<Typed> {
         let bound = self.bind_query(query, Some(scope), &Purpose::Table)?;
         let [column] = bound.columns.as_slice() else {
-            return Err(Refusal::new("a subquery that stands for a value must give one column", place));
+            return Err(Refusal::new("a subquery that is used as a value must return one column", place));
         };
         let kind = column.kind.clone();
         let alias = self.alias();

@@ -26,7 +26,7 @@ impl Binder<'_> {
             );
         }
         if function.null_treatment.is_some() {
-            return Err(Refusal::new("`IGNORE NULLS` and `RESPECT NULLS` are not taken here", place));
+            return Err(Refusal::new("`IGNORE NULLS` and `RESPECT NULLS` are not supported", place));
         }
         let inner = scope.within(Clause::WindowPart);
         let written = written_arguments(function, place)?;
@@ -60,7 +60,7 @@ impl Binder<'_> {
         let bound = self.bind_group_arguments(name, written, scope, place)?;
         if bound.window == WindowUse::Refused {
             return Err(Refusal::new(format!("`{name}` cannot be used with `OVER`"), place)
-                .hint("compute it by groups in a subquery, and join that"));
+                .hint("compute it with `GROUP BY` in a subquery, and join that"));
         }
         let kind = bound.result.clone();
         Ok((self.group_call_text(bound, "", "")?, kind))
@@ -75,7 +75,7 @@ impl Binder<'_> {
     ) -> Bound<(String, SqlType)> {
         let arguments: Vec<_> =
             written.values.iter().map(|value| self.bind_expression(value, scope)).collect::<Bound<_>>()?;
-        let wrong = || Refusal::new(format!("`{name}` takes other arguments"), place);
+        let wrong = || Refusal::new(format!("wrong arguments for `{name}`"), place);
         let kind = match (name, arguments.as_slice()) {
             ("row_number" | "rank" | "dense_rank", []) => SqlType::BigInt,
             ("percent_rank" | "cume_dist", []) => SqlType::Double,
@@ -93,8 +93,8 @@ impl Binder<'_> {
                 _,
             ) => return Err(wrong()),
             _ => {
-                return Err(Refusal::new(format!("there is no `{name}` with `OVER`"), place).hint(
-                    "there are `row_number`, `rank`, `lag`, `lead`, `first_value`, `sum`, `count` and others",
+                return Err(Refusal::new(format!("`{name}` is not a window function"), place).hint(
+                    "use `row_number`, `rank`, `lag`, `lead`, `first_value`, `sum`, `count` and others",
                 ));
             }
         };
@@ -163,9 +163,7 @@ fn frame_text(frame: &WindowFrame, place: TextPlace) -> Bound<String> {
                 Some(count) => Ok(format!("{count} {side}")),
                 None => Err(Refusal::new("the bounds of a window are whole numbers", place)),
             },
-            Some(_) => {
-                Err(Refusal::new("`RANGE` with distances is not taken here", place).hint("use `ROWS`"))
-            }
+            Some(_) => Err(Refusal::new("`RANGE` with offsets is not supported", place).hint("use `ROWS`")),
         };
         match bound {
             WindowFrameBound::CurrentRow => Ok("CURRENT ROW".to_owned()),

@@ -53,14 +53,16 @@ fn cannot_cast(typed: &Typed, kind: &SqlType) -> Refusal {
     let refusal = Refusal::new(format!("{} cannot be cast to {kind}", typed.kind), typed.place);
     match (&typed.kind, kind) {
         (from, SqlType::Varchar) if from.is_nested() => {
-            refusal.hint("`to_json(x)` writes lists and objects as JSON")
+            refusal.hint("use `to_json(x)` to write lists and objects as JSON")
         }
         (SqlType::TimestampTz, _) => refusal.hint("write `x AT TIME ZONE 'UTC'` first"),
-        (SqlType::Varchar, SqlType::List(_)) => refusal.hint("`string_split(x, ',')` makes a list of text"),
+        (SqlType::Varchar, SqlType::List(_)) => {
+            refusal.hint("use `string_split(x, ',')` to make a list of text")
+        }
         (from, SqlType::Date | SqlType::Timestamp) if from.is_number() => {
             refusal.hint("`make_timestamp(x)` takes microseconds since 1970, `epoch_ms(x)` milliseconds")
         }
-        _ => refusal.hint("`docs/sql.md` lists the casts that there are"),
+        _ => refusal.hint("see `docs/sql.md` for the supported casts"),
     }
 }
 
@@ -125,7 +127,7 @@ pub(crate) fn meeting_type(values: &[&Typed], purpose: &str) -> Bound<SqlType> {
 }
 
 fn cannot_meet(met: &SqlType, value: &Typed, purpose: &str) -> Refusal {
-    let message = format!("{met} and {} do not meet in {purpose} without a cast", value.kind);
+    let message = format!("{met} and {} cannot be combined in {purpose} without a cast", value.kind);
     let refusal = Refusal::new(message, value.place);
     match (met, &value.kind) {
         (SqlType::Varchar, other) | (other, SqlType::Varchar) if other.is_number() => refusal
@@ -134,11 +136,11 @@ fn cannot_meet(met: &SqlType, value: &Typed, purpose: &str) -> Refusal {
             refusal.hint(format!("write `TRY_CAST(x AS {other})` for the text"))
         }
         (SqlType::Json, _) | (_, SqlType::Json) => refusal.hint(format!(
-            "the column has values of several kinds: write `TRY_CAST(x AS DOUBLE)`, or say {types}",
+            "the column has values of several types: write `TRY_CAST(x AS DOUBLE)`, or use {types}",
             types = TYPES.to("x=text")
         )),
         (SqlType::TimestampTz, _) | (_, SqlType::TimestampTz) => {
-            refusal.hint("write `x AT TIME ZONE 'UTC'`, or quote a time with its distance from UTC")
+            refusal.hint("write `x AT TIME ZONE 'UTC'`, or quote a time with its UTC offset")
         }
         _ => refusal.hint("write `CAST(x AS type)` for one of them"),
     }
@@ -173,7 +175,7 @@ pub(crate) fn comparison_type(left: &Typed, right: &Typed) -> Bound<SqlType> {
     let compares_texts =
         left.note().is_some() && is_moment(right) || right.note().is_some() && is_moment(left);
     if met == SqlType::Varchar && compares_texts {
-        let message = "a column of text is not compared with a day, a time or a truth";
+        let message = "a text column cannot be compared with a date, a time or a boolean";
         return Err(Refusal::new(message, left.place).noting(&[left, right]));
     }
     if matches!(met, SqlType::Other(_)) {
@@ -193,7 +195,7 @@ pub(crate) fn comparison_type(left: &Typed, right: &Typed) -> Bound<SqlType> {
 fn literal_is_json(typed: &Typed) -> Bound<()> {
     match typed.literal_text() {
         Some(text) if normalized(text).is_none() => {
-            let message = format!("'{text}' is no JSON, and is compared with JSON");
+            let message = format!("'{text}' is not JSON, but is compared with JSON");
             let hint = format!("`x ->> '$' = '{text}'` compares the text of strings");
             Err(Refusal::new(message, typed.place).hint(hint))
         }
@@ -224,7 +226,7 @@ pub(crate) fn condition(typed: Typed) -> Bound<Typed> {
         kind if kind.is_number() => cast_to(typed, &SqlType::Boolean, CastMode::Fail),
         kind => {
             let message = format!("a condition must be true or false, and this is {kind}");
-            Err(Refusal::new(message, typed.place).hint("compare it with something"))
+            Err(Refusal::new(message, typed.place).hint("use a comparison"))
         }
     }
 }

@@ -125,8 +125,8 @@ fn evaluate_cast<'d>(datum: Cow<'d, Datum>, part: &Typed, typed: &Typed, mode: C
         Ok(found) => Ok(Cow::Owned(found)),
         Err(CastFailure::NotConvertible) if mode == CastMode::GiveNull => Ok(Cow::Owned(Datum::Null)),
         Err(CastFailure::NotConvertible) => {
-            let message = format!("{shown} is no {}", typed.kind);
-            let hint = Some("`TRY_CAST(x AS type)` gives null for values that cannot be cast");
+            let message = format!("{shown} is not a valid {}", typed.kind);
+            let hint = Some("use `TRY_CAST(x AS type)` to get null for values that cannot be cast");
             Err(EvaluationFailure { message, hint, place: typed.place })
         }
         Err(CastFailure::Unclear(hint)) => {

@@ -26,7 +26,7 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
     BoundFunction { names: &["to_minutes"], bind: |call| span(call, "minute") },
 ];
 
-const TOO_FAR: &str = "the day or time is too far away";
+const TOO_FAR: &str = "the date or time is out of range";
 
 fn timestamp(arguments: Arguments<'_, '_>, at: usize) -> i64 {
     match arguments.get(at).map(|datum| &**datum) {
@@ -53,9 +53,8 @@ fn named_part(call: &FunctionCall) -> Bound<DatePart> {
     let name = call.known_text(0)?;
     DatePart::named(&singular(name)).ok_or_else(|| {
         let place = call.arguments.first().map_or(call.place, |argument| argument.place);
-        Refusal::new(format!("`{name}` is no part of a day or time"), place).hint(
-            "there are `year`, `quarter`, `month`, `week`, `day`, `hour`, `minute`, `second` and others",
-        )
+        Refusal::new(format!("`{name}` is not a part of a date or time"), place)
+            .hint("use `year`, `quarter`, `month`, `week`, `day`, `hour`, `minute`, `second` or others")
     })
 }
 
@@ -78,7 +77,7 @@ fn date_trunc(call: &FunctionCall) -> Bound<Typed> {
     let part = named_part(call)?;
     let [_, _] = call.exactly()?;
     if truncated(part, 0).is_none() {
-        return Err(Refusal::new("times cannot be cut off there", call.place));
+        return Err(Refusal::new("times cannot be truncated to that", call.place));
     }
     let moment = moment(call, 1)?;
     let cut = move |arguments: Arguments<'_, '_>| {
@@ -91,7 +90,7 @@ fn date_diff(call: &FunctionCall) -> Bound<Typed> {
     let part = named_part(call)?;
     let [_, _, _] = call.exactly()?;
     if boundaries(part, 0).is_none() {
-        return Err(Refusal::new("differences are not counted in that", call.place)
+        return Err(Refusal::new("differences cannot be counted in that unit", call.place)
             .hint("count days: `date_diff('day', a, b) // 7`"));
     }
     let difference = move |arguments: Arguments<'_, '_>| {
@@ -131,7 +130,7 @@ pub(crate) fn interval_of(count: Typed, unit: &'static str, place: TextPlace) ->
     let made = move |arguments: Arguments<'_, '_>| {
         let count = arguments.first().and_then(|datum| datum.as_whole()).unwrap_or_default();
         let span = i64::try_from(count).ok().and_then(|count| Interval::of_unit(count, unit));
-        span.map(Datum::Interval).ok_or_else(|| "the span is too long".to_owned())
+        span.map(Datum::Interval).ok_or_else(|| "the interval is too long".to_owned())
     };
     folded(Typed::call(made, vec![count], SqlType::Interval, place))
 }
@@ -139,7 +138,7 @@ pub(crate) fn interval_of(count: Typed, unit: &'static str, place: TextPlace) ->
 fn date_add(call: &FunctionCall) -> Bound<Typed> {
     let [moment, by] = call.exactly()?;
     if !moment.kind.is_moment() || by.kind != SqlType::Interval {
-        return Err(call.wrong_types("it takes a day or time, and an interval"));
+        return Err(call.wrong_types("it takes a date or time, and an interval"));
     }
     moved_by(moment, by, 1, call.place)
 }
@@ -212,7 +211,7 @@ pub(super) fn scaled_interval(span: Typed, factor: Typed, place: TextPlace) -> B
             return Ok(Datum::Null);
         };
         let scaled = i64::try_from(factor).ok().and_then(|factor| span.checked_mul(factor));
-        scaled.map(Datum::Interval).ok_or_else(|| "the span is too long".to_owned())
+        scaled.map(Datum::Interval).ok_or_else(|| "the interval is too long".to_owned())
     };
     Ok(Typed::call(computed, vec![span, factor], SqlType::Interval, place))
 }

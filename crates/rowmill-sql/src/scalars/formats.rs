@@ -60,7 +60,7 @@ fn parse(form: &str, known: &str) -> Result<Vec<FormPiece>, String> {
             }
             _ => {
                 return Err(format!(
-                    "`%{}` is no part of a form here",
+                    "`%{}` is not a valid format code here",
                     part.map(String::from).unwrap_or_default()
                 ));
             }
@@ -133,7 +133,7 @@ fn strptime(call: &FunctionCall, mode: CastMode) -> Bound<Typed> {
     let read = move |arguments: Arguments<'_, '_>| match (read_pieces(word(arguments, 0), &pieces), mode) {
         (Some(timestamp), _) => Ok(Datum::Timestamp(timestamp)),
         (None, CastMode::GiveNull) => Ok(Datum::Null),
-        (None, CastMode::Fail) => Err(format!("'{}' has not the form '{form}'", word(arguments, 0))),
+        (None, CastMode::Fail) => Err(format!("'{}' does not match the format '{form}'", word(arguments, 0))),
     };
     Ok(Typed::call(read, vec![text], SqlType::Timestamp, call.place))
 }

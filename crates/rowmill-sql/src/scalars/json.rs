@@ -35,7 +35,7 @@ fn as_json(typed: Typed, place: TextPlace) -> Bound<Typed> {
     }
     if !typed.kind.is_nested() {
         return Err(Refusal::new(format!("{} has no parts", typed.kind), place)
-            .hint("`->` and `->>` take parts out of JSON, lists and objects"));
+            .hint("`->` and `->>` extract parts of JSON, lists and objects"));
     }
     written(typed, place)
 }
@@ -70,16 +70,16 @@ fn is_writable(kind: &SqlType) -> bool {
 
 fn not_writable(kind: &SqlType, place: TextPlace) -> Refusal {
     Refusal::new(format!("{kind} cannot be written as JSON"), place)
-        .hint("take out the fields that can: `x.name`, or `x ->> '$.name'`")
+        .hint("extract the fields that can: `x.name`, or `x ->> '$.name'`")
 }
 
 /// `json -> path` gives JSON, `json ->> path` gives text.
 pub(crate) fn json_part(found: Typed, path: &Typed, wanted: SqlType, place: TextPlace) -> Bound<Typed> {
     let wrong = |message: &str| Refusal::new(message, path.place).hint("write it as `'$.name'` or `'$[0]'`");
     let path = match path.known_value() {
-        Some(Datum::Text(text)) => JsonPath::parse(text).ok_or_else(|| wrong("that is no path into JSON"))?,
+        Some(Datum::Text(text)) => JsonPath::parse(text).ok_or_else(|| wrong("that is not a JSON path"))?,
         Some(Datum::Whole(at)) => JsonPath::element(i64::try_from(*at).unwrap_or(i64::MAX)),
-        _ => return Err(wrong("a path into JSON must be written in the query")),
+        _ => return Err(wrong("a JSON path must be written in the query")),
     };
     let is_text = wanted == SqlType::Varchar;
     let given = move |part: &str| {
@@ -115,7 +115,7 @@ pub(crate) fn json_part(found: Typed, path: &Typed, wanted: SqlType, place: Text
 
 fn not_json(text: &str) -> String {
     let short: String = text.chars().take(40).collect();
-    format!("'{short}' is no JSON")
+    format!("'{short}' is not JSON")
 }
 
 fn extract(call: &FunctionCall, wanted: SqlType) -> Bound<Typed> {

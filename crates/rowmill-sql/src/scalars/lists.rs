@@ -54,7 +54,7 @@ fn list_and_value(call: &FunctionCall) -> Bound<Vec<Typed>> {
     let met = if adapts(&value, &item) { Some(item) } else { common_type(&item, &value.kind) };
     let met = met.ok_or_else(|| call.wrong_types("the value must have the type of the elements"))?;
     if !met.is_ordered() {
-        return Err(call.wrong_types("values of several kinds cannot be compared"));
+        return Err(call.wrong_types("values of several types cannot be compared"));
     }
     let list = cast_to(list, &SqlType::List(Box::new(met.clone())), CastMode::Fail)?;
     Ok(vec![list, cast_to(value, &met, CastMode::Fail)?])
@@ -111,10 +111,11 @@ fn index(at: i128, count: usize) -> Option<usize> {
 pub(crate) fn element(found: Typed, at: Typed, place: TextPlace) -> Bound<Typed> {
     if let SqlType::Struct(_) = found.kind {
         let name = at.literal_text().map(str::to_owned);
-        let wrong = Refusal::new("a field of an object is named by a string in the query", at.place);
+        let wrong = Refusal::new("a field of an object must be named by a string in the query", at.place);
         return struct_field(found, &name.ok_or(wrong)?, place);
     }
-    let wrong = Refusal::new(format!("an element is chosen by a whole number, not by {}", at.kind), at.place);
+    let wrong =
+        Refusal::new(format!("the index of an element must be a whole number, not {}", at.kind), at.place);
     let at = adapted(at, &SqlType::BigInt).ok_or(wrong)??;
     let number =
         |arguments: Arguments<'_, '_>| arguments.get(1).and_then(|datum| datum.as_whole()).unwrap_or(0);
@@ -137,7 +138,7 @@ pub(crate) fn element(found: Typed, at: Typed, place: TextPlace) -> Bound<Typed>
             };
             folded(Typed::call(letter, vec![found, at], SqlType::Varchar, place))
         }
-        SqlType::Json => Err(Refusal::new("JSON has no elements in brackets", place)
+        SqlType::Json => Err(Refusal::new("JSON elements cannot be accessed with brackets", place)
             .hint("write `x -> '$[0]'` or `x ->> '$[0]'`, counted from 0")),
         kind => Err(Refusal::new(format!("{kind} has no elements"), place)),
     }
@@ -147,12 +148,12 @@ pub(crate) fn element(found: Typed, at: Typed, place: TextPlace) -> Bound<Typed>
 pub(crate) fn slice(found: Typed, bounds: [Option<Typed>; 2], place: TextPlace) -> Bound<Typed> {
     let kind = found.kind.clone();
     if !matches!(kind, SqlType::List(_) | SqlType::Varchar) {
-        return Err(Refusal::new(format!("{kind} has no parts in brackets"), place));
+        return Err(Refusal::new(format!("{kind} cannot be sliced with brackets"), place));
     }
     let [from, to] = bounds;
     let bound = |bound: Option<Typed>, otherwise: i128| match bound {
         Some(typed) => {
-            let wrong = Refusal::new("a part is bounded by whole numbers", typed.place);
+            let wrong = Refusal::new("the bounds of a slice must be whole numbers", typed.place);
             adapted(typed, &SqlType::BigInt).ok_or(wrong)?
         }
         None => Ok(Typed::constant(Datum::Whole(otherwise), SqlType::BigInt, place)),
@@ -190,8 +191,7 @@ pub(crate) fn slice(found: Typed, bounds: [Option<Typed>; 2], place: TextPlace) 
 /// `x.name`: a field of an object.
 pub(crate) fn struct_field(found: Typed, name: &str, place: TextPlace) -> Bound<Typed> {
     let SqlType::Struct(fields) = &found.kind else {
-        let refusal =
-            Refusal::new(format!("`{name}` is looked for in {}, which has no fields", found.kind), place);
+        let refusal = Refusal::new(format!("cannot access `{name}`: {} has no fields", found.kind), place);
         return Err(match found.kind {
             SqlType::Json => refusal.hint(format!("write `x ->> '$.{name}'`")),
             _ => refusal,

@@ -263,20 +263,21 @@ fn last_day(arguments: Arguments<'_, '_>) -> Computed {
 }
 
 fn date(day: CivilDay) -> Computed {
-    i32::try_from(day.days()).map(Datum::Date).map_err(|_| "the day is too far away".to_owned())
+    i32::try_from(day.days()).map(Datum::Date).map_err(|_| "the date is out of range".to_owned())
 }
 
 fn make_date(arguments: Arguments<'_, '_>) -> Computed {
     let number = |at: usize| super::texts::number(arguments, at);
     let (year, month, day) = (number(0), number(1), number(2));
     let there_is = (-200_000..=200_000).contains(&year).then(|| CivilDay::new(year, month, day)).flatten();
-    date(there_is.ok_or_else(|| format!("there is no day {year}-{month}-{day}"))?)
+    date(there_is.ok_or_else(|| format!("there is no date {year}-{month}-{day}"))?)
 }
 
 /// A time from microseconds since 1970, or from year, month, day, hour, minute and second.
 fn make_timestamp(call: &FunctionCall) -> Bound<Typed> {
     let adapt = |typed: Typed, kind: &SqlType| {
-        adapted(typed, kind).ok_or_else(|| call.wrong_types("it takes whole numbers, and seconds last"))?
+        adapted(typed, kind)
+            .ok_or_else(|| call.wrong_types("it takes whole numbers, with the seconds last"))?
     };
     if let [count] = call.arguments.as_slice() {
         let count = adapt(count.clone(), &BigInt)?;
@@ -300,14 +301,14 @@ fn from_parts(arguments: Arguments<'_, '_>) -> Computed {
     let micros = (seconds * MICROS_PER_SECOND as f64).round() as i64;
     let clock = number(3) * MICROS_PER_HOUR + number(4) * MICROS_PER_MINUTE + micros;
     let timestamp = midnight(i64::from(days)).and_then(|start| start.checked_add(clock));
-    timestamp.map(Datum::Timestamp).ok_or_else(|| "the time is too far away".to_owned())
+    timestamp.map(Datum::Timestamp).ok_or_else(|| "the time is out of range".to_owned())
 }
 
 /// A time from a count since 1970.
 fn from_count(arguments: Arguments<'_, '_>, micros: i64) -> Computed {
     let count = super::texts::number(arguments, 0);
     let timestamp = count.checked_mul(micros);
-    timestamp.map(Datum::Timestamp).ok_or_else(|| "the time is too far away".to_owned())
+    timestamp.map(Datum::Timestamp).ok_or_else(|| "the time is out of range".to_owned())
 }
 
 /// Milliseconds since 1970, or the time that is so many of them later.

@@ -62,15 +62,15 @@ fn wrong_operands(operation: Arithmetic, left: &Typed, right: &Typed, place: Tex
     let refusal = Refusal::new(format!("there is no `{} {sign} {}`", left.kind, right.kind), place);
     let kinds = [&left.kind, &right.kind];
     if kinds.contains(&&SqlType::Varchar) && operation == Arithmetic::Add {
-        return refusal.hint("`a || b` joins text; `CAST(x AS DOUBLE)` makes a number of it");
+        return refusal.hint("use `a || b` to join text, or `CAST(x AS DOUBLE)` to convert it to a number");
     }
     if kinds.contains(&&SqlType::Varchar) || kinds.contains(&&SqlType::Json) {
-        return refusal.hint("write `CAST(x AS DOUBLE)`, or `TRY_CAST` where not every value is a number");
+        return refusal.hint("write `CAST(x AS DOUBLE)`, or `TRY_CAST` if not every value is a number");
     }
     if kinds.iter().any(|kind| kind.is_moment()) {
-        return refusal.hint("`d + INTERVAL 3 DAY` moves a day or a time");
+        return refusal.hint("use `d + INTERVAL 3 DAY` to shift a date or a time");
     }
-    refusal.hint("it works with numbers: cast what is none")
+    refusal.hint("it works with numbers: cast other values")
 }
 
 /// Division and powers: with a fraction, whatever goes in.
@@ -165,8 +165,11 @@ fn decimals(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) 
     if operation == Arithmetic::Multiply {
         let scale = left_scale + right_scale;
         if scale > MOST {
-            return Err(Refusal::new("the product would have more than 38 digits behind the point", place)
-                .hint("write `CAST(x AS DOUBLE)`, or round the factors"));
+            return Err(Refusal::new(
+                "the product would have more than 38 digits after the decimal point",
+                place,
+            )
+            .hint("write `CAST(x AS DOUBLE)`, or round the factors"));
         }
         let digits = left_digits + right_digits;
         let is_short = digits > SHORT && widest <= SHORT && scale < SHORT;
@@ -204,7 +207,7 @@ fn decimal_call(operation: Arithmetic, operands: [Typed; 2], kind: SqlType, plac
             Arithmetic::Add => left.checked_add(right),
             Arithmetic::Subtract => left.checked_sub(right),
             Arithmetic::Multiply => left.checked_mul(right),
-            _ if right == 0 => return Err("a number is divided by zero".to_owned()),
+            _ if right == 0 => return Err("division by zero".to_owned()),
             _ => left.checked_rem(right),
         };
         match result.filter(|result| fits(*result, digits)) {
@@ -263,7 +266,7 @@ pub(crate) fn negated(typed: Typed, place: TextPlace) -> Bound<Typed> {
         Some(Datum::Real(number)) => Ok(Datum::Real(-number)),
         Some(Datum::Decimal(number)) => Ok(Datum::Decimal(-number)),
         Some(Datum::Interval(interval)) => {
-            interval.checked_neg().map(Datum::Interval).ok_or_else(|| "the span is too long".to_owned())
+            interval.checked_neg().map(Datum::Interval).ok_or_else(|| "the interval is too long".to_owned())
         }
         Some(Datum::Whole(number)) => {
             let fits =
@@ -279,9 +282,7 @@ pub(crate) fn negated(typed: Typed, place: TextPlace) -> Bound<Typed> {
 /// `a || b`: text, or lists.
 pub(crate) fn concatenated(left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
     if matches!(left.kind, SqlType::List(_)) || matches!(right.kind, SqlType::List(_)) {
-        return Err(
-            Refusal::new("lists are not joined by `||` here", place).hint("write `list_concat(a, b)`")
-        );
+        return Err(Refusal::new("lists cannot be joined with `||`", place).hint("write `list_concat(a, b)`"));
     }
     let left = cast_to(left, &SqlType::Varchar, CastMode::Fail)?;
     let right = cast_to(right, &SqlType::Varchar, CastMode::Fail)?;

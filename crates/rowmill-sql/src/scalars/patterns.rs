@@ -30,9 +30,11 @@ pub(crate) fn like(
     place: TextPlace,
 ) -> Bound<Typed> {
     let text = |operand: Typed| {
-        let wrong =
-            Refusal::new(format!("a pattern is looked for in text, not in {}", operand.kind), operand.place)
-                .hint("write `CAST(x AS VARCHAR)`");
+        let wrong = Refusal::new(
+            format!("a pattern can only be matched against text, not {}", operand.kind),
+            operand.place,
+        )
+        .hint("write `CAST(x AS VARCHAR)`");
         adapted(operand, &SqlType::Varchar).ok_or(wrong)?
     };
     let [subject, pattern] = operands;
@@ -72,7 +74,7 @@ fn parse(pattern: &str, escape: Option<char>) -> Result<Vec<PatternPart>, String
     while let Some(letter) = letters.next() {
         parts.push(match letter {
             _ if Some(letter) == escape => {
-                PatternPart::Letter(letters.next().ok_or("the pattern ends behind its escape character")?)
+                PatternPart::Letter(letters.next().ok_or("the pattern ends after its escape character")?)
             }
             '%' => PatternPart::AnyText,
             '_' => PatternPart::AnyLetter,

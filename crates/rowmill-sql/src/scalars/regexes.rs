@@ -43,15 +43,15 @@ impl RegexOptions {
                 'm' | 'n' | 'p' => options.has_lines = true,
                 'g' if call.name == "regexp_replace" => options.replaces_all = true,
                 _ => {
-                    let message = format!("`{letter}` is no option of `{}`", call.name);
+                    let message = format!("`{letter}` is not an option of `{}`", call.name);
                     return Err(Refusal::new(message, call.place)
-                        .hint("there are `i`, `s`, `m`, and `g` to replace all"));
+                        .hint("options are `i`, `s`, `m`, and `g` to replace all"));
                 }
             }
         }
         if options.has_lines {
-            return Err(Refusal::new("patterns over several lines are not taken", call.place)
-                .hint("write `(?m)` at the beginning of the pattern"));
+            return Err(Refusal::new("multi-line patterns are not supported", call.place)
+                .hint("write `(?m)` at the start of the pattern"));
         }
         Ok(options)
     }
@@ -65,7 +65,8 @@ fn known_regex(call: &FunctionCall, at: usize, options: RegexOptions) -> Bound<A
 }
 
 fn compiled(pattern: &str, options: RegexOptions) -> Result<Regex, String> {
-    let translated = ascii_classes(pattern).ok_or("the pattern has parts that differ between libraries")?;
+    let translated =
+        ascii_classes(pattern).ok_or("the pattern uses features that differ between libraries")?;
     RegexBuilder::new(&translated)
         .case_insensitive(options.ignores_case)
         .dot_matches_new_line(options.dot_is_newline)
@@ -73,7 +74,7 @@ fn compiled(pattern: &str, options: RegexOptions) -> Result<Regex, String> {
         .map_err(|error| {
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            format!("the pattern is wrong: {last}")
+            format!("invalid pattern: {last}")
         })
 }
 
@@ -167,8 +168,10 @@ pub(crate) fn matches_wholly(subject: Typed, pattern: &Typed, place: TextPlace) 
         .known_value()
         .and_then(Datum::as_text)
         .ok_or_else(|| Refusal::new("a regular expression must be a string in the query", pattern.place))?;
-    let wrong =
-        Refusal::new(format!("a pattern is looked for in text, not in {}", subject.kind), subject.place);
+    let wrong = Refusal::new(
+        format!("a pattern can only be matched against text, not {}", subject.kind),
+        subject.place,
+    );
     let subject = adapted(subject, &SqlType::Varchar).ok_or(wrong)??;
     whole_match(subject, known, RegexOptions::default(), place)
 }
@@ -250,7 +253,7 @@ fn translated_replacement(text: &str, groups: usize) -> Result<String, String> {
                     out.push_str(&format!("${{{digit}}}"));
                 }
                 Some('\\') => out.push('\\'),
-                _ => return Err("behind `\\` there must be the number of a group".to_owned()),
+                _ => return Err("`\\` must be followed by the number of a group".to_owned()),
             },
             ('$', _) => out.push_str("$$"),
             (other, _) => out.push(other),

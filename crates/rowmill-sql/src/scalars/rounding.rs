@@ -70,7 +70,7 @@ fn round(call: &FunctionCall) -> Bound<Typed> {
             let known =
                 digits.known_value().and_then(Datum::as_whole).and_then(|digits| i32::try_from(digits).ok());
             let digits = known.ok_or_else(|| {
-                Refusal::new("how many digits are kept must be a number in the query", digits.place)
+                Refusal::new("the number of digits must be a number in the query", digits.place)
             })?;
             (one_number(&FunctionCall { arguments: vec![number.clone()], ..call.clone() })?, digits)
         }

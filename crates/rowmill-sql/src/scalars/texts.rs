@@ -211,7 +211,7 @@ fn reverse(arguments: Arguments<'_, '_>) -> Computed {
             || letter == '\r'
     };
     if found.chars().any(is_combined) {
-        return Err("text with letters that are made of several characters cannot be reversed".to_owned());
+        return Err("text with letters that consist of several characters cannot be reversed".to_owned());
     }
     text(found.chars().rev().collect::<String>())
 }
@@ -264,7 +264,7 @@ fn pad(arguments: Arguments<'_, '_>, side: Side) -> Computed {
     let kept: String = found.chars().take(wanted).collect();
     let missing = wanted - kept.chars().count();
     if missing > 0 && filling.is_empty() {
-        return Err("there is nothing to fill the text up with".to_owned());
+        return Err("the padding text is empty".to_owned());
     }
     let filled: String = filling.chars().cycle().take(missing).collect();
     text(match side {
@@ -357,7 +357,7 @@ fn contains(call: &FunctionCall) -> Bound<Typed> {
 
 fn split(call: &FunctionCall) -> Bound<Typed> {
     let [found, separator] = call.exactly()?;
-    let wrong = || call.wrong_types("it splits text at a text");
+    let wrong = || call.wrong_types("it splits text at a separator text");
     let found = adapted(found, &Varchar).ok_or_else(wrong)??;
     let separator = adapted(separator, &Varchar).ok_or_else(wrong)??;
     let parts = |a: Arguments<'_, '_>| {

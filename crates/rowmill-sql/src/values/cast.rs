@@ -162,7 +162,7 @@ pub(crate) fn to_text(datum: &Datum, kind: &SqlType) -> Option<String> {
 
 fn from_text(text: String, to: &SqlType) -> Result<Datum, CastFailure> {
     const UNCLEAR: CastFailure =
-        CastFailure::Unclear("its time zone or form is not clear; write it as `2024-05-01 10:30:00`");
+        CastFailure::Unclear("its time zone or format is ambiguous; write it as `2024-05-01 10:30:00`");
     let moment = |failure| match failure {
         MomentFailure::NotOne => CastFailure::NotConvertible,
         MomentFailure::Unclear => UNCLEAR,
@@ -172,9 +172,9 @@ fn from_text(text: String, to: &SqlType) -> Result<Datum, CastFailure> {
         SqlType::Time => return parse_time(&text).map(Datum::Time).map_err(moment),
         SqlType::Timestamp => return parse_timestamp(&text).map(Datum::Timestamp).map_err(moment),
         SqlType::TimestampTz => {
-            return parse_instant(&text).map(Datum::Timestamp).map_err(|_| {
-                CastFailure::Unclear("write the distance from UTC, such as `2024-05-01 10:30:00+00`")
-            });
+            return parse_instant(&text)
+                .map(Datum::Timestamp)
+                .map_err(|_| CastFailure::Unclear("write the UTC offset, such as `2024-05-01 10:30:00+00`"));
         }
         _ => {}
     }
@@ -185,7 +185,7 @@ fn from_text(text: String, to: &SqlType) -> Result<Datum, CastFailure> {
         SqlType::Decimal(digits, scale) => parse_decimal(&text, *digits, *scale).map(Datum::Decimal),
         SqlType::Interval => match Interval::parse(&text) {
             Some(interval) => Some(Datum::Interval(interval)),
-            None => return Err(CastFailure::Unclear("write spans as `3 days`, with whole numbers")),
+            None => return Err(CastFailure::Unclear("write intervals as `3 days`, with whole numbers")),
         },
         SqlType::Blob if text.contains('\\') => {
             return Err(CastFailure::Unclear("bytes with `\\` cannot be read"));

@@ -114,7 +114,7 @@ fn only_one_query_that_reads_is_taken() {
         ("", "found"),
         ("-- nothing", "found"),
         ("DELETE FROM input", "must be exactly one `SELECT`"),
-        ("SELECT 1; SELECT 2", "there is something behind the query"),
+        ("SELECT 1; SELECT 2", "there is text after the query"),
         ("PRAGMA table_info(input)", "cannot be run"),
         ("ATTACH 'x.db' AS x", "must be exactly one `SELECT`"),
         ("EXPLAIN SELECT 1", "must be exactly one `SELECT`"),
@@ -124,8 +124,8 @@ fn only_one_query_that_reads_is_taken() {
         ("SELECT name FROM sqlite_master", "no such table: sqlite_master"),
         ("SELECT load_extension('x')", "no such function: load_extension"),
         ("SELECT * FROM read_csv('secret.csv')", "no such table function"),
-        ("SELECT id FROM input WHERE id = ?", "has places for values"),
-        ("SELECT id, name AS id FROM input", "gives two columns the name `id`"),
+        ("SELECT id FROM input WHERE id = ?", "has placeholders"),
+        ("SELECT id, name AS id FROM input", "returns two columns with the name `id`"),
     ] {
         let problem = query(&table, sql).unwrap_err();
         assert_eq!(problem.code, ProblemCode::InvalidQuery, "{sql}");
@@ -146,10 +146,10 @@ fn a_wrong_query_shows_the_place_and_what_was_perhaps_meant() {
         ),
         (
             "SELECT id\nFORM input",
-            "there is something behind the query\n    FORM input\n         ^",
+            "there is text after the query\n    FORM input\n         ^",
             "write one query",
         ),
-        ("SELECT \"Ada\" FROM input", "no such column: Ada", "strings stand between single quotes"),
+        ("SELECT \"Ada\" FROM input", "no such column: Ada", "write strings in single quotes"),
         ("SELECT * FROM data", "no such table: data", "the rows of `input` are the table `input`"),
         (
             "SELECT regexp_match(name, 'x') FROM input",
@@ -158,23 +158,24 @@ fn a_wrong_query_shows_the_place_and_what_was_perhaps_meant() {
         ),
         (
             "SELECT 1 FROM input WHERE id > 1 AND name > 8",
-            "VARCHAR and INTEGER do not meet in a comparison without a cast\n    SELECT 1 FROM input WHERE id > 1 AND name > 8\n                                                ^",
+            "VARCHAR and INTEGER cannot be combined in a comparison without a cast\n    SELECT 1 FROM input \
+             WHERE id > 1 AND name > 8\n                                                ^",
             "TRY_CAST(x AS BIGINT)",
         ),
         ("SELECT id FROM input WHERE sum(id) > 1", "`sum` cannot be used in WHERE", "`HAVING`"),
         (
             "SELECT name, count(*) AS c FROM input GROUP BY id",
-            "`name` is neither grouped by",
+            "`name` is neither in `GROUP BY`",
             "any_value(name)",
         ),
         (
             "SELECT regexp_matches(name, '(') AS x FROM input",
-            "the pattern is wrong: unclosed group",
+            "invalid pattern: unclosed group",
             "`docs/sql.md`",
         ),
         (
             "SELECT date_trunc('fortnight', at) AS x FROM input",
-            "`fortnight` is no part of a day or time",
+            "`fortnight` is not a part of a date or time",
             "`quarter`",
         ),
         (
@@ -183,7 +184,7 @@ fn a_wrong_query_shows_the_place_and_what_was_perhaps_meant() {
             "CAST(x AS TIMESTAMP)",
         ),
         ("SELECT length(id) AS x FROM input", "there is no `length(BIGINT)`", "VARCHAR"),
-        ("SELECT '2024-13-01'::DATE AS d", "'2024-13-01' is no DATE", "TRY_CAST"),
+        ("SELECT '2024-13-01'::DATE AS d", "'2024-13-01' is not a valid DATE", "TRY_CAST"),
         ("SELECT meta.lnag FROM input", "the object has no field `lnag`", "did you mean `lang`?"),
         ("SELECT now() AS x", "no such function: now", "write the time"),
         (
@@ -210,11 +211,11 @@ fn a_query_that_fails_on_a_value_says_what_to_do() {
         ("SELECT id // 0 AS x FROM input", "divides by zero", "`WHERE`"),
         (
             "SELECT name::INTEGER AS x FROM input",
-            "'Ada' is no INTEGER\n    SELECT name::INTEGER AS x FROM input\n           ^",
+            "'Ada' is not a valid INTEGER\n    SELECT name::INTEGER AS x FROM input\n           ^",
             "TRY_CAST",
         ),
-        ("SELECT json_extract(name, '$.a') AS x FROM input", "'Ada' is no JSON", "`WHERE`"),
-        ("SELECT (SELECT id FROM input) AS x", "gives more than one row", "correct the query"),
+        ("SELECT json_extract(name, '$.a') AS x FROM input", "'Ada' is not JSON", "`WHERE`"),
+        ("SELECT (SELECT id FROM input) AS x", "returns more than one row", "correct the query"),
     ] {
         let problem = rows(&table, sql).unwrap_err();
         assert_eq!(problem.code, ProblemCode::QueryFailed, "{sql}");

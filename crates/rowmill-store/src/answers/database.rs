@@ -113,12 +113,13 @@ impl Database {
         });
         match opened {
             Ok((database, Marks::OURS)) => Ok(database),
-            Ok((_, Marks { application: APPLICATION, format, .. })) => {
-                Err(unusable(path, &format!("has format {format}, this version reads and writes {FORMAT}")))
-            }
-            Ok(_) => Err(unusable(path, "is a database, but not a store of answers")),
+            Ok((_, Marks { application: APPLICATION, format, .. })) => Err(unusable(
+                path,
+                &format!("has format {format}, but this version reads and writes {FORMAT}"),
+            )),
+            Ok(_) => Err(unusable(path, "is a database, but not an answer cache")),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-                Err(unusable(path, "is not a store of answers").cause(error))
+                Err(unusable(path, "is not an answer cache").cause(error))
             }
             Err(error) => Err(unusable(path, "cannot be opened").cause(error)),
         }
@@ -208,7 +209,7 @@ pub(super) fn is_busy(error: &Error) -> bool {
 /// A problem with the store at `path`.
 pub(super) fn unusable(path: &Path, what: &str) -> Problem {
     Problem::new(ProblemCode::CacheUnusable, format!("`{}` {what}", path.display()))
-        .hint("name another folder, or move the file away to begin an empty store")
+        .hint("choose another folder, or move the file away to start with an empty cache")
 }
 
 /// A count as SQLite holds it. None that matters is above the largest.

@@ -27,15 +27,15 @@ impl Keeper {
         // Whatever ends this thread, nobody may be left waiting for it.
         let ended = Ending(Arc::clone(&self.queue));
         if let Err(error) = self.work() {
-            self.tell(&format!("cannot be used any more, the run goes on without it: {error}"));
+            self.tell(&format!("is no longer usable; continuing without it: {error}"));
             return;
         }
         match ended.0.end() {
             0 => {}
             lost => {
-                let answers = if lost == 1 { "answer was" } else { "answers were" };
+                let answers = if lost == 1 { "answer" } else { "answers" };
                 self.tell(&format!(
-                    "was too slow or too long in use by another process: {lost} {answers} not kept"
+                    "was too slow, or locked by another process for too long: {lost} {answers} not stored"
                 ));
             }
         }

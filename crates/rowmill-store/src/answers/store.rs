@@ -53,15 +53,15 @@ impl SqliteAnswers {
     /// The folder cannot be made, or its file is damaged, of another format or not a store.
     pub fn open(folder: &Path, notice: Arc<dyn Fn(String) + Send + Sync>) -> Result<Self, Problem> {
         let path = Self::file_in(folder);
-        make_private_folder(folder)
-            .map_err(|error| unusable(&path, "cannot be made, because its folder cannot").cause(error))?;
+        make_private_folder(folder).map_err(|error| {
+            unusable(&path, "cannot be created, because its folder cannot be created").cause(error)
+        })?;
         let database = Database::open(&path)?;
         let queue = Arc::new(Queue::default());
         let keeper = Keeper { database, path: path.clone(), queue: Arc::clone(&queue), notice };
-        let thread = thread::Builder::new()
-            .name("answers".to_owned())
-            .spawn(move || keeper.run())
-            .map_err(|error| unusable(&path, "cannot be given a thread").cause(error))?;
+        let thread = thread::Builder::new().name("answers".to_owned()).spawn(move || keeper.run()).map_err(
+            |error| unusable(&path, "cannot be used: no thread could be started for it").cause(error),
+        )?;
         Ok(Self { path, queue, thread: Some(thread) })
     }
 
@@ -117,7 +117,7 @@ impl SqliteAnswers {
         self.queue.run(Box::new(move |database| drop(sender.send(database.patiently(work)))));
         match receiver.recv() {
             Ok(outcome) => outcome.map_err(|error| unusable(&self.path, "cannot be used").cause(error)),
-            Err(_) => Err(unusable(&self.path, "cannot be used any more")),
+            Err(_) => Err(unusable(&self.path, "is no longer usable")),
         }
     }
 }

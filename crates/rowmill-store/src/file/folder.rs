@@ -79,7 +79,7 @@ impl WorkFolder {
         make_private_folder(path).map_err(|error| {
             Problem::new(
                 ProblemCode::WriteFailed,
-                format!("cannot make the work folder `{}`", path.display()),
+                format!("cannot create the work folder `{}`", path.display()),
             )
             .cause(error)
             .hint(format!("choose another one with {WORK_DIR}"))
@@ -111,7 +111,7 @@ impl WorkFolder {
         let file = File::open(&self.path).map_err(|error| cannot_write(&self.path, &error))?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
-                let message = format!("another run has its ledger in `{}`", self.path.display());
+                let message = format!("another run keeps its ledger in `{}`", self.path.display());
                 Err(Problem::new(ProblemCode::OutputBusy, message)
                     .hint(format!("wait for it, or choose another folder with {WORK_DIR}")))
             }
@@ -297,7 +297,7 @@ impl WorkFolder {
         let header: FileHeader = serde_json::from_slice(&bytes)
             .map_err(|error| unusable("is not the header of a run").cause(error))?;
         if header.format != FORMAT {
-            return Err(unusable(&format!("has format {}, this version reads {FORMAT}", header.format)));
+            return Err(unusable(&format!("has format {}, but this version reads {FORMAT}", header.format)));
         }
         Ok(Some(header))
     }

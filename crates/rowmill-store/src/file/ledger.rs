@@ -104,9 +104,9 @@ impl FileLedger {
     fn write_group(&self, epoch: Epoch, group: Group<'_>) -> Result<Appended, Problem> {
         let mut writer = self.writer();
         if epoch != self.epoch || !writer.is_last_part(epoch) {
-            let message = format!("another process goes on with the run in `{}`", self.path.display());
+            let message = format!("another process has resumed the run in `{}`", self.path.display());
             return Err(Problem::new(ProblemCode::OutputBusy, message)
-                .hint("everything answered so far is kept; let that process finish"));
+                .hint("finished rows are kept; let that process finish"));
         }
         let mut lines = std::mem::take(&mut writer.lines);
         lines.clear();
@@ -244,9 +244,9 @@ pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
     let hint = match (no_room(error), error.kind()) {
         // The reserve is of no use here, so answers that were on their way have found no room.
         (Some(remedy), ErrorKind::FileTooLarge) => {
-            format!("{remedy} and {RUN_AGAIN}; everything recorded so far is kept")
+            format!("{remedy} and {RUN_AGAIN}; finished rows are kept")
         }
-        (Some(remedy), _) => format!("{remedy} and {RUN_AGAIN}; everything answered so far is kept"),
+        (Some(remedy), _) => format!("{remedy} and {RUN_AGAIN}; finished rows are kept"),
         (None, _) => format!("check the folder, or choose another one with {WORK_DIR}"),
     };
     Problem::new(ProblemCode::WriteFailed, format!("cannot write `{}`", path.display()))

@@ -164,6 +164,6 @@ mod tests {
         let folder = WorkFolder::open(home.path()).unwrap();
         folder.write_header(&FileHeader { format: 2, ..FileHeader::new(1, run_header("now")) }).unwrap();
         let problem = FileRunStore::new(folder).header().unwrap_err();
-        assert!(problem.message.ends_with("has format 2, this version reads 1"), "{}", problem.message);
+        assert!(problem.message.ends_with("has format 2, but this version reads 1"), "{}", problem.message);
     }
 }

@@ -112,7 +112,7 @@ impl McpServer {
     pub(super) fn credential_hint(&self) -> String {
         let name = &self.name;
         let Transport::Http { url, headers, .. } = &self.transport else {
-            return format!("give `{name}` what it asks for in `env`");
+            return format!("pass the credentials of `{name}` in `env`");
         };
         let has_token = headers.keys().any(|name| name.to_ascii_lowercase().ends_with("authorization"));
         match (self.sign_in, has_token) {
@@ -120,13 +120,13 @@ impl McpServer {
                  https://huggingface.co/settings/tokens, or sign in with `hf auth login`"
                 .to_owned(),
             (SignIn::HuggingFace, true) => {
-                "the access token of Hugging Face was refused: check `HF_TOKEN`, or sign in again with \
-                 `hf auth login`"
+                "the Hugging Face access token was rejected: check `HF_TOKEN`, or sign in again with `hf \
+                 auth login`"
                     .to_owned()
             }
             (SignIn::Browser, _) => format!(
-                "sign in with `rowmill mcp login {}`, or set `access_token`, a header in `headers` or `auth` with \
-                 `client_id` and `client_secret` for `{name}`, each with `${{NAME}}` for a variable",
+                "sign in with `rowmill mcp login {}`, or set `access_token`, a header in `headers` or `auth` \
+                 with `client_id` and `client_secret` for `{name}`, with `${{NAME}}` for variables",
                 self.address_to_sign_in(url)
             ),
         }

@@ -126,7 +126,7 @@ impl Catalogue {
         let known: Vec<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
         let Some(name) = named.unknown(&known) else { return Ok(()) };
         let message =
-            format!("`max_parallel` of the MCP server `{}` names no tool of it: `{name}`", server.name);
+            format!("`max_parallel` of the MCP server `{}` names an unknown tool: `{name}`", server.name);
         let hint = format!("the server has: `{}`", known.join("`, `"));
         Err(Problem::new(ProblemCode::InvalidConfig, message).hint(hint))
     }

@@ -14,73 +14,73 @@ use serde::{Deserialize, Serialize};
 use super::filter::Filter;
 use super::server::{Idempotent, MaxParallel, McpServer, OAuth, ProtocolMode, Transport};
 
-/// A server as it is written: `[mcp.servers.NAME]` in `rowmill.toml`, or an entry of
-/// `mcp_connect` in a card. Either `command`, `url` or `target` says where it is.
+/// An MCP server: `[mcp.servers.NAME]` in `rowmill.toml`, or an entry of `mcp_connect` in a card. Exactly
+/// one of `command`, `url` and `target` is required.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpServerConfig {
-    /// Its name, where it does not follow from the place of the entry.
+    /// Name, if it does not follow from the position of the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// For people; nothing is done with it.
+    /// For documentation only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// A command line, an npm package that begins with `@`, or an address.
+    /// A command line, an npm package that starts with `@`, or a URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The program of a server that is a process.
+    /// Program to start, for a server that is a process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Its variables; `${NAME}` stands for a variable of rowmill.
+    /// Its environment variables; `${NAME}` is replaced by rowmill's environment variable.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// The folder that it starts in, from that of the file on.
+    /// Its working folder, relative to the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
-    /// The address of a server that speaks streamable HTTP.
+    /// URL of a server that speaks streamable HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Headers of every request; `${NAME}` stands for a variable of rowmill.
+    /// Headers of every request; `${NAME}` is replaced by rowmill's environment variable.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// A token for the `Authorization` header; `${NAME}` stands for a variable of rowmill.
+    /// Token for the `Authorization` header; `${NAME}` is replaced by rowmill's environment variable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_token: Option<String>,
     /// A client-credentials grant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<AuthConfig>,
-    /// Which era of the protocol is spoken: `auto`, `modern` or `legacy`.
+    /// Protocol version: `auto`, `modern` or `legacy`.
     #[serde(default)]
     pub protocol_mode: ProtocolConfig,
-    /// How long a call may take.
+    /// Timeout for a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
-    /// How long the start may take.
+    /// Timeout for the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_timeout: Option<Span>,
-    /// Whether every row gets a connection of its own.
+    /// Whether every row gets its own connection.
     #[serde(default)]
     pub per_row: bool,
-    /// Names or patterns of the tools that are offered; all unless given.
+    /// Names or patterns of the tools to offer; all by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Names, addresses or patterns of the resources that can be read; none unless given.
+    /// Names, URIs or patterns of the resources that can be read; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Vec<String>>,
-    /// Names or patterns of the prompts that can be fetched; none unless given.
+    /// Names or patterns of the prompts that can be fetched; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts: Option<Vec<String>>,
-    /// Which tools may run twice: `true`, `false`, or names and patterns; what the server says
-    /// unless given.
+    /// Which tools may run twice: `true`, `false`, or names and patterns; as declared by the server by
+    /// default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<IdempotentConfig>,
-    /// Whether the server's instructions are given to the model; yes unless given.
+    /// Whether the server's instructions are given to the model; yes by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_instructions: Option<bool>,
-    /// How many calls are made at once, over all rows: a number, or numbers by names or patterns of
+    /// Maximum number of calls at once, over all rows: a number, or numbers by names or patterns of
     /// tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<MaxParallelConfig>,
@@ -89,44 +89,44 @@ pub struct McpServerConfig {
     pub from_variables: Vec<Secret>,
 }
 
-/// How many calls are made at once, as it is written.
+/// Maximum number of calls at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum MaxParallelConfig {
-    /// So many of all tools together.
+    /// For all tools together.
     Calls(NonZeroU32),
-    /// So many of the tools that a name or pattern matches, together.
+    /// For the tools that match a name or pattern, together.
     ByTool(BTreeMap<String, NonZeroU32>),
 }
 
-/// A client-credentials grant as it is written.
+/// A client-credentials grant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuthConfig {
-    /// The id of the client; `${NAME}` stands for a variable of rowmill.
+    /// Client id; `${NAME}` is replaced by rowmill's environment variable.
     pub client_id: String,
-    /// Its secret; `${NAME}` stands for a variable of rowmill.
+    /// Client secret; `${NAME}` is replaced by rowmill's environment variable.
     pub client_secret: String,
-    /// What is asked for.
+    /// Requested scopes.
     #[serde(default)]
     pub scopes: Vec<String>,
 }
 
-/// Which tools may run twice, as it is written.
+/// Which tools may run twice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum IdempotentConfig {
     /// All or none.
     All(bool),
-    /// Those that one of these names or patterns matches.
+    /// Those that match one of these names or patterns.
     Only(Vec<String>),
 }
 
-/// Which era of the protocol is spoken, as it is written.
+/// Protocol version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProtocolConfig {
-    /// Whatever the server speaks.
+    /// Any version that the server supports.
     #[default]
     Auto,
     /// Only without a handshake.
@@ -135,7 +135,7 @@ pub enum ProtocolConfig {
     Legacy,
 }
 
-/// A length of time as it is written: seconds, or a text such as `1.5s` or `2m`.
+/// A duration: seconds, or a text such as `1.5s` or `2m`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Span {
@@ -200,8 +200,8 @@ impl McpServerConfig {
         }
         let place = self.url.as_deref().or(self.target.as_deref()).or(self.command.as_deref());
         let place = place.ok_or_else(|| {
-            Problem::new(ProblemCode::InvalidConfig, "an MCP server has neither a name nor a place")
-                .hint("give `name`, and `command`, `url` or `target`")
+            Problem::new(ProblemCode::InvalidConfig, "an MCP server has neither a name nor an address")
+                .hint("set `name`, and `command`, `url` or `target`")
         })?;
         Ok(name_of(place))
     }
@@ -209,8 +209,10 @@ impl McpServerConfig {
     fn transport(&self, name: &str, folder: &Path, filled: &Filled<'_>) -> Result<Transport, Problem> {
         let places = [&self.command, &self.url, &self.target];
         if places.into_iter().flatten().count() != 1 {
-            return Err(invalid(name, "must have one of `command`, `url` and `target`")
-                .hint("a process has `command` and `args`, a server on the network `url`; `target` is either in one text"));
+            return Err(invalid(name, "must have one of `command`, `url` and `target`").hint(
+                "use `command` and `args` for a process, `url` for a network server; `target` takes either \
+                 as one text",
+            ));
         }
         let target = self.target.as_deref().map(str::trim);
         match self.url.as_deref().or(target.filter(|target| is_address(target))) {
@@ -222,12 +224,13 @@ impl McpServerConfig {
     fn network(&self, name: &str, url: &str, filled: &Filled<'_>) -> Result<Transport, Problem> {
         if !is_address(url) {
             // It is not shown: whatever stands there by mistake may be a secret.
-            return Err(invalid(name, "has a `url` that is no address")
-                .hint("it begins with `http://` or `https://`"));
+            return Err(
+                invalid(name, "has an invalid `url`").hint("it must start with `http://` or `https://`")
+            );
         }
         let fields =
             [("args", !self.args.is_empty()), ("env", !self.env.is_empty()), ("cwd", self.cwd.is_some())];
-        refuse(name, "a server on the network", &fields)?;
+        refuse(name, "a network server", &fields)?;
         let (headers, auth) = (self.filled_headers(filled)?, self.grant(filled)?);
         Ok(Transport::Http { url: url.to_owned(), headers, auth })
     }
@@ -238,7 +241,7 @@ impl McpServerConfig {
             ("access_token", self.access_token.is_some()),
             ("auth", self.auth.is_some()),
         ];
-        refuse(name, "a server that is a process", &fields)?;
+        refuse(name, "a process", &fields)?;
         let mut words = match (&self.command, &self.target) {
             (Some(command), _) => vec![command.clone()],
             (None, Some(target)) => split(target).ok_or_else(|| {
@@ -305,9 +308,9 @@ impl Span {
             Self::Text(text) => text.clone(),
         };
         time_span::parse(&text).filter(|time| !time.is_zero()).ok_or_else(|| {
-            let message = format!("`{field}` of the MCP server `{server}` is no length of time: `{text}`");
+            let message = format!("`{field}` of the MCP server `{server}` is not a duration: `{text}`");
             Problem::new(ProblemCode::InvalidConfig, message)
-                .hint("give seconds, or a text such as `500ms`, `30s` or `2m`")
+                .hint("use seconds, or a text such as `500ms`, `30s` or `2m`")
         })
     }
 }
@@ -345,7 +348,7 @@ impl Filled<'_> {
             whole.push_str(plain);
             let value = (self.environment)(name).ok_or_else(|| {
                 let message =
-                    format!("the MCP server `{}` needs `{name}` for {place}, and it is not set", self.server);
+                    format!("the MCP server `{}` needs `{name}` for {place}, but it is not set", self.server);
                 Problem::new(ProblemCode::InvalidConfig, message)
                     .hint(format!("set the environment variable `{name}`"))
             })?;

@@ -93,31 +93,35 @@ fn what_cannot_be_used_is_said_with_what_to_do() {
     let cases = [
         (
             "url = 'https://x'\nheaders = { X-Key = 'a${MISSING}' }",
-            "the MCP server `s` needs `MISSING` for the header `X-Key`, and it is not set (set the environment variable `MISSING`)",
+            "the MCP server `s` needs `MISSING` for the header `X-Key`, but it is not set (set the \
+             environment variable `MISSING`)",
         ),
         (
             "url = 'https://x'\naccess_token = '${MISSING}'",
-            "the MCP server `s` needs `MISSING` for `access_token`, and it is not set (set the environment variable `MISSING`)",
+            "the MCP server `s` needs `MISSING` for `access_token`, but it is not set (set the environment \
+             variable `MISSING`)",
         ),
         (
             "command = 'x'\nenv = { KEY = '${MISSING}' }",
-            "the MCP server `s` needs `MISSING` for the variable `KEY`, and it is not set (set the environment variable `MISSING`)",
+            "the MCP server `s` needs `MISSING` for the variable `KEY`, but it is not set (set the \
+             environment variable `MISSING`)",
         ),
         (
             "url = 'ftp://x'",
-            "the MCP server `s` has a `url` that is no address (it begins with `http://` or `https://`)",
+            "the MCP server `s` has an invalid `url` (it must start with `http://` or `https://`)",
         ),
         (
             "url = 'https://x'\nargs = ['y']",
-            "the MCP server `s` is a server on the network and cannot have `args` (remove `args`)",
+            "the MCP server `s` is a network server and cannot have `args` (remove `args`)",
         ),
         (
             "command = 'x'\nheaders = { A = 'b' }",
-            "the MCP server `s` is a server that is a process and cannot have `headers` (remove `headers`)",
+            "the MCP server `s` is a process and cannot have `headers` (remove `headers`)",
         ),
         (
             "command = 'x'\ntimeout = 'soon'",
-            "`timeout` of the MCP server `s` is no length of time: `soon` (give seconds, or a text such as `500ms`, `30s` or `2m`)",
+            "`timeout` of the MCP server `s` is not a duration: `soon` (use seconds, or a text such as \
+             `500ms`, `30s` or `2m`)",
         ),
     ];
     for (text, expected) in cases {

@@ -121,7 +121,7 @@ impl Mcp {
         let mut endpoints = Vec::with_capacity(servers.len());
         for server in servers {
             if endpoints.iter().any(|other: &Arc<Endpoint>| other.server.name == server.name) {
-                let message = format!("two MCP servers are called `{}`", server.name);
+                let message = format!("two MCP servers have the name `{}`", server.name);
                 return Err(Problem::new(ProblemCode::InvalidConfig, message).hint("rename one of them"));
             }
             endpoints.push(Arc::new(Endpoint::new(server, &settings)?));
@@ -256,14 +256,16 @@ impl Mcp {
             let package = server.keeps_one_file().filter(|_| server.max_parallel == MaxParallel::Unsaid);
             notices.extend(package.map(|package| {
                 format!(
-                    "calls of the MCP server `{}` are made one at a time, because `{package}` keeps one file and \
-                     loses what it writes for several at once; `max_parallel` of the server says otherwise",
+                    "calls of the MCP server `{}` are made one at a time, because `{package}` keeps one file \
+                     and loses data if it is called in parallel; override this with `max_parallel` of the \
+                     server",
                     server.name
                 )
             }));
             if !catalogue.need_tasks.is_empty() {
                 notices.push(format!(
-                    "the MCP server `{}` has tools that can be called only as tasks, which are not offered: `{}`",
+                    "the MCP server `{}` has tools that can only be called as tasks, which is not supported; \
+                     they are not offered: `{}`",
                     server.name,
                     catalogue.need_tasks.join("`, `")
                 ));
@@ -339,11 +341,10 @@ pub(super) async fn begin(endpoint: Arc<Endpoint>) -> Result<Started, NoStart> {
             return Ok(Started { endpoint, catalogue, session: None });
         }
         Ok(Ok(catalogue)) => return Ok(Started { endpoint, catalogue, session: Some(session) }),
-        Ok(Err(error)) => (format!("did not tell what it offers ({})", chain(&error)), Remedy::Protocol),
-        Err(_) => (
-            format!("did not tell what it offers within {}", seconds(server.start_timeout)),
-            Remedy::Patience,
-        ),
+        Ok(Err(error)) => (format!("did not list its tools ({})", chain(&error)), Remedy::Protocol),
+        Err(_) => {
+            (format!("did not list its tools within {}", seconds(server.start_timeout)), Remedy::Patience)
+        }
     };
     let said = session.post_mortem().await.map(|text| format!("on standard error it printed:\n{text}"));
     session.close().await;

@@ -81,18 +81,17 @@ impl NoStart {
         let what = format!("the MCP server `{name}` {}: `{}`", shown.clean(&self.what), shown.place);
         let hint = match self.remedy {
             Remedy::Command => {
-                "give the command in a shell to see what it says; servers get only a few variables, so \
-                 name in `env` what it needs"
+                "run the command in a shell to see its output; servers get only a few environment variables, \
+                 so set those that it needs in `env`"
                     .to_owned()
             }
             Remedy::Address => "start the server or correct its `url`".to_owned(),
             Remedy::Credential | Remedy::SignIn => server.credential_hint(),
             Remedy::Patience => {
-                format!("raise `start_timeout` of `{name}`, or look at what the server waits for")
+                format!("raise `start_timeout` of `{name}`, or check what the server is waiting for")
             }
             Remedy::Protocol => {
-                "check that the command or address is an MCP server; one that speaks HTTP must speak \
-                 streamable HTTP"
+                "check that the command or URL is an MCP server; over HTTP, only streamable HTTP is supported"
                     .to_owned()
             }
         };
@@ -129,7 +128,7 @@ impl Endpoint {
                     value.set_sensitive(true);
                     map.insert(key, value);
                 }
-                let setup = |error: String| unusable("no HTTP client can be made".to_owned()).cause(error);
+                let setup = |error: String| unusable("cannot create an HTTP client".to_owned()).cause(error);
                 let client = post::client(map, proxies).map_err(setup)?;
                 let has_token = server.transport.says_who_asks();
                 let signed_in = server.tokens.as_ref().filter(|file| !has_token && file.is_file());
@@ -182,7 +181,7 @@ impl Endpoint {
         let (mut failure, handshake) = match tokio::time::timeout(self.server.start_timeout, serving).await {
             Ok(Ok(running)) => return Ok(Session::new(running, Some(process), sent)),
             Ok(Err(ClientInitializeError::JsonRpcError(error))) => {
-                let what = format!("refuses the handshake ({})", error.message);
+                let what = format!("rejects the handshake ({})", error.message);
                 (NoStart::new(what, Remedy::Protocol), Handshake::Refused)
             }
             Ok(Err(error)) => (self.silent(&process, &error).await, Handshake::Failed),
@@ -201,7 +200,7 @@ impl Endpoint {
     /// Why a process gave no usable answer to the handshake.
     async fn silent(&self, process: &Process, error: &ClientInitializeError) -> NoStart {
         if let Some(ending) = process.ending().await {
-            let mut failure = NoStart::new("ended before it answered", Remedy::Command);
+            let mut failure = NoStart::new("exited before it answered", Remedy::Command);
             failure.cause = Some(ending);
             return failure;
         }
@@ -273,7 +272,7 @@ fn guest() -> ClientConfig {
 fn unreachable_because(error: &ClientInitializeError) -> (NoStart, Handshake) {
     let failure = match error {
         ClientInitializeError::JsonRpcError(error) => {
-            let what = format!("refuses the handshake ({})", error.message);
+            let what = format!("rejects the handshake ({})", error.message);
             return (NoStart::new(what, Remedy::Protocol), Handshake::Refused);
         }
         ClientInitializeError::TransportError { error, .. } => {
@@ -286,8 +285,8 @@ fn unreachable_because(error: &ClientInitializeError) -> (NoStart, Handshake) {
         Some(StreamableHttpError::InsufficientScope(_)) => ("forbids access (HTTP 403)", Remedy::Credential),
         Some(StreamableHttpError::Auth(
             AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_),
-        )) => ("gave no token", Remedy::SignIn),
-        Some(StreamableHttpError::Auth(_)) => ("gave no token", Remedy::Credential),
+        )) => ("returned no token", Remedy::SignIn),
+        Some(StreamableHttpError::Auth(_)) => ("returned no token", Remedy::Credential),
         Some(StreamableHttpError::Client(error)) if error.is_connect() => {
             ("does not answer", Remedy::Address)
         }

@@ -68,7 +68,7 @@ pub async fn begin_login(
     let redactor = settings.redactor.clone();
     let fail = |error: AuthError| cannot_sign_in(url, &error, &redactor);
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(|error| {
-        Problem::new(ProblemCode::ToolServer, "no port of this machine can be listened to").cause(error)
+        Problem::new(ProblemCode::ToolServer, "cannot listen on a local port").cause(error)
     })?;
     let port = listener.local_addr().map(|address| address.port()).unwrap_or_default();
     let mut manager = manager(url, &settings).await.map_err(fail)?;
@@ -77,7 +77,7 @@ pub async fn begin_login(
     if resolution.source == AuthorizationMetadataSource::LegacyEndpointFallback {
         let message = format!("the MCP server at `{}` does not say where to sign in", bare_addresses(url));
         return Err(Problem::new(ProblemCode::ToolServer, message)
-            .hint("it may need none, or a token: set `access_token` or a header for it"));
+            .hint("it may need no sign-in, or a token: set `access_token` or a header for it"));
     }
     manager.set_metadata(resolution.metadata);
     let request = AuthorizationRequest::new(format!("http://127.0.0.1:{port}{CALLBACK}"))
@@ -116,9 +116,9 @@ impl Login {
         let query = came_back.map_err(|_| {
             Problem::new(
                 ProblemCode::ToolServer,
-                format!("nobody signed in to `{}` within {} s", self.place, patience.as_secs()),
+                format!("sign-in to `{}` timed out after {} s", self.place, patience.as_secs()),
             )
-            .hint("give the command again, and open the address that it prints")
+            .hint("run the command again, and open the URL that it prints")
         })??;
         let address = format!("http://127.0.0.1{CALLBACK}?{query}");
         let tokens = self.session.handle_callback_url(&address).await;
@@ -135,14 +135,14 @@ impl Login {
                 continue;
             };
             if !query.split('&').any(|pair| pair.starts_with("error=")) {
-                answer(&mut stream, "200 OK", "You are signed in, and can close this window.").await;
+                answer(&mut stream, "200 OK", "You are signed in and can close this window.").await;
                 return Ok(query.to_owned());
             }
             answer(&mut stream, "200 OK", "Access was denied. You can close this window.").await;
-            let message = format!("the sign-in to `{}` was refused", self.place);
+            let message = format!("sign-in to `{}` was denied", self.place);
             return Err(Problem::new(ProblemCode::ToolServer, message)
                 .cause(refusal(query))
-                .hint("give the command again, and allow access"));
+                .hint("run the command again, and allow access"));
         }
     }
 }
@@ -179,9 +179,12 @@ async fn answer(stream: &mut TcpStream, status: &str, text: &str) {
 }
 
 fn cannot_sign_in(url: &str, error: &AuthError, redactor: &Redactor) -> Problem {
-    Problem::new(ProblemCode::ToolServer, format!("signing in to `{}` failed", bare_addresses(url)))
+    Problem::new(ProblemCode::ToolServer, format!("sign-in to `{}` failed", bare_addresses(url)))
         .cause(redactor.redact(&bare_addresses(&chain(error))).into_owned())
-        .hint("check the address; a server that registers no clients needs `auth` with `client_id` and `client_secret`")
+        .hint(
+            "check the URL; a server that does not register clients needs `auth` with `client_id` and \
+             `client_secret`",
+        )
 }
 
 /// The file in `folder` that tokens of the server at `url` are kept in.

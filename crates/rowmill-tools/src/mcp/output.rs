@@ -26,7 +26,7 @@ pub(super) fn of(result: ServerResult) -> ToolOutput {
         }
         ServerResult::GetPromptResult(result) => of_prompt(result),
         ServerResult::InputRequiredResult(_) => {
-            ToolOutput::error("the tool asks a person for input, and nobody is there")
+            ToolOutput::error("the tool asks for user input, which is not available in a batch run")
         }
         ServerResult::CreateTaskResult(_) => ToolOutput::error(
             "the tool gave a task to be polled instead of a result, which was not asked for",

@@ -103,9 +103,9 @@ impl Process {
     pub(super) async fn ending(&self) -> Option<String> {
         let status = self.wait_until(Instant::now() + LAST_WORDS).await?;
         Some(match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => format!("it ended with exit code {code}"),
-            (None, Some(signal)) => format!("it was ended by signal {signal}"),
-            (None, None) => "it ended".to_owned(),
+            (Some(code), _) => format!("it exited with code {code}"),
+            (None, Some(signal)) => format!("it was terminated by signal {signal}"),
+            (None, None) => "it exited".to_owned(),
         })
     }
 

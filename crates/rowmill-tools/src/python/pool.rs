@@ -101,13 +101,13 @@ impl Pool {
         }
         let (worker, loaded) = self.launcher.launch().await.map_err(|error| {
             unasked(match error {
-                LaunchError::NotStarted(error) => format!("Python could not be started: {error}"),
-                LaunchError::Failed(message) => format!("Python could not be started: {message}"),
+                LaunchError::NotStarted(error) => format!("cannot start Python: {error}"),
+                LaunchError::Failed(message) => format!("cannot start Python: {message}"),
             })
         })?;
         match loaded.mistakes.into_iter().next() {
             None => Ok(worker),
-            Some(mistake) => Err(unasked(format!("Python could not be started: {}", mistake.message))),
+            Some(mistake) => Err(unasked(format!("cannot start Python: {}", mistake.message))),
         }
     }
 

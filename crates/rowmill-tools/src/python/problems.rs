@@ -17,7 +17,7 @@ pub(super) fn of_mistakes(settings: &PythonSettings, mistakes: &[Mistake]) -> Op
     let others: Vec<_> = others.iter().filter_map(|mistake| named(settings, mistake)).collect();
     if !others.is_empty() {
         let names: Vec<_> = others.iter().map(|(_, entrypoint)| format!("`{entrypoint}`")).collect();
-        message.push_str(&format!("; neither can {}", names.join(", ")));
+        message.push_str(&format!("; also unusable: {}", names.join(", ")));
     }
     let mut problem = Problem::new(ProblemCode::FunctionUnusable, message).hint(hint(settings, first));
     if !first.places.is_empty() {
@@ -47,11 +47,13 @@ fn hint(settings: &PythonSettings, mistake: &Mistake) -> String {
     if mistake.message.contains("ModuleNotFoundError") {
         let interpreter = settings.interpreter.display();
         return format!(
-            "install the module for `{interpreter}`, or name another Python with `ROWMILL_PYTHON`"
+            "install the module for `{interpreter}`, or choose another Python with `ROWMILL_PYTHON`"
         );
     }
     match mistake.kind {
-        MistakeKind::Function => "correct the function; `docs/python-tools.md` tells what it may look like",
+        MistakeKind::Function => {
+            "correct the function; `docs/python-tools.md` describes what it must look like"
+        }
         MistakeKind::Hook | MistakeKind::Lifecycle => {
             "correct the hook; `docs/python-tools.md` has an example"
         }
@@ -70,18 +72,18 @@ pub(super) fn of_launch(settings: &PythonSettings, error: LaunchError) -> Proble
                 .hint("correct `cwd`")
         }
         LaunchError::NotStarted(error) if error.kind() == io::ErrorKind::NotFound => {
-            problem(format!("function tools and hooks need Python, and `{interpreter}` is not there"))
-                .hint("install Python 3.9 or later, or name it with `ROWMILL_PYTHON`")
+            problem(format!("function tools and hooks need Python, but `{interpreter}` was not found"))
+                .hint("install Python 3.9 or later, or set its path with `ROWMILL_PYTHON`")
         }
-        LaunchError::NotStarted(error) => problem(format!("`{interpreter}` could not be started"))
+        LaunchError::NotStarted(error) => problem(format!("cannot start `{interpreter}`"))
             .cause(error)
-            .hint("name a Python interpreter with `ROWMILL_PYTHON`"),
+            .hint("choose a Python interpreter with `ROWMILL_PYTHON`"),
         LaunchError::Failed(message) => problem(format!("Python failed before the first row: {message}"))
-            .hint("the interpreter must be Python 3.9 or later; `ROWMILL_PYTHON` names another one"),
+            .hint("the interpreter must be Python 3.9 or later; choose another one with `ROWMILL_PYTHON`"),
     }
 }
 
 /// A timeout, a path or a name that cannot be written as JSON; no setting makes one.
 pub(super) fn internal(error: &serde_json::Error) -> Problem {
-    Problem::new(ProblemCode::Internal, "the plan for Python could not be written").cause(error)
+    Problem::new(ProblemCode::Internal, "cannot write the plan for Python").cause(error)
 }

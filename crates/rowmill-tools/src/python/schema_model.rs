@@ -90,7 +90,7 @@ impl SchemaModel {
     }
 
     async fn start(&self) -> Result<Worker, String> {
-        let failed = |what: String| format!("Python could not be started for the schema model: {what}");
+        let failed = |what: String| format!("cannot start Python for the schema model: {what}");
         match self.launcher.start().await {
             Ok((worker, answer)) if answer.kind == AnswerKind::None => Ok(worker),
             Ok((_, answer)) => Err(failed(answer.into_text())),

@@ -46,7 +46,7 @@ impl Entrypoint {
             None => {
                 let message = format!("`{named_by}` names the function `{text}`, which has no function name");
                 Err(Problem::new(ProblemCode::FunctionUnusable, message)
-                    .hint("write the file and the function in it: `file.py:function`"))
+                    .hint("write the file and its function: `file.py:function`"))
             }
         }
     }

@@ -78,17 +78,17 @@ impl Worker {
     /// How the process ended, with its last words.
     async fn died(&mut self, error: &io::Error) -> String {
         if !matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe) {
-            return format!("the Python process cannot be understood: {error}");
+            return format!("unexpected output of the Python process: {error}");
         }
         let Self { group, errors, tail, .. } = self;
         let words = async { tokio::join!(group.ended(), tail.read_out(errors)).0 };
         let status = match tokio::time::timeout(LAST_WORDS, words).await {
             Ok(Some(status)) => status.to_string(),
-            Ok(None) | Err(_) => "nothing is known of how".to_owned(),
+            Ok(None) | Err(_) => "unknown exit status".to_owned(),
         };
         match tail.text() {
-            words if words.is_empty() => format!("the Python process ended ({status})"),
-            words => format!("the Python process ended ({status}); its last words: {words}"),
+            words if words.is_empty() => format!("the Python process exited ({status})"),
+            words => format!("the Python process exited ({status}); its last output: {words}"),
         }
     }
 }

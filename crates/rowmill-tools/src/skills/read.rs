@@ -35,7 +35,7 @@ pub(super) fn read_all(folders: &[PathBuf]) -> Result<Vec<Skill>, Problem> {
             if let Some(other) = skills.iter().find(|other| other.name.eq_ignore_ascii_case(&skill.name)) {
                 let message = format!("two skills have the name `{}`", skill.name);
                 let places = format!("`{}` and `{}`", other.folder.display(), skill.folder.display());
-                return Err(problem(message).cause(places).hint("give one of them another name"));
+                return Err(problem(message).cause(places).hint("rename one of them"));
             }
             skills.push(skill);
         }
@@ -48,7 +48,7 @@ fn skill_folders(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
         return Ok(vec![folder.to_owned()]);
     }
     let entries = std::fs::read_dir(folder).map_err(|error| {
-        problem(format!("the folder of skills cannot be read: `{}`", folder.display()))
+        problem(format!("cannot read the skills folder: `{}`", folder.display()))
             .cause(error)
             .hint("check the path in `skills`")
     })?;
@@ -57,9 +57,8 @@ fn skill_folders(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     found.sort_unstable();
     if found.is_empty() {
         let message = format!("there is no skill in `{}`", folder.display());
-        return Err(
-            problem(message).hint("a skill is a folder with a `SKILL.md`; name it or the folder above it")
-        );
+        return Err(problem(message)
+            .hint("a skill is a folder with a `SKILL.md`; use that folder or the one above it"));
     }
     Ok(found)
 }
@@ -68,10 +67,10 @@ fn read_skill(folder: &Path) -> Result<Skill, Problem> {
     let path = folder.join(FILE);
     let shown = path.display();
     let unreadable =
-        |error: std::io::Error| problem(format!("the skill cannot be read: `{shown}`")).cause(error);
+        |error: std::io::Error| problem(format!("cannot read the skill: `{shown}`")).cause(error);
     let content = std::fs::read_to_string(&path).map_err(unreadable)?;
     let folder = folder.canonicalize().map_err(unreadable)?;
-    let example = "begin the file with `---`, `name: …`, `description: …` and `---`, a line each";
+    let example = "start the file with `---`, `name: …`, `description: …` and `---`, each on its own line";
     let (front, text) = split(&content)
         .ok_or_else(|| problem(format!("the skill has no front matter: `{shown}`")).hint(example))?;
     let front: FrontMatter = serde_saphyr::from_str(front).map_err(|error| {

@@ -51,23 +51,23 @@ impl StubTool {
         }
         let problem = |message: String| Problem::new(ProblemCode::StubUnusable, message);
         let text = std::fs::read_to_string(Path::new(source)).map_err(|error| {
-            problem(format!("the answers for the tool `{name}` cannot be read: `{source}`"))
+            problem(format!("cannot read the answers for the tool `{name}`: `{source}`"))
                 .cause(error)
-                .hint(format!("check the path given to {STUB}, or give the answer itself with `text:`"))
+                .hint(format!("check the path given to {STUB}, or write the answer itself with `text:`"))
         })?;
         let mut stub = Self::empty(name, source);
         for (number, line) in text.trim_start_matches('\u{FEFF}').lines().enumerate() {
             if !line.trim().is_empty() {
                 stub.read_line(line).map_err(|what| {
                     problem(format!("line {} of `{source}` is not an answer: {what}", number + 1)).hint(
-                        "a line is `{\"arguments\": {…}, \"result\": …}`, `{\"id\": \"…\", \"result\": …}`, \
-                         `{\"row\": N, \"result\": …}` or `{\"result\": …}`",
+                        "expected a line such as `{\"arguments\": {…}, \"result\": …}`, `{\"id\": \"…\", \
+                         \"result\": …}`, `{\"row\": N, \"result\": …}` or `{\"result\": …}`",
                     )
                 })?;
             }
         }
         if stub.answers.is_empty() {
-            let message = format!("`{source}` holds no answers for the tool `{name}`");
+            let message = format!("`{source}` has no answers for the tool `{name}`");
             return Err(problem(message).hint("write one answer per line, such as `{\"result\": \"sunny\"}`"));
         }
         Ok(stub)

@@ -47,7 +47,7 @@ impl Recorder {
         names: HashMap<String, String>,
     ) -> Result<Self, Problem> {
         std::fs::create_dir_all(&folder).map_err(|error| {
-            let message = format!("the folder for recorded answers cannot be made: `{}`", folder.display());
+            let message = format!("cannot create the folder for recorded answers: `{}`", folder.display());
             Problem::new(ProblemCode::OutputPath, message).cause(error).hint("choose another folder")
         })?;
         Ok(Self { inner, folder, names, redactor: OnceLock::new(), written: Mutex::default() })
@@ -74,9 +74,10 @@ impl Recorder {
         if let Err(error) = write(&mut written.files, &path, (request, output), redactor)
             && written.problem.is_none()
         {
-            let message = format!("answers could not be recorded in `{}`", path.display());
+            let message = format!("cannot record answers in `{}`", path.display());
             let problem = Problem::new(ProblemCode::WriteFailed, message).cause(error);
-            written.problem = Some(problem.hint("make room or correct permissions; the calls went on"));
+            written.problem =
+                Some(problem.hint("free some space or correct the permissions; calls were still made"));
         }
     }
 }
@@ -130,7 +131,10 @@ fn open(path: &std::path::Path) -> io::Result<File> {
         file.set_len(whole as u64)?;
         return Ok(file);
     }
-    Err(io::Error::new(io::ErrorKind::InvalidData, "its last line is no recorded answer and has no newline"))
+    Err(io::Error::new(
+        io::ErrorKind::InvalidData,
+        "its last line is not a recorded answer and has no newline",
+    ))
 }
 
 /// The file of a tool. A name that no file can have gets a mark, so that two such names stay

@@ -159,5 +159,5 @@ async fn a_call_ends_although_a_process_that_hides_where_it_came_from_holds_its_
 fn a_missing_folder_is_a_problem() {
     let problem = Shell::new("/no/such/folder".into(), Duration::from_secs(1), &environment).unwrap_err();
     assert_eq!(problem.code, ProblemCode::ShellUnusable);
-    assert_eq!(problem.message, "the folder for shell commands is missing: `/no/such/folder`");
+    assert_eq!(problem.message, "the working folder for shell commands does not exist: `/no/such/folder`");
 }

@@ -117,7 +117,7 @@ fn a_folder_that_is_no_skill_is_a_problem() {
         (vec![at("broken")], "the front matter of the skill is not valid: `"),
         (vec![at("one"), at("two")], "two skills have the name `Same`"),
         (vec![at("empty")], "there is no skill in `"),
-        (vec![at("missing")], "the folder of skills cannot be read: `"),
+        (vec![at("missing")], "cannot read the skills folder: `"),
     ];
     for (folders, expected) in cases {
         let problem = Skills::read(&folders).unwrap_err();

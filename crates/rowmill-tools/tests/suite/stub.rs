@@ -89,7 +89,7 @@ fn a_line_that_is_no_answer_is_named_with_its_number() {
         ("{\"row\": 1}", "missing field `result`"),
         ("{\"row\": \"1\", \"result\": 1}", "invalid type: string \"1\", expected u64"),
         ("{\"arguments\": [1], \"result\": 1}", "expected a map"),
-        ("\n\n", "holds no answers for the tool `weather`"),
+        ("\n\n", "has no answers for the tool `weather`"),
     ];
     for (lines, expected) in cases {
         let problem = stub(lines).1.unwrap_err();
@@ -98,7 +98,7 @@ fn a_line_that_is_no_answer_is_named_with_its_number() {
         assert_eq!(problem.code, ProblemCode::StubUnusable);
     }
     let problem = StubTool::read("weather", "/no/such.jsonl").unwrap_err();
-    assert_eq!(problem.message, "the answers for the tool `weather` cannot be read: `/no/such.jsonl`");
+    assert_eq!(problem.message, "cannot read the answers for the tool `weather`: `/no/such.jsonl`");
 }
 
 /// Answers with what it was asked for, an image, or nothing.

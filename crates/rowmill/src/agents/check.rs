@@ -139,7 +139,7 @@ fn check_models(
 /// What a person is told of cards that can be used.
 pub(crate) fn notices(loaded: &LoadedCards) -> Vec<String> {
     let ignored = loaded.ignored.iter().map(|(card, field)| {
-        format!("`{field}` of the agent card `{card}` means nothing in a batch and is passed over")
+        format!("`{field}` of the agent card `{card}` has no effect in a batch and is ignored")
     });
     loaded.notices.iter().cloned().chain(ignored).collect()
 }

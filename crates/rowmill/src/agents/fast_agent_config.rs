@@ -106,11 +106,8 @@ pub(crate) fn with_fast_agent_config(
         spec.aliases.references.entry(namespace).or_default().insert(key, value);
     }
     if !taken.is_empty() {
-        let left = if ignored.is_empty() {
-            String::new()
-        } else {
-            format!("; without meaning here: {}", ignored.join(", "))
-        };
+        let left =
+            if ignored.is_empty() { String::new() } else { format!("; ignored: {}", ignored.join(", ")) };
         let text = format!("taken from `{}`: {}{left}", config.path.display(), taken.join(", "));
         tell(Notice::info(text));
     }
@@ -180,7 +177,7 @@ impl FastAgentConfig {
         };
         let Value::Object(entry) = entry else {
             return Err(wrong("is not a mapping".to_owned())
-                .hint("correct it, or put the server into `rowmill.toml`"));
+                .hint("correct it, or define the server in `rowmill.toml`"));
         };
         let from_variables: RefCell<Vec<Secret>> = RefCell::default();
         let noted = |name: &str| {
@@ -194,15 +191,15 @@ impl FastAgentConfig {
         })?;
         let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
         if text("management").as_deref() == Some("provider") {
-            return Err(wrong("is connected to by the provider, which rowmill does not do".to_owned())
-                .hint("give it a `url` and leave `management` out"));
+            return Err(wrong("has `management: provider`, which rowmill does not support".to_owned())
+                .hint("set its `url` and remove `management`"));
         }
         let unused = entry.iter().filter(|(key, value)| {
             !TAKEN.contains(&key.as_str()) && !HARMLESS.contains(&key.as_str()) && !value.is_null()
         });
         ignored.extend(unused.map(|(key, _)| format!("`{key}` of `{name}`")));
         if text("transport").as_deref() == Some("sse") {
-            ignored.push(format!("`transport: sse` of `{name}`, which is asked by streamable HTTP"));
+            ignored.push(format!("`transport: sse` of `{name}`, which is reached by streamable HTTP"));
         }
         let from_variables = from_variables.into_inner();
         Ok(McpServerConfig { from_variables, ..self.taken_over(&entry) })

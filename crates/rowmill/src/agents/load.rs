@@ -245,7 +245,7 @@ async fn complete_card(
 /// Says which card a problem comes from, and the line of a placeholder.
 fn at_placeholder(card: &Card, placeholder: &str, problem: Problem) -> Problem {
     let message = card.placeholder_problem(placeholder, problem.message.marked()).message;
-    let hint = "relative paths begin at the card's folder, or else at the current one".into();
+    let hint = "relative paths are resolved from the card's folder, then from the current one".into();
     let hint = if placeholder.starts_with("{{url:") { problem.hint.clone() } else { Some(hint) };
     Problem { message, hint, ..problem }
 }
@@ -260,9 +260,9 @@ fn at_name(card: &Card, (field, name): (&str, &str), problem: Problem) -> Proble
 fn missing_paths(card: &Card, finder: &PathFinder<'_>) -> Vec<Problem> {
     let missing = |field: &str, what: &str, path: &Path| {
         let name = finder.written(path);
-        let message = format!("`{field}` names a {what} that is not there: `{}`", path.display());
+        let message = format!("`{field}` names a {what} that does not exist: `{}`", path.display());
         card.problem((field, name), message)
-            .hint("relative paths begin at the card's folder, or else at the current one")
+            .hint("relative paths are resolved from the card's folder, then from the current one")
     };
     let files = functions(card).filter(|(_, function)| !function.file.is_file());
     let mut problems: Vec<Problem> =

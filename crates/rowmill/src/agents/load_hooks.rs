@@ -41,11 +41,13 @@ pub(super) fn wrong_hooks(card: &Card, finder: &PathFinder<'_>) -> Vec<Problem> 
         let name = format!("{written}:{}", function.function);
         let used: Vec<String> = used.iter().map(|used| format!("`{used}`")).collect();
         let message = format!(
-            "the hook `{name}` is written for fast-agent: it uses {}, which hooks here do not have",
+            "the hook `{name}` is written for fast-agent: it uses {}, which is not available to hooks in \
+             rowmill",
             used.join(", ")
         );
         let hint = format!(
-            "a `{}` hook here gets {}; rewrite it so, or take it out of `{field}` (docs/python-tools.md, Hooks of fast-agent)",
+            "in rowmill, a `{}` hook gets {}; rewrite it, or remove it from `{field}` (docs/python-tools.md, \
+             Hooks of fast-agent)",
             hook.0, hook.1
         );
         Some(card.problem((field, &name), message).hint(hint))
@@ -56,21 +58,18 @@ pub(super) fn wrong_hooks(card: &Card, finder: &PathFinder<'_>) -> Vec<Problem> 
 fn of_tools(kind: HookKind) -> (&'static str, &'static str) {
     match kind {
         HookKind::BeforeModel => {
-            ("before_llm_call", "the last message as `ctx.text` and may return a text in its place")
+            ("before_llm_call", "the last message as `ctx.text` and may return a replacement")
         }
-        HookKind::AfterModel => {
-            ("after_llm_call", "the answer as `ctx.text` and may return a text in its place")
-        }
+        HookKind::AfterModel => ("after_llm_call", "the answer as `ctx.text` and may return a replacement"),
         HookKind::BeforeTool => (
             "before_tool_call",
             "one call as `ctx.tool_name` and `ctx.arguments` and may return other arguments",
         ),
-        HookKind::AfterTool => (
-            "after_tool_call",
-            "one call and what it gave as `ctx.result` and may return a text in its place",
-        ),
+        HookKind::AfterTool => {
+            ("after_tool_call", "one call and its result as `ctx.result` and may return a replacement")
+        }
         HookKind::AfterTurn => {
-            ("after_turn_complete", "the agent's answer as `ctx.text` and may return a text in its place")
+            ("after_turn_complete", "the agent's answer as `ctx.text` and may return a replacement")
         }
     }
 }

@@ -42,7 +42,8 @@ impl<'a> PathFinder<'a> {
         // A card in the current folder names the same file either way.
         if found != beside {
             let text = format!(
-                "`{}` in `{named_by}` of `{}` is taken from the current folder, because the card's folder does not have it",
+                "`{}` in `{named_by}` of `{}` is read from the current folder, because it is not in the \
+                 card's folder",
                 path.display(),
                 self.card
             );

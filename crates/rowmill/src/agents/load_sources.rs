@@ -57,7 +57,8 @@ pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Ve
             format!("there is no agent card in {}", shown.join(", ")),
         )
         .hint(
-            "cards end with `.yaml`, `.yml`, or `.md` with front matter; folders inside are not searched",
+            "cards are `.yaml` or `.yml` files, or `.md` files with front matter; subfolders are not \
+             searched",
         ));
     }
     Ok(found)
@@ -73,7 +74,7 @@ enum Skip {
 /// The files of a folder that may be cards, in the order of their names.
 pub(crate) fn cards_in(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     let unreadable = |error: std::io::Error| {
-        let message = format!("folder for {AGENT_CARD} cannot be read: `{}`", folder.display());
+        let message = format!("cannot read the folder for {AGENT_CARD}: `{}`", folder.display());
         Problem::new(ProblemCode::TextUnreadable, message).cause(error).hint("check its permissions")
     };
     let mut files = Vec::new();

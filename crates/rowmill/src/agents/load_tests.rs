@@ -146,18 +146,18 @@ fn what_is_not_there_is_told_before_the_first_row() {
     for (card, message) in [
         (
             "function_tools: t.py:f",
-            "`a.yaml`, line 1: `function_tools` names a file that is not there: `t.py`",
+            "`a.yaml`, line 1: `function_tools` names a file that does not exist: `t.py`",
         ),
         (
             "tool_hooks: {after_tool_call: 't.py:f'}",
-            "`a.yaml`, line 1: `tool_hooks` names a file that is not there: `t.py`",
+            "`a.yaml`, line 1: `tool_hooks` names a file that does not exist: `t.py`",
         ),
         (
             "lifecycle_hooks: {on_start: 't.py:f'}",
-            "`a.yaml`, line 1: `lifecycle_hooks` names a file that is not there: `t.py`",
+            "`a.yaml`, line 1: `lifecycle_hooks` names a file that does not exist: `t.py`",
         ),
-        ("skills: [s]", "`a.yaml`, line 1: `skills` names a folder that is not there: `s`"),
-        ("cwd: s", "`a.yaml`, line 1: `cwd` names a folder that is not there: `s`"),
+        ("skills: [s]", "`a.yaml`, line 1: `skills` names a folder that does not exist: `s`"),
+        ("cwd: s", "`a.yaml`, line 1: `cwd` names a folder that does not exist: `s`"),
         ("messages: m.txt", "`a.yaml`, line 1: file not found for `messages`: `m.txt`"),
         ("instruction: '{{file:m.txt}}'", "`a.yaml`, line 1: file not found for `{{file:…}}`: `m.txt`"),
     ] {
@@ -181,19 +181,19 @@ fn all_that_is_wrong_with_a_folder_of_cards_is_told_at_once() {
     };
     assert_eq!(
         told(Some("b")),
-        "2 things are wrong with the agent cards:\n  `a.yaml`, line 1: unknown field `modle`\n    help: did you mean `model`?\n  \
-         `a.yaml`, line 2: unknown field `shel`\n    help: did you mean `shell`?"
+        "the agent cards have 2 problems:\n  `a.yaml`, line 1: unknown field `modle`\n    help: did you mean \
+         `model`?\n  `a.yaml`, line 2: unknown field `shel`\n    help: did you mean `shell`?"
     );
     fs::write(kept.path().join("a.yaml"), "tool_only: true").unwrap();
     assert_eq!(
         told(None),
-        "4 things are wrong with the agent cards:\n  `b.md`, line 5: file not found for `{{file:…}}`: `none.md`\n  \
-         `b.md`, line 3: `skills` names a folder that is not there: `s`\n  \
-         `c.yaml`, line 2: `cwd` names a folder that is not there: `nowhere`\n    \
-         help: relative paths begin at the card's folder, or else at the current one\n  \
-         the instruction names what nobody gave: `{{env}}` (`b.md`, line 5)\n    help: say what stands there: \
-         var: \"env=Working folder: $PWD. Platform: $(uname -sm).\"; the date and the machine are not filled in by \
-         themselves, because every day and every machine would then ask something else"
+        "the agent cards have 4 problems:\n  `b.md`, line 5: file not found for `{{file:…}}`: `none.md`\n  \
+         `b.md`, line 3: `skills` names a folder that does not exist: `s`\n  `c.yaml`, line 2: `cwd` names a \
+         folder that does not exist: `nowhere`\n    help: relative paths are resolved from the card's \
+         folder, then from the current one\n  the instruction uses variables without a value: `{{env}}` \
+         (`b.md`, line 5)\n    help: set the values: var: \"env=Working folder: $PWD. Platform: $(uname \
+         -sm).\"; the date and the machine are not filled in automatically, because the prompt would then \
+         differ between days and machines"
     );
 }
 
@@ -218,7 +218,8 @@ fn a_card_that_the_worker_does_not_need_may_lack_its_variables() {
     let shown = problem.message.replace(&sources[0], "");
     assert_eq!(
         shown,
-        "the instruction names what nobody gave: `{{other}}` (`/b.md`, line 3), `{{currentDate}}` (`/b.md`, line 3)"
+        "the instruction uses variables without a value: `{{other}}` (`/b.md`, line 3), `{{currentDate}}` \
+         (`/b.md`, line 3)"
     );
 }
 
@@ -289,6 +290,6 @@ fn a_card_from_elsewhere_is_fetched_and_kept_within_bounds() {
     let (address, answering) = server("messages: /etc/passwd");
     let problem = load_with(&[format!("{address}/a.yaml")], None, &[]).unwrap_err();
     answering.join().unwrap();
-    let message = format!("`{address}/a.yaml`, line 1: a card from elsewhere may not name files: `messages`");
+    let message = format!("`{address}/a.yaml`, line 1: a remote card may not use files: `messages`");
     assert_eq!(problem.message, message);
 }

@@ -32,7 +32,7 @@ pub(super) fn model_of(
         None if !speaks => Ok(String::new()),
         None => Err(Problem::new(ProblemCode::InvalidCard, format!("`{}` names no model", card.source))
             .hint(format!(
-                "put `model:` into the card, or use {MODEL}; {model} needs no key",
+                "add `model:` to the card, or use {MODEL}; {model} needs no key",
                 model = MODEL.to("simulated")
             ))),
     }

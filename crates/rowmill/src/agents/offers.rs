@@ -250,13 +250,14 @@ fn python_notices(spec: &WorkSpec, settings: &PythonSettings) -> Vec<Notice> {
     {
         let rows = grouped(rows as u64);
         notices.push(Notice::info(format!(
-            "Python functions run in {most} processes at most, so {most} of {rows} rows can use them at once; \
-             {PYTHON_PROCESSES} changes that"
+            "Python functions run in at most {most} processes, so only {most} of {rows} rows can use them at \
+             once; change this with {PYTHON_PROCESSES}"
         )));
     }
     if !settings.without.is_empty() {
         notices.push(Notice::info(format!(
-            "Python functions do not get `{}`; name under `python_env` in `rowmill.toml` what they need",
+            "Python functions do not get `{}`; list the variables they need under `python_env` in \
+             `rowmill.toml`",
             settings.without.join("`, `")
         )));
     }

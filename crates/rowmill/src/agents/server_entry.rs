@@ -133,11 +133,12 @@ fn is_from_elsewhere(card: &Card) -> bool {
 fn credentials_for_anyone(card: &Card, name: &str, url: &Url) -> Problem {
     let place = url.origin().ascii_serialization();
     let message = format!(
-        "`{}` names an MCP server `{name}` at `{place}`, and `[mcp.servers.{name}]` has credentials without saying for whom",
+        "`{}` names an MCP server `{name}` at `{place}`, but the credentials in `[mcp.servers.{name}]` are \
+         not bound to a URL",
         card.source
     );
     Problem::new(ProblemCode::InvalidCard, message)
-        .hint(format!("add `url = \"{place}\"` to `[mcp.servers.{name}]` if they are meant for it"))
+        .hint(format!("add `url = \"{place}\"` to `[mcp.servers.{name}]` if they are meant for this server"))
 }
 
 #[cfg(test)]
@@ -164,7 +165,7 @@ mod tests {
         };
         let fetched = "hf://datasets/o/n/worker.md";
         let problem = token(fetched, None).unwrap_err();
-        assert!(problem.message.contains("`[mcp.servers.shop]` has credentials without saying for whom"));
+        assert!(problem.message.contains("the credentials in `[mcp.servers.shop]` are not bound to a URL"));
         assert_eq!(problem.hint.unwrap().matches("url = \"https://elsewhere.test\"").count(), 1);
         assert_eq!(token(fetched, Some("https://shop.test/mcp")).unwrap(), None);
         for (source, url) in

@@ -25,7 +25,7 @@ pub(crate) fn server_files(
     // written.
     let all = all.unwrap_or_default();
     let files = all.iter().flat_map(|server| {
-        let flag = format!("what the MCP server `{}` is started with", server.name);
+        let flag = format!("a file that the MCP server `{}` is started with", server.name);
         named_files(&server.transport).into_iter().map(move |file| ReadPath::new(&flag, file))
     });
     files.collect()

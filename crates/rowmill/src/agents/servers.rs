@@ -72,7 +72,7 @@ pub(super) fn servers(
                 Some((_, other)) => {
                     let whose = other.map_or("the configuration", |card| card.source.as_str());
                     let message = format!(
-                        "two MCP servers are called `{}`: that of `{}` and that of `{whose}`",
+                        "two MCP servers have the name `{}`: one of `{}` and one of `{whose}`",
                         connect.name, card.source
                     );
                     return Err(Problem::new(ProblemCode::InvalidCard, message).hint("rename one of them"));
@@ -120,7 +120,7 @@ pub(super) fn check_configured(spec: &WorkSpec, members: &[&Card]) -> Result<(),
     let mut missing: Vec<&str> = Vec::new();
     for card in members {
         for name in card.servers.iter().filter(|name| !known.contains(&name.as_str())) {
-            let message = format!("uses the MCP server `{name}`, which the configuration does not have");
+            let message = format!("uses the MCP server `{name}`, which is not in the configuration");
             problems.push(card.problem(("servers", name), message));
             if !missing.contains(&name.as_str()) {
                 missing.push(name);
@@ -132,11 +132,12 @@ pub(super) fn check_configured(spec: &WorkSpec, members: &[&Card]) -> Result<(),
     }
     let tables: Vec<String> = missing.iter().map(|name| format!("`[mcp.servers.{name}]`")).collect();
     let mut hint = format!(
-        "define it in `rowmill.toml` as {}, or in the card with `mcp_connect`; a `fast-agent.yaml` beside the card is read as well",
+        "define it in `rowmill.toml` as {}, or in the card with `mcp_connect`; a `fast-agent.yaml` next to \
+         the card is also read",
         tables.join(" and ")
     );
     if !known.is_empty() {
-        hint.push_str(&format!("; defined are: {}", known.join(", ")));
+        hint.push_str(&format!("; defined: {}", known.join(", ")));
     }
     Err(one_problem(problems.into_iter().map(|problem| problem.hint(hint.clone())).collect()))
 }

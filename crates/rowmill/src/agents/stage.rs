@@ -235,9 +235,9 @@ fn check_names(card: &Card, tools: &[Tool], member: Option<&Member>) -> Result<(
     let mut seen = std::collections::BTreeSet::new();
     for name in own.chain(agent.children.iter().map(|child| child.spec.name.as_str())) {
         if !seen.insert(name) {
-            let message = format!("`{}` has two tools that are called `{name}`", card.source);
+            let message = format!("`{}` has two tools with the name `{name}`", card.source);
             return Err(Problem::new(ProblemCode::InvalidCard, message)
-                .hint("rename one of them, or leave one out with a filter"));
+                .hint("rename one of them, or exclude one with a filter"));
         }
     }
     Ok(())

@@ -103,14 +103,14 @@ impl Scene {
         variables: &VariableFlags,
     ) -> Result<Ready, Problem> {
         if inner.instruction.is_some() || inner.tools.is_some() {
-            let message = "an agent card brings its instruction and its tools itself";
+            let message = "an agent card defines its own instruction and tools";
             return Err(Problem::new(ProblemCode::InvalidCard, message)
-                .hint("put them into the card, or use `Worker::model`"));
+                .hint("add them to the card, or use `Worker::model`"));
         }
         if inner.key.is_some() || inner.base_url.is_some() {
-            let message = "an agent card brings the way to its provider itself";
+            let message = "an agent card defines its own connection to the provider";
             return Err(Problem::new(ProblemCode::InvalidCard, message)
-                .hint("put `api_key` into the card, and tell addresses with `Batch::providers`"));
+                .hint("add `api_key` to the card, and set base URLs with `Batch::providers`"));
         }
         let work = WorkSpec { fallback_models: inner.fallbacks.clone(), ..work };
         let loaded = load_cards(&work.agents, variables, &self.http, &self.control).await?;
@@ -235,21 +235,21 @@ struct Spoken {
 /// A budget can be kept only if the worst case of a call is known.
 fn check_own_budget(limits: BudgetLimits, name: &str, inner: &Inner) -> Result<(), Problem> {
     let unknown = |what: &str, method: &str| {
-        let message = format!("a limit on what is spent needs {what} of `{name}`, which is not known");
-        Problem::new(ProblemCode::UnknownPrice, message).hint(format!("tell it with `Worker::{method}`"))
+        let message = format!("a spending limit needs {what} of `{name}`, which is not known");
+        Problem::new(ProblemCode::UnknownPrice, message).hint(format!("set it with `Worker::{method}`"))
     };
     if limits.cost.is_some() && inner.price.is_none() {
         return Err(unknown("the price", "price"));
     }
     if limits.any() && inner.max_output.is_none() {
-        return Err(unknown("the longest answer", "max_output"));
+        return Err(unknown("the maximum answer length", "max_output"));
     }
     let worst = inner.price.zip(inner.max_output).map_or(Money::ZERO, |(price, most)| price.worst(0, most));
     match limits.cost {
         Some(most) if worst > most => {
-            let message =
-                format!("one answer of `{name}` can cost {worst}, more than the {most} that may be spent");
-            Err(Problem::new(ProblemCode::UnknownPrice, message).hint("bound answers, or allow more"))
+            let message = format!("one answer of `{name}` can cost {worst}, more than the limit of {most}");
+            Err(Problem::new(ProblemCode::UnknownPrice, message)
+                .hint("limit the length of answers, or raise the limit"))
         }
         _ => Ok(()),
     }

@@ -121,7 +121,7 @@ impl fmt::Display for ItemError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed { index, error } => write!(out, "item {index} failed: {}", error.message),
-            Self::NotRun { index } => write!(out, "item {index} was not run: the batch ended before"),
+            Self::NotRun { index } => write!(out, "item {index} was not run: the batch ended before it"),
         }
     }
 }
@@ -225,10 +225,10 @@ fn told(cause: &StopCause) -> String {
         StopCause::Interrupted => "it was stopped".into(),
         StopCause::MaxErrors(most) => format!("{most} items failed"),
         StopCause::ErrorRate { failed, ended, allowed } => {
-            format!("{failed} of {ended} items failed, and {} % are allowed", allowed * 100.0)
+            format!("{failed} of {ended} items failed, above the allowed {} %", allowed * 100.0)
         }
-        StopCause::Deadline(after) => format!("its {} s were over", after.as_secs_f64()),
-        StopCause::FirstResult => "the first result was there".into(),
+        StopCause::Deadline(after) => format!("its {} s have passed", after.as_secs_f64()),
+        StopCause::FirstResult => "it has its first result".into(),
         StopCause::Budget { spent, worst } => format!(
             "{} and {} tokens were spent, and the next call could use {} and {} tokens",
             spent.cost, spent.tokens, worst.cost, worst.tokens

@@ -123,7 +123,7 @@ where
         let wrong = |what: &str, hint: &str| Err(Problem::new(ProblemCode::Usage, what).hint(hint));
         let Settings { concurrency, batch_size, ledger, work, .. } = &self.settings;
         if *concurrency == Some(0) || *batch_size == Some(0) {
-            return wrong("nothing can be done with 0 items at once", "work on 1 at least");
+            return wrong("a batch cannot run 0 items at once", "use at least 1");
         }
         let is_function = match &self.chosen {
             Chosen::Nobody => return Err(nobody()),
@@ -131,14 +131,14 @@ where
             Chosen::Same(_) | Chosen::Each(_) => false,
         };
         if !is_function && self.prompt.is_none() {
-            return wrong("nobody says what is asked about an item", "say it with `Batch::prompt`");
+            return wrong("the batch has no prompt", "set it with `Batch::prompt`");
         }
         if is_function && ledger.is_some() && self.id.is_none() {
-            return wrong("nobody says how items are known again", "name them with `Batch::id`");
+            return wrong("the batch does not say how items are identified", "set it with `Batch::id`");
         }
         if is_function && (work.budget.any() || work.agents.row_budget.any()) {
             return wrong(
-                "what a function spends is not known, so it cannot be limited",
+                "the spending of a function is not known, so it cannot be limited",
                 "implement `Model` for it and use `Worker::own`",
             );
         }
@@ -150,8 +150,8 @@ where
 }
 
 pub(super) fn nobody() -> Problem {
-    Problem::new(ProblemCode::Usage, "nobody works on the items")
-        .hint("name a worker with `Batch::worker`, `worker_fn` or `worker_for`")
+    Problem::new(ProblemCode::Usage, "the batch has no worker")
+        .hint("set one with `Batch::worker`, `worker_fn` or `worker_for`")
 }
 
 fn control(settings: &Settings, observer: Arc<dyn Observer>) -> Control {

@@ -144,7 +144,7 @@ impl<T: Send + Sync, A: Send, U: Send> ItemSource<T, A, U> {
             Naming::Own(id) => match catch_unwind(AssertUnwindSafe(|| id(item))) {
                 Ok(id) => Ok((named(&id), None)),
                 Err(panic) => {
-                    let message = format!("the function that names items panicked: {}", said(&*panic));
+                    let message = format!("the function that identifies items panicked: {}", said(&*panic));
                     Err(BadRow { number, kind: ErrorKind::InvalidIdField, message })
                 }
             },
@@ -176,7 +176,7 @@ impl<T: Send + Sync, A: Send, U: Send> ItemSource<T, A, U> {
 
 fn unreadable(panic: &str) -> Problem {
     Problem::new(ProblemCode::InputUnreadable, format!("the items panicked: {panic}"))
-        .hint("correct what gives the items")
+        .hint("correct the source of the items")
 }
 
 impl<T: Send + Sync, A: Send, U: Send> RowSource for ItemSource<T, A, U> {

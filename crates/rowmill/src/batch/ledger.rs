@@ -116,7 +116,7 @@ pub(super) async fn begin(
         if existing == Existing::Refuse && place.store.header()?.is_some() {
             let message = format!("`{}` has the ledger of an earlier batch", path.display());
             return Err(Problem::new(ProblemCode::OutputExists, message)
-                .hint("go on with it (`LedgerFolder::resume`) or forget it (`LedgerFolder::replace`)"));
+                .hint("continue it (`LedgerFolder::resume`) or replace it (`LedgerFolder::replace`)"));
         }
         if let Some(answers) = answers.filter(|_| existing.resumes()) {
             restore(&answers, &*place.store)?;
@@ -157,7 +157,7 @@ fn hint(problem: Problem) -> Problem {
         ProblemCode::OutputBusy => problem.hint("wait for it, or choose another folder"),
         ProblemCode::WriteFailed => problem.hint("choose another folder"),
         ProblemCode::ChangedRun => {
-            problem.hint("go back to those settings, or use `LedgerFolder::resume_changed` to mix both")
+            problem.hint("restore those settings, or use `LedgerFolder::resume_changed` to mix both")
         }
         _ => problem,
     }

@@ -72,7 +72,7 @@ impl<T, A, U> OutputMap<T, A, U> {
         match self.decode {
             None => on_shelf.ok_or_else(gone),
             Some(decode) => decode(finishing.result).map_err(|what| {
-                let message = format!("the answer does not fit its type: {what}");
+                let message = format!("the answer does not match its type: {what}");
                 let raw_text = Some(finishing.result.to_owned());
                 RowError { raw_text, ..RowError::new(ErrorKind::Output, message) }
             }),

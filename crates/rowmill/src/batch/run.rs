@@ -177,7 +177,7 @@ pub(super) fn not_started<U>(problem: Problem) -> BatchError<U> {
 
 pub(super) fn internal() -> Problem {
     Problem::new(ProblemCode::Internal, "an item of the batch is not accounted for")
-        .hint("please report it with what the batch did")
+        .hint("please report it with a description of the batch")
 }
 
 /// Runs a future to its end on a runtime of its own, on a thread of its own where this one
@@ -190,7 +190,7 @@ where
     let run = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| {
-            Problem::new(ProblemCode::Internal, "no runtime could be made for the batch").cause(error)
+            Problem::new(ProblemCode::Internal, "cannot create a runtime for the batch").cause(error)
         })?;
         Ok(runtime.block_on(make()))
     };

@@ -67,7 +67,7 @@ impl<S: Send + Sync + 'static> StatefulTools<S> {
     {
         let call: CallFn<S> = Arc::new(move |state, arguments| match serde_json::from_str(arguments) {
             Err(error) => {
-                ready(ToolOutput::error(format!("the arguments do not fit the tool: {error}"))).boxed()
+                ready(ToolOutput::error(format!("the arguments do not match the tool: {error}"))).boxed()
             }
             Ok(arguments) => {
                 let calling = function(state, arguments);

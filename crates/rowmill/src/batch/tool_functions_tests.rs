@@ -151,7 +151,7 @@ async fn arguments_that_do_not_fit_never_reach_the_function() {
     };
     for (arguments, told) in [
         (r#"{"number": 2}"#, "taken"),
-        (r#"{"number": 3}"#, "the arguments do not fit the tool: an odd number"),
+        (r#"{"number": 3}"#, "the arguments do not match the tool: an odd number"),
         (r#"{"number": "two"}"#, "number"),
         ("{}", "number"),
     ] {
@@ -241,7 +241,7 @@ async fn functions_and_hosts_can_be_mixed() {
 async fn what_a_worker_of_cards_cannot_say_is_a_problem() {
     for worker in [Worker::card("card.md").key("k"), Worker::card("card.md").base_url("http://localhost")] {
         let error = Batch::over([()]).prompt(|()| "").worker(worker).run().await.unwrap_err();
-        assert!(error.to_string().contains("the way to its provider"), "{error}");
+        assert!(error.to_string().contains("its own connection to the provider"), "{error}");
     }
 }
 

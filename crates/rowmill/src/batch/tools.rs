@@ -346,7 +346,7 @@ impl Tools {
         let mut seen = HashSet::new();
         if let Some(twice) = self.names().into_iter().find(|name| !seen.insert(*name)) {
             return Err(Problem::new(ProblemCode::Usage, format!("two tools have the name `{twice}`"))
-                .hint("give each tool of a worker a name of its own"));
+                .hint("use a different name for each tool of a worker"));
         }
         let tools = self.offered().map(OfferedTool::tool).collect::<Result<_, _>>()?;
         let (mut hosts, mut given) = (Vec::new(), Vec::new());

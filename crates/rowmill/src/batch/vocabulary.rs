@@ -103,12 +103,12 @@ fn describe_action(mention: &ActionMention) -> String {
             "run again (with `LedgerFolder::resume_changed` nothing is paid for twice)".to_owned()
         }
         Action::SendRegardless => {
-            "without `Batch::stop_on_same_failure` all items are sent regardless".to_owned()
+            "omit `Batch::stop_on_same_failure` to send all items regardless".to_owned()
         }
         Action::SetPrices => {
-            "with `Batch::prices`, or at the top of a `rowmill.toml` that `Batch::config` is given".to_owned()
+            "with `Batch::prices`, or at the top of a `rowmill.toml` passed to `Batch::config`".to_owned()
         }
-        Action::ListSettings => "the documentation of `Batch` and `Worker` lists every setting".to_owned(),
+        Action::ListSettings => "see the documentation of `Batch` and `Worker` for every setting".to_owned(),
         Action::ExportResults => {
             format!("`rowmill::export` of {} writes", mention.value.as_deref().unwrap_or("the run"))
         }
@@ -146,13 +146,10 @@ mod tests {
                 RUN_AGAIN_CHANGED.to_string(),
                 "run again (with `LedgerFolder::resume_changed` nothing is paid for twice)",
             ),
-            (
-                SEND_REGARDLESS.to_string(),
-                "without `Batch::stop_on_same_failure` all items are sent regardless",
-            ),
+            (SEND_REGARDLESS.to_string(), "omit `Batch::stop_on_same_failure` to send all items regardless"),
             (
                 SET_PRICES.to_string(),
-                "with `Batch::prices`, or at the top of a `rowmill.toml` that `Batch::config` is given",
+                "with `Batch::prices`, or at the top of a `rowmill.toml` passed to `Batch::config`",
             ),
             (RESUME.and(ACCEPT_CHANGES).to_string(), "`LedgerFolder::resume_changed`"),
             (ON_QUOTA.to("wait").to_string(), "`Batch::on_quota`"),

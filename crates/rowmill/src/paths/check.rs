@@ -56,9 +56,9 @@ pub(crate) fn check_still_apart(spec: &RunSpec, work_folder: &Path) -> Result<()
         return Ok(());
     }
     check_apart(&reads(spec), &links, None).map_err(|problem| {
-        let message = format!("{}; it was replaced while the run went on", problem.message.marked());
+        let message = format!("{}; it was replaced during the run", problem.message.marked());
         Problem { message: message.into(), ..problem }.hint(format!(
-            "remove the link, then the same command with {RESUME} goes on; every answer is kept"
+            "remove the link, then run the same command with {RESUME} to continue; every answer is kept"
         ))
     })
 }
@@ -149,17 +149,17 @@ fn same_path((second, path): (&Words, &Path), (first, other): (&Words, &Path)) -
     if path != other {
         message.push_str(&format!(" is `{}`", other.display()));
     }
-    Problem::new(ProblemCode::SamePath, message).hint("give each its own path")
+    Problem::new(ProblemCode::SamePath, message).hint("use a different path for each")
 }
 
 fn could_replace(folder: &WrittenPath, named_by: &Words, path: &Path) -> Problem {
     let (writer, named_by) = (folder.named_by.marked(), named_by.marked());
     let message = format!(
-        "{writer} writes files to `{}` and could replace that of {named_by}: `{}`",
+        "{writer} writes files to `{}` and could overwrite the file of {named_by}: `{}`",
         folder.path.display(),
         path.display()
     );
-    Problem::new(ProblemCode::SamePath, message).hint(format!("give {writer} a folder of its own"))
+    Problem::new(ProblemCode::SamePath, message).hint(format!("use a separate folder for {writer}"))
 }
 
 /// An input that takes in what the run writes would read its own results when the run is resumed.

@@ -55,15 +55,12 @@ impl MadeFolders {
                 continue;
             }
             folders.make_one(folder, mode).map_err(|error| {
-                let message = format!(
-                    "the folder `{}` of {} cannot be made",
-                    folder.display(),
-                    write.named_by.marked()
-                );
+                let message =
+                    format!("cannot create the folder `{}` of {}", folder.display(), write.named_by.marked());
                 Problem::new(ProblemCode::OutputPath, message).cause(error).hint("choose another path")
             })?;
             let user = write.named_by.marked();
-            folders.notices.push(format!("made the folder `{}` for {user}", folder.display()).into());
+            folders.notices.push(format!("created the folder `{}` for {user}", folder.display()).into());
         }
         Ok(folders)
     }

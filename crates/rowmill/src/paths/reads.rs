@@ -86,7 +86,7 @@ fn named_files(spec: &RunSpec) -> Vec<ReadPath> {
 /// The files that agent cards were found to name, and what their MCP servers are started with.
 pub(crate) fn card_files(spec: &RunSpec, cards: &LoadedCards, environment: &Environment) -> Vec<ReadPath> {
     let mut reads: Vec<ReadPath> =
-        cards.files.iter().map(|path| ReadPath::new("an agent card or what it reads", path)).collect();
+        cards.files.iter().map(|path| ReadPath::new("an agent card or a file that it reads", path)).collect();
     reads.extend(server_files(&spec.work, cards, environment));
     reads
 }
@@ -127,7 +127,7 @@ pub(crate) fn made_from_files(kept: &[String]) -> Vec<ReadPath> {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
         Err(_) => vec![PathBuf::from(kept)],
     });
-    files.map(|file| ReadPath::new("what the run was made from", file)).collect()
+    files.map(|file| ReadPath::new("a file that the run was made from", file)).collect()
 }
 
 fn input_files(spec: &RunSpec) -> Vec<ReadPath> {

@@ -32,7 +32,7 @@ pub fn envelopes_of(output: &Path) -> Result<PathBuf, Problem> {
     let found = std::fs::metadata(output).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             Problem::new(ProblemCode::InputNotFound, format!("output file not found: `{shown}`"))
-                .hint(format!("give the path that the run had as {OUTPUT}"))
+                .hint(format!("use the path that was the run's {OUTPUT}"))
         }
         _ => unreadable(output, &error),
     })?;
@@ -40,8 +40,9 @@ pub fn envelopes_of(output: &Path) -> Result<PathBuf, Problem> {
     if found.is_dir() || matches!(ending.as_deref(), Some("csv" | "tsv" | "parquet")) {
         let message =
             format!("`{shown}` is a table, and the envelopes of its run are gone: `{}`", beside.display());
-        return Err(Problem::new(ProblemCode::InputFormat, message)
-            .hint("look at the table itself with `rowmill head`"));
+        return Err(
+            Problem::new(ProblemCode::InputFormat, message).hint("view the table itself with `rowmill head`")
+        );
     }
     Ok(output.to_owned())
 }
@@ -139,10 +140,10 @@ impl Lines {
 
     /// What is wrong with the line that was read last.
     pub(super) fn no_envelope(&self, error: &serde_json::Error) -> Problem {
-        let message = format!("line {} of `{}` is no envelope", self.number, self.path.display());
+        let message = format!("line {} of `{}` is not an envelope", self.number, self.path.display());
         Problem::new(ProblemCode::InputFormat, message)
             .cause(error)
-            .hint("give the output of a run; other files are shown by `rowmill head`")
+            .hint("use the output of a run; view other files with `rowmill head`")
     }
 }
 

@@ -45,7 +45,7 @@ pub fn query(
     mut saw: impl FnMut(&Row) -> bool,
 ) -> Result<(), Problem> {
     let temp = tempfile::tempdir_in(environment.temp_folder()).map_err(|error| {
-        Problem::new(ProblemCode::WriteFailed, "no folder for the files of the query").cause(error)
+        Problem::new(ProblemCode::WriteFailed, "cannot create a temporary folder for the query").cause(error)
     })?;
     let settings = SqlSettings { temp: temp.path(), types: &[] };
     let rows = sql_dataset(result_rows(&envelopes_of(output)?)?, sql, &settings, notice)?;

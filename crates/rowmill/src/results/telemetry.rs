@@ -100,8 +100,8 @@ pub(super) fn from_file(path: &Path) -> Result<Option<TelemetrySummary>, Problem
             Err(error) => {
                 let mut problem = lines.no_envelope(&error);
                 problem.message =
-                    format!("line {} of `{}` is no telemetry", lines.number, path.display()).into();
-                return Err(problem.hint(format!("give the file that the run had as {TELEMETRY_OUTPUT}")));
+                    format!("line {} of `{}` is not telemetry", lines.number, path.display()).into();
+                return Err(problem.hint(format!("use the file that was the run's {TELEMETRY_OUTPUT}")));
             }
         }
     }

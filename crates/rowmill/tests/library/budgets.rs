@@ -168,7 +168,7 @@ async fn max_cost_without_a_bound_on_answers_leaves_items_side_by_side_and_says_
     assert_eq!((results.report.ok, results.report.stopped), (ITEMS, None));
     let told = told.lock().unwrap();
     let [Notice::Info(text)] = &told[..] else { unreachable!("{told:?}") };
-    assert!(text.starts_with("answers are limited to ") && text.contains("fit the budget"), "{text}");
+    assert!(text.starts_with("answers are capped at ") && text.contains("fit the budget"), "{text}");
 }
 
 #[tokio::test]
@@ -180,8 +180,8 @@ async fn a_budget_that_slows_a_batch_down_is_told_in_the_words_of_programs() {
     batch.on_notice(move |notice| hear.lock().unwrap().push(notice)).run().await.unwrap();
     let told = told.lock().unwrap();
     let [Notice::Info(text)] = &told[..] else { unreachable!("{told:?}") };
-    assert!(text.starts_with("the budget leaves room for "), "{text}");
-    assert!(text.contains("a higher `Batch::max_cost` makes the run faster"), "{text}");
+    assert!(text.starts_with("the budget allows only "), "{text}");
+    assert!(text.contains("a higher `Batch::max_cost` to run faster"), "{text}");
 }
 
 #[tokio::test]

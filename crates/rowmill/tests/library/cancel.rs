@@ -345,7 +345,7 @@ async fn max_time_ends_the_batch_and_finishes_what_is_under_way() {
     });
     let error = batch.run().await.unwrap_err();
     assert_eq!(error.cause(), &BatchCause::Stopped(StopCause::Deadline(limit)));
-    assert_eq!(error.to_string(), "the batch ended early: its 60 s were over");
+    assert_eq!(error.to_string(), "the batch ended early: its 60 s have passed");
     assert_eq!(error.partial()[..3], [Some(0), Some(1), None]);
     assert_eq!(accounts(error.report().unwrap(), 9), (2, 0, 0, 7));
 }

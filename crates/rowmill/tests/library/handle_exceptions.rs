@@ -148,7 +148,7 @@ async fn max_errors_ends_a_batch_that_returns_failures() {
     assert_eq!(results.items.len(), 20);
     let last = results.items[19].as_ref().unwrap_err();
     assert_eq!((last.index(), last.kind()), (19, None));
-    assert_eq!(last.to_string(), "item 19 was not run: the batch ended before");
+    assert_eq!(last.to_string(), "item 19 was not run: the batch ended before it");
 }
 
 #[tokio::test]

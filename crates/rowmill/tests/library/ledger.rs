@@ -73,7 +73,7 @@ async fn a_new_ledger_is_refused_where_one_is() {
     broken_off(&simulator, folder.path()).await;
     let error = batch(&simulator, 10, LedgerFolder::new(folder.path())).run().await.unwrap_err();
     let message = format!("`{}` has the ledger of an earlier batch", folder.path().display());
-    let hint = "go on with it (`LedgerFolder::resume`) or forget it (`LedgerFolder::replace`)";
+    let hint = "continue it (`LedgerFolder::resume`) or replace it (`LedgerFolder::replace`)";
     assert_eq!(problem(&error), told(ProblemCode::OutputExists, message.clone(), hint));
     assert_eq!(error.to_string(), format!("{message} ({hint})"));
     assert!(error.report().is_none() && error.partial().is_empty());
@@ -100,10 +100,10 @@ async fn a_resume_with_another_worker_is_refused_unless_that_is_wanted() {
     let error = other(LedgerFolder::resume(folder.path())).run().await.unwrap_err();
     let refused = problem(&error);
     assert_eq!(refused.code, ProblemCode::ChangedRun);
-    let begins = "the run to be resumed was made with other settings:\n  model: \
+    let begins = "the run to be resumed was started with different settings:\n  model: \
                   `generic.m?max_tokens=16` -> `generic.other?max_tokens=16`";
     assert!(refused.message.starts_with(begins), "{}", refused.message);
-    let hint = "go back to those settings, or use `LedgerFolder::resume_changed` to mix both";
+    let hint = "restore those settings, or use `LedgerFolder::resume_changed` to mix both";
     assert_eq!(refused.hint.as_deref(), Some(hint));
     assert_eq!(simulator.stats().requests, 3);
     let mixed = other(LedgerFolder::resume_changed(folder.path())).run().await.unwrap();
@@ -119,7 +119,7 @@ async fn a_resume_with_another_instruction_is_refused() {
     let changed = Batch::over(0..10_usize).prompt(ask).worker(worker).at(&simulator);
     let error = changed.ledger(LedgerFolder::resume(folder.path())).run().await.unwrap_err();
     assert_eq!(problem(&error).code, ProblemCode::ChangedRun);
-    assert!(problem(&error).message.contains("instruction: is another one"), "{error}");
+    assert!(problem(&error).message.contains("instruction: has changed"), "{error}");
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn a_ledger_is_one_batchs_at_a_time() {
         problem(&error)
     };
     let (first, refused) = futures_util::future::join(first.run(), second).await;
-    let message = format!("another run has its ledger in `{}`", folder.path().display());
+    let message = format!("another run keeps its ledger in `{}`", folder.path().display());
     assert_eq!(refused, told(ProblemCode::OutputBusy, message, "wait for it, or choose another folder"));
     assert_eq!(first.unwrap().items, answered(0..2));
 }
@@ -148,7 +148,7 @@ async fn a_ledger_that_cannot_be_made_keeps_a_batch_from_starting() {
     let problem = problem(&error);
     assert_eq!(problem.code, ProblemCode::WriteFailed);
     let path = file.join("ledger");
-    assert_eq!(problem.message, format!("cannot make the work folder `{}`", path.display()));
+    assert_eq!(problem.message, format!("cannot create the work folder `{}`", path.display()));
     assert!(problem.cause.is_some());
     assert_eq!(problem.hint.as_deref(), Some("choose another folder"));
     assert_eq!(simulator.stats().requests, 0);

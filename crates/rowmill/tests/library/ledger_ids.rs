@@ -69,7 +69,7 @@ async fn an_id_that_is_empty_or_panics_is_that_items_failure() {
     assert_eq!(errors.len(), 2);
     assert!(errors.iter().all(|error| error.kind() == Some(ErrorKind::InvalidIdField)), "{errors:?}");
     let told = errors[1].to_string();
-    assert!(told.starts_with("item 2 failed: the function that names items panicked: "), "{told}");
+    assert!(told.starts_with("item 2 failed: the function that identifies items panicked: "), "{told}");
     assert!(told.contains("no name for this"), "{told}");
     assert_eq!(simulator.stats().requests, 1);
 }
@@ -127,6 +127,9 @@ async fn a_kept_answer_of_another_type_is_that_items_failure_with_the_answer_ins
     let numbers = numbers.id(u8::to_string).ledger(LedgerFolder::resume(folder.path()));
     let results = numbers.on_failure(ReturnError).run().await.unwrap();
     let Err(rowmill::ItemError::Failed { error, .. }) = &results.items[0] else { unreachable!() };
-    assert!(error.message.starts_with("the answer does not fit its type: invalid type: string"), "{error:?}");
+    assert!(
+        error.message.starts_with("the answer does not match its type: invalid type: string"),
+        "{error:?}"
+    );
     assert_eq!(error.raw_text.as_deref(), Some("\"n1\""));
 }

@@ -28,8 +28,8 @@ fn told(code: ProblemCode, message: &str, hint: &str) -> Problem {
 
 #[tokio::test]
 async fn nobody_who_works_on_the_items_is_told() {
-    let hint = "name a worker with `Batch::worker`, `worker_fn` or `worker_for`";
-    let expected = told(ProblemCode::Usage, "nobody works on the items", hint);
+    let hint = "set one with `Batch::worker`, `worker_fn` or `worker_for`";
+    let expected = told(ProblemCode::Usage, "the batch has no worker", hint);
     assert_eq!(problem(&items().prompt(ask).run().await.unwrap_err()), expected);
     // A type of answers comes before the function that gives them.
     let retyped = items().prompt(ask).typed::<String>();
@@ -38,8 +38,7 @@ async fn nobody_who_works_on_the_items_is_told() {
 
 #[tokio::test]
 async fn a_missing_prompt_is_told() {
-    let expected =
-        told(ProblemCode::Usage, "nobody says what is asked about an item", "say it with `Batch::prompt`");
+    let expected = told(ProblemCode::Usage, "the batch has no prompt", "set it with `Batch::prompt`");
     assert_eq!(problem(&items().worker(MODEL).run().await.unwrap_err()), expected);
     let each = items().worker_for(|_, _| Ok(MODEL.into()));
     assert_eq!(problem(&each.run().await.unwrap_err()), expected);
@@ -47,7 +46,7 @@ async fn a_missing_prompt_is_told() {
 
 #[tokio::test]
 async fn max_concurrency_and_batch_size_of_0_are_told_before_anything_is_called() {
-    let expected = told(ProblemCode::Usage, "nothing can be done with 0 items at once", "work on 1 at least");
+    let expected = told(ProblemCode::Usage, "a batch cannot run 0 items at once", "use at least 1");
     let room = Room::default();
     for by in [|batch: Batch<usize, ()>| batch.concurrency(0), |batch: Batch<usize, ()>| batch.batches_of(0)]
     {
@@ -65,15 +64,15 @@ async fn max_concurrency_and_batch_size_of_0_are_told_before_anything_is_called(
 async fn a_ledger_for_a_function_without_an_id_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let error = numbers().ledger(LedgerFolder::new(folder.path())).run().await.unwrap_err();
-    let hint = "name them with `Batch::id`";
-    let expected = told(ProblemCode::Usage, "nobody says how items are known again", hint);
+    let hint = "set it with `Batch::id`";
+    let expected = told(ProblemCode::Usage, "the batch does not say how items are identified", hint);
     assert_eq!(problem(&error), expected);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[tokio::test]
 async fn a_limit_on_what_a_function_spends_is_told() {
-    let message = "what a function spends is not known, so it cannot be limited";
+    let message = "the spending of a function is not known, so it cannot be limited";
     let expected = told(ProblemCode::Usage, message, "implement `Model` for it and use `Worker::own`");
     let limits = rowmill::BudgetLimits { cost: None, tokens: Some(9) };
     for batch in [numbers().max_cost(Money::MAX), numbers().max_tokens(9), numbers().item_budget(limits)] {
@@ -92,8 +91,8 @@ async fn a_cache_without_one_worker_for_all_items_is_told() {
 
 #[tokio::test]
 async fn a_card_with_an_instruction_or_tools_beside_it_is_told() {
-    let message = "an agent card brings its instruction and its tools itself";
-    let hint = "put them into the card, or use `Worker::model`";
+    let message = "an agent card defines its own instruction and tools";
+    let hint = "add them to the card, or use `Worker::model`";
     let expected = told(ProblemCode::InvalidCard, message, hint);
     let tools = Tools::of_host(host(|_, _| Ok(ToolOutput::of_text(""))), vec![tool("look")]);
     let card = Worker::card("card.md");
@@ -105,8 +104,8 @@ async fn a_card_with_an_instruction_or_tools_beside_it_is_told() {
 #[tokio::test]
 async fn an_own_model_whose_worst_case_is_not_known_is_told_where_spending_is_limited() {
     let unknown = |what: &str, method: &str| {
-        let message = format!("a limit on what is spent needs {what} of `fake`, which is not known");
-        told(ProblemCode::UnknownPrice, &message, &format!("tell it with `Worker::{method}`"))
+        let message = format!("a spending limit needs {what} of `fake`, which is not known");
+        told(ProblemCode::UnknownPrice, &message, &format!("set it with `Worker::{method}`"))
     };
     let dollar = Money::from_pico(1_000_000_000);
     let tokens =
@@ -116,13 +115,14 @@ async fn an_own_model_whose_worst_case_is_not_known_is_told_where_spending_is_li
     let no_price = batch(fake()).max_cost(Money::MAX).run().await.unwrap_err();
     assert_eq!(problem(&no_price), unknown("the price", "price"));
     let no_bound = batch(fake().price(price)).max_cost(Money::MAX).run().await.unwrap_err();
-    assert_eq!(problem(&no_bound), unknown("the longest answer", "max_output"));
+    assert_eq!(problem(&no_bound), unknown("the maximum answer length", "max_output"));
     let no_bound = batch(fake()).max_tokens(10_000).run().await.unwrap_err();
-    assert_eq!(problem(&no_bound), unknown("the longest answer", "max_output"));
+    assert_eq!(problem(&no_bound), unknown("the maximum answer length", "max_output"));
     let known = fake().price(price).max_output(2_000);
     let too_dear = batch(known.clone()).max_cost(Money::from_dollars(1.0).unwrap());
-    let message = "one answer of `fake` can cost $2.00, more than the $1.00 that may be spent";
-    let expected = told(ProblemCode::UnknownPrice, message, "bound answers, or allow more");
+    let message = "one answer of `fake` can cost $2.00, more than the limit of $1.00";
+    let expected =
+        told(ProblemCode::UnknownPrice, message, "limit the length of answers, or raise the limit");
     assert_eq!(problem(&too_dear.run().await.unwrap_err()), expected);
     let enough = batch(known).max_cost(Money::from_dollars(100.0).unwrap()).run().await.unwrap();
     assert_eq!((enough.report.ok, enough.report.cost > Money::ZERO), (3, true));
@@ -155,7 +155,7 @@ async fn items_that_panic_are_told_and_never_taken_for_the_end() {
         assert_eq!(problem.code, ProblemCode::InputUnreadable);
         assert!(problem.message.starts_with("the items panicked: "), "{}", problem.message);
         assert!(problem.message.contains("nothing at 280"), "{}", problem.message);
-        assert_eq!(problem.hint.as_deref(), Some("correct what gives the items"));
+        assert_eq!(problem.hint.as_deref(), Some("correct the source of the items"));
         assert!(error.partial().len() >= 280, "{}", error.partial().len());
     }
 }

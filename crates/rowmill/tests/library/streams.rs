@@ -42,7 +42,7 @@ async fn a_stream_under_return_none_and_return_exception_gives_every_item() {
 async fn a_stream_that_cannot_start_gives_the_problem_and_nothing_else() {
     let mut stream = Batch::over(0..5_usize).prompt(ask).stream();
     let error = stream.next().await.unwrap().unwrap_err();
-    assert_eq!(problem(&error).message, "nobody works on the items");
+    assert_eq!(problem(&error).message, "the batch has no worker");
     assert!(stream.next().await.is_none());
     assert!(stream.report().is_none());
 }

@@ -82,6 +82,6 @@ async fn typed_answers_are_kept_and_a_resume_with_another_type_is_refused() {
     let other = Batch::over(["a", "b"]).prompt(|item: &&str| *item).worker(MODEL).at(&simulator);
     let other = other.typed::<Vec<String>>().ledger(LedgerFolder::resume(folder.path()));
     let error = other.run().await.unwrap_err();
-    assert!(error.to_string().contains("schema: is another one"), "{error}");
+    assert!(error.to_string().contains("schema: has changed"), "{error}");
     assert_eq!(simulator.stats().requests, 2);
 }

@@ -18,7 +18,7 @@ use crate::bench::stage::Stage;
 const KINDS: [&str; 8] = ["reset", "truncate", "hang", "drip", "500", "503", "429", "garbage"];
 
 /// How the progress says that the provider is taken to be down.
-const OUTAGE: &str = "waiting for the provider, which does not answer";
+const OUTAGE: &str = "waiting for the provider to come back";
 
 /// What the output holds.
 #[derive(Debug, Default)]

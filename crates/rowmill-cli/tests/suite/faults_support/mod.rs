@@ -367,13 +367,13 @@ impl Ended {
     /// Checks what the resume says it does: rows skipped, tried again, and sent again.
     #[track_caller]
     pub(crate) fn resumed(&self, done: u64, failed: u64, unknown: u64) -> &Self {
-        let (rows, are) = (
-            |count: u64| if count == 1 { "row" } else { "rows" },
-            |count: u64| if count == 1 { "is" } else { "are" },
-        );
+        let rows = |count: u64| if count == 1 { "row" } else { "rows" };
         self.says(&[&format!(
-            "resuming: {done} {} {} done and skipped, {failed} failed {} {} tried again, {unknown} {} with unknown outcome {} sent again",
-            rows(done), are(done), rows(failed), are(failed), rows(unknown), are(unknown)
+            "resuming: skipping {done} finished {}, retrying {failed} failed {} and {unknown} {} with \
+             unknown outcome",
+            rows(done),
+            rows(failed),
+            rows(unknown)
         )])
     }
 

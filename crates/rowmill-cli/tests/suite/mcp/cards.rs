@@ -316,7 +316,7 @@ fn secrets_in_arguments_and_headers_of_a_card_are_in_no_file_no_error_and_no_dif
 fn more_tools_than_the_provider_takes_are_told_at_the_start_with_how_to_offer_fewer() {
     let home = home(1, &own_entry("t", &["--many", "120"], ""), &card("servers: [t]"));
     let simulator = Simulator::start_blocking(Script::new());
-    let told = ["`openai.m` is offered 141 tools, and `openai` takes 128 at most", "`tools` of a server"];
+    let told = ["`openai.m` is offered 141 tools, but `openai` accepts at most 128", "`tools` of a server"];
     let openai = |home: &Home| {
         let run = home.run().model(&simulator, "openai.m").env("PATH", env!("PATH"));
         run.env("HOME", home.path("").to_str().unwrap()).args(&["--agent-card", "worker.md"]).ends_with(0)
@@ -332,12 +332,17 @@ fn every_provider_that_bounds_tools_is_told_with_its_own_bound() {
     let simulator = Simulator::start_blocking(Script::new());
     let url = simulator.url();
     for (model, many, variables, told) in [
-        ("google.m", "500", None, Some("`google.m` is offered 521 tools, and `google` takes 512 at most")),
+        ("google.m", "500", None, Some("`google.m` is offered 521 tools, but `google` accepts at most 512")),
         ("google.m", "120", None, None),
         ("anthropic.m", "500", None, None),
-        ("groq.m", "120", Some("GROQ"), Some("`groq.m` is offered 141 tools, and `groq` takes 128 at most")),
-        ("deepseek.m", "120", Some("DEEPSEEK"), Some("and `deepseek` takes 128 at most")),
-        ("xai.m", "120", Some("XAI"), Some("and `xai` takes 128 at most")),
+        (
+            "groq.m",
+            "120",
+            Some("GROQ"),
+            Some("`groq.m` is offered 141 tools, but `groq` accepts at most 128"),
+        ),
+        ("deepseek.m", "120", Some("DEEPSEEK"), Some("but `deepseek` accepts at most 128")),
+        ("xai.m", "120", Some("XAI"), Some("but `xai` accepts at most 128")),
     ] {
         let home = home(1, &own_entry("t", &["--many", many], ""), &card("servers: [t]"));
         let mut run = home.run().model(&simulator, model).env("PATH", env!("PATH"));
@@ -363,7 +368,8 @@ fn tools_that_can_be_called_only_as_tasks_are_told_and_not_offered() {
     let simulator = Simulator::start_blocking(Script::new());
     let ended = run(&home, &simulator).ends_with(0);
     ended.says(&[
-        "the MCP server `t` has tools that can be called only as tasks, which are not offered: `echo`",
+        "the MCP server `t` has tools that can only be called as tasks, which is not supported; they are not \
+         offered: `echo`",
     ]);
     assert_eq!(simulator.calls()[0].tools, ["t__add"]);
 }

@@ -111,7 +111,8 @@ fn servers_and_models_that_only_fast_agent_defines_are_taken_from_its_files() {
     assert_all_ok(&home.envelopes(), 2);
     assert_eq!(home.envelopes()[0]["result"], "corner; 4711");
     assert!(simulator.calls().iter().all(|call| call.model == "quick"));
-    let told = "taken from `fastagent.config.yaml`: the MCP server `t`, `$system.fast`; without meaning here: `roots` of `t`";
+    let told =
+        "taken from `fastagent.config.yaml`: the MCP server `t`, `$system.fast`; ignored: `roots` of `t`";
     assert_eq!(ended.err.matches(told).count(), 1, "{}", ended.err);
 
     home.write("worker.md", &card("servers: [unused]\nmodel: generic.m"));

@@ -138,7 +138,7 @@ fn a_sign_in_that_is_refused_or_impossible_says_so_and_keeps_nothing() {
     assert!(!ok && said.contains("was refused") && said.contains("access_denied"), "{said}");
     for (name, expected) in [
         ("nowhere", "`rowmill.toml` has no MCP server `nowhere`"),
-        ("local", "the MCP server `local` is a process, which nobody signs in to"),
+        ("local", "the MCP server `local` is a process, so it needs no sign-in"),
     ] {
         let ended = rowmill(&home, &["mcp", "login", name]).output().unwrap();
         assert_eq!(ended.status.code(), Some(1));
@@ -164,7 +164,7 @@ fn a_server_of_hugging_face_gets_the_token_of_the_user_and_no_file_does() {
     let refused = begin().ends_with(1);
     refused.says(&["the MCP server `huggingface` asks for a credential (HTTP 401)", "set `HF_TOKEN`"]);
     let refused = begin().env("HF_TOKEN", "hf_another-token").ends_with(1);
-    refused.says(&["the access token of Hugging Face was refused"]);
+    refused.says(&["the Hugging Face access token was rejected"]);
     assert!(!refused.err.contains("hf_another-token"), "{}", refused.err);
 
     let kept = ["--export-traces", "traces", "--checkpoint-turns", "--record-tools", "recorded"];

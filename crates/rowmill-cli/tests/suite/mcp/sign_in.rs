@@ -97,6 +97,6 @@ fn a_sign_in_that_is_interrupted_or_refused_ends_the_run_before_its_first_row() 
     assert!(get(location(&back)).contains("Access was denied"));
     let (shown, code) = screen.end();
     assert_eq!(code, Some(1), "{shown}");
-    assert!(shown.contains("the sign-in to `") && shown.contains("access_denied"), "{shown}");
+    assert!(shown.contains("sign-in to `") && shown.contains("access_denied"), "{shown}");
     assert!(token_files(&home).is_empty() && !home.path("out.jsonl").exists());
 }

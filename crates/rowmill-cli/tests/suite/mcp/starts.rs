@@ -36,8 +36,8 @@ fn a_program_that_is_not_there_or_does_not_work_is_one_error_before_the_first_ro
     refused(
         &own_entry("bad", &["--exit", "7"], "env = { TEST_SECRET = \"${SECRET}\" }"),
         &[
-            "the MCP server `bad` ended before it answered",
-            "it ended with exit code 7",
+            "the MCP server `bad` exited before it answered",
+            "it exited with code 7",
             "cannot open the database (token ***)",
         ],
     );
@@ -69,10 +69,7 @@ fn what_a_card_wants_and_nobody_has_is_told_with_what_there_is() {
 
     home.write("worker.md", &card("servers: [nodes]"));
     let ended = run(&home, &simulator).ends_with(1);
-    ended.says(&[
-        "line 3: uses the MCP server `nodes`, which the configuration does not have",
-        "defined are: notes",
-    ]);
+    ended.says(&["line 3: uses the MCP server `nodes`, which is not in the configuration", "defined: notes"]);
     assert_eq!(simulator.stats().requests, 0);
 }
 
@@ -125,7 +122,7 @@ fn what_stands_in_the_wrong_field_is_not_shown() {
     for (config, fields, expected) in [
         ("", text, "write `args: […]`"),
         ("", number, "invalid type: integer, expected a string"),
-        ("", address, "has a `url` that is no address"),
+        ("", address, "has an invalid `url`"),
         (written.as_str(), "servers: [bad]", "invalid type: string, expected a map"),
     ] {
         let home = home(1, config, &card(fields));

@@ -101,7 +101,7 @@ fn named(cast: &Cast, member: usize, error: RowError) -> RowError {
 /// Reads an answer that satisfies the schema of its form.
 fn read<T: DeserializeOwned>(answer: &str) -> Result<T, RowError> {
     serde_json::from_str(answer).map_err(|error| {
-        let message = format!("the answer does not have the form that was asked for: {error}");
+        let message = format!("the answer does not have the requested format: {error}");
         RowError { raw_text: Some(answer.to_owned()), ..RowError::new(ErrorKind::StructuredOutput, message) }
     })
 }

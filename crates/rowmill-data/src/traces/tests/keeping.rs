@@ -83,7 +83,7 @@ fn a_folder_with_traces_is_refused_or_replaced_and_other_files_in_it_stay() {
     fs::remove_file(&other).unwrap();
     let problem = TraceFolder::claim(home.path(), Claim::New).unwrap_err();
     assert_eq!(problem.code, ProblemCode::OutputExists);
-    assert!(problem.message.ends_with("holds the traces of an earlier run"), "{}", problem.message);
+    assert!(problem.message.ends_with("has the traces of an earlier run"), "{}", problem.message);
 
     let held = TraceFolder::claim(home.path(), Claim::Overwrite).unwrap();
     assert_eq!(held.run().as_deref(), Some("20260101T000000Z-0badcafe"));

@@ -69,10 +69,10 @@ fn what_is_wrong_with_a_file_is_told() {
         (b"".as_slice(), "is empty"),
         (b"P", "is not Parquet"),
         (b"a,b\n1,2\n", "is not Parquet"),
-        (b"PAR1", "is cut off"),
-        (b"PAR1PAR1", "is cut off"),
-        (whole.get(..whole.len() / 2).unwrap(), "is cut off"),
-        (whole.get(..whole.len() - 1).unwrap(), "is cut off"),
+        (b"PAR1", "is truncated"),
+        (b"PAR1PAR1", "is truncated"),
+        (whole.get(..whole.len() / 2).unwrap(), "is truncated"),
+        (whole.get(..whole.len() - 1).unwrap(), "is truncated"),
         (&encrypted, "is encrypted"),
         (&bad_footer, "the footer of the input file cannot be read"),
         (&long_footer, "the footer of the input file cannot be read"),
@@ -103,7 +103,7 @@ fn a_damaged_page_stops_the_read_at_its_row() {
     assert_eq!(rows.len(), 20, "the first row group is whole");
     let problem = problem.unwrap();
     assert_eq!(problem.code, ProblemCode::InputUnreadable);
-    assert!(problem.message.contains("any further after row 20"), "{problem}");
+    assert!(problem.message.contains("beyond row 20"), "{problem}");
     assert!(problem.message.contains("damaged.parquet"), "{problem}");
     assert!(problem.cause.is_some() && problem.hint.is_some());
     let again = drain(source.as_mut());

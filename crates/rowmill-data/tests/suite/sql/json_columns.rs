@@ -60,10 +60,10 @@ fn json_is_compared_sorted_and_grouped_by_that_text() {
         ],
     );
     let said = refusal(&input, "SELECT id FROM input WHERE m = 'x'");
-    assert!(said.contains("'x' is no JSON, and is compared with JSON"), "{said}");
+    assert!(said.contains("'x' is not JSON, but is compared with JSON"), "{said}");
     assert!(said.contains("`x ->> '$' = 'x'`"), "{said}");
     let said = refusal(&input, "SELECT id FROM input WHERE m = 100");
-    assert!(said.contains("JSON and INTEGER do not meet") && said.contains("TRY_CAST"), "{said}");
+    assert!(said.contains("JSON and INTEGER cannot be combined") && said.contains("TRY_CAST"), "{said}");
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn times_with_their_distance_from_utc_are_instants_and_never_compared_as_text() 
     assert!(said.contains("UTC"), "{said}");
     let mixed = Input::new("rows.csv", "id,t\n1,2024-01-01T05:00:00\n2,2024-01-01\n");
     let said = refusal(&mixed, "SELECT id FROM input WHERE t < '2024-01-01 06:00:00'");
-    assert!(said.contains("days and times have several forms"), "{said}");
+    assert!(said.contains("dates and times have several formats"), "{said}");
     let query = "SELECT id FROM input WHERE CAST(t AS TIMESTAMP) < '2024-01-01 03:00:00'";
     assert_eq!(mixed.rows(query), ["{\"id\":2}"]);
 }

@@ -143,6 +143,6 @@ async fn answers_that_wait_take_bounded_memory_and_what_was_not_kept_is_told() {
     drop(store);
     let heard = heard.lock().unwrap();
     assert_eq!(heard.len(), 1, "{heard:?}");
-    assert!(heard[0].ends_with(": 7 answers were not kept"), "{heard:?}");
+    assert!(heard[0].ends_with(": 7 answers not stored"), "{heard:?}");
     assert_eq!(open(folder.path()).stats().unwrap().entries, 63);
 }

@@ -23,7 +23,7 @@ fn a_file_that_is_no_store_is_refused_and_left_as_it_is() {
     let garbage = b"this is not a database, however long one looks at it\n".repeat(100);
     let folder = tempfile::tempdir().unwrap();
     fs::write(SqliteAnswers::file_in(folder.path()), &garbage).unwrap();
-    assert!(refused(folder.path()).message.ends_with("is not a store of answers"));
+    assert!(refused(folder.path()).message.ends_with("is not an answer cache"));
     assert_eq!(fs::read(SqliteAnswers::file_in(folder.path())).unwrap(), garbage);
 }
 
@@ -35,7 +35,7 @@ fn a_database_of_another_program_or_format_is_refused() {
         file.execute_batch(statements).unwrap();
         refused(folder.path()).message
     };
-    let other = "is a database, but not a store of answers";
+    let other = "is a database, but not an answer cache";
     assert!(make("CREATE TABLE songs (title TEXT)").ends_with(other));
     assert!(make("CREATE TABLE answers (title TEXT)").ends_with(other));
     assert!(make("PRAGMA application_id = 7").ends_with(other));
@@ -45,7 +45,7 @@ fn a_database_of_another_program_or_format_is_refused() {
     fill(folder.path(), 1, 1);
     other_program(folder.path()).pragma_update(None, "user_version", 2).unwrap();
     let message = refused(folder.path()).message;
-    assert!(message.ends_with("has format 2, this version reads and writes 1"), "{message}");
+    assert!(message.ends_with("has format 2, but this version reads and writes 1"), "{message}");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_damaged_store_is_refused() {
 fn a_folder_that_cannot_be_made_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
-    assert!(refused(&folder.path().join("file/below")).message.contains("cannot be made"));
+    assert!(refused(&folder.path().join("file/below")).message.contains("cannot be created"));
     fs::create_dir_all(SqliteAnswers::file_in(&folder.path().join("taken"))).unwrap();
     assert!(refused(&folder.path().join("taken")).message.ends_with("cannot be opened"));
 }
@@ -85,7 +85,7 @@ async fn a_store_that_fails_later_says_so_once_and_is_empty_from_then_on() {
     drop(store);
     let heard = heard.lock().unwrap();
     assert_eq!(heard.len(), 1, "{heard:?}");
-    assert!(heard[0].contains("goes on without it: no such table"), "{heard:?}");
+    assert!(heard[0].contains("continuing without it: no such table"), "{heard:?}");
 }
 
 #[tokio::test]

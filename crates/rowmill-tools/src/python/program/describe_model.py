@@ -29,7 +29,7 @@ def meant(found, wrong, before):
     if models:
         names = ", ".join(f"`{before}{name}`" for name in models[:8])
         return f"it has these models: {names}"
-    return f"define a pydantic model `{wrong}` there, or name the module that has it"
+    return f"define a pydantic model `{wrong}` there, or use the module that has it"
 
 
 module_name, _, path = spec.partition(":")

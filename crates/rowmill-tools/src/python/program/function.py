@@ -43,7 +43,7 @@ class Tool:
         form = self._forms.get(argument)
         if form is None or form.schema.get("type", "string") != "string":
             raise Unusable(f"`variant: code` needs an argument `{argument}` of the type `str`; "
-                           "`code_arg` names another one")
+                           "choose another one with `code_arg`")
 
     def call(self, arguments):
         """Calls the function with JSON arguments."""
@@ -95,14 +95,14 @@ def _parameters(function):
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        raise Unusable("its arguments are not known, because it is not written in Python") from None
+        raise Unusable("its arguments cannot be determined, because it is not written in Python") from None
     try:
         hints = typing.get_type_hints(_hinted(function), include_extras=True)
     except Exception as error:
-        raise Unusable(f"the types of its arguments cannot be told: {type(error).__name__}: {error}") from None
+        raise Unusable(f"the types of its arguments cannot be determined: {type(error).__name__}: {error}") from None
     for parameter in signature.parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise Unusable(f"it takes `{parameter}`, and a model must know every argument; name each of them")
+            raise Unusable(f"it takes `{parameter}`, but a model must know every argument; declare each of them")
         hint = hints.get(parameter.name, typing.Any)
         if type(parameter.default).__name__ == "FieldInfo":
             hint = typing.Annotated[hint, parameter.default]

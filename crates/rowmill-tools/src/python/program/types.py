@@ -67,7 +67,7 @@ class Forms:
         for inner in ("__supertype__", "__value__"):
             if hasattr(hint, inner):
                 return self.of(getattr(hint, inner))
-        raise Unusable(f"the type `{_name(hint)}` has no JSON form")
+        raise Unusable(f"the type `{_name(hint)}` cannot be represented as JSON")
 
     def _annotated(self, hint):
         ours = [text for text in hint.__metadata__ if isinstance(text, str)]
@@ -93,7 +93,7 @@ class Forms:
             return self._map(*(inner or (str, typing.Any)))
         if isinstance(origin, type) and _is_pydantic(origin):
             return self._pydantic(hint)
-        raise Unusable(f"the type `{_name(hint)}` has no JSON form")
+        raise Unusable(f"the type `{_name(hint)}` cannot be represented as JSON")
 
     def _class(self, hint):
         if _is_pydantic(hint):
@@ -115,11 +115,11 @@ class Forms:
                 (name, hints.get(name, typing.Any), name not in hint._field_defaults) for name in hint._fields])
         if hint in _LISTS or hint in _SETS or hint in _MAPS or hint is tuple:
             return self._generic(hint, hint, ())
-        raise Unusable(f"the type `{_name(hint)}` has no JSON form")
+        raise Unusable(f"the type `{_name(hint)}` cannot be represented as JSON")
 
     def _record(self, hint, build, fields):
         if hint in self._open:
-            raise Unusable(f"the type `{_name(hint)}` holds itself; use a pydantic model for that")
+            raise Unusable(f"the type `{_name(hint)}` contains itself; use a pydantic model for that")
         self._open.append(hint)
         forms = {name: self.of(kind) for name, kind, _ in fields}
         self._open.pop()
@@ -167,7 +167,7 @@ class Forms:
     def _map(self, key, value):
         names = Form({}, int) if key is int else self.of(key)
         if names.schema.get("type", "string") != "string":
-            raise Unusable(f"keys of the type `{_name(key)}` have no JSON form")
+            raise Unusable(f"keys of the type `{_name(key)}` cannot be represented as JSON")
         inner = self.of(value)
 
         def convert(given):
@@ -221,7 +221,7 @@ def _choice(pairs):
 def _plain_value(value):
     value = value.value if isinstance(value, enum.Enum) else value
     if type(value) not in _JSON_NAMES:
-        raise Unusable(f"the value `{value!r}` of a choice has no JSON form")
+        raise Unusable(f"the value `{value!r}` of a choice cannot be represented as JSON")
     return value
 
 

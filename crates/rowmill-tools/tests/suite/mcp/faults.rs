@@ -32,30 +32,30 @@ async fn a_server_that_does_not_start_is_one_problem_that_says_why() {
     let cases = [
         (
             secret,
-            "ended before it answered",
-            "it ended with exit code 7\non standard error it printed:\ncannot open the database (token ***)",
-            "give the command in a shell",
+            "exited before it answered",
+            "it exited with code 7\non standard error it printed:\ncannot open the database (token ***)",
+            "run the command in a shell",
         ),
         (
             ours(&["--garbage"]),
-            "ended before it answered",
-            "it ended with exit code 0\non standard output it printed:\nWelcome to the shop!",
-            "give the command",
+            "exited before it answered",
+            "it exited with code 0\non standard output it printed:\nWelcome to the shop!",
+            "run the command",
         ),
         (
             ours(&["--bogus"]),
-            "ended before it answered",
+            "exited before it answered",
             "unrecognized arguments: --bogus",
-            "give the command",
+            "run the command",
         ),
         (silent, "did not answer within 400 ms", "", "raise `start_timeout` of `t`"),
         (
             ours(&["--refuse-handshake"]),
-            "refuses the handshake (no handshakes here)",
+            "rejects the handshake (no handshakes here)",
             "",
             "check that the command",
         ),
-        (modern, "refuses the handshake (unknown method: server/discover)", "", "check that the command"),
+        (modern, "rejects the handshake (unknown method: server/discover)", "", "check that the command"),
         (other, "did not answer within 400 ms", "", "raise `start_timeout` of `t`"),
     ];
     for (server, what, cause, hint) in cases {
@@ -157,7 +157,7 @@ async fn a_server_that_stays_away_is_left_alone_for_a_while() {
         let failure = call(&mcp, 2, "echo", json!({"text": "x"})).await.unwrap_err();
         assert_eq!(
             (failure.message.as_str(), failure.maybe_ran),
-            ("the MCP server `t` ended before it answered", false)
+            ("the MCP server `t` exited before it answered", false)
         );
         // Now it would start; after a pause that is over it does.
         std::fs::remove_file(&started).unwrap();

@@ -136,7 +136,7 @@ async fn a_grant_gives_a_token_and_another_when_that_is_refused() {
         McpServer::new("t", Transport::Http { url: network.url.clone(), headers: BTreeMap::new(), auth })
     };
     let found = problem(vec![with("wrong-secret")]).await;
-    assert_eq!(found.message, format!("the MCP server `t` gave no token: `{}`", network.url));
+    assert_eq!(found.message, format!("the MCP server `t` returned no token: `{}`", network.url));
     let mcp = start(with("sesame-open")).await;
     assert_eq!(text(&mcp, 1, "revoke", json!({})).await, "forgotten");
     assert_eq!(text(&mcp, 1, "echo", json!({"text": "still in"})).await, "still in");

@@ -47,7 +47,7 @@ async fn two_servers_have_their_tools_apart_and_cannot_have_one_name() {
     first.tools = only(&["echo"]);
     second.tools = only(&["echo"]);
     let found = problem(vec![first.clone(), second.clone()]).await;
-    assert_eq!(found.message, "two MCP servers are called `t`");
+    assert_eq!(found.message, "two MCP servers have the name `t`");
     second.name = "t.2".to_owned();
     let mcp = Mcp::start(vec![first, second], settings()).await.unwrap();
     assert_eq!(names(&mcp), ["t__echo", "t_2__echo"]);
@@ -155,7 +155,7 @@ async fn a_tool_that_can_be_called_only_as_a_task_is_not_offered_and_that_is_sai
         assert_eq!(mcp.tools().len(), 20);
         assert!(!names(&mcp).contains(&"t__add") && names(&mcp).contains(&"t__echo"));
         let notices = mcp.notices();
-        assert!(notices.len() == 1 && notices[0].ends_with("which are not offered: `add`"), "{notices:?}");
+        assert!(notices.len() == 1 && notices[0].ends_with("they are not offered: `add`"), "{notices:?}");
         mcp.close().await;
     }
 }
@@ -173,5 +173,5 @@ async fn limits_name_the_tools_that_they_are_for_and_must_be_of_the_server() {
     mcp.close().await;
     server.max_parallel = MaxParallel::ByTool(vec![("substract".to_owned(), 1)]);
     let found = problem(vec![server]).await;
-    assert_eq!(found.message, "`max_parallel` of the MCP server `t` names no tool of it: `substract`");
+    assert_eq!(found.message, "`max_parallel` of the MCP server `t` names an unknown tool: `substract`");
 }

@@ -28,11 +28,17 @@ async fn each_mistake_names_the_function_the_card_and_what_is_wrong() {
     let cases = [
         ("absent", "there is no `absent` in the file"),
         ("constant", "`constant` is not a function"),
-        ("many", "it takes `*values`, and a model must know every argument; name each of them"),
+        ("many", "it takes `*values`, but a model must know every argument; declare each of them"),
         ("named", "it takes `**values`"),
-        ("strange", "argument `callback`: the type `typing.Callable[[int], int]` has no JSON form"),
-        ("plain", "argument `thing`: the type `Plain` has no JSON form"),
-        ("unknown", "the types of its arguments cannot be told: NameError: name 'Missing' is not defined"),
+        (
+            "strange",
+            "argument `callback`: the type `typing.Callable[[int], int]` cannot be represented as JSON",
+        ),
+        ("plain", "argument `thing`: the type `Plain` cannot be represented as JSON"),
+        (
+            "unknown",
+            "the types of its arguments cannot be determined: NameError: name 'Missing' is not defined",
+        ),
     ];
     for (function, expected) in cases {
         let folder = folder(CODE, &[function]);
@@ -53,7 +59,7 @@ async fn all_functions_that_cannot_be_used_are_named_in_one_problem() {
     let folder = folder(CODE, &["many", "fine", "absent"]);
     let problem = folder.try_start().await.unwrap_err();
     assert!(problem.message.contains("tools.py:many` of"), "{}", problem.message);
-    let last = format!("; neither can `{}`", folder.settings.functions[2].entrypoint);
+    let last = format!("; also unusable: `{}`", folder.settings.functions[2].entrypoint);
     assert!(problem.message.ends_with(&last), "{}", problem.message);
 }
 
@@ -90,7 +96,7 @@ async fn a_missing_file_a_missing_python_and_a_missing_folder_are_told() {
     let mut absent = folder("def f(): pass", &["f"]);
     absent.settings.interpreter = "no-such-python".into();
     let problem = absent.try_start().await.unwrap_err();
-    assert_eq!(problem.message, "function tools and hooks need Python, and `no-such-python` is not there");
+    assert_eq!(problem.message, "function tools and hooks need Python, but `no-such-python` was not found");
     assert!(problem.hint.unwrap().contains("ROWMILL_PYTHON"));
 
     let mut nowhere = folder("def f(): pass", &["f"]);
@@ -108,7 +114,7 @@ async fn imports_that_hang_or_end_the_process_are_told() {
 
     let ending = folder("import os, sys\nprint('last words')\nsys.stdout.flush()\nos._exit(9)\n", &["f"]);
     let problem = ending.try_start().await.unwrap_err();
-    assert!(problem.message.contains("(exit status: 9); its last words: last words"), "{}", problem.message);
+    assert!(problem.message.contains("(exit status: 9); its last output: last words"), "{}", problem.message);
 }
 
 #[tokio::test]

@@ -73,7 +73,10 @@ async fn a_process_that_dies_in_a_call_may_have_done_its_work_and_is_replaced() 
     assert_eq!(host.text(2, "counted", json!({})).await, "1");
     let failure = host.failure(1, "exits", json!({})).await;
     assert!(failure.maybe_ran);
-    assert_eq!(failure.message, "the Python process ended (exit status: 7); its last words: about to leave");
+    assert_eq!(
+        failure.message,
+        "the Python process exited (exit status: 7); its last output: about to leave"
+    );
     assert_eq!(host.text(1, "counted", json!({})).await, "1", "a fresh process");
     assert_eq!(host.text(2, "counted", json!({})).await, "2", "another row is not disturbed");
     let failure = host.failure(1, "crashes", json!({})).await;
@@ -174,7 +177,7 @@ async fn secrets_of_the_environment_are_in_no_message() {
     let host = folder.start().await;
     assert_eq!(host.error(1, "tells", json!({})).await, "RuntimeError: the key is ***");
     let failure = host.failure(1, "goes", json!({})).await;
-    assert!(failure.message.ends_with("its last words: my key: ***"), "{}", failure.message);
+    assert!(failure.message.ends_with("its last output: my key: ***"), "{}", failure.message);
     host.close().await;
 }
 

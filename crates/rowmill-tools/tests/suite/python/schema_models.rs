@@ -101,7 +101,7 @@ async fn a_process_that_dies_is_replaced_and_an_answer_that_kills_two_is_not_che
     let filled = r#"{"label":"die once","score":5,"else":"-"}"#;
     assert_eq!(model.check(r#"{"label": "die once"}"#).await, valid(filled));
     let died = model.check(r#"{"label": "die"}"#).await;
-    let message = "the Python process ended (exit status: 7); its last words: seen die";
+    let message = "the Python process exited (exit status: 7); its last output: seen die";
     assert_eq!(died, AnswerVerdict::Unchecked(message.into()));
     let again = model.check(r#"{"label": "a"}"#).await;
     assert_eq!(again, valid(r#"{"label":"a","score":5,"else":"-"}"#));
@@ -134,7 +134,7 @@ async fn a_model_that_cannot_be_imported_is_told() {
     let (folder, model) = model(LONG);
     fs::write(folder.path().join("shapes.py"), "import none_of_this\n").unwrap();
     let verdict = model.check("{}").await;
-    let message = "Python could not be started for the schema model: ModuleNotFoundError: \
-                   No module named 'none_of_this'";
+    let message = "cannot start Python for the schema model: ModuleNotFoundError: No module named \
+                   'none_of_this'";
     assert_eq!(verdict, AnswerVerdict::Unchecked(message.into()));
 }
