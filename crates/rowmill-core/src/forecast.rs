@@ -1,4 +1,4 @@
-//! Foreseeing what a run will use: intervals from samples, and time from limits.
+//! Estimating what a run will use: intervals from samples, and time from limits.
 
 use std::time::Duration;
 

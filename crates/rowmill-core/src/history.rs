@@ -1,4 +1,4 @@
-//! What rows used, kept small, so that a later run can be foreseen.
+//! What rows used, kept small, so that a later run can be estimated.
 
 use serde::{Deserialize, Serialize};
 

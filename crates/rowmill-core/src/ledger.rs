@@ -1,6 +1,6 @@
 //! The events of a ledger as lines of JSON: how they are written, and what they say.
 //!
-//! Events are an open set. A reader passes over one that it does not know, unless the event says that it
+//! Events are an open set. A reader skips one that it does not know, unless the event says that it
 //! has to be known (`"required":true`).
 
 use std::ops::Range;

@@ -55,19 +55,19 @@ struct Turns {
 /// What a resume finds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResumeCounts {
-    /// Rows that are ok; they are passed over.
+    /// Rows that are ok; they are skipped.
     pub done: u64,
     /// Rows that failed, or that a stop left unfinished after answers; they are tried again.
     pub failed: u64,
     /// Rows whose calls were cut; they are sent again.
     pub unknown: u64,
-    /// Those of failed and unknown ones that go on from turns that were kept.
+    /// Those of failed and unknown ones that continue from turns that were kept.
     pub with_turns: u64,
     /// Rows for which a tool was running at a crash that must not run twice; they end without a call.
     pub cut_tools: u64,
-    /// Rows whose tools may have run; they are passed over.
+    /// Rows whose tools may have run; they are skipped.
     pub undecided: u64,
-    /// Rows that wait for something outside of the process; they go on once it is there.
+    /// Rows that wait for something outside of the process; they continue once it is there.
     pub parked: u64,
 }
 
@@ -83,9 +83,9 @@ pub enum Standing {
     /// It failed before and is tried again.
     Failed,
     /// Its call was cut, and whether it was billed is unknown, or turns of it were kept. It is sent
-    /// again, or goes on from its turns.
+    /// again, or continues from its turns.
     Unknown,
-    /// It waits for something outside of the process, and goes on once that is there. Nothing is in
+    /// It waits for something outside of the process, and continues once that is there. Nothing is in
     /// flight for it.
     Parked,
 }
@@ -99,7 +99,7 @@ impl Resume {
     }
 
     /// Takes in that the output has what the ledger says up to here, and rows that could not be read are
-    /// where the output says. The ledger may have told of them before they were mended or moved.
+    /// where the output says. The ledger may have told of them before they were repaired or moved.
     pub fn saw_settled_to(&mut self, position: LedgerPosition) {
         self.settled_to = position;
     }

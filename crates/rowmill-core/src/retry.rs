@@ -7,7 +7,7 @@ use rowmill_types::Fault;
 /// How often and how patiently calls are tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// Further tries after the first.
+    /// Further attempts after the first.
     pub retries: u32,
     /// The first wait; it doubles with every further one.
     pub base: Duration,
@@ -24,7 +24,7 @@ impl Default for Policy {
 impl Policy {
     /// The wait before the next try, or `None` to give up.
     ///
-    /// `failed` counts the tries that failed so far. `jitter`, from 0 to 1, spreads
+    /// `failed` counts the attempts that failed so far. `jitter`, from 0 to 1, spreads
     /// rows that failed together over the upper half of the wait. A wait that the
     /// provider asked for is honoured when it is the longer one, and spread
     /// upwards, never downwards.

@@ -65,7 +65,7 @@ pub struct RunHeader {
     pub keeps_input: bool,
 }
 
-/// A run that has not come to the end of its input: it was stopped or cut off, or goes on.
+/// A run that has not come to the end of its input: it was stopped or cut off, or continues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unfinished {
     /// How many rows it is for, where all of them were read before it was stopped.

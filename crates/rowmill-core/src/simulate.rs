@@ -1,4 +1,4 @@
-//! Made-up answers that fit: values that satisfy a JSON Schema and short
+//! Simulated answers that fit: values that satisfy a JSON Schema and short
 //! sentences, the same ones each time for the same seed.
 //!
 //! Dry runs, demonstrations and the provider simulator use it, so an answer can

@@ -34,7 +34,7 @@ pub struct FailureGroup {
 /// More groups than this are not told apart; what a type of error says then varies too much.
 const MOST_GROUPS: usize = 200;
 
-/// Counts rows, times and tokens while a run goes on. Constant in size.
+/// Counts rows, times and tokens while a run continues. Constant in size.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Rows read from the input.

@@ -35,9 +35,9 @@ pub(crate) struct ToolStep {
     pub(crate) turn: u32,
     /// Which model call of the node that was.
     pub(crate) of_node: u32,
-    /// Whose, by its place in the cast.
+    /// Whose, by its index in the agent graph.
     pub(crate) member: usize,
-    /// The voice that gets to see the result.
+    /// The model role that gets to see the result.
     pub(crate) voice: usize,
     /// How long it waited for its turn, which is not the tool's time.
     pub(crate) waited: Duration,

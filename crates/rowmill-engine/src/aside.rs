@@ -1,4 +1,4 @@
-//! Rows that wait out a refusal of their own while others go on.
+//! Rows that wait out a refusal of their own while others continue.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

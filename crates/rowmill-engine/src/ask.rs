@@ -82,7 +82,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) row: &'a RowContext<'a>,
     pub(crate) voice: usize,
     pub(crate) member: usize,
-    /// The model that is asked, by its place in the voice's list.
+    /// The model that is asked, by its place in the model role's list.
     pub(crate) lane: usize,
     /// Leave for the next call, if it is there already.
     pub(crate) ticket: Option<Ticket<'a>>,
@@ -150,7 +150,7 @@ impl<'a> Turn<'a> {
         self.row.crew.lane(self.voice, index)
     }
 
-    /// Goes on with the next model that is up, if this one's provider is down.
+    /// Continues with the next model that is up, if this one's provider is down.
     fn leave_lane_that_is_down(&mut self) {
         let crew = &self.row.crew;
         if crew.is_up(self.voice, self.lane) {

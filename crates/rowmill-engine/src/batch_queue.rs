@@ -17,7 +17,7 @@ use crate::feed::{Batch, Reader};
 
 /// Batches that may wait for the loop; the reader stops there.
 const MOST_WAITING: usize = 3;
-/// With so few left the reader goes on, while the loop has something to do.
+/// With so few left the reader continues, while the loop has something to do.
 const FEW_WAITING: usize = 1;
 
 /// The loop's end of the queue. Dropping it ends the reader at its next hand-over.

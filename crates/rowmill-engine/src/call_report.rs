@@ -7,7 +7,7 @@ use rowmill_types::{CallError, CallTiming, Completion, ErrorKind};
 
 use crate::lane::Lane;
 
-/// The report of a call to a lane that took so long.
+/// The report of a call to a model endpoint that took so long.
 pub(crate) fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, took: Duration) -> CallReport {
     match outcome {
         // What only the report needs is moved into it, not copied.

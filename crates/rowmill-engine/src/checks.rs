@@ -37,7 +37,7 @@ impl AnswerChecks {
         CheckGuard { checks: self, number }
     }
 
-    /// Goes on with the rows in flight until the checks have ended that are under way now; gives the rows
+    /// Continues with the rows in flight until the checks have ended that are under way now; gives the rows
     /// that ended meanwhile.
     pub(crate) async fn finish<F: Future<Output = Done>>(
         &self,

@@ -173,7 +173,7 @@ impl Driver {
         self.finishing.as_ref().map_or(0, Finishing::rows)
     }
 
-    /// Rows that may be under way at once. Those that wait between two tries hold no slot of
+    /// Rows that may be under way at once. Those that wait between two attempts hold no slot of
     /// a gate, but a provider that fails must not swallow the whole input meanwhile.
     pub(crate) fn places(&self) -> usize {
         let aside = self.aside.places();
@@ -208,7 +208,7 @@ impl Driver {
         }
     }
 
-    /// Decides whether the run goes on after the rows that have just ended. This comes
+    /// Decides whether the run continues after the rows that have just ended. This comes
     /// before any further row is taken, because a row that is taken is sent.
     fn heed_done(&mut self, done: Vec<Done>, shared: &Shared) {
         let ended = done
@@ -276,7 +276,7 @@ impl Driver {
         }
     }
 
-    /// Decides whether the run goes on after a row.
+    /// Decides whether the run continues after a row.
     fn count_row(&mut self, ended: Ended) {
         if self.stopped == Some(StopCause::FirstResult) {
             return;
@@ -317,7 +317,7 @@ impl Driver {
         if let Some(unread) = feed.and_then(BatchQueue::rows_up_to_the_end) {
             self.tally.all_rows = Some(self.tally.selected_rows + unread);
         }
-        // Rows that wait between two tries have nothing in flight and end now.
+        // Rows that wait between two attempts have nothing in flight and end now.
         self.stop.drain();
     }
 

@@ -1,7 +1,7 @@
 //! Reads the input away from the loop and finds out what is to be done.
 //!
 //! Reading, selection and the look-up of what is done already happen here, so a
-//! resume passes over a million finished rows without troubling the loop.
+//! resume skips a million finished rows without troubling the loop.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
@@ -18,7 +18,7 @@ use crate::prepared::Recalled;
 
 /// Rows read at once: enough to make a hand-over cheap, few enough to stay small.
 const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
-/// From so many rows on it pays to pass over them without reading them.
+/// From so many rows on it pays to skip them without reading them.
 const FAR: u64 = 64;
 /// Rows passed at once, so that progress is told in between.
 const STRIDE: u64 = 1 << 20;
@@ -91,7 +91,7 @@ impl Progress {
         usize::try_from(next).unwrap_or(usize::MAX).min(ROOM.rows)
     }
 
-    /// Goes on after so many rows; tells the places of the finished ones once the last of their
+    /// Continues after so many rows; tells the places of the finished ones once the last of their
     /// stretch is behind.
     fn advance(&mut self, rows: u64) -> RowPlaces {
         let Some(next) = self.stretches.front_mut() else { return RowPlaces::default() };
@@ -154,7 +154,7 @@ impl Feed {
         Ok((batch, ended || !more))
     }
 
-    /// Passes over rows that are known to be done without reading them.
+    /// Skips rows that are known to be done without reading them.
     fn pass_finished(&mut self, rows: u64, progress: &mut Progress) -> Result<(Batch, bool), Problem> {
         let passed = self.source.skip(rows)?;
         self.selector.take(passed);

@@ -7,7 +7,7 @@ use futures_util::stream::FuturesUnordered;
 /// Futures that tell which step they were.
 type Steps<'r, T> = FuturesUnordered<Abortable<BoxFuture<'r, (usize, T)>>>;
 
-/// Steps that are under way at the same time, each for a node of the row's course.
+/// Steps that are under way at the same time, each for a node of the row's row state.
 pub(crate) struct Flight<'r, T> {
     /// Made for the first of them: most rows never have two.
     steps: Option<Steps<'r, T>>,

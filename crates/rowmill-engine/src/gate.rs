@@ -24,7 +24,7 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is told of a wait.
 pub(crate) enum Told<'a> {
-    /// It goes on, for so long where that is known.
+    /// It continues, for so long where that is known.
     Waits(&'a Wait, Option<Duration>),
     /// It is over.
     Goes,
@@ -42,7 +42,7 @@ pub(crate) enum Denied {
 enum Held {
     /// It waits in line, for what everybody in its queue waits for.
     InLine(Wait),
-    /// Calls of its own run hold it up. Those of others go on.
+    /// Calls of its own run hold it up. Those of others continue.
     ByOwn(Wait),
     /// The provider lets nobody through. How long that is waited for is for each run to say.
     Everybody(Wait),
@@ -59,7 +59,7 @@ impl Held {
 /// The way of one run to one model.
 pub struct Gate {
     lane: Arc<SharedLane>,
-    /// Which of the runs that share the lane, and which of all runs.
+    /// Which of the runs that share the model endpoint, and which of all runs.
     share: ShareId,
     run: u64,
     /// The first call of this run that waits holds this.
@@ -178,7 +178,7 @@ impl Gate {
     }
 
     /// How long a provider is waited for that lets nothing through; no time at all where rows fail by
-    /// their tries, and a refusal is only waited out.
+    /// their attempts, and a refusal is only waited out.
     fn patience(&self, breaker: &Breaker) -> Duration {
         // What never worked is more likely set up wrong than down.
         if breaker.was_ever_there() { self.max_outage() } else { self.max_outage().min(FIRST_PATIENCE) }

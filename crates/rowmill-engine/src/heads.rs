@@ -24,7 +24,7 @@ use crate::work::{Done, FirstCall, Shared, work};
 pub(crate) struct Head {
     prepared: Prepared,
     pub(crate) crew: Arc<Crew>,
-    /// The voice and the model that it begins with.
+    /// The model role and the model that it begins with.
     pub(crate) voice: usize,
     pub(crate) lane: usize,
     pub(crate) asking: Asking,
@@ -38,7 +38,7 @@ impl Head {
         let course = prepared
             .course
             .get_or_insert_with(|| Box::new(Course::start(&crew.cast, std::mem::take(messages))));
-        // A row that goes on with a tool asks its model soon after.
+        // A row that continues with a tool asks its model soon after.
         let (voice, messages) = course.first_call().unwrap_or_default();
         let lane = crew.route(voice);
         let row_left = row_left(shared, &prepared.before);
@@ -129,7 +129,7 @@ impl Driver {
         }
     }
 
-    /// Brings a row to where it was at a crash; it ends here if it cannot go on from there.
+    /// Brings a row to where it was at a crash; it ends here if it cannot continue from there.
     fn go_on(&mut self, mut prepared: Prepared, shared: &Shared) -> Option<Prepared> {
         let Some(crew) = prepared.crew.clone().filter(|_| !prepared.recalled.happenings.is_empty()) else {
             return Some(prepared);
@@ -194,7 +194,7 @@ impl Driver {
     }
 }
 
-/// What a row may still spend that is about to begin, or to go on.
+/// What a row may still spend that is about to begin, or to continue.
 fn row_left(shared: &Shared, before: &Before) -> BudgetLimits {
     let limits = shared.worker.row_budget;
     if limits.any() { limits.without(before.spent()) } else { limits }

@@ -46,7 +46,7 @@ pub(crate) struct Intake {
     prompting: usize,
     /// Rows that must be asked, before any that is still in the queue.
     ready: VecDeque<Prepared>,
-    /// Where rows have crews of their own.
+    /// Where rows have row workers of their own.
     crews: Option<Arc<dyn Crews>>,
     attachments: Option<Arc<dyn Attachments>>,
     answers: Option<Answers>,
@@ -115,7 +115,7 @@ impl Intake {
         }));
     }
 
-    /// Takes a row with its prompt in. It comes back if it must be asked now; otherwise its crew
+    /// Takes a row with its prompt in. It comes back if it must be asked now; otherwise its row worker
     /// is found, its files are read, its answer is looked up, or it waits for the row that asks
     /// the same.
     pub(crate) fn consider(&mut self, prepared: Prepared) -> Option<Prepared> {
@@ -132,7 +132,7 @@ impl Intake {
         None
     }
 
-    /// Reads the files of a row that has its crew.
+    /// Reads the files of a row that has its row worker.
     fn load(&mut self, prepared: Prepared) -> Option<Prepared> {
         let Some(attachments) = &self.attachments else { return self.look_up(prepared) };
         let attachments = Arc::clone(attachments);

@@ -39,7 +39,7 @@ impl RowKey {
     }
 }
 
-/// A number from 0 to 1 that differs between rows and tries, so that rows that
+/// A number from 0 to 1 that differs between rows and attempts, so that rows that
 /// failed together do not come back together.
 pub(crate) fn jitter(key: &str, attempt: u32) -> f64 {
     let mixed = xxh3_64(key.as_bytes()).wrapping_add(u64::from(attempt).wrapping_mul(0x9E37_79B9_7F4A_7C15));

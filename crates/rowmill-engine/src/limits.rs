@@ -16,7 +16,7 @@ use crate::gate::Gate;
 /// The limits of all models that a process calls. Runs that are to share limits are given
 /// clones of one value: they share what is known of an account, such as the rate that its
 /// provider told, what is used of it, and whether the provider is down. What a run says of its own
-/// calls holds for that run alone, and only as long as it goes on.
+/// calls holds for that run alone, and only as long as it continues.
 #[derive(Clone)]
 pub struct Limits {
     shared: Arc<Mutex<Registry>>,
@@ -27,7 +27,7 @@ pub struct Limits {
 }
 
 struct Registry {
-    /// All times are counted from here, because lanes share what they know of providers.
+    /// All times are counted from here, because model endpoints share what they know of providers.
     epoch: Instant,
     runs: u64,
     lanes: HashMap<LaneKey, Arc<SharedLane>>,
@@ -59,7 +59,7 @@ pub struct LaneKey {
     pub model: String,
 }
 
-/// What one run says of its calls to a lane.
+/// What one run says of its calls to a model endpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct LaneSettings {
     /// How they are paced, and how long they wait.
@@ -97,7 +97,7 @@ impl Limits {
         Self { shared: Arc::clone(&self.shared), run: registry.runs, gates: Arc::default() }
     }
 
-    /// The way of this run to a lane; the same whenever the run names the same lane.
+    /// The way of this run to a model endpoint; the same whenever the run names the same model endpoint.
     #[must_use]
     pub fn gate(&self, key: LaneKey, settings: LaneSettings) -> Arc<Gate> {
         let mut gates = locked(&self.gates);
@@ -127,7 +127,7 @@ type QueueKey = (bool, [bool; 4]);
 /// Whoever is first in a queue holds this, so that calls go in the order in which they came.
 pub(crate) type Queue = Arc<tokio::sync::Mutex<()>>;
 
-/// What is known of a lane, whoever calls it.
+/// What is known of a model endpoint, whoever calls it.
 pub(crate) struct SharedLane {
     epoch: Instant,
     pub(crate) limiter: Mutex<Limiter>,

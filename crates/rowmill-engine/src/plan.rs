@@ -86,7 +86,7 @@ pub enum ReadingThread {
 
 impl ReadingThread {
     /// The thread for the rows of a dataset: what can be read once only is a stream, of which nobody
-    /// knows when it goes on.
+    /// knows when it continues.
     #[must_use]
     pub fn of(dataset: &dyn Dataset) -> Self {
         if dataset.rereadable() { Self::Shared } else { Self::Own }
@@ -109,7 +109,7 @@ pub struct Worker {
     pub casting: Casting,
     /// What one row may spend.
     pub row_budget: BudgetLimits,
-    /// Whether every finished turn goes to the ledger, to go on from after a crash.
+    /// Whether every finished turn goes to the ledger, to continue from after a crash.
     pub checkpoint: bool,
     /// How a row becomes a prompt.
     pub prompts: Arc<dyn Prompts>,
@@ -121,7 +121,7 @@ pub struct Worker {
     pub retry: retry::Policy,
     /// How long one call may take.
     pub timeout: Duration,
-    /// How long the calls of a row and the waits between its tries may take together.
+    /// How long the calls of a row and the waits between its attempts may take together.
     pub row_timeout: Option<Duration>,
     /// Answers that were paid for before, if they are to be used.
     pub answers: Option<Answers>,
@@ -138,7 +138,7 @@ pub struct Worker {
 /// Who works on which row.
 #[derive(Debug, Clone)]
 pub enum Casting {
-    /// The same crew works on all rows.
+    /// The same row worker works on all rows.
     Same(Arc<Crew>),
     /// Every row has its own.
     Each(Arc<dyn Crews>),
@@ -152,7 +152,7 @@ impl Casting {
         voices.iter().flat_map(|voice| voice.lanes.iter().cloned()).collect()
     }
 
-    /// The crew of all rows, if there is one.
+    /// The row worker of all rows, if there is one.
     pub(crate) fn same(&self) -> Option<&Arc<Crew>> {
         match self {
             Self::Same(crew) => Some(crew),
@@ -161,16 +161,16 @@ impl Casting {
     }
 }
 
-/// Finds a crew for every row.
+/// Finds a row worker for every row.
 pub trait Crews: Send + Sync + Debug {
-    /// The crew of a row.
+    /// The row worker of a row.
     ///
     /// # Errors
     ///
     /// The row's failure: nothing is sent for it.
     fn of<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Arc<Crew>, RowError>>;
 
-    /// The row has ended, and with it the work of its crew, unless others share it.
+    /// The row has ended, and with it the work of its row worker, unless others share it.
     fn ended(&self, crew: Arc<Crew>) -> BoxFuture<'static, ()>;
 }
 
@@ -179,13 +179,13 @@ pub trait Crews: Send + Sync + Debug {
 pub struct Crew {
     /// Who they are, what results must satisfy, and how often answers are corrected.
     pub cast: Arc<Cast>,
-    /// The models of each voice of the cast, in its order. Never empty.
+    /// The models of each model role of the agent graph, in its order. Never empty.
     pub voices: Vec<Voice>,
     /// The tools of its agents.
     pub tools: Option<Tools>,
 }
 
-/// The models that one voice asks.
+/// The models that one model role asks.
 #[derive(Debug, Clone)]
 pub struct Voice {
     /// The model, then those that are asked when it gives no answer. Never empty.

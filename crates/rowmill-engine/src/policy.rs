@@ -58,7 +58,7 @@ impl StopCause {
     }
 }
 
-/// Watches rows end and decides whether the run goes on.
+/// Watches rows end and decides whether the run continues.
 #[derive(Debug)]
 pub(crate) struct Policy {
     rules: StopRules,

@@ -1,4 +1,4 @@
-//! Going on with a row from the turns that were finished before a crash.
+//! Continuing with a row from the turns that were finished before a crash.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(crate) fn asked(messages: &[Message]) -> AskedKey {
 ///
 /// # Errors
 ///
-/// A tool was running that must not run twice, or the kept turns are not of this cast.
+/// A tool was running that must not run twice, or the kept turns are not of this agent graph.
 pub(crate) fn replay(cast: &Cast, prepared: &mut Prepared) -> Result<(), RowError> {
     let Recalled { happenings, told, asked: before, .. } = std::mem::take(&mut prepared.recalled);
     if before != Some(asked(&prepared.messages)) {

@@ -30,7 +30,7 @@ pub(crate) struct RowContext<'a> {
     pub(crate) key: RowKey,
     /// Its id, where tools may be told it.
     pub(crate) id: Option<RowId>,
-    /// Time spent on calls and between tries, in nanoseconds. Waiting for leave is nobody's fault.
+    /// Time spent on calls and between attempts, in nanoseconds. Waiting for leave is nobody's fault.
     worked: AtomicU64,
     /// Whether a model answered.
     pub(crate) answered: AtomicBool,
@@ -204,7 +204,7 @@ impl<'a> RowContext<'a> {
         self.append(line).await
     }
 
-    /// Puts a happening on record that is written already.
+    /// Puts a step event on record that is written already.
     pub(crate) async fn append(&self, line: Vec<u8>) -> Result<(), Halt> {
         let Some((id, asked)) = self.mark.clone() else { return Ok(()) };
         let line = self.shared.worker.redactor.redact_json_line(line);

@@ -33,7 +33,7 @@ use crate::{Plan, Sinks};
 pub struct RunEnd {
     /// What was counted.
     pub tally: Tally,
-    /// What rows used, to foresee the next run.
+    /// What rows used, to estimate the next run.
     pub history: History,
     /// What the run and its earlier parts spent, or may have.
     pub spent: Spend,
@@ -41,9 +41,9 @@ pub struct RunEnd {
     pub stopped: Option<StopCause>,
     /// Rows whose calls were aborted.
     pub unknown_rows: u64,
-    /// Rows that wait for something outside of the process; a resume goes on with them.
+    /// Rows that wait for something outside of the process; a resume continues with them.
     pub parked_rows: u64,
-    /// The rows that were passed over because they are done, with their numbers.
+    /// The rows that were skipped because they are done, with their numbers.
     pub skipped: RowPlaces,
     /// How long it took.
     pub duration: Duration,

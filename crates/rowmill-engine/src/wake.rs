@@ -106,7 +106,7 @@ impl Sought {
     }
 }
 
-/// Goes on waiting for leave; for ever if none is waited for.
+/// Continues waiting for leave; for ever if none is waited for.
 async fn left<'a>(leaving: &mut Leaving<'a>) -> Result<Ticket<'a>, NoTicket> {
     let Some(waiting) = leaving else { return std::future::pending().await };
     let leave = waiting.await;

@@ -1,4 +1,4 @@
-//! Taking the steps of a row's course, as many at once as it wants.
+//! Taking the steps of a row's row state, as many at once as it wants.
 
 use std::time::Duration;
 
@@ -70,9 +70,9 @@ pub(crate) struct Walk<'r> {
     /// Model calls and tool calls that are under way.
     asking: u64,
     acting: u64,
-    /// Whether another model than the first of a voice has answered.
+    /// Whether another model than the first of a model role has answered.
     stood_in: bool,
-    /// The model that each voice asked last, where it was not the first.
+    /// The model that each model role asked last, where it was not the first.
     lanes: Vec<(usize, usize)>,
     halt: Option<Halt>,
     /// Whether the row is to end with what is under way.
@@ -289,7 +289,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// The line of a happening, if turns are kept.
+    /// The line of a step event, if turns are kept.
     fn line(&self, happening: &Happening) -> Option<Vec<u8>> {
         self.context.shared.worker.checkpoint.then(|| {
             let mut line = Vec::with_capacity(512);
@@ -298,7 +298,7 @@ impl<'r> Walk<'r> {
         })
     }
 
-    /// Puts on record what the course was told, before anything follows from it. Of a row that
+    /// Puts on record what the row state was told, before anything follows from it. Of a row that
     /// is through, its record says everything.
     async fn keep(&mut self, line: Option<Vec<u8>>) {
         let Some(line) = line.filter(|_| !self.course.is_over()) else { return };
@@ -307,7 +307,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Takes no further steps: the row goes on once what it waits for is there.
+    /// Takes no further steps: the row continues once what it waits for is there.
     fn park(&mut self, waits_for: String) {
         if self.context.was_answered() && !self.context.shared.worker.checkpoint {
             let message = "a row that was answered can be parked only where turns are kept";

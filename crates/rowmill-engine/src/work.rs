@@ -1,4 +1,4 @@
-//! The work on one row: its course, step by step, and one report at the end.
+//! The work on one row: its row state, step by step, and one report at the end.
 
 use std::any::Any;
 use std::future::poll_fn;

@@ -42,7 +42,7 @@ struct Pools {
     timeouts: Timeouts,
     direct: OnceLock<Result<Direct, HttpFailure>>,
     general: OnceLock<Result<reqwest::Client, HttpFailure>>,
-    /// For documents through a proxy: follows nothing and unpacks nothing.
+    /// For documents through a proxy: follows nothing and decompresses nothing.
     plain: OnceLock<Result<reqwest::Client, HttpFailure>>,
 }
 

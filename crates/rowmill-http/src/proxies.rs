@@ -35,7 +35,7 @@ impl Proxies {
     }
 
     /// A client that uses these proxies, and no others that the process may know of. An address that cannot be
-    /// one of a proxy is passed over.
+    /// one of a proxy is skipped.
     pub(crate) fn given_to(&self, client: ClientBuilder) -> ClientBuilder {
         let address = |proxy: &Option<Secret>| proxy.as_ref().map(|proxy| proxy.reveal().to_owned());
         let named = [

@@ -63,7 +63,7 @@ impl Timeouts {
         ))
     }
 
-    /// The answer began and did not go on.
+    /// The answer began and did not continue.
     #[must_use]
     pub fn stalled(&self) -> HttpFailure {
         HttpFailure::Silent(format!(

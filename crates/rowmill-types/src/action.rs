@@ -29,9 +29,9 @@ macro_rules! action_table {
 }
 
 action_table! {
-    /// `run again`, in a way that goes on with what is kept.
+    /// `run again`, in a way that continues with what is kept.
     RunAgain RUN_AGAIN "do:run_again";
-    /// `run again`, going on with what is kept although something was changed.
+    /// `run again`, continuing with what is kept although something was changed.
     RunAgainChanged RUN_AGAIN_CHANGED "do:run_again_changed";
     /// Having rows sent although the first ones all failed alike; a whole clause.
     SendRegardless SEND_REGARDLESS "do:send_regardless";

@@ -86,7 +86,7 @@ pub enum Finish {
     Filtered,
     /// The model refused; the text is its refusal.
     Refused,
-    /// The provider paused a long turn: it goes on when the answer is sent back as it is.
+    /// The provider paused a long turn: it continues when the answer is sent back as it is.
     Paused,
 }
 
@@ -97,7 +97,7 @@ pub struct Completion {
     pub text: String,
     /// How it ended.
     pub finish: Finish,
-    /// The tools that the model wants called before it goes on.
+    /// The tools that the model wants called before it continues.
     pub calls: Vec<ToolCall>,
     /// The answer as the provider sent it, where it must be sent back like that.
     pub echo: Option<Box<Echo>>,

@@ -75,7 +75,7 @@ pub enum CallFailure {
 }
 
 impl CallFailure {
-    /// The row error that this becomes when the tries are used up.
+    /// The row error that this becomes when the attempts are used up.
     #[must_use]
     pub fn kind(self) -> ErrorKind {
         match self {

@@ -191,7 +191,7 @@ impl Scan<'_> {
         Some(())
     }
 
-    /// Goes on to the next quote, backslash or control character, eight bytes at a time.
+    /// Continues to the next quote, backslash or control character, eight bytes at a time.
     fn skip_plain(&mut self) {
         const ONES: u64 = u64::MAX / 255;
         const HIGHS: u64 = ONES * 0x80;

@@ -1,4 +1,4 @@
-//! Tools: what a model may call, what it calls, and what comes of it.
+//! Tools: what a model may call, what it calls, and its result.
 
 use serde::{Deserialize, Serialize};
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::form::Form;
 use crate::validate::ResultSchema;
 
-/// All members that rows meet, and the one that they go to first.
+/// All agents that rows meet, and the one that they go to first.
 #[derive(Debug)]
 pub struct Cast {
     pub(super) members: Vec<Member>,
@@ -24,24 +24,24 @@ pub struct Cast {
     pub(super) turns: Option<u32>,
     /// How often an answer that breaks its schema may be corrected.
     pub(super) repairs: u32,
-    /// Whether courses keep what a transcript needs.
+    /// Whether row states keep what a transcript needs.
     pub(super) traced: bool,
-    /// How errors name settings; members are told of them too.
+    /// How errors name settings; agents are told of them too.
     pub(super) vocabulary: Vocabulary,
 }
 
-/// One of the cast.
+/// One of the agent graph.
 #[derive(Debug)]
 pub struct Member {
     /// Its name.
     pub name: String,
-    /// What it is good for, as other members' models get to read.
+    /// What it is good for, as other agents' models get to read.
     pub description: String,
     /// What it does.
     pub kind: Kind,
 }
 
-/// What a member does. Members name each other by their place in the cast.
+/// What an agent does. Agents name each other by their index in the agent graph.
 #[derive(Debug)]
 pub enum Kind {
     /// Speaks with a model, which may call tools.
@@ -107,7 +107,7 @@ pub enum Kind {
 /// An agent's own settings.
 #[derive(Debug, Default)]
 pub struct Agent {
-    /// Its tools, by their place in the cast.
+    /// Its tools, by their index in the agent graph.
     pub tools: Vec<usize>,
     /// Agents that it can call like tools.
     pub children: Vec<Child>,
@@ -154,9 +154,9 @@ pub struct Tool {
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// It is made, and the model gets what comes of it.
+    /// It is made, and the model gets its result.
     Call,
-    /// It is made, and what comes of it is the answer.
+    /// It is made, and its result is the answer.
     Passthrough,
     /// It is not made, and the model is told so.
     Deny,
@@ -207,7 +207,7 @@ pub enum Matching {
     Structured,
 }
 
-/// One way in which a member asks its model: every voice has models of its own, because they
+/// One way in which an agent asks its model: every model role has models of its own, because they
 /// know its instruction, its tools and its schema.
 #[derive(Debug)]
 pub struct Voice {
@@ -220,11 +220,11 @@ pub struct Voice {
 }
 
 impl Cast {
-    /// A cast whose rows go to `worker`. `schema` is what results must satisfy.
+    /// An agent graph whose rows go to `worker`. `schema` is what results must satisfy.
     ///
     /// # Errors
     ///
-    /// No member can give results for the schema, or a workflow has nobody to work for it.
+    /// No agent can give results for the schema, or a workflow has nobody to work for it.
     pub fn new(
         members: Vec<Member>,
         tools: Vec<Tool>,
@@ -248,11 +248,11 @@ impl Cast {
         Ok(cast)
     }
 
-    /// A cast of one agent without tools.
+    /// An agent graph of one agent without tools.
     ///
     /// # Errors
     ///
-    /// Never for such a cast; the type is that of [`Cast::new`].
+    /// Never for such an agent graph; the type is that of [`Cast::new`].
     pub fn plain(schema: Option<ResultSchema>, repairs: u32) -> Result<Self, Problem> {
         let agent = Agent { max_iterations: u32::MAX, ..Agent::default() };
         let member = Member { name: String::new(), description: String::new(), kind: Kind::Agent(agent) };
@@ -293,7 +293,7 @@ impl Cast {
         self.traced
     }
 
-    /// All members.
+    /// All agents.
     #[must_use]
     pub fn members(&self) -> &[Member] {
         &self.members
@@ -305,13 +305,13 @@ impl Cast {
         &self.tools
     }
 
-    /// Every voice that a row can need.
+    /// Every model role that a row can need.
     #[must_use]
     pub fn voices(&self) -> &[Voice] {
         &self.voices
     }
 
-    /// The member that rows go to.
+    /// The agent that rows go to.
     #[must_use]
     pub fn worker(&self) -> usize {
         self.worker

@@ -1,4 +1,4 @@
-//! One member's talk with its model: turns, tool calls, corrections.
+//! One agent's talk with its model: turns, tool calls, corrections.
 
 use rowmill_types::{Completion, ErrorKind, Finish, Message, Role, RowError, ToolCall, ToolOutput};
 
@@ -59,7 +59,7 @@ impl Conversation {
         }
     }
 
-    /// The voice and everything said so far, which is given back with the answer.
+    /// The model role and everything said so far, which is given back with the answer.
     pub(super) fn ask(&mut self) -> (usize, Vec<Message>) {
         self.turns += 1;
         (self.voice, std::mem::take(&mut self.messages))
@@ -187,7 +187,7 @@ impl Conversation {
         self.start_calls(cast)
     }
 
-    /// Starts calls as far as they may run at once, or goes on when all have ended.
+    /// Starts calls as far as they may run at once, or continues when all have ended.
     fn start_calls(&mut self, cast: &Cast) -> Move {
         let agent = agent_of(cast, self.member);
         let one_by_one = agent.is_some_and(|agent| agent.one_by_one);

@@ -1,4 +1,4 @@
-//! The way of one row through its cast.
+//! The way of one row through its agent graph.
 
 use std::collections::VecDeque;
 
@@ -88,7 +88,7 @@ impl Course {
         !self.ready.is_empty()
     }
 
-    /// The first model call that can be made: with which voice, and what is asked.
+    /// The first model call that can be made: with which model role, and what is asked.
     #[must_use]
     pub fn first_call(&self) -> Option<(usize, &[Message])> {
         self.ready.iter().find_map(|step| match step {
@@ -97,7 +97,7 @@ impl Course {
         })
     }
 
-    /// The voice with which a node asks its model.
+    /// The model role with which a node asks its model.
     #[must_use]
     pub fn voice_of(&self, node: usize) -> Option<usize> {
         match &self.nodes.get(node)?.state {
@@ -280,7 +280,7 @@ impl Course {
         }
     }
 
-    /// Has a member work.
+    /// Has an agent work.
     fn begin(&mut self, cast: &Cast, parent: Option<usize>, begin: Begin) {
         let Begin { key, member, form, own, messages, limit } = begin;
         let Some(found) = cast.members().get(member) else { return };

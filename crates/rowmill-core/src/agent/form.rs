@@ -1,4 +1,4 @@
-//! The forms of answers that members are asked for.
+//! The forms of answers that agents are asked for.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! A course after a crash: what happened before is applied again.
+//! A row state after a crash: what happened before is applied again.
 
 use rowmill_types::Message;
 
@@ -13,7 +13,7 @@ impl Course {
     ///
     /// # Errors
     ///
-    /// It does not fit the course: the cast is another one.
+    /// It does not fit the row state: the agent graph is another one.
     pub fn replay(&mut self, cast: &Cast, happening: Happening) -> Result<(), String> {
         let (Happening::Answered { node, .. }
         | Happening::Failed { node, .. }

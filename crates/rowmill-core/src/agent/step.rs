@@ -1,4 +1,4 @@
-//! What a course asks for, and what its nodes want.
+//! What a row state asks for, and what its nodes want.
 
 use rowmill_types::{Message, RowError, ToolCall};
 
@@ -12,7 +12,7 @@ pub enum Step {
     CallModel {
         /// Who asks; names the answer.
         node: usize,
-        /// With which voice.
+        /// With which model role.
         voice: usize,
         /// What is asked. They are given back with the answer.
         messages: Vec<Message>,
@@ -23,7 +23,7 @@ pub enum Step {
         node: usize,
         /// Which of its calls of this turn.
         index: usize,
-        /// The tool, by its place in the cast.
+        /// The tool, by its index in the agent graph.
         tool: usize,
         /// The call, with arguments that satisfy the tool's schema.
         call: ToolCall,
@@ -42,7 +42,7 @@ pub(super) fn model_calls(count: u32) -> String {
     if count == 1 { "1 model call".to_owned() } else { format!("{count} model calls") }
 }
 
-/// How a member answered.
+/// How an agent answered.
 pub type Answer = Result<String, RowError>;
 
 /// What a node wants next.
@@ -51,7 +51,7 @@ pub(super) enum Move {
     Wait,
     /// Its model's answer.
     Ask,
-    /// Calls of tools and of members, all at once.
+    /// Calls of tools and of agents, all at once.
     Act(Vec<Act>),
     /// To end.
     Done(Answer),
@@ -61,11 +61,11 @@ pub(super) enum Move {
 pub(super) enum Act {
     /// Call a tool.
     Tool { index: usize, tool: usize, call: ToolCall },
-    /// Have a member work.
+    /// Have an agent work.
     Start(Begin),
 }
 
-/// A member that is to work for another.
+/// An agent that is to work for another.
 pub(super) struct Begin {
     /// What its answer will be known by.
     pub(super) key: usize,

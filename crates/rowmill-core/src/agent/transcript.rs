@@ -17,7 +17,7 @@ pub struct Transcript {
 /// An answer that an evaluator-optimizer gave although it is rated below its `min_rating`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortfall {
-    /// The evaluator-optimizer, by its place in the cast.
+    /// The evaluator-optimizer, by its index in the agent graph.
     pub member: usize,
     /// How the answer was rated.
     pub rating: Rating,
@@ -25,12 +25,12 @@ pub struct Shortfall {
     pub min_rating: Rating,
 }
 
-/// One member's talk with its model.
+/// One agent's talk with its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversation {
-    /// Whose, by its place in the cast.
+    /// Whose, by its index in the agent graph.
     pub member: usize,
-    /// Which voice asked.
+    /// Which model role asked.
     pub voice: usize,
     /// Who had it asked, where another conversation did.
     pub caller: Option<Caller>,

@@ -1,4 +1,4 @@
-//! Which voices a cast needs.
+//! Which model roles an agent graph needs.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::cast::{Cast, Kind, Member, PlanType, Voice};
 use super::form::Form;
 use crate::validate::ResultSchema;
 
-/// What a member asks for.
+/// What an agent asks for.
 struct Needs {
     /// Of its own model.
     own: Vec<Form>,
@@ -19,7 +19,7 @@ struct Needs {
 }
 
 impl Cast {
-    /// Goes through everything that a row can meet and notes which voices are needed.
+    /// Goes through everything that a row can meet and notes which model roles are needed.
     pub(super) fn find_voices(&mut self, schema: Option<ResultSchema>) -> Result<(), Problem> {
         let check = schema.as_ref().and_then(|schema| schema.answer_check().cloned());
         let schema = schema.map(|schema| schema.value().to_string());
@@ -50,7 +50,7 @@ impl Cast {
         Ok(())
     }
 
-    /// The schema that the models of a voice are told. Where they choose among agents it lists
+    /// The schema that the models of a model role are told. Where they choose among agents it lists
     /// their names, so that providers that keep to schemas can give no other. Answers are checked
     /// without that list, because a wrong name is something to be told about.
     #[must_use]

@@ -14,13 +14,13 @@ const PROBE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// Who is to blame for a call that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
-    /// The row, perhaps: it costs one of its tries.
+    /// The row, perhaps: it costs one of its attempts.
     Row,
     /// The provider: the row waits its turn and loses nothing.
     Provider,
-    /// Nobody: a refusal that stands alone. The row waits as long as it was asked to, others go on.
+    /// Nobody: a refusal that stands alone. The row waits as long as it was asked to, others continue.
     StrayRefusal(Option<Duration>),
-    /// The provider, which refuses every call and is not waited for: it costs the row one of its tries.
+    /// The provider, which refuses every call and is not waited for: it costs the row one of its attempts.
     Unwaited,
 }
 
@@ -177,7 +177,7 @@ impl Breaker {
             State::Closed => {}
         }
         if failure == CallFailure::Connect && !self.ever_answered {
-            // Nobody was ever there: the address is wrong, and waiting does not mend that.
+            // Nobody was ever there: the address is wrong, and waiting does not fix that.
             return Blame::Row;
         }
         self.streak += 1;

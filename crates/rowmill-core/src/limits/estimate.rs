@@ -12,7 +12,7 @@ const FIRST_BYTES_PER_TOKEN: f64 = 4.0;
 /// How many times the usual deviation an estimate may be wrong.
 const DEVIATIONS: f64 = 3.0;
 
-/// Averages that turn bytes into tokens and foresee the length of an answer.
+/// Averages that turn bytes into tokens and estimate the length of an answer.
 #[derive(Debug, Clone)]
 pub(super) struct Estimate {
     tokens_per_byte: Average,

@@ -69,7 +69,7 @@ pub struct Limiter {
     shares: Vec<Option<Share>>,
     /// Told by answers: requests, tokens, input tokens, output tokens.
     learned: [Option<Bucket>; KINDS],
-    /// Set by users, in the same order: the tightest of those whose runs go on. Runs that set no such
+    /// Set by users, in the same order: the tightest of those whose runs continue. Runs that set no such
     /// limit neither keep to it nor are counted.
     set: [Option<Bucket>; KINDS],
     /// What calls in flight were charged, whether there are buckets or not.
@@ -346,7 +346,7 @@ impl Limiter {
             }
         }
         match knows_limits && is_reached {
-            // The buckets say when to go on; how many are in flight was not the cause.
+            // The buckets say when to continue; how many are in flight was not the cause.
             true => self.slots.end(),
             false => self.slots.refused(charge.sent, now),
         }

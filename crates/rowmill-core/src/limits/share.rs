@@ -25,7 +25,7 @@ pub struct ShareSettings {
     /// Whether the first call goes alone, to fill the provider's cache for the others.
     pub priming: bool,
     /// How long the run waits for a provider that lets none of its calls through. With no time at all nothing
-    /// counts as an outage: rows fail when their tries are used up, and of what a provider asks for only
+    /// counts as an outage: rows fail when their attempts are used up, and of what a provider asks for only
     /// waits up to [`LONGEST_PACE`] are kept to.
     pub max_outage: Duration,
 }

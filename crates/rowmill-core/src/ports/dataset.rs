@@ -138,14 +138,14 @@ pub trait RowSource: Send {
     /// from then on each time.
     ///
     /// Row numbers begin at 1 or later and grow from row to row; there may be gaps.
-    /// A record that is no row is appended as a bad row, and reading goes on after it.
+    /// A record that is no row is appended as a bad row, and reading continues after it.
     ///
     /// # Errors
     ///
     /// The input cannot be read any further.
     fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem>;
 
-    /// Passes over up to `rows` rows, bad rows among them; says how many there were.
+    /// Skips up to `rows` rows, bad rows among them; says how many there were.
     ///
     /// Fewer than `rows` means that the input has ended.
     ///
@@ -168,7 +168,7 @@ pub trait RowSource: Send {
     }
 
     /// Why the rest of a file cannot be read, once a bad row stands for that rest. Who needs every row
-    /// must not go on then.
+    /// must not continue then.
     fn damage(&self) -> Option<Problem> {
         None
     }

@@ -153,12 +153,12 @@ pub enum Event<'a> {
         position: Position,
         /// Rows that were chosen since the last time.
         selected: u64,
-        /// Those of them that are done already and were passed over.
+        /// Those of them that are done already and were skipped.
         skipped: u64,
     },
     /// The last row that is wanted was read.
     AllRead,
-    /// A run with a budget goes on, and its earlier parts spent this, or may have.
+    /// A run with a budget continues, and its earlier parts spent this, or may have.
     SpentBefore {
         /// What they spent.
         spent: crate::limits::Spend,

@@ -17,7 +17,7 @@ pub trait Prompts: Send + Sync + Debug {
 pub enum Prompting {
     /// It is made.
     Done(Result<String, RowError>),
-    /// It is being made. Other rows go on meanwhile.
+    /// It is being made. Other rows continue meanwhile.
     Running(BoxFuture<'static, Result<String, RowError>>),
 }
 

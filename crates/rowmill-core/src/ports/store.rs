@@ -59,7 +59,7 @@ pub trait RunStore: Send + Sync + Debug {
     /// Takes back what [`RunStore::prepare`] made.
     fn cancel(&self, prepared: PreparedRun);
 
-    /// Goes on with the run under a new header, behind the events that it has.
+    /// Continues with the run under a new header, behind the events that it has.
     ///
     /// # Errors
     ///
@@ -111,11 +111,11 @@ pub trait Ledger: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// They could not be written, even with the reserve, or another process goes on with the run.
+    /// They could not be written, even with the reserve, or another process continues with the run.
     /// Earlier groups are safe.
     fn append<'a>(&'a self, epoch: Epoch, group: Group<'a>) -> BoxFuture<'a, Result<Appended, Problem>>;
 
-    /// Reads records back while the run goes on.
+    /// Reads records back while the run continues.
     ///
     /// # Errors
     ///
@@ -285,7 +285,7 @@ pub struct Group<'a> {
     pub taken: &'a [NamedRow],
     /// Records of rows that ended.
     pub records: &'a [Record],
-    /// What happened to rows that go on, where turns are kept.
+    /// What happened to rows that continue, where turns are kept.
     pub turns: &'a [TurnLine],
     /// Rows that wait for something outside of this process, and are not in flight meanwhile.
     pub parked: &'a [ParkedRow],
@@ -308,7 +308,7 @@ pub struct NamedRow {
     pub id: RowId,
 }
 
-/// Something that happened to a row that goes on.
+/// Something that happened to a row that continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnLine {
     /// The row.
@@ -338,7 +338,7 @@ pub struct ParkedRow {
 pub struct NoteEvent {
     /// Names what happened; unlike every event of the engine.
     pub kind: String,
-    /// Whether a reader who does not know the kind must not go on with the run.
+    /// Whether a reader who does not know the kind must not continue with the run.
     pub required: bool,
     /// What happened, as one JSON value without a newline.
     pub data: String,

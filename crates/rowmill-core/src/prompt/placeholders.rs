@@ -27,7 +27,7 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut search = 0;
     while let Some(open) = find(text, search, "{{") {
         // Every other `{{` before this `}` would end at it too, so a failure here
-        // is a failure for all of them, and the search goes on behind it.
+        // is a failure for all of them, and the search continues behind it.
         let Some(close) = find(text, open + 2, "}") else { break };
         search = close + 1;
         let inner = text.get(open + 2..close).unwrap_or_default();

@@ -103,7 +103,7 @@ impl EnvelopeHead {
         Self { id, number, ok, interrupted, stopped, outcome_unknown, stands_in }
     }
 
-    /// Whether it goes on from the turns that were kept of it.
+    /// Whether it continues from the turns that were kept of it.
     #[must_use]
     pub fn keeps_turns(&self) -> bool {
         self.interrupted || self.stopped

@@ -10,17 +10,17 @@ use crate::redact::Redactor;
 pub struct TraceFacts {
     /// The id of the run, the same over all its resumes.
     pub run: String,
-    /// The name of the member that rows go to.
+    /// The name of the agent that rows go to.
     pub agent: String,
     /// When the clock of the rows began, counted from the beginning of 1970.
     pub started: Duration,
-    /// The names of all members, by their place in the cast.
+    /// The names of all agents, by their index in the agent graph.
     pub members: Vec<String>,
-    /// How each voice asks.
+    /// How each model role asks.
     pub voices: Vec<TracedVoice>,
 }
 
-/// How a voice asks.
+/// How a model role asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TracedVoice {
     /// The model string that is asked first.
@@ -33,7 +33,7 @@ pub struct TracedVoice {
 #[derive(Debug)]
 pub struct TraceSettings {
     facts: TraceFacts,
-    /// The digests of the instructions of all voices.
+    /// The digests of the instructions of all model roles.
     digests: Vec<Option<String>>,
     redactor: Redactor,
 }
@@ -59,7 +59,7 @@ impl TraceSettings {
         &self.facts.run
     }
 
-    /// The name of the member that rows go to.
+    /// The name of the agent that rows go to.
     #[must_use]
     pub fn agent(&self) -> &str {
         &self.facts.agent
@@ -79,7 +79,7 @@ impl TraceSettings {
         &self.redactor
     }
 
-    /// The name of a member; that of the worker where it has none.
+    /// The name of an agent; that of the worker where it has none.
     pub(super) fn member(&self, place: usize) -> &str {
         let name = self.facts.members.get(place).filter(|name| !name.is_empty());
         name.map_or(self.agent(), String::as_str)

@@ -12,7 +12,7 @@ use super::digest_set::{Digest, DigestSet};
 /// Ids: numbers as a bitmap, text as digests of 56 bits, of which five bytes are kept.
 ///
 /// Of ten million ids two have the same digest in one of some 1,400 runs. That is noticed: a duplicate is
-/// looked up before anybody is told of one, and a resume compares the rows that it passes over with those
+/// looked up before anybody is told of one, and a resume compares the rows that it skips with those
 /// on record. Digests differ from process to process, so that no input can be made to hit upon such
 /// ids, and the next resume does not.
 #[derive(Default)]

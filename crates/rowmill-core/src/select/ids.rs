@@ -68,7 +68,7 @@ pub enum IdFault {
 }
 
 impl IdFault {
-    /// The error of the row's envelope, where the run goes on.
+    /// The error of the row's envelope, where the run continues.
     #[must_use]
     pub fn row_error(&self) -> RowError {
         match self {

@@ -74,7 +74,7 @@ pub enum Choice {
 /// ```
 #[derive(Debug)]
 pub struct Selector {
-    /// Candidates still to be passed over at the start.
+    /// Candidates still to be skipped at the start.
     to_pass: u64,
     /// Rows that may still be taken; `None` without a limit.
     to_take: Option<u64>,

@@ -15,7 +15,7 @@ pub(super) const MOST_TEXT: u64 = 1 << 20;
 /// A value is nested no deeper than this.
 pub(super) const MOST_DEPTH: u32 = 48;
 
-/// Parts of the schema that are looked at and joined, over all tries.
+/// Parts of the schema that are looked at and joined, over all attempts.
 const MOST_STEPS: u64 = 2_000_000;
 
 /// What a schema asks for that is not made.
@@ -57,7 +57,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Begins another try: values and text count anew, steps go on.
+    /// Begins another try: values and text count anew, steps continue.
     pub(super) fn begin(&self) {
         self.values.set(0);
         self.text.set(0);

@@ -1,4 +1,4 @@
-//! Plans and what comes of them.
+//! Plans and its result.
 
 use rowmill_core::agent::{Form, Kind, Member, PlanType};
 use rowmill_types::{ErrorKind, RowError};

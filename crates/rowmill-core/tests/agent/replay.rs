@@ -1,4 +1,4 @@
-//! A course that is cut and replayed goes on where it was, and the order of arrival decides
+//! A row state that is cut and replayed continues where it was, and the order of arrival decides
 //! nothing.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -124,7 +124,7 @@ fn mixed(seed: &mut u64) -> u64 {
     *seed
 }
 
-/// A course and what is open in it.
+/// A row state and what is open in it.
 struct Run<'c> {
     cast: &'c Cast,
     course: Course,
@@ -139,7 +139,7 @@ impl<'c> Run<'c> {
         run
     }
 
-    /// One that goes on after a crash.
+    /// One that continues after a crash.
     fn replayed(cast: &'c Cast, journal: &[Happening]) -> Self {
         let mut course = Course::start(cast, request_with_file("go"));
         for happening in journal {
@@ -188,7 +188,7 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Tells the course as its driver does.
+    /// Tells the row state as its driver does.
     fn tell(&mut self, happening: Happening) {
         let Self { cast, course, .. } = self;
         match happening {
@@ -282,7 +282,7 @@ proptest! {
     }
 }
 
-/// Goes through a course in an order that `order` decides. What models and tools say depends only
+/// Goes through a row state in an order that `order` decides. What models and tools say depends only
 /// on what they are asked, and no time runs out.
 fn walk(cast: &Cast, world: u64, order: &mut u64) -> Option<Answer> {
     let mut run = Run::start(cast);

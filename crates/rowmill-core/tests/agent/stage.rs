@@ -1,4 +1,4 @@
-//! A cast and a course that tests can talk to by names.
+//! An agent graph and a row state that tests can talk to by names.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl Stage {
         }
     }
 
-    /// Who is waited for: names of members, of tools as `tool:index`, and watches.
+    /// Who is waited for: names of agents, of tools as `tool:index`, and watches.
     pub(crate) fn waits_for(&self) -> Vec<String> {
         let name = |step: &Step| match step {
             Step::CallModel { voice, .. } => self.speaker(*voice).to_owned(),
@@ -59,7 +59,7 @@ impl Stage {
         }
     }
 
-    /// What the first open call of a member asks.
+    /// What the first open call of an agent asks.
     pub(crate) fn messages(&self, member: &str) -> &[Message] {
         let found = self.open.iter().find_map(|step| match step {
             Step::CallModel { voice, messages, .. } if self.speaker(*voice) == member => Some(messages),
@@ -68,7 +68,7 @@ impl Stage {
         found.unwrap_or_else(|| panic!("`{member}` is not asked, only {:?}", self.waits_for()))
     }
 
-    /// The form that the first open call of a member asks for.
+    /// The form that the first open call of an agent asks for.
     pub(crate) fn form(&self, member: &str) -> Form {
         let found = self.open.iter().find_map(|step| match step {
             Step::CallModel { voice, .. } if self.speaker(*voice) == member => Some(*voice),
@@ -77,7 +77,7 @@ impl Stage {
         self.cast.voices()[found.unwrap()].form
     }
 
-    /// The only message of a member's first open call.
+    /// The only message of an agent's first open call.
     pub(crate) fn asked(&self, member: &str) -> &str {
         match self.messages(member) {
             [only] => &only.text,
@@ -146,7 +146,7 @@ pub(crate) fn agent_with(name: &str, agent: Agent) -> Member {
     member(name, Kind::Agent(Agent { max_iterations, ..agent }))
 }
 
-/// A cast whose worker is the last one.
+/// An agent graph whose worker is the last one.
 pub(crate) fn cast(members: Vec<Member>) -> Cast {
     let worker = members.len() - 1;
     Cast::new(members, Vec::new(), worker, None).unwrap()

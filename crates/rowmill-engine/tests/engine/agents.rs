@@ -250,7 +250,7 @@ async fn a_run_counts_its_own_calls_and_not_those_of_turns_before_it() {
     assert_eq!((numbers.calls.made, numbers.cost.usd, numbers.usage.total_tokens), (1, Money::ZERO, 13));
 }
 
-/// Lets the run go on from a turn of the row with this number.
+/// Lets the run continue from a turn of the row with this number.
 fn recall(bench: &mut Bench, ledger: &FakeLedger, number: &str, happened: &Happening) {
     let mut happening = Vec::new();
     happened.write(&mut happening);

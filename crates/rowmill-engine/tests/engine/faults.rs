@@ -84,7 +84,7 @@ async fn a_provider_that_lets_nothing_through_for_too_long_stops_the_run_and_fai
 
 #[tokio::test(start_paused = true)]
 async fn a_run_ends_when_the_provider_was_waited_for_as_long_as_was_said_though_the_next_try_is_later() {
-    // Tries are made 1, 3, 7, 15 … seconds after the provider went down.
+    // Attempts are made 1, 3, 7, 15 … seconds after the provider went down.
     for patience in [4.0, 9.0, 40.0] {
         let model = down(20.0..1e9, busy);
         let mut bench = Bench::new(300, model.clone());
@@ -114,7 +114,7 @@ async fn a_provider_that_asks_for_more_time_than_it_is_given_does_not_get_it() {
         assert_eq!(problem.code, ProblemCode::ProviderDown);
         assert!(end.duration < seconds(200.0), "{rows}: {:?}", end.duration);
     }
-    // What the provider cannot do is asked again as long as there are tries.
+    // What the provider cannot do is asked again as long as there are attempts.
     let model = down(0.0..1e9, || CallError { retry_after: Some(seconds(TEN_DAYS)), ..busy() });
     let mut bench = Bench::new(1, model.clone());
     let settings = paced(ShareSettings { max_outage: seconds(40.0), ..SHARE });

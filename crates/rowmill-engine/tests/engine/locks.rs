@@ -19,7 +19,7 @@ impl Drop for Probe {
     }
 }
 
-/// Tells that it has begun to write, and writes until it is let go on.
+/// Tells that it has begun to write, and writes until it is let continue.
 struct SlowSink {
     begun: UnboundedSender<()>,
     go_on: mpsc::Receiver<()>,

@@ -196,12 +196,12 @@ impl Observer for Watcher {
     }
 }
 
-/// Lanes as a voice has them.
+/// Model endpoints as a model role has them.
 pub(crate) fn shared(lanes: Vec<Lane>) -> Vec<Arc<Lane>> {
     lanes.into_iter().map(Arc::new).collect()
 }
 
-/// A voice whose models take no files but text.
+/// A model role whose models take no files but text.
 pub(crate) fn voice(lanes: Vec<Lane>) -> Voice {
     Voice {
         lanes: shared(lanes),
@@ -209,7 +209,7 @@ pub(crate) fn voice(lanes: Vec<Lane>) -> Voice {
     }
 }
 
-/// How lanes are paced unless a test says otherwise.
+/// How model endpoints are paced unless a test says otherwise.
 pub(crate) const LANE: LaneSettings = LaneSettings { share: SHARE, on_quota: OnQuota::Wait };
 
 /// How the calls of a run are paced unless a test says otherwise.
@@ -223,12 +223,12 @@ pub(crate) const SHARE: ShareSettings = ShareSettings {
     max_outage: Duration::from_secs(3_600),
 };
 
-/// The settings of a lane whose calls are paced in this way.
+/// The settings of a model endpoint whose calls are paced in this way.
 pub(crate) fn paced(share: ShareSettings) -> LaneSettings {
     LaneSettings { share, ..LANE }
 }
 
-/// The bench with this model behind a lane of its own.
+/// The bench with this model behind a model endpoint of its own.
 pub(crate) fn with_lane<M: Model + 'static>(
     mut bench: Bench,
     model: &Arc<M>,

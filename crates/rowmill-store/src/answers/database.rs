@@ -302,7 +302,7 @@ fn make_tables(connection: &Connection) -> Result<(), Error> {
     made
 }
 
-/// Lets readers go on while another process writes. Where the file system cannot do that,
+/// Lets readers continue while another process writes. Where the file system cannot do that,
 /// the file stays as it is: slower, and just as safe.
 fn write_ahead(connection: &Connection) -> Result<(), Error> {
     let began = Instant::now();

@@ -179,7 +179,7 @@ impl Ledger for FileLedger {
 
 impl Writer {
     /// Whether no later part of the run was begun. The header tells; it is read only when another one has
-    /// taken its place. One that is gone was removed by hand, and nobody goes on with that run.
+    /// taken its place. One that is gone was removed by hand, and nobody continues with that run.
     fn is_last_part(&mut self, epoch: Epoch) -> bool {
         let Some(stamp) = self.folder.header_stamp() else { return true };
         if self.confirmed == Some(stamp) {

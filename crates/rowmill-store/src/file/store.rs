@@ -50,7 +50,7 @@ impl RunStore for FileRunStore {
     }
 
     fn prepare(&self, header: RunHeader, room: LedgerRoom) -> Result<PreparedRun, Problem> {
-        // A header that cannot be read names no ledger that anyone could go on with.
+        // A header that cannot be read names no ledger that anyone could continue with.
         let before = self.folder.header().ok().flatten();
         let generation = before.as_ref().map_or(1, |before| before.generation + 1);
         let epoch = before.map_or(header.epoch, |before| before.run.epoch).next();

@@ -1,4 +1,4 @@
-//! How the parts of a happening are written. Times are whole nanoseconds and money is whole
+//! How the parts of a step event are written. Times are whole nanoseconds and money is whole
 //! picodollars, so that what is read is what was written.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What happened to a course, to be kept and applied again after a crash.
+//! What happened to a row state, to be kept and applied again after a crash.
 
 mod form;
 #[cfg(test)]
@@ -13,7 +13,7 @@ use self::form::{CompletionForm, ToolOutputForm};
 use super::transcript::{ToolNote, TurnNote};
 use crate::record::CallReport;
 
-/// Something that a course was told, or that must be known should nothing more be told.
+/// Something that a row state was told, or that must be known should nothing more be told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "most are answers, and none lives longer than it is written")]

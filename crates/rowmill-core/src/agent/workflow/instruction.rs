@@ -1,4 +1,4 @@
-//! What the models of members are told for every row.
+//! What the models of agents are told for every row.
 
 use crate::agent::cast::{Cast, Kind, PlanType};
 use crate::agent::form::Form;
@@ -6,7 +6,7 @@ use crate::agent::form::Form;
 /// Where a card wants the list of agents to stand.
 const AGENTS: &str = "{{agents}}";
 
-/// The system text of a voice. `own` is the instruction of the member's card.
+/// The system text of a model role. `own` is the instruction of the agent's card.
 ///
 /// An agent is told its own instruction. A router and an orchestrator are also told what they
 /// do, and which agents there are; a card can say with `{{agents}}` where that list stands.

@@ -1,4 +1,4 @@
-//! Workflows: members that have other members work.
+//! Workflows: agents that have other agents work.
 
 mod chain;
 mod evaluator_optimizer;
@@ -30,7 +30,7 @@ pub(super) trait Workflow: Send {
     /// Begins with the request.
     fn begin(&mut self, cast: &Cast, request: Vec<Message>) -> Move;
 
-    /// A member that was started has ended; `key` is what it was started with.
+    /// An agent that was started has ended; `key` is what it was started with.
     fn ended(&mut self, cast: &Cast, key: usize, answer: Answer) -> Move;
 
     /// How far the answer that it gave is from what was asked for, where it is.
@@ -39,7 +39,7 @@ pub(super) trait Workflow: Send {
     }
 }
 
-/// The workflow of a member that is asked for an answer in `form`; an agent has none.
+/// The workflow of an agent that is asked for an answer in `form`; an agent has none.
 pub(super) fn of(member: usize, found: &Member, form: Form) -> Option<Box<dyn Workflow>> {
     Some(match &found.kind {
         Kind::Agent(_) => return None,
@@ -56,7 +56,7 @@ pub(super) fn of(member: usize, found: &Member, form: Form) -> Option<Box<dyn Wo
     })
 }
 
-/// Has one member work.
+/// Has one agent work.
 fn have(key: usize, member: usize, form: Form, messages: Vec<Message>) -> Move {
     Move::Act(vec![start(key, member, form, messages)])
 }
@@ -84,14 +84,14 @@ fn with_files(request: &[Message], text: String) -> Message {
     Message { attachments: files_of(request), ..Message::user(text) }
 }
 
-/// The end of a workflow because a member failed. The message says which one it was.
+/// The end of a workflow because an agent failed. The message says which one it was.
 fn failed(cast: &Cast, member: usize, error: RowError) -> Move {
     Move::Done(Err(named(cast, member, error)))
 }
 
 fn named(cast: &Cast, member: usize, error: RowError) -> RowError {
     let name = format!("`{}`", cast.name(member));
-    // A member that has used up its turns has said who it is.
+    // An agent that has used up its turns has said who it is.
     if error.message.starts_with(&format!("{name} ")) {
         return error;
     }

@@ -1,4 +1,4 @@
-//! A model plans, agents do the steps, and the model answers from what came of them.
+//! A model plans, agents do the steps, and the model answers from its result.
 
 use std::collections::VecDeque;
 

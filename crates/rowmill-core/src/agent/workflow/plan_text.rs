@@ -14,7 +14,7 @@ pub(super) struct Done {
 pub(super) struct DoneTask {
     pub(super) agent: String,
     pub(super) description: String,
-    /// What came of it; a step whose tasks are still worked on is not told.
+    /// Its result; a step whose tasks are still worked on is not told.
     pub(super) result: Option<String>,
 }
 

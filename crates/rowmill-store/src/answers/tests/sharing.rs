@@ -44,7 +44,7 @@ async fn two_stores_that_write_at_once_lose_nothing() {
 
 #[test]
 fn a_store_that_is_made_while_another_opens_it_is_known_by_both() {
-    // The moment in which only half of the marks are there is short: many tries meet it.
+    // The moment in which only half of the marks are there is short: many attempts meet it.
     for _ in 0..200 {
         let folder = tempfile::tempdir().unwrap();
         let start = Barrier::new(4);
