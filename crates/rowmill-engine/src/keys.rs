@@ -1,18 +1,18 @@
-//! The names of requests, and what is derived from them.
+//! The keys of requests, and values derived from them.
 
 use rowmill_core::asked::asked_key;
 use rowmill_core::ports::{AskedKey, Epoch};
 use rowmill_types::{Message, RowId};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What the keys of a row's requests begin with. They are the same after a resume, so that a provider or a tool
-/// that knows them does nothing twice; and no key ever names two different requests.
+/// The prefix of the keys of a row's requests. It is the same after a resume, so that a provider or a tool that
+/// recognizes a key does nothing twice; no key ever identifies two different requests.
 #[derive(Debug)]
 pub(crate) struct RowKey(String);
 
 impl RowKey {
-    /// The run and the row, which is known by its id because rows move. A row that failed is asked again from
-    /// its start: nobody is to give it the answers that it failed with, so the part of the run is in its keys.
+    /// The run and the row, identified by its id because rows move. A row that failed starts from scratch and must not
+    /// get the answers that it failed with, so the part of the run is included in its keys.
     pub(crate) fn new(run: &str, id: &RowId, failed_before: Option<Epoch>) -> Self {
         let mut key = String::with_capacity(run.len() + 64);
         key.push_str(run);
@@ -27,20 +27,20 @@ impl RowKey {
         Self(key)
     }
 
-    /// The key of a turn that asks this. What is asked is part of it: the row may have been changed.
+    /// The key of a turn with these messages. They are part of the key, because the row may have been changed.
     pub(crate) fn of_turn(&self, turn: u32, messages: &[Message]) -> String {
         let AskedKey(asked) = asked_key("", messages);
         format!("{}-{turn}-{:016x}", self.0, asked as u64)
     }
 
-    /// The key of a tool's call, by its place in the work on the row, with these arguments.
+    /// The key of a tool call with these arguments, by its position in the work on the row.
     pub(crate) fn of_tool(&self, (node, turn, index): (usize, u32, usize), arguments: &str) -> String {
         format!("{}-{node}-{turn}-{index}-{:016x}", self.0, xxh3_64(arguments.as_bytes()))
     }
 }
 
-/// A number from 0 to 1 that differs between rows and attempts, so that rows that
-/// failed together do not come back together.
+/// A number from 0 to 1 that differs between rows and attempts, so that rows that failed together are not retried
+/// together.
 pub(crate) fn jitter(key: &str, attempt: u32) -> f64 {
     let mixed = xxh3_64(key.as_bytes()).wrapping_add(u64::from(attempt).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     (xxh3_64(&mixed.to_le_bytes()) >> 11) as f64 / (1u64 << 53) as f64
