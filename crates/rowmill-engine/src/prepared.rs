@@ -164,7 +164,7 @@ pub(crate) struct Ended {
     pub(crate) trace: Option<Box<Transcript>>,
     /// Whether its answer counts as a result, once that is known.
     pub(crate) verdict: Verdict,
-    /// The original outcome, if mapping the answer failed.
+    /// The error, if mapping the answer failed.
     pub(crate) unfinished: Option<Box<Result<String, RowError>>>,
     /// Whether its record is in the ledger from an earlier run.
     pub(crate) again: bool,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::work::{MOST_VALUES, TooLarge};
 use super::{GROWTH_DEPTH, Maker, count, text};
 
-/// How often an optional property is there, in percent.
+/// How often an optional property is present, in percent.
 const OPTIONAL: u64 = 70;
 
 impl Maker<'_> {
@@ -79,7 +79,7 @@ impl Maker<'_> {
         names
     }
 
-    /// How many entries to invent: some only where the schema describes a map of its own.
+    /// The number of additional entries: more than zero only if the schema describes a map.
     fn extra_count(&mut self, map: &Map<String, Value>, depth: u32) -> usize {
         let is_map = map.get("additionalProperties").is_some_and(Value::is_object)
             && !map.contains_key("properties")
@@ -103,7 +103,7 @@ impl Maker<'_> {
             if object.len() >= wanted || self.work.is_exceeded() {
                 break;
             }
-            // Names that are there already are looked for in vain, but not without end.
+            // Names that exist already are skipped, but the search must end.
             self.work.steps(1);
             let name = match map.get("propertyNames") {
                 Some(names) => self.make(names, depth + 1).as_str().map(str::to_owned),

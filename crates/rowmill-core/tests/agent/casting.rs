@@ -1,4 +1,4 @@
-//! Which model roles an agent graph has, and what they are told.
+//! The model roles of an agent graph, and their instructions.
 
 use rowmill_core::agent::{Cast, Form, Kind, Member, PlanType, Rating, instruction};
 
