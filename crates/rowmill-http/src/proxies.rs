@@ -1,25 +1,25 @@
-//! The proxies that an environment names, in the spelling that most programs follow.
+//! The proxies set in the environment, in the notation that most programs use.
 
 use reqwest::{ClientBuilder, NoProxy, Proxy};
 use rowmill_types::Secret;
 
-/// Addresses of proxies. They may hold passwords.
+/// Addresses of proxies. They may contain passwords.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Proxies {
     http: Option<Secret>,
     https: Option<Secret>,
     all: Option<Secret>,
-    /// What is reached without one.
+    /// The hosts that are reached without a proxy.
     none: Option<String>,
 }
 
 impl Proxies {
-    /// Takes them from variables.
+    /// Reads them from variables.
     pub(crate) fn of_environment(environment: &dyn Fn(&str) -> Option<String>) -> Self {
         let first = |names: [&str; 2]| {
             names.into_iter().find_map(|name| environment(name).filter(|value| !value.is_empty()))
         };
-        // Where a web server starts a program, whoever asks that server can set `HTTP_PROXY`.
+        // If a web server starts the program (CGI), its clients can set `HTTP_PROXY`.
         let is_asked_by_others = environment("REQUEST_METHOD").is_some();
         Self {
             http: first(["HTTP_PROXY", "http_proxy"]).filter(|_| !is_asked_by_others).map(Secret::new),
@@ -29,13 +29,13 @@ impl Proxies {
         }
     }
 
-    /// Whether any is named.
+    /// Whether a proxy is set.
     pub(crate) fn any(&self) -> bool {
         [&self.http, &self.https, &self.all].into_iter().any(Option::is_some)
     }
 
-    /// A client that uses these proxies, and no others that the process may know of. An address that cannot be
-    /// one of a proxy is skipped.
+    /// A client that uses these proxies only, and no others that the process may know of. An address that is not valid
+    /// for a proxy is skipped.
     pub(crate) fn given_to(&self, client: ClientBuilder) -> ClientBuilder {
         let address = |proxy: &Option<Secret>| proxy.as_ref().map(|proxy| proxy.reveal().to_owned());
         let named = [

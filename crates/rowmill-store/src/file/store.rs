@@ -13,14 +13,14 @@ use super::header::FileHeader;
 use super::ledger::{FileLedger, FileReader};
 use super::scan::{Scanned, scan};
 
-/// Keeps a run in a work folder. Fastest, and for one process at a time.
+/// Stores a run in a work folder. The fastest store, for one process at a time.
 #[derive(Debug, Clone)]
 pub struct FileRunStore {
     folder: WorkFolder,
 }
 
 impl FileRunStore {
-    /// The run that has its ledger in this folder.
+    /// The run whose ledger is in this folder.
     #[must_use]
     pub fn new(folder: WorkFolder) -> Self {
         Self { folder }
@@ -50,12 +50,12 @@ impl RunStore for FileRunStore {
     }
 
     fn prepare(&self, header: RunHeader, room: LedgerRoom) -> Result<PreparedRun, Problem> {
-        // A header that cannot be read names no ledger that anyone could continue with.
+        // An unreadable header names no ledger that could be continued.
         let before = self.folder.header().ok().flatten();
         let generation = before.as_ref().map_or(1, |before| before.generation + 1);
         let epoch = before.map_or(header.epoch, |before| before.run.epoch).next();
         let header = FileHeader::new(generation, RunHeader { epoch, ..header });
-        // Emptied before the header names it, so that no line of an older run can count.
+        // Truncated before the header names it, so that no line of an older run is used.
         let ledger = self.open(&header, 0, room);
         let made = ledger.and_then(|ledger| self.folder.prepare_header(&header).map(|()| ledger));
         match made {
@@ -83,7 +83,7 @@ impl RunStore for FileRunStore {
         let before = self.folder.header()?;
         let generation = before.as_ref().map_or(1, |before| before.generation);
         let epoch = before.as_ref().map_or(header.epoch, |before| before.run.epoch).next();
-        // A ledger that no header names counts for nothing.
+        // A ledger that no header names is ignored.
         let length = match &before {
             Some(before) => self.scan_file(before, &mut |_| Ok(()))?.length,
             None => 0,
