@@ -222,7 +222,7 @@ pub struct StopRules {
     pub deadline: Option<Duration>,
 }
 
-/// So many rows that all fail for the same reason show that the rest would fail, too.
+/// This many rows that all fail for the same reason show that the rest would fail, too.
 const SAME_FAILURE_ROWS: u64 = 50;
 
 impl StopRules {

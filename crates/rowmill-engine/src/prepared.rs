@@ -160,7 +160,7 @@ pub(crate) struct Ended {
     pub(crate) key: Option<AskedKey>,
     pub(crate) kept: Option<KeptAnswer>,
     pub(crate) reused: Option<Reused>,
-    /// The transcript, if traces are kept and there is something to tell.
+    /// The transcript, if traces are kept and anything happened.
     pub(crate) trace: Option<Box<Transcript>>,
     /// Whether its answer counts as a result, once that is known.
     pub(crate) verdict: Verdict,

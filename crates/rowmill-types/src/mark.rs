@@ -72,7 +72,7 @@ pub(crate) fn split_at_mark(text: &str) -> Option<(&str, &str)> {
     text.split_once(START)
 }
 
-/// A character that a text without marks does not contain.
+/// The character to put back if it turns out to start no mark.
 pub(crate) const NO_MARK: char = START;
 
 /// The mark whose start was just passed, and the text after it.
