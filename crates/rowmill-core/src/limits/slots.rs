@@ -19,7 +19,7 @@ const MOST: usize = 1_024;
 const CUT: f64 = 0.7;
 /// The share that remains when fewer calls at once are tried.
 const FEWER: f64 = 0.8;
-/// The number of overloads, beyond one in ten calls, that calls for fewer calls.
+/// The number of overloads, beyond one in ten calls, after which fewer calls are better.
 const STRAINED: f64 = 4.0;
 /// The amount of strain that one answer removes.
 const RELIEF: f64 = 0.1;
