@@ -1,20 +1,19 @@
-//! The key under which an answer is kept: a digest of everything that was asked.
+//! The key under which an answer is stored: a digest of the complete request.
 
 use rowmill_types::{Message, Role};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::ports::AskedKey;
 
-/// Goes into every key. It changes when keys are made in another way, so that answers
-/// kept under old keys are never found for new ones.
+/// Part of every key. It changes when the computation of keys changes, so that answers stored under old keys are never
+/// found for new ones.
 const KEY_FORMAT: u8 = 1;
 
-/// Names what is asked: `identity`, which is the same for every row of a run, and the
-/// messages of the turn.
+/// Identifies a request: `identity`, which is the same for every row of a run, and the messages of the turn.
 ///
-/// The identity must hold whatever else shapes an answer: the model string with its
-/// settings, the base URL, and digests of the instruction and the schema. Every part goes
-/// in with its length, so text never moves from one part into another unnoticed.
+/// The identity must contain everything else that shapes an answer: the model string with its settings, the base URL,
+/// and digests of the instruction and the schema. Every part is hashed with its length, so that text cannot move from
+/// one part to another unnoticed.
 ///
 /// ```
 /// # use {rowmill_core::asked::asked_key, rowmill_types::Message};
@@ -67,7 +66,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_key_is_the_same_only_for_the_same_identity_roles_and_texts(
-            // Few letters and short texts, so that many pairs are equal when joined.
+            // Few letters and short texts, so that many pairs are equal when concatenated.
             one in ("[ab]{0,2}", vec((any::<bool>(), "[ab]{0,2}"), 0..4)),
             other in ("[ab]{0,2}", vec((any::<bool>(), "[ab]{0,2}"), 0..4)),
         ) {

@@ -1,4 +1,4 @@
-//! What changed between a run and its resume, as a person wants to see it.
+//! The changes between a run and its resume, for users.
 
 use std::ops::Range;
 
@@ -10,18 +10,18 @@ use crate::fingerprint::Fingerprint;
 use crate::ports::InputIdentity;
 use crate::redact::Redactor;
 
-/// So many bytes of a text are kept to be compared with later.
+/// The maximum number of bytes of a text that are kept for later comparison.
 const MOST_KEPT: usize = 16 * 1024;
-/// So many lines of each side of a change are shown.
+/// The maximum number of lines shown on each side of a change.
 const MOST_LINES: usize = 3;
-/// So many letters of a line are shown, and so many of them on each side of what differs.
+/// The maximum number of characters of a line shown, and of context on each side of a difference.
 const MOST_LETTERS: usize = 100;
 const LETTERS_AROUND: usize = 30;
 /// Indents the lines of a change below its name.
 const INDENT: &str = "\n    ";
 
-/// The texts whose digests a fingerprint has. They are kept with a run, without secrets and
-/// not beyond a size, so that a resume can show what changed.
+/// The texts behind the digests of a fingerprint. They are kept with a run, without secrets and up to a maximum size,
+/// so that a resume can show what changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunTexts {
     /// The row template.
@@ -30,16 +30,16 @@ pub struct RunTexts {
     /// The instruction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
-    /// The JSON Schema; a run keeps it elsewhere too, so it is not written a second time.
+    /// The JSON Schema; the run header has it already, so it is not written a second time.
     #[serde(skip)]
     pub schema: Option<String>,
-    /// What shapes the answers of the agents.
+    /// Everything that shapes the answers of the agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<String>,
 }
 
 impl RunTexts {
-    /// The texts as they may be kept.
+    /// The texts in the form in which they may be kept.
     #[must_use]
     pub fn kept(self, redactor: &Redactor) -> Self {
         let kept = |text: Option<String>| {
@@ -57,7 +57,7 @@ impl RunTexts {
     }
 }
 
-/// What differs between two runs, an entry for each setting: its name, then before and now.
+/// The differences between two runs, one entry for each setting: its name, then before and now.
 #[must_use]
 pub fn changes(before: (&Fingerprint, &RunTexts), now: (&Fingerprint, &RunTexts)) -> Vec<Words> {
     let ((old, old_texts), (new, new_texts)) = (before, now);
@@ -86,7 +86,7 @@ pub fn changes(before: (&Fingerprint, &RunTexts), now: (&Fingerprint, &RunTexts)
     ];
     for (name, (old_digest, old), (new_digest, new)) in texts {
         if name == "schema" && old_digest != new_digest && old.is_some() && old == new {
-            // A schema is kept whole, and its digest is also that of the code which checks answers with it.
+            // A schema is kept completely, and its digest also covers the code that checks answers with it.
             found.push(
                 "schema: unchanged, but the Python code of the model that checks answers has changed".into(),
             );
@@ -145,7 +145,7 @@ fn text_change((old_digest, old): DigestAndText<'_>, (new_digest, new): DigestAn
     std::iter::once(state.to_owned()).chain(lines).collect::<Vec<_>>().join(INDENT)
 }
 
-/// The lines that only one of the texts has, `-` and `+` in front.
+/// The lines that only one of the texts has, with a `-` or `+` prefix.
 fn line_changes(old: &str, new: &str) -> Vec<String> {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
@@ -167,7 +167,7 @@ fn side(sign: char, lines: &[&str], others: &[&str]) -> Vec<String> {
     shown
 }
 
-/// A line; of a long one the part that differs from the line on the other side that is most like it.
+/// A line; if it is long, the part that differs from the most similar line on the other side.
 fn excerpt(line: &str, others: &[&str]) -> String {
     let letters: Vec<char> = line.chars().collect();
     if letters.len() <= MOST_LETTERS {
@@ -178,7 +178,7 @@ fn excerpt(line: &str, others: &[&str]) -> String {
     let first = start.saturating_sub(LETTERS_AROUND);
     let last = (letters.len() - end + LETTERS_AROUND).min(letters.len());
     if last - first <= MOST_LETTERS {
-        // There is room for more of what is the same on both sides.
+        // There is room for more of the common part.
         let first = first.min(letters.len() - MOST_LETTERS);
         return cutting(&letters, first..first + MOST_LETTERS);
     }
@@ -187,7 +187,7 @@ fn excerpt(line: &str, others: &[&str]) -> String {
     format!("{}{}", cutting(&letters, begin), cutting(&letters, finish).trim_start_matches('…'))
 }
 
-/// How many letters are the same at the start of both lines, and how many at the end of both.
+/// The lengths of the common prefix and the common suffix of both lines.
 fn same_ends(line: &[char], other: &str) -> (usize, usize) {
     let other: Vec<char> = other.chars().collect();
     let start = line.iter().zip(&other).take_while(|(one, other)| one == other).count();
@@ -196,7 +196,7 @@ fn same_ends(line: &[char], other: &str) -> (usize, usize) {
     (start, ends.take_while(|(one, other)| one == other).count())
 }
 
-/// A part of a line, with signs where something is left out.
+/// A part of a line, with marks where text is omitted.
 fn cutting(letters: &[char], part: Range<usize>) -> String {
     let before = if part.start > 0 { "…" } else { "" };
     let after = if part.end < letters.len() { "…" } else { "" };
@@ -261,7 +261,7 @@ mod tests {
             changed(&before, &grown)[0]
                 .starts_with("content of the input: 3 bytes as before, but with different content; row")
         );
-        // A server need not say how much it has.
+        // A server need not report a size.
         let mut unmeasured = before.clone();
         (unmeasured.0.input.size, grown.0.input.size) = (None, None);
         assert!(changed(&unmeasured, &grown)[0].starts_with("content of the input: changed; row"));
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn of_a_long_line_the_changed_part_is_shown_wherever_it_stands_and_however_lines_moved() {
         let long = |word: &str| format!("{}{word}{}", "é".repeat(500), "b".repeat(500));
-        // A line before it moves it to another place.
+        // A line in front shifts it to another position.
         let shown = line_changes(&long("old"), &format!("Be kind.\n{}", long("new")));
         assert!(shown[0].contains("éoldb") && shown[0].ends_with("bb…"), "{shown:?}");
         assert!(shown[1] == "+ Be kind." && shown[2].contains("énewb"), "{shown:?}");
@@ -292,10 +292,10 @@ mod tests {
             assert!(line.contains(&format!("aa{word}m")) && line.contains(&format!("m{word}zz")), "{line}");
             assert!(line.chars().count() < 110, "{line}");
         }
-        // What is repeated before and after a change is not taken for two parts.
+        // Text that repeats before and after a change is not counted twice.
         let shown = line_changes(&"ab".repeat(200), &"ab".repeat(201));
         assert!(shown.iter().all(|line| line.chars().count() < 110), "{shown:?}");
-        // At the ends there is nothing left out.
+        // Nothing is omitted at the ends.
         let shown = line_changes(&"x".repeat(150), &format!("{}y", "x".repeat(150)));
         assert!(shown[1].starts_with("+ …xx") && shown[1].ends_with("xxy"), "{shown:?}");
     }

@@ -1,8 +1,8 @@
-//! What calls cost, and what they can cost at most.
+//! The cost of calls, and its maximum.
 
 use rowmill_types::{Money, Usage};
 
-/// What one token of each kind costs.
+/// The price of one token of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenPrices {
     /// A prompt token.
@@ -39,20 +39,19 @@ impl TokenPrices {
     }
 }
 
-/// What a model costs.
+/// The prices of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
     /// Prices of ordinary calls.
     pub tokens: TokenPrices,
     /// Prices of calls whose prompt has more tokens than this.
     pub long: Option<(u64, TokenPrices)>,
-    /// What a call costs in the batch lane, in percent of a live call; `None` where
-    /// the provider has no such lane.
+    /// The price of a call in the batch lane, as a percentage of a live call; `None` if the provider has no batch lane.
     pub batch_percent: Option<u32>,
 }
 
 impl Price {
-    /// What a call cost that used this much.
+    /// The cost of a call with this usage.
     ///
     /// ```
     /// # use {rowmill_core::cost::{Price, TokenPrices}, rowmill_types::{Money, Usage}};
@@ -73,7 +72,7 @@ impl Price {
         }
     }
 
-    /// The most that a call with at most so many tokens can cost.
+    /// The maximum cost of a call with at most this many tokens.
     #[must_use]
     pub fn worst(&self, input: u64, output: u64) -> Money {
         let ordinary = self.tokens.worst(input, output);
@@ -83,8 +82,8 @@ impl Price {
         }
     }
 
-    /// The longest answer that cannot make a call with at most so many prompt tokens cost more
-    /// than `most`; nothing where the prompt alone may.
+    /// The longest answer with which a call with at most this many prompt tokens cannot cost more than `most`; zero if
+    /// the prompt alone may cost more.
     #[must_use]
     pub fn longest_within(&self, input: u64, most: Money) -> u64 {
         if self.worst(input, 0) > most {
@@ -97,14 +96,14 @@ impl Price {
         }
     }
 
-    /// What the provider's cache saved on a call, against the same call without it.
+    /// The savings by the provider's cache on a call, compared with the same call without it.
     #[must_use]
     pub fn saved(&self, usage: &Usage) -> Money {
         let uncached = Usage { cached: 0, cache_write: 0, ..*usage };
         self.cost(&uncached).saturating_sub(self.cost(usage))
     }
 
-    /// What `live` dollars of live calls cost in the batch lane, where there is one.
+    /// The cost in the batch lane of calls that would cost `live` dollars, if there is a batch lane.
     #[must_use]
     pub fn batch(&self, live: Money) -> Option<Money> {
         let percent = u128::from(self.batch_percent?);

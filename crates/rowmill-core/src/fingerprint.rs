@@ -1,15 +1,14 @@
-//! What makes two runs the same run.
+//! The fingerprint of a run, which determines whether two runs are the same.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::ports::InputIdentity;
 
-/// Everything that shapes the results of a run. A resume with another
-/// fingerprint would mix two runs in one output.
+/// Everything that shapes the results of a run. A resume with a different fingerprint would mix two runs in one output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
-    /// The input; with an id field only its path, because then rows may come and go.
+    /// The input; with an id field only its path, because rows may then be added or removed.
     pub input: InputIdentity,
     /// The id field, if any.
     pub id_field: Option<String>,
@@ -27,25 +26,25 @@ pub struct Fingerprint {
     /// The query that numbers the rows, if any.
     #[serde(default)]
     pub query: Option<String>,
-    /// What stands between the values of the input, where it is not what the header tells.
+    /// The delimiter of the input, if it differs from what the header suggests.
     #[serde(default)]
     pub delimiter: Option<String>,
     /// The fields that rows keep, unless they keep all.
     #[serde(default)]
     pub columns: Option<String>,
-    /// The files that go with rows, and what is sent of them.
+    /// The files that belong to rows, and how they are sent.
     #[serde(default)]
     pub files: Option<String>,
 }
 
-/// A digest of text, short enough to show.
+/// A digest of a text, short enough to show.
 #[must_use]
 pub fn digest(text: &str) -> String {
     format!("{:032x}", xxh3_128(text.as_bytes()))
 }
 
 impl Fingerprint {
-    /// Whether both ask a model the same way, whatever the input.
+    /// Whether both send the same requests to a model, whatever the input.
     #[must_use]
     pub fn asks_the_same_as(&self, other: &Self) -> bool {
         (&self.model, &self.prompt, &self.instruction) == (&other.model, &other.prompt, &other.instruction)
@@ -53,7 +52,7 @@ impl Fingerprint {
             && self.agents == other.agents
     }
 
-    /// Whether both take the same rows from the same place.
+    /// Whether both read the same rows from the same input.
     #[must_use]
     pub fn reads_the_same_as(&self, other: &Self) -> bool {
         (&self.input, &self.id_field, &self.query) == (&other.input, &other.id_field, &other.query)

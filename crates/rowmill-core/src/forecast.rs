@@ -1,4 +1,4 @@
-//! Foreseeing what a run will use: intervals from samples, and time from limits.
+//! Estimates what a run will use: intervals from samples, and durations from limits.
 
 use std::time::Duration;
 
@@ -6,45 +6,44 @@ use serde::Serialize;
 
 use crate::limits::RateFlags;
 
-/// How often a sample is drawn anew from itself.
+/// The number of bootstrap draws from a sample.
 const DRAWS: u64 = 2_000;
 /// The share of draws outside the interval, on each side.
 const TAIL: f64 = 0.005;
 
-/// A number that is not known exactly.
+/// An estimated number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
-    /// It is hardly less.
+    /// The lower bound.
     pub low: f64,
-    /// It is most likely about this; `None` where nothing but the bounds is known.
+    /// The expected value; `None` if only the bounds are known.
     pub expected: Option<f64>,
-    /// It is hardly more.
+    /// The upper bound.
     pub high: f64,
 }
 
 impl Interval {
-    /// A number that is known.
+    /// A number that is known exactly.
     #[must_use]
     pub fn exactly(value: f64) -> Self {
         Self { low: value, expected: Some(value), high: value }
     }
 
-    /// A number that is known to some percent.
+    /// A number that is known to within some percent.
     #[must_use]
     pub fn within(value: f64, percent: u32) -> Self {
         let share = f64::from(percent) / 100.0;
         Self { low: value * (1.0 - share), expected: Some(value), high: value * (1.0 + share) }
     }
 
-    /// A number of which only the most that it can be is known.
+    /// A number of which only the maximum is known.
     #[must_use]
     pub fn up_to(most: f64) -> Self {
         Self { low: 0.0, expected: None, high: most }
     }
 
-    /// The sum of `rows` values of which `sample` was seen, with 99 % confidence: the sample is
-    /// drawn from itself many times, which needs no assumption about how values are spread.
-    /// `None` without a sample. The same sample gives the same interval.
+    /// The sum of `rows` values, estimated from `sample` with 99 % confidence by bootstrapping, which needs no
+    /// assumption about the distribution. `None` without a sample. The same sample gives the same interval.
     ///
     /// ```
     /// # use rowmill_core::forecast::Interval;
@@ -69,21 +68,21 @@ impl Interval {
             .collect();
         totals.sort_by(f64::total_cmp);
         let at = |share: f64| totals.get((share * (DRAWS - 1) as f64) as usize).copied().unwrap_or(expected);
-        // A small sample knows little of its own spread; a single row knows nothing of it.
+        // A small sample underestimates its own spread; a single row shows none.
         let widen = (count as f64 / (count as f64 - 1.0).max(0.5)).sqrt();
         let low = expected - (expected - at(TAIL)) * widen;
         let high = expected + (at(1.0 - TAIL) - expected) * widen;
         Some(Self { low: low.max(0.0), expected: Some(expected), high })
     }
 
-    /// What a function that grows with its argument makes of it.
+    /// Applies a monotonically increasing function.
     #[must_use]
     pub fn map(self, of: impl Fn(f64) -> f64) -> Self {
         Self { low: of(self.low), expected: self.expected.map(&of), high: of(self.high) }
     }
 }
 
-/// A generator of well mixed numbers (`SplitMix64`).
+/// A generator of well-mixed numbers (`SplitMix64`).
 fn next(seed: &mut u64) -> u64 {
     *seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *seed;
@@ -92,9 +91,9 @@ fn next(seed: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// How long calls with so many tokens take at the pace of these limits per minute; `None` where
-/// none is known, or one of them counts generated tokens and these are not known. What a provider lets
-/// through at once before it limits is not counted.
+/// How long calls with this many tokens take at these limits per minute; `None` if no limit is known, or if one of them
+/// counts generated tokens and their number is unknown. The initial burst that a provider allows is not taken into
+/// account.
 #[must_use]
 pub fn time_at(limits: RateFlags, requests: u64, input: f64, output: Option<f64>) -> Option<Duration> {
     let counts_output = limits.tokens.is_some() || limits.output_tokens.is_some();
@@ -124,7 +123,7 @@ mod tests {
         let mut seed = 7;
         let mut held = 0;
         for _ in 0..200 {
-            // Long answers are rare and very long, as they are in truth.
+            // Long answers are rare and very long, as in practice.
             let length = |seed: &mut u64| {
                 let share = (next(seed) >> 11) as f64 / (1u64 << 53) as f64;
                 (20.0 / (1.0 - share * 0.98)) as u64

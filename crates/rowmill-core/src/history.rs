@@ -1,37 +1,36 @@
-//! What rows used, kept small, so that a later run can be foreseen.
+//! The usage of rows, in compact form, so that a later run can be estimated.
 
 use serde::{Deserialize, Serialize};
 
-/// How many rows are kept to judge by.
+/// The number of rows kept for estimates.
 const KEPT: usize = 512;
 
-/// Tokens of answered rows: how many there were, and an even choice of them.
+/// Tokens of answered rows: their totals, and an evenly spaced sample.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
-    /// Rows that were answered.
+    /// The number of answered rows.
     pub rows: u64,
-    /// Their prompt tokens in all.
+    /// The total of their prompt tokens.
     pub input_tokens: u64,
-    /// Prompt tokens of all that were read from the provider's cache.
+    /// The total of prompt tokens that were read from the provider's cache.
     pub cached_tokens: u64,
-    /// Milliseconds that their answers took, in all.
+    /// The total time of their answers, in milliseconds.
     pub milliseconds: u64,
-    /// Generated tokens of some of them.
+    /// The generated tokens of the sampled rows.
     pub output_tokens: Vec<u64>,
 }
 
 impl History {
-    /// The share of prompt tokens that the provider's cache had.
+    /// The share of prompt tokens that came from the provider's cache.
     #[must_use]
     pub fn cached_share(&self) -> f64 {
         self.cached_tokens as f64 / self.input_tokens.max(1) as f64
     }
 
-    /// Takes in a row. Which rows are kept follows from their count alone, so that the
-    /// same run leaves the same history.
+    /// Adds a row. Which rows are kept depends on their count alone, so the same run leaves the same history.
     pub fn add(&mut self, usage: &rowmill_types::Usage, took: std::time::Duration) {
         self.rows += 1;
-        // What a provider says need not make sense.
+        // The numbers that a provider reports need not make sense.
         self.input_tokens = self.input_tokens.saturating_add(usage.input);
         self.cached_tokens = self.cached_tokens.saturating_add(usage.cached);
         let milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);

@@ -1,16 +1,14 @@
-//! Re-spacing of JSON text without parsing it into values, so that number text
-//! and key order survive.
+//! Reformats JSON text without parsing it into values, so that number text and key order are preserved.
 //!
-//! The layouts are those of Python's `json.dumps(…, ensure_ascii=False)`. All
-//! functions take *valid* JSON; other text does not panic, but what comes out
-//! is unspecified.
+//! The layouts are those of Python's `json.dumps(…, ensure_ascii=False)`. All functions expect *valid* JSON; other text
+//! does not panic, but the output is unspecified.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::{memchr, memchr2};
 
-/// Text that grows at its end: a `String`, or the bytes of a file to be written.
+/// A text that can be appended to: a `String`, or the bytes of a file to be written.
 pub trait TextBuffer {
     /// Appends `text`.
     fn push_text(&mut self, text: &str);
@@ -28,7 +26,7 @@ impl TextBuffer for Vec<u8> {
     }
 }
 
-/// Appends `json` without any space between its parts.
+/// Appends `json` without whitespace between tokens.
 ///
 /// ```
 /// # use rowmill_core::json_text::write_compact;
@@ -52,7 +50,7 @@ pub fn write_spaced(json: &str, out: &mut impl TextBuffer) {
     respace(json, Layout::Spaced, 0, out);
 }
 
-/// Appends `json` over several lines, each level `step` spaces further in.
+/// Appends `json` over several lines, indented by `step` spaces per level.
 ///
 /// ```
 /// # use rowmill_core::json_text::write_indented;
@@ -64,16 +62,15 @@ pub fn write_indented(json: &str, out: &mut impl TextBuffer, step: usize) {
     write_indented_at(json, out, step, 0);
 }
 
-/// As [`write_indented`], for a value that stands `depth` levels deep already.
+/// Like [`write_indented`], for a value that is nested `depth` levels deep already.
 pub(crate) fn write_indented_at(json: &str, out: &mut impl TextBuffer, step: usize, depth: usize) {
     respace(json, Layout::Indented { step }, depth, out);
 }
 
-/// Lines are not indented deeper than this many levels: text that is nested deeply would grow with
-/// the square of its depth.
+/// Lines are not indented deeper than this many levels: deeply nested text would grow with the square of its depth.
 const DEEPEST_INDENT: usize = 64;
 
-/// Starts a line that is indented for `depth`.
+/// Starts a line indented for `depth`.
 pub(crate) fn start_line(out: &mut impl TextBuffer, step: usize, depth: usize) {
     const SPACES: &str = "                                ";
     out.push_text("\n");
@@ -85,7 +82,7 @@ pub(crate) fn start_line(out: &mut impl TextBuffer, step: usize, depth: usize) {
     }
 }
 
-/// Appends `text` as a JSON string, escaping only what JSON demands.
+/// Appends `text` as a JSON string, escaping only what JSON requires.
 pub fn write_string(text: &str, out: &mut impl TextBuffer) {
     out.push_text("\"");
     let mut left = text;
@@ -99,8 +96,8 @@ pub fn write_string(text: &str, out: &mut impl TextBuffer) {
     out.push_text("\"");
 }
 
-/// As [`write_string`], for what is only checked to be UTF-8 once more of it is written: many short texts
-/// are checked together in a fraction of the time. What comes out is UTF-8 if `bytes` are.
+/// Like [`write_string`], for bytes that are checked to be UTF-8 only after more has been written: checking many short
+/// texts together takes a fraction of the time. The output is UTF-8 if `bytes` are.
 ///
 /// ```
 /// # use rowmill_core::json_text::write_string_bytes;
@@ -122,9 +119,9 @@ pub fn write_string_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// How many bytes come before the first that a JSON string must escape.
+/// The number of bytes before the first one that a JSON string must escape.
 fn plain_bytes(bytes: &[u8]) -> usize {
-    // Without a branch for each byte, many are looked at in one step.
+    // Without a branch per byte, many are examined in one step.
     let (blocks, _) = bytes.as_chunks::<32>();
     let block =
         blocks.iter().position(|block| block.iter().fold(false, |found, byte| found | is_special(*byte)));
@@ -149,16 +146,16 @@ fn has_special(bytes: [u8; 8]) -> bool {
     const ONES: u64 = u64::MAX / 255;
     const HIGHS: u64 = ONES * 0x80;
     let word = u64::from_le_bytes(bytes);
-    // Marks a byte that is less than `bound`, and nothing where there is none.
+    // Marks every byte that is less than `bound`; zero if there is none.
     let less = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & HIGHS;
     let quote = less(word ^ (ONES * u64::from(b'"')), 1);
     let backslash = less(word ^ (ONES * u64::from(b'\\')), 1);
     (less(word, 0x20) | quote | backslash) != 0
 }
 
-/// The text that a JSON string stands for, or `None` when `json` is no string.
+/// The decoded text of a JSON string, or `None` if `json` is not a string.
 ///
-/// Half of a surrogate pair, which no text can hold, becomes U+FFFD.
+/// An unpaired surrogate, which no text can contain, becomes U+FFFD.
 #[must_use]
 pub fn decode_string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
@@ -234,7 +231,7 @@ fn break_line(layout: Layout, depth: usize, out: &mut impl TextBuffer) {
     }
 }
 
-/// Where the string that opens at `start` ends, its closing quote included.
+/// The end of the string that opens at `start`, including its closing quote.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     loop {
@@ -247,7 +244,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Where the number or word that begins at `start` ends. At least one byte further.
+/// The end of the number or word that begins at `start`. At least one byte further.
 fn scalar_end(bytes: &[u8], start: usize) -> usize {
     let ends = |byte: &u8| {
         matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' | b'{' | b'}' | b'[' | b']' | b'"')
@@ -262,7 +259,7 @@ fn after_space(bytes: &[u8], start: usize) -> usize {
     start + rest.iter().take_while(|byte| space(byte)).count()
 }
 
-/// Appends a JSON string with no escape that it can do without.
+/// Appends a JSON string without unnecessary escapes.
 fn rewrite_string(json: &str, out: &mut impl TextBuffer) {
     if memchr(b'\\', json.as_bytes()).is_none() {
         out.push_text(json);
@@ -274,7 +271,7 @@ fn rewrite_string(json: &str, out: &mut impl TextBuffer) {
     });
 }
 
-/// Appends one character, escaped where it may not stand in a JSON string.
+/// Appends one character, escaped if JSON requires it.
 fn push_escaped(decoded: char, out: &mut impl TextBuffer) {
     match decoded {
         '"' => out.push_text("\\\""),
@@ -289,15 +286,14 @@ fn push_escaped(decoded: char, out: &mut impl TextBuffer) {
     }
 }
 
-/// What one escape stands for.
+/// The value of one escape.
 enum Unit {
     Char(char),
-    /// Half of a surrogate pair.
+    /// An unpaired surrogate.
     Lone(u16),
 }
 
-/// Copies `text` and hands each escape in it to `escape`. What only looks like an
-/// escape is copied.
+/// Copies `text` and passes each escape in it to `escape`. Invalid escapes are copied.
 fn unescape<B: TextBuffer>(text: &str, out: &mut B, escape: impl Fn(Unit, &mut B)) {
     let bytes = text.as_bytes();
     let mut copied = 0;
@@ -317,7 +313,7 @@ fn unescape<B: TextBuffer>(text: &str, out: &mut B, escape: impl Fn(Unit, &mut B
     out.push_text(part(text, copied..text.len()));
 }
 
-/// Reads what follows a backslash, and says how many bytes that took.
+/// Parses what follows a backslash, and returns its length in bytes.
 fn read_escape(bytes: &[u8]) -> Option<(Unit, usize)> {
     let decoded = match bytes.first()? {
         b'"' => '"',
@@ -356,7 +352,7 @@ fn hex(digits: &[u8]) -> Option<u16> {
     })
 }
 
-/// A part of `text` whose ends are known to stand at ASCII bytes.
+/// A part of `text` whose bounds are known to be at ASCII bytes.
 fn part(text: &str, range: Range<usize>) -> &str {
     text.get(range).unwrap_or_default()
 }

@@ -1,10 +1,10 @@
-//! What an answer means for its row.
+//! The judgement of an answer.
 
 use rowmill_types::{AnswerVerdict, Completion, ErrorKind, Finish, RowError};
 
 use crate::validate::{ResultSchema, Verdict, repair_request};
 
-/// What follows from an answer.
+/// The consequence of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
     /// Its text is the result.
@@ -17,11 +17,10 @@ pub enum Judgement {
     Failed(RowError),
 }
 
-/// Judges one answer. `repairs_left` says whether a violation may be answered
-/// with another question.
+/// Judges one answer. `repairs_left` states whether a violation may be answered with another request.
 ///
-/// Only a complete answer can be a result: one that was refused, filtered, cut
-/// or empty is a failure of its own kind, with the text kept.
+/// Only a complete answer can be a result: one that was refused, filtered, truncated or empty is a failure of its own
+/// kind, with the text kept.
 #[must_use]
 pub fn judge(completion: &Completion, schema: Option<&ResultSchema>, repairs_left: bool) -> Judgement {
     let text = completion.text.as_str();
@@ -45,7 +44,7 @@ pub fn judge(completion: &Completion, schema: Option<&ResultSchema>, repairs_lef
         None => schema.check(text),
         Some(AnswerVerdict::Valid(result)) => Verdict::Valid(result.clone()),
         Some(AnswerVerdict::Invalid(violations)) => Verdict::Invalid(violations.clone()),
-        // Nobody knows whether it is wrong, so there is nothing to repair.
+        // It is unknown whether the answer is wrong, so there is nothing to repair.
         Some(AnswerVerdict::Unchecked(why)) => {
             return failed(ErrorKind::StructuredOutput, &format!("the answer could not be checked: {why}"));
         }

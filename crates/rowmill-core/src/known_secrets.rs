@@ -1,4 +1,4 @@
-//! Where secrets stand in what people configure: headers, addresses, variables and command lines.
+//! Finds secrets in configuration: headers, addresses, variables and command lines.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use rowmill_types::Secret;
 
 use crate::redact::is_secret_name;
 
-/// Headers whose values are no secrets.
+/// Headers whose values are not secret.
 const HARMLESS_HEADERS: &[&str] = &[
     "accept",
     "accept-charset",
@@ -24,13 +24,13 @@ const HARMLESS_HEADERS: &[&str] = &[
     "user-agent",
     "x-title",
 ];
-/// How long a word of a path is at least that is taken for a key.
+/// The minimum length of a run of letters and digits in a path that counts as a key.
 const KEY_STRETCH: usize = 12;
-/// What stands in the place of a secret.
+/// Replaces a secret.
 const HIDDEN: &str = "***";
 
-/// Whether a header or a field of a query is a plain setting. A date such as `2023-06-01` that says
-/// which version is spoken would be taken out of every result.
+/// Whether a header or a query field is a plain setting. A protocol version such as `2023-06-01` would otherwise be
+/// removed from every result.
 fn is_setting(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_plain = HARMLESS_HEADERS.contains(&name.as_str())
@@ -38,8 +38,7 @@ fn is_setting(name: &str) -> bool {
     is_plain && !is_secret_name(&name)
 }
 
-/// What of a header's value is a secret: all of it, the token after `Bearer` or `Basic`, and the
-/// values of cookies.
+/// The secrets in a header's value: the whole value, the token after `Bearer` or `Basic`, and the values of cookies.
 ///
 /// ```
 /// # use rowmill_core::known_secrets::header_secrets;
@@ -73,8 +72,8 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// What of the addresses in a text is a secret: passwords, a user without a password, the header that
-/// a client makes of both, parts of paths that look like keys, and the values of queries.
+/// The secrets in the addresses of a text: passwords, a user without a password, the header that a client derives from
+/// both, parts of paths that look like keys, and the values of queries.
 ///
 /// ```
 /// # use rowmill_core::known_secrets::address_secrets;
@@ -94,8 +93,8 @@ pub fn address_secrets(text: &str) -> Vec<Secret> {
     found
 }
 
-/// What of a variable of the environment is a secret: its value, going by its name, or the password,
-/// the keys in the path and the secret fields of the query of an address that it holds.
+/// The secrets in an environment variable: its value, judging by its name, or the password, the keys in the path and
+/// the secret query fields of an address in its value.
 ///
 /// ```
 /// # use rowmill_core::known_secrets::variable_secrets;
@@ -120,7 +119,7 @@ pub fn variable_secrets(name: &str, value: &str) -> Vec<Secret> {
     found
 }
 
-/// A text whose addresses have no user, password and query, and no keys in their paths.
+/// A text with user, password, query and path keys removed from its addresses.
 ///
 /// ```
 /// # use rowmill_core::known_secrets::bare_addresses;
@@ -141,8 +140,7 @@ pub fn bare_addresses(text: &str) -> String {
     bare
 }
 
-/// What a parser says of a value of the wrong type, without the value: people put keys into the wrong
-/// field.
+/// A parser's message about a value of the wrong type, without the value: users put keys into the wrong field.
 ///
 /// ```
 /// # use rowmill_core::known_secrets::without_value;
@@ -162,8 +160,8 @@ pub fn without_value(message: &str) -> String {
     }
 }
 
-/// What of the arguments of a program is a secret: the values of flags with the name of a secret,
-/// headers, and what is secret in addresses.
+/// The secrets in the arguments of a program: the values of flags with secret names, headers, and the secrets in
+/// addresses.
 #[must_use]
 pub fn argument_secrets(arguments: &[String]) -> Vec<Secret> {
     let mut found = Vec::new();
@@ -180,7 +178,7 @@ pub fn argument_secrets(arguments: &[String]) -> Vec<Secret> {
     found
 }
 
-/// The arguments of a program without what is secret in them.
+/// The arguments of a program with secrets removed.
 ///
 /// ```
 /// # use rowmill_core::known_secrets::shown_arguments;
@@ -208,17 +206,17 @@ pub fn shown_arguments(arguments: &[String]) -> Vec<String> {
     arguments.iter().zip(values(arguments)).map(shown).collect()
 }
 
-/// What a word of a command line is, and where in it the value begins.
+/// The role of a word in a command line, and where its value begins.
 #[derive(Clone, Copy)]
 enum Value {
     Plain,
-    /// The value of a flag or a variable with the name of a secret.
+    /// The value of a flag or a variable with a secret name.
     Hidden(usize),
-    /// A header, as programs that make requests take them.
+    /// A header, as programs that send requests accept them.
     Header(usize),
 }
 
-/// Each word by what it is.
+/// Classifies each word.
 fn values(arguments: &[String]) -> impl Iterator<Item = Value> {
     let mut next = Value::Plain;
     arguments.iter().map(move |word| {
@@ -249,7 +247,7 @@ fn values(arguments: &[String]) -> impl Iterator<Item = Value> {
 
 /// An address within a text.
 struct Part<'t> {
-    /// What stands before its user: the text since the address before, and its scheme.
+    /// The text before its user: everything since the previous address, and its scheme.
     before: &'t str,
     user: Option<&'t str>,
     host_and_path: &'t str,
@@ -263,8 +261,8 @@ impl<'t> Part<'t> {
         self.query.split('&').map(|field| field.split_once('=').unwrap_or(("", field)))
     }
 
-    /// Whether a word of the path looks like a key, as gateways take them: it begins as one, or has a
-    /// long stretch of letters and digits, which names of versions and deployments do not have.
+    /// Whether a path segment looks like a key, as gateways use them: it starts like one, or has a long run of letters
+    /// and digits, unlike the names of versions and deployments.
     fn is_key(&self, word: &str) -> bool {
         let is_web = ["http://", "https://"].iter().any(|scheme| self.before.ends_with(scheme));
         let is_long = |stretch: &str| {
@@ -285,7 +283,7 @@ fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
         let (before, address) = rest.split_at(scheme_end);
         let is_end = |letter: char| letter.is_whitespace() || "\"'`<>)]}".contains(letter);
         let authority_end = address.find(['/', '?', '#']).unwrap_or(address.len());
-        // A password may have any letter but those that end the authority.
+        // A password may contain any character except those that end the authority.
         let login = address.get(..authority_end).and_then(|authority| authority.rsplit_once('@'));
         let login = login.map(|(user, _)| user).filter(|user| !user.contains(char::is_whitespace));
         let host = login.map_or(address, |user| address.get(user.len() + 1..).unwrap_or_default());
@@ -297,7 +295,7 @@ fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
-/// The password, or a user without one, and both together as a `Basic` header carries them.
+/// The password, or a user without one, and both together as in a `Basic` header.
 fn login_secrets(part: &Part<'_>) -> Vec<Secret> {
     let Some(login) = part.user else { return Vec::new() };
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
@@ -309,13 +307,13 @@ fn login_secrets(part: &Part<'_>) -> Vec<Secret> {
     found
 }
 
-/// Parts of the path that look like keys.
+/// Path segments that look like keys.
 fn path_secrets(part: &Part<'_>) -> Vec<Secret> {
     let words = part.host_and_path.split('/').skip(1).filter(|word| part.is_key(word));
     words.flat_map(as_written_and_decoded).collect()
 }
 
-/// A part of an address as it stands there, and as it is meant.
+/// A part of an address as written, and percent-decoded.
 fn as_written_and_decoded(text: &str) -> Vec<Secret> {
     let decoded = decoded(text).filter(|decoded| decoded != text);
     let written = Some(text).filter(|text| !text.is_empty()).map(Secret::new);

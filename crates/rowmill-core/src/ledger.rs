@@ -1,7 +1,6 @@
-//! The events of a ledger as lines of JSON: how they are written, and what they say.
+//! The events of a ledger as lines of JSON: writing and parsing.
 //!
-//! Events are an open set. A reader passes over one that it does not know, unless the event says that it
-//! has to be known (`"required":true`).
+//! Events are an open set. A reader skips unknown events, unless they are marked with `"required":true`.
 
 use std::ops::Range;
 
@@ -14,26 +13,27 @@ use crate::limits::Spend;
 use crate::ports::{AskedKey, Group, NamedRow, NoteEvent, ParkedRow, TurnLine};
 use crate::record::{EnvelopeHead, IdField};
 
-/// What an event of a ledger says.
+/// A parsed event of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LedgerEvent {
     /// Rows were about to be sent.
     Taken(Vec<NamedRow>),
-    /// Rows were given back unsent.
+    /// Rows were released unsent.
     Released(Vec<NamedRow>),
-    /// The run cannot have spent more than this when the event was appended, nor until the next one.
+    /// An upper bound of the run's spending, from when the event was appended until the next such event.
     SpentAtMost(Spend),
-    /// Something happened to a row that went on: its number and its id. [`TurnLine::parse`] tells what.
+    /// A step event of a row that is still being worked on: its number and its id. [`TurnLine::parse`] reads the
+    /// details.
     Turn(u64, RowId),
     /// A row waits for something outside of the process.
     Parked(ParkedRow),
     /// A row ended.
     Ended(EnvelopeHead),
-    /// Anything else, for those who know events of this kind.
+    /// Any other event, for readers that know its kind.
     Note(NoteEvent),
 }
 
-/// Writes all events of a group, each as a line; gives where the records stand in `out`.
+/// Writes all events of a group, one per line; returns the ranges of the records in `out`.
 pub fn write_group(group: &Group<'_>, out: &mut Vec<u8>) -> Vec<Range<usize>> {
     let mut records = Vec::with_capacity(group.records.len());
     for record in group.records {
@@ -44,8 +44,8 @@ pub fn write_group(group: &Group<'_>, out: &mut Vec<u8>) -> Vec<Range<usize>> {
     group.turns.iter().for_each(|turn| turn.write(out));
     group.parked.iter().for_each(|parked| write_parked(parked, out));
     group.notes.iter().for_each(|note| write_note(note, out));
-    // After the records: a kill in the middle of the write then costs no answer for the
-    // sake of rows that were not sent yet.
+    // After the records: a kill in the middle of the write then loses no answer in favour of rows that were not sent
+    // yet.
     write_rows("rows_released", group.released, out);
     if let Some(spent) = group.cover {
         write_cover(spent, out);
@@ -62,7 +62,7 @@ fn write_rows(event: &str, rows: &[NamedRow], out: &mut Vec<u8>) {
     out.extend_from_slice(event.as_bytes());
     out.extend_from_slice(b"\",\"rows\":[");
     write_list(rows, out, |row, out| out.extend_from_slice(row.number.to_string().as_bytes()));
-    // Numbers say everything where rows have no other ids.
+    // Numbers are sufficient if rows have no other ids.
     if rows.iter().any(|row| row.id != RowId::Number(row.number)) {
         out.extend_from_slice(b"],\"ids\":[");
         write_list(rows, out, |row, out| row.id.write_json(out));
@@ -115,7 +115,7 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
 }
 
 impl TurnLine {
-    /// Writes the event, newline included.
+    /// Writes the event, including a newline.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"event\":\"turn\",\"row\":");
         out.extend_from_slice(self.row.to_string().as_bytes());
@@ -127,11 +127,11 @@ impl TurnLine {
         out.extend_from_slice(b"}\n");
     }
 
-    /// Reads the happening back from its event, with what its row asked.
+    /// Parses the step event, with the key of the row's request.
     ///
     /// # Errors
     ///
-    /// The line is no such event.
+    /// The line is not such an event.
     pub fn parse(line: &[u8]) -> Result<(AskedKey, Happening), String> {
         #[derive(Deserialize)]
         struct Fields<'a> {
@@ -163,11 +163,11 @@ struct Fields<'a> {
 }
 
 impl LedgerEvent {
-    /// Reads an event.
+    /// Parses an event.
     ///
     /// # Errors
     ///
-    /// What is wrong with the line.
+    /// The message says what is wrong with the line.
     pub fn parse(line: &[u8]) -> Result<Self, String> {
         let mut fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         match &*fields.event {

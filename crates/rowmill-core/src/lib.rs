@@ -1,4 +1,4 @@
-//! Decisions without effects, and the ports that adapters fill.
+//! Decisions without side effects, and the ports that adapters implement.
 //!
 //! Nothing here reads a file, a clock or the environment.
 

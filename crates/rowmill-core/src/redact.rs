@@ -1,6 +1,6 @@
-//! What is a secret, and taking secrets out of texts that are kept or shown.
+//! Recognizes secrets, and removes them from texts that are kept or shown.
 //!
-//! This is the one rule: whoever keeps or shows a text that others wrote uses it.
+//! This is the only implementation: every text of foreign origin that is kept or shown goes through it.
 
 mod forms;
 
@@ -15,7 +15,7 @@ use rowmill_types::{Problem, ProblemCode, Secret};
 
 use forms::forms;
 
-/// What names of variables, headers and flags contain that hold secrets.
+/// Parts of the names of variables, headers and flags that hold secrets.
 const SECRET_NAMES: &[&str] = &[
     "KEY",
     "TOKEN",
@@ -28,13 +28,13 @@ const SECRET_NAMES: &[&str] = &[
     "COOKIE",
     "PRIVATE",
 ];
-/// Words that contain one of these and mean something else.
+/// Words that contain one of these but mean something else.
 const HARMLESS_WORDS: &[&str] =
     &["AUTHOR", "KEYBOARD", "KEYMAP", "KEYRING", "KEYWORD", "MONKEY", "TOKENIZER", "SSH_AUTH_SOCK"];
-/// What stands in the place of a secret.
+/// Replaces a secret.
 const HIDDEN: &str = "***";
 
-/// Whether a variable, header or flag of this name holds a secret.
+/// Whether a variable, header or flag with this name holds a secret.
 ///
 /// ```
 /// # use rowmill_core::redact::is_secret_name;
@@ -51,12 +51,11 @@ pub fn is_secret_name(name: &str) -> bool {
     SECRET_NAMES.iter().any(|word| name.contains(word))
 }
 
-/// Replaces secrets by `***`, wherever they stand in a text.
+/// Replaces secrets by `***` anywhere in a text.
 ///
-/// A secret is found as it is, as JSON text has it (also within JSON within JSON), in an
-/// address, and in base64 wherever in the encoded bytes it begins. Secrets of fewer than eight
-/// bytes are not looked for. Clones count together what they replaced, and what one of them learns
-/// all of them know.
+/// A secret is found verbatim, escaped as in JSON text (also within JSON within JSON), in an address, and in base64 at
+/// any offset in the encoded bytes. Secrets of fewer than eight bytes are ignored. Clones share the count of
+/// replacements, and a secret added to one is known to all.
 ///
 /// ```
 /// # use {rowmill_core::redact::Redactor, rowmill_types::Secret};
@@ -69,22 +68,22 @@ pub fn is_secret_name(name: &str) -> bool {
 /// ```
 #[derive(Default)]
 pub struct Redactor {
-    /// What was known when this clone was made. It is read without a lock as long as nothing was
-    /// learned since; `None` where there is nothing to be found.
+    /// What was known when this clone was made. It is read without a lock as long as nothing has been added since;
+    /// `None` if there is nothing to find.
     search: Option<AhoCorasick>,
-    /// How often something had been learned by then.
+    /// The number of additions at that time.
     lessons: u64,
     shared: Arc<Shared>,
 }
 
-/// What all clones share.
+/// State shared by all clones.
 #[derive(Default)]
 struct Shared {
-    /// How often something was learned; it changes only while `search` is locked.
+    /// The number of additions; it changes only while `search` is locked.
     lessons: AtomicU64,
     /// Finds everything that is known.
     search: RwLock<Option<AhoCorasick>>,
-    /// Everything that is looked for. Who learns holds it, so that nobody's lesson is lost.
+    /// All patterns. Locked during an addition, so that no concurrent addition is lost.
     forms: Mutex<BTreeSet<String>>,
     replaced: AtomicU64,
 }
@@ -98,23 +97,23 @@ impl Clone for Redactor {
 }
 
 impl Redactor {
-    /// Looks for these secrets.
+    /// A redactor for these secrets.
     ///
     /// # Errors
     ///
-    /// There are too many of them to be looked for; then none may be written.
+    /// There are too many secrets to search for; then no text may be written.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Result<Self, Problem> {
         let ignorant = Self::default();
         ignorant.learn(secrets)?;
-        // The clone knows without a lock what was learned.
+        // The clone has the initial secrets without a lock.
         Ok(ignorant.clone())
     }
 
-    /// Looks for these secrets too, from now on and in all clones.
+    /// Adds these secrets, from now on and in all clones.
     ///
     /// # Errors
     ///
-    /// There are too many of them to be looked for; then these may not be used.
+    /// There are too many secrets to search for; then these may not be used.
     pub fn learn<'s>(&self, secrets: impl IntoIterator<Item = &'s Secret>) -> Result<(), Problem> {
         let new: Vec<String> = secrets.into_iter().flat_map(|secret| forms(secret.reveal())).collect();
         let mut known = self.shared.forms.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,13 +132,13 @@ impl Redactor {
         Ok(())
     }
 
-    /// How many secrets were found and replaced so far.
+    /// The number of secrets replaced so far.
     #[must_use]
     pub fn replaced(&self) -> u64 {
         self.shared.replaced.load(Ordering::Relaxed)
     }
 
-    /// The text without secrets; the text itself where it has none.
+    /// The text without secrets; borrowed if it has none.
     #[must_use]
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let Some(search) = self.found_in(text) else { return Cow::Borrowed(text) };
@@ -148,8 +147,8 @@ impl Redactor {
         Cow::Owned(out)
     }
 
-    /// JSON text without secrets, which is JSON text again: only what stands within strings is
-    /// replaced, because a number such as `12345678` may be a password by chance.
+    /// JSON text without secrets, which is valid JSON again: only the contents of strings are replaced, because a
+    /// number such as `12345678` may equal a password by chance.
     #[must_use]
     pub fn redact_json<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let Some(search) = self.found_in(text) else { return Cow::Borrowed(text) };
@@ -164,7 +163,7 @@ impl Redactor {
             out.push('"');
         }
         out.push_str(rest);
-        // A secret that ends in a backslash may have taken half of an escape with it.
+        // A secret that ends in a backslash may have removed half of an escape.
         if serde_json::from_str::<serde::de::IgnoredAny>(&out).is_ok() {
             return Cow::Owned(out);
         }
@@ -184,7 +183,7 @@ impl Redactor {
         }
     }
 
-    /// One JSON text, as bytes, without secrets.
+    /// One JSON text as bytes, without secrets.
     #[must_use]
     pub fn redact_json_line(&self, line: Vec<u8>) -> Vec<u8> {
         match std::str::from_utf8(&line).map(|text| self.redact_json(text)) {
@@ -193,7 +192,7 @@ impl Redactor {
         }
     }
 
-    /// Finds what the text has of what is known, if it has any.
+    /// The current search, if it finds anything in the text.
     fn found_in(&self, text: &str) -> Option<Cow<'_, AhoCorasick>> {
         let search = if self.shared.lessons.load(Ordering::Acquire) == self.lessons {
             Cow::Borrowed(self.search.as_ref()?)
@@ -213,7 +212,7 @@ impl Redactor {
     }
 }
 
-/// Where a JSON string ends, of which the opening quote is left out.
+/// The end of a JSON string whose opening quote was removed already.
 fn end_of_string(text: &str) -> usize {
     let mut escaped = false;
     let is_end = |byte: u8| {
@@ -224,7 +223,7 @@ fn end_of_string(text: &str) -> usize {
     text.bytes().position(is_end).unwrap_or(text.len())
 }
 
-/// Tells how many there are and nothing else.
+/// Shows the number of secrets and nothing else.
 impl fmt::Debug for Redactor {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let newest = self.shared.search.read().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What an earlier run left, and what that means for each row.
+//! The state that an earlier run left, and its consequences for each row.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -10,101 +10,98 @@ use crate::ports::{LedgerPosition, NamedRow, ParkedRow, RecordId};
 use crate::record::EnvelopeHead;
 use crate::select::{IdSet, InputStretches, OutputStretches, RecordMap, RowPlaces, RowStretch};
 
-/// What is known of the rows of an earlier run: from its output, then from its ledger.
+/// What is known about the rows of an earlier run: from its output, then from its ledger.
 ///
-/// Compact: sets of ids, and a place in the ledger only for rows that are ok in
-/// the ledger and not yet in the output.
+/// Compact: sets of ids, and a ledger position only for rows that are ok in the ledger and not yet in the output.
 #[derive(Debug, Default)]
 pub struct Resume {
     ok: IdSet,
     failed: IdSet,
     kept: RecordMap,
-    /// Rows whose calls were cut; by their numbers in ledgers of versions that wrote no ids.
+    /// Rows whose calls were interrupted; by number in ledgers of versions that wrote no ids.
     in_flight: HashSet<RowId>,
     /// Rows that wait for something outside of the process.
     parked: IdSet,
-    /// Rows whose tools may have run: nobody may run them again unasked.
+    /// Rows whose tools may have run: they must not run again without confirmation.
     undecided: IdSet,
     /// Those of them whose records are not yet in the output.
     unpublished: RecordMap,
     retry_undecided: bool,
-    /// The turns that were kept of rows in flight.
+    /// The kept turns of rows in flight.
     turns: HashMap<RowId, Turns>,
-    /// The rows that are ok, with the numbers that they had.
+    /// The rows that are ok, with their numbers.
     places: RowPlaces,
-    /// Those of them that the output has.
+    /// Those of them that are in the output.
     in_output: OutputStretches,
-    /// The rows of the input, where they were compared with those.
+    /// The row ranges of the input that were compared with the output.
     stretches: VecDeque<RowStretch>,
     /// Whether the ledger has records of rows.
     has_ledger_rows: bool,
-    /// Up to where the output has what the ledger says.
+    /// Up to this position the output has everything that is in the ledger.
     settled_to: LedgerPosition,
 }
 
-/// The turns of a row that were kept.
+/// The kept turns of a row.
 #[derive(Debug, Default)]
 struct Turns {
     spans: Vec<RecordId>,
-    /// How many of them a record has told: one that says that the row was not finished.
+    /// How many of them a record includes: one that states that the row was not finished.
     told: usize,
-    /// The tools that had been called and must not run twice, by node and place in the turn.
+    /// The running tool calls that must not be repeated, by node and index in the turn.
     running: Vec<(usize, usize)>,
 }
 
-/// What a resume finds.
+/// The counts at the start of a resume.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResumeCounts {
-    /// Rows that are ok; they are passed over.
+    /// Rows that are ok; they are skipped.
     pub done: u64,
-    /// Rows that failed, or that a stop left unfinished after answers; they are tried again.
+    /// Rows that failed, or that a stop left unfinished after answers; they are retried.
     pub failed: u64,
-    /// Rows whose calls were cut; they are sent again.
+    /// Rows whose calls were interrupted; they are sent again.
     pub unknown: u64,
-    /// Those of failed and unknown ones that go on from turns that were kept.
+    /// Those of the failed and unknown rows that continue from kept turns.
     pub with_turns: u64,
-    /// Rows for which a tool was running at a crash that must not run twice; they end without a call.
+    /// Rows with a tool that must not run twice and was running at a crash; they end without a call.
     pub cut_tools: u64,
-    /// Rows whose tools may have run; they are passed over.
+    /// Rows whose tools may have run; they are skipped.
     pub undecided: u64,
-    /// Rows that wait for something outside of the process; they go on once it is there.
+    /// Rows that wait for something outside of the process; they continue once it is there.
     pub parked: u64,
 }
 
-/// Where a row stands at the start of a resume.
+/// The status of a row at the start of a resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing is known of it.
+    /// Nothing is known about it.
     New,
-    /// It is ok in the output, or nobody may work on it again unasked.
+    /// It is ok in the output, or it must not be worked on again without confirmation.
     Done,
-    /// It has its record in the ledger, which still has to be published.
+    /// Its record is in the ledger and still has to be published.
     Kept(RecordId),
-    /// It failed before and is tried again.
+    /// It failed before and is retried.
     Failed,
-    /// Its call was cut, and whether it was billed is unknown, or turns of it were kept. It is sent
-    /// again, or goes on from its turns.
+    /// Its call was interrupted, so whether it was billed is unknown, or turns of it were kept. It is sent again, or
+    /// continues from its turns.
     Unknown,
-    /// It waits for something outside of the process, and goes on once that is there. Nothing is in
-    /// flight for it.
+    /// It waits for something outside of the process, and continues once that is there. Nothing is in flight for it.
     Parked,
 }
 
 impl Resume {
-    /// What is found in a run whose rows with tools of unknown outcome are worked on again, if
-    /// `retry_undecided` says so.
+    /// An empty state. `retry_undecided` sets whether rows with tools of unknown outcome are worked on again.
     #[must_use]
     pub fn new(retry_undecided: bool) -> Self {
         Self { retry_undecided, ..Self::default() }
     }
 
-    /// Takes in that the output has what the ledger says up to here, and rows that could not be read are
-    /// where the output says. The ledger may have told of them before they were mended or moved.
+    /// Notes that the output has everything in the ledger up to this position, and that unreadable rows are at the
+    /// positions in the output. The ledger may have recorded them before they were repaired or moved.
     pub fn saw_settled_to(&mut self, position: LedgerPosition) {
         self.settled_to = position;
     }
 
-    /// Takes in one envelope of the output.
+    /// Adds one envelope of the output.
     pub fn saw_output(&mut self, head: &EnvelopeHead) {
         self.forget_stand_in(head);
         if head.ok {
@@ -120,30 +117,30 @@ impl Resume {
         }
     }
 
-    /// Takes in rows that the ledger says were about to be sent.
+    /// Adds rows that were about to be sent according to the ledger.
     pub fn saw_taken(&mut self, rows: Vec<NamedRow>) {
         self.in_flight.extend(rows.into_iter().map(|row| row.id));
     }
 
-    /// Takes in rows that the ledger says were given back unsent.
+    /// Adds rows that were released unsent according to the ledger.
     pub fn saw_released(&mut self, rows: &[NamedRow]) {
-        // Ledgers of versions that wrote no ids name rows by their numbers.
+        // Ledgers of versions that wrote no ids identify rows by number.
         let names = rows.iter().flat_map(|row| [row.id.clone(), RowId::Number(row.number)]);
         remove_all(&mut self.in_flight, names);
     }
 
-    /// Takes in a row that the ledger says waits for something outside of the process.
+    /// Adds a row that waits for something outside of the process according to the ledger.
     pub fn saw_parked(&mut self, row: &ParkedRow) {
         self.remove_in_flight(&row.id, row.row);
         self.parked.insert(&row.id);
     }
 
-    /// Takes in something that the ledger says happened to a row that went on.
+    /// Adds a step event that the ledger has for a row that was still being worked on.
     pub fn saw_turn(&mut self, id: &RowId, span: RecordId) {
         self.turns.entry(id.clone()).or_default().spans.push(span);
     }
 
-    /// Takes in what it was that happened.
+    /// Adds the content of that step event.
     pub fn saw_happening(&mut self, id: &RowId, happening: &Happening) {
         let Some(turns) = self.turns.get_mut(id) else { return };
         match happening {
@@ -155,25 +152,25 @@ impl Resume {
         }
     }
 
-    /// Forgets all turns: they are of agents that have changed since.
+    /// Drops all turns: they belong to agents that have changed since.
     pub fn forget_turns(&mut self) {
         self.turns.clear();
     }
 
-    /// Takes in that the record of an unfinished row told what its turns used.
+    /// Notes that the record of an unfinished row includes the usage of its turns.
     pub fn saw_told(&mut self, id: &RowId) {
         if let Some(turns) = self.turns.get_mut(id) {
             turns.told = turns.spans.len();
         }
     }
 
-    /// What happened to a row that was in flight, in order, and how much of it a record has told.
+    /// The step events of a row that was in flight, in order, and how many of them a record includes.
     #[must_use]
     pub fn turns_of(&self, id: &RowId) -> (&[RecordId], usize) {
         self.turns.get(id).map(|turns| (turns.spans.as_slice(), turns.told)).unwrap_or_default()
     }
 
-    /// Takes in a row that the ledger says has ended, with its place there.
+    /// Adds a row that has ended according to the ledger, with its position there.
     pub fn saw_ended(&mut self, head: &EnvelopeHead, span: RecordId) {
         self.remove_in_flight(&head.id, head.number);
         self.parked.remove(&head.id);
@@ -199,7 +196,7 @@ impl Resume {
         }
     }
 
-    /// A row with an id was found where one could not be read before, whose number stood in for its id.
+    /// An id was found for a row that was unreadable before, and whose number stood in for its id.
     fn forget_stand_in(&mut self, head: &EnvelopeHead) {
         if matches!(head.id, RowId::Text(_)) {
             self.failed.remove(&RowId::Number(head.number));
@@ -215,7 +212,7 @@ impl Resume {
         self.in_flight.contains(id) || self.in_flight.contains(&RowId::Number(number))
     }
 
-    /// Takes in a failure, with its place in the ledger if it was found there.
+    /// Adds a failure, with its position in the ledger if it was found there.
     fn saw_failure(&mut self, head: &EnvelopeHead, span: Option<RecordId>) {
         if self.ok.contains(&head.id) {
             return;
@@ -229,7 +226,7 @@ impl Resume {
         } else if head.outcome_unknown && !self.retry_undecided {
             self.failed.remove(&head.id);
             self.undecided.insert(&head.id);
-            // Nobody works on it again, so this is the envelope that it has.
+            // The row is not worked on again, so this envelope is final.
             if let Some(span) = span.filter(|_| !published) {
                 self.unpublished.insert(&head.id, span);
             }
@@ -238,19 +235,19 @@ impl Resume {
         }
     }
 
-    /// The rows that are ok, with the numbers that they had.
+    /// The rows that are ok, with their numbers.
     #[must_use]
     pub fn places(&self) -> RowPlaces {
         self.places
     }
 
-    /// Finds out which rows of an input need not be looked at again, because they are ok in the output,
-    /// which has them with the numbers that they have in the input.
+    /// Determines which rows of an input need not be examined again, because they are ok in the output under the same
+    /// numbers as in the input.
     pub fn compare_with(&mut self, input: &InputStretches) {
         self.stretches = input.compare(&self.in_output);
     }
 
-    /// The rows of the input as far as they were compared, in their order.
+    /// The row ranges of the input that were compared, in order.
     pub fn take_stretches(&mut self) -> VecDeque<RowStretch> {
         std::mem::take(&mut self.stretches)
     }
@@ -264,13 +261,13 @@ impl Resume {
     /// How many rows are ok, failed, and of unknown outcome.
     #[must_use]
     pub fn counts(&self) -> ResumeCounts {
-        // The record of a row that failed, or that a stop left unfinished, told how its calls ended.
+        // The record of a row that failed, or that a stop left unfinished, includes how its calls ended.
         let is_untold = |id: &&RowId| {
             !self.in_flight.contains(id) && !self.failed.contains(id) && !self.parked.contains(id)
         };
         let only_turns = self.turns.keys().filter(is_untold).count();
         let cut_tools = self.turns.values().filter(|turns| !turns.running.is_empty()).count();
-        // A row is counted once, by what was told of it last.
+        // A row is counted once, by the latest information about it.
         let taken_again = |from: &IdSet| self.in_flight.iter().filter(|id| from.contains(id)).count() as u64;
         ResumeCounts {
             done: self.ok.len() + self.kept.len() as u64,
@@ -283,7 +280,7 @@ impl Resume {
         }
     }
 
-    /// Adds a row to counts of a part of the rows.
+    /// Adds a row to the counts of a subset of the rows.
     pub fn count_row(&self, id: &RowId, number: u64, counts: &mut ResumeCounts) {
         match self.standing(id, number) {
             Standing::New => {}
@@ -303,7 +300,7 @@ impl Resume {
         }
     }
 
-    /// Where a row stands.
+    /// The status of a row.
     #[must_use]
     pub fn standing(&self, id: &RowId, number: u64) -> Standing {
         if self.ok.contains(id) {
@@ -315,7 +312,7 @@ impl Resume {
         } else if self.parked.contains(id) && !self.is_in_flight(id, number) {
             Standing::Parked
         } else if self.is_in_flight(id, number) || self.turns.contains_key(id) {
-            // A row that has turns was paid for, even if a later part of the run gave it back.
+            // A row with turns was paid for, even if a later part of the run released it.
             Standing::Unknown
         } else if self.failed.contains(id) {
             Standing::Failed
@@ -325,7 +322,7 @@ impl Resume {
     }
 }
 
-/// Takes rows out of those in flight, with one look for each: a run that stops may give back all of them.
+/// Removes rows from those in flight with one look-up each: a run that stops may release all of them.
 fn remove_all<T: Eq + Hash>(in_flight: &mut HashSet<T>, rows: impl Iterator<Item = T>) {
     for row in rows {
         in_flight.remove(&row);

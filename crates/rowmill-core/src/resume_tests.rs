@@ -89,7 +89,7 @@ fn a_parked_row_is_neither_in_flight_nor_unknown_until_it_is_taken_again() {
         resume.saw_parked(&parked(row));
     }
     assert_eq!(resume.counts(), ResumeCounts { parked: 3, ..ResumeCounts::default() });
-    // Their numbers may be others by now.
+    // Their numbers may have changed by now.
     assert_eq!([1, 9].map(|row| resume.standing(&parked(1).id, row)), [Standing::Parked; 2]);
     resume.saw_taken(with_ids([2, 3]));
     assert_eq!(standing(&resume, 2), Standing::Unknown);
@@ -140,7 +140,7 @@ fn a_row_with_turns_goes_on_from_them_until_it_has_ended() {
     let id = RowId::Number(7);
     resume.saw_turn(&id, span(1));
     resume.saw_turn(&id, span(2));
-    // Given back by a later part of the run, which had nothing to pay for yet.
+    // Released by a later part of the run, which had paid nothing yet.
     resume.saw_released(&named([7, 8]));
     assert_eq!(resume.standing(&RowId::Number(7), 7), Standing::Unknown);
     assert_eq!(resume.standing(&RowId::Number(8), 8), Standing::New);
@@ -213,7 +213,7 @@ thread_local! {
     static LOOKS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A row that counts how often anybody looks at it.
+/// A row that counts how often it is examined.
 struct Watched(u64);
 
 impl Watched {
@@ -258,7 +258,7 @@ fn a_resume_holds_some_twenty_bytes_for_a_row_that_only_the_ledger_has() {
         resume.saw_ended(&head(number, true), record(number));
     }
     assert_eq!(resume.counts(), ResumeCounts { done: ROWS, ..ResumeCounts::default() });
-    // What was in flight has left nothing behind.
+    // The rows in flight have left nothing behind.
     assert!(resume.in_flight.is_empty() && resume.turns.is_empty());
     assert!(resume.ok.is_empty() && resume.failed.is_empty() && resume.parked.is_empty());
     let held = resume.kept.bytes();
@@ -271,7 +271,7 @@ fn rows_in_flight_are_known_by_their_ids_although_others_have_their_numbers_by_n
     let named = |number, name: &str| NamedRow { number, id: id(name) };
     let mut resume = Resume::default();
     resume.saw_taken(vec![named(1, "a"), named(2, "b")]);
-    // Killed; then rows moved, and others were sent under the same numbers.
+    // The run was killed; then rows moved, and others were sent under the same numbers.
     resume.saw_taken(vec![named(1, "c"), named(2, "d"), named(3, "b")]);
     assert_eq!(resume.counts(), ResumeCounts { unknown: 4, ..ResumeCounts::default() });
     resume.saw_ended(&EnvelopeHead { id: id("b"), ..head(3, true) }, record(1));
@@ -305,18 +305,18 @@ fn a_row_that_could_not_be_read_and_was_mended_is_not_counted_as_failed() {
     let broken = |number| EnvelopeHead { stands_in: true, ..head(number, false) };
     let mended = |number| EnvelopeHead { id: RowId::Text("m".into()), ..head(number, true) };
     let done = ResumeCounts { done: 1, ..ResumeCounts::default() };
-    // Told by a later record of the ledger.
+    // Stated by a later record of the ledger.
     let mut resume = Resume::default();
     resume.saw_ended(&broken(4), record(1));
     resume.saw_ended(&mended(4), record(2));
     assert_eq!(resume.counts(), done);
-    // Told by the output, in which it has moved as well.
+    // Stated by the output, in which it has moved as well.
     let mut resume = Resume::default();
     resume.saw_output(&mended(5));
     resume.saw_settled_to(LedgerPosition::from_key(2));
     resume.saw_ended(&broken(4), record(1));
     assert_eq!(resume.counts(), done);
-    // What came after that counts.
+    // Later information takes precedence.
     resume.saw_ended(&broken(6), record(2));
     assert_eq!(resume.counts(), ResumeCounts { failed: 1, ..done });
 }

@@ -1,17 +1,17 @@
-//! When a failed call is tried again.
+//! When a failed call is retried.
 
 use std::time::Duration;
 
 use rowmill_types::Fault;
 
-/// How often and how patiently calls are tried again.
+/// How often, and after which waits, calls are retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// Further tries after the first.
+    /// The number of retries after the first attempt.
     pub retries: u32,
-    /// The first wait; it doubles with every further one.
+    /// The first wait; it doubles with each further one.
     pub base: Duration,
-    /// No wait that we choose is longer than this.
+    /// The maximum of the waits that we choose.
     pub cap: Duration,
 }
 
@@ -22,12 +22,11 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The wait before the next try, or `None` to give up.
+    /// The wait before the next attempt, or `None` to give up.
     ///
-    /// `failed` counts the tries that failed so far. `jitter`, from 0 to 1, spreads
-    /// rows that failed together over the upper half of the wait. A wait that the
-    /// provider asked for is honoured when it is the longer one, and spread
-    /// upwards, never downwards.
+    /// `failed` is the number of failed attempts so far. `jitter`, from 0 to 1, spreads rows that failed together over
+    /// the upper half of the wait. A wait requested by the provider is used if it is longer, and is spread upwards,
+    /// never downwards.
     ///
     /// ```
     /// # use {rowmill_core::retry::Policy, rowmill_types::Fault, std::time::Duration};
@@ -42,7 +41,7 @@ impl Policy {
     pub fn wait(&self, failed: u32, fault: Fault, jitter: f64) -> Option<Duration> {
         let after = match fault {
             Fault::Transient { after } => after,
-            // Nothing of ours is in flight that could make room; something else may.
+            // None of our calls is in flight whose end could free resources; another process may free some.
             Fault::Crowded => None,
             _ => return None,
         };

@@ -1,4 +1,4 @@
-//! What is known of a run besides its events.
+//! The data of a run besides its events.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,65 +10,66 @@ use crate::history::History;
 use crate::limits::Spend;
 use crate::ports::{Epoch, LedgerPosition};
 
-/// Which run this is, and where it stands. It is replaced in one step.
+/// Identifies a run and describes its state. It is replaced atomically.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunHeader {
-    /// The id of the run, for all its life. Keys that tools and providers get are made from it.
+    /// The id of the run, which never changes. The keys sent to tools and providers are derived from it.
     pub run: String,
     /// When it started.
     pub at: String,
-    /// What shapes its results.
+    /// Everything that shapes its results.
     pub fingerprint: Fingerprint,
-    /// The last part of the run that was begun. Only the store changes it.
+    /// The last part of the run that was started. Only the store changes it.
     #[serde(default)]
     pub epoch: Epoch,
-    /// Where telemetry goes and what the file held before this ledger.
+    /// The telemetry file, and its content before this ledger.
     pub telemetry: Option<SinkBase>,
     /// Whether all its rows are ok, so that nothing is lost with the ledger.
     #[serde(default)]
     pub finished: bool,
-    /// Set until the run comes to the end of its input.
+    /// Set until the run reaches the end of its input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<Unfinished>,
-    /// Names the rows that the query of the run gave, where it may give others when it is asked again.
+    /// Identifies the rows that the run's query returned, if it may return others when it is run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_rows: Option<String>,
-    /// What the run cannot have spent more than before the last part of this ledger began.
+    /// The upper bound of the run's spending before the last part of this ledger.
     #[serde(default)]
     pub spent: Spend,
-    /// Where that part begins: what stands before is in `spent`.
+    /// Where that part begins: everything before it is included in `spent`.
     #[serde(default)]
     pub counted: LedgerPosition,
-    /// From where on turns are of the agents that work now.
+    /// From this position on, turns belong to the current agents.
     #[serde(default)]
     pub turns_from: LedgerPosition,
-    /// Up to where the output has what the ledger says of rows: their latest envelopes, in its order.
+    /// Up to this position, the output has everything that the ledger has about rows: their latest envelopes, in its
+    /// order.
     #[serde(default)]
     pub settled_to: LedgerPosition,
-    /// What rows used before this ledger began, for a look ahead at the next run.
+    /// The usage of rows before this ledger began, for an estimate of the next run.
     #[serde(default)]
     pub history: History,
-    /// The JSON Schema of results, as text: the types of tables come from it.
+    /// The JSON Schema of results, as text: the column types of tables are derived from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     /// The texts behind the digests of the fingerprint, to show what changed.
     #[serde(default)]
     pub texts: RunTexts,
-    /// Full paths of what the run was made from, so that nothing made of its results replaces it.
+    /// Full paths of the run's inputs, so that no file made from its results replaces them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<String>,
-    /// The full path of the file for failed rows, so that it is known again.
+    /// The full path of the file for failed rows, so that a resume recognizes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_output: Option<String>,
-    /// Whether its envelopes hold the input rows, so that a resume does the same.
+    /// Whether its envelopes contain the input rows, so that a resume does the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_input: bool,
 }
 
-/// A run that has not come to the end of its input: it was stopped or cut off, or goes on.
+/// A run that has not reached the end of its input: it was stopped or interrupted, or is still running.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unfinished {
-    /// How many rows it is for, where all of them were read before it was stopped.
+    /// The number of its rows, if all of them were read before it was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
 }
@@ -109,7 +110,7 @@ impl RunHeader {
         }
     }
 
-    /// What differs from the settings of `now`, as a person wants to see it.
+    /// The differences from the settings of `now`, for users.
     #[must_use]
     pub fn changes(&self, now: &Self) -> Vec<Words> {
         let texts = |header: &Self| RunTexts { schema: header.schema.clone(), ..header.texts.clone() };

@@ -1,10 +1,10 @@
-//! Numbers about many rows in constant memory.
+//! Statistics about many rows in constant memory.
 
 use serde::Serialize;
 
-/// Values up to this many are kept, so small runs get an exact median.
+/// Up to this many values are kept, so small runs get an exact median.
 const EXACT: usize = 1024;
-/// Buckets per doubling of the value: the median is within 1.1 % of the truth.
+/// Buckets per doubling of the value: the median is accurate to 1.1 %.
 const PER_OCTAVE: f64 = 64.0;
 /// Enough octaves for a microsecond to a month, in milliseconds.
 const BUCKETS: usize = 64 * 44;
@@ -20,12 +20,12 @@ pub struct Spread {
     buckets: Vec<u32>,
 }
 
-/// What a [`Spread`] found; an empty one has only its count.
+/// The statistics of a [`Spread`]; an empty one has only its count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SpreadSummary {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
-    /// The smallest.
+    /// The minimum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
     /// The mean.
@@ -34,7 +34,7 @@ pub struct SpreadSummary {
     /// The median; exact up to 1,024 values, within 1.1 % beyond.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub median: Option<f64>,
-    /// The largest.
+    /// The maximum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
 }
@@ -57,7 +57,7 @@ impl Spread {
         }
     }
 
-    /// What was found.
+    /// The statistics so far.
     #[must_use]
     pub fn summary(&self) -> SpreadSummary {
         let some = |value: f64| (self.count > 0).then(|| rounded(value));
@@ -70,8 +70,7 @@ impl Spread {
         }
     }
 
-    /// The value that this share of the values does not pass; exact up to 1,024 values,
-    /// within 1.1 % beyond.
+    /// The quantile for this share of the values; exact up to 1,024 values, within 1.1 % beyond.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let rank = ((share.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
@@ -85,8 +84,7 @@ impl Spread {
         None
     }
 
-    /// How many values there are from each edge up to the next; values at the last edge count
-    /// to the last range.
+    /// The number of values from each edge up to the next; values equal to the last edge count in the last range.
     #[must_use]
     pub fn between(&self, edges: &[f64]) -> Vec<u64> {
         let mut counts = vec![0; edges.len().saturating_sub(1)];
@@ -100,8 +98,7 @@ impl Spread {
         counts
     }
 
-    /// The values from the smallest on, each with how often it was added, as exactly as they
-    /// are known.
+    /// The values in ascending order, each with its count, as exactly as they are known.
     fn values(&self) -> Vec<(f64, u64)> {
         if self.count as usize <= EXACT {
             let mut sorted = self.exact.clone();
@@ -136,7 +133,7 @@ impl Spread {
     }
 }
 
-/// Milliseconds with three decimals, which is all that a clock can tell.
+/// Milliseconds with three decimals; clocks are not more precise.
 #[must_use]
 pub fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0

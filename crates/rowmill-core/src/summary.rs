@@ -1,4 +1,4 @@
-//! What a run came to, folded from its rows.
+//! The summary of a run, accumulated from its rows.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,41 +9,41 @@ use serde::Serialize;
 use crate::record::{CallReport, Reused, RowReport, total_usage};
 use crate::stats::{Spread, SpreadSummary, rounded};
 
-/// A row that failed, to show what its type of failure looks like.
+/// A failed row, as an example of its type of failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailureExample {
     /// Its number.
     pub number: u64,
     /// Its id.
     pub id: RowId,
-    /// What its error says.
+    /// The message of its error.
     pub message: String,
-    /// How many rows failed like it.
+    /// How many rows failed in the same way.
     pub rows: u64,
 }
 
-/// Failures that differ in nothing but names and numbers.
+/// Failures whose messages differ only in names and numbers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FailureGroup {
     /// The type of the errors.
     pub kind: ErrorKind,
-    /// What they say, with `…` for what differs from row to row.
+    /// Their message, with `…` for the parts that differ from row to row.
     pub message: String,
 }
 
-/// More groups than this are not told apart; what a type of error says then varies too much.
+/// No more groups than this are distinguished; beyond it the messages vary too much.
 const MOST_GROUPS: usize = 200;
 
-/// Counts rows, times and tokens while a run goes on. Constant in size.
+/// Counts rows, times and tokens during a run. Constant in size.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Rows read from the input.
     pub input_rows: u64,
     /// Rows that the selection chose.
     pub selected_rows: u64,
-    /// How many rows the selection chooses in all, once the last was read.
+    /// The number of rows that the selection chooses in total, once the last was read.
     pub all_rows: Option<u64>,
-    /// Chosen rows that were done already.
+    /// Selected rows that were done already.
     pub skipped_rows: u64,
     /// Rows that ended in this run.
     pub processed_rows: u64,
@@ -51,19 +51,19 @@ pub struct Tally {
     pub failed_rows: u64,
     /// Failures by type.
     pub failures: BTreeMap<ErrorKind, u64>,
-    /// A failed row of each group of failures, the one with the lowest number.
+    /// One failed row of each group of failures: the one with the lowest number.
     pub failure_examples: BTreeMap<FailureGroup, FailureExample>,
-    /// Calls made, repeated ones included.
+    /// Calls made, including repeated ones.
     pub calls: u64,
-    /// Calls that failed and were tried again or given up, by type.
+    /// Calls that failed and were retried or given up, by type.
     pub failed_calls: BTreeMap<ErrorKind, u64>,
     /// Calls that gave no answer but may have been billed.
     pub unknown_calls: u64,
-    /// What the provider's cache saved.
+    /// The savings by the provider's cache.
     pub saved: Money,
-    /// Rows with an answer that is rated below what was asked for.
+    /// Rows with an answer that is rated lower than requested.
     pub below_min_rating: u64,
-    /// Answers that broke the schema and were asked for again.
+    /// Answers that violated the schema and were requested again.
     pub repairs: u64,
     tools: ToolCalls,
     cost: Money,
@@ -138,7 +138,7 @@ impl Tally {
         }
     }
 
-    /// The numbers of the summary.
+    /// The numbers for the summary.
     #[must_use]
     pub fn numbers(&self, duration: Duration) -> Numbers {
         let percent = |part: u64| {
@@ -192,8 +192,8 @@ impl Tally {
     }
 }
 
-/// A message with `…` in place of what differs from row to row: numbers, words with digits in
-/// them, and values in quotes or backticks.
+/// A message with `…` in place of the parts that differ from row to row: numbers, words with digits in them, and values
+/// in quotes or backticks.
 fn pattern_of(message: &str) -> String {
     let mut pattern = String::with_capacity(message.len());
     let mut rest = message;
@@ -202,13 +202,13 @@ fn pattern_of(message: &str) -> String {
             .contains(&first)
             .then(|| rest.get(1..)?.find(first).map(|end| end + 2))
             .flatten()
-            // An apostrophe inside a word begins nothing.
+            // An apostrophe inside a word opens no quote.
             .filter(|_| !pattern.ends_with(char::is_alphanumeric));
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let is_value =
             |text: &str| text.len() > 24 || text.contains(|c: char| c.is_ascii_digit() || c == ' ');
         let (length, varies) = match quoted {
-            // The name of a field says what is wrong; a value is one of many.
+            // The name of a field is part of the cause; a value is one of many.
             Some(length) => (length, rest.get(..length).is_some_and(is_value)),
             None if is_word(first) => {
                 let word = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
@@ -240,7 +240,7 @@ pub struct Numbers {
     pub selected_rows: u64,
     /// Rows that ended in this run.
     pub processed_rows: u64,
-    /// Chosen rows that were done already.
+    /// Selected rows that were done already.
     pub skipped_rows: u64,
     /// Rows that ended in this run and are not ok.
     pub failed_rows: u64,
@@ -248,7 +248,7 @@ pub struct Numbers {
     pub failures: BTreeMap<ErrorKind, u64>,
     /// Calls made.
     pub calls: Calls,
-    /// The calls of tools, where there were any.
+    /// Tool calls, if there were any.
     #[serde(skip_serializing_if = "ToolCalls::is_none")]
     pub tools: ToolCalls,
     /// How long the run took.
@@ -257,29 +257,29 @@ pub struct Numbers {
     pub timing_ms: TimingSummary,
     /// Tokens used.
     pub usage: UsageSummary,
-    /// What it cost.
+    /// The cost.
     pub cost: CostSummary,
     /// Rows whose answer was paid for before.
     pub reused: ReusedSummary,
-    /// What the provider's cache did.
+    /// The effect of the provider's cache.
     pub cache: CacheSummary,
 }
 
-/// What a run cost, as far as prices are known.
+/// The cost of a run, as far as prices are known.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CostSummary {
     /// Dollars for calls of this run.
     pub usd: Money,
-    /// Dollars that the provider's cache saved.
+    /// Dollars saved by the provider's cache.
     pub saved_by_cache_usd: Money,
-    /// Answered calls whose price or usage is not known.
+    /// Answered calls whose price or usage is unknown.
     pub calls_without_price: u64,
 }
 
 /// Rows that needed no call of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ReusedSummary {
-    /// Another row of the run asked the same.
+    /// Another row of the run had the same request.
     pub duplicate: u64,
     /// The cache had the answer.
     pub cache: u64,
@@ -288,13 +288,13 @@ pub struct ReusedSummary {
 /// The calls of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Calls {
-    /// All calls, repeated ones included.
+    /// All calls, including repeated ones.
     pub made: u64,
     /// Failed calls by type.
     pub failed: BTreeMap<ErrorKind, u64>,
     /// Calls without an answer that may have been billed.
     pub outcome_unknown: u64,
-    /// Answers that broke the schema and were asked for again, where there were any.
+    /// Answers that violated the schema and were requested again, if there were any.
     #[serde(skip_serializing_if = "is_zero")]
     pub repairs: u64,
 }
@@ -303,12 +303,12 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// The calls of tools.
+/// Tool calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ToolCalls {
     /// All of them.
     pub made: u64,
-    /// Those that gave nothing, or said that they failed.
+    /// Those that gave no result, or reported a failure.
     pub failed: u64,
 }
 
@@ -321,11 +321,11 @@ impl ToolCalls {
 /// Times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TimingSummary {
-    /// Whole rows, waits and repeated calls included.
+    /// Whole rows, including waits and repeated calls.
     pub duration: SpreadSummary,
-    /// Time to the first token, where it is known.
+    /// Time to the first token, if it is known.
     pub ttft: SpreadSummary,
-    /// Time to the whole answer, per answered call.
+    /// Time to the complete answer, per answered call.
     pub time_to_response: SpreadSummary,
 }
 
@@ -340,13 +340,13 @@ pub struct UsageSummary {
     pub total_tokens: u64,
     /// Generated tokens spent on reasoning.
     pub reasoning_tokens: u64,
-    /// Rows for which the provider told the usage.
+    /// Rows for which the provider reported the usage.
     pub rows_with_usage: u64,
-    /// The same, of the rows processed.
+    /// The same, as a percentage of the processed rows.
     pub usage_coverage_percent: f64,
 }
 
-/// What the provider's cache did.
+/// The effect of the provider's cache.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CacheSummary {
     /// Prompt tokens read from it.
@@ -355,7 +355,7 @@ pub struct CacheSummary {
     pub write_tokens: u64,
     /// Rows with either.
     pub rows_with_cache_activity: u64,
-    /// The same, of the rows processed.
+    /// The same, as a percentage of the processed rows.
     pub row_cache_activity_percent: f64,
 }
 

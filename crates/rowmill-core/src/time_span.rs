@@ -1,11 +1,11 @@
-//! Lengths of time as people write them in model strings and for the simulator.
+//! Durations as users write them in model strings and for the simulator.
 
 use std::time::Duration;
 
-/// Nobody means to wait longer than a day.
+/// A wait of more than a day is a mistake.
 const LONGEST_MICROSECONDS: f64 = 86_400e6;
 
-/// Reads a length of time such as `20ms`, `1.5s`, `2m` or `2` (seconds).
+/// Parses a duration such as `20ms`, `1.5s`, `2m` or `2` (seconds).
 ///
 /// ```
 /// # use {rowmill_core::time_span::parse, std::time::Duration};

@@ -1,4 +1,4 @@
-//! Whether an answer satisfies the schema.
+//! Validates answers against the schema.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use serde_json::Value;
 use crate::json_text;
 use crate::ports::AnswerCheck;
 
-/// At most this many violations are told to the model and the user.
+/// At most this many violations are reported to the model and the user.
 const MAX_VIOLATIONS: usize = 8;
 
-/// The types that there are, for messages.
+/// The existing types, for messages.
 const TYPES: &str =
     "types are `string`, `number`, `integer`, `boolean`, `object`, `array` and `null`, or a list of them";
 
@@ -25,21 +25,21 @@ pub struct ResultSchema {
     answer_check: Option<Arc<dyn AnswerCheck>>,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The answer holds; its JSON text, compact, with numbers as the model wrote them.
+    /// The answer is valid; its JSON text, compact, with numbers as the model wrote them.
     Valid(String),
-    /// What is wrong with it, one sentence each.
+    /// Its errors, one sentence each.
     Invalid(Vec<String>),
 }
 
 impl ResultSchema {
-    /// Checks and compiles the schema that `source` holds.
+    /// Parses and compiles the schema in `text`.
     ///
     /// # Errors
     ///
-    /// It is not JSON, not an object, or not a valid schema; the message names the place.
+    /// It is not JSON, not an object, or not a valid schema; the message names `source`.
     pub fn parse(text: &str, source: &str) -> Result<Self, Problem> {
         let invalid = |what: String| {
             Problem::new(ProblemCode::InvalidSchema, format!("invalid JSON schema in `{source}`: {what}"))
@@ -61,13 +61,13 @@ impl ResultSchema {
         Ok(Self { value, validator, answer_check: None })
     }
 
-    /// The same schema, with a check that takes the place of its own.
+    /// The same schema, with a check that replaces its own.
     #[must_use]
     pub fn with_answer_check(self, check: Option<Arc<dyn AnswerCheck>>) -> Self {
         Self { answer_check: check, ..self }
     }
 
-    /// The check that takes the place of the schema's own, if there is one.
+    /// The check that replaces the schema's own, if there is one.
     #[must_use]
     pub fn answer_check(&self) -> Option<&Arc<dyn AnswerCheck>> {
         self.answer_check.as_ref()
@@ -79,7 +79,7 @@ impl ResultSchema {
         &self.value
     }
 
-    /// Checks the text of an answer. Code fences round the JSON are no fault.
+    /// Checks the text of an answer. Code fences around the JSON are accepted.
     #[must_use]
     pub fn check(&self, answer: &str) -> Verdict {
         let text = strip_fences(answer);
@@ -106,12 +106,12 @@ impl ResultSchema {
     }
 }
 
-/// What stands in the place of a type, where a schema is wrong because that is none.
+/// The value of `type` in an invalid schema, if it is not an existing type.
 fn unknown_type(error: &jsonschema::ValidationError<'_>) -> Option<String> {
     error.schema_path().to_string().contains("/properties/type/").then(|| error.instance().to_string())
 }
 
-/// What the model is told when its answer does not hold.
+/// The feedback to the model when its answer is invalid.
 #[must_use]
 pub fn repair_request(violations: &[String]) -> String {
     let mut text = String::from("Your answer does not satisfy the required JSON Schema:\n");
@@ -131,7 +131,7 @@ pub fn json_of_answer(answer: &str) -> Option<&str> {
     serde_json::from_str::<IgnoredAny>(text).is_ok().then_some(text)
 }
 
-/// The JSON inside a Markdown code fence, or the trimmed text when there is none.
+/// The JSON inside a Markdown code fence, or the trimmed text if there is none.
 #[must_use]
 pub fn strip_fences(answer: &str) -> &str {
     let trimmed = answer.trim();

@@ -1,4 +1,4 @@
-//! Variables of the instruction: `{{name}}` filled once per run, from the flags.
+//! Variables of the instruction: `{{name}}`, filled once per run, from the flags.
 
 use rowmill_types::settings::{VAR, VAR_FILE, VARS_JSON};
 use rowmill_types::{Problem, ProblemCode, Words};
@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::prompt::{Piece, pieces};
 
-/// Names and the text that stands in their place in the instruction.
+/// Names and the texts that replace them in the instruction.
 ///
-/// They never reach the row template, whose placeholders are fields of the row.
+/// They do not apply to the row template, whose placeholders are fields of the row.
 ///
 /// ```
 /// # use rowmill_core::variables::Variables;
@@ -22,13 +22,13 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// Puts the flags together: `--vars-json` first, `--var-file` over it, `--var`
-    /// over both. `json` holds the text of the file and its name; `files` holds names and what was read from the files; `pairs`
-    /// holds the entries of `--var` as given.
+    /// Combines the flags: `--vars-json` first, then `--var-file`, then `--var`; later ones take precedence. `json` holds the
+    /// text of the file and its name; `files` holds names and the contents of the files; `pairs` holds the entries of `--var`
+    /// as given.
     ///
     /// # Errors
     ///
-    /// The JSON is no object of strings, or an entry is no `name=value`.
+    /// The JSON is not an object of strings, or an entry is not `name=value`.
     pub fn from_flags(
         json: Option<(&str, &str)>,
         files: &[(String, String)],
@@ -50,7 +50,7 @@ impl Variables {
     ///
     /// # Errors
     ///
-    /// It is no `name=value`.
+    /// It is not `name=value`.
     pub fn parse_pair(entry: &str) -> Result<(&str, &str), Problem> {
         split(entry).ok_or_else(|| {
             usage(format!("{var} entries must have the form name=value", var = VAR.bare()))
@@ -62,7 +62,7 @@ impl Variables {
     ///
     /// # Errors
     ///
-    /// It is no `name=path`.
+    /// It is not `name=path`.
     pub fn parse_file_pair(entry: &str) -> Result<(&str, &str), Problem> {
         split(entry).filter(|(_, path)| !path.is_empty()).ok_or_else(|| {
             usage(format!("{file} entries must have the form name=path", file = VAR_FILE.bare()))
@@ -70,11 +70,11 @@ impl Variables {
         })
     }
 
-    /// Reads the text of the `--vars-json` file of this name.
+    /// Parses the text of the `--vars-json` file with this name.
     ///
     /// # Errors
     ///
-    /// It is no JSON object, or one of its values is no string.
+    /// It is not a JSON object, or one of its values is not a string.
     pub fn parse_json(text: &str, file: &str) -> Result<Self, Problem> {
         let not_an_object =
             || usage(format!("{json} must contain a JSON object: `{file}`", json = VARS_JSON.bare()));
@@ -93,7 +93,7 @@ impl Variables {
         Ok(variables)
     }
 
-    /// Gives a name a value, in the place of an earlier one.
+    /// Sets the value of a name, replacing an earlier one.
     pub fn set(&mut self, name: String, value: String) {
         match self.entries.iter_mut().find(|(known, _)| *known == name) {
             Some((_, earlier)) => *earlier = value,
@@ -101,7 +101,7 @@ impl Variables {
         }
     }
 
-    /// Whether none was given.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -118,9 +118,8 @@ impl Variables {
         self.entries.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Fills the placeholders of an instruction. Values are not searched for
-    /// placeholders. Without any variable the text is returned as it is, because
-    /// an instruction may speak of `{{…}}` and mean it.
+    /// Fills the placeholders of an instruction. Values are not searched for placeholders. Without any variable the
+    /// text is returned unchanged, because an instruction may contain a literal `{{…}}`.
     ///
     /// # Errors
     ///
@@ -141,7 +140,7 @@ impl Variables {
         Ok(out)
     }
 
-    /// The names that no placeholder of `text` uses, so that a misspelling can be told.
+    /// The names that no placeholder of `text` uses, so that misspellings can be reported.
     #[must_use]
     pub fn unused(&self, text: &str) -> Vec<&str> {
         let pieces = pieces(text);
@@ -162,15 +161,14 @@ impl Variables {
     }
 }
 
-/// Splits at the first `=`. A placeholder's name has no spaces round it, so a
-/// variable's has none either.
+/// Splits at the first `=`. A placeholder's name has no spaces around it, so neither has a variable's.
 fn split(entry: &str) -> Option<(&str, &str)> {
     let (name, value) = entry.split_once('=')?;
     let name = name.trim();
     (!name.is_empty()).then_some((name, value))
 }
 
-/// The line of a JSON text in which a key of its object stands.
+/// The line of a JSON text that contains a key of its object.
 fn line_of_key(text: &str, key: &str) -> usize {
     let quoted = Value::from(key).to_string();
     let mut places = text.match_indices(&quoted);

@@ -1,4 +1,4 @@
-//! JSON text is re-spaced as Python's `json.dumps` would write it, and means the same after it.
+//! JSON text is reformatted as Python's `json.dumps` would write it, with the same meaning.
 
 use proptest::prelude::*;
 use rowmill_core::json_text::{

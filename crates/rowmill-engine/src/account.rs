@@ -1,4 +1,4 @@
-//! The money of a run and the ledger that vouches for it.
+//! The money of a run and the ledger entries that back it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,13 +16,13 @@ pub(crate) struct Account {
     budget: Mutex<Budget>,
     /// Whether anything is limited.
     is_limited: bool,
-    /// Rows that may be worked on at once.
+    /// The maximum number of rows worked on at once.
     parallel: usize,
     ledger: OpenLedger,
-    /// Told whenever something was settled, because it may leave room for another call.
+    /// Notified whenever a call was settled, because that may leave room for another call.
     freed: Notify,
-    /// Whoever waits holds this, so that calls go in the order in which they came, and one that
-    /// needs much is not passed by for ever.
+    /// Held by the first call that waits, so that calls go in order of arrival and one that needs much is never
+    /// starved.
     turn: tokio::sync::Mutex<()>,
     observer: Arc<dyn Observer>,
     told_of_caps: AtomicBool,
@@ -32,26 +32,26 @@ pub(crate) struct Account {
 /// Why a call is not sent and the run ends.
 #[derive(Debug)]
 pub(crate) enum Halt {
-    /// Its worst case does not fit what is left of the budget.
+    /// The call's worst case does not fit the rest of the budget.
     Budget(Spend),
     /// Something that makes every further call pointless.
     Problem(Problem),
 }
 
-/// A call whose worst case is set aside.
+/// A call whose worst case is reserved.
 #[derive(Debug)]
 pub(crate) struct Granted {
     pub(crate) reservation: Reservation,
     pub(crate) sizing: Sizing,
 }
 
-/// A call whose worst case is set aside, and what the ledger must say before it may be sent.
+/// A call whose worst case is reserved, and what the ledger must record before the call may be sent.
 struct SetAside {
     granted: Granted,
     cover: Option<Spend>,
 }
 
-/// A call of which the ledger does not know: it is not sent, and what was set aside for it is free again.
+/// A call that the ledger does not cover: it is not sent, and dropping this frees its reservation.
 struct Uncovered<'a> {
     account: &'a Account,
     reservation: Option<Reservation>,
@@ -98,8 +98,8 @@ impl Account {
         locked(&self.budget).clone()
     }
 
-    /// Sets the worst case of a call aside; `None` if calls in flight must end first, others
-    /// came before, or the ledger has to know of it first.
+    /// Reserves the worst case of a call; `None` if calls in flight must end first, other calls came first, or the
+    /// ledger must be written first.
     pub(crate) fn try_reserve(&self, lane: &Lane, asking: &Asking) -> Option<Result<Granted, Halt>> {
         let _turn = if self.is_limited { Some(self.turn.try_lock().ok()?) } else { None };
         match self.set_aside(lane, asking)? {
@@ -112,7 +112,7 @@ impl Account {
         }
     }
 
-    /// The same, with the ledger being told where it has to know.
+    /// The same, but writes to the ledger if it must.
     pub(crate) async fn reserve_now(&self, lane: &Lane, asking: &Asking) -> Option<Result<Granted, Halt>> {
         let _turn = if self.is_limited { Some(self.turn.try_lock().ok()?) } else { None };
         match self.set_aside(lane, asking)? {
@@ -121,7 +121,7 @@ impl Account {
         }
     }
 
-    /// Waits until the worst case of a call can be set aside, in the order in which calls came.
+    /// Waits until the worst case of a call can be reserved, in order of arrival.
     pub(crate) async fn reserve(
         &self,
         lane: &Lane,
@@ -142,17 +142,17 @@ impl Account {
         }
     }
 
-    /// Puts on record what was spent, now that no call is in flight: the ledger vouched for more, which a
-    /// resume would count otherwise, however the run ended.
+    /// Records the actual spending, now that no call is in flight: the recorded upper bound is higher, and a resume
+    /// would count that otherwise, however the run ended.
     pub(crate) async fn close(&self) {
         let Some(spent) = locked(&self.budget).to_close() else { return };
-        // Where it cannot be written, the resume counts too much and not too little.
+        // If this cannot be written, a resume counts too much rather than too little.
         if self.append(Group { cover: Some(spent), ..Group::default() }).await.is_ok() {
             locked(&self.budget).covered(spent);
         }
     }
 
-    /// Sets the worst case of a call aside, of which the ledger may have to know before it is sent.
+    /// Reserves the worst case of a call; the ledger may have to be written before the call is sent.
     fn set_aside(&self, lane: &Lane, asking: &Asking) -> Option<Result<SetAside, Halt>> {
         let calls = if self.is_limited { lane.gate.wanted().min(self.parallel) as u64 } else { 1 };
         let mut budget = locked(&self.budget);
@@ -163,7 +163,7 @@ impl Account {
             Reserved::Later => {
                 let (flying, is_end) = (budget.calls(), budget.is_nearly_spent());
                 drop(budget);
-                // The first answers have much room, and one that was cut gets more: both pass.
+                // The first answers have a high cap, and a truncated one gets a higher one: both are temporary.
                 let lasts = lane.output_caps.as_ref().is_none_or(|caps| caps.knows_answers());
                 if lasts && !is_end && !asking.is_for_more() && flying < lane.gate.allowed() as u64 {
                     self.tell_of_pace(lane, flying);
@@ -181,7 +181,7 @@ impl Account {
         Some(Ok(SetAside { granted: Granted { reservation, sizing }, cover }))
     }
 
-    /// Lets the ledger know what the run cannot have spent more than with this call.
+    /// Records in the ledger an upper bound of the run's spending that includes this call.
     async fn cover(&self, set_aside: SetAside) -> Result<Granted, Halt> {
         let SetAside { granted, cover } = set_aside;
         let Some(cover) = cover else { return Ok(granted) };
@@ -213,12 +213,12 @@ impl Account {
         self.observer.observe(&Event::LimitIgnored { lane: &lane.name, allowed, used });
     }
 
-    /// Whether what was set aside for a call that had to wait is still enough.
+    /// Whether the reservation of a call that had to wait is still sufficient.
     pub(crate) fn is_enough(&self, reservation: &Reservation) -> bool {
         locked(&self.budget).is_enough(reservation)
     }
 
-    /// Tells whether the call is the first that used more than was set aside for it.
+    /// Returns whether the call is the first that used more than its reservation.
     pub(crate) fn settle(&self, reservation: Reservation, actual: Option<Spend>) -> bool {
         let passed = locked(&self.budget).settle(reservation, actual);
         self.freed.notify_waiters();

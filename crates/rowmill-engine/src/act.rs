@@ -1,4 +1,4 @@
-//! Calling tools for a row, and the hooks round tools and turns.
+//! Tool calls of a row, and the hooks around tools and turns.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use crate::account::Halt;
 use crate::cut::Acting;
 use crate::row::RowContext;
 
-/// A host keeps the time of its tools, and may have to queue, reconnect and call again. One that
-/// does not come back is given up after so many times the tool's time, and this much more.
+/// A host measures the time of its tools, and may have to queue, reconnect and call again. One that does not return is
+/// given up after this multiple of the tool's time limit, plus a grace time.
 const PATIENCE: u32 = 6;
 const RECONNECTS: Duration = Duration::from_secs(60);
 
-/// How much of the arguments of a call is kept, for those who must find out what it did.
+/// How much of a call's arguments is kept, for users who must find out what the call did.
 const KEPT_ARGUMENTS: usize = 1024;
 
 /// A tool call of a row.
@@ -31,20 +31,20 @@ pub(crate) struct ToolStep {
     pub(crate) index: usize,
     pub(crate) tool: usize,
     pub(crate) call: ToolCall,
-    /// Which model call of the row it came from.
+    /// The number of the model call of the row that requested it.
     pub(crate) turn: u32,
-    /// Which model call of the node that was.
+    /// The number of that model call within the node.
     pub(crate) of_node: u32,
-    /// Whose, by its place in the cast.
+    /// The agent, by its index in the agent graph.
     pub(crate) member: usize,
-    /// The voice that gets to see the result.
+    /// The model role that gets the result.
     pub(crate) voice: usize,
-    /// How long it waited for its turn, which is not the tool's time.
+    /// How long it waited for its turn, which does not count as the tool's time.
     pub(crate) waited: Duration,
 }
 
 impl ToolStep {
-    /// What must be known should nothing more be heard of the call.
+    /// The event to record in case the call never returns.
     fn started(&self) -> Happening {
         let ToolCall { id, name, arguments } = &self.call;
         let end = arguments.floor_char_boundary(KEPT_ARGUMENTS);
@@ -59,22 +59,22 @@ impl ToolStep {
     }
 }
 
-/// What became of it.
+/// The result.
 pub(crate) struct Acted {
     pub(crate) output: Result<ToolOutput, NotActed>,
     pub(crate) report: ToolReport,
-    /// What is kept of it, where anything is.
+    /// What is recorded of it, if anything.
     pub(crate) note: Option<ToolNote>,
 }
 
-/// Why a row ends over a tool.
+/// Why a tool call ends the row.
 pub(crate) enum NotActed {
     Halt(Halt),
     Failed(RowError),
 }
 
 impl RowContext<'_> {
-    /// Calls a tool. What goes wrong with it is told to the model.
+    /// Calls a tool. Its failures are reported to the model.
     pub(crate) async fn act(&self, step: &mut ToolStep) -> Acted {
         let (start, sent) = (self.shared.began.elapsed(), Instant::now());
         let output = self.call_tool(step).await;
@@ -94,7 +94,7 @@ impl RowContext<'_> {
         Acted { output, report, note }
     }
 
-    /// What is written down of a call that gave nothing.
+    /// The report of a call without a result.
     pub(crate) fn tool_report(&self, step: &ToolStep, duration: Duration) -> ToolReport {
         let agent = self.member_name(step.member).to_owned();
         ToolReport { agent, tool: step.call.name.clone(), ok: false, duration }
@@ -126,7 +126,7 @@ impl RowContext<'_> {
             Ok(permit) => {
                 self.time_for_call().map_err(NotActed::Failed)?;
                 if !tool.idempotent {
-                    // Not before now: a call that still waits cannot have run.
+                    // Not earlier: a call that still waits cannot have run.
                     self.keep(&step.started()).await.map_err(NotActed::Halt)?;
                     self.has_acted();
                 }
@@ -142,7 +142,7 @@ impl RowContext<'_> {
         Ok(self.fit(step.voice, output, tools.result_limit))
     }
 
-    /// What a call gave. A host keeps the time of its tools; one that does not come back is given up.
+    /// The result of a call. A host measures the time of its tools; one that does not return is given up.
     async fn in_time(
         &self,
         call: impl Future<Output = Result<ToolOutput, ToolFailure>>,
@@ -165,8 +165,7 @@ impl RowContext<'_> {
         }
     }
 
-    /// Brings a result into a shape that the model takes: not too long, and only files that
-    /// it can read.
+    /// Fits a result to the model: limits its length, and keeps only files that the model can read.
     fn fit(&self, voice: usize, mut output: ToolOutput, limit: usize) -> ToolOutput {
         let length = output.text.len();
         if length > limit {
@@ -216,7 +215,7 @@ impl RowContext<'_> {
         self.crew.tools.as_ref().is_some_and(|tools| tools.hooks.is_some())
     }
 
-    /// Lets a hook change the last message before a turn; tells what it was changed to.
+    /// Lets a hook change the last message before a turn; returns the changed message.
     pub(crate) async fn hook_before_model(
         &self,
         member: usize,
@@ -246,7 +245,7 @@ impl RowContext<'_> {
         for kind in kinds {
             let about = json!(completion.text);
             if let Some(text) = text_of(self.hook(kind, member, turn, &about).await?) {
-                // What goes back to the provider must say the same.
+                // What is sent back to the provider must be the same text.
                 completion.echo = None;
                 completion.text = text;
             }

@@ -1,4 +1,4 @@
-//! What the loop waits for: rows that end, and rows to begin.
+//! The inputs of the loop: rows that have ended, and rows to start.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -14,15 +14,15 @@ use crate::batch_queue::BatchQueue;
 use crate::feed::Batch;
 use crate::work::Done;
 
-/// Rows that ended are written at the latest when this many are gathered.
+/// Ended rows are written at the latest when this many have been gathered.
 const MAX_GROUP: usize = 512;
 
-/// How long the loop works without letting others have a turn. Models that answer without waiting would
-/// otherwise keep everybody out, and not even a signal were heard before the end of the input.
+/// The longest time that the loop works without yielding. Models that answer without waiting would otherwise starve
+/// everything else, and not even a signal would be handled before the end of the input.
 pub(crate) const TURN: Duration = Duration::from_millis(10);
 
-/// Waits until at least one row is done and takes all that are, up to `most` and for no longer than a
-/// turn: some models make their answers while they are asked for them.
+/// Waits until at least one row is done and takes all that are, up to `most` and for at most one turn: some models
+/// compute their answers while they are polled.
 pub(crate) async fn gather<F: Future<Output = Done>>(
     flight: &mut FuturesUnordered<F>,
     most: usize,
@@ -42,7 +42,7 @@ pub(crate) async fn gather<F: Future<Output = Done>>(
     done
 }
 
-/// Ends all rows that are under way; they know that the run was aborted.
+/// Ends all rows that are under way; they see that the run was aborted.
 pub(crate) fn cut_all<F: Future<Output = Done>>(flight: FuturesUnordered<F>) -> Vec<Done> {
     let mut context = Context::from_waker(Waker::noop());
     let mut flight = pin!(flight);
@@ -50,7 +50,7 @@ pub(crate) fn cut_all<F: Future<Output = Done>>(flight: FuturesUnordered<F>) -> 
     ended.filter_map(|polled| if let Poll::Ready(done) = polled { Some(done) } else { None }).collect()
 }
 
-/// Waits for the next batch; there is none from an input that has ended.
+/// Waits for the next batch; `None` once the input has ended.
 pub(crate) async fn receive_from(feed: &mut Option<BatchQueue>) -> Option<Result<Batch, Problem>> {
     match feed {
         Some(feed) => feed.next().await,

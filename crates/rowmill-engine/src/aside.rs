@@ -1,13 +1,13 @@
-//! Rows that wait out a refusal of their own while others go on.
+//! Rows that wait out a refusal of their own while other rows continue.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// So many of them give their place to another row; what is in memory stays bounded.
+/// At most this many of them free their slot for another row, so that memory stays bounded.
 const MOST: usize = 1_024;
 
-/// Counts rows that wait, so that others can have their places.
+/// Counts waiting rows, so that other rows can use their slots.
 #[derive(Debug, Default)]
 pub(crate) struct RowsAside {
     rows: AtomicUsize,
@@ -15,25 +15,25 @@ pub(crate) struct RowsAside {
 }
 
 impl RowsAside {
-    /// A row begins to wait; it is back when the guard is dropped.
+    /// Marks a row as waiting until the guard is dropped.
     pub(crate) fn step(&self) -> Aside<'_> {
         self.rows.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_one();
         Aside(self)
     }
 
-    /// How many places are free because of them.
+    /// The number of slots that waiting rows free.
     pub(crate) fn places(&self) -> usize {
         self.rows.load(Ordering::Relaxed).min(MOST)
     }
 
-    /// Waits until another row begins to wait.
+    /// Waits until another row starts to wait.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
 }
 
-/// A row that waits.
+/// A waiting row.
 pub(crate) struct Aside<'a>(&'a RowsAside);
 
 impl Drop for Aside<'_> {

@@ -1,4 +1,4 @@
-//! One turn with a model: calls, retries, other models.
+//! One turn with a model: calls, retries, fallback models.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use crate::tries::Next;
 
 /// Why there is no answer.
 pub(crate) enum NoAnswer {
-    /// With what makes the run stop, if that is the cause.
+    /// The row's error, and what stops the run, if that is the cause.
     Failed(RowError, Option<Halt>),
     /// The run stops, and the call was not made.
     Released(Option<Halt>),
-    /// The answer comes by another way; this is what is waited for.
+    /// The answer arrives by another route; this identifies it.
     Parked(String),
 }
 
@@ -40,11 +40,11 @@ impl From<RowError> for NoAnswer {
     }
 }
 
-/// What the calls of a turn came to, besides the answer.
+/// The calls of a turn, besides the answer.
 #[derive(Default)]
 pub(crate) struct Calls {
     pub(crate) reports: Vec<CallReport>,
-    /// The failure that ended the turn, where a call did.
+    /// The failure that ended the turn, if a call failed.
     pub(crate) failure: Option<CallError>,
     /// Calls without an answer that may have been billed.
     pub(crate) unknown: u64,
@@ -59,7 +59,7 @@ pub(crate) struct ModelStep<'r> {
     pub(crate) member: usize,
     pub(crate) lane: usize,
     pub(crate) ticket: Option<Ticket<'r>>,
-    /// Which model call of the row it is.
+    /// The number of the model call of the row.
     pub(crate) turn: u32,
     pub(crate) messages: Vec<Message>,
 }
@@ -83,18 +83,18 @@ pub(crate) struct Turn<'a> {
     pub(crate) row: &'a RowContext<'a>,
     pub(crate) voice: usize,
     pub(crate) member: usize,
-    /// The model that is asked, by its place in the voice's list.
+    /// The model that is asked, by its index in the list of the model role.
     pub(crate) lane: usize,
-    /// Leave for the next call, if it is there already.
+    /// The ticket for the next call, if it is there already.
     pub(crate) ticket: Option<Ticket<'a>>,
     pub(crate) calls: Calls,
-    /// When the call was sent that is under way.
+    /// When the current call was sent.
     pub(crate) sent: Option<Instant>,
     /// How long the last call took.
     took: Duration,
-    /// Calls of this model that failed.
+    /// The number of failed calls of this model.
     pub(crate) failed: u32,
-    /// How the question was asked before.
+    /// How the same request was sent before.
     pub(crate) tried: Tried,
     /// Which model call of the row it is.
     pub(crate) number: u32,
@@ -105,13 +105,13 @@ pub(crate) struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Calls until there is an answer or no try is left.
+    /// Calls the model until there is an answer or no attempt is left.
     pub(crate) async fn complete(&mut self, request: &mut Request) -> Result<Completion, NoAnswer> {
         loop {
             let (error, blame) = match self.call(request).await? {
                 Ok(completion) => match cut_at(request, &completion) {
                     None => return Ok(completion),
-                    // Nobody but us set that limit, so it costs the row neither a try nor a repair.
+                    // We set that limit ourselves, so it costs the row neither an attempt nor a repair.
                     cut_at => {
                         self.tried = Tried { cap: None, cut_at };
                         request.attempt += 1;
@@ -123,7 +123,7 @@ impl<'a> Turn<'a> {
             request.attempt += 1;
             let is_rows = matches!(blame, Blame::Row | Blame::Unwaited);
             if !is_rows && !self.is_suspect(&error) {
-                // What the provider is to blame for does not use up the row's time.
+                // Time lost through the provider's fault does not count against the row.
                 self.row.take_back_work(self.took);
                 self.leave_lane_that_is_down();
                 // What is rare is boxed: every row is moved with all that its work might need.
@@ -156,7 +156,7 @@ impl<'a> Turn<'a> {
         self.row.crew.lane(self.voice, index)
     }
 
-    /// Goes on with the next model that is up, if this one's provider is down.
+    /// Switches to the next model that is up, if this one's provider is down.
     fn leave_lane_that_is_down(&mut self) {
         let crew = &self.row.crew;
         if crew.is_up(self.voice, self.lane) {
@@ -168,7 +168,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Waits for leave to call; a drain ends the wait.
+    /// Waits for a ticket; a drain ends the wait.
     async fn leave(&mut self, request: &Request) -> Result<Ticket<'a>, NoAnswer> {
         let shared = self.row.shared;
         loop {
@@ -192,7 +192,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The run stops: a row that was answered may finish if it need not wait.
+    /// The run stops: a row that was answered already may finish if it need not wait.
     async fn leave_at_once(&self, lane: &Arc<Lane>, asking: Asking) -> Result<Ticket<'a>, NoAnswer> {
         let account = &self.row.shared.account;
         let ticket = match self.row.was_answered() {
@@ -212,7 +212,7 @@ impl<'a> Turn<'a> {
         self.limit()?;
         let mut ticket = match self.ticket.take() {
             Some(ticket) => ticket,
-            // Most calls have leave already; those that wait for it need not be quick about it.
+            // Most calls have a ticket already; for those that wait, speed does not matter.
             None => Box::pin(self.leave(request)).await?,
         };
         self.name(request, &ticket);
@@ -232,7 +232,7 @@ impl<'a> Turn<'a> {
         outcome = outcome.map_err(|error| error.worded(self.row.shared.worker.vocabulary));
         self.sent = None;
         if let Err(CallError { failure: CallFailure::Parked, message, .. }) = outcome {
-            // Nothing was sent that could be billed: what was set aside for it is free again.
+            // Nothing was sent that could be billed: the reservation is freed.
             settle(share, Some(Spend::default()));
             ticket.take_back();
             return Err(NoAnswer::Parked(message.to_string()));
@@ -265,7 +265,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// What a call comes to that was not answered in time.
+    /// The error of a call that was not answered in time.
     fn timed_out(&self, limit: Duration) -> CallError {
         let is_rows = limit < self.row.shared.worker.timeout;
         let whose = if is_rows { format!(" left by {ROW_TIMEOUT}") } else { String::new() };
@@ -289,15 +289,15 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// How long the next call may take.
+    /// The time limit of the next call.
     fn limit(&self) -> Result<Duration, RowError> {
         let left = self.row.time_for_call()?;
         Ok(self.row.shared.worker.timeout.min(left.unwrap_or(Duration::MAX)))
     }
 }
 
-/// The limit that cut an answer, if it was the call's own. A provider that stops long before it
-/// has another reason, which a higher limit does not remove.
+/// The limit that truncated an answer, if it was the call's own. A provider that stops long before it has another
+/// reason, which a higher limit does not remove.
 fn cut_at(request: &Request, completion: &Completion) -> Option<u64> {
     let cap = request.output_cap.filter(|_| completion.finish == Finish::Length)?;
     let used = completion.usage.as_ref().map_or(cap, generated);
@@ -310,11 +310,11 @@ fn settle(share: Option<Share<'_>>, actual: Option<Spend>) {
     }
 }
 
-/// Takes a turn, with the hooks round it.
+/// Carries out a turn, with the hooks around it.
 pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) -> Asked {
     let ModelStep { node, voice, member, lane, ticket, turn: number, mut messages } = step;
     let start = context.shared.began.elapsed();
-    // A hook may wait for a process of a row that waits for leave itself, and may change what is asked.
+    // A hook may wait for a process that a row waiting for a ticket holds, and may change the messages.
     let ticket = ticket.filter(|_| !context.has_hooks());
     let hooked = match context.has_hooks() {
         true => Box::pin(context.hook_before_model(member, number, &mut messages)).await,
@@ -372,8 +372,8 @@ async fn check_answer(context: &RowContext<'_>, check: &Arc<dyn AnswerCheck>, co
     }
 }
 
-/// Waits for an answer for so long. Most calls of a function are over when they are first looked
-/// at, so a timer is set only for those that are not.
+/// Waits for an answer up to a limit. Most calls of a function are ready at the first poll, so a timer is set only for
+/// those that are not.
 async fn within<T>(limit: Duration, mut answer: BoxFuture<'_, T>) -> Option<T> {
     let mut timer = None;
     poll_fn(|context| {

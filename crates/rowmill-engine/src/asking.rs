@@ -1,4 +1,4 @@
-//! What a call takes, and how long its answer may become.
+//! The tokens and the cost of a call, and the limit on its answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,22 +8,21 @@ use rowmill_types::{Attachment, Completion, Finish, Message, Usage};
 
 use crate::lane::Lane;
 
-/// What a message may add to its text, in tokens.
+/// Tokens that a message may add to those of its text.
 const MESSAGE_OVERHEAD: u64 = 16;
-/// What a provider may add of its own to a request, such as how to use a tool.
+/// Tokens that a provider may add to a request, such as instructions for the use of a tool.
 const REQUEST_OVERHEAD: u64 = 512;
 
-/// By what the length of the answers of a model is limited, call by call.
+/// The data from which the length of a model's answers is limited, call by call.
 #[derive(Debug, Default)]
 pub struct OutputCaps {
-    /// What the model may think before it says anything, where that is known in tokens.
+    /// The tokens that the model may use for thinking before its answer, if known.
     pub thinking: u64,
-    /// Whether the provider takes the length that a request allows for used until the answer
-    /// is there.
+    /// Whether the provider counts the allowed length of an answer as used until the answer is complete.
     pub reserves_output: bool,
-    /// What answers were seen to need.
+    /// The lengths of the answers so far.
     pub lengths: Mutex<AnswerLengths>,
-    /// Whether an answer was longer than its limit, so that no further limit is relied on.
+    /// Whether an answer was longer than its limit, so that limits are no longer relied on.
     pub is_ignored: AtomicBool,
 }
 
@@ -35,13 +34,13 @@ impl OutputCaps {
         tried.cap.map_or(needs, |cap| needs.as_before(cap))
     }
 
-    /// Whether enough answers were seen to go by.
+    /// Whether there are enough answers to estimate from.
     pub(crate) fn knows_answers(&self) -> bool {
         self.lengths.lock().unwrap_or_else(PoisonError::into_inner).is_trusted()
     }
 
-    /// Notes what an answer needed, if it was complete. Tells what it used if it is the first
-    /// that was longer than its limit; a few tokens more are a matter of counting.
+    /// Records the length of an answer, if it was complete. Returns the tokens used if it is the first that exceeded
+    /// its limit; a few tokens more are a matter of counting.
     pub(crate) fn saw(&self, completion: &Completion, cap: Option<u64>) -> Option<u64> {
         let used = generated(&completion.usage?);
         if completion.finish != Finish::Length {
@@ -52,32 +51,32 @@ impl OutputCaps {
     }
 }
 
-/// How the same question was asked before.
+/// How the same request was sent before.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tried {
-    /// The limit on the answer that the last try had; the next has the same, where it fits.
+    /// The limit on the answer in the last attempt; the next has the same, if it fits.
     pub(crate) cap: Option<u64>,
-    /// The limit that cut the last answer; the next must be higher.
+    /// The limit that truncated the last answer; the next must be higher.
     pub(crate) cut_at: Option<u64>,
 }
 
-/// What sending some messages takes.
+/// What a call with these messages needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asking {
     bytes: usize,
-    /// The most tokens of the prompt.
+    /// The maximum number of tokens of the prompt.
     input: u64,
     /// What the row may still spend.
     row_left: BudgetLimits,
     tried: Tried,
 }
 
-/// How a call is sent.
+/// The size of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizing {
-    /// The limit on its answer, where it has one of its own.
+    /// The limit on its answer, if it has one of its own.
     pub(crate) cap: Option<u64>,
-    /// The most that it can cost and use with that.
+    /// The maximum cost and usage with that limit.
     pub(crate) worst: Spend,
 }
 
@@ -87,7 +86,7 @@ impl Asking {
         let files = || messages.iter().flat_map(|message| &message.attachments);
         let text = text + lane.fixed_bytes;
         let bytes = text + files().map(Attachment::weight).sum::<usize>();
-        // No tokenizer makes more tokens than there are bytes.
+        // No tokenizer produces more tokens than there are bytes.
         let input = text as u64 + files().map(Attachment::most_tokens).sum::<u64>();
         let input = input + REQUEST_OVERHEAD + MESSAGE_OVERHEAD * messages.len() as u64;
         Self { bytes, input, row_left, tried: Tried::default() }
@@ -97,7 +96,7 @@ impl Asking {
         Self { tried, ..self }
     }
 
-    /// Whether a longer answer is asked for than the last, which was cut.
+    /// Whether the last answer was truncated, so that a longer one is requested.
     pub(crate) fn is_for_more(&self) -> bool {
         self.tried.cut_at.is_some()
     }
@@ -106,7 +105,7 @@ impl Asking {
         Need { bytes: self.bytes, output_cap }
     }
 
-    /// The most that the call can cost and use with a limit on its answer.
+    /// The maximum cost and usage of the call with a limit on its answer.
     pub(crate) fn worst(&self, lane: &Lane, cap: Option<u64>) -> Spend {
         self.size(lane).worst(cap)
     }
@@ -115,7 +114,7 @@ impl Asking {
         CallSize { price: lane.price, input: self.input, longest: lane.max_output.unwrap_or(0) }
     }
 
-    /// How the call is sent to a model, with so much left of the run's budget for `calls` calls.
+    /// The size of the call to a model, with `left` of the run's budget for `calls` calls.
     pub(crate) fn sizing(&self, lane: &Lane, left: BudgetLeft, calls: u64) -> Sizing {
         let size = self.size(lane);
         let is_limited = left.whole.any() || self.row_left.any();
@@ -130,13 +129,13 @@ impl Asking {
     }
 }
 
-/// The tokens that a limit on an answer counts. Some providers tell thoughts apart from the rest.
+/// The tokens that a limit on an answer counts. Some providers report thinking tokens separately.
 pub(crate) fn generated(usage: &Usage) -> u64 {
     let Usage { output, reasoning, .. } = *usage;
     if reasoning > output { output.saturating_add(reasoning) } else { output }
 }
 
-/// What a message brings along as text: what is said, what is called, what must go back as it came.
+/// The bytes of a message as text: its content, its calls, and what must be sent back unchanged.
 fn bytes_of(message: &Message) -> usize {
     let calls = message.calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len() * 2);
     let echo = message.echo.as_ref().map_or(0, |echo| echo.content.len());

@@ -1,7 +1,7 @@
 //! Batches on their way from the reader to the loop.
 //!
-//! The reader has a thread only while it reads: it fills the queue, gives its thread back, and is
-//! given one again when few batches are left. A run whose calls take long holds none.
+//! The reader has a thread only while it reads: it fills the queue, returns its thread, and gets one again when few
+//! batches are left. A run whose calls take long holds no thread.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -16,9 +16,9 @@ use crate::ReadingThread;
 use crate::feed::{Batch, Reader};
 use crate::panics::caught;
 
-/// Batches that may wait for the loop; the reader stops there.
+/// The maximum number of batches that wait for the loop; the reader stops there.
 const MOST_WAITING: usize = 3;
-/// With so few left the reader goes on, while the loop has something to do.
+/// With this few batches left the reader continues, while the loop still has work.
 const FEW_WAITING: usize = 1;
 
 /// The loop's end of the queue. Dropping it ends the reader at its next hand-over.
@@ -30,14 +30,14 @@ pub(crate) struct BatchQueue {
 
 #[derive(Default)]
 struct State {
-    /// What was read; a problem is the last.
+    /// The batches that were read; a problem is the last entry.
     batches: VecDeque<Result<Batch, Problem>>,
-    /// The reader, while it does not read.
+    /// The reader, while it is not reading.
     reader: Option<Box<Reader>>,
     has_ended: bool,
     /// Whether nobody takes batches any more.
     is_abandoned: bool,
-    /// Wakes the loop, where it waits.
+    /// Wakes the loop if it is waiting.
     waker: Option<Waker>,
 }
 
@@ -50,7 +50,7 @@ impl BatchQueue {
         queue
     }
 
-    /// Waits for the next batch; there is none after the last, and a problem is the last.
+    /// Waits for the next batch; `None` after the last one. A problem is always last.
     pub(crate) async fn next(&mut self) -> Option<Result<Batch, Problem>> {
         poll_fn(|context| self.poll_next(context)).await
     }
@@ -69,7 +69,7 @@ impl BatchQueue {
         next.map_or(Poll::Pending, |batch| Poll::Ready(Some(batch)))
     }
 
-    /// How many rows are ready, if they are the last.
+    /// The number of rows that are ready, if they are the last.
     pub(crate) fn rows_up_to_the_end(self) -> Option<u64> {
         let state = locked(&self.shared);
         let rows = state.batches.iter().map(|batch| batch.as_ref().map(|batch| batch.selected).ok());
@@ -84,7 +84,7 @@ impl BatchQueue {
                 return;
             }
             let Some(reader) = state.reader.take() else { return };
-            // Not even the first row is waited for where none is wanted.
+            // If no rows are wanted, not even the first one is waited for.
             if reader.is_finished() {
                 state.has_ended = true;
                 wake(state);
@@ -112,7 +112,7 @@ impl BatchQueue {
             ReadingThread::Own => {
                 let named = thread::Builder::new().name("rowmill-feed".into());
                 if let Err(error) = named.spawn(move || slice.run()) {
-                    // The slice said that it was cut off; this is why.
+                    // The slice reported that it was interrupted; this is the reason.
                     if let Some(last) = locked(&self.shared).batches.back_mut() {
                         *last = Err(crate::run::cannot_start_thread(&error));
                     }
@@ -141,9 +141,9 @@ impl Drop for BatchQueue {
     }
 }
 
-/// The reader with a thread.
+/// The reader while it has a thread.
 struct Slice {
-    /// `None` once it was handed back or has come to its end.
+    /// `None` once it was handed back or has reached its end.
     reader: Option<Box<Reader>>,
     shared: Arc<Mutex<State>>,
 }
@@ -177,7 +177,7 @@ impl Slice {
 }
 
 impl Drop for Slice {
-    /// A slice that never had its turn, because the runtime ends, must not be waited for.
+    /// A slice that never ran because the runtime ends must not be waited for.
     fn drop(&mut self) {
         if self.reader.is_some() {
             let mut state = locked(&self.shared);
@@ -189,7 +189,7 @@ impl Drop for Slice {
     }
 }
 
-/// Wakes the loop, without the lock.
+/// Wakes the loop after releasing the lock.
 fn wake(mut state: MutexGuard<'_, State>) {
     let waker = state.waker.take();
     drop(state);

@@ -1,4 +1,4 @@
-//! What is written down of a call.
+//! The reports of model calls.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use rowmill_types::{CallError, CallTiming, Completion, ErrorKind};
 
 use crate::lane::Lane;
 
-/// The report of a call to a lane that took so long.
+/// The report of a call to a model endpoint that took this long.
 pub(crate) fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, took: Duration) -> CallReport {
     match outcome {
-        // What only the report needs is moved into it, not copied.
+        // Fields that only the report needs are moved, not copied.
         Ok(completion) => CallReport {
             error: None,
             status: None,

@@ -1,5 +1,5 @@
-//! Answers that are there and that somebody's code still looks at. They were paid for, so a run that is
-//! aborted waits a little for what the code says of them.
+//! Answers that have arrived and are still being checked by custom code. They were paid for, so an aborted run waits a
+//! little for the verdicts.
 
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -12,8 +12,8 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::work::Done;
 
-/// How long a run that is aborted waits for the checks that are under way. A check is local work, and
-/// whoever cannot wait for it ends the process.
+/// How long an aborted run waits for the checks under way. A check is local work; a user who cannot wait ends the
+/// process.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The checks of answers that are under way.
@@ -37,8 +37,8 @@ impl AnswerChecks {
         CheckGuard { checks: self, number }
     }
 
-    /// Goes on with the rows in flight until the checks have ended that are under way now; gives the rows
-    /// that ended meanwhile.
+    /// Drives the rows in flight until the checks that are under way now have ended; returns the rows that ended
+    /// meanwhile.
     pub(crate) async fn finish<F: Future<Output = Done>>(
         &self,
         flight: &mut FuturesUnordered<F>,
@@ -52,7 +52,7 @@ impl AnswerChecks {
             if self.lock().open.is_disjoint(&begun) { Poll::Ready(()) } else { Poll::Pending }
         });
         if !begun.is_empty() {
-            // What takes longer is cut with the other rows.
+            // Slower checks are cut off with the other rows.
             drop(tokio::time::timeout(PATIENCE, all_checked).await);
         }
         done

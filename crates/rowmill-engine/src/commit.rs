@@ -1,4 +1,4 @@
-//! Writing down what happened, in one write, and only then telling anyone.
+//! Commits: everything that happened goes to the ledger in one write, and is reported only after that.
 
 use rowmill_core::ports::{Event, Group, RecordId};
 use rowmill_core::record::{Record, RowReport, total_cost, total_usage};
@@ -11,7 +11,7 @@ use crate::publish::{Content, Parcel};
 use crate::work::Shared;
 
 impl Driver {
-    /// Writes what happened since the last time, and sends it on.
+    /// Writes what happened since the last commit, then passes it on.
     pub(crate) async fn commit(&mut self, shared: &Shared) {
         if self.now.is_empty() {
             return;
@@ -32,7 +32,7 @@ impl Driver {
         match shared.account.append(group).await {
             Err(problem) => {
                 self.end_early(StopCause::Problem(problem));
-                // No answer could be kept any more, so none is waited for and none is asked for.
+                // No answer could be stored any more, so calls in flight are aborted and none are made.
                 self.stop.abort();
             }
             Ok(appended) => {
@@ -51,7 +51,7 @@ impl Driver {
                 if !happened.parked.is_empty() {
                     self.observer.observe(&Event::Parked { rows: happened.parked.len() });
                 }
-                // After those that ended, so that nobody sees more in flight than allowed.
+                // After the ended rows, so that no observer sees more rows in flight than allowed.
                 if !happened.taken.is_empty() {
                     self.observer.observe(&Event::Taken { rows: happened.taken.len() });
                 }
@@ -77,17 +77,17 @@ impl Driver {
         }
     }
 
-    /// Counts a row that the ledger has.
+    /// Counts a row that is in the ledger.
     fn settle(&mut self, ended: &Ended, worker: &Worker) {
         let called = self.in_flight.remove(&ended.ordinal);
         let result = ended.result();
-        // What an earlier part of the run paid for is told by the row's record, but is not of this part.
+        // The row's record includes the calls of earlier parts of the run, but they do not count for this part.
         let calls = ended.own_calls();
         self.tally.add(&RowReport { outcome: result, calls, ..ended.report(worker) });
         self.tally.unknown_calls += ended.unknown_calls;
         self.tally.repairs += ended.repairs;
         self.tally.saved += ended.saved;
-        // Answers that are of no use were paid for, too.
+        // Rejected answers were paid for, too.
         if ended.calls.iter().any(|call| call.usage.is_some()) {
             self.history.add(&total_usage(&ended.calls), ended.end.saturating_sub(ended.start));
         }

@@ -1,4 +1,4 @@
-//! The ways to the models of a crew.
+//! Routes to the models of a row worker.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Crew {
         (0..self.lanes(voice).len()).any(|other| other != index && self.is_up(voice, other))
     }
 
-    /// The ways to all models, each once: voices may share them.
+    /// The call gates of all models, each once: model roles may share them.
     pub(crate) fn gates(&self) -> Vec<Arc<Gate>> {
         let mut gates: Vec<Arc<Gate>> = Vec::new();
         for lane in self.voices.iter().flat_map(|voice| &voice.lanes) {

@@ -1,4 +1,4 @@
-//! Steps of a row that nobody waits for any more: what was called for them is told all the same.
+//! Dropped steps of a row: their calls are reported all the same.
 
 use rowmill_core::record::{CallReport, ToolReport};
 use rowmill_types::{CallTiming, ErrorKind, Money, RowError};
@@ -9,7 +9,7 @@ use crate::ask::{Calls, Turn};
 use crate::call_report::unanswered;
 use crate::row::RowContext;
 
-/// What was under way for a row when its steps were dropped, and what had gone before in them.
+/// The calls that were under way when steps of a row were dropped, and the earlier calls of these steps.
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
     pub(crate) calls: Vec<CallReport>,
@@ -20,7 +20,7 @@ pub(crate) struct Cut {
     pub(crate) tools: Vec<CutTool>,
 }
 
-/// A tool that had not answered.
+/// A tool that had not returned.
 #[derive(Debug)]
 pub(crate) struct CutTool {
     pub(crate) node: usize,
@@ -30,7 +30,7 @@ pub(crate) struct CutTool {
 }
 
 impl Cut {
-    /// What a row comes to that was aborted; `None` if nothing was under way for it.
+    /// The error of an aborted row; `None` if nothing was under way for it.
     pub(crate) fn error(&self) -> Option<RowError> {
         let asked = self.calls.iter().any(|call| call.error == Some(ErrorKind::Interrupted));
         let message = match (self.tools.first(), asked) {
@@ -53,7 +53,7 @@ impl Cut {
 }
 
 impl RowContext<'_> {
-    /// Takes in what a dropped turn leaves.
+    /// Adds the calls of a dropped turn.
     fn cut_turn(&self, member: usize, mut calls: Calls) {
         self.name_agent(member, &mut calls.reports);
         self.cut(|cut| {
@@ -69,7 +69,7 @@ impl Drop for Turn<'_> {
         let mut calls = std::mem::take(&mut self.calls);
         if let Some(sent) = self.sent.take() {
             let timing = CallTiming { first_token: None, response: sent.elapsed() };
-            // What a panic cut is not what the user cut.
+            // A step that a panic dropped was not dropped by the user.
             let kind = if std::thread::panicking() { ErrorKind::Internal } else { ErrorKind::Interrupted };
             calls.reports.push(unanswered(kind, None, timing));
             calls.unknown += 1;
@@ -81,7 +81,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// A tool that is being called. If it is dropped before the tool has answered, the call is told.
+/// A tool call in progress. If this is dropped before the tool has returned, the call is reported.
 pub(crate) struct Acting<'a> {
     row: &'a RowContext<'a>,
     step: Option<(&'a ToolStep, Instant)>,
@@ -92,7 +92,7 @@ impl<'a> Acting<'a> {
         Self { row, step: Some((step, Instant::now())) }
     }
 
-    /// The tool has answered, or was given up.
+    /// The tool has returned, or was given up.
     pub(crate) fn end(mut self) {
         self.step = None;
     }

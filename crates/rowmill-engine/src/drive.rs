@@ -1,5 +1,5 @@
-//! The loop: takes rows while there is room, gathers what ended, writes it to the
-//! ledger in one go, and sends it on.
+//! The loop: takes rows while there is room, gathers rows that have ended, writes them to the ledger in one write, and
+//! passes them on.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,31 +31,31 @@ use crate::wake::Woke;
 use crate::work::{Done, Fate, Shared};
 use crate::{Casting, Gate, Stop};
 
-/// How many rows may be ahead of the oldest unfinished one. Beyond this the loop
-/// waits for it, so that what is held for its turn stays bounded.
+/// How far rows may be ahead of the oldest unfinished one. Beyond this the loop waits for that row, so that the records
+/// held for their turn stay bounded.
 const MAX_AHEAD: u64 = 262_144;
 
 pub(crate) struct Driver {
     /// `None` once the input has ended or no further rows are wanted.
     pub(crate) feed: Option<BatchQueue>,
     pub(crate) intake: Intake,
-    /// The ways to all models, each once, where all rows have the same.
+    /// The call gates of all models, each once, if all rows use the same models.
     pub(crate) gates: Option<Vec<Arc<Gate>>>,
-    /// Rows that wait out a refusal of their own and need no place meanwhile.
+    /// Rows that wait out a refusal of their own and need no slot in the meantime.
     pub(crate) aside: Arc<RowsAside>,
-    /// Rows that have ended, whose tools give back what they kept for them.
+    /// Ended rows whose tools are releasing their resources.
     pub(crate) releasing: FuturesUnordered<BoxFuture<'static, ()>>,
-    /// The next row, while it waits for leave to be sent.
+    /// The next row, while it waits for a ticket.
     pub(crate) head: Option<Head>,
     pub(crate) next_ordinal: u64,
     pub(crate) parallel: usize,
     pub(crate) memory: RowMemory,
     pub(crate) policy: Policy,
-    /// `None` where answers are results.
+    /// `None` if answers are results without mapping.
     pub(crate) finishing: Option<Finishing>,
-    /// Whether anybody reads the records of rows.
+    /// Whether anything reads the records of rows.
     pub(crate) keeps_records: bool,
-    /// `None` where there are no sinks.
+    /// `None` if there are no sinks.
     pub(crate) publisher: Option<Publisher>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) stop: Stop,
@@ -65,17 +65,17 @@ pub(crate) struct Driver {
     pub(crate) stopped: Option<StopCause>,
     /// Whether no further rows are taken, for whatever reason.
     pub(crate) is_closed: bool,
-    /// Rows that are under way, by their place.
+    /// The rows under way, by their position in the run.
     pub(crate) in_flight: HashSet<u64>,
     pub(crate) parked_rows: u64,
     pub(crate) now: Happened,
-    /// Records that are published last, because the ledger is writing to its reserve and
-    /// the output must not take it away.
+    /// Records that are published last, because the ledger writes to its reserve and the output must not use that
+    /// space.
     pub(crate) held_back: Option<Vec<Parcel>>,
     pub(crate) began: Instant,
 }
 
-/// What happened since the last write to the ledger.
+/// What happened since the last commit.
 #[derive(Default)]
 pub(crate) struct Happened {
     pub(crate) taken: Vec<NamedRow>,
@@ -109,7 +109,7 @@ impl Driver {
                 tokio::task::yield_now().await;
                 turn_began = Instant::now();
             }
-            // It may have been told while the loop was busy, by a hook or from another thread.
+            // The stop may have been requested while the loop was busy, by a hook or from another thread.
             if !self.is_closed && self.stop.is_draining() {
                 self.end_early(StopCause::Interrupted);
             }
@@ -154,7 +154,7 @@ impl Driver {
                 }
             }
             if self.publisher.as_ref().is_some_and(|publisher| publisher.progress.has_failed()) {
-                // The publisher tells what went wrong when it is joined.
+                // The publisher reports its error when it is joined.
                 self.close_feed();
             }
         }
@@ -164,7 +164,7 @@ impl Driver {
         self.busy(in_flight) < self.places() && !self.lags_behind()
     }
 
-    /// Rows that hold a place: those in flight, and those that have ended and are not through yet.
+    /// Rows that hold a slot: those in flight, and those that have ended but are not completed yet.
     pub(crate) fn busy(&self, in_flight: usize) -> usize {
         in_flight + self.releasing.len() + self.finishing_rows()
     }
@@ -173,8 +173,8 @@ impl Driver {
         self.finishing.as_ref().map_or(0, Finishing::rows)
     }
 
-    /// Rows that may be under way at once. Those that wait between two tries hold no slot of
-    /// a gate, but a provider that fails must not swallow the whole input meanwhile.
+    /// The maximum number of rows under way. Rows that wait between two attempts hold no slot of a call gate, but a
+    /// failing provider must not swallow the whole input meanwhile.
     pub(crate) fn places(&self) -> usize {
         let aside = self.aside.places();
         let Some(gates) = &self.gates else { return self.parallel.saturating_add(aside) };
@@ -208,8 +208,8 @@ impl Driver {
         }
     }
 
-    /// Decides whether the run goes on after the rows that have just ended. This comes
-    /// before any further row is taken, because a row that is taken is sent.
+    /// Decides whether the run continues after the rows that have just ended. This comes before any further row is
+    /// taken, because a row that is taken is sent.
     fn heed_done(&mut self, done: Vec<Done>, shared: &Shared) {
         let ended = done
             .iter()
@@ -232,8 +232,8 @@ impl Driver {
         }
     }
 
-    /// Lets tools give back what they kept for a row. What the row was answered is written down
-    /// first, because that may take a while.
+    /// Lets tools release what they kept for a row. The row's answer is recorded first, because the release may take a
+    /// while.
     fn release(&mut self, done: &Done, shared: &Shared) {
         let host = done.crew.tools.as_ref().map(|tools| Arc::clone(&tools.host));
         let crews = match &shared.worker.casting {
@@ -256,11 +256,11 @@ impl Driver {
 
     pub(crate) fn heed(&mut self, mut ended: Ended, shared: &Shared) {
         if self.stopped == Some(StopCause::FirstResult) {
-            // Rows that ask the same are not wanted any more, though their answer is there.
+            // Rows with the same request are no longer wanted, though their answer is there.
             return;
         }
         ended.make_presentable(&shared.worker);
-        // Of a failure nothing can be made, but rows are counted in the order in which they ended.
+        // A failure is not mapped, but rows are counted in the order in which they ended.
         let is_next = ended.outcome.is_err() && self.finishing_rows() == 0;
         let counted = if is_next { Some(ended) } else { self.finish_later(ended) };
         if let Some(ended) = counted {
@@ -268,7 +268,7 @@ impl Driver {
         }
     }
 
-    /// Takes in rows of which is known now what they come to.
+    /// Handles rows whose results have been mapped.
     pub(crate) fn heed_finished(&mut self, finished: Result<Vec<Ended>, Problem>) {
         match finished {
             Ok(rows) => rows.into_iter().for_each(|ended| self.count_row(ended)),
@@ -276,7 +276,7 @@ impl Driver {
         }
     }
 
-    /// Decides whether the run goes on after a row.
+    /// Decides whether the run continues after a row.
     fn count_row(&mut self, ended: Ended) {
         if self.stopped == Some(StopCause::FirstResult) {
             return;
@@ -298,7 +298,7 @@ impl Driver {
         });
     }
 
-    /// Takes no further rows. The first cause is the one that is told, unless it yields.
+    /// Takes no further rows. The first cause is reported, unless it yields to a later one.
     pub(crate) fn end_early(&mut self, cause: StopCause) {
         if self.stopped.as_ref().is_none_or(|first| first.yields_to(&cause)) {
             self.stopped = Some(cause);
@@ -317,12 +317,12 @@ impl Driver {
         if let Some(unread) = feed.and_then(BatchQueue::rows_up_to_the_end) {
             self.tally.all_rows = Some(self.tally.selected_rows + unread);
         }
-        // Rows that wait between two tries have nothing in flight and end now.
+        // Rows that wait between two attempts have nothing in flight and end now.
         self.stop.drain();
     }
 
-    /// Records rows that were cut, with everything that was called for them until then. Of those for
-    /// which nothing was sent, nothing is unknown: they are given back.
+    /// Records rows that were aborted, with all calls made for them so far. Rows for which nothing was sent have no
+    /// unknown outcome: they are released.
     async fn abandon(&mut self, cut: Vec<Done>, shared: &Shared) -> u64 {
         self.end_early(StopCause::Interrupted);
         let mut unknown = 0;
@@ -330,7 +330,7 @@ impl Driver {
             match done.fate {
                 Fate::Ended(mut ended) => {
                     ended.make_presentable(&shared.worker);
-                    // Of a row whose calls were all answered nothing is unknown either.
+                    // A row whose calls were all answered has no unknown outcome either.
                     let is_known =
                         matches!(&ended.outcome, Err(error) if error.kind == ErrorKind::RunStopped);
                     unknown += u64::from(!is_known);
@@ -345,8 +345,7 @@ impl Driver {
         unknown
     }
 
-    /// Lets go of a row that waits for something outside of the process. Rows that ask the same are not kept
-    /// waiting for it.
+    /// Parks a row that waits for something outside of the process. Rows with the same request do not wait for it.
     fn park(&mut self, prepared: Prepared, waits_for: Vec<String>) {
         let Prepared { ordinal, id, row, key, .. } = prepared;
         self.in_flight.remove(&ordinal);

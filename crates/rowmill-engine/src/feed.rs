@@ -1,7 +1,7 @@
-//! Reads the input away from the loop and finds out what is to be done.
+//! Reads the input outside of the loop and determines the work for each row.
 //!
-//! Reading, selection and the look-up of what is done already happen here, so a
-//! resume passes over a million finished rows without troubling the loop.
+//! Reading, selection and the look-up of finished rows happen here, so a resume skips a million finished rows without
+//! involving the loop.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
@@ -16,11 +16,11 @@ use crate::IdCheck;
 use crate::panics::caught;
 use crate::prepared::Recalled;
 
-/// Rows read at once: enough to make a hand-over cheap, few enough to stay small.
+/// The size of one read: large enough to make a hand-over cheap, small enough to save memory.
 const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
-/// From so many rows on it pays to pass over them without reading them.
+/// From this many rows on, skipping them without reading them pays off.
 const FAR: u64 = 64;
-/// Rows passed at once, so that progress is told in between.
+/// The maximum number of rows skipped at once, so that progress is reported in between.
 const STRIDE: u64 = 1 << 20;
 
 /// A row that is to have an envelope.
@@ -31,51 +31,51 @@ pub(crate) struct Taken {
     pub(crate) work: Work,
 }
 
-/// What is to be done for it.
+/// The work for a row.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// Ask the worker, from where a crash left it.
+    /// Send it to the worker, continuing from the point of a crash.
     Call(Row, Recalled),
-    /// It failed before anything could be asked.
+    /// It failed before anything could be sent.
     Fail(RowError, Option<Row>),
-    /// The ledger has its record already; publish it.
+    /// Its record is in the ledger already; publish it.
     Kept(RecordId),
-    /// The same, and something is made out of what it came to.
+    /// Its record is in the ledger already; map its answer again.
     Again(RecordId, Result<String, RowError>),
 }
 
-/// What was read since the batch before.
+/// What was read since the previous batch.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) taken: Vec<Taken>,
     pub(crate) input_rows: u64,
     pub(crate) selected: u64,
     pub(crate) skipped: u64,
-    /// The rows that were skipped, with their numbers.
+    /// The numbers of the rows that were skipped.
     pub(crate) places: RowPlaces,
     pub(crate) position: Position,
 }
 
-/// What reading needs.
+/// The input of a read.
 pub(crate) struct Feed {
     pub(crate) source: Box<dyn RowSource>,
     pub(crate) selector: Selector,
     pub(crate) ids: IdRule,
     pub(crate) id_check: IdCheck,
     pub(crate) resume: Resume,
-    /// Reads back what happened to rows before a crash.
+    /// Reads back the step events of rows from before a crash.
     pub(crate) ledger: Box<dyn RecordReader>,
-    /// Whether something is made out of answers, those of an earlier run included.
+    /// Whether answers are mapped, including those of an earlier run.
     pub(crate) finishes: bool,
 }
 
-/// How far the reading has come.
+/// The progress of the read.
 #[derive(Default)]
 struct Progress {
     rows: Vec<SourceRow>,
-    /// The ids of the rows so far, where they are checked while reading.
+    /// The ids of the rows so far, if they are checked while reading.
     seen: IdSet,
-    /// The rows that are still to come, as far as they were compared with the output.
+    /// The remaining rows, as far as they were compared with the output.
     stretches: VecDeque<RowStretch>,
 }
 
@@ -85,14 +85,13 @@ impl Progress {
         self.stretches.front().filter(|next| next.finished.is_some()).map_or(0, |next| next.rows)
     }
 
-    /// How many rows are read at once: none that need not be read.
+    /// How many rows to read at once; rows that need not be read are excluded.
     fn rows_to_read(&self) -> usize {
         let next = self.stretches.front().map_or(u64::MAX, |next| next.rows);
         usize::try_from(next).unwrap_or(usize::MAX).min(ROOM.rows)
     }
 
-    /// Goes on after so many rows; tells the places of the finished ones once the last of their
-    /// stretch is behind.
+    /// Advances by `rows`; returns the row numbers of the finished ones once the end of their row range is reached.
     fn advance(&mut self, rows: u64) -> RowPlaces {
         let Some(next) = self.stretches.front_mut() else { return RowPlaces::default() };
         next.rows = next.rows.saturating_sub(rows);
@@ -103,7 +102,7 @@ impl Progress {
     }
 }
 
-/// A read that is under way.
+/// A read in progress.
 pub(crate) struct Reader {
     feed: Feed,
     progress: Progress,
@@ -115,12 +114,12 @@ impl Reader {
         self.feed.selector.is_finished()
     }
 
-    /// Whether the next batch can be read without waiting for somebody else.
+    /// Whether the next batch can be read without waiting for another party.
     pub(crate) fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.feed.source.poll_ready(context)
     }
 
-    /// What comes next, and whether it is the last.
+    /// The next batch, and whether it is the last.
     pub(crate) fn next(&mut self) -> Result<(Batch, bool), Problem> {
         let Self { feed, progress } = self;
         caught("reading the input failed", || feed.next(progress))
@@ -128,7 +127,7 @@ impl Reader {
 }
 
 impl Feed {
-    /// Begins to read.
+    /// Starts reading.
     pub(crate) fn reader(mut self) -> Reader {
         let progress = Progress { stretches: self.resume.take_stretches(), ..Progress::default() };
         Reader { feed: self, progress }
@@ -154,7 +153,7 @@ impl Feed {
         Ok((batch, ended || !more))
     }
 
-    /// Passes over rows that are known to be done without reading them.
+    /// Skips rows that are known to be done without reading them.
     fn pass_finished(&mut self, rows: u64, progress: &mut Progress) -> Result<(Batch, bool), Problem> {
         let passed = self.source.skip(rows)?;
         self.selector.take(passed);
@@ -200,7 +199,7 @@ impl Feed {
             }
             batch.taken.push(taken);
         }
-        // A stream may stay open after the last row that is wanted.
+        // A stream may stay open after the last wanted row.
         let ended = self.selector.is_finished();
         Ok((batch, ended))
     }
@@ -221,7 +220,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Reads back what a row came to in an earlier run.
+    /// Reads back the result of a row from an earlier run.
     fn again(&mut self, id: RecordId) -> Result<Work, Problem> {
         let record = Record::parse(self.ledger.read(id)?).and_then(|record| record.outcome());
         let outcome = record.map_err(|error| {

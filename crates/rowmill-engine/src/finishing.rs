@@ -1,5 +1,5 @@
-//! Rows that were answered and of which something is made: the program's code runs on a thread for it,
-//! because the loop must not wait for it.
+//! Answered rows whose answers are mapped by the program: its code runs on a separate thread, because the loop must
+//! not wait for it.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::policy::StopCause;
 use crate::prepared::Ended;
 use crate::work::Shared;
 
-/// What has the last word on rows that were answered, and the rows that wait for it.
+/// The answer mapper of the program, and the rows that wait for it.
 pub(crate) struct Finishing {
     finish: Arc<dyn Finish>,
-    /// Rows that have not had their turn, in the order in which they ended.
+    /// Rows whose turn has not come, in the order in which they ended.
     waiting: Vec<Ended>,
     running: Option<JoinHandle<Vec<Ended>>>,
-    /// How many rows are with the program now.
+    /// The number of rows that are being mapped now.
     rows_running: usize,
 }
 
@@ -28,7 +28,7 @@ impl Finishing {
         Self { finish, waiting: Vec::new(), running: None, rows_running: 0 }
     }
 
-    /// Rows of which nobody knows yet what they come to. They keep their places.
+    /// The number of rows whose results are not known yet. They keep their slots.
     pub(crate) fn rows(&self) -> usize {
         self.waiting.len() + self.rows_running
     }
@@ -37,7 +37,7 @@ impl Finishing {
         self.running.is_some()
     }
 
-    /// Waits for the rows that are with the program; for ever if there are none.
+    /// Waits for the rows that are being mapped; for ever if there are none.
     pub(crate) async fn finished(&mut self) -> Result<Vec<Ended>, Problem> {
         let Some(running) = &mut self.running else { return std::future::pending().await };
         let finished = running.await;
@@ -50,15 +50,15 @@ impl Finishing {
 }
 
 impl Driver {
-    /// Takes in a row that has ended, to have something made of its answer.
+    /// Queues an ended row for mapping; returns it if answers are not mapped.
     pub(crate) fn finish_later(&mut self, ended: Ended) -> Option<Ended> {
         let Some(finishing) = &mut self.finishing else { return Some(ended) };
         finishing.waiting.push(ended);
         None
     }
 
-    /// Hands rows that wait to the program, unless it has some already. What was paid for is kept first,
-    /// whatever the program does with it.
+    /// Starts mapping the waiting rows, unless a mapping is running. Paid answers are recorded first, so that nothing
+    /// the program does can lose them.
     pub(crate) async fn start_finishing(&mut self, shared: &Shared) {
         let Some(finishing) = self.finishing.as_mut().filter(|finishing| !finishing.is_running()) else {
             return;
@@ -78,7 +78,7 @@ impl Driver {
         }
     }
 
-    /// Waits until nothing waits for the program any more.
+    /// Waits until no row waits for mapping any more.
     pub(crate) async fn end_finishing(&mut self, shared: &Shared) {
         while self.finishing.as_ref().is_some_and(|finishing| finishing.rows() > 0) {
             self.start_finishing(shared).await;
@@ -89,7 +89,7 @@ impl Driver {
         }
     }
 
-    /// Puts the answers to rows on record before anything is made of them.
+    /// Records the answers of rows before they are mapped.
     async fn keep_first(&mut self, rows: &mut [Ended], shared: &Shared) {
         let is_kept = |ended: &&mut Ended| !ended.again && ended.outcome.is_ok();
         let mut kept: Vec<&mut Ended> = rows.iter_mut().filter(is_kept).collect();
@@ -98,7 +98,7 @@ impl Driver {
         }
         let records: Vec<Record> = kept.iter().map(|ended| ended.record(&shared.worker)).collect();
         let group = Group { records: &records, ..Group::default() };
-        // Where it fails, it fails again when everything is written, and is told there.
+        // If it fails, it fails again when everything is written, and is reported there.
         let Ok(appended) = shared.account.append(group).await else { return };
         for ((ended, record), id) in kept.iter_mut().zip(records).zip(appended.records) {
             ended.kept_first = Some(Box::new((record, id)));

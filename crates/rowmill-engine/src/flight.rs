@@ -1,18 +1,18 @@
-//! The steps of a row that are under way.
+//! The running steps of a row.
 
 use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 
-/// Futures that tell which step they were.
+/// Futures that return the node of their step.
 type Steps<'r, T> = FuturesUnordered<Abortable<BoxFuture<'r, (usize, T)>>>;
 
-/// Steps that are under way at the same time, each for a node of the row's course.
+/// Steps that run at the same time, each for a node of the row state.
 pub(crate) struct Flight<'r, T> {
-    /// Made for the first of them: most rows never have two.
+    /// Created for the first of them: most rows never have two.
     steps: Option<Steps<'r, T>>,
     open: Vec<Open>,
-    /// How many steps there were.
+    /// The number of steps so far.
     taken: usize,
 }
 
@@ -23,7 +23,7 @@ struct Open {
     handle: AbortHandle,
 }
 
-/// What a step does.
+/// The kind of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StepKind {
     /// Asks a model, which may be billed.
@@ -52,7 +52,7 @@ impl<'r, T: 'r> Flight<'r, T> {
         self.steps.get_or_insert_default().push(Abortable::new(step, registration));
     }
 
-    /// Waits for the next step that ends; `None` when there is none.
+    /// Waits for the next step that ends; `None` if there is none.
     pub(crate) async fn next(&mut self) -> Option<T> {
         let steps = self.steps.as_mut()?;
         while let Some(ended) = steps.next().await {
@@ -64,9 +64,8 @@ impl<'r, T: 'r> Flight<'r, T> {
         None
     }
 
-    /// Gives up the steps of nodes that wait for nothing any more; tells how many of them asked a
-    /// model, and how many called a tool. What they hold is free again with the next
-    /// [`Flight::next`].
+    /// Drops the steps of nodes that have ended; returns how many of them asked a model, and how many called a tool.
+    /// Their resources are freed with the next [`Flight::next`].
     pub(crate) fn cut(&mut self, has_ended: impl Fn(usize) -> bool) -> (u64, u64) {
         let gone: Vec<Open> = self.open.extract_if(.., |open| has_ended(open.node)).collect();
         gone.iter().for_each(|open| open.handle.abort());

@@ -1,4 +1,4 @@
-//! Where the calls of a run wait for their turn: the limiter's decisions, carried out.
+//! Where the calls of a run wait for their turn: carries out the limiter's decisions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,35 +16,35 @@ use tokio::sync::futures::Notified;
 
 use crate::limits::{LaneSettings, OnQuota, Queue, SharedLane, locked};
 
-/// While another model's call probes the same provider, its end is looked for this often.
+/// While a call of another model probes the same provider, its end is polled at this interval.
 const PROBE_POLL: Duration = Duration::from_millis(250);
 
-/// How long a provider is waited for that has not answered a single call.
+/// How long to wait for a provider that has not answered a single call.
 const FIRST_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is told of a wait.
+/// A report about a wait.
 pub(crate) enum Told<'a> {
-    /// It goes on, for so long where that is known.
+    /// The wait continues, for this long if known.
     Waits(&'a Wait, Option<Duration>),
-    /// It is over.
+    /// The wait is over.
     Goes,
 }
 
 /// Why there is no permit.
 pub(crate) enum Denied {
-    /// The provider is down or has no quota, and another can be asked.
+    /// The provider is down or out of quota, and another model can be asked.
     Down,
-    /// Waiting makes no sense any more.
+    /// Further waiting is pointless.
     Problem(Problem),
 }
 
 /// Why a call cannot go now.
 enum Held {
-    /// It waits in line, for what everybody in its queue waits for.
+    /// It is queued, and waits for the same as its whole queue.
     InLine(Wait),
-    /// Calls of its own run hold it up. Those of others go on.
+    /// Only calls of its own run delay it. Those of other runs continue.
     ByOwn(Wait),
-    /// The provider lets nobody through. How long that is waited for is for each run to say.
+    /// The provider refuses all calls. Each run decides how long it waits for that.
     Everybody(Wait),
 }
 
@@ -56,17 +56,17 @@ impl Held {
     }
 }
 
-/// The way of one run to one model.
+/// The call gate of one run for one model.
 pub struct Gate {
     lane: Arc<SharedLane>,
-    /// Which of the runs that share the lane, and which of all runs.
+    /// The share of this run among those that use the model endpoint, and its number among all runs.
     share: ShareId,
     run: u64,
-    /// The first call of this run that waits holds this.
+    /// Held by the first waiting call of this run.
     turn: tokio::sync::Mutex<()>,
-    /// Where that call waits for those of others.
+    /// The queue in which that call waits for calls of other runs.
     queue: Queue,
-    /// Told when a call of this run has ended.
+    /// Notified when a call of this run has ended.
     changed: Notify,
     settings: LaneSettings,
 }
@@ -92,22 +92,22 @@ impl Gate {
         self.lane.now()
     }
 
-    /// For how long the provider has let no call through.
+    /// For how long the provider has refused all calls.
     pub(crate) fn stuck_for(&self) -> Duration {
         locked(&self.lane.breaker).stuck_for(self.now())
     }
 
-    /// Calls that may be in flight at once, as it is now.
+    /// The current maximum number of calls in flight.
     pub(crate) fn allowed(&self) -> usize {
         locked(&self.lane.limiter).allowed(self.share)
     }
 
-    /// Calls that should fit beside each other.
+    /// The number of concurrent calls to make room for.
     pub(crate) fn wanted(&self) -> usize {
         locked(&self.lane.limiter).wanted(self.share)
     }
 
-    /// The limits that are known by now, per minute.
+    /// The limits per minute that are known by now.
     #[must_use]
     pub fn known(&self) -> RateFlags {
         locked(&self.lane.limiter).known(self.share)
@@ -120,16 +120,15 @@ impl Gate {
             || locked(&self.lane.limiter).is_exhausted(now)
     }
 
-    /// A permit, if it can be had at once and nobody is waiting for one.
+    /// A permit, if it is available at once and no call waits for one.
     pub(crate) fn try_admit(self: &Arc<Self>, need: Need) -> Option<Permit> {
         let _turn = self.turn.try_lock().ok()?;
         let _place = self.queue.try_lock().ok()?;
         self.ask(need).ok()
     }
 
-    /// Waits for a permit, in the order in which calls came. `told` hears of every wait.
-    /// A wait for a provider that is down or without quota is given up once `elsewhere`
-    /// says that another can be asked.
+    /// Waits for a permit, in order of arrival. Every wait is reported to `told`. A wait for a provider that is down or
+    /// out of quota is given up once `elsewhere` reports that another model can be asked.
     pub(crate) async fn admit(
         self: &Arc<Self>,
         need: Need,
@@ -161,7 +160,7 @@ impl Gate {
             waited = true;
             let left = wait.until.map(|until| until.saturating_sub(self.now()));
             told(Told::Waits(wait, left));
-            // The next try may come later than the time for which the provider is waited for at all.
+            // The next attempt may be later than the time limit for waiting.
             let longest = left.into_iter().chain(self.patience_left(wait)).min();
             match &held {
                 Held::InLine(_) => until(changed, longest).await,
@@ -177,10 +176,10 @@ impl Gate {
         }
     }
 
-    /// How long a provider is waited for that lets nothing through; no time at all where rows fail by
-    /// their tries, and a refusal is only waited out.
+    /// How long to wait for a provider that refuses all calls; zero if rows fail once their attempts are used up and a
+    /// refusal is only waited out.
     fn patience(&self, breaker: &Breaker) -> Duration {
-        // What never worked is more likely set up wrong than down.
+        // A provider that never worked is more likely misconfigured than down.
         if breaker.was_ever_there() { self.max_outage() } else { self.max_outage().min(FIRST_PATIENCE) }
     }
 
@@ -188,26 +187,26 @@ impl Gate {
         self.settings.share.max_outage
     }
 
-    /// What the provider asks of one call, if that is waited for.
+    /// The wait that the provider asks of one call, if waiting is allowed.
     pub(crate) fn kept_wait(&self, asked: Option<Duration>) -> Option<Duration> {
         asked.filter(|asked| self.settings.share.waits_for(*asked))
     }
 
-    /// As much of the wait of one call as is waited for.
+    /// The wait of one call, capped at the allowed time.
     pub(crate) fn longest_wait(&self, wait: Duration) -> Duration {
         if self.max_outage().is_zero() { wait } else { wait.min(self.max_outage()) }
     }
 
-    /// Whether it still makes sense to wait for a provider that refused a call of which nobody else heard.
+    /// Whether it still makes sense to wait for a provider that refused a call on its own, without affecting others.
     ///
     /// # Errors
     ///
-    /// It has let nothing through for too long.
+    /// It has refused all calls for too long.
     pub(crate) fn check_refused(&self) -> Result<(), Problem> {
         self.check_patience(&Wait { until: None, reason: WaitReason::Throttled })
     }
 
-    /// How much longer this is waited for, where that has an end of its own.
+    /// The remaining time for this wait, if it has a limit of its own.
     fn patience_left(&self, wait: &Wait) -> Option<Duration> {
         let breaker = locked(&self.lane.breaker);
         let most = self.patience(&breaker);
@@ -215,7 +214,7 @@ impl Gate {
         (is_stuck && !most.is_zero()).then(|| most.saturating_sub(breaker.stuck_for(self.now())))
     }
 
-    /// Whether waiting for this still makes sense.
+    /// Whether this wait still makes sense.
     fn check_patience(&self, wait: &Wait) -> Result<(), Problem> {
         let breaker = locked(&self.lane.breaker);
         let most = self.patience(&breaker);
@@ -242,8 +241,8 @@ impl Gate {
         }
     }
 
-    /// Whether nobody is to wait for a provider that refused a call which was sent at `sent`: one that
-    /// lets nothing through although the wait after its first refusals is over, or asks for more time than is waited.
+    /// Whether to stop waiting for a provider that refused a call sent at `sent`: it still refuses all calls although
+    /// the wait after its first refusals is over, or it asks for a longer wait than is allowed.
     fn is_unwaited(&self, sent: Duration, asked: Option<Duration>) -> bool {
         let asks_too_much = asked.is_some() && self.kept_wait(asked).is_none();
         let has_waited = || locked(&self.lane.refusing_since).is_some_and(|since| since < sent);
@@ -254,7 +253,7 @@ impl Gate {
         let now = self.now();
         let mut breaker = locked(&self.lane.breaker);
         let probe = match breaker.passage(now) {
-            // What other runs take for an outage is none where nothing is waited for.
+            // What other runs treat as an outage is none if nothing is waited for.
             _ if self.max_outage().is_zero() => false,
             Passage::Free => false,
             Passage::Probe => true,
@@ -283,12 +282,12 @@ impl Gate {
 impl Drop for Gate {
     fn drop(&mut self) {
         locked(&self.lane.limiter).leave(self.share, self.lane.now());
-        // What this run said holds nobody up any more.
+        // Limits that this run set no longer hold up other calls.
         self.lane.changed.notify_waiters();
     }
 }
 
-/// A held share of the limits. Dropping it gives the share back.
+/// A share of the limits. Dropping it returns the share.
 #[derive(Debug)]
 pub(crate) struct Permit {
     gate: Arc<Gate>,
@@ -310,7 +309,7 @@ impl Permit {
         limiter.answered(&charge, completion.usage.as_ref(), completion.rates.as_deref(), now);
     }
 
-    /// The call of `row` failed; who is to blame decides whether the row loses a try.
+    /// The call of `row` failed; the blame decides whether this costs the row an attempt.
     pub(crate) fn failed(mut self, row: u64, error: &CallError) -> Blame {
         let Some(charge) = self.charge.take() else { return Blame::Row };
         let now = self.gate.now();
@@ -350,7 +349,7 @@ impl Permit {
                 (breaker.answered(sent, now), Blame::Row)
             }
             Fault::Transient { .. } => {
-                // A probe says whether the provider is back, not how many calls it can take.
+                // A probe shows whether the provider is back, not how many calls it can take.
                 let overloaded = !breaker.is_open()
                     && error.failure == CallFailure::Server
                     && matches!(error.status, Some(503 | 529));
@@ -386,7 +385,7 @@ impl Drop for Permit {
     }
 }
 
-/// Waits until something has changed, but no longer than so.
+/// Waits until something has changed, at most for `longest`.
 async fn until(changed: Notified<'_>, longest: Option<Duration>) {
     match longest {
         None => changed.await,

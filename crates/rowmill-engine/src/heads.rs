@@ -1,4 +1,4 @@
-//! Rows on their way to their first call: their place, their prompt, and leave to be sent.
+//! Rows before their first call: their slot, their prompt, and the ticket for sending.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::publish::{Content, Parcel};
 use crate::replay::{asked, replay};
 use crate::work::{Done, FirstCall, Shared, work};
 
-/// A row that waits for leave.
+/// A row that waits for a ticket.
 pub(crate) struct Head {
     prepared: Prepared,
     pub(crate) crew: Arc<Crew>,
-    /// The voice and the model that it begins with.
+    /// The model role and the model that it starts with.
     pub(crate) voice: usize,
     pub(crate) lane: usize,
     pub(crate) asking: Asking,
@@ -38,7 +38,7 @@ impl Head {
         let course = prepared
             .course
             .get_or_insert_with(|| Box::new(Course::start(&crew.cast, std::mem::take(messages))));
-        // A row that goes on with a tool asks its model soon after.
+        // A row that continues with a tool asks its model soon after.
         let (voice, messages) = course.first_call().unwrap_or_default();
         let lane = crew.route(voice);
         let row_left = row_left(shared, &prepared.before);
@@ -57,7 +57,7 @@ impl Head {
 }
 
 impl Driver {
-    /// The next row that can be sent at once, with leave for it.
+    /// The next row that can be sent at once, with its ticket.
     pub(crate) fn next_call<'a>(
         &mut self,
         shared: &'a Shared,
@@ -89,7 +89,7 @@ impl Driver {
         self.in_flight.insert(head.prepared.ordinal);
     }
 
-    /// Whether rows are left that need not be sent, because all before them failed; the run then ends.
+    /// Whether the remaining rows need not be sent because all before them failed; the run then ends.
     pub(crate) fn end_if_hopeless(&mut self) -> bool {
         if self.is_closed || (self.head.is_none() && self.intake.is_empty()) {
             return false;
@@ -129,7 +129,7 @@ impl Driver {
         }
     }
 
-    /// Brings a row to where it was at a crash; it ends here if it cannot go on from there.
+    /// Restores a row to its state at a crash; ends the row if it cannot continue from there.
     fn go_on(&mut self, mut prepared: Prepared, shared: &Shared) -> Option<Prepared> {
         let Some(crew) = prepared.crew.clone().filter(|_| !prepared.recalled.happenings.is_empty()) else {
             return Some(prepared);
@@ -148,7 +148,7 @@ impl Driver {
         None
     }
 
-    /// Sends the next row to another model, because the one that it waits for is down.
+    /// Routes the next row to another model, because the one that it waits for is down.
     pub(crate) fn route_head(&mut self, shared: &Shared) {
         let Some(head) = &mut self.head else { return };
         let lane = head.crew.route(head.voice);
@@ -159,7 +159,7 @@ impl Driver {
         }
     }
 
-    /// Gives a row its place, and has its prompt made; rows that need no call end here.
+    /// Assigns a slot to a row and has its prompt rendered; rows that need no call end here.
     fn take(&mut self, taken: Taken, shared: &Shared) {
         let ordinal = self.next_ordinal;
         self.next_ordinal += 1;
@@ -194,13 +194,13 @@ impl Driver {
     }
 }
 
-/// What a row may still spend that is about to begin, or to go on.
+/// The rest of a row's budget before it starts or continues.
 fn row_left(shared: &Shared, before: &Before) -> BudgetLimits {
     let limits = shared.worker.row_budget;
     if limits.any() { limits.without(before.spent()) } else { limits }
 }
 
-/// The prompt of a row. A panic is the row's failure.
+/// The prompt of a row. A panic counts as the row's failure.
 fn prompt(prompts: &dyn Prompts, row: &Row) -> Prompting {
     catch_unwind(AssertUnwindSafe(|| prompts.prompt(row)))
         .unwrap_or_else(|panic| Prompting::Done(Err(prompt_panicked(&*panic))))

@@ -1,5 +1,5 @@
-//! What lies between the feed and the calls: rows that wait, prompts that are made, files that are read,
-//! answers that are looked up, and rows that ask what another row is asking already.
+//! The stage between the feed and the calls: waiting rows, prompts being rendered, files being read, answers being
+//! looked up, and rows with the same request as another row.
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -21,18 +21,18 @@ use crate::prepared::{Ended, Prepared};
 use crate::work::said;
 use crate::{Answers, Casting, Crew, Crews, Worker};
 
-/// So many prompts are made ahead, at most: what they hold is not counted before they are made.
+/// The maximum number of prompts rendered ahead: their memory is not counted before they are ready.
 const MOST_PROMPTS: usize = 16;
 
 /// What was found out about a row before it may be sent.
 enum Finding {
-    /// What it asks, or why that cannot be said.
+    /// Its prompt, or why there is none.
     Prompt(Prepared, Result<String, RowError>),
-    /// Those who work on it, or why there is nobody.
+    /// Its row worker, or why there is none.
     Crew(Prepared, Result<Arc<Crew>, RowError>),
-    /// The files that go with it, or why there are none.
+    /// Its files, or why they cannot be read.
     Files(Prepared, Result<Vec<Attachment>, RowError>),
-    /// The answer to what it asks, if there is one.
+    /// The stored answer to its request, if there is one.
     Answer(Prepared, Option<KeptAnswer>),
 }
 
@@ -40,18 +40,18 @@ enum Finding {
 #[derive(Default)]
 pub(crate) struct Intake {
     pub(crate) queue: VecDeque<Taken>,
-    /// Rows with their prompts, in whose turn the memory is taken that they need.
+    /// Rows with their prompts, in the order in which they take the memory that they need.
     pub(crate) prompted: VecDeque<Prepared>,
-    /// How many prompts are being made.
+    /// The number of prompts being rendered.
     prompting: usize,
-    /// Rows that must be asked, before any that is still in the queue.
+    /// Rows that must be sent, before any that is still in the queue.
     ready: VecDeque<Prepared>,
-    /// Where rows have crews of their own.
+    /// Set if rows have row workers of their own.
     crews: Option<Arc<dyn Crews>>,
     attachments: Option<Arc<dyn Attachments>>,
     answers: Option<Answers>,
     lookups: FuturesUnordered<BoxFuture<'static, Finding>>,
-    /// For each question that is being asked or looked up, the rows that ask the same.
+    /// For each request that is in flight or looked up, the other rows with the same request.
     followers: HashMap<AskedKey, Vec<Prepared>>,
     following: usize,
 }
@@ -66,17 +66,17 @@ impl Intake {
         Self { crews, attachments, answers, ..Self::default() }
     }
 
-    /// Whether nothing is left that could become a call.
+    /// Whether no row is left that could be sent.
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.held() == 0
     }
 
-    /// Rows that left the queue and are not in flight.
+    /// Rows that have left the queue and are not in flight.
     pub(crate) fn held(&self) -> usize {
         self.prompted.len() + self.ready.len() + self.lookups.len() + self.following
     }
 
-    /// Whether the prompt of a further row can be made now.
+    /// Whether the prompt of another row can be rendered now.
     pub(crate) fn wants_prompts(&self) -> bool {
         self.prompting + self.prompted.len() < MOST_PROMPTS
     }
@@ -85,7 +85,7 @@ impl Intake {
         self.ready.pop_front()
     }
 
-    /// Takes in a row whose prompt is made; if that failed, the row has ended.
+    /// Accepts a row whose prompt is ready; if rendering failed, the row has ended.
     pub(crate) fn receive_prompt(
         &mut self,
         mut prepared: Prepared,
@@ -102,7 +102,7 @@ impl Intake {
         }
     }
 
-    /// Takes in a row whose prompt is being made.
+    /// Accepts a row whose prompt is being rendered.
     pub(crate) fn await_prompt(
         &mut self,
         prepared: Prepared,
@@ -115,9 +115,8 @@ impl Intake {
         }));
     }
 
-    /// Takes a row with its prompt in. It comes back if it must be asked now; otherwise its crew
-    /// is found, its files are read, its answer is looked up, or it waits for the row that asks
-    /// the same.
+    /// Accepts a row with its prompt. Returns it if it must be sent now; otherwise its row worker is determined, its
+    /// files are read, its answer is looked up, or it waits for the row with the same request.
     pub(crate) fn consider(&mut self, prepared: Prepared) -> Option<Prepared> {
         let Some(crews) = &self.crews else { return self.load(prepared) };
         let crews = Arc::clone(crews);
@@ -132,7 +131,7 @@ impl Intake {
         None
     }
 
-    /// Reads the files of a row that has its crew.
+    /// Reads the files of a row that has its row worker.
     fn load(&mut self, prepared: Prepared) -> Option<Prepared> {
         let Some(attachments) = &self.attachments else { return self.look_up(prepared) };
         let attachments = Arc::clone(attachments);
@@ -146,7 +145,7 @@ impl Intake {
         None
     }
 
-    /// Looks for the answer to a row that has all that it asks with.
+    /// Looks up the answer for a row whose request is complete.
     fn look_up(&mut self, mut prepared: Prepared) -> Option<Prepared> {
         let Some(answers) = &self.answers else { return Some(prepared) };
         let key = asked_key(&answers.identity, &prepared.messages);
@@ -169,8 +168,8 @@ impl Intake {
         !self.lookups.is_empty()
     }
 
-    /// Waits for the next row of which something was found out. Rows whose answer was found,
-    /// and rows whose files cannot be sent, have ended.
+    /// Waits for the next finding about a row. Rows whose answer was found, and rows whose files cannot be sent, have
+    /// ended.
     pub(crate) async fn looked_up(
         &mut self,
         schema: Option<&ResultSchema>,
@@ -249,8 +248,8 @@ impl Intake {
         }
     }
 
-    /// A row that was asked has ended: its answer is kept, and those that ask the same get
-    /// it. Where it failed, the next of them is asked.
+    /// A row that was sent has ended: its answer is kept and given to the rows with the same request. If it failed, the
+    /// next of them is sent.
     pub(crate) fn asked(&mut self, ended: &Ended, schema: Option<&ResultSchema>) -> Vec<Ended> {
         let Some(key) = ended.key else { return Vec::new() };
         match (&ended.kept, &self.answers) {
@@ -278,14 +277,14 @@ impl Intake {
         for follower in followers {
             match follower.reuse(answer, Reused::Duplicate, schema, now) {
                 Ok(row) => ended.push(row),
-                // The answer was good a moment ago, so it is good for this row, too.
+                // The answer was valid a moment ago, so it is valid for this row, too.
                 Err(follower) => self.ready.push_back(*follower),
             }
         }
         ended
     }
 
-    /// The next of those that ask the same is asked: the row that they waited for has no answer for them.
+    /// Sends the next row with this request: the row that they waited for has no answer for them.
     pub(crate) fn promote(&mut self, key: AskedKey) {
         let Some(mut followers) = self.followers.remove(&key).filter(|rows| !rows.is_empty()) else { return };
         let next = followers.remove(0);
@@ -294,7 +293,7 @@ impl Intake {
         self.ready.push_back(next);
     }
 
-    /// Gives everything up that is not in flight.
+    /// Drops all rows that are not in flight.
     pub(crate) fn clear(&mut self) {
         self.queue.clear();
         self.prompted.clear();
@@ -306,7 +305,7 @@ impl Intake {
     }
 }
 
-/// What a row comes to whose prompt panicked.
+/// The error of a row whose prompt panicked.
 pub(crate) fn prompt_panicked(panic: &(dyn Any + Send)) -> RowError {
     RowError::new(ErrorKind::Prompt, format!("the prompt panicked: {}", said(panic)))
 }

@@ -1,18 +1,18 @@
-//! The names of requests, and what is derived from them.
+//! The keys of requests, and values derived from them.
 
 use rowmill_core::asked::asked_key;
 use rowmill_core::ports::{AskedKey, Epoch};
 use rowmill_types::{Message, RowId};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What the keys of a row's requests begin with. They are the same after a resume, so that a provider or a tool
-/// that knows them does nothing twice; and no key ever names two different requests.
+/// The prefix of the keys of a row's requests. It is the same after a resume, so that a provider or a tool that
+/// recognizes a key does nothing twice; no key ever identifies two different requests.
 #[derive(Debug)]
 pub(crate) struct RowKey(String);
 
 impl RowKey {
-    /// The run and the row, which is known by its id because rows move. A row that failed is asked again from
-    /// its start: nobody is to give it the answers that it failed with, so the part of the run is in its keys.
+    /// The run and the row, identified by its id because rows move. A row that failed starts from scratch and must not
+    /// get the answers that it failed with, so the part of the run is included in its keys.
     pub(crate) fn new(run: &str, id: &RowId, failed_before: Option<Epoch>) -> Self {
         let mut key = String::with_capacity(run.len() + 64);
         key.push_str(run);

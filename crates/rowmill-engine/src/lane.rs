@@ -1,4 +1,4 @@
-//! A model with its limits and its price, and the way a call gets leave to go there.
+//! A model with its limits and its price, and how a call gets a ticket for it.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ pub struct Lane {
     pub name: String,
     /// The model.
     pub model: Arc<dyn Model>,
-    /// The way to it.
+    /// The call gate in front of it.
     pub gate: Arc<Gate>,
-    /// What it costs, where that is known.
+    /// Its price, if known.
     pub price: Option<Price>,
-    /// The most tokens that an answer can have, where that is known.
+    /// The maximum number of tokens of an answer, if known.
     pub max_output: Option<u64>,
-    /// Limits answers call by call so that a budget does not hold calls up; `None` where the
-    /// user set a limit, or the model keeps to none.
+    /// Limits answers call by call so that a budget does not hold calls up; `None` if the user set a limit or the model
+    /// respects none.
     pub output_caps: Option<Arc<OutputCaps>>,
-    /// Bytes that are the same in every request: instruction, schema, settings.
+    /// The bytes that every request has in common: instruction, schema, settings.
     pub fixed_bytes: usize,
     /// Names what these are, with the model and the tools: two requests with the same messages are the same
     /// request where this is the same, and have the same key.
@@ -45,7 +45,7 @@ impl Lane {
 /// How a call waits for its ticket.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting<'w> {
-    /// Hears of every wait.
+    /// Receives every wait.
     pub(crate) observer: &'w dyn Observer,
     /// Whether another model can be asked.
     pub(crate) elsewhere: &'w (dyn Fn() -> bool + Sync),
@@ -59,19 +59,19 @@ pub(crate) enum NoTicket {
     Halt(Halt),
 }
 
-/// Leave to make one call: a share of the limits and of the budget.
+/// Permission to make one call: a share of the limits and of the budget.
 pub(crate) struct Ticket<'a> {
     account: &'a Account,
     lane: Arc<Lane>,
     permit: Option<Permit>,
     reservation: Option<Reservation>,
-    /// The limit on the answer, where the call has one of its own.
+    /// The limit on the answer, if the call has one of its own.
     cap: Option<NonZeroU64>,
     sent: bool,
 }
 
 impl<'a> Ticket<'a> {
-    /// A ticket, if it can be had at once.
+    /// A ticket, if it is available at once.
     pub(crate) fn try_take(
         account: &'a Account,
         lane: &Arc<Lane>,
@@ -85,7 +85,7 @@ impl<'a> Ticket<'a> {
         Some(Ok(ticket))
     }
 
-    /// A ticket that is waited for no longer than the ledger takes to know of it.
+    /// A ticket that is available at once, apart from the write to the ledger.
     pub(crate) async fn take_now(
         account: &'a Account,
         lane: &Arc<Lane>,
@@ -99,7 +99,7 @@ impl<'a> Ticket<'a> {
         Some(Ok(ticket))
     }
 
-    /// Waits for a ticket; every wait is told.
+    /// Waits for a ticket; every wait is reported.
     pub(crate) async fn take(
         account: &'a Account,
         lane: &Arc<Lane>,
@@ -122,7 +122,7 @@ impl<'a> Ticket<'a> {
                 Denied::Down => NoTicket::Down,
                 Denied::Problem(problem) => NoTicket::Halt(Halt::Problem(problem)),
             })?);
-            // While it waited, a call may have shown that its provider keeps to no limit.
+            // During the wait, another call may have shown that its provider respects no limit.
             if ticket.reservation.as_ref().is_none_or(|reservation| account.is_enough(reservation)) {
                 return Ok(ticket);
             }
@@ -139,12 +139,12 @@ impl<'a> Ticket<'a> {
         &self.lane
     }
 
-    /// The limit on the answer, where the call has one of its own.
+    /// The limit on the answer, if the call has one of its own.
     pub(crate) fn cap(&self) -> Option<u64> {
         self.cap.map(NonZeroU64::get)
     }
 
-    /// The call goes out now; from here on nobody can say that it was not billed.
+    /// The call is sent now; from here on it may be billed.
     pub(crate) fn send(&mut self) {
         self.sent = true;
     }
@@ -154,7 +154,7 @@ impl<'a> Ticket<'a> {
         let passed = self.settle(actual);
         let cap = self.cap();
         let longer = self.lane.output_caps.as_ref().and_then(|caps| caps.saw(completion, cap));
-        // A limit that the user set is kept to by no one else either.
+        // A provider that ignores our limit ignores one set by the user, too.
         let used = longer.or_else(|| completion.usage.as_ref().filter(|_| passed).map(generated));
         if let (Some(used), Some(allowed)) = (used, cap.or(self.lane.max_output)) {
             self.account.tell_of_longer_answer(&self.lane, allowed, used);

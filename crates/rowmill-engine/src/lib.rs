@@ -1,5 +1,5 @@
-//! The one driver of runs. It names no adapter: everything outside comes
-//! through the ports of `rowmill-core`.
+//! The engine that carries out runs. It knows no adapter: everything outside is reached through the ports of
+//! `rowmill-core`.
 
 mod account;
 mod act;

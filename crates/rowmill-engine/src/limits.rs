@@ -1,4 +1,4 @@
-//! What is known of the limits of models, shared by runs; and what each run says of its own.
+//! The known limits of models, shared by runs, and the settings of each run.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,21 +13,20 @@ use tokio::time::Instant;
 
 use crate::gate::Gate;
 
-/// The limits of all models that a process calls. Runs that are to share limits are given
-/// clones of one value: they share what is known of an account, such as the rate that its
-/// provider told, what is used of it, and whether the provider is down. What a run says of its own
-/// calls holds for that run alone, and only as long as it goes on.
+/// The limits of all models that a process calls. Runs that are to share limits get clones of one value: they share
+/// what is known about an account, such as the rates that its provider reported, the current usage, and whether the
+/// provider is down. Settings that a run makes for its own calls apply to that run alone, and only while it runs.
 #[derive(Clone)]
 pub struct Limits {
     shared: Arc<Mutex<Registry>>,
-    /// Which run this value is of.
+    /// The run that this value belongs to.
     run: u64,
-    /// The gates of that run.
+    /// The call gates of that run.
     gates: Arc<Mutex<HashMap<LaneKey, Arc<Gate>>>>,
 }
 
 struct Registry {
-    /// All times are counted from here, because lanes share what they know of providers.
+    /// The origin of all times, because model endpoints share what they know about providers.
     epoch: Instant,
     runs: u64,
     lanes: HashMap<LaneKey, Arc<SharedLane>>,
@@ -48,21 +47,21 @@ impl fmt::Debug for Limits {
     }
 }
 
-/// What has limits of its own.
+/// Identifies a model endpoint, which has limits of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LaneKey {
     /// The provider.
     pub provider: String,
-    /// Which account there; never a key itself.
+    /// An identifier of the account there; never a key itself.
     pub account: String,
     /// The model.
     pub model: String,
 }
 
-/// What one run says of its calls to a lane.
+/// The settings of one run for its calls to a model endpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct LaneSettings {
-    /// How they are paced, and how long they wait.
+    /// How calls are paced, and how long they wait.
     pub share: ShareSettings,
     /// What to do when the quota is exhausted.
     pub on_quota: OnQuota,
@@ -79,7 +78,8 @@ pub enum OnQuota {
 }
 
 impl LaneSettings {
-    /// Who has to wait for the same as this run: calls of others must not wait behind it.
+    /// Identifies what this run's calls wait for: calls of other runs must not queue behind them unless they wait for
+    /// the same.
     fn queue(&self) -> QueueKey {
         let ShareSettings { pace, rates, .. } = self.share;
         let RateFlags { requests, tokens, input_tokens, output_tokens } = rates;
@@ -89,7 +89,7 @@ impl LaneSettings {
 }
 
 impl Limits {
-    /// The same limits for a run that begins now.
+    /// The same limits for another run, which starts now.
     #[must_use]
     pub fn for_run(&self) -> Self {
         let mut registry = locked(&self.shared);
@@ -97,7 +97,7 @@ impl Limits {
         Self { shared: Arc::clone(&self.shared), run: registry.runs, gates: Arc::default() }
     }
 
-    /// The way of this run to a lane; the same whenever the run names the same lane.
+    /// The call gate of this run for a model endpoint; the same one for the same endpoint.
     #[must_use]
     pub fn gate(&self, key: LaneKey, settings: LaneSettings) -> Arc<Gate> {
         let mut gates = locked(&self.gates);
@@ -122,21 +122,21 @@ impl Limits {
     }
 }
 
-/// Whether limits that answers told are kept to, and which limits the user set.
+/// Whether limits reported by the provider are respected, and which limits the user set.
 type QueueKey = (bool, [bool; 4]);
-/// Whoever is first in a queue holds this, so that calls go in the order in which they came.
+/// Held by the first call in a queue, so that calls go in order of arrival.
 pub(crate) type Queue = Arc<tokio::sync::Mutex<()>>;
 
-/// What is known of a lane, whoever calls it.
+/// What is known about a model endpoint, shared by all runs.
 pub(crate) struct SharedLane {
     epoch: Instant,
     pub(crate) limiter: Mutex<Limiter>,
     pub(crate) breaker: Arc<Mutex<Breaker>>,
-    /// Where runs wait for each other, those with the same things to wait for in the same queue.
+    /// Where runs wait for each other; runs that wait for the same things share a queue.
     queues: Mutex<HashMap<QueueKey, Queue>>,
-    /// Told when a call has ended or a run has left.
+    /// Notified when a call has ended or a run has left.
     pub(crate) changed: Notify,
-    /// Since when refusals hold all calls up, and none was answered.
+    /// The time since which refusals have held up all calls and none was answered.
     pub(crate) refusing_since: Mutex<Option<Duration>>,
 }
 

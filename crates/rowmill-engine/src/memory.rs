@@ -1,12 +1,12 @@
-//! The memory of rows that are worked on: their texts, their prompts, and what is sent of them.
+//! The memory of rows that are worked on: their texts, their prompts, and their requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What rows may hold together, unless a plan says otherwise.
+/// The default limit on the memory of all rows together.
 pub const ROW_MEMORY: usize = 256 * 1024 * 1024;
 
-/// Rows smaller than this are not counted: as many of them as are ever in flight are little.
+/// Rows smaller than this are not counted: all that can be in flight take little memory.
 const SMALL: usize = 16 * 1024;
 
 /// Counts the bytes of rows that are worked on.
@@ -21,8 +21,8 @@ impl RowMemory {
         Self { held: Arc::default(), most }
     }
 
-    /// A share for so many bytes, if there is room. A row that is larger than all of it gets its
-    /// share when no other row holds one.
+    /// A share of this many bytes, if there is room. A row that is larger than the total gets its share when no other
+    /// row holds one.
     pub(crate) fn take(&self, bytes: usize) -> Option<MemoryShare> {
         if bytes < SMALL.min(self.most) {
             return Some(MemoryShare(None));
@@ -36,7 +36,7 @@ impl RowMemory {
     }
 }
 
-/// What one row holds; dropping it gives it back.
+/// The memory share of one row; dropping it returns it.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryShare(Option<(Arc<AtomicUsize>, usize)>);
 

@@ -1,12 +1,12 @@
-//! Code that others wrote and that runs on our threads: a panic in it is a problem that stops the run.
+//! Foreign code that runs on our threads: a panic in it is a problem that stops the run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rowmill_types::{Problem, ProblemCode};
 
-/// Does `work`. If it panics, that is a problem of which `what` tells where it was.
+/// Runs `work`. A panic becomes a problem; `what` says where it happened.
 ///
-/// What `work` changes must not be used again after a panic.
+/// State that `work` changes must not be used again after a panic.
 pub(crate) fn caught<T>(what: &str, work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().copied();

@@ -1,4 +1,4 @@
-//! What a run needs, complete: no default is left to the engine.
+//! The complete description of a run: the engine adds no defaults.
 
 use std::any::Any;
 use std::fmt::{self, Debug};
@@ -23,44 +23,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Lane, Stop};
 
-/// Everything one run is made of.
+/// Everything that defines one run.
 pub struct Plan {
     /// The id of the run; part of every request's key.
     pub run: String,
     /// Input rows.
     pub source: Box<dyn RowSource>,
-    /// On which threads they are read.
+    /// The threads that read them.
     pub reading: ReadingThread,
     /// Which of the remaining rows are processed.
     pub selector: Selector,
-    /// How rows are named.
+    /// How rows get their ids.
     pub ids: IdRule,
     /// Whether ids were checked before.
     pub id_check: IdCheck,
-    /// What an earlier run left.
+    /// The state that an earlier run left.
     pub resume: Resume,
-    /// What answers a row.
+    /// How rows are answered.
     pub worker: Worker,
-    /// How many rows are worked on at once, at most.
+    /// The maximum number of rows worked on at once.
     pub parallel: usize,
-    /// What rows that are worked on may hold in memory together, in bytes: their texts, their
-    /// prompts and what is sent of them. A row that is larger is worked on alone. See
-    /// [`crate::ROW_MEMORY`].
+    /// The maximum memory of the rows that are worked on, in bytes: their texts, their prompts and their requests. A
+    /// larger row is worked on alone. See [`crate::ROW_MEMORY`].
     pub memory: usize,
-    /// When it ends before its input does.
+    /// When the run ends before its input does.
     pub stop_rules: StopRules,
     /// What it may spend, and what was spent before.
     pub budget: Budget,
-    /// The truth about the run.
+    /// The ledger, which is authoritative for the run.
     pub ledger: OpenLedger,
     /// Where records go.
     pub sinks: Sinks,
-    /// What keeps others away from the files behind the sinks. It is held until nothing is written to them any
-    /// more, also where nobody waits for the run to end.
+    /// Locks on the files behind the sinks. They are held until nothing more is written to the files, even if nobody
+    /// waits for the run to end.
     pub locks: Option<Arc<dyn Any + Send + Sync>>,
-    /// Who hears of it.
+    /// Receives the events of the run.
     pub observer: Arc<dyn Observer>,
-    /// How it is stopped from outside.
+    /// Stops the run from outside.
     pub stop: Stop,
 }
 
@@ -73,20 +72,20 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// On which threads rows are read. None is held while nothing is read.
+/// The threads that read rows. None is held while nothing is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadingThread {
-    /// Those of the runtime for blocking work, which all runs share. A runtime that ends waits for
-    /// a read that is under way, so this is for sources that come to an end by themselves.
+    /// The runtime's threads for blocking work, which all runs share. A runtime that shuts down waits for a read in
+    /// progress, so this is for sources that always come to an end.
     Shared,
-    /// One of its own for every stretch of reading, which nobody waits for: for sources that may wait
-    /// for ever, such as standard input.
+    /// A thread of its own for every stretch of reading, which nothing waits for: for sources that may block for ever,
+    /// such as standard input.
     Own,
 }
 
 impl ReadingThread {
-    /// The thread for the rows of a dataset: what can be read once only is a stream, of which nobody
-    /// knows when it goes on.
+    /// The thread for the rows of a dataset: a dataset that can be read only once is a stream, which may block for
+    /// ever.
     #[must_use]
     pub fn of(dataset: &dyn Dataset) -> Self {
         if dataset.rereadable() { Self::Shared } else { Self::Own }
@@ -96,63 +95,63 @@ impl ReadingThread {
 /// Whether the ids of all rows are known to be good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdCheck {
-    /// The input was read before and every id is valid and unique.
+    /// The input was read before, and every id is valid and unique.
     Done,
-    /// The input can be read only once: bad and repeated ids are failed rows.
+    /// The input can be read only once: rows with invalid or repeated ids fail.
     WhileReading,
 }
 
-/// What answers rows.
+/// How rows are answered.
 #[derive(Debug)]
 pub struct Worker {
-    /// Who works on them.
+    /// The assignment of row workers to rows.
     pub casting: Casting,
     /// Spending limits per row.
     pub row_budget: BudgetLimits,
-    /// Whether every finished turn goes to the ledger, to go on from after a crash.
+    /// Whether every finished turn is written to the ledger, so that the row can continue after a crash.
     pub checkpoint: bool,
     /// How a row becomes a prompt.
     pub prompts: Arc<dyn Prompts>,
-    /// What has the last word on rows that were answered, if anything does.
+    /// Maps the answers of rows, if the program does that.
     pub finish: Option<Arc<dyn Finish>>,
-    /// Where the files come from that go with a row, if any do.
+    /// Loads the files that belong to a row, if there are any.
     pub attachments: Option<Arc<dyn Attachments>>,
-    /// When failed calls are tried again.
+    /// When failed calls are retried.
     pub retry: retry::Policy,
     /// Timeout for one call.
     pub timeout: Duration,
-    /// How long the calls of a row and the waits between its tries may take together.
+    /// The time limit of a row's calls together with the waits between its attempts.
     pub row_timeout: Option<Duration>,
-    /// Answers that were paid for before, if they are to be used.
+    /// The cache of paid answers, if it is to be used.
     pub answers: Option<Answers>,
     /// Whether envelopes contain the input row.
     pub include_input: bool,
-    /// What the traces of rows are made with, where they are kept.
+    /// The settings for the traces of rows, if traces are kept.
     pub traces: Option<Arc<TraceSettings>>,
-    /// Takes secrets out of results, errors and kept turns.
+    /// Removes secrets from results, errors and kept turns.
     pub redactor: Redactor,
     /// How errors of rows name settings.
     pub vocabulary: Vocabulary,
 }
 
-/// Who works on which row.
+/// The assignment of row workers to rows.
 #[derive(Debug, Clone)]
 pub enum Casting {
-    /// The same crew works on all rows.
+    /// All rows have the same row worker.
     Same(Arc<Crew>),
     /// Every row has its own.
     Each(Arc<dyn Crews>),
 }
 
 impl Casting {
-    /// The models of all rows, where they have the same.
+    /// The models of all rows, if all rows have the same.
     #[must_use]
     pub fn lanes(&self) -> Vec<Arc<Lane>> {
         let voices = self.same().map(|crew| crew.voices.as_slice()).unwrap_or_default();
         voices.iter().flat_map(|voice| voice.lanes.iter().cloned()).collect()
     }
 
-    /// The crew of all rows, if there is one.
+    /// The row worker of all rows, if there is one.
     pub(crate) fn same(&self) -> Option<&Arc<Crew>> {
         match self {
             Self::Same(crew) => Some(crew),
@@ -161,40 +160,40 @@ impl Casting {
     }
 }
 
-/// Finds a crew for every row.
+/// Provides a row worker for every row.
 pub trait Crews: Send + Sync + Debug {
-    /// The crew of a row.
+    /// The row worker of a row.
     ///
     /// # Errors
     ///
     /// The row's failure: nothing is sent for it.
     fn of<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Arc<Crew>, RowError>>;
 
-    /// The row has ended, and with it the work of its crew, unless others share it.
+    /// The row has ended, and with it the work of its row worker, unless other rows share it.
     fn ended(&self, crew: Arc<Crew>) -> BoxFuture<'static, ()>;
 }
 
-/// Those who work on a row.
+/// A row worker: the agents that work on a row.
 #[derive(Debug)]
 pub struct Crew {
-    /// Who they are, what results must satisfy, and how often answers are corrected.
+    /// The agent graph, the schema of results, and how often answers are corrected.
     pub cast: Arc<Cast>,
-    /// The models of each voice of the cast, in its order. Never empty.
+    /// The models of each model role of the agent graph, in the same order. Never empty.
     pub voices: Vec<Voice>,
     /// The tools of its agents.
     pub tools: Option<Tools>,
 }
 
-/// The models that one voice asks.
+/// The models of one model role.
 #[derive(Debug, Clone)]
 pub struct Voice {
-    /// The model, then those that are asked when it gives no answer. Never empty.
+    /// The model, then its fallbacks for when it gives no answer. Never empty.
     pub lanes: Vec<Arc<Lane>>,
-    /// What files the model takes.
+    /// The files that the model accepts.
     pub files: AttachmentRules,
 }
 
-/// What agents can do besides asking their models.
+/// What agents can use besides their models.
 #[derive(Debug, Clone)]
 pub struct Tools {
     /// Calls tools.
@@ -223,12 +222,11 @@ pub struct StopRules {
     pub deadline: Option<Duration>,
 }
 
-/// So many rows that all fail for the same reason show that the rest would fail, too.
+/// This many rows that all fail for the same reason show that the rest would fail, too.
 const SAME_FAILURE_ROWS: u64 = 50;
 
 impl StopRules {
-    /// The rules of a run about which nothing else is said: it ends when its first rows have all failed
-    /// for the same reason.
+    /// The default rules: the run ends when its first rows have all failed for the same reason.
     #[must_use]
     pub fn usual() -> Self {
         Self { same_failure: Some(SAME_FAILURE_ROWS), ..Self::default() }
@@ -248,21 +246,21 @@ pub struct ErrorRate {
 }
 
 impl ErrorRate {
-    /// How many rows must have ended before the share is looked at, where nothing is said.
+    /// The default for how many rows must have ended before the share is looked at.
     #[must_use]
     pub fn usual_after() -> u64 {
         100
     }
 }
 
-/// How answers that were paid for are found and kept.
+/// How paid answers are found and stored.
 #[derive(Debug, Clone)]
 pub struct Answers {
-    /// Where they are.
+    /// The store.
     pub store: Arc<dyn AnswerStore>,
-    /// Names everything that shapes an answer besides the messages.
+    /// Identifies everything that shapes an answer besides the messages.
     pub identity: String,
-    /// How a row is marked whose answer the store had before the run began.
+    /// The mark of a row whose answer was in the store before the run started.
     pub kept_before: rowmill_core::record::Reused,
 }
 

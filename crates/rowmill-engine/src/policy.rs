@@ -19,22 +19,22 @@ pub enum StopCause {
     Problem(Problem),
     /// It was stopped from outside.
     Interrupted,
-    /// As many rows failed as were allowed.
+    /// The allowed number of rows failed.
     MaxErrors(u64),
-    /// A larger share of rows failed than was allowed.
+    /// More than the allowed share of rows failed.
     ErrorRate {
         /// Rows that failed.
         failed: u64,
-        /// Of so many.
+        /// Rows that have ended.
         ended: u64,
-        /// The share that was allowed.
+        /// The allowed share.
         allowed: f64,
     },
-    /// The time was over.
+    /// The time limit was reached.
     Deadline(Duration),
-    /// The result that was wanted is there.
+    /// The wanted result is there.
     FirstResult,
-    /// The next call could have passed the budget.
+    /// The next call could have exceeded the budget.
     Budget {
         /// What was spent, or may have been.
         spent: Spend,
@@ -44,7 +44,7 @@ pub enum StopCause {
 }
 
 impl StopCause {
-    /// The same with what was spent once the calls that were in flight at the stop have ended.
+    /// The same, with the amount spent once the calls that were in flight at the stop have ended.
     pub(crate) fn ended_with(self, spent: Spend) -> Self {
         match self {
             Self::Budget { worst, .. } => Self::Budget { spent, worst },
@@ -52,25 +52,25 @@ impl StopCause {
         }
     }
 
-    /// Whether `other` should be told in its place. A problem outranks a wish.
+    /// Whether `other` should be reported instead. A problem takes precedence over a request.
     pub(crate) fn yields_to(&self, other: &Self) -> bool {
         matches!((self, other), (Self::Interrupted, Self::Problem(_)))
     }
 }
 
-/// Watches rows end and decides whether the run goes on.
+/// Watches rows end and decides whether the run continues.
 #[derive(Debug)]
 pub(crate) struct Policy {
     rules: StopRules,
-    /// Rows that failed, in the ledger or on the way there.
+    /// Failed rows that are in the ledger or about to be.
     failed: u64,
     ended: u64,
     last_success: Option<Duration>,
-    /// How the rows so far failed, by reason, while none of them is ok.
+    /// The failures so far, by reason, while no row is ok.
     reasons: Vec<AlikeFailures>,
 }
 
-/// A few rows of the first may fail for another reason than the others: one in so many.
+/// Among the first rows, one in this many may fail for a different reason.
 const OTHERS: u64 = 10;
 
 /// Rows that failed for the same reason.
@@ -91,13 +91,13 @@ impl Policy {
         &self.rules
     }
 
-    /// Why a run is not even begun.
+    /// Why a run does not even start.
     pub(crate) fn at_start(&self) -> Option<StopCause> {
         let no_errors = (self.rules.max_errors == Some(0)).then_some(StopCause::MaxErrors(0));
         no_errors.or_else(|| self.rules.deadline.filter(Duration::is_zero).map(StopCause::Deadline))
     }
 
-    /// Notes that calls were answered, before the rows themselves are judged.
+    /// Notes that calls were answered, before the rows themselves are counted.
     pub(crate) fn saw_answers<'a>(&mut self, ended: impl Iterator<Item = &'a Ended>) {
         let answered = ended.filter(|row| row.calls.iter().any(|call| call.error.is_none()));
         self.last_success = answered.map(|row| row.end).max().or(self.last_success);
@@ -124,9 +124,8 @@ impl Policy {
         over.then_some(StopCause::ErrorRate { failed, ended, allowed })
     }
 
-    /// The problem that the first rows have shown by all failing, nearly all of them for the same
-    /// reason, if they have. It is asked for before a further row is sent: where none is left, there
-    /// is nothing to stop.
+    /// The problem if the first rows have all failed, nearly all of them for the same reason. To be called before a
+    /// further row is sent: if none is left, there is nothing to stop.
     pub(crate) fn same_failure(&self) -> Option<Problem> {
         let wanted = self.rules.same_failure?;
         let failed: u64 = self.reasons.iter().map(|alike| alike.rows).sum();
@@ -135,9 +134,9 @@ impl Policy {
         is_common.then(|| common.problem(failed))
     }
 
-    /// The first row that is ok ends the watch, and so do reasons of many kinds.
+    /// The first row that is ok ends the watch, and so do failures for many different reasons.
     fn watch_first_failures(&mut self, ended: &Ended) {
-        // A row that was asked in an earlier run says nothing of how this one does.
+        // A row that was asked in an earlier run proves nothing about this one.
         if self.rules.same_failure.is_none() || ended.again {
             return;
         }
@@ -172,7 +171,7 @@ impl Policy {
                 ProblemCode::Unauthorized,
                 format!("set the right key (`rowmill models` shows where) and {RUN_AGAIN}"),
             ),
-            // Nobody answered this row from its first try to its last, nor any other meanwhile.
+            // The provider did not answer this row from its first attempt to its last, nor any other row meanwhile.
             CallFailure::Connect if self.last_success.is_none_or(|success| success < ended.start) => (
                 ProblemCode::Unreachable,
                 format!(
@@ -190,7 +189,7 @@ impl Policy {
 }
 
 impl AlikeFailures {
-    /// Messages are not compared: they may quote the row, and the answers to it.
+    /// Messages are not compared: they may quote the row and its answers.
     fn is_like(&self, error: &RowError) -> bool {
         let first = &self.error;
         first.kind == error.kind && first.status == error.status && first.code == error.code

@@ -21,50 +21,50 @@ use crate::memory::MemoryShare;
 use crate::work::said;
 use crate::{Crew, Worker};
 
-/// A row with its prompt, once that is made.
+/// A row with its prompt, once that is ready.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) ordinal: u64,
     pub(crate) id: RowId,
     pub(crate) row: Row,
-    /// Those who work on it, once they are known.
+    /// Its row worker, once it is known.
     pub(crate) crew: Option<Arc<Crew>>,
     pub(crate) messages: Vec<Message>,
-    /// What it asks, where answers are used again.
+    /// The key of its request, if answers are reused.
     pub(crate) key: Option<AskedKey>,
-    /// What happened to it before a crash.
+    /// Its step events from before a crash.
     pub(crate) recalled: Recalled,
     /// Whether it failed in an earlier part of the run.
     pub(crate) failed_before: bool,
-    /// Where it stands, once it is about to be sent.
+    /// Its state, once it is about to be sent.
     pub(crate) course: Option<Box<Course>>,
-    /// What was called for it before a crash.
+    /// The calls made for it before a crash.
     pub(crate) before: Before,
-    /// What it asks, where turns are kept.
+    /// The key of its request, if turns are kept.
     pub(crate) asked: Option<AskedKey>,
     /// The memory that it holds.
     pub(crate) _memory: MemoryShare,
 }
 
-/// What happened to a row before a crash.
+/// The events of a row from before a crash.
 #[derive(Debug, Default)]
 pub(crate) struct Recalled {
     pub(crate) happenings: Vec<Happening>,
-    /// What the row asked then.
+    /// The key of the row's request at that time.
     pub(crate) asked: Option<AskedKey>,
-    /// How many of them are told by a record, which says that the row was interrupted then.
+    /// How many of them are included in a record, which states that the row was interrupted.
     pub(crate) told: usize,
     /// Whether the row failed in an earlier part of the run.
     pub(crate) failed_before: bool,
 }
 
-/// What was called for a row before a crash.
+/// The calls made for a row before a crash.
 #[derive(Debug, Default)]
 pub(crate) struct Before {
-    /// What no record has told yet.
+    /// The calls that no record includes yet.
     pub(crate) calls: Vec<CallReport>,
     pub(crate) tools: Vec<ToolReport>,
-    /// What the calls cost that a record has told.
+    /// The cost of the calls that a record includes.
     pub(crate) told: Spend,
 }
 
@@ -74,14 +74,14 @@ impl Before {
     }
 }
 
-/// What calls used.
+/// The usage and cost of calls.
 pub(crate) fn spent(calls: &[CallReport]) -> Spend {
     let usage = total_usage(calls);
     Spend { cost: total_cost(calls), tokens: usage.tokens() }
 }
 
 impl Prepared {
-    /// How the ledger names it.
+    /// The row as the ledger identifies it.
     pub(crate) fn named(&self) -> NamedRow {
         NamedRow { number: self.row.number(), id: self.id.clone() }
     }
@@ -104,14 +104,13 @@ impl Prepared {
         }
     }
 
-    /// About what it takes in memory: the row, its prompt, and what is sent of that.
+    /// The approximate memory of the row: its text, its prompt, and its requests.
     pub(crate) fn bytes(&self) -> usize {
         let prompt: usize = self.messages.iter().map(|message| message.text.len()).sum();
         self.row.text().len() + 2 * prompt
     }
 
-    /// Ends the row with an answer that was paid for before; gives it back if the answer
-    /// does not satisfy the schema.
+    /// Ends the row with a paid answer; returns it if the answer does not satisfy the schema.
     pub(crate) fn reuse(
         self,
         answer: &KeptAnswer,
@@ -145,31 +144,31 @@ pub(crate) struct Ended {
     pub(crate) calls_before: usize,
     /// The tools that were called.
     pub(crate) tools: Vec<ToolReport>,
-    /// Answers that are rated below what was asked for.
+    /// Answers that are rated lower than requested.
     pub(crate) below_min_rating: Vec<RatingReport>,
-    /// Answers that broke the schema and were asked for again.
+    /// Answers that violated the schema and were requested again.
     pub(crate) repairs: u64,
     pub(crate) start: Duration,
     pub(crate) end: Duration,
-    /// The failure that ended it, where a call did.
+    /// The failure that ended it, if a call failed.
     pub(crate) failure: Option<CallError>,
     /// Calls without an answer that may have been billed.
     pub(crate) unknown_calls: u64,
     /// What the provider's cache saved on its calls.
     pub(crate) saved: rowmill_types::Money,
-    /// What it asked, and the answer that others may use again.
+    /// The key of its request, and the answer that other rows may reuse.
     pub(crate) key: Option<AskedKey>,
     pub(crate) kept: Option<KeptAnswer>,
     pub(crate) reused: Option<Reused>,
-    /// What was said and done, where traces are kept and anything was.
+    /// The transcript, if traces are kept and anything happened.
     pub(crate) trace: Option<Box<Transcript>>,
-    /// What its answer amounts to, once that is known.
+    /// Whether its answer counts as a result, once that is known.
     pub(crate) verdict: Verdict,
-    /// Why it failed although it was answered, if it did.
+    /// The error, if mapping the answer failed.
     pub(crate) unfinished: Option<Box<Result<String, RowError>>>,
-    /// Whether the ledger has its record from an earlier run.
+    /// Whether its record is in the ledger from an earlier run.
     pub(crate) again: bool,
-    /// Its record, where the ledger has it already.
+    /// Its record, if the ledger has it already.
     pub(crate) kept_first: Option<Box<(Record, RecordId)>>,
 }
 
@@ -210,8 +209,7 @@ impl Ended {
         }
     }
 
-    /// Makes what the row came to fit to be written down: settings have the names that the user knows, and secrets
-    /// are gone.
+    /// Prepares the outcome for recording: settings get the names that the user knows, and secrets are removed.
     pub(crate) fn make_presentable(&mut self, worker: &Worker) {
         if let Err(error) = &mut self.outcome {
             error.message = std::mem::take(&mut error.message).worded(worker.vocabulary);
@@ -219,7 +217,7 @@ impl Ended {
         self.redact(&worker.redactor);
     }
 
-    /// Takes secrets out of what the row came to.
+    /// Removes secrets from the outcome.
     fn redact(&mut self, redactor: &Redactor) {
         let clean = |text: &mut String| {
             if let Cow::Owned(hidden) = redactor.redact(text) {
@@ -243,7 +241,7 @@ impl Ended {
         self.calls.iter_mut().for_each(|call| call.redact(redactor));
     }
 
-    /// Lets something be made out of the answer, if there is one. A panic is the row's failure.
+    /// Maps the answer, if there is one. A panic counts as the row's failure.
     pub(crate) fn finish(&mut self, finish: &dyn Finish) {
         let Ok(result) = &self.outcome else { return };
         let finishing = Finishing { row: self.number, result, calls: &self.calls };
@@ -262,7 +260,7 @@ impl Ended {
         self.calls.get(self.calls_before..).unwrap_or_default()
     }
 
-    /// What the row came to, for everybody but the ledger, which keeps the answer.
+    /// The outcome for everything but the ledger, which keeps the answer.
     pub(crate) fn result(&self) -> &Result<String, RowError> {
         self.unfinished.as_deref().unwrap_or(&self.outcome)
     }
@@ -292,7 +290,7 @@ impl Ended {
         }
     }
 
-    /// What it asked, if its answer is kept for others that ask the same.
+    /// The answer for the cache, if it may be reused for the same request.
     fn reusable(&self, worker: &Worker) -> Option<ReusableAnswer> {
         let key = self.key.filter(|_| self.kept.is_some())?;
         let has_schema = worker.casting.same().is_some_and(|crew| crew.cast.schema().is_some());

@@ -1,8 +1,8 @@
-//! Hands records to sinks, in input order, away from the loop.
+//! Passes records to sinks, in input order, outside of the loop.
 //!
-//! The loop never waits for a sink: what it sends is published on a thread that is held only while
-//! there is something to publish. A record whose turn has not come is held in
-//! memory while there is room, and otherwise read back from the ledger.
+//! The loop never waits for a sink: what it sends is published on a thread that is held only while there is something
+//! to publish. A record whose turn has not come is held in memory while there is room, and otherwise read back from the
+//! ledger.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -18,31 +18,31 @@ use tokio::sync::{Notify, oneshot};
 use crate::Sinks;
 use crate::panics::caught;
 
-/// Records held for their turn take at most this much memory; the rest is read back.
+/// The maximum memory of records that wait for their turn; the rest is read back.
 const HELD_BYTES: usize = 1024 * 1024;
-/// Records on their way to the publisher, in bytes; beyond this the loop takes no further rows.
+/// The maximum bytes of records on their way to the publisher; beyond this the loop takes no further rows.
 const QUEUED_BYTES: usize = 1024 * 1024;
 
 /// A record on its way to the sinks.
 #[derive(Debug)]
 pub(crate) struct Parcel {
-    /// Its place among the rows of this run.
+    /// Its position among the rows of this run.
     pub(crate) ordinal: u64,
     pub(crate) content: Content,
 }
 
-/// What is in it.
+/// The content of a queued record.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// A row that ended now.
+    /// A row that has ended now.
     Ended(Record, RecordId),
     /// A row whose record is in the ledger from an earlier run.
     Kept(RecordId),
-    /// A row that has no record yet, for which those behind it are not to wait.
+    /// A row without a record yet, for which later rows must not wait.
     Nothing,
 }
 
-/// How far publishing has come; shared with the loop.
+/// The progress of publishing; shared with the loop.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     published: AtomicU64,
@@ -56,7 +56,7 @@ impl Progress {
         self.published.load(Ordering::Acquire)
     }
 
-    /// Whether so much waits for the publisher that more would only fill memory.
+    /// Whether the publisher is so far behind that more records would only fill memory.
     pub(crate) fn is_full(&self) -> bool {
         self.queued.load(Ordering::Acquire) >= QUEUED_BYTES
     }
@@ -79,12 +79,11 @@ pub(crate) struct Publisher {
     pub(crate) progress: Arc<Progress>,
 }
 
-/// What the loop and whoever publishes share.
+/// State shared by the loop and the publishing thread.
 struct State {
-    /// Records that nobody has looked at yet. It has no bound, because the loop holds back rows
-    /// when publishing lags behind.
+    /// Records not yet picked up. Unbounded, because the loop holds back rows when publishing lags behind.
     sent: Vec<Vec<Parcel>>,
-    /// What publishes; `None` while it does, and after its end.
+    /// The publishing state; `None` while it is running, and after its end.
     idle: Option<Box<Publishing>>,
     /// Whether nothing more is sent.
     is_closed: bool,
@@ -104,7 +103,7 @@ impl Publisher {
         Self { shared: Arc::new(Mutex::new(state)), runtime: Handle::current(), outcome, progress }
     }
 
-    /// Sends records on. After a failure they stay in the ledger only.
+    /// Passes records on. After a failure they are only in the ledger.
     pub(crate) fn send(&self, parcels: Vec<Parcel>) {
         if !parcels.is_empty() && !self.progress.has_failed() {
             self.progress.queued.fetch_add(bytes(&parcels), Ordering::AcqRel);
@@ -112,7 +111,7 @@ impl Publisher {
         }
     }
 
-    /// Waits until everything sent is published; tells what went wrong, if anything did.
+    /// Waits until everything that was sent is published; returns the error, if there was one.
     pub(crate) async fn finish(mut self) -> Result<(), Problem> {
         self.publish_on(|state| state.is_closed = true);
         (&mut self.outcome).await.unwrap_or_else(|_| {
@@ -120,7 +119,7 @@ impl Publisher {
         })
     }
 
-    /// Changes what there is to do, and sees to it that somebody does it.
+    /// Changes the state, and makes sure that a thread handles the change.
     fn publish_on(&self, change: impl FnOnce(&mut State)) {
         let mut state = locked(&self.shared);
         change(&mut state);
@@ -138,12 +137,12 @@ impl Drop for Publisher {
     }
 }
 
-/// What publishes, on whatever thread it is given.
+/// The publishing state, independent of the thread.
 struct Publishing {
     queue: Queue,
     told: oneshot::Sender<Result<(), Problem>>,
     progress: Arc<Progress>,
-    /// Held until nothing is written any more.
+    /// Held until nothing more is written.
     locks: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -160,7 +159,7 @@ impl Publishing {
                 (std::mem::take(&mut state.sent), state.is_closed)
             };
             let is_last = is_closed && sent.is_empty();
-            // A loop that waits for what a panic has ended would wait for ever.
+            // Without this, a loop that waits for the publisher would wait for ever after a panic.
             let outcome = caught("writing results failed; every record is in the ledger", || {
                 if is_last { self.queue.finish() } else { self.publish(sent) }
             });
@@ -185,9 +184,9 @@ impl Publishing {
         let Self { queue, told, progress, locks } = self;
         progress.failed.store(outcome.is_err(), Ordering::Release);
         progress.moved.notify_one();
-        // Sinks are closed and others let in before anybody hears that everything is published.
+        // Sinks are closed and locks released before the end is reported.
         drop((queue, locks));
-        // Nobody listens where the run was dropped.
+        // Nobody listens if the run was dropped.
         drop(told.send(outcome));
     }
 }
@@ -268,7 +267,7 @@ impl Queue {
     }
 }
 
-/// What these records hold of memory.
+/// The memory that these records take.
 fn bytes(parcels: &[Parcel]) -> usize {
     let of =
         |parcel: &Parcel| if let Content::Ended(record, _) = &parcel.content { record.line.len() } else { 0 };

@@ -1,4 +1,4 @@
-//! Going on with a row from the turns that were finished before a crash.
+//! Continues a row from the turns that were finished before a crash.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,24 @@ use rowmill_types::{ErrorKind, Message, RowError};
 
 use crate::prepared::{Prepared, Recalled, spent};
 
-/// How much of the arguments of a call a message shows.
+/// How much of a call's arguments a message shows.
 const SHOWN_ARGUMENTS: usize = 300;
 
-/// Names what a row asks, apart from who is asked: that is the same for all turns of a ledger that
-/// are still of use.
+/// Identifies a row's request without the model and its settings: those are the same for all turns in a ledger that are
+/// still usable.
 pub(crate) fn asked(messages: &[Message]) -> AskedKey {
     asked_key("", messages)
 }
 
-/// Brings a row to where it was, with what was called for it until then.
+/// Restores a row to its state before the crash, including the calls made for it.
 ///
 /// # Errors
 ///
-/// A tool was running that must not run twice, or the kept turns are not of this cast.
+/// A tool that must not run twice was running, or the kept turns belong to another agent graph.
 pub(crate) fn replay(cast: &Cast, prepared: &mut Prepared) -> Result<(), RowError> {
     let Recalled { happenings, told, asked: before, .. } = std::mem::take(&mut prepared.recalled);
     if before != Some(asked(&prepared.messages)) {
-        // The row was changed since. What it asks now was never asked.
+        // The row has changed since. Its current request was never sent.
         return still_running(&happenings).map_or(Ok(()), |cut| Err(cut.error(cast, None)));
     }
     let mut course = Course::start(cast, prepared.messages.clone());
@@ -56,12 +56,12 @@ pub(crate) fn replay(cast: &Cast, prepared: &mut Prepared) -> Result<(), RowErro
         course.note_unanswered(cut.node, &cut.call, &cut.tool);
         cut.error(cast, Some(&course))
     });
-    // Where the row ends here, what was said until then is for its trace.
+    // If the row ends here, the conversation so far belongs in its trace.
     prepared.course = Some(Box::new(course));
     cut.map_or(Ok(()), Err)
 }
 
-/// A call of which nothing was heard any more.
+/// A call that never returned.
 struct CutCall {
     node: usize,
     tool: String,
@@ -71,7 +71,7 @@ struct CutCall {
 }
 
 impl CutCall {
-    /// What the row comes to, with everything that helps to find out what the tool did.
+    /// The error of the row, with everything that helps to find out what the tool did.
     fn error(&self, cast: &Cast, course: Option<&Course>) -> RowError {
         let Self { node, tool, call, arguments, turn } = self;
         let agent = course.map(|course| member_name(cast, course, *node)).filter(|name| !name.is_empty());
@@ -97,7 +97,7 @@ impl CutCall {
     }
 }
 
-/// A call that must not be made twice and had not ended.
+/// A call that must not be repeated and had not ended.
 fn still_running(happenings: &[Happening]) -> Option<CutCall> {
     let mut running = BTreeMap::new();
     for happening in happenings {

@@ -1,4 +1,4 @@
-//! What the steps of one row share while they are under way.
+//! State that the steps of one row share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,28 +23,28 @@ use crate::work::Shared;
 /// A row that is being worked on.
 pub(crate) struct RowContext<'a> {
     pub(crate) shared: &'a Shared,
-    /// Those who work on it.
+    /// Its row worker.
     pub(crate) crew: Arc<Crew>,
     pub(crate) number: u64,
-    /// What the keys of its requests begin with.
+    /// The prefix of the keys of its requests.
     pub(crate) key: RowKey,
-    /// Its id, where tools may be told it.
+    /// Its id, if tools may see it.
     pub(crate) id: Option<RowId>,
-    /// Time spent on calls and between tries, in nanoseconds. Waiting for leave is nobody's fault.
+    /// Time spent on calls and between attempts, in nanoseconds. Waiting for a ticket does not count.
     worked: AtomicU64,
     /// Whether a model answered.
     pub(crate) answered: AtomicBool,
-    /// Whether a tool was called that must not run twice, so that the row must be on record.
+    /// Whether a tool was called that must not run twice, so that the row must be recorded.
     acted: AtomicBool,
-    /// Whether something may have been paid for of which nobody knows.
+    /// Whether something may have been billed without being reported.
     unknown: AtomicBool,
-    /// By what its turns are known again, where they are kept.
+    /// What identifies its turns, if they are kept.
     mark: Option<(RowId, AskedKey)>,
-    /// What the row may spend, where that is limited.
+    /// The row's budget, if it is limited.
     budget: Option<Mutex<Budget>>,
-    /// Tells that a call has ended whose worst case was set aside.
+    /// Notified when a call with a reservation has ended.
     settled: Notify,
-    /// What dropped steps leave; rows without any need no place for it.
+    /// The calls of dropped steps; boxed, because most rows have none.
     cut: Mutex<Option<Box<Cut>>>,
 }
 
@@ -79,21 +79,20 @@ impl<'a> RowContext<'a> {
         self.worked.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// Takes back time that nobody but the provider is to blame for. What others of the row worked on meanwhile
-    /// counts.
+    /// Subtracts time that only the provider is to blame for. Time that other steps of the row worked in the meantime
+    /// still counts.
     pub(crate) fn take_back_work(&self, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.worked.fetch_sub(nanoseconds, Ordering::Relaxed);
     }
 
-    /// What `--row-timeout` leaves, where there is one.
+    /// The rest of `--row-timeout`, if it is set.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let most = self.shared.worker.row_timeout?;
         Some(most.saturating_sub(Duration::from_nanos(self.worked())))
     }
 
-    /// What `--row-timeout` leaves for a call, where there is one. Nothing is called for a row whose
-    /// time is used up.
+    /// The rest of `--row-timeout` for a call, if it is set. Nothing is called for a row whose time is used up.
     pub(crate) fn time_for_call(&self) -> Result<Option<Duration>, RowError> {
         let left = self.time_left();
         if left != Some(Duration::ZERO) {
@@ -108,7 +107,7 @@ impl<'a> RowContext<'a> {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Notes that something may have been billed of which nobody knows.
+    /// Notes that something may have been billed without being reported.
     pub(crate) fn may_be_paid(&self, unknown: bool) {
         self.unknown.fetch_or(unknown, Ordering::Relaxed);
     }
@@ -118,13 +117,13 @@ impl<'a> RowContext<'a> {
         self.acted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nothing was paid for or done, nor may have been.
+    /// Whether nothing was paid for or done, and nothing may have been.
     pub(crate) fn is_untouched(&self) -> bool {
         !self.was_answered() && !self.acted.load(Ordering::Relaxed) && !self.unknown.load(Ordering::Relaxed)
     }
 
-    /// What a row comes to whose run stopped before it was finished. As long as every call was answered,
-    /// nothing about it is unknown.
+    /// The error of a row whose run stopped before it was finished. If every call was answered, its outcome is not
+    /// unknown.
     pub(crate) fn stopped(&self) -> RowError {
         let (kind, message) = if self.unknown.load(Ordering::Relaxed) {
             (ErrorKind::Interrupted, "the run stopped before the row's last answer arrived")
@@ -137,17 +136,17 @@ impl<'a> RowContext<'a> {
         RowError::new(kind, message)
     }
 
-    /// Takes in what a dropped step leaves.
+    /// Records what a dropped step leaves.
     pub(crate) fn cut(&self, takes_in: impl FnOnce(&mut Cut)) {
         takes_in(locked(&self.cut).get_or_insert_default());
     }
 
-    /// What dropped steps have left.
+    /// The calls of dropped steps.
     pub(crate) fn take_cut(&self) -> Option<Box<Cut>> {
         locked(&self.cut).take()
     }
 
-    /// Says in reports of calls who asked, where there are agents.
+    /// Names the agent in reports of calls, if there are agents.
     pub(crate) fn name_agent(&self, member: usize, reports: &mut [CallReport]) {
         let name = self.member_name(member);
         if self.crew.cast.members().len() > 1 || !name.is_empty() {
@@ -155,8 +154,8 @@ impl<'a> RowContext<'a> {
         }
     }
 
-    /// A row that gets no leave is given back as if it had never been sent, unless it was
-    /// paid for already, or may have been: that has to be on record.
+    /// A row that gets no ticket is released as if it had never been sent, unless something was paid for it already, or
+    /// may have been: that must be recorded.
     pub(crate) fn given_back(&self, halt: Option<Halt>) -> NoAnswer {
         if self.is_untouched() {
             return NoAnswer::Released(halt);
@@ -169,9 +168,8 @@ impl<'a> RowContext<'a> {
         self.budget.as_ref().map(|budget| locked(budget).left().whole).unwrap_or_default()
     }
 
-    /// Sets the worst case of a call aside from what the row may spend. Where other calls of the
-    /// row may leave enough for it, their end is waited for, so that the outcome does not depend
-    /// on which of them is faster.
+    /// Reserves the worst case of a call in the row's budget. If other calls of the row may leave enough room for it,
+    /// this waits for their end, so that the outcome does not depend on which call is faster.
     pub(crate) async fn set_aside(
         &self,
         worst: impl FnOnce() -> Spend,
@@ -185,7 +183,7 @@ impl<'a> RowContext<'a> {
 
     async fn reserve<'s>(&'s self, budget: &'s Mutex<Budget>, worst: Spend) -> Result<Share<'s>, RowError> {
         loop {
-            // Asked for before the look, so that no end is missed.
+            // Registered before the check, so that no notification is missed.
             let settled = self.settled.notified();
             let reserved = locked(budget).reserve(worst);
             match reserved {
@@ -202,8 +200,7 @@ impl<'a> RowContext<'a> {
         }
     }
 
-    /// Puts on record what happened to the row, if turns are kept. The ledger has it when this
-    /// returns.
+    /// Records a step event of the row, if turns are kept. The ledger has it when this returns.
     pub(crate) async fn keep(&self, happening: &Happening) -> Result<(), Halt> {
         if self.mark.is_none() {
             return Ok(());
@@ -213,7 +210,7 @@ impl<'a> RowContext<'a> {
         self.append(line).await
     }
 
-    /// Puts a happening on record that is written already.
+    /// Records a step event that is serialized already.
     pub(crate) async fn append(&self, line: Vec<u8>) -> Result<(), Halt> {
         let Some((id, asked)) = self.mark.clone() else { return Ok(()) };
         let line = self.shared.worker.redactor.redact_json_line(line);
@@ -226,7 +223,7 @@ impl<'a> RowContext<'a> {
     }
 }
 
-/// The worst case of a call that was sent. If nobody waits for the call any more, all of it counts.
+/// The worst case of a call that was sent. If the call is dropped, all of it counts.
 pub(crate) struct Share<'s> {
     budget: &'s Mutex<Budget>,
     settled: &'s Notify,
@@ -234,7 +231,7 @@ pub(crate) struct Share<'s> {
 }
 
 impl Share<'_> {
-    /// The call has ended and used this much; `None` if nobody knows.
+    /// The call has ended and used this much; `None` if unknown.
     pub(crate) fn settle(mut self, actual: Option<Spend>) {
         self.give_back(actual);
     }
@@ -253,7 +250,7 @@ impl Drop for Share<'_> {
     }
 }
 
-/// What a row is told that may not make its next call.
+/// The error of a row that may not make its next call.
 fn beyond(budget: &Budget, worst: Spend) -> RowError {
     let (spent, limits) = (budget.spent(), budget.limits());
     let mut bounds = Vec::new();

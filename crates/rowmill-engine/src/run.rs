@@ -1,4 +1,4 @@
-//! Carries out a plan: starts what works beside the loop, and ends it.
+//! Carries out a plan: starts the tasks beside the loop, and ends them.
 
 use std::any::Any;
 use std::collections::HashSet;
@@ -31,19 +31,19 @@ use crate::{Plan, Sinks};
 /// How a run ended.
 #[derive(Debug)]
 pub struct RunEnd {
-    /// What was counted.
+    /// The counts.
     pub tally: Tally,
-    /// What rows used, to foresee the next run.
+    /// What rows used, to estimate the next run.
     pub history: History,
-    /// What the run and its earlier parts spent, or may have.
+    /// What the run and its earlier parts spent, or may have spent.
     pub spent: Spend,
     /// Why it ended before the input did, if it did.
     pub stopped: Option<StopCause>,
     /// Rows whose calls were aborted.
     pub unknown_rows: u64,
-    /// Rows that wait for something outside of the process; a resume goes on with them.
+    /// Rows that wait for something outside of the process; a resume continues them.
     pub parked_rows: u64,
-    /// The rows that were passed over because they are done, with their numbers.
+    /// The numbers of the rows that were skipped because they are done.
     pub skipped: RowPlaces,
     /// How long it took.
     pub duration: Duration,
@@ -53,7 +53,7 @@ pub struct RunEnd {
 ///
 /// # Errors
 ///
-/// The run could not start. What happens later is told by [`RunEnd::stopped`].
+/// The run could not start. Later failures are reported in [`RunEnd::stopped`].
 pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
     let began = Instant::now();
     let keeps_records = plan.ledger.ledger.keeps() || !plan.sinks.is_empty();
@@ -110,11 +110,11 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
     Ok(end(driver, &shared, unknown_rows).await)
 }
 
-/// Ends a run once its loop has ended: everything is published, and what was spent is on record.
+/// Ends a run once its loop has ended: everything is published, and the spending is recorded.
 async fn end(driver: Driver, shared: &Shared, unknown_rows: u64) -> RunEnd {
     let began = driver.began;
     let Driver { tally, history, skipped, stopped, publisher, held_back, parked_rows, .. } = driver;
-    // First, because what is published now may take the room that is left on the disk.
+    // First, because publishing may use up the rest of the disk.
     shared.account.close().await;
     let unpublished = finish_publishing(publisher, held_back.unwrap_or_default()).await;
     let spent = shared.account.budget().spent();
@@ -123,7 +123,7 @@ async fn end(driver: Driver, shared: &Shared, unknown_rows: u64) -> RunEnd {
     RunEnd { tally, history, spent, stopped, unknown_rows, parked_rows, skipped, duration }
 }
 
-/// What stopped a run: the first problem, or else what ended it in good order.
+/// The cause that stopped a run: the first problem, otherwise the regular cause.
 fn first_cause(stopped: Option<StopCause>, unpublished: Option<Problem>) -> Option<StopCause> {
     match (stopped, unpublished) {
         (Some(StopCause::Problem(first)), _) | (_, Some(first)) => Some(StopCause::Problem(first)),
@@ -131,7 +131,7 @@ fn first_cause(stopped: Option<StopCause>, unpublished: Option<Problem>) -> Opti
     }
 }
 
-/// Begins to publish, if there is anybody to publish for.
+/// Starts publishing, if there are sinks.
 fn start_publisher(
     sinks: Sinks,
     locks: Option<Arc<dyn Any + Send + Sync>>,
@@ -143,8 +143,7 @@ fn start_publisher(
     }
 }
 
-/// Publishes what was held back and waits until everything is published; tells what went wrong,
-/// if anything did.
+/// Publishes what was held back and waits until everything is published; returns the error, if there was one.
 async fn finish_publishing(publisher: Option<Publisher>, held_back: Vec<Parcel>) -> Option<Problem> {
     let publisher = publisher?;
     publisher.send(held_back);

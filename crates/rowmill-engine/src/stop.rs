@@ -2,7 +2,7 @@
 
 use tokio_util::sync::CancellationToken;
 
-/// A handle that stops a run. Clones stop the same run; a level is never taken back.
+/// A handle that stops a run. Clones stop the same run; a stop cannot be taken back.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     drain: CancellationToken,
@@ -21,7 +21,7 @@ impl Stop {
         self.abort.cancel();
     }
 
-    /// A handle that stops a part of what this one stops.
+    /// A handle that stops only a part of what this one stops.
     #[must_use]
     pub fn child(&self) -> Self {
         Self { drain: self.drain.child_token(), abort: self.abort.child_token() }
@@ -35,7 +35,7 @@ impl Stop {
         self.abort.is_cancelled()
     }
 
-    /// Waits until the run is stopped in either way.
+    /// Waits until the run is drained or aborted.
     pub async fn drained(&self) {
         self.drain.cancelled().await;
     }

@@ -1,4 +1,4 @@
-//! What comes after a failed call: another try and the wait before it, another model, or nothing.
+//! The reaction to a failed call: a retry after a wait, another model, or nothing.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,23 +11,23 @@ use crate::account::Halt;
 use crate::ask::{NoAnswer, Turn};
 use crate::keys::jitter;
 
-/// How long the last rows of a run take a provider for down before they doubt themselves.
+/// How long the last rows of a run blame an outage of the provider before they suspect themselves.
 const DOUBT: Duration = Duration::from_secs(60);
 
 /// What follows a failed call.
 #[derive(Clone, Copy)]
 pub(crate) enum Next {
-    /// Another try, after this wait.
+    /// A retry, after this wait.
     After(Duration),
-    /// A try with another model.
+    /// An attempt with another model.
     Elsewhere,
     /// Nothing: there is no answer.
     None,
 }
 
 impl Turn<'_> {
-    /// Lets this row alone wait, where it was refused alone, or nobody said when to come back. The row is given
-    /// back if the run stops meanwhile, or the provider lets nothing through for too long.
+    /// Lets only this row wait, if it was refused alone or the provider gave no time to retry. The row is released if
+    /// the run stops meanwhile, or if the provider refuses all calls for too long.
     pub(crate) async fn step_aside(
         &self,
         request: &Request,
@@ -45,7 +45,7 @@ impl Turn<'_> {
         };
         let gate = self.lane_at(self.lane).map(|lane| &lane.gate);
         let wait = gate.map_or(wait, |gate| gate.longest_wait(wait));
-        // A row with tools keeps what they hold for it, and so its place.
+        // A row with tools keeps what they hold for it, and therefore its slot.
         let gives_place = matches!(blame, Blame::StrayRefusal(_)) && self.row.crew.tools.is_none();
         let _aside = gives_place.then(|| self.row.shared.aside.step());
         if !self.pause(error, wait).await {
@@ -57,15 +57,15 @@ impl Turn<'_> {
         }
     }
 
-    /// Whether this row may be the cause itself: no other is left to show that the provider
-    /// is there, and an outage would have passed.
+    /// Whether this row may be the cause itself: no other row is left to show that the provider is up, and an outage
+    /// would be over by now.
     pub(crate) fn is_suspect(&self, error: &CallError) -> bool {
         matches!(error.fault(), Fault::Transient { .. })
             && self.row.shared.all_sent.load(Ordering::Relaxed)
             && self.lane_at(self.lane).is_some_and(|lane| lane.gate.stuck_for() >= DOUBT)
     }
 
-    /// Decides whether there is another try, here or with the next model.
+    /// Decides whether there is another attempt, with this model or with the next.
     pub(crate) fn next_try(&mut self, request: &Request, error: &CallError, blame: Blame) -> Next {
         let gate = self.lane_at(self.lane).map(|lane| &lane.gate);
         let kept = |after| gate.and_then(|gate| gate.kept_wait(after));

@@ -1,4 +1,4 @@
-//! What the loop waits for between two steps.
+//! Where the loop waits between two iterations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::prepared::Ended;
 use crate::publish::Publisher;
 use crate::work::{Done, Shared};
 
-/// What the loop woke up for.
+/// Why the loop woke up.
 pub(crate) enum Woke<'a> {
     Rows(Vec<Done>),
     LookedUp(Vec<Ended>),
@@ -34,8 +34,7 @@ pub(crate) enum Woke<'a> {
     Published,
 }
 
-/// The wait of the next row for leave to be sent. It is gone on with after every wake, so that the row keeps
-/// its place among those that wait.
+/// The next row's wait for a ticket. It continues after every wake-up, so that the row keeps its position in the queue.
 pub(crate) type Leaving<'a> = Option<BoxFuture<'a, Result<Ticket<'a>, NoTicket>>>;
 
 impl Driver {
@@ -46,13 +45,12 @@ impl Driver {
         flight: &mut FuturesUnordered<F>,
         leaving: &mut Leaving<'a>,
     ) -> Woke<'a> {
-        // Looked at once: were the publisher to catch up between two looks, nothing would
-        // be waited for that could still wake the loop.
+        // Read only once: if the publisher caught up between two reads, there would be nothing left to wake the loop.
         let lags_behind = self.lags_behind();
         let places = self.places();
         let busy = self.busy(flight.len());
         let has_room = busy < places && !lags_behind;
-        // A row that waits for memory is woken by the end of another.
+        // A row that waits for memory is woken by the end of another row.
         let is_waiting = !self.intake.prompted.is_empty() || !self.intake.wants_prompts();
         let has_place = has_room && !is_waiting && busy + self.intake.held() < places;
         if has_place && self.head.is_none() && !self.intake.queue.is_empty() {
@@ -70,7 +68,7 @@ impl Driver {
         let Self { feed, intake, head, stop, publisher, releasing, finishing, .. } = self;
         match head.as_ref().filter(|_| has_room) {
             Some(head) => drop(leaving.get_or_insert_with(|| Box::pin(leave(shared, Sought::of(head))))),
-            // What nobody looks at must not hold a place that others wait for.
+            // A future that is not polled must not hold a position that others wait for.
             None => *leaving = None,
         }
         let is_leaving = leaving.is_some();
@@ -92,7 +90,7 @@ impl Driver {
     }
 }
 
-/// What leave is sought for.
+/// The call for which a ticket is requested.
 struct Sought {
     crew: Arc<Crew>,
     voice: usize,
@@ -106,7 +104,7 @@ impl Sought {
     }
 }
 
-/// Goes on waiting for leave; for ever if none is waited for.
+/// Continues the wait for a ticket; for ever if none is requested.
 async fn left<'a>(leaving: &mut Leaving<'a>) -> Result<Ticket<'a>, NoTicket> {
     let Some(waiting) = leaving else { return std::future::pending().await };
     let leave = waiting.await;
@@ -114,7 +112,7 @@ async fn left<'a>(leaving: &mut Leaving<'a>) -> Result<Ticket<'a>, NoTicket> {
     leave
 }
 
-/// Waits for leave to send the row that is next.
+/// Waits for the ticket of the next row.
 async fn leave(shared: &Shared, sought: Sought) -> Result<Ticket<'_>, NoTicket> {
     let Sought { crew, voice, lane: index, asking } = sought;
     let Some(lane) = crew.lane(voice, index) else { return std::future::pending().await };
@@ -123,7 +121,7 @@ async fn leave(shared: &Shared, sought: Sought) -> Result<Ticket<'_>, NoTicket> 
     Ticket::take(&shared.account, lane, asking, waiting).await
 }
 
-/// Waits for rows that are with the program; for ever if there are none.
+/// Waits for rows that are being mapped; for ever if there are none.
 async fn finished(finishing: &mut Option<Finishing>) -> Result<Vec<Ended>, Problem> {
     match finishing {
         Some(finishing) => finishing.finished().await,
@@ -131,7 +129,7 @@ async fn finished(finishing: &mut Option<Finishing>) -> Result<Vec<Ended>, Probl
     }
 }
 
-/// Waits until the publisher has come further; for ever if there is none.
+/// Waits until the publisher has made progress; for ever if there is none.
 async fn moved(publisher: Option<&Publisher>) {
     match publisher {
         Some(publisher) => publisher.progress.moved().await,
@@ -145,7 +143,7 @@ async fn reached(began: Instant, deadline: Option<Duration>) -> Duration {
         Some(after) => {
             match began.checked_add(after) {
                 Some(end) => tokio::time::sleep_until(end).await,
-                // Later than time can be told.
+                // A time too far in the future to be represented.
                 None => std::future::pending().await,
             }
             after

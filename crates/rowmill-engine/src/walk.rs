@@ -1,4 +1,4 @@
-//! Taking the steps of a row's course, as many at once as it wants.
+//! Executes the steps of a row, as many at once as its state allows.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ enum Ready<'r> {
 }
 
 impl<'r> Ready<'r> {
-    /// Whose it is, and what it does.
+    /// The node and the kind of the step.
     fn place(&self) -> (usize, StepKind) {
         match self {
             Self::Model(step) => (step.node, StepKind::Model),
@@ -39,7 +39,7 @@ impl<'r> Ready<'r> {
         }
     }
 
-    /// Takes it.
+    /// Carries it out.
     async fn arrive(self, context: &'r RowContext<'r>) -> Arrived {
         match self {
             Self::Model(step) => Arrived::Model(Box::new(ask(context, step).await)),
@@ -55,13 +55,13 @@ impl<'r> Ready<'r> {
     }
 }
 
-/// A row on its way.
+/// The execution of a row.
 pub(crate) struct Walk<'r> {
     context: &'r RowContext<'r>,
     course: Course,
     first: Option<FirstCall<'r>>,
     calls: Vec<CallReport>,
-    /// How many of them were made before a crash.
+    /// The number of calls made before a crash.
     calls_before: usize,
     tools: Vec<ToolReport>,
     failure: Option<CallError>,
@@ -70,16 +70,16 @@ pub(crate) struct Walk<'r> {
     /// Model calls and tool calls that are under way.
     asking: u64,
     acting: u64,
-    /// Whether another model than the first of a voice has answered.
+    /// Whether a model other than the first of a model role has answered.
     stood_in: bool,
-    /// The model that each voice asked last, where it was not the first.
+    /// For each model role, the model it asked last, if it was not the first.
     lanes: Vec<(usize, usize)>,
     halt: Option<Halt>,
-    /// Whether the row is to end with what is under way.
+    /// Whether the row is to end once the steps under way have ended.
     ends: bool,
-    /// Why, where it must not be given back.
+    /// Why, if it must not be released.
     cause: Option<RowError>,
-    /// What it waits for, where answers come by another way.
+    /// What it waits for, if answers arrive by another route.
     waits_for: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Takes steps until the row is through.
+    /// Executes steps until the row has ended.
     pub(crate) async fn go(&mut self) {
         let mut flight = Flight::new();
         loop {
@@ -122,7 +122,7 @@ impl<'r> Walk<'r> {
                         let (node, kind) = ready.place();
                         flight.push(node, kind, ready.arrive(self.context));
                     }
-                    // Most rows have one thing to do at a time, which needs no place of its own.
+                    // Most rows have one step at a time, which needs no allocation of its own.
                     Ready::Model(step) => {
                         let asked = ask(self.context, step).await;
                         self.heed_model(asked).await;
@@ -134,7 +134,7 @@ impl<'r> Walk<'r> {
                 }
             }
             if self.course.is_over() {
-                // Nobody waits for what is still under way.
+                // Nobody waits for the steps that are still under way.
                 return;
             }
             if self.ends && self.asking + self.acting == 0 {
@@ -144,7 +144,7 @@ impl<'r> Walk<'r> {
             let is_time = matches!(arrived, Arrived::Time { .. });
             self.heed(arrived).await;
             if is_time {
-                // What is forgotten must not hold a place that others wait for.
+                // A dropped step must not hold a slot that others wait for.
                 let (asked, acted) = flight.cut(|node| self.course.has_ended(node));
                 self.asking -= asked;
                 self.acting -= acted;
@@ -153,11 +153,11 @@ impl<'r> Walk<'r> {
     }
 
     fn next_step(&mut self) -> Option<Step> {
-        // A run that is aborted waits for checks of answers, and for nothing that follows from them.
+        // An aborted run waits for checks of answers, but not for anything that follows from them.
         if self.ends || self.context.shared.stop.is_aborting() { None } else { self.course.next_step() }
     }
 
-    /// Makes a step ready to be taken.
+    /// Prepares a step for execution.
     fn ready(&mut self, step: Step) -> Ready<'r> {
         match step {
             Step::CallModel { node, voice, messages } => Ready::Model(self.model_step(node, voice, messages)),
@@ -241,13 +241,13 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Counts what a turn used.
+    /// Adds the usage of a turn.
     fn count(&mut self, asked: &mut Asked) {
         let Asked { voice, lane, calls, .. } = asked;
         self.unknown_calls += calls.unknown;
         self.saved += calls.saved;
         self.context.name_agent(asked.member, &mut calls.reports);
-        // What another model said is not what this one would say.
+        // An answer of another model is not what this one would give.
         self.stood_in |= *lane != 0;
         match self.lanes.iter_mut().find(|(known, _)| known == voice) {
             Some((_, known)) => *known = *lane,
@@ -289,7 +289,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// The line of a happening, if turns are kept.
+    /// The serialized step event, if turns are kept.
     fn line(&self, happening: &Happening) -> Option<Vec<u8>> {
         self.context.shared.worker.checkpoint.then(|| {
             let mut line = Vec::with_capacity(512);
@@ -298,8 +298,8 @@ impl<'r> Walk<'r> {
         })
     }
 
-    /// Puts on record what the course was told, before anything follows from it. Of a row that
-    /// is through, its record says everything.
+    /// Records what was reported to the row state, before anything follows from it. If the row has ended, its record
+    /// contains everything.
     async fn keep(&mut self, line: Option<Vec<u8>>) {
         let Some(line) = line.filter(|_| !self.course.is_over()) else { return };
         if let Err(halt) = self.context.append(line).await {
@@ -307,7 +307,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Takes no further steps: the row goes on once what it waits for is there.
+    /// Starts no further steps: the row continues once what it waits for is there.
     fn park(&mut self, waits_for: String) {
         if self.context.was_answered() && !self.context.shared.worker.checkpoint {
             let message = "a row that was answered can be parked only if turns are saved";
@@ -323,8 +323,8 @@ impl<'r> Walk<'r> {
         self.end_with(RowError::new(ErrorKind::Interrupted, message));
     }
 
-    /// Takes no further steps. What is under way is waited for, because it may be billed or take
-    /// effect, and if it completes the row, the row is complete.
+    /// Starts no further steps. Steps under way are waited for, because they may be billed or take effect; if they
+    /// complete the row, the row is complete.
     fn end_with(&mut self, error: RowError) {
         self.ends = true;
         self.cause.get_or_insert(error);
@@ -333,7 +333,7 @@ impl<'r> Walk<'r> {
     /// Ends the row, now that nothing is under way for it any more.
     fn end_by_cause(&mut self) {
         let cause = match self.cause.take() {
-            // What was under way since then may have ended without an answer.
+            // A step that was under way since then may have ended without an answer.
             Some(cause) if cause.kind == ErrorKind::RunStopped => self.context.stopped(),
             Some(cause) => cause,
             None => return,
@@ -345,7 +345,7 @@ impl<'r> Walk<'r> {
         self.course.abort(error);
     }
 
-    /// Takes in what steps have left that were dropped; what the row comes to if it ends with that.
+    /// Collects the calls of dropped steps; returns the error of the row in case it ends with them.
     pub(crate) fn take_in_cut(&mut self) -> RowError {
         let mut cut = self.context.take_cut().unwrap_or_default();
         let error = cut.error().unwrap_or_else(|| self.context.stopped());
@@ -359,7 +359,7 @@ impl<'r> Walk<'r> {
         error
     }
 
-    /// What the row waits for, if it is parked: then nothing of it is under way.
+    /// What the row waits for, if it is parked: then nothing is under way for it.
     pub(crate) fn take_parked(&mut self) -> Option<Vec<String>> {
         let is_parked = !self.waits_for.is_empty() && !self.course.is_over();
         is_parked.then(|| std::mem::take(&mut self.waits_for))
@@ -369,7 +369,7 @@ impl<'r> Walk<'r> {
         self.halt.take()
     }
 
-    /// Whether nothing was paid for and nothing was done, so that the row can be given back.
+    /// Whether nothing was paid for and nothing was done, so that the row can be released.
     pub(crate) fn is_released(&mut self) -> bool {
         if self.course.is_over() {
             return false;
@@ -384,7 +384,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// What there is to say of the row.
+    /// The report of the row.
     pub(crate) fn end(mut self, prepared: Prepared, start: Duration) -> Ended {
         let shared = self.context.shared;
         let Prepared { ordinal, id, row, key, .. } = prepared;
@@ -439,7 +439,7 @@ fn member_of(context: &RowContext<'_>, voice: usize) -> usize {
     context.crew.cast.voices().get(voice).map(|voice| voice.member).unwrap_or_default()
 }
 
-/// The answers that are rated below what was asked for, with who gave them.
+/// The answers that are rated lower than requested, with the agents that gave them.
 fn below_min_rating(cast: &Cast, course: &Course) -> Vec<RatingReport> {
     let name = |member: usize| cast.members().get(member).map(|member| member.name.clone());
     let report = |&Shortfall { member, rating, min_rating }: &Shortfall| RatingReport {

@@ -1,4 +1,4 @@
-//! The work on one row: its course, step by step, and one report at the end.
+//! The work on one row: step by step, with one report at the end.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -23,7 +23,7 @@ use crate::row::RowContext;
 use crate::walk::Walk;
 use crate::{Crew, Stop, Worker};
 
-/// What all rows of a run share.
+/// State that all rows of a run share.
 pub(crate) struct Shared {
     pub(crate) run: String,
     pub(crate) worker: Worker,
@@ -31,9 +31,9 @@ pub(crate) struct Shared {
     pub(crate) stop: Stop,
     pub(crate) began: Instant,
     pub(crate) account: Account,
-    /// Whether every row was sent, so that only those in flight can show what is wrong.
+    /// Whether every row was sent, so that only those in flight can show a failure.
     pub(crate) all_sent: AtomicBool,
-    /// Whether rows are to end at once, without what is under way for them.
+    /// Whether rows are to end at once, dropping what is under way for them.
     pub(crate) aborted: AtomicBool,
     /// Rows that wait out a refusal of their own.
     pub(crate) aside: Arc<RowsAside>,
@@ -41,22 +41,22 @@ pub(crate) struct Shared {
     pub(crate) checks: AnswerChecks,
 }
 
-/// A row that nobody works on any more.
+/// A row whose work has ended.
 pub(crate) struct Done {
     pub(crate) fate: Fate,
-    /// Those who worked on it.
+    /// Its row worker.
     pub(crate) crew: Arc<Crew>,
-    /// What makes the run stop, if the row met it.
+    /// What stops the run, if the row encountered it.
     pub(crate) halt: Option<Halt>,
 }
 
-/// What became of a row.
+/// The outcome of the work on a row.
 pub(crate) enum Fate {
-    /// It ended, well or not.
+    /// The row ended, successfully or not.
     Ended(Box<Ended>),
-    /// It was given back, because the run stops.
+    /// The row was released, because the run stops.
     Released(Box<Prepared>),
-    /// It waits for something outside of the process.
+    /// The row waits for something outside of the process.
     Parked(Box<Prepared>, Vec<String>),
 }
 
@@ -70,15 +70,15 @@ impl Done {
     }
 }
 
-/// Leave for the first call of a row, and which call that is.
+/// The ticket for the first call of a row, and which call that is.
 pub(crate) struct FirstCall<'a> {
     pub(crate) voice: usize,
     pub(crate) lane: usize,
     pub(crate) ticket: Ticket<'a>,
 }
 
-/// Works on a row to its end, with leave for its first call. A panic on the way is that
-/// row's failure. Looked at after the run was aborted, the row ends at once.
+/// Works on a row to its end, with the ticket for its first call. A panic on the way is that row's failure. If it is
+/// polled after the run was aborted, the row ends at once.
 pub(crate) async fn work<'a>(
     shared: &'a Shared,
     crew: Arc<Crew>,
@@ -94,7 +94,7 @@ pub(crate) async fn work<'a>(
     let context = RowContext::new(shared, crew, &prepared, before.spent());
     let mut walk = Walk::new(&context, *course, first, before);
     let walked = {
-        // Pinned here, because a combinator would have it twice, and a row is moved with all of it.
+        // Pinned here, because a combinator would store it twice, and a row is moved with all of it.
         let mut going = pin!(walk.go());
         poll_fn(|context| match shared.aborted.load(Ordering::Relaxed) {
             true => Poll::Ready(None),
@@ -136,7 +136,7 @@ fn caught<T>(
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 #[must_use]
 pub fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();

@@ -1,4 +1,4 @@
-//! An answer and its body, whichever client brought it.
+//! A response and its body, from either client.
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 
 use crate::{HttpFailure, Timeouts};
 
-/// An answer whose head has come.
+/// A response whose head has arrived.
 #[derive(Debug)]
 pub struct Answer {
     pub(crate) inner: Inner,
@@ -43,7 +43,7 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// The connection broke before the end of the body, or nothing came for too long.
+    /// The connection broke before the end of the body, or nothing arrived for too long.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpFailure> {
         let timeouts = self.timeouts;
         tokio::time::timeout(timeouts.idle, self.next()).await.unwrap_or_else(|_| Err(timeouts.stalled()))
@@ -62,12 +62,12 @@ impl Answer {
         Ok(None)
     }
 
-    /// The whole body, refused once it passes `limit` bytes.
+    /// The whole body; an error once it exceeds `limit` bytes.
     ///
     /// # Errors
     ///
-    /// The connection broke before the end of the body, nothing came for too long,
-    /// or the body is larger than `limit`.
+    /// The connection broke before the end of the body, nothing arrived for too long, or the body is larger than
+    /// `limit`.
     pub async fn body(mut self, limit: usize) -> Result<Bytes, HttpFailure> {
         let too_large = || HttpFailure::Broken(format!("the answer is larger than {limit} bytes"));
         let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };

@@ -1,4 +1,4 @@
-//! Sending a prepared body and waiting for the head of the answer.
+//! Sends a prepared body and waits for the head of the response.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -20,17 +20,16 @@ use crate::failure::HttpFailure;
 use crate::proxies::Proxies;
 use crate::timeouts::Timeouts;
 
-/// How long an unused connection is kept.
+/// How long an unused connection is kept open.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 const AGENT: &str = concat!("rowmill/", env!("CARGO_PKG_VERSION"));
 
 /// hyper's pooled client.
 type Direct = Client<Punctual<HttpsConnector<HttpConnector>>, Full<Bytes>>;
 
-/// A pool of connections. Cheap to clone; clones share the pool.
+/// An HTTP client with a pool of connections. Cheap to clone; clones share the pool.
 ///
-/// Certificates are loaded with the first request, so a run that makes none does
-/// not pay for them.
+/// Certificates are loaded with the first request, so a run without requests does not pay for them.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     pools: Arc<Pools>,
@@ -42,11 +41,11 @@ struct Pools {
     timeouts: Timeouts,
     direct: OnceLock<Result<Direct, HttpFailure>>,
     general: OnceLock<Result<reqwest::Client, HttpFailure>>,
-    /// For documents through a proxy: follows nothing and unpacks nothing.
+    /// For documents through a proxy: follows no redirects and decompresses nothing.
     plain: OnceLock<Result<reqwest::Client, HttpFailure>>,
 }
 
-/// Where requests go and the headers that each of them carries, made once per run.
+/// An address and the headers of every request to it, prepared once per run.
 #[derive(Debug, Clone)]
 pub struct Target {
     url: reqwest::Url,
@@ -55,7 +54,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Prepares an address. Values of headers that hold credentials should be marked sensitive.
+    /// Prepares an address. Header values with credentials should be marked sensitive.
     ///
     /// # Errors
     ///
@@ -82,19 +81,19 @@ impl Target {
 }
 
 impl HttpClient {
-    /// Makes a client. `environment` is asked for the usual proxy variables.
+    /// Creates a client. `environment` looks up the standard proxy variables.
     #[must_use]
     pub fn new(environment: &dyn Fn(&str) -> Option<String>) -> Self {
         Self::with_pools(Proxies::of_environment(environment), Timeouts::default())
     }
 
-    /// The same client with other limits on waiting, and with connections of its own.
+    /// The same client with other timeouts, and with connections of its own.
     #[must_use]
     pub fn with_timeouts(self, timeouts: Timeouts) -> Self {
         Self::with_pools(self.pools.proxies.clone(), timeouts)
     }
 
-    /// How long is waited for an answer.
+    /// The timeouts.
     #[must_use]
     pub fn timeouts(&self) -> Timeouts {
         self.pools.timeouts
@@ -105,11 +104,11 @@ impl HttpClient {
         Self { pools: Arc::new(Pools { proxies, timeouts, direct, general, plain }) }
     }
 
-    /// Sends `body` with POST. `extra` is a header of this request alone.
+    /// Sends `body` with POST. `extra` is an additional header of this request.
     ///
     /// # Errors
     ///
-    /// No answer's head came, or not in time. Any status is an answer.
+    /// The head of the response did not arrive, or not in time. Any status counts as a response.
     pub async fn post(
         &self,
         target: &Target,
@@ -127,7 +126,7 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// No answer's head came, or not in time. Any status is an answer.
+    /// The head of the response did not arrive, or not in time. Any status counts as a response.
     pub async fn send(&self, method: Method, target: &Target, body: Bytes) -> Result<Answer, HttpFailure> {
         self.dispatch(method, target, target.headers.clone(), body).await
     }
@@ -150,7 +149,7 @@ impl HttpClient {
         self.direct_answer(request).await
     }
 
-    /// Sends a request without a body; redirects are not followed and nothing is unpacked.
+    /// Sends a request without a body; redirects are not followed and nothing is decompressed.
     pub(crate) async fn send_empty(
         &self,
         method: http::Method,
@@ -177,11 +176,11 @@ impl HttpClient {
         }
     }
 
-    /// Asks for a document with GET, following redirects.
+    /// Requests a document with GET, following redirects.
     ///
     /// # Errors
     ///
-    /// No answer's head came, or not in time. Any status is an answer.
+    /// The head of the response did not arrive, or not in time. Any status counts as a response.
     pub async fn get(&self, url: reqwest::Url) -> Result<Answer, HttpFailure> {
         self.general_answer(self.general()?.get(url)).await
     }
@@ -233,8 +232,8 @@ fn built(client: reqwest::ClientBuilder) -> Result<reqwest::Client, HttpFailure>
 fn direct_client(timeouts: Timeouts) -> Result<Direct, HttpFailure> {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
-    // It is shared among the addresses of a name, so that a dead one leaves time for the next.
-    // With the tenth more, a name with one address always meets the limit round all of connecting.
+    // The limit is divided among the addresses of a name, so that an unreachable one leaves time for the next. With the
+    // additional tenth, a name with one address always hits the limit on the whole of connecting first.
     connector.set_connect_timeout(Some(timeouts.connect + timeouts.connect / 10));
     connector.set_keepalive(Some(Duration::from_secs(30)));
     connector.enforce_http(false);
@@ -250,8 +249,8 @@ fn direct_client(timeouts: Timeouts) -> Result<Direct, HttpFailure> {
         .build(Punctual { connector, timeouts }))
 }
 
-/// How connections are made safe. What does the cryptography is named here, because a default would be one for
-/// the whole process.
+/// The TLS configuration. The cryptography provider is given explicitly, because a default would apply to the whole
+/// process.
 ///
 /// # Errors
 ///

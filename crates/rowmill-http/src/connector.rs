@@ -1,4 +1,4 @@
-//! A connector that gives up in time.
+//! A connector with a timeout.
 
 use std::error::Error;
 use std::future::Future;
@@ -10,9 +10,9 @@ use tower_service::Service;
 
 use crate::timeouts::Timeouts;
 
-/// Keeps all of connecting under one limit: name resolution, TCP and TLS.
+/// Applies one limit to all of connecting: name resolution, TCP and TLS.
 ///
-/// The limit of the TCP connector covers neither the name nor the handshake after it.
+/// The limit of the TCP connector covers neither the name resolution nor the handshake after it.
 #[derive(Debug, Clone)]
 pub(crate) struct Punctual<C> {
     pub(crate) connector: C,
@@ -29,7 +29,7 @@ where
 {
     type Response = C::Response;
     type Error = BoxError;
-    // A connection serves many calls, so its box is not on their path.
+    // A connection serves many calls, so this allocation does not slow each of them.
     type Future = Pin<Box<dyn Future<Output = Result<C::Response, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {

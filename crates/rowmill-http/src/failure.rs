@@ -1,20 +1,20 @@
-//! Why no answer came.
+//! Why no response arrived.
 
 use std::error::Error;
 use std::fmt;
 
 use rowmill_types::open_files_used_up;
 
-/// Why no (complete) answer came. Where the text names a setting, it is for `rowmill_types::Words` to say how.
+/// Why no (complete) response arrived. If the text mentions a setting, `rowmill_types::Words` names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HttpFailure {
     /// No connection could be made; nothing was sent.
     Connect(String),
-    /// This machine allows no more open files, so that no connection could be made.
+    /// This machine allows no more open files, so no connection could be made.
     OpenFiles(String),
     /// The connection broke after something was sent.
     Broken(String),
-    /// The connection stands but nothing came on it for too long.
+    /// The connection is open but nothing arrived on it for too long.
     Silent(String),
 }
 
@@ -42,7 +42,7 @@ impl HttpFailure {
     }
 }
 
-/// Whether the cause is this machine's limit on open files, of the process or of the system.
+/// Whether the cause is the limit on open files, of the process or of the system.
 fn is_open_files(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -72,7 +72,7 @@ impl From<hyper::Error> for HttpFailure {
     }
 }
 
-/// The innermost cause, which is the part a person can act on.
+/// The innermost cause, which is the part that users can act on.
 fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {

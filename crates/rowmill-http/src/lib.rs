@@ -1,8 +1,7 @@
 //! The HTTP client that all adapters share: one pool, one TLS setup, no retries.
 //!
-//! Requests go straight to hyper's pooled client, which costs a third less CPU
-//! per call than a general client; where the environment asks for a proxy, they
-//! go through reqwest, which knows about proxies. Callers cannot tell the two apart.
+//! Requests go directly to hyper's pooled client, which needs a third less CPU per call than a general client; if the
+//! environment sets a proxy, they go through reqwest, which supports proxies. Callers see no difference.
 
 mod answer;
 mod client;

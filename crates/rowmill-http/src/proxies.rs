@@ -1,15 +1,15 @@
-//! The proxies that an environment names, in the spelling that most programs follow.
+//! The proxies set in the environment, in the notation that most programs use.
 
 use reqwest::{ClientBuilder, NoProxy, Proxy};
 use rowmill_types::Secret;
 
-/// Addresses of proxies. They may hold passwords.
+/// Addresses of proxies. They may contain passwords.
 #[derive(Debug, Clone, Default)]
 pub struct Proxies {
     http: Option<Secret>,
     https: Option<Secret>,
     all: Option<Secret>,
-    /// What is reached without one.
+    /// The hosts that are reached without a proxy.
     none: Option<String>,
 }
 
@@ -20,7 +20,7 @@ impl Proxies {
         let first = |names: [&str; 2]| {
             names.into_iter().find_map(|name| environment(name).filter(|value| !value.is_empty()))
         };
-        // Where a web server starts a program, whoever asks that server can set `HTTP_PROXY`.
+        // If a web server starts the program (CGI), its clients can set `HTTP_PROXY`.
         let is_asked_by_others = environment("REQUEST_METHOD").is_some();
         Self {
             http: first(["HTTP_PROXY", "http_proxy"]).filter(|_| !is_asked_by_others).map(Secret::new),
@@ -30,7 +30,7 @@ impl Proxies {
         }
     }
 
-    /// Whether any is named.
+    /// Whether a proxy is set.
     pub(crate) fn any(&self) -> bool {
         [&self.http, &self.https, &self.all].into_iter().any(Option::is_some)
     }

@@ -1,4 +1,4 @@
-//! Asking for a document, and going where the answer points.
+//! Requests documents and follows redirects.
 
 use http::Method;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
@@ -6,25 +6,25 @@ use reqwest::Url;
 
 use crate::{Answer, HttpClient, HttpFailure};
 
-/// How many redirects are followed.
+/// The maximum number of redirects.
 const MAX_REDIRECTS: usize = 10;
 
-/// A document that is asked for, byte for byte as it is kept: without packing for the way.
+/// A request for a document, byte for byte as it is stored: without transfer compression.
 #[derive(Debug, Clone)]
 pub struct Retrieval {
     /// The whole document, or only its headers.
     pub extent: Extent,
-    /// Where to begin.
+    /// The address to start from.
     pub url: Url,
     /// Headers that every server on the way may see.
     pub headers: HeaderMap,
-    /// What only one server may see.
+    /// A credential for a single server.
     pub credential: Option<Credential>,
-    /// How far redirects are followed.
+    /// Which redirects are followed.
     pub redirects: Redirects,
 }
 
-/// How much of a document is asked for.
+/// The extent of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// Headers and body.
@@ -33,12 +33,12 @@ pub enum Extent {
     Headers,
 }
 
-/// How far redirects are followed.
+/// Which redirects are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redirects {
-    /// To wherever they lead.
+    /// All redirects.
     Anywhere,
-    /// Not to another server; the redirect is then the answer.
+    /// None to another server; the redirect is then the response.
     SameServer,
 }
 
@@ -51,24 +51,24 @@ pub struct Credential {
     pub value: HeaderValue,
 }
 
-/// A document's answer, and the answers on the way to it.
+/// The response for a document, and the redirects before it.
 #[derive(Debug)]
 pub struct Retrieved {
-    /// The last answer.
+    /// The final response.
     pub answer: Answer,
-    /// Where it came from.
+    /// Its address.
     pub url: Url,
-    /// The headers of the redirects on the way, with the address that sent them.
+    /// The headers of the redirects, with the addresses that sent them.
     pub passed: Vec<(Url, HeaderMap)>,
 }
 
 impl HttpClient {
-    /// Asks for a document with GET or HEAD, following up to ten redirects. A redirect that
-    /// is not followed, or leads nowhere, is the answer.
+    /// Requests a document with GET or HEAD, following up to ten redirects. A redirect that is not followed, or leads
+    /// nowhere, is the response.
     ///
     /// # Errors
     ///
-    /// No answer's head came, or not in time. Any status is an answer.
+    /// The head of the response did not arrive, or not in time. Any status counts as a response.
     pub async fn retrieve(&self, retrieval: &Retrieval) -> Result<Retrieved, HttpFailure> {
         let mut url = retrieval.url.clone();
         let mut passed = Vec::new();
@@ -88,7 +88,7 @@ impl HttpClient {
 }
 
 impl Retrieval {
-    /// Asks for the whole of a document, wherever it is.
+    /// Requests a complete document, following all redirects.
     #[must_use]
     pub fn whole(url: Url) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl Retrieval {
     }
 }
 
-/// Where a redirect points, if this is one and it points to something that can be asked.
+/// The target of a redirect, if the response is one and its target can be requested.
 fn target(answer: &Answer, from: &Url) -> Option<Url> {
     if !matches!(answer.status(), 301 | 302 | 303 | 307 | 308) {
         return None;

@@ -1,4 +1,4 @@
-//! How long is waited for what, and what is said when it did not come.
+//! The timeouts of a request, and their error messages.
 
 use std::time::Duration;
 
@@ -38,14 +38,14 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(10),
             first_byte: Duration::from_secs(600),
-            // Models that think may say nothing for minutes, even in a stream.
+            // Models may think for minutes without sending anything, even in a stream.
             idle: Duration::from_secs(300),
         }
     }
 }
 
 impl Timeouts {
-    /// No connection came about in time; nothing was sent.
+    /// No connection was made in time; nothing was sent.
     #[must_use]
     pub fn not_connected(&self) -> HttpFailure {
         HttpFailure::Connect(format!(
@@ -54,7 +54,7 @@ impl Timeouts {
         ))
     }
 
-    /// The request was sent and no answer began in time.
+    /// The request was sent and no response began in time.
     #[must_use]
     pub fn not_begun(&self) -> HttpFailure {
         HttpFailure::Silent(format!(
@@ -63,7 +63,7 @@ impl Timeouts {
         ))
     }
 
-    /// The answer began and did not go on.
+    /// The response began and then stalled.
     #[must_use]
     pub fn stalled(&self) -> HttpFailure {
         HttpFailure::Silent(format!(

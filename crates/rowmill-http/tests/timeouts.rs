@@ -1,4 +1,4 @@
-//! What happens when the other side is there but does not answer, over real sockets.
+//! Behaviour against a server that is there but does not answer, over real sockets.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at its first surprise")]
 
@@ -10,13 +10,13 @@ use rowmill_types::Words;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// So short that nobody waits for it; every test lets it pass on purpose.
+/// So short that waiting for it is no burden; every test lets it pass on purpose.
 const SHORT: Duration = Duration::from_millis(50);
-/// So long that a test which waits for it would be seen to hang.
+/// So long that a test which waits for it is seen to hang.
 const LONG: Duration = Duration::from_secs(600);
 const PATIENT: Timeouts = Timeouts { connect: LONG, first_byte: LONG, idle: LONG };
 
-/// The client that goes straight to the server, and the one for proxies.
+/// The direct client, and the one for proxies.
 fn clients(timeouts: Timeouts) -> [HttpClient; 2] {
     let proxied = |name: &str| match name {
         "HTTP_PROXY" => Some("http://proxy.invalid".to_owned()),
@@ -35,7 +35,7 @@ async fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").await.unwrap()
 }
 
-/// Accepts a call and says `told` to it.
+/// Accepts a call and sends `told` to it.
 async fn tell(listener: &TcpListener, told: &[u8]) -> TcpStream {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut asked = [0; 1024];
@@ -87,7 +87,7 @@ async fn a_document_that_is_not_sent_is_silent_too() {
 
 #[tokio::test]
 async fn a_handshake_that_nobody_answers_is_no_connection() {
-    // The kernel accepts for the listener, so TCP is there and TLS never comes.
+    // The kernel accepts for the listener, so the TCP connection is made and TLS never starts.
     for client in clients(Timeouts { connect: SHORT, ..PATIENT }) {
         let listener = listener().await;
         let failure = client.post(&target("https", &listener), None, Bytes::new()).await.unwrap_err();
@@ -103,7 +103,7 @@ async fn a_server_that_accepts_no_more_connections_is_no_connection() {
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
     let address = listener.local_addr().unwrap();
-    // Connections that nobody accepts fill its queue; the first that does not fit waits for ever.
+    // Connections that are never accepted fill the queue; the first that does not fit waits for ever.
     let mut queued = Vec::new();
     while let Ok(connected) = tokio::time::timeout(SHORT, TcpStream::connect(address)).await {
         queued.push(connected.unwrap());

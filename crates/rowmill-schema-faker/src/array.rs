@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::value::{GROWTH_DEPTH, Maker, count};
 use crate::work::{MOST_VALUES, TooLarge};
 
-/// How many values are tried for one place of an array of unique items.
+/// The number of values tried for one item of an array of unique items.
 const UNIQUE_TRIES: u32 = 64;
 
 impl Maker<'_> {
@@ -15,7 +15,7 @@ impl Maker<'_> {
         let least = count(map, "minItems").unwrap_or(0);
         let most = count(map, "maxItems").unwrap_or(usize::MAX);
         let anything = Value::Bool(true);
-        // Older drafts write a list of schemas under `items`.
+        // Older drafts allow a list of schemas under `items`.
         let listed = map.get("items").and_then(Value::as_array);
         let prefix = map.get("prefixItems").and_then(Value::as_array).or(listed);
         let prefix: &[Value] = prefix.map_or(&[], Vec::as_slice);
@@ -59,7 +59,7 @@ impl Maker<'_> {
         Value::Array(items)
     }
 
-    /// One item, other than all of `earlier` where given; `None` when no other one was found.
+    /// One item, different from all of `earlier` if given; `None` if none was found.
     fn item(&mut self, schema: &Value, depth: u32, earlier: Option<&mut HashSet<String>>) -> Option<Value> {
         let Some(earlier) = earlier else { return Some(self.make(schema, depth + 1)) };
         (0..UNIQUE_TRIES).map(|_| self.make(schema, depth + 1)).find(|item| earlier.insert(item.to_string()))

@@ -1,4 +1,4 @@
-//! Bringing `$ref` and `allOf` into one flat schema.
+//! Merges `$ref` and `allOf` into one flat schema.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::value::{count, type_names};
 use crate::work::{Work, parts, size};
 
-/// How many references are followed one after the other.
+/// The maximum length of a chain of references.
 const REFERENCES: u32 = 32;
 
 /// The schema with `$ref` followed and `allOf` merged in.
@@ -48,8 +48,8 @@ fn lookup<'r>(root: &'r Value, reference: &str) -> Option<&'r Value> {
     root.pointer(reference.strip_prefix('#')?)
 }
 
-/// Merges `other` into `base`, so that a value of the result satisfies both
-/// wherever the keywords can be joined one by one.
+/// Merges `other` into `base`, so that a value of the result satisfies both as far as the keywords can be merged one by
+/// one.
 pub(crate) fn into(base: &mut Map<String, Value>, other: &Map<String, Value>, work: &Work) {
     work.steps(parts(other));
     if work.is_exceeded() {
@@ -84,7 +84,7 @@ pub(crate) fn into(base: &mut Map<String, Value>, other: &Map<String, Value>, wo
     }
 }
 
-/// A side that allows no further properties forbids the ones that only the other side names.
+/// A side that allows no additional properties forbids those that only the other side names.
 fn close(base: &mut Map<String, Value>, other: &Map<String, Value>) {
     let names = |map: &Map<String, Value>| -> Vec<String> {
         map.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys).cloned().collect()
@@ -161,7 +161,7 @@ fn keep_if(held: &mut Value, other: &Value, better: fn(f64, f64) -> bool) {
     }
 }
 
-/// A schema that asks for both schemas.
+/// A schema that requires both schemas.
 fn both(left: &Value, right: &Value, work: &Work) -> Value {
     match (left, right) {
         (Value::Bool(false), _) | (_, Value::Bool(false)) => Value::Bool(false),
@@ -176,7 +176,7 @@ fn both(left: &Value, right: &Value, work: &Work) -> Value {
     }
 }
 
-/// Two lists of choices, both to be met: each choice of one asks for a choice of the other too.
+/// Merges two lists of choices, both to be met: each choice of one is combined with one of the other.
 fn distribute(held: &mut Value, other: &Value, work: &Work) {
     let (parts, _) = size(other);
     if let Value::Array(choices) = held {
@@ -190,7 +190,7 @@ fn distribute(held: &mut Value, other: &Value, work: &Work) {
     }
 }
 
-/// How deep the smallest value of a type is.
+/// The depth of the smallest value of a type.
 pub(crate) fn type_height(name: &str) -> u32 {
     match name {
         "null" => 0,
@@ -200,7 +200,7 @@ pub(crate) fn type_height(name: &str) -> u32 {
     }
 }
 
-/// About how deep the smallest value of a schema is; large for one that never ends.
+/// The approximate depth of the smallest value of a schema; large for one that never ends.
 pub(crate) fn height(root: &Value, schema: &Value, (fuel, work): (u32, &Work)) -> u32 {
     let Value::Object(map) = schema else {
         return if *schema == Value::Bool(false) { 1000 } else { 1 };

@@ -33,7 +33,7 @@ impl Bounds {
         Self { low, low_open, high, high_open }
     }
 
-    /// Both ends, with a span of `width` where the schema leaves one open.
+    /// Both ends, with a range of `width` if the schema leaves one open.
     fn range(self, width: f64) -> (f64, f64) {
         match (self.low, self.high) {
             (Some(low), Some(high)) => (low, high),
@@ -59,14 +59,14 @@ pub(crate) fn integer(map: &Map<String, Value>, dice: &mut Dice) -> Value {
     whole(multiple(Bounds::of(map), step, dice))
 }
 
-/// A number inside the schema's bounds, with few decimals where they allow it.
+/// A number inside the schema's bounds, with few decimals if they allow it.
 pub(crate) fn number(map: &Map<String, Value>, dice: &mut Dice) -> Value {
     let bounds = Bounds::of(map);
     if let Some(step) = map.get("multipleOf").and_then(Value::as_f64).filter(|step| *step > 0.0) {
         return rounded(multiple(bounds, step, dice), decimals(step));
     }
     let (low, high) = bounds.range(100.0);
-    // Strictly between the ends, so that exclusive bounds hold too.
+    // Strictly between the ends, so that exclusive bounds are met, too.
     let share = (1 + dice.below(999)) as f64 / 1000.0;
     let exact = low + (high - low) * share;
     let short = (exact * 100.0).round() / 100.0;
@@ -94,7 +94,7 @@ fn decimals(step: f64) -> usize {
     step.to_string().split_once('.').map_or(0, |(_, digits)| digits.len())
 }
 
-/// `value` without the noise that multiplying left in its last digits.
+/// `value` without the rounding noise in its last digits.
 fn rounded(value: f64, decimals: usize) -> Value {
     if decimals == 0 {
         return whole(value);

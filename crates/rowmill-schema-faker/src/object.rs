@@ -6,7 +6,7 @@ use crate::text;
 use crate::value::{GROWTH_DEPTH, Maker, count};
 use crate::work::{MOST_VALUES, TooLarge};
 
-/// How often an optional property is there, in percent.
+/// How often an optional property is present, in percent.
 const OPTIONAL: u64 = 70;
 
 impl Maker<'_> {
@@ -80,7 +80,7 @@ impl Maker<'_> {
         names
     }
 
-    /// How many entries to invent: some only where the schema describes a map of its own.
+    /// The number of additional entries: more than zero only if the schema describes a map.
     fn extra_count(&mut self, map: &Map<String, Value>, depth: u32) -> usize {
         let is_map = map.get("additionalProperties").is_some_and(Value::is_object)
             && !map.contains_key("properties")
@@ -104,7 +104,7 @@ impl Maker<'_> {
             if object.len() >= wanted || self.work.is_exceeded() {
                 break;
             }
-            // Names that are there already are looked for in vain, but not without end.
+            // Names that exist already are skipped, but the search must end.
             self.work.steps(1);
             let name = match map.get("propertyNames") {
                 Some(names) => self.make(names, depth + 1).as_str().map(str::to_owned),

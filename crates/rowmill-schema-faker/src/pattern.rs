@@ -1,20 +1,19 @@
-//! Strings for regular expressions, as far as their common part goes.
+//! Strings for regular expressions that use only common features.
 
 use crate::text;
 use crate::value::Dice;
 use crate::work::Work;
 
-/// How many repeats `*` and `+` may add to the least.
+/// How many repeats `*` and `+` may add to the minimum.
 const EXTRA_REPEATS: u64 = 4;
 
-/// How often one piece is repeated at most, unless the pattern asks for more.
+/// The maximum number of repeats of one piece, unless the pattern requires more.
 const REPEAT_LIMIT: u64 = 200;
 
-/// Groups within groups that are read.
+/// The maximum nesting of groups.
 const MOST_GROUPS: u32 = 64;
 
-/// A string that matches `pattern`, or `None` when it uses more than groups,
-/// choices, classes, repeats and literals.
+/// A string that matches `pattern`, or `None` if it uses more than groups, choices, classes, repeats and literals.
 pub(crate) fn matching(pattern: &str, dice: &mut Dice, work: &Work) -> Option<String> {
     let letters: Vec<char> = pattern.chars().collect();
     let mut reader = Reader { letters: &letters, at: 0, groups: 0 };
@@ -196,7 +195,7 @@ impl Reader<'_> {
         Some(Node::Repeat(Box::new(node), least, most))
     }
 
-    /// What stands in the braces of a repeat: `n`, `n,` or `n,m`.
+    /// The content of the braces of a repeat: `n`, `n,` or `n,m`.
     fn bounds(&mut self) -> Option<(u64, u64)> {
         let end = self.letters.get(self.at..)?.iter().position(|letter| *letter == '}')?;
         let inside: String = self.letters.get(self.at..self.at + end)?.iter().collect();

@@ -1,4 +1,4 @@
-//! Values made from schemas are valid, whatever the schema and the seed.
+//! Values generated from schemas are valid, whatever the schema and the seed.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::value::{Dice, Maker, sentence_for, value_for};
 use crate::work::{self, TooLarge, Work};
 
-/// Schemas that a value exists for, built the way people write them.
+/// Satisfiable schemas, built the way people write them.
 fn schemas() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!(true)),
@@ -178,7 +178,7 @@ fn a_sentence_takes_up_the_prompt() {
     assert!(sentence_for("", 1).starts_with("The "));
 }
 
-/// A number of a keyword: small, or far beyond what can be made.
+/// A number for a keyword: small, or far beyond what can be generated.
 fn amounts() -> impl Strategy<Value = Value> {
     prop_oneof![
         (0u64..20).prop_map(|small| json!(small)),
@@ -192,7 +192,7 @@ fn amounts() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Schemas that ask for very much, in every way there is, and may contradict themselves.
+/// Schemas that require very large values, in every possible way, and may contradict themselves.
 fn greedy_schemas() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!({"$ref": "#"})),

@@ -1,4 +1,4 @@
-//! Words, sentences and strings of known formats.
+//! Words, sentences and strings in known formats.
 
 use serde_json::{Map, Value};
 
@@ -21,7 +21,7 @@ const ADJECTIVES: &[&str] = &[
 const VERBS: &[&str] =
     &["carries", "follows", "answers", "keeps", "meets", "turns", "holds", "finds", "joins", "reaches"];
 
-/// Shorter words are too common to say what a prompt is about.
+/// Shorter words are too common to show the topic of a prompt.
 const TOPIC_LENGTH: usize = 5;
 
 /// One readable word.
@@ -29,7 +29,7 @@ pub(crate) fn word(dice: &mut Dice) -> &'static str {
     dice.pick(NOUNS).copied().unwrap_or("word")
 }
 
-/// A sentence that takes up one of the longer words of the prompt.
+/// A sentence that mentions one of the longer words of the prompt.
 pub(crate) fn sentence(prompt: &str, dice: &mut Dice) -> String {
     let topics: Vec<&str> = prompt
         .split(|letter: char| !letter.is_alphanumeric())

@@ -6,16 +6,16 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use crate::work::{self, MOST_DEPTH, TooLarge, Work};
 use crate::{merge, number, text};
 
-/// How many seeds are tried before a value that does not validate is given after all.
+/// The number of seeds tried before a value that does not validate is returned anyway.
 const TRIES: u64 = 24;
 
 /// Below this depth nothing optional is added, so that recursive schemas end.
 pub(crate) const GROWTH_DEPTH: u32 = 4;
 
-/// Choices within choices that are followed before a value is begun.
+/// The maximum nesting of choices that are followed before a value is started.
 const MOST_NESTED: u32 = 4 * MOST_DEPTH;
 
-/// Keywords that a value can break although each part of it was made well.
+/// Keywords that a value can violate although each part of it is valid.
 const CHECKED_KEYWORDS: &[&str] = &[
     "oneOf",
     "allOf",
@@ -33,14 +33,14 @@ const CHECKED_KEYWORDS: &[&str] = &[
     "unevaluatedItems",
 ];
 
-/// A value that satisfies `schema`, made from `seed`.
+/// A value that satisfies `schema`, generated from `seed`.
 ///
-/// Equal arguments give equal values. A schema that no value can satisfy, or
-/// that only rare values satisfy, gives a value that comes near.
+/// Equal arguments give equal values. For a schema that no value can satisfy, or that only rare values satisfy, the
+/// value comes near.
 ///
 /// # Errors
 ///
-/// The schema asks for a value that is larger than any that is made here.
+/// The schema requires a value that is larger than the maximum.
 ///
 /// ```
 /// # use rowmill_schema_faker::value_for;
@@ -71,7 +71,7 @@ pub fn value_for(schema: &Value, seed: u64) -> Result<Value, TooLarge> {
     Ok(others.into_iter().find(|value| validator.is_valid(value)).unwrap_or(first))
 }
 
-/// A seed from texts, the same on every machine. The borders between the texts count.
+/// A seed from texts, the same on every machine. The boundaries between the texts matter.
 ///
 /// ```
 /// # use rowmill_schema_faker::seed_of;
@@ -88,7 +88,7 @@ pub fn seed_of(parts: &[&str]) -> u64 {
     hash.digest()
 }
 
-/// A short sentence that answers `prompt`, made from `seed`.
+/// A short sentence that answers `prompt`, generated from `seed`.
 ///
 /// ```
 /// # use rowmill_schema_faker::sentence_for;
@@ -102,7 +102,7 @@ pub fn sentence_for(prompt: &str, seed: u64) -> String {
     text::sentence(prompt, &mut dice)
 }
 
-/// Whether a value made part by part could still break the schema as a whole.
+/// Whether a value generated part by part could still violate the schema as a whole.
 fn needs_check(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => {
@@ -144,13 +144,13 @@ impl Dice {
     }
 }
 
-/// Makes one value; holds the schema's root for references.
+/// Generates one value; holds the schema's root for references.
 #[derive(Debug)]
 pub(crate) struct Maker<'s> {
     pub(crate) root: &'s Value,
     pub(crate) dice: Dice,
     pub(crate) work: &'s Work,
-    /// How many values are being made, each for the one before it.
+    /// The number of values being generated, each nested in the previous one.
     pub(crate) nested: u32,
 }
 
@@ -189,7 +189,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A value that the schema gives as it is.
+    /// A value that the schema contains verbatim.
     fn copied(&self, value: &Value) -> Value {
         self.work.copied(value);
         if self.work.is_exceeded() { Value::Null } else { value.clone() }
@@ -204,8 +204,7 @@ impl Maker<'_> {
         chosen.map_or(Value::Null, |value| self.copied(value))
     }
 
-    /// The schema with one branch of `anyOf` or `oneOf` merged in; deep down the
-    /// branch that ends soonest.
+    /// The schema with one branch of `anyOf` or `oneOf` merged in; at great depth the branch that ends soonest.
     fn branch(&mut self, map: &Map<String, Value>, depth: u32) -> Option<Map<String, Value>> {
         let keyword =
             ["anyOf", "oneOf"].into_iter().find(|key| map.get(*key).is_some_and(Value::is_array))?;
@@ -246,7 +245,7 @@ impl Maker<'_> {
     }
 }
 
-/// The types that a schema names, none when it names none.
+/// The types that a schema names; empty if it names none.
 pub(crate) fn type_names(map: &Map<String, Value>) -> Vec<&str> {
     match map.get("type") {
         Some(Value::String(name)) => vec![name],
@@ -267,7 +266,7 @@ fn has_type(value: &Value, types: &[&str]) -> bool {
     })
 }
 
-/// The type that a schema without `type` speaks about.
+/// The type that a schema without `type` implies.
 fn implied_type(map: &Map<String, Value>) -> &'static str {
     let has = |names: &[&str]| names.iter().any(|name| map.contains_key(*name));
     if has(&["properties", "required", "additionalProperties", "patternProperties", "minProperties"]) {

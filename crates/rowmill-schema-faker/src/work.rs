@@ -1,34 +1,33 @@
-//! The bound on what is made for one schema, so that no schema can take the time or the memory
-//! of the whole run.
+//! Limits the work for one schema, so that no schema can take the time or the memory of the whole run.
 
 use std::cell::Cell;
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// A value has no more parts than this.
+/// The maximum number of parts of a value.
 pub(crate) const MOST_VALUES: u64 = 100_000;
 
-/// A value has no more text than this, in bytes: that of its strings and of the names in it.
+/// The maximum text of a value, in bytes: that of its strings and of the names in it.
+
+
+/// The maximum depth of a value.
 pub(crate) const MOST_TEXT: u64 = 1 << 20;
 
-/// A value is nested no deeper than this.
-pub(crate) const MOST_DEPTH: u32 = 48;
-
-/// Parts of the schema that are looked at and joined, over all tries.
+/// The maximum number of schema parts examined and merged, over all attempts.
 const MOST_STEPS: u64 = 2_000_000;
 
-/// What a schema asks for that is not made.
+/// The limit that a schema exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TooLarge {
-    /// More values than are made.
+    /// Too many values.
     Values,
-    /// More text than is made.
+    /// Too much text.
     Text,
-    /// Values that are nested too deep, or without end.
+    /// Values that are nested too deeply, or infinitely.
     Depth,
-    /// More combinations of its parts than are tried.
+    /// Too many combinations of its parts.
     Combinations,
 }
 
@@ -47,7 +46,7 @@ impl fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// Counts what was made, and says when it is too much.
+/// Counts the work, and reports when it is too much.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     values: Cell<u64>,
@@ -57,7 +56,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Begins another try: values and text count anew, steps go on.
+    /// Starts another attempt: values and text are counted anew, steps accumulate.
     pub(crate) fn begin(&self) {
         self.values.set(0);
         self.text.set(0);
@@ -75,29 +74,29 @@ impl Work {
         self.exceeded.set(self.exceeded.get().or(Some(what)));
     }
 
-    /// Counts so many values.
+    /// Counts this many values.
     pub(crate) fn values(&self, count: u64) {
         self.add(&self.values, count, (MOST_VALUES, TooLarge::Values));
     }
 
-    /// Counts so many bytes of text.
+    /// Counts this many bytes of text.
+
     pub(crate) fn text(&self, bytes: usize) {
         self.add(&self.text, bytes as u64, (MOST_TEXT, TooLarge::Text));
+
+    /// Counts this many parts of a schema that are about to be copied.
     }
 
-    /// Counts so many parts of a schema that are about to be copied.
     pub(crate) fn steps(&self, count: u64) {
-        self.add(&self.steps, count, (MOST_STEPS, TooLarge::Combinations));
-    }
 
-    /// Counts a value that the schema gives as it is.
-    pub(crate) fn copied(&self, value: &Value) {
+    /// Counts a value that the schema contains verbatim.
+        self.add(&self.steps, count, (MOST_STEPS, TooLarge::Combinations));
         let (parts, text) = size(value);
         self.values(parts);
         self.text(text);
     }
 
-    /// Everything that was counted.
+    /// The total of all counts.
     #[cfg(test)]
     pub(crate) fn total(&self) -> u64 {
         self.values.get().saturating_add(self.text.get()).saturating_add(self.steps.get())
@@ -111,13 +110,13 @@ impl Work {
     }
 }
 
-/// The parts of a schema, for [`Work::steps`].
+/// The number of parts of a schema, for [`Work::steps`].
 pub(crate) fn parts(map: &Map<String, Value>) -> u64 {
     map.values().map(|value| size(value).0).sum::<u64>() + 1
 }
 
-/// The parts of a value, and the bytes of its texts and names.
-pub(crate) fn size(value: &Value) -> (u64, usize) {
+/// The number of parts of a value, and the bytes of its texts and names.
+
     let add = |(parts, text): (u64, usize), (more, other): (u64, usize)| (parts + more, text + other);
     match value {
         Value::String(text) => (1, text.len()),

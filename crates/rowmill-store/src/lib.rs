@@ -1,4 +1,4 @@
-//! Ledgers, the durable record of a run, and the store of answers that were paid for.
+//! Ledgers, the durable record of a run, and the store of paid answers.
 
 pub mod answers;
 pub mod file;

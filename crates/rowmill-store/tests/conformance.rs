@@ -1,5 +1,5 @@
-//! The store of runs and the store of answers keep the contracts of their ports, as the testkit's
-//! suites check them.
+//! The store of runs and the store of answers fulfil the contracts of their ports, as checked by the test suites of the
+//! testkit.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what a test cannot set up fails the test")]
 
@@ -15,7 +15,7 @@ use rowmill_testkit::conformance::{
     append_until_killed, check_answer_store, check_killed_store, check_run_store,
 };
 
-/// Set where this binary was started again, to be killed.
+/// Set when this binary was started again, to be killed.
 const KILLED_FOLDER: &str = "ROWMILL_TEST_KILLED_FOLDER";
 
 fn run_store(folder: &Path) -> Arc<dyn RunStore> {
@@ -29,7 +29,7 @@ async fn a_run_in_a_folder_keeps_the_contract_of_stores() {
     assert_eq!(check_run_store(&|| run_store(&folder)).await, Vec::<String>::new());
 }
 
-/// Started again by itself, this test is the process that is killed.
+/// This test starts its own binary again as the process that is killed.
 #[tokio::test]
 async fn a_run_in_a_folder_outlasts_the_kill_of_its_process_at_any_moment() {
     if let Some(folder) = std::env::var_os(KILLED_FOLDER) {
@@ -55,7 +55,7 @@ async fn a_run_in_a_folder_outlasts_the_kill_of_its_process_at_any_moment() {
         for group in groups {
             confirmed = confirmed.max(Some(group));
             heard += 1;
-            // What it said before the kill is still read.
+            // Output from before the kill is still read.
             if heard == 1 + kill * 7 {
                 process.kill().unwrap();
             }

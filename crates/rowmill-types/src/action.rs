@@ -1,4 +1,4 @@
-//! What messages advise, where entry points have more than another name for it.
+//! Actions that messages advise, worded differently by each entry point.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use crate::mark::{Mark, MarkedPart};
 
 macro_rules! action_table {
     ($($(#[$doc:meta])* $variant:ident $constant:ident $name:literal;)*) => {
-        /// Something that a message advises to do. In `format!` it leaves a mark that [`crate::Words`] turns into
-        /// the words that the entry point has for it.
+        /// Something that a message advises to do. In `format!` it leaves a mark, which [`crate::Words`] replaces by
+        /// the words of the entry point.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Action { $($(#[$doc])* $variant,)* }
 
@@ -15,11 +15,11 @@ macro_rules! action_table {
             /// Every action.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The name that stands in marks.
+            /// The name used in marks.
             pub(crate) const fn name(self) -> &'static str { match self { $(Self::$variant => $name,)* } }
         }
 
-        /// The actions as constants, to stand in the text of a message: `format!("make room and {RUN_AGAIN}")`.
+        /// The actions as constants, for use in the text of a message: `format!("make room and {RUN_AGAIN}")`.
         pub mod actions {
             use super::Action;
 
@@ -29,22 +29,22 @@ macro_rules! action_table {
 }
 
 action_table! {
-    /// `run again`, in a way that goes on with what is kept.
+    /// `run again`, resuming from what is kept.
     RunAgain RUN_AGAIN "do:run_again";
-    /// `run again`, going on with what is kept although something was changed.
+    /// `run again`, resuming from what is kept although something was changed.
     RunAgainChanged RUN_AGAIN_CHANGED "do:run_again_changed";
-    /// Having rows sent although the first ones all failed alike; a whole clause.
+    /// Sending the rows although the first ones all failed alike; a whole clause.
     SendRegardless SEND_REGARDLESS "do:send_regardless";
     /// Where prices are set, after `put its price`.
     SetPrices SET_PRICES "do:set_prices";
     /// Where all settings are listed; a whole clause.
     ListSettings LIST_SETTINGS "do:list_settings";
-    /// Writing the results of the run in the folder that is the action's value to a file; a clause up to its object.
+    /// Writing the results of the run in the folder given as the action's value to a file; a clause up to its object.
     ExportResults EXPORT_RESULTS "do:export_results";
 }
 
 impl Action {
-    /// The action done to something.
+    /// The action applied to something.
     #[must_use]
     pub fn of(self, value: impl fmt::Display) -> ActionMention {
         ActionMention { action: self, value: Some(value.to_string()) }
@@ -61,12 +61,12 @@ impl fmt::Display for Action {
     }
 }
 
-/// An action that a message advises, with what it is done to.
+/// An action that a message advises, with its object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionMention {
-    /// What to do.
+    /// The action.
     pub action: Action,
-    /// To what, where the action needs it.
+    /// Its object, if the action needs one.
     pub value: Option<String>,
 }
 

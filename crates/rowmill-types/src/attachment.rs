@@ -1,10 +1,10 @@
-//! A file that goes to the model with a message.
+//! A file that is sent to the model with a message.
 
 use std::fmt;
 
 use bytes::Bytes;
 
-/// What an image weighs: about a thousand tokens at four bytes each.
+/// The weight of an image: about a thousand tokens at four bytes each.
 const IMAGE_WEIGHT: usize = 4_000;
 /// Providers cut an image into tiles and charge less than this for all of them.
 const MOST_IMAGE_TOKENS: u64 = 20_000;
@@ -12,9 +12,9 @@ const MOST_IMAGE_TOKENS: u64 = 20_000;
 /// A file, read and checked, as it is sent.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Attachment {
-    /// Its name without folders, as the model gets to see it.
+    /// Its name without folders, as the model sees it.
     pub name: String,
-    /// What it is, such as `application/pdf`; text of any kind begins with `text/`.
+    /// Its media type, such as `application/pdf`; text of any kind starts with `text/`.
     pub media_type: String,
     /// The bytes. Clones share them.
     pub bytes: Bytes,
@@ -23,14 +23,14 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Its text, where it is text.
+    /// Its text, if it is text.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         if self.media_type.starts_with("text/") { std::str::from_utf8(&self.bytes).ok() } else { None }
     }
 
-    /// About how many bytes of prose use as many tokens as this file, for the pace of calls.
-    /// What is wrong with it is learned from the answers.
+    /// The number of bytes of prose that use about as many tokens as this file, for pacing. The error is learned from
+    /// the answers.
     #[must_use]
     pub fn weight(&self) -> usize {
         match self.media_type.split('/').next() {
@@ -40,7 +40,7 @@ impl Attachment {
         }
     }
 
-    /// More tokens than a provider makes of this file, for budgets.
+    /// An upper bound of the tokens that a provider makes of this file, for budgets.
     #[must_use]
     pub fn most_tokens(&self) -> u64 {
         let bytes = self.bytes.len() as u64;
@@ -54,29 +54,29 @@ impl fmt::Debug for Attachment {
     }
 }
 
-/// What a model takes as files. Text is not among the kinds unless it has a limit of its own:
-/// every model takes text, because it is sent as text.
+/// The files that a model accepts. Text is not among the kinds unless it has a limit of its own: every model accepts
+/// text files, because they are sent as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachmentRules {
     /// The kinds of files, in the order in which messages list them.
     pub kinds: Vec<AttachmentKind>,
-    /// The most bytes that the files of one row may have together.
+    /// The maximum number of bytes of all files of one row.
     pub max_total: u64,
-    /// The most files of one row.
+    /// The maximum number of files of one row.
     pub max_count: usize,
 }
 
-/// A kind of file that a model takes.
+/// A kind of file that a model accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttachmentKind {
     /// One media type such as `image/png`, a family such as `text/*`, or `*/*` for all.
     pub media_type: &'static str,
-    /// The most bytes of one file.
+    /// The maximum number of bytes of one file.
     pub max_bytes: u64,
 }
 
 impl AttachmentRules {
-    /// Checks one file; the error says what the model takes instead.
+    /// Checks one file; the error states what the model accepts instead.
     ///
     /// ```
     /// # use rowmill_types::{AttachmentKind, AttachmentRules};
@@ -92,7 +92,7 @@ impl AttachmentRules {
     ///
     /// # Errors
     ///
-    /// The model takes no files of this kind, or none of this size.
+    /// The model does not accept files of this kind or size.
     pub fn check(&self, name: &str, media_type: &str, size: u64) -> Result<(), String> {
         let Some(most) = self.most_bytes(media_type) else {
             let mut kinds: Vec<_> = self.kinds.iter().map(|kind| kind.media_type).collect();
@@ -114,7 +114,7 @@ impl AttachmentRules {
         Ok(())
     }
 
-    /// The most bytes of one file of this kind; `None` where the model does not take it.
+    /// The maximum number of bytes of one file of this kind; `None` if the model does not accept it.
     #[must_use]
     pub fn most_bytes(&self, media_type: &str) -> Option<u64> {
         let kind = self.kinds.iter().find(|kind| kind.covers(media_type));

@@ -1,34 +1,34 @@
-//! One turn with a model: what is asked and what comes back.
+//! One turn with a model: the request and the answer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Answered, Attachment, CallTiming, Echo, Hosted, RateLimits, ToolCall, ToolOutput, Usage};
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The row's prompt, or feedback about an answer.
     User,
-    /// What the model said before.
+    /// An earlier answer of the model.
     Assistant,
-    /// What a tool gave for a call of the model.
+    /// The result of a tool call of the model.
     Tool,
 }
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who speaks.
+    /// Its author.
     pub role: Role,
-    /// What is said.
+    /// Its text.
     pub text: String,
     /// The files that are sent with it, in order.
     pub attachments: Vec<Attachment>,
-    /// The tools that a message of the model calls, in order.
+    /// The tool calls in a message of the model, in order.
     pub calls: Vec<ToolCall>,
     /// The call that a message of a tool answers.
     pub answers: Option<Box<Answered>>,
-    /// A message of the model as its provider sent it, where that must be sent back.
+    /// A message of the model as its provider sent it, if it must be sent back in that form.
     pub echo: Option<Box<Echo>>,
 }
 
@@ -38,12 +38,12 @@ impl Message {
         Self::of(Role::User, text.into())
     }
 
-    /// A message that the model gave.
+    /// A message from the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::of(Role::Assistant, text.into())
     }
 
-    /// What a tool gave for a call.
+    /// The result of a tool call.
     #[must_use]
     pub fn tool(call: &ToolCall, output: ToolOutput) -> Self {
         let ToolOutput { text, attachments, is_error, .. } = output;
@@ -56,20 +56,19 @@ impl Message {
     }
 }
 
-/// One turn to be answered. What is the same for every row (instruction,
-/// schema, parameters) is in the model already.
+/// One turn to be answered. Everything that is the same for every row (instruction, schema, parameters) is part of the
+/// model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Names the run, the row and the turn, and `output_cap` where there is one; the same for
-    /// every try, and sent as an idempotency key where the provider has one.
+    /// Identifies the run, the row and the turn, and `output_cap` if there is one; the same for every attempt, and sent
+    /// as an idempotency key if the provider supports one.
     pub key: String,
     /// The number of the row.
     pub row: u64,
-    /// Which try at this turn it is, counted from 1.
+    /// The number of the attempt at this turn, counted from 1.
     pub attempt: u32,
-    /// The most tokens that the answer may have, where that is chosen for this call alone. It is
-    /// set only for models that are known to keep to it, and takes the place of what they would
-    /// send by themselves.
+    /// The maximum number of tokens of the answer, if it is chosen for this call alone. It is set only for models that
+    /// are known to respect it, and replaces the limit that they would send otherwise.
     pub output_cap: Option<u64>,
     /// The conversation so far; the last message is the user's or a tool's.
     pub messages: Vec<Message>,
@@ -78,61 +77,61 @@ pub struct Request {
 /// How an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Finish {
-    /// The model was done.
+    /// The model had finished.
     Complete,
-    /// The token limit cut it.
+    /// The token limit truncated it.
     Length,
     /// A content filter stopped it.
     Filtered,
     /// The model refused; the text is its refusal.
     Refused,
-    /// The provider paused a long turn: it goes on when the answer is sent back as it is.
+    /// The provider paused a long turn: it continues when the answer is sent back unchanged.
     Paused,
 }
 
-/// What a model answered.
+/// A model's answer.
 #[derive(Debug, Clone)]
 pub struct Completion {
-    /// The text, or as much of it as came.
+    /// The text, or the part of it that arrived.
     pub text: String,
     /// How it ended.
     pub finish: Finish,
-    /// The tools that the model wants called before it goes on.
+    /// The tool calls that the model requests before it continues.
     pub calls: Vec<ToolCall>,
-    /// The answer as the provider sent it, where it must be sent back like that.
+    /// The answer as the provider sent it, if it must be sent back in that form.
     pub echo: Option<Box<Echo>>,
-    /// What tools did that run at the provider.
+    /// Activity of tools that run at the provider.
     pub hosted: Option<Box<Hosted>>,
-    /// Tokens, where the provider told.
+    /// Tokens, if the provider reported them.
     pub usage: Option<Usage>,
-    /// The provider's own account of the usage, as it sent it.
+    /// The usage exactly as the provider sent it.
     pub raw_usage: Option<Box<serde_json::value::RawValue>>,
     /// How long it took.
     pub timing: CallTiming,
-    /// The model that answered, where the provider told.
+    /// The model that answered, if the provider reported it.
     pub model: Option<String>,
-    /// The service tier that was granted, where the provider told.
+    /// The service tier that was granted, if the provider reported it.
     pub service_tier: Option<String>,
-    /// The rate limits that the provider told with the answer.
+    /// The rate limits that the provider reported with the answer.
     pub rates: Option<Box<RateLimits>>,
-    /// What was found out about the answer beyond its schema, if anybody looked.
+    /// The result of a check beyond the schema, if there was one.
     pub verdict: Option<Box<AnswerVerdict>>,
 }
 
-/// What a check of an answer found that goes beyond its JSON Schema.
+/// The result of a check of an answer that goes beyond its JSON Schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerVerdict {
-    /// The answer holds; its JSON text, with what the check filled in.
+    /// The answer is valid; its JSON text, including defaults that the check filled in.
     Valid(String),
-    /// What is wrong with it, one sentence each.
+    /// Its errors, one sentence each.
     Invalid(Vec<String>),
-    /// It could not be checked, and why.
+    /// It could not be checked, with the reason.
     Unchecked(String),
 }
 
 impl Completion {
-    /// A complete answer of which nothing else is known.
+    /// A complete answer with nothing but a text.
     pub fn of_text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),

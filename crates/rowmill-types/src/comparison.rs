@@ -1,17 +1,17 @@
-//! Comparisons that readers can make before anybody else sees a row.
+//! Comparisons that readers can evaluate themselves to filter rows early.
 
-/// How a column is compared.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
-    /// The same.
+    /// Equal.
     Equal,
     /// Less.
     Less,
-    /// Less, or the same.
+    /// Less or equal.
     AtMost,
-    /// More.
+    /// Greater.
     Greater,
-    /// More, or the same.
+    /// Greater or equal.
     AtLeast,
 }
 

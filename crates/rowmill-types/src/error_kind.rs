@@ -1,4 +1,4 @@
-//! Why a row failed: a closed list, each with an explanation for the error index.
+//! Why a row failed: a closed list, each kind with an explanation for the error index.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ macro_rules! error_kinds {
             /// Every kind, in the order of the error index.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The name that stands in envelopes.
+            /// The name used in envelopes.
             #[must_use]
             pub fn name(self) -> &'static str { match self { $(Self::$variant => $name,)* } }
 
@@ -25,7 +25,7 @@ macro_rules! error_kinds {
                 Words::from_template(match self { $(Self::$variant => $what,)* })
             }
 
-            /// What a person can do about it.
+            /// What the user can do about it.
             #[must_use]
             pub fn next(self) -> Words {
                 Words::from_template(match self { $(Self::$variant => $next,)* })
@@ -102,7 +102,7 @@ error_kinds! {
 }
 
 impl ErrorKind {
-    /// Whether the row itself or the template must be corrected before another try can help.
+    /// Whether the row itself or the template must be corrected before another attempt can help.
     #[must_use]
     pub fn needs_correction(self) -> bool {
         matches!(
@@ -145,36 +145,36 @@ impl<'de> Deserialize<'de> for ErrorKind {
     }
 }
 
-/// The `error` of an envelope.
+/// The `error` field of an envelope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowError {
-    /// Which kind of failure.
+    /// The kind of failure.
     #[serde(rename = "type")]
     pub kind: ErrorKind,
-    /// What happened, for a person.
+    /// What happened, for users.
     pub message: Words,
-    /// The HTTP status, where one was received.
+    /// The HTTP status, if one was received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The provider's own error code, where it gave one.
+    /// The provider's own error code, if it sent one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// How many calls were made for the row, where any was.
+    /// How many calls were made for the row, if any were made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// What the model did say, kept so that a person can see why it failed.
+    /// The text of the model's answer, kept so that users can see why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_text: Option<String>,
 }
 
 impl RowError {
-    /// An error that no call was made for.
+    /// An error without any call.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<Words>) -> Self {
         Self { kind, message: message.into(), status: None, code: None, attempts: None, raw_text: None }
     }
 
-    /// The error in the words of an entry point.
+    /// The error worded for an entry point.
     #[must_use]
     pub fn worded(self, vocabulary: Vocabulary) -> Self {
         Self { message: self.message.worded(vocabulary), ..self }

@@ -1,7 +1,7 @@
-//! Amounts in settings: what is read is what was written, to the last picodollar.
+//! Exact amounts in settings: a round trip preserves every picodollar.
 //!
-//! A number of dollars is what people write, and is exact for every amount that they would. Amounts that no
-//! number of JSON can say are written as text with all their digits.
+//! Users write numbers of dollars, which are exact for all practical amounts. Amounts that no JSON number can represent
+//! are written as text with all their digits.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,28 +12,28 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Money;
 
-/// Picodollars have so many digits after the point.
+/// The number of picodollar digits after the point.
 const DIGITS: usize = 12;
 
-/// Writes an amount, for `#[serde(with = "exact_money")]`.
+/// Serializes an amount, for `#[serde(with = "exact_money")]`.
 ///
 /// # Errors
 ///
-/// As the serializer's.
+/// Those of the serializer.
 pub fn serialize<S: Serializer>(amount: &Option<Money>, serializer: S) -> Result<S::Ok, S::Error> {
     amount.map(ExactMoney).serialize(serializer)
 }
 
-/// Reads an amount, for `#[serde(with = "exact_money")]`.
+/// Deserializes an amount, for `#[serde(with = "exact_money")]`.
 ///
 /// # Errors
 ///
-/// It is no amount of dollars.
+/// It is not an amount of dollars.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Money>, D::Error> {
     Ok(Option::<ExactMoney>::deserialize(deserializer)?.map(|ExactMoney(amount)| amount))
 }
 
-/// An amount as settings have it: a number of dollars.
+/// An amount as written in settings: a number of dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExactMoney(Money);
 

@@ -1,4 +1,4 @@
-//! How the process ends.
+//! The exit codes of the process.
 
 use crate::Words;
 
@@ -21,11 +21,11 @@ pub enum ExitCode {
 }
 
 impl ExitCode {
-    /// Every code, for the documentation.
+    /// All codes, for the documentation.
     pub const ALL: &'static [Self] =
         &[Self::Ok, Self::Stopped, Self::Usage, Self::RowsFailed, Self::LimitReached, Self::Interrupted];
 
-    /// What the code says, for the documentation.
+    /// The meaning of the code, for the documentation.
     #[must_use]
     pub fn meaning(self) -> Words {
         Words::from_template(match self {

@@ -1,37 +1,37 @@
-//! Calls that gave no answer, and what that means for a retry.
+//! Calls without an answer, and the consequences for retries.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::{ErrorKind, RateLimits, Vocabulary, Words};
 
-/// What a failed call means. The one thing retry decisions look at.
+/// The meaning of a failed call; the only input of retry decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It may work when tried again, not before `after` if that is given.
+    /// A retry may succeed, but not before `after` if that is given.
     Transient {
         /// The wait that the provider asked for.
         after: Option<Duration>,
     },
-    /// The provider limits requests: the row waits its turn, which costs it no try.
+    /// The provider limits requests: the row waits, which costs it no attempt.
     Throttled {
         /// The wait that the provider asked for.
         after: Option<Duration>,
     },
     /// The provider's quota is used up, for this row and all others, for a long time.
     Exhausted {
-        /// When the provider says that there is quota again.
+        /// When there is quota again, according to the provider.
         after: Option<Duration>,
     },
-    /// This machine has no room for the call: it waits for another to end, which costs no try.
+    /// This machine has no resources for the call: it waits for another call to end, which costs no attempt.
     Crowded,
-    /// Trying this row again cannot help; other rows may be fine.
+    /// Retrying this row cannot help; other rows may succeed.
     Permanent,
     /// No row can succeed: the credential or the model is wrong.
     Fatal,
 }
 
-/// How a call failed; the row's error type and the retry decision follow from it.
+/// How a call failed; the row's error type and the retry decision are derived from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallFailure {
@@ -41,7 +41,7 @@ pub enum CallFailure {
     QuotaExhausted,
     /// The provider failed or is overloaded (408, 409, 5xx, 529).
     Server,
-    /// No complete answer came in time. It may have been billed.
+    /// No complete answer arrived in time. It may have been billed.
     Timeout,
     /// No connection could be made; certainly not billed.
     Connect,
@@ -49,7 +49,7 @@ pub enum CallFailure {
     OpenFiles,
     /// The connection broke after the request was sent. It may have been billed.
     Broken,
-    /// The answer could not be read. It may have been billed.
+    /// The answer could not be parsed. It may have been billed.
     Malformed,
     /// The provider refused the request (other 4xx).
     Refused,
@@ -57,25 +57,26 @@ pub enum CallFailure {
     Filtered,
     /// The credential is missing or was refused (401, 403).
     Unauthorized,
-    /// The provider does not know the model (404 and its like).
+    /// The provider does not know the model (404 and similar).
     UnknownModel,
-    /// Nothing is at the path that was called, and no model is spoken of (404): most likely the base URL is wrong.
+    /// There is nothing at the called path, and the response does not mention a model (404): most likely the base URL
+    /// is wrong.
     UnknownPath,
     /// The call was cancelled. It may have been billed.
     Cancelled,
     /// The program's own function failed.
     Function,
-    /// The program's own function failed, and says that it may work when tried again.
+    /// The program's own function failed, and reports that a retry may succeed.
     FunctionBusy,
     /// The client itself failed.
     Internal,
-    /// No failure: the answer comes by another way, and the message names what is waited for. The row is
-    /// parked until that is there.
+    /// No failure: the answer arrives by another route, and the message names what is waited for. The row is parked
+    /// until then.
     Parked,
 }
 
 impl CallFailure {
-    /// The row error that this becomes when the tries are used up.
+    /// The error of the row once its attempts are used up.
     #[must_use]
     pub fn kind(self) -> ErrorKind {
         match self {
@@ -91,7 +92,7 @@ impl CallFailure {
             Self::UnknownModel | Self::UnknownPath => ErrorKind::ModelNotFound,
             Self::Cancelled => ErrorKind::Interrupted,
             Self::Function | Self::FunctionBusy => ErrorKind::Function,
-            // A row that cannot be parked where it stands has met a bug.
+            // Parking in a place where rows cannot be parked is a bug.
             Self::Internal | Self::Parked => ErrorKind::Internal,
         }
     }
@@ -108,36 +109,36 @@ const LONGEST_WAIT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// A model call that did not give an answer.
 ///
-/// The message is a fragment that reads after "row 17: " and holds no secret.
+/// The message is a fragment that follows "row 17: " and holds no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallError {
-    /// How it failed.
+    /// The kind of failure.
     pub failure: CallFailure,
-    /// What happened, for a person.
+    /// What happened, for users.
     pub message: Words,
-    /// The HTTP status, where one was received.
+    /// The HTTP status, if one was received.
     pub status: Option<u16>,
-    /// The provider's own error code, where it gave one.
+    /// The provider's own error code, if it sent one.
     pub code: Option<String>,
     /// The wait that the provider asked for. More than a year counts as a year.
     pub retry_after: Option<Duration>,
-    /// The rate limits that the provider told with the refusal.
+    /// The rate limits that the provider reported with the refusal.
     pub rates: Option<Box<RateLimits>>,
 }
 
 impl CallError {
-    /// A failure without an HTTP answer.
+    /// A failure without an HTTP response.
     pub fn new(failure: CallFailure, message: impl Into<Words>) -> Self {
         Self { failure, message: message.into(), status: None, code: None, retry_after: None, rates: None }
     }
 
-    /// The failure in the words of an entry point.
+    /// The failure worded for an entry point.
     #[must_use]
     pub fn worded(self, vocabulary: Vocabulary) -> Self {
         Self { message: self.message.worded(vocabulary), ..self }
     }
 
-    /// Decides retry; no other code may look inside the error to decide it.
+    /// Classifies the failure for retries; no other code may examine the error for that.
     #[must_use]
     pub fn fault(&self) -> Fault {
         let after = self.retry_after.map(|asked| asked.min(LONGEST_WAIT));

@@ -1,4 +1,4 @@
-//! Numbers for people.
+//! Numbers for display.
 
 /// A number with its digits in groups of three: `1234567` as `1,234,567`.
 #[must_use]

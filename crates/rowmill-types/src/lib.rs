@@ -1,4 +1,4 @@
-//! What a run is made of. Data only: no I/O, no decisions.
+//! The data types of a run. Data only: no I/O, no decisions.
 
 mod action;
 mod attachment;

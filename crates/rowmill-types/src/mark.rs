@@ -1,29 +1,29 @@
-//! How settings and actions stand in a text until it becomes [`crate::Words`].
+//! Marks for settings and actions in a text that becomes [`crate::Words`].
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
-/// Characters for private use, which no keyboard types. A text that has them all the same keeps them.
+/// Private-use characters, which are on no keyboard. A text that contains them anyway keeps them.
 const START: char = '\u{E000}';
 const END: char = '\u{E001}';
-/// Stands before a value.
+/// Precedes a value.
 const VALUE: char = '\u{E002}';
-/// Stands between two names.
+/// Separates two names.
 const NEXT: char = '\u{E003}';
-/// Stands before a mark's first name if the mark has no backticks.
+/// Precedes a mark's first name if the mark has no backticks.
 const BARE: char = '\u{E004}';
-/// Stands before a character of a value that would else have a meaning.
+/// Precedes a character of a value that would otherwise have a meaning.
 const ESCAPE: char = '\u{E005}';
 
-/// What marks of this process begin with. Nobody can know it, so no text of a user is taken for a mark.
+/// The random prefix of this process's marks. It cannot be guessed, so no text of a user is mistaken for a mark.
 fn own_sign() -> &'static str {
     static SIGN: OnceLock<String> = OnceLock::new();
     SIGN.get_or_init(|| format!("{:016x}", RandomState::new().hash_one(START)))
 }
 
-/// A mark in a text: names, and values where they have them.
+/// A mark in a text: names, and their values if they have any.
 #[derive(Debug)]
 pub(crate) struct Mark<'t> {
     pub(crate) parts: Vec<MarkedPart<'t>>,
@@ -62,20 +62,20 @@ impl fmt::Display for Mark<'_> {
     }
 }
 
-/// Whether a text may have marks.
+/// Whether a text may contain marks.
 pub(crate) fn may_have_marks(text: &str) -> bool {
     text.contains(START)
 }
 
-/// The text up to what may be the first mark, and the text behind its first character.
+/// The text before the first possible mark, and the text after that mark's first character.
 pub(crate) fn split_at_mark(text: &str) -> Option<(&str, &str)> {
     text.split_once(START)
 }
 
-/// The character that a text has where it has no mark.
+/// The character to put back if it turns out to start no mark.
 pub(crate) const NO_MARK: char = START;
 
-/// The mark whose start was just passed, and the text behind it.
+/// The mark whose start was just passed, and the text after it.
 pub(crate) fn read_mark(text: &str) -> Option<(Mark<'_>, &str)> {
     let text = text.strip_prefix(own_sign())?;
     let (is_bare, mut rest) = text.strip_prefix(BARE).map_or((false, text), |rest| (true, rest));
@@ -100,7 +100,7 @@ pub(crate) fn read_mark(text: &str) -> Option<(Mark<'_>, &str)> {
     }
 }
 
-/// A value, and the text from its end.
+/// A value, and the text that follows.
 fn read_value(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut value = String::new();
     let mut letters = text.char_indices();

@@ -1,4 +1,4 @@
-//! Amounts of money, exact.
+//! Exact amounts of money.
 
 use std::fmt;
 use std::iter::Sum;
@@ -6,16 +6,16 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An amount of US dollars, counted in picodollars, so that a token's price is a
-/// whole number and sums have no rounding.
+/// An amount of US dollars, counted in picodollars, so that the price of a token is a whole number and sums are not
+/// rounded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Money(u64);
 
-/// Picodollars in a dollar.
+/// Picodollars per dollar.
 const PICO: u64 = 1_000_000_000_000;
 
 impl Money {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
     /// More than anyone spends.
     pub const MAX: Self = Self(u64::MAX);
@@ -32,7 +32,7 @@ impl Money {
         self.0
     }
 
-    /// The nearest amount to a number of dollars; `None` if it is negative, too large or no number.
+    /// The nearest amount to a number of dollars; `None` if it is negative, too large or not a number.
     ///
     /// ```
     /// # use rowmill_types::Money;
@@ -45,19 +45,19 @@ impl Money {
         (dollars >= 0.0 && pico < u64::MAX as f64).then_some(Self(pico as u64))
     }
 
-    /// The amount in dollars, as near as a float can say.
+    /// The amount in dollars, as precisely as a float can represent it.
     #[must_use]
     pub fn dollars(self) -> f64 {
         self.0 as f64 / PICO as f64
     }
 
-    /// The difference, or nothing where `other` is more.
+    /// The difference, or zero if `other` is larger.
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// The price of `count` things at this price each.
+    /// The total of `count` items at this price each.
     #[must_use]
     pub fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(count))
@@ -84,7 +84,7 @@ impl Sum for Money {
     }
 }
 
-/// Dollars with two digits at least, and as many as small amounts need.
+/// Formats dollars with at least two decimals, and more if small amounts need them.
 impl fmt::Display for Money {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dollars = self.dollars();

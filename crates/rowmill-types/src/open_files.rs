@@ -1,9 +1,9 @@
-//! The limit of a machine on open files.
+//! The limit of this machine on open files.
 
 use std::io;
 
-/// Whether something failed because this process, or the whole system, has as many files,
-/// connections and pipes open as it may.
+/// Whether something failed because this process, or the whole system, has reached its limit on open files, connections
+/// and pipes.
 ///
 /// ```
 /// # use rowmill_types::open_files_used_up;

@@ -1,12 +1,12 @@
-//! Folders and files for what may be private: prompts, answers and whatever tools gave.
+//! Folders and files for private content: prompts, answers and results of tools.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// How files are opened that only their owner can read, whatever the folder is that they are in. One that is there
-/// already keeps its permissions.
+/// Options for opening files that only their owner can read, whatever folder they are in. An existing file keeps its
+/// permissions.
 #[must_use]
 pub fn private_file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -14,12 +14,12 @@ pub fn private_file_options() -> OpenOptions {
     options
 }
 
-/// Makes a folder that only its owner can look into, and the folders on the way to it as usual. One that is
-/// there already stays as it is.
+/// Creates a folder that only its owner can read, and its missing parents with default permissions. An existing folder
+/// is left unchanged.
 ///
 /// # Errors
 ///
-/// It cannot be made.
+/// It cannot be created.
 pub fn make_private_folder(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         fs::create_dir_all(parent)?;

@@ -1,11 +1,10 @@
-//! What stops a command, told so that a person can act on it.
+//! The reason why a command stops, worded so that users can act on it.
 
 use std::fmt;
 
 use crate::{ExitCode, ProblemCode, Vocabulary, Words};
 
-/// Why a command could not start or had to stop: what was wrong, where, and
-/// what to do next.
+/// Why a command could not start or had to stop: what was wrong, where, and what to do next.
 ///
 /// ```
 /// # use rowmill_types::{Problem, ProblemCode, settings::INPUT};
@@ -20,7 +19,7 @@ pub struct Problem {
     pub code: ProblemCode,
     /// What was wrong and where.
     pub message: Words,
-    /// The underlying cause, where another system reported one.
+    /// The underlying cause, if another system reported one.
     pub cause: Option<Words>,
     /// What to do next.
     pub hint: Option<Words>,
@@ -32,7 +31,7 @@ impl Problem {
         Self { code, message: message.into(), cause: None, hint: None }
     }
 
-    /// Adds what another system reported.
+    /// Adds the cause that another system reported.
     #[must_use]
     pub fn cause(mut self, cause: impl fmt::Display) -> Self {
         self.cause = Some(cause.to_string().into());
@@ -46,7 +45,7 @@ impl Problem {
         self
     }
 
-    /// The problem in the words of an entry point.
+    /// The problem worded for an entry point.
     #[must_use]
     pub fn worded(self, vocabulary: Vocabulary) -> Self {
         Self {
@@ -57,7 +56,7 @@ impl Problem {
         }
     }
 
-    /// How the process ends when this is what stopped it.
+    /// The exit code if this problem stopped the process.
     #[must_use]
     pub fn exit(&self) -> ExitCode {
         match self.code {

@@ -4,7 +4,7 @@ use crate::Words;
 
 macro_rules! problem_codes {
     ($($variant:ident = $code:literal, $what:literal, $next:literal;)*) => {
-        /// A code that never changes meaning. `docs/errors.md` is made from this list.
+        /// A code whose meaning never changes. `docs/errors.md` is generated from this list.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum ProblemCode { $(#[doc = $what] $variant,)* }
@@ -23,7 +23,7 @@ macro_rules! problem_codes {
                 Words::from_template(match self { $(Self::$variant => $what,)* })
             }
 
-            /// What a person can do about it.
+            /// What the user can do about it.
             #[must_use]
             pub fn next(self) -> Words {
                 Words::from_template(match self { $(Self::$variant => $next,)* })

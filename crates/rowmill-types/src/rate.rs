@@ -1,41 +1,41 @@
-//! What a provider tells of its rate limits.
+//! Rate limits as reported by a provider.
 
 use std::time::Duration;
 
-/// The limits that an answer told, each where it did.
+/// The limits reported with an answer, as far as it reported them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RateLimits {
     /// Requests.
     pub requests: Option<RateWindow>,
-    /// Tokens of both directions together.
+    /// Tokens in both directions.
     pub tokens: Option<RateWindow>,
-    /// Tokens of prompts.
+    /// Prompt tokens.
     pub input_tokens: Option<RateWindow>,
     /// Generated tokens.
     pub output_tokens: Option<RateWindow>,
 }
 
 impl RateLimits {
-    /// Whether nothing was told.
+    /// Whether nothing was reported.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What was told of requests, tokens, input tokens and output tokens, in this order.
+    /// The reports about requests, tokens, input tokens and output tokens, in this order.
     #[must_use]
     pub fn windows(&self) -> [Option<RateWindow>; 4] {
         [self.requests, self.tokens, self.input_tokens, self.output_tokens]
     }
 }
 
-/// One limit, as it stood when the provider took the call in.
+/// The state of one limit when the provider accepted the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateWindow {
-    /// How much there is in all.
+    /// The limit.
     pub limit: u64,
-    /// How much was left.
+    /// The remainder.
     pub remaining: u64,
-    /// How long it takes until everything is there again.
+    /// The time until the limit is fully available again.
     pub reset: Duration,
 }

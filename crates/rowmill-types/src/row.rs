@@ -1,4 +1,4 @@
-//! One record of the input, kept as the text it came as.
+//! One record of the input, kept as its original text.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -28,14 +28,14 @@ pub struct Row {
     fields: Fields,
 }
 
-/// Where the fields of a row stand.
+/// The positions of the fields of a row.
 #[derive(Debug, Clone)]
 enum Fields {
     Own(Vec<Field>),
     Shared(SharedFields),
 }
 
-/// Rows are the same whose text is, wherever they keep their fields.
+/// Rows with the same text are equal, however they store their fields.
 impl PartialEq for Row {
     fn eq(&self, other: &Self) -> bool {
         self.number == other.number && self.text == other.text && self.fields().eq(other.fields())
@@ -44,14 +44,14 @@ impl PartialEq for Row {
 
 impl Eq for Row {}
 
-/// A top-level field of a row: where its name and its JSON text stand in the row.
+/// A top-level field of a row: the positions of its name and its JSON text in the row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
     name: Name,
     value: Range<usize>,
 }
 
-/// A name is mostly found in the text as it is, and then costs no memory of its own.
+/// Most names are found verbatim in the text, and then take no memory of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Name {
     Plain(Range<usize>),
@@ -59,14 +59,14 @@ enum Name {
 }
 
 impl Field {
-    /// A field whose name stands in the text without escapes. Both are byte ranges
-    /// of [`Row::text`]; that of the name is without its quotes.
+    /// A field whose name appears in the text without escapes. Both are byte ranges of [`Row::text`]; that of the name
+    /// excludes its quotes.
     #[must_use]
     pub fn plain(name: Range<usize>, value: Range<usize>) -> Self {
         Self { name: Name::Plain(name), value }
     }
 
-    /// A field whose name is escaped in the text, and so is kept apart.
+    /// A field whose name is escaped in the text, and therefore stored separately.
     #[must_use]
     pub fn decoded(name: impl Into<Box<str>>, value: Range<usize>) -> Self {
         Self { name: Name::Decoded(name.into()), value }
@@ -80,33 +80,33 @@ impl Field {
     }
 }
 
-/// A place in the input that should have been a row and is not.
+/// A record of the input that is not a valid row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRow {
-    /// The row number it would have had.
+    /// The row number that it would have had.
     pub number: u64,
-    /// Which kind of failure it becomes.
+    /// The resulting kind of failure.
     pub kind: ErrorKind,
     /// What was wrong and where.
     pub message: String,
 }
 
-/// What a source yields: a row, or the failure that stands in its place.
+/// What a source yields: a row, or the failure in its place.
 pub type SourceRow = Result<Row, BadRow>;
 
 impl Row {
     /// Parses one JSON object.
     ///
-    /// A name that occurs twice keeps the place of the first and the value of
-    /// the last, as other JSON readers do.
+    /// A name that occurs twice keeps the position of the first and the value of the last occurrence, as in other JSON
+    /// readers.
     ///
     /// # Errors
     ///
-    /// Text that is not JSON, or is JSON but not an object, or holds half of a
-    /// surrogate pair, is a [`BadRow`] whose message begins with `Line N: `.
+    /// Text that is not JSON, or is not a JSON object, or contains an unpaired surrogate, is a [`BadRow`] whose message
+    /// begins with `Line N: `.
     pub fn parse(number: u64, text: String) -> Result<Self, BadRow> {
         let bad = |kind, what: String| {
-            // The parser sees one line and calls it line 1, which would only confuse.
+            // The parser sees only one line and calls it line 1, which would be misleading.
             let what = what.replace(" at line 1 column ", " at column ");
             BadRow { number, kind, message: format!("Line {number}: {what}") }
         };
@@ -127,8 +127,7 @@ impl Row {
         Ok(Self { number, text, fields: Fields::Own(fields) })
     }
 
-    /// A row from parts that are known to fit together: `fields` must point at
-    /// the values inside `text`, which must be one JSON object.
+    /// A row from consistent parts: `fields` must point at the values inside `text`, which must be one JSON object.
     #[must_use]
     pub fn from_parts(number: u64, text: String, fields: Vec<Field>) -> Self {
         Self { number, text, fields: Fields::Own(fields) }
@@ -138,8 +137,8 @@ impl Row {
         Self { number, text, fields: Fields::Shared(fields) }
     }
 
-    /// The same row with these fields as well, each a name and its JSON text. A field that the row has
-    /// already keeps its place and gets the new value.
+    /// The same row with additional fields, each a name and its JSON text. An existing field keeps its position and
+    /// gets the new value.
     ///
     /// ```
     /// # use rowmill_types::Row;
@@ -177,7 +176,7 @@ impl Row {
         Self::from_parts(self.number, text, places)
     }
 
-    /// Where it stands in the input, counted from 1.
+    /// Its position in the input, counted from 1.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
@@ -219,7 +218,7 @@ impl Row {
     }
 }
 
-/// Reads what the quick scan left: finds the fields, or says what is wrong.
+/// Parses what the fast scan cannot handle: returns the fields, or what is wrong.
 fn read_carefully(text: &str) -> Result<Vec<Field>, String> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let fields = reader
@@ -263,7 +262,7 @@ impl<'t> Visitor<'t> for FieldsVisitor<'t> {
     }
 }
 
-/// Lets a repeated name keep its first place and its last value.
+/// Gives a repeated name its first position and its last value.
 fn resolve_repeats(text: &str, fields: &mut Vec<Field>) {
     const FEW: usize = 16;
     let unique = if fields.len() <= FEW {
@@ -293,8 +292,8 @@ fn resolve_repeats(text: &str, fields: &mut Vec<Field>) {
     *fields = kept;
 }
 
-/// Raw values are skipped over, not decoded, so an escape for half a surrogate
-/// pair would pass unseen. `text` must be valid JSON otherwise.
+/// Raw values are skipped, not decoded, so an escape for an unpaired surrogate would go unnoticed. `text` must be valid
+/// JSON otherwise.
 fn has_lone_surrogate(text: &str) -> bool {
     let mut rest = text.as_bytes();
     while let Some(start) = rest.iter().position(|byte| *byte == b'\\') {
@@ -310,7 +309,7 @@ fn has_lone_surrogate(text: &str) -> bool {
     false
 }
 
-/// The code of the `\uXXXX` that `bytes` begins with.
+/// The code of the `\uXXXX` at the start of `bytes`.
 fn unicode_escape(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -326,10 +325,10 @@ fn json_type_name(first: Option<u8>) -> &'static str {
     }
 }
 
-/// What names a row in its envelope.
+/// The id of a row in its envelope.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RowId {
-    /// The row number, when no id field was named.
+    /// The row number, if no id field was named.
     Number(u64),
     /// The string value of the id field.
     Text(Box<str>),

@@ -1,11 +1,11 @@
-//! Columns that many rows share, so that each of them need not keep its own account of them.
+//! Columns shared by many rows, so that the rows need not store them individually.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Row;
 
-/// The columns of rows that are written one like the other: `{"id":1,"name":"x"}`.
+/// The columns of rows with the same layout: `{"id":1,"name":"x"}`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RowColumns {
     columns: Vec<RowColumn>,
@@ -14,12 +14,12 @@ pub struct RowColumns {
 #[derive(Debug, PartialEq, Eq)]
 struct RowColumn {
     name: Box<str>,
-    /// What stands before the value: `,"name":`.
+    /// The text before the value: `,"name":`.
     start: Box<str>,
 }
 
 impl RowColumns {
-    /// Columns of these names, in this order. No name may be there twice.
+    /// Columns with these names, in this order. Names must be unique.
     pub fn new<'n>(names: impl Iterator<Item = &'n str>) -> Self {
         let mut columns = Vec::new();
         for name in names {
@@ -37,7 +37,7 @@ impl RowColumns {
         self.columns.iter().map(|column| &*column.name)
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     #[must_use]
     pub fn len(&self) -> usize {
         self.columns.len()
@@ -49,20 +49,20 @@ impl RowColumns {
         self.columns.is_empty()
     }
 
-    /// How many bytes all names and what stands between values take in a row.
+    /// The number of bytes that all names and separators take in a row.
     #[must_use]
     pub fn name_bytes(&self) -> usize {
         self.columns.iter().map(|column| column.start.len()).sum::<usize>() + 2
     }
 
-    /// What stands before the value of a column: `,"name":`.
+    /// The text before the value of a column: `,"name":`.
     #[must_use]
     pub fn start(&self, column: usize) -> &str {
         self.columns.get(column).map_or("", |column| &column.start)
     }
 
-    /// A row from parts that are known to fit together: `text` has every column behind its [`start`], and
-    /// `ends` says where each value ends in it.
+    /// A row from consistent parts: `text` has every column after its [`start`], and `ends` holds the end of each value
+    /// in it.
     ///
     /// [`start`]: Self::start
     ///
@@ -87,16 +87,16 @@ impl RowColumns {
     }
 }
 
-/// Where the values of a row stand whose columns are shared.
+/// The positions of the values of a row with shared columns.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedFields {
     pub(crate) columns: Arc<RowColumns>,
-    /// Where each value ends.
+    /// The end of each value.
     ends: Box<[u32]>,
 }
 
 impl SharedFields {
-    /// Where a value stands in the text.
+    /// The range of a value in the text.
     pub(crate) fn value(&self, column: usize) -> Option<Range<usize>> {
         let end = *self.ends.get(column)? as usize;
         let before = column.checked_sub(1).and_then(|before| self.ends.get(before));
@@ -104,7 +104,7 @@ impl SharedFields {
     }
 }
 
-/// Writes a row of shared columns, value by value.
+/// Builds a row with shared columns, value by value.
 ///
 /// ```
 /// # use {rowmill_types::{RowColumns, RowTextWriter}, std::sync::Arc};
@@ -123,23 +123,23 @@ pub struct RowTextWriter {
 }
 
 impl RowTextWriter {
-    /// A row without values, with room for so many bytes.
+    /// A row without values, with room for `capacity` bytes.
     #[must_use]
     pub fn new(columns: Arc<RowColumns>, capacity: usize) -> Self {
         let ends = Vec::with_capacity(columns.len());
         Self { columns, text: String::with_capacity(capacity), ends }
     }
 
-    /// Appends the value of the next column, which `write` appends to the text as JSON.
+    /// Appends the value of the next column; `write` must append it to the text as JSON.
     pub fn value<T>(&mut self, write: impl FnOnce(&mut String) -> T) -> T {
         self.text.push_str(self.columns.start(self.ends.len()));
         let written = write(&mut self.text);
-        // A text that is too long for this is refused at the end.
+        // A text that is too long for `u32` is rejected at the end.
         self.ends.push(u32::try_from(self.text.len()).unwrap_or(u32::MAX));
         written
     }
 
-    /// The row, once it has a value for every column; `None` where it is longer than 4 GiB.
+    /// The row, once it has a value for every column; `None` if it is longer than 4 GiB.
     #[must_use]
     pub fn finish(mut self, number: u64) -> Option<Row> {
         debug_assert_eq!(self.ends.len(), self.columns.len(), "a value for every column");

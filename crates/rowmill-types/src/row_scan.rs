@@ -1,17 +1,17 @@
-//! The quick way to find the fields of a row: one pass over the text that checks
-//! it and notes where names and values stand, without decoding anything.
+//! The fast way to find the fields of a row: one pass over the text that validates it and records the positions of
+//! names and values, without decoding anything.
 
 use std::ops::Range;
 
 use crate::Field;
 
-/// How deep values may be nested before the slower reader takes over.
+/// The maximum nesting of values before the slower parser takes over.
 const MAX_DEPTH: u32 = 64;
 
-/// The fields of the JSON object that `text` is, repeated names included.
+/// The fields of the JSON object in `text`, including repeated names.
 ///
-/// `None` says that the slower reader must look: the text is broken, or has
-/// escapes in a name, a surrogate, or very deep nesting.
+/// `None` means that the slower parser must be used: the text is invalid, or has escapes in a name, a surrogate, or
+/// very deep nesting.
 pub(crate) fn scan_object(text: &str) -> Option<Vec<Field>> {
     let mut scan = Scan { bytes: text.as_bytes(), at: 0 };
     scan.skip_space();
@@ -191,11 +191,11 @@ impl Scan<'_> {
         Some(())
     }
 
-    /// Goes on to the next quote, backslash or control character, eight bytes at a time.
+    /// Continues to the next quote, backslash or control character, eight bytes at a time.
     fn skip_plain(&mut self) {
         const ONES: u64 = u64::MAX / 255;
         const HIGHS: u64 = ONES * 0x80;
-        // Marks the bytes of a word that are zero; exact up to the first one.
+        // Marks the zero bytes of a word; exact up to the first one.
         let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
         while let Some((chunk, _)) = self.bytes.get(self.at..).and_then(<[u8]>::split_first_chunk::<8>) {
             let word = u64::from_le_bytes(*chunk);

@@ -1,4 +1,4 @@
-//! Rows are read as any JSON reader reads them, and broken ones are told apart.
+//! Rows are parsed as by any JSON reader, and invalid ones are recognized.
 
 use proptest::prelude::*;
 

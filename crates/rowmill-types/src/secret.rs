@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A credential. It prints as `***`, whatever prints it.
+/// A credential. It is always printed as `***`.
 ///
 /// ```
 /// # use rowmill_types::Secret;

@@ -1,4 +1,4 @@
-//! The settings that messages name. How each is called is up to the entry point that the user came in by.
+//! The settings that messages name. Each entry point has its own names for them.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use crate::mark::{Mark, MarkedPart};
 
 macro_rules! setting_table {
     ($($variant:ident $constant:ident $name:literal;)*) => {
-        /// Something that a user can set, as messages name it. In `format!` it leaves a mark that [`crate::Words`]
-        /// turns into the name that the entry point has for it.
+        /// A setting as named in messages. In `format!` it leaves a mark, which [`crate::Words`] replaces by the name
+        /// at the entry point.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Setting { $(#[doc = concat!("`", $name, "`")] $variant,)* }
 
@@ -15,7 +15,7 @@ macro_rules! setting_table {
             /// Every setting, by name.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The name that stands in specs, and in messages without a vocabulary.
+            /// The name used in specs, and in messages without a vocabulary.
             #[must_use]
             pub const fn name(self) -> &'static str { match self { $(Self::$variant => $name,)* } }
         }
@@ -108,13 +108,13 @@ impl Setting {
         SettingMention { settings: vec![(self, Some(value.to_string()))], is_bare: false }
     }
 
-    /// The setting together with another one: `` `--resume --accept-changes` `` on the command line.
+    /// The setting combined with another one: `` `--resume --accept-changes` `` on the command line.
     #[must_use]
     pub fn and(self, other: impl Into<SettingMention>) -> SettingMention {
         SettingMention::from(self).and(other)
     }
 
-    /// The setting without backticks round it.
+    /// The setting without backticks around it.
     #[must_use]
     pub fn bare(self) -> SettingMention {
         SettingMention { is_bare: true, ..self.into() }
@@ -131,7 +131,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Settings that a message names in one breath, each with a value where it has one.
+/// Settings that a message names together, each with a value if it has one.
 ///
 /// ```
 /// # use rowmill_types::{Setting, Words};
@@ -142,25 +142,25 @@ impl fmt::Display for Setting {
 pub struct SettingMention {
     /// The settings and their values.
     pub settings: Vec<(Setting, Option<String>)>,
-    /// Whether it stands without backticks.
+    /// Whether it is written without backticks.
     pub is_bare: bool,
 }
 
 impl SettingMention {
-    /// These settings together with others.
+    /// These settings combined with others.
     #[must_use]
     pub fn and(mut self, other: impl Into<Self>) -> Self {
         self.settings.extend(other.into().settings);
         self
     }
 
-    /// These settings without backticks round them.
+    /// These settings without backticks around them.
     #[must_use]
     pub fn bare(self) -> Self {
         Self { is_bare: true, ..self }
     }
 
-    /// A name as it stands in the message.
+    /// A name as written in the message.
     #[must_use]
     pub fn quote(&self, name: &str) -> String {
         if self.is_bare { name.to_owned() } else { format!("`{name}`") }

@@ -1,16 +1,16 @@
-//! Values that settings write as text.
+//! Values that settings represent as text.
 
 use std::fmt;
 
 use serde::Deserializer;
 use serde::de::{Error, Visitor};
 
-/// Reads a value from text. Unlike with `try_from` of serde, what is wrong is told at the place of the text, also
-/// where it is the last thing in its object.
+/// Parses a value from text. Unlike with serde's `try_from`, an error is reported at the position of the text, even if
+/// it is the last field of its object.
 ///
 /// # Errors
 ///
-/// It is no text, or none that can be read.
+/// It is not text, or cannot be parsed.
 pub fn deserialize_text<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     expected: &'static str,

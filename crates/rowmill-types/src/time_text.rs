@@ -1,4 +1,4 @@
-//! Lengths of time as settings have them: exact, and as people write them.
+//! Durations in settings: exact, and written in a readable form.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,10 +8,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How a time without an end is written.
+/// How an unlimited time is written.
 const UNLIMITED: &str = "unlimited";
 
-/// Units and their nanoseconds, the longest first.
+/// Units and their nanoseconds, longest first.
 const UNITS: [(&str, u128); 7] = [
     ("d", 86_400_000_000_000),
     ("h", 3_600_000_000_000),
@@ -32,7 +32,7 @@ const UNITS: [(&str, u128); 7] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeText(pub Duration);
 
-/// In the longest unit that has no fraction.
+/// Uses the longest unit without a fraction.
 impl fmt::Display for TimeText {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanoseconds = self.0.as_nanos();
@@ -42,7 +42,7 @@ impl fmt::Display for TimeText {
         if nanoseconds == 0 {
             return out.write_str("0s");
         }
-        // Nobody counts in days what may be hours.
+        // Whole days may be written in hours: nobody counts them in days.
         let units = UNITS.iter().skip(1);
         let whole = units.clone().find(|(_, length)| nanoseconds.is_multiple_of(*length));
         let (unit, length) = whole.copied().unwrap_or(("ns", 1));
@@ -72,7 +72,7 @@ impl std::str::FromStr for TimeText {
     }
 }
 
-/// The nanoseconds of the first part, and what follows it. A number alone is seconds.
+/// The nanoseconds of the first part, and the rest. A plain number is seconds.
 fn first_part(text: &str, is_first: bool) -> Option<(u128, &str)> {
     let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
     let (number, rest) = text.split_at(text.find(|letter| !is_number(letter)).unwrap_or(text.len()));
@@ -155,38 +155,38 @@ impl JsonSchema for TimeText {
     }
 }
 
-/// Writes a length of time, for `#[serde(with = "time_text")]`.
+/// Serializes a duration, for `#[serde(with = "time_text")]`.
 ///
 /// # Errors
 ///
-/// As the serializer's.
+/// Those of the serializer.
 pub fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     TimeText(*time).serialize(serializer)
 }
 
-/// Reads a length of time, for `#[serde(with = "time_text")]`.
+/// Deserializes a duration, for `#[serde(with = "time_text")]`.
 ///
 /// # Errors
 ///
-/// It is no length of time.
+/// It is not a duration.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     TimeText::deserialize(deserializer).map(|TimeText(time)| time)
 }
 
-/// The same for a time that may be missing.
+/// The same for an optional duration.
 pub mod option {
     use super::{Deserialize, Deserializer, Duration, Serialize, Serializer, TimeText};
 
-    /// Writes a length of time, or null.
+    /// Serializes a duration, or null.
     ///
     /// # Errors
     ///
-    /// As the serializer's.
+    /// Those of the serializer.
     pub fn serialize<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
         time.map(TimeText).serialize(serializer)
     }
 
-    /// Reads a length of time, or null.
+    /// Deserializes a duration, or null.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Tools: what a model may call, what it calls, and what comes of it.
+//! Tools: their definitions, their calls and their results.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::Attachment;
 /// A tool as it is offered to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// The name that the model calls it by: letters, digits, `_` and `-`, at most 64.
+    /// The name by which the model calls it: letters, digits, `_` and `-`, at most 64.
     pub name: String,
     /// What it does, for the model.
     pub description: Option<String>,
@@ -16,32 +16,32 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
-    /// What makes it the same tool for a model, as text that stays the same in later versions.
+    /// Identifies the tool for a model, as text that does not change in later versions.
     #[must_use]
     pub fn identity(&self) -> String {
         serde_json::json!([self.name, self.description, self.schema]).to_string()
     }
 }
 
-/// A call that a model wants made.
+/// A call that a model requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The provider's id of the call; an answer names it. Unique within its turn.
+    /// The provider's id of the call, which the result refers to. Unique within its turn.
     pub id: String,
     /// The name of the tool.
     pub name: String,
-    /// The arguments, JSON text as the model wrote it. It may be broken.
+    /// The arguments, JSON text as the model wrote it. It may be invalid.
     pub arguments: String,
 }
 
-/// What a tool gave.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolOutput {
     /// Its text, or its JSON as text.
     pub text: String,
     /// Images and other files.
     pub attachments: Vec<Attachment>,
-    /// Whether it says that it failed. The model is told, and may try something else.
+    /// Whether it reports a failure. The model is notified, and may try something else.
     pub is_error: bool,
     /// Whether its text is the result: the model is not asked again.
     pub is_final: bool,
@@ -58,7 +58,7 @@ impl ToolOutput {
         Self { text: text.into(), is_final: true, ..Self::default() }
     }
 
-    /// A failure, told to the model.
+    /// A failure that is reported to the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { text: text.into(), is_error: true, ..Self::default() }
     }
@@ -76,7 +76,7 @@ impl From<&str> for ToolOutput {
     }
 }
 
-/// Which call a message answers.
+/// The call that a message answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {
     /// The id of the call.
@@ -87,34 +87,34 @@ pub struct Answered {
     pub is_error: bool,
 }
 
-/// An answer in its provider's own form, to be sent back as it came: it may hold what only
-/// that provider understands, such as signed thoughts.
+/// An answer in its provider's own form, to be sent back unchanged: it may contain parts that only that provider
+/// understands, such as signed thoughts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Echo {
-    /// Names the form; only a model that speaks it sends it back.
+    /// Identifies the form; only a model that uses it sends it back.
     pub form: String,
     /// JSON text.
     pub content: String,
 }
 
-/// What tools that run at the provider did during a call.
+/// Activity of tools that ran at the provider during a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Hosted {
-    /// What the answer rests on.
+    /// The sources of the answer.
     pub citations: Vec<Citation>,
-    /// How often each tool was used, by its name such as `web_search`.
+    /// How often each tool was used, by name, such as `web_search`.
     pub uses: Vec<(String, u64)>,
 }
 
-/// A source that an answer names.
+/// A source that an answer cites.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Citation {
-    /// Where it is.
+    /// Its address.
     pub url: String,
-    /// What it is called.
+    /// Its title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The passage that is cited.
+    /// The cited passage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }

@@ -1,14 +1,14 @@
-//! What a call used and how long it took, the same for every provider.
+//! The usage and the duration of a call, the same for every provider.
 
 use std::ops::AddAssign;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens of one call or the sum of several, normalised across providers.
+/// Tokens of one call or the sum of several, normalized across providers.
 ///
-/// `input` counts every prompt token, `cached` and `cache_write` are parts of
-/// it; `output` counts every generated token, `reasoning` is a part of it.
+/// `input` counts all prompt tokens, including `cached` and `cache_write`; `output` counts all generated tokens,
+/// including `reasoning`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// All prompt tokens.
@@ -25,7 +25,7 @@ pub struct Usage {
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        // What a provider says need not make sense.
+        // The numbers that a provider reports need not make sense.
         self.input = self.input.saturating_add(other.input);
         self.cached = self.cached.saturating_add(other.cached);
         self.cache_write = self.cache_write.saturating_add(other.cache_write);
@@ -42,10 +42,10 @@ impl Usage {
     }
 }
 
-/// How long one call took.
+/// The duration of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallTiming {
-    /// From sending to the first piece of the answer; known only when streaming.
+    /// From sending to the first piece of the answer; known only for streams.
     pub first_token: Option<Duration>,
     /// From sending to the end of the answer.
     pub response: Duration,

@@ -1,18 +1,18 @@
-//! How an entry point calls settings and actions.
+//! How an entry point names settings and actions.
 
 use crate::{Action, ActionMention, SettingMention};
 
-/// The words that an entry point has for what messages name: flags, methods, fields of a file.
+/// An entry point's names for settings and actions: flags, methods, fields of a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Vocabulary {
-    /// Names settings, backticks and all; [`SettingMention::quote`] knows whether there are any.
+    /// Names settings, including backticks; [`SettingMention::quote`] adds them if there are any.
     pub name_settings: fn(&SettingMention) -> String,
-    /// Says what to do.
+    /// Describes an action.
     pub describe_action: fn(&ActionMention) -> String,
 }
 
 impl Vocabulary {
-    /// The words of nobody: settings have the names that they have in specs.
+    /// The neutral vocabulary: settings have the names used in specs.
     pub const NEUTRAL: Self = Self { name_settings, describe_action };
 }
 

@@ -1,4 +1,4 @@
-//! Texts for people that name settings, each in the words of the entry point that the user came in by.
+//! Messages that mention settings, worded for the entry point that the user came in by.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::mark::{Mark, NO_MARK, may_have_marks, read_mark, split_at_mark};
 use crate::{Action, ActionMention, Setting, SettingMention, Vocabulary};
 
-/// A text for a person. Settings and actions that were formatted into it are kept apart, so that every entry point
-/// can say them in its own words. Read as a `str`, it has the names that settings have in specs.
+/// A message for users. Settings and actions that were formatted into it are stored separately, so that every entry
+/// point can use its own names. As a `str`, it has the names used in specs.
 ///
 /// ```
 /// # use rowmill_types::{Words, settings::RESUME};
@@ -23,7 +23,7 @@ pub struct Words {
     mentions: Box<[PlacedMention]>,
 }
 
-/// Something that is named in a text, and where its neutral words stand.
+/// A mention in a text, and the position of its neutral words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PlacedMention {
     start: usize,
@@ -38,13 +38,13 @@ enum Mention {
 }
 
 impl Words {
-    /// A text that is taken as it is, such as one that was written down before.
+    /// A text that is taken literally, such as one that was stored before.
     pub fn plain(text: impl Into<Box<str>>) -> Self {
         Self { text: text.into(), mentions: Box::default() }
     }
 
-    /// A text of a table, in which `{max_cost}` stands for a setting, `{resume accept_changes}` for two at once,
-    /// `{extract: text}` for one with a value, and `{do:run_again}` for an action.
+    /// A text from a table, in which `{max_cost}` is a setting, `{resume accept_changes}` two combined ones, `{extract:
+    /// text}` one with a value, and `{do:run_again}` an action.
     #[must_use]
     pub fn from_template(template: &str) -> Self {
         let mut marked = String::with_capacity(template.len());
@@ -66,31 +66,31 @@ impl Words {
         marked.into()
     }
 
-    /// The text with the names that settings have in specs.
+    /// The text with the names used in specs.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The text in the words of an entry point.
+    /// The text worded for an entry point.
     #[must_use]
     pub fn render(&self, vocabulary: Vocabulary) -> String {
         self.with_mentions(|mention| mention.render(vocabulary))
     }
 
-    /// The text in the words of an entry point, for those who only pass it on.
+    /// The text worded for an entry point, for callers that only pass it on.
     #[must_use]
     pub fn worded(self, vocabulary: Vocabulary) -> Self {
         if self.mentions.is_empty() { self } else { Self::plain(self.render(vocabulary)) }
     }
 
-    /// The text with a mark for everything that it names, to become part of a longer one.
+    /// The text with a mark for each mention, to become part of a longer one.
     #[must_use]
     pub fn marked(&self) -> String {
         self.with_mentions(Mention::to_string)
     }
 
-    /// The text with some of it changed; what it names is still named.
+    /// The text after an edit; its mentions are kept.
     #[must_use]
     pub fn edited(&self, edit: impl FnOnce(&str) -> String) -> Self {
         edit(&self.marked()).into()
@@ -255,7 +255,7 @@ mod tests {
     use crate::settings::{ACCEPT_CHANGES, INPUT, ON_QUOTA, RESUME, VAR};
     use crate::{ErrorKind, ExitCode, ProblemCode};
 
-    /// Says settings in capitals, and actions as their names.
+    /// Names settings in capitals, and actions by their names.
     const LOUD: Vocabulary = Vocabulary {
         name_settings: |mention| {
             let said = |(setting, value): &(Setting, Option<String>)| {

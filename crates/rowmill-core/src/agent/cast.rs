@@ -1,4 +1,4 @@
-//! Who works on a row: the same for every row of a run.
+//! The agent graph: the agents that work on a row, the same for every row of a run.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,156 +9,156 @@ use serde::{Deserialize, Serialize};
 use super::form::Form;
 use crate::validate::ResultSchema;
 
-/// All members that rows meet, and the one that they go to first.
+/// All agents that rows can reach, and the one that they go to first.
 #[derive(Debug)]
 pub struct Cast {
     pub(super) members: Vec<Member>,
     pub(super) worker: usize,
-    /// Every tool that some agent has.
+    /// Every tool of every agent.
     tools: Vec<Tool>,
     pub(super) voices: Vec<Voice>,
     pub(super) by_form: HashMap<(usize, Form), usize>,
-    /// The form of the row's result.
+    /// The format of the row's result.
     pub(super) form: Form,
-    /// How many model calls a row may make in all.
+    /// The maximum number of model calls of a row.
     pub(super) turns: Option<u32>,
-    /// How often an answer that breaks its schema may be corrected.
+    /// How often an answer that violates its schema may be corrected.
     pub(super) repairs: u32,
-    /// Whether courses keep what a transcript needs.
+    /// Whether row states keep the data for a transcript.
     pub(super) traced: bool,
-    /// How errors name settings; members are told of them too.
+    /// How errors name settings; agents see these names too.
     pub(super) vocabulary: Vocabulary,
 }
 
-/// One of the cast.
+/// One agent of the graph.
 #[derive(Debug)]
 pub struct Member {
     /// Its name.
     pub name: String,
-    /// What it is good for, as other members' models get to read.
+    /// What it is good for, as the models of other agents read it.
     pub description: String,
     /// What it does.
     pub kind: Kind,
 }
 
-/// What a member does. Members name each other by their place in the cast.
+/// The kind of an agent. Agents refer to each other by their index in the agent graph.
 #[derive(Debug)]
 pub enum Kind {
-    /// Speaks with a model, which may call tools.
+    /// Talks with a model, which may call tools.
     Agent(Agent),
-    /// Gives the answer of each agent to the next.
+    /// Passes the answer of each agent to the next.
     Chain {
         /// The agents, in order.
         sequence: Vec<usize>,
-        /// Whether each sees all answers before it, and the result holds them all.
+        /// Whether each agent sees all earlier answers, and the result contains them all.
         cumulative: bool,
     },
     /// Asks several agents at once.
     Parallel {
-        /// Those that are asked.
+        /// The agents that are asked.
         fan_out: Vec<usize>,
-        /// The one that makes one answer of theirs.
+        /// The agent that merges their answers into one.
         fan_in: Option<usize>,
-        /// Whether it gets to see the request, too.
+        /// Whether that agent also sees the request.
         include_request: bool,
     },
     /// Lets its model choose the agent that answers.
     Router {
-        /// Those that can be chosen.
+        /// The agents to choose from.
         agents: Vec<usize>,
     },
-    /// Has an answer judged and made better until it is good enough.
+    /// Has an answer judged and improved until it is good enough.
     EvaluatorOptimizer {
-        /// Gives answers.
+        /// The agent that gives answers.
         generator: usize,
-        /// Judges them.
+        /// The agent that judges them.
         evaluator: usize,
-        /// Good enough.
+        /// The rating that is good enough.
         min_rating: Rating,
-        /// How often an answer is made better, at most.
+        /// The maximum number of improvements.
         max_refinements: u32,
-        /// What evaluator and generator are told besides.
+        /// An additional instruction for evaluator and generator.
         instruction: Option<String>,
     },
-    /// Makes a plan and has its steps done.
+    /// Makes a plan and has its steps carried out.
     Orchestrator {
-        /// Those that can be given tasks.
+        /// The agents that can be given tasks.
         agents: Vec<usize>,
         /// How it plans.
         plan: PlanType,
-        /// How many steps or plans it may make; no limit without it.
+        /// The maximum number of steps or plans; `None` means no limit.
         iterations: Option<u32>,
     },
-    /// Asks the same until an answer is ahead of all others.
+    /// Asks the same question until one answer is ahead of all others.
     Maker {
-        /// The one that is asked.
+        /// The agent that is asked.
         worker: usize,
-        /// By how many votes.
+        /// The number of votes by which an answer must lead.
         k: u32,
-        /// How often it is asked, at most.
+        /// The maximum number of samples.
         max_samples: u32,
         /// Which answers are the same.
         matching: Matching,
-        /// Longer answers count for nothing, in characters.
+        /// Answers longer than this, in characters, are discarded.
         red_flag_max_length: Option<usize>,
     },
 }
 
-/// An agent's own settings.
+/// The settings of a plain agent.
 #[derive(Debug, Default)]
 pub struct Agent {
-    /// Its tools, by their place in the cast.
+    /// Its tools, by their index in the agent graph.
     pub tools: Vec<usize>,
     /// Agents that it can call like tools.
     pub children: Vec<Child>,
-    /// How many model calls one conversation may have.
+    /// The maximum number of model calls of one conversation.
     pub max_iterations: u32,
-    /// How many children work at once, at most.
+    /// The maximum number of children that work at once.
     pub max_parallel: Option<usize>,
-    /// How long a child may take.
+    /// The time limit of a child.
     pub child_timeout: Option<Duration>,
     /// Whether the calls of one turn are made one after the other.
     pub one_by_one: bool,
-    /// What stands before every request: examples of good answers.
+    /// Messages before every request: examples of good answers.
     pub examples: Vec<Message>,
 }
 
 /// An agent that another one can call.
 #[derive(Debug)]
 pub struct Child {
-    /// Who.
+    /// The agent.
     pub member: usize,
-    /// How it is offered.
+    /// How it is offered to the model.
     pub spec: ToolSpec,
-    /// Checks the arguments, where that can be done.
+    /// Checks the arguments, if they can be checked.
     pub arguments: Option<ResultSchema>,
 }
 
 /// A tool that an agent has.
 #[derive(Debug)]
 pub struct Tool {
-    /// How it is offered.
+    /// How it is offered to the model.
     pub spec: ToolSpec,
-    /// The name that its host knows it by.
+    /// Its name at the host.
     pub host_name: String,
-    /// Checks the arguments, where that can be done.
+    /// Checks the arguments, if they can be checked.
     pub arguments: Option<ResultSchema>,
-    /// What becomes of calls.
+    /// What happens to calls.
     pub route: Route,
     /// Whether it may run twice.
     pub idempotent: bool,
-    /// How long a call may take.
+    /// The time limit of a call.
     pub timeout: Duration,
 }
 
-/// What becomes of a call.
+/// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// It is made, and the model gets what comes of it.
+    /// It is made, and the model gets its result.
     Call,
-    /// It is made, and what comes of it is the answer.
+    /// It is made, and its result is the answer.
     Passthrough,
-    /// It is not made, and the model is told so.
+    /// It is not made, and the model is notified.
     Deny,
 }
 
@@ -196,35 +196,35 @@ pub enum PlanType {
     Iterative,
 }
 
-/// Which answers are the same.
+/// Which answers count as the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Matching {
-    /// Letter by letter.
+    /// Identical texts.
     Exact,
-    /// But for case and white space.
+    /// Texts that differ only in case and white space.
     Normalized,
-    /// The same JSON.
+    /// Equal JSON.
     Structured,
 }
 
-/// One way in which a member asks its model: every voice has models of its own, because they
-/// know its instruction, its tools and its schema.
+/// One way in which an agent uses its model. Every model role has models of its own, because they include its
+/// instruction, its tools and its schema.
 #[derive(Debug)]
 pub struct Voice {
-    /// Whose.
+    /// The agent.
     pub member: usize,
-    /// What it asks for.
+    /// The format of its answers.
     pub form: Form,
-    /// What answers must satisfy.
+    /// The schema of its answers.
     pub schema: Option<ResultSchema>,
 }
 
 impl Cast {
-    /// A cast whose rows go to `worker`. `schema` is what results must satisfy.
+    /// An agent graph whose rows go to `worker`. `schema` is what results must satisfy.
     ///
     /// # Errors
     ///
-    /// No member can give results for the schema, or a workflow has nobody to work for it.
+    /// No agent can give results for the schema, or a workflow has no agent to work for it.
     pub fn new(
         members: Vec<Member>,
         tools: Vec<Tool>,
@@ -248,11 +248,11 @@ impl Cast {
         Ok(cast)
     }
 
-    /// A cast of one agent without tools.
+    /// An agent graph of one agent without tools.
     ///
     /// # Errors
     ///
-    /// Never for such a cast; the type is that of [`Cast::new`].
+    /// Never for such a graph; the type is that of [`Cast::new`].
     pub fn plain(schema: Option<ResultSchema>, repairs: u32) -> Result<Self, Problem> {
         let agent = Agent { max_iterations: u32::MAX, ..Agent::default() };
         let member = Member { name: String::new(), description: String::new(), kind: Kind::Agent(agent) };
@@ -266,21 +266,21 @@ impl Cast {
         self
     }
 
-    /// Lets answers that break their schema be corrected so often.
+    /// Limits how often answers that violate their schema are corrected.
     #[must_use]
     pub fn with_repairs(mut self, repairs: u32) -> Self {
         self.repairs = repairs;
         self
     }
 
-    /// Keeps transcripts.
+    /// Sets whether transcripts are kept.
     #[must_use]
     pub fn with_transcripts(mut self, traced: bool) -> Self {
         self.traced = traced;
         self
     }
 
-    /// Has settings named in the words of an entry point.
+    /// Sets how settings are named, as the entry point names them.
     #[must_use]
     pub fn with_vocabulary(mut self, vocabulary: Vocabulary) -> Self {
         self.vocabulary = vocabulary;
@@ -293,7 +293,7 @@ impl Cast {
         self.traced
     }
 
-    /// All members.
+    /// All agents.
     #[must_use]
     pub fn members(&self) -> &[Member] {
         &self.members
@@ -305,19 +305,19 @@ impl Cast {
         &self.tools
     }
 
-    /// Every voice that a row can need.
+    /// Every model role that a row can need.
     #[must_use]
     pub fn voices(&self) -> &[Voice] {
         &self.voices
     }
 
-    /// The member that rows go to.
+    /// The agent that rows go to.
     #[must_use]
     pub fn worker(&self) -> usize {
         self.worker
     }
 
-    /// The form of results.
+    /// The format of results.
     #[must_use]
     pub fn form(&self) -> Form {
         self.form

@@ -1,4 +1,4 @@
-//! One member's talk with its model: turns, tool calls, corrections.
+//! One agent's conversation with its model: turns, tool calls, corrections.
 
 use rowmill_types::{Completion, ErrorKind, Finish, Message, Role, RowError, ToolCall, ToolOutput};
 
@@ -13,11 +13,11 @@ pub(super) struct Conversation {
     member: usize,
     voice: usize,
     messages: Vec<Message>,
-    /// How many messages there were before the model said something.
+    /// The number of messages before the model's first one.
     given: usize,
     turns: u32,
     repairs: u32,
-    /// The calls of the last turn that are open, and those that wait for their turn.
+    /// The calls of the last turn that are open, and those that wait for a slot.
     calls: Vec<Open>,
     turn_notes: Vec<TurnNote>,
     tool_notes: Vec<ToolNote>,
@@ -36,7 +36,7 @@ enum CallState {
     Ended(ToolOutput),
 }
 
-/// What is to be done for a call.
+/// The next action for a call.
 enum Planned {
     Tool(usize),
     Child { member: usize, request: String },
@@ -59,7 +59,7 @@ impl Conversation {
         }
     }
 
-    /// The voice and everything said so far, which is given back with the answer.
+    /// The model role and all messages so far, which are returned with the answer.
     pub(super) fn ask(&mut self) -> (usize, Vec<Message>) {
         self.turns += 1;
         (self.voice, std::mem::take(&mut self.messages))
@@ -77,7 +77,7 @@ impl Conversation {
         self.messages = messages;
     }
 
-    /// What the model said last, where it said something.
+    /// The last text of the model, if there is one.
     pub(super) fn last_said(&self) -> Option<String> {
         let since = self.messages.get(self.given..).unwrap_or_default();
         let said = since.iter().rev().find(|message| message.role == Role::Assistant);
@@ -88,7 +88,7 @@ impl Conversation {
         self.tool_notes.extend(note);
     }
 
-    /// Notes a call of which nothing was heard any more.
+    /// Notes a call that was never answered.
     pub(super) fn note_unanswered(&mut self, call: &str, tool: &str) {
         let at = self.turn_notes.last().map(|turn| turn.end).unwrap_or_default();
         let (call, tool) = (call.to_owned(), tool.to_owned());
@@ -100,7 +100,7 @@ impl Conversation {
         self.calls.get(index).map(|open| open.call.id.as_str())
     }
 
-    /// How often an answer that broke the schema was asked for again.
+    /// How often an answer that violated the schema was requested again.
     pub(super) fn repairs(&self) -> u32 {
         self.repairs
     }
@@ -129,7 +129,7 @@ impl Conversation {
         }
     }
 
-    /// The model gave an answer, not calls.
+    /// The model gave an answer, not tool calls.
     fn spoke(&mut self, cast: &Cast, completion: Completion) -> Move {
         let answer = match judge(&completion, self.schema(cast), self.repairs < cast.repairs) {
             Judgement::Text if cast.traced => Ok(completion.text.clone()),
@@ -174,24 +174,24 @@ impl Conversation {
         })
     }
 
-    /// The model wants tools called.
+    /// The model requested tool calls.
     fn called(&mut self, cast: &Cast, completion: Completion) -> Move {
         let calls = completion.calls.clone();
         self.say(completion);
         self.calls = calls.into_iter().map(|call| plan(cast, self.member, call)).collect();
         let passes = self.calls.iter().any(|open| open.passes && !open.has_ended());
-        // A tool must not take effect when nobody can be told of it any more.
+        // A tool must not take effect when its result cannot be reported to a model any more.
         if let Some(error) = self.turns_used_up(cast).filter(|_| !passes) {
             return Move::Done(Err(error));
         }
         self.start_calls(cast)
     }
 
-    /// Starts calls as far as they may run at once, or goes on when all have ended.
+    /// Starts as many calls as may run at once, or continues when all have ended.
     fn start_calls(&mut self, cast: &Cast) -> Move {
         let agent = agent_of(cast, self.member);
         let one_by_one = agent.is_some_and(|agent| agent.one_by_one);
-        // With none at all nobody would ever start.
+        // With a limit of zero, no child would ever start.
         let most_children = agent.and_then(|agent| agent.max_parallel).unwrap_or(usize::MAX).max(1);
         let limit = agent.and_then(|agent| agent.child_timeout);
         let is_running = |child: bool| move |open: &&Open| matches!(&open.state, CallState::Running { child: is } if *is == child);
@@ -249,7 +249,7 @@ impl Conversation {
         self.start_calls(cast)
     }
 
-    /// All calls of the turn have ended: the model is told, or the result of one is the answer.
+    /// All calls of the turn have ended: the model gets the results, or one of them is the answer.
     fn calls_ended(&mut self, cast: &Cast) -> Move {
         let mut passed = None;
         for open in std::mem::take(&mut self.calls) {
@@ -265,7 +265,7 @@ impl Conversation {
         }
     }
 
-    /// What a tool gave is the answer, if it has the right form.
+    /// The result of a tool is the answer, if it has the right format.
     fn pass(&self, cast: &Cast, text: String) -> Answer {
         let Some(schema) = self.schema(cast) else { return Ok(text) };
         match schema.check(&text) {
@@ -292,7 +292,7 @@ fn agent_of(cast: &Cast, member: usize) -> Option<&Agent> {
     }
 }
 
-/// Decides what becomes of a call. What is wrong with it is told to the model at once.
+/// Decides what happens to a call. Errors in it are reported to the model at once.
 fn plan(cast: &Cast, member: usize, mut call: ToolCall) -> Open {
     if call.arguments.trim().is_empty() {
         call.arguments = "{}".to_owned();
@@ -340,7 +340,7 @@ fn check_arguments(schema: Option<&ResultSchema>, call: &ToolCall) -> Result<ser
     }
 }
 
-/// What a child is asked: its message where that is all there is, else all arguments as JSON.
+/// The request to a child: its `message` argument if that is the only one, otherwise all arguments as JSON.
 fn child_request(child: &Child, call: &ToolCall) -> Result<String, String> {
     let arguments = check_arguments(child.arguments.as_ref(), call)?;
     Ok(match arguments.as_object().map(|fields| (fields.len(), fields.get("message"))) {

@@ -1,4 +1,4 @@
-//! The way of one row through its cast.
+//! The state machine of one row in its agent graph.
 
 use std::collections::VecDeque;
 
@@ -19,9 +19,9 @@ enum State {
 }
 
 struct Node {
-    /// Who started it, and what its answer is known by there.
+    /// The node that started it, and the key of its answer there.
     parent: Option<(usize, usize)>,
-    /// The id of the call that started it, where it is an agent's tool and transcripts are kept.
+    /// The id of the call that started it, if it is an agent's tool and transcripts are kept.
     call: Option<String>,
     state: State,
 }
@@ -33,7 +33,7 @@ pub struct Course {
     turns: u32,
     outcome: Outcome,
     shortfalls: Vec<Shortfall>,
-    /// Answers that broke the schema and were asked for again.
+    /// Answers that violated the schema and were requested again.
     repairs: u64,
 }
 
@@ -70,11 +70,11 @@ impl Course {
         course
     }
 
-    /// The next step that can be taken, if there is one at the moment.
+    /// The next step that can be taken, if there is one.
     pub fn next_step(&mut self) -> Option<Step> {
         while !self.is_over() {
             match self.ready.pop_front()? {
-                // It ended before anyone could watch it.
+                // It ended before the watch began.
                 Step::Watch { node, .. } if self.has_ended(node) => {}
                 step => return Some(step),
             }
@@ -88,7 +88,7 @@ impl Course {
         !self.ready.is_empty()
     }
 
-    /// The first model call that can be made: with which voice, and what is asked.
+    /// The first model call that can be made: its model role and its messages.
     #[must_use]
     pub fn first_call(&self) -> Option<(usize, &[Message])> {
         self.ready.iter().find_map(|step| match step {
@@ -97,7 +97,7 @@ impl Course {
         })
     }
 
-    /// The voice with which a node asks its model.
+    /// The model role with which a node asks its model.
     #[must_use]
     pub fn voice_of(&self, node: usize) -> Option<usize> {
         match &self.nodes.get(node)?.state {
@@ -108,19 +108,19 @@ impl Course {
         }
     }
 
-    /// The answer, once there is one: text, or JSON for the schema.
+    /// The answer, once there is one: text, or JSON that satisfies the schema.
     #[must_use]
     pub fn answer(&self) -> Option<&String> {
         if let Outcome::Known(Ok(answer)) = &self.outcome { Some(answer) } else { None }
     }
 
-    /// Whether the row is through.
+    /// Whether the row has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         !matches!(self.outcome, Outcome::Open)
     }
 
-    /// The row's result as JSON text, or why there is none; `None` while it is not through.
+    /// The row's result as JSON text, or its error; `None` until the row has ended.
     pub fn take_outcome(&mut self, cast: &Cast) -> Option<Answer> {
         let outcome = match std::mem::replace(&mut self.outcome, Outcome::Taken) {
             Outcome::Known(outcome) => outcome,
@@ -136,15 +136,15 @@ impl Course {
         })
     }
 
-    /// How many model calls were made, those under way included.
+    /// The number of model calls so far, including those under way.
     #[must_use]
     pub fn turns(&self) -> u32 {
         let waiting = self.ready.iter().filter(|step| matches!(step, Step::CallModel { .. })).count();
         self.turns.saturating_sub(u32::try_from(waiting).unwrap_or(u32::MAX))
     }
 
-    /// How many model calls a node has asked for. With the node it names its last turn, also
-    /// after a crash.
+    /// The number of model calls that a node has requested. Together with the node it identifies the node's last turn,
+    /// also after a crash.
     #[must_use]
     pub fn turn_of(&self, node: usize) -> u32 {
         match self.nodes.get(node).map(|node| &node.state) {
@@ -153,7 +153,7 @@ impl Course {
         }
     }
 
-    /// Tells what a model answered, with what was asked.
+    /// Reports a model's answer, with the messages that were sent.
     pub fn answered(
         &mut self,
         cast: &Cast,
@@ -175,7 +175,7 @@ impl Course {
         self.go(cast, node, step);
     }
 
-    /// Tells that a model gave no answer, and none will come.
+    /// Reports that a model gave no answer, and that none will come.
     pub fn failed(&mut self, cast: &Cast, node: usize, messages: Vec<Message>, error: RowError) {
         self.give_back(node, messages);
         if !self.has_ended(node) {
@@ -183,7 +183,7 @@ impl Course {
         }
     }
 
-    /// Tells what a tool gave.
+    /// Reports the result of a tool.
     pub fn tool_ended(
         &mut self,
         cast: &Cast,
@@ -202,7 +202,7 @@ impl Course {
         self.go(cast, node, step);
     }
 
-    /// Tells that the time of a node is up. What it started is forgotten.
+    /// Reports that the time limit of a node has passed. Everything that the node started is dropped.
     pub fn expired(&mut self, cast: &Cast, node: usize, limit: std::time::Duration) {
         if self.has_ended(node) {
             return;
@@ -212,7 +212,7 @@ impl Course {
         self.go(cast, node, Move::Done(Err(RowError::new(ErrorKind::Timeout, message))));
     }
 
-    /// Whether nothing is expected from a node any more.
+    /// Whether nothing more is expected from a node.
     #[must_use]
     pub fn has_ended(&self, node: usize) -> bool {
         !matches!(
@@ -221,16 +221,16 @@ impl Course {
         )
     }
 
-    /// Ends the row, whatever else is open.
+    /// Ends the row, whatever is still open.
     pub fn abort(&mut self, error: RowError) {
         self.conclude(Err(error));
     }
 
-    /// What was said and done, once it is through.
+    /// The transcript, once the row has ended.
     #[must_use]
     pub fn into_transcript(self) -> Transcript {
         let mut conversations = Vec::new();
-        // The conversation that each node is, or that is next above it.
+        // For each node: its conversation, or the nearest one above it.
         let mut nearest: Vec<Option<usize>> = Vec::with_capacity(self.nodes.len());
         for node in self.nodes {
             let above = node.parent.and_then(|(parent, _)| nearest.get(parent).copied().flatten());
@@ -246,7 +246,7 @@ impl Course {
         Transcript { conversations }
     }
 
-    /// Notes a tool call of which nothing was heard before the run was cut.
+    /// Notes a tool call that had no result when the run was interrupted.
     pub fn note_unanswered(&mut self, node: usize, call: &str, tool: &str) {
         if let Some(State::Conversation(conversation)) = self.nodes.get_mut(node).map(|node| &mut node.state)
         {
@@ -254,13 +254,13 @@ impl Course {
         }
     }
 
-    /// The answers of workflows that are not as good as was asked for.
+    /// The answers of workflows that are rated lower than requested.
     #[must_use]
     pub fn shortfalls(&self) -> &[Shortfall] {
         &self.shortfalls
     }
 
-    /// How many answers broke the schema and were asked for again.
+    /// How many answers violated the schema and were requested again.
     #[must_use]
     pub fn repairs(&self) -> u64 {
         self.repairs
@@ -273,14 +273,14 @@ impl Course {
         }
     }
 
-    /// The first outcome is the outcome.
+    /// The first outcome counts.
     fn conclude(&mut self, answer: Answer) {
         if !self.is_over() {
             self.outcome = Outcome::Known(answer);
         }
     }
 
-    /// Has a member work.
+    /// Starts an agent.
     fn begin(&mut self, cast: &Cast, parent: Option<usize>, begin: Begin) {
         let Begin { key, member, form, own, messages, limit } = begin;
         let Some(found) = cast.members().get(member) else { return };
@@ -304,7 +304,7 @@ impl Course {
         self.go(cast, node, step);
     }
 
-    /// Does what a node wants, and what follows from it for those above it.
+    /// Carries out what a node requests, and the consequences for the nodes above it.
     fn go(&mut self, cast: &Cast, mut node: usize, mut step: Move) {
         loop {
             let answer = match step {
@@ -328,7 +328,7 @@ impl Course {
         }
     }
 
-    /// Asks for a model call, if the row may still make one.
+    /// Requests a model call, if the row may still make one.
     fn ask(&mut self, cast: &Cast, node: usize) -> Result<(), RowError> {
         let Some(State::Conversation(conversation)) = self.nodes.get_mut(node).map(|node| &mut node.state)
         else {
@@ -343,7 +343,7 @@ impl Course {
         Ok(())
     }
 
-    /// A tool must not take effect when the row has no turn left to tell a model of it.
+    /// A tool must not take effect when the row has no turn left to report its result to a model.
     fn unless_in_vain(&self, cast: &Cast, node: usize, step: Move) -> Move {
         let is_answer = |act: &Act| match act {
             Act::Tool { tool, .. } => {
@@ -372,7 +372,7 @@ impl Course {
         }
     }
 
-    /// Ends a node; returns who waits for it.
+    /// Ends a node; returns the node that waits for it.
     fn end(&mut self, cast: &Cast, node: usize) -> Option<(usize, usize)> {
         let node = self.nodes.get_mut(node)?;
         if let State::Workflow(workflow) = &node.state {
@@ -386,7 +386,7 @@ impl Course {
         node.parent
     }
 
-    /// Forgets everything that a node started, and what is still to be done for it.
+    /// Drops everything that a node started, and the steps still open for it.
     fn forget_below(&mut self, cast: &Cast, top: usize) {
         let mut gone = vec![false; self.nodes.len()];
         for (index, node) in self.nodes.iter().enumerate() {
@@ -412,7 +412,7 @@ impl Course {
         }
     }
 
-    /// Gives a conversation what it had asked, for its transcript.
+    /// Returns the messages of a request to the conversation, for its transcript.
     fn give_back(&mut self, node: usize, messages: Vec<Message>) {
         if let Some(State::Conversation(conversation) | State::Ended(Some(conversation))) =
             self.nodes.get_mut(node).map(|node| &mut node.state)
@@ -421,12 +421,12 @@ impl Course {
         }
     }
 
-    /// Whether there is such a node.
+    /// Whether the node exists.
     pub(super) fn knows(&self, node: usize) -> bool {
         node < self.nodes.len()
     }
 
-    /// Takes a step out of its turn.
+    /// Takes a step out of order.
     pub(super) fn take_ready(&mut self, is_wanted: impl FnMut(&Step) -> bool) -> Option<Step> {
         let at = self.ready.iter().position(is_wanted)?;
         self.ready.remove(at)

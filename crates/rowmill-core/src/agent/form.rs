@@ -1,19 +1,19 @@
-//! The forms of answers that members are asked for.
+//! The formats of answers that agents are asked for.
 
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-/// What an answer has to look like.
+/// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Form {
     /// Text.
     Text,
-    /// JSON for the schema of the run's results.
+    /// JSON that satisfies the schema of the run's results.
     Result,
     /// A router's choice of an agent.
     Route,
-    /// An evaluator's opinion.
+    /// An evaluator's rating.
     Rating,
     /// All steps of a plan.
     Plan,
@@ -22,7 +22,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The schema, where the form has one of its own.
+    /// The schema, if the format has a fixed one.
     #[must_use]
     pub fn schema(self) -> Option<&'static Value> {
         match self {

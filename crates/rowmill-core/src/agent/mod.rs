@@ -1,12 +1,12 @@
 //! Agents: how a row is worked on in several turns, as a pure state machine.
 //!
-//! A [`Cast`] says who works on every row: agents with tools, and workflows of agents. A
-//! [`Course`] is the way of one row through its cast. It asks for [`Step`]s (call a model, call
-//! a tool), is told what came of them, and has an outcome in the end. It knows no clock, no
-//! network and no order of arrival but the one in which it is told.
+//! A [`Cast`] defines who works on every row: agents with tools, and workflows of agents. A [`Course`] is the state of
+//! one row in its agent graph. It requests [`Step`]s (call a model, call a tool), is notified of their results, and
+//! ends with an outcome. It has no clock and no network, and the only order of arrival that it knows is the order of
+//! the notifications.
 //!
-//! What is told to a course is a [`Happening`]. The same happenings in the same order lead to
-//! the same course, so a list of them is all that has to be kept to go on after a crash.
+//! Each notification is a [`Happening`]. The same step events in the same order lead to the same row state, so a list
+//! of them is all that must be kept to continue after a crash.
 
 mod cast;
 mod conversation;

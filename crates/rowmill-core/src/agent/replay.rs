@@ -1,4 +1,4 @@
-//! A course after a crash: what happened before is applied again.
+//! Restores a row state after a crash: earlier step events are applied again.
 
 use rowmill_types::Message;
 
@@ -8,12 +8,12 @@ use super::journal::Happening;
 use super::step::Step;
 
 impl Course {
-    /// Applies what happened before a crash. Steps that it answers are not asked for again.
-    /// What was told of a node after its time was up changes nothing, as it changed nothing then.
+    /// Applies a step event from before a crash. Steps that it answers are not requested again. Events of a node after
+    /// its time limit have no effect, as they had none then.
     ///
     /// # Errors
     ///
-    /// It does not fit the course: the cast is another one.
+    /// The event does not fit the row state: the agent graph has changed.
     pub fn replay(&mut self, cast: &Cast, happening: Happening) -> Result<(), String> {
         let (Happening::Answered { node, .. }
         | Happening::Failed { node, .. }

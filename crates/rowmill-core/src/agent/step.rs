@@ -1,38 +1,37 @@
-//! What a course asks for, and what its nodes want.
+//! The steps that a row state requests, and the moves that its nodes make.
 
 use rowmill_types::{Message, RowError, ToolCall};
 
 use super::form::Form;
 
-/// What has to be done next for a row. Steps that are there at the same time can be done at
-/// the same time.
+/// The next thing to do for a row. Steps that are available at the same time can be carried out concurrently.
 #[derive(Debug)]
 pub enum Step {
     /// Ask a model.
     CallModel {
-        /// Who asks; names the answer.
+        /// The node that asks; identifies the answer.
         node: usize,
-        /// With which voice.
+        /// The model role to use.
         voice: usize,
-        /// What is asked. They are given back with the answer.
+        /// The messages. They are returned with the answer.
         messages: Vec<Message>,
     },
     /// Call a tool.
     CallTool {
-        /// Who calls.
+        /// The calling node.
         node: usize,
-        /// Which of its calls of this turn.
+        /// The index of the call in the turn.
         index: usize,
-        /// The tool, by its place in the cast.
+        /// The tool, by its index in the agent graph.
         tool: usize,
         /// The call, with arguments that satisfy the tool's schema.
         call: ToolCall,
     },
-    /// Tell when this much time has passed, unless the node has ended by then.
+    /// Report when this much time has passed, unless the node has ended by then.
     Watch {
-        /// Who is waited for.
+        /// The node that is timed.
         node: usize,
-        /// How long.
+        /// The time limit.
         limit: std::time::Duration,
     },
 }
@@ -42,36 +41,36 @@ pub(super) fn model_calls(count: u32) -> String {
     if count == 1 { "1 model call".to_owned() } else { format!("{count} model calls") }
 }
 
-/// How a member answered.
+/// An agent's answer.
 pub type Answer = Result<String, RowError>;
 
-/// What a node wants next.
+/// What a node does next.
 pub(super) enum Move {
-    /// Nothing, until something it waits for has come.
+    /// Wait for something that is under way.
     Wait,
-    /// Its model's answer.
+    /// Ask its model.
     Ask,
-    /// Calls of tools and of members, all at once.
+    /// Call tools and agents, all at once.
     Act(Vec<Act>),
-    /// To end.
+    /// End.
     Done(Answer),
 }
 
-/// One of several things at once.
+/// One of several concurrent actions.
 pub(super) enum Act {
     /// Call a tool.
     Tool { index: usize, tool: usize, call: ToolCall },
-    /// Have a member work.
+    /// Start an agent.
     Start(Begin),
 }
 
-/// A member that is to work for another.
+/// An agent to be started for another.
 pub(super) struct Begin {
-    /// What its answer will be known by.
+    /// The key of its answer.
     pub(super) key: usize,
     pub(super) member: usize,
     pub(super) form: Form,
-    /// Whether its own model is asked, though it is a workflow.
+    /// Whether to ask its own model, though it is a workflow.
     pub(super) own: bool,
     pub(super) messages: Vec<Message>,
     pub(super) limit: Option<std::time::Duration>,

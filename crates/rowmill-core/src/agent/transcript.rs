@@ -1,4 +1,4 @@
-//! What was said and done for a row, for its trace.
+//! The conversations and tool calls of a row, for its trace.
 
 use std::time::Duration;
 
@@ -9,32 +9,31 @@ use super::cast::Rating;
 /// All conversations of a row, in the order in which they began.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Transcript {
-    /// The conversations; the first one that has no parent belongs to the worker, where the
-    /// worker is an agent.
+    /// The conversations; the first one without a parent belongs to the worker, if the worker is an agent.
     pub conversations: Vec<Conversation>,
 }
 
 /// An answer that an evaluator-optimizer gave although it is rated below its `min_rating`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortfall {
-    /// The evaluator-optimizer, by its place in the cast.
+    /// The evaluator-optimizer, by its index in the agent graph.
     pub member: usize,
-    /// How the answer was rated.
+    /// The rating of the answer.
     pub rating: Rating,
-    /// What was asked for.
+    /// The rating that was required.
     pub min_rating: Rating,
 }
 
-/// One member's talk with its model.
+/// One agent's conversation with its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversation {
-    /// Whose, by its place in the cast.
+    /// The agent, by its index in the agent graph.
     pub member: usize,
-    /// Which voice asked.
+    /// The model role that asked.
     pub voice: usize,
-    /// Who had it asked, where another conversation did.
+    /// The caller, if another conversation caused this one.
     pub caller: Option<Caller>,
-    /// Everything that was said, in order.
+    /// All messages, in order.
     pub messages: Vec<Message>,
     /// The model calls, in order.
     pub turns: Vec<TurnNote>,
@@ -42,36 +41,35 @@ pub struct Conversation {
     pub tools: Vec<ToolNote>,
 }
 
-/// The conversation that another one began from.
+/// The conversation that caused another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// Its place among the conversations of the row.
+    /// Its index among the conversations of the row.
     pub conversation: usize,
-    /// The id of the call by which it asked, where the one that it asked is its tool and no
-    /// workflow stands between them.
+    /// The id of the causing call, if the called agent is a tool of the caller and no workflow stands between them.
     pub call: Option<String>,
 }
 
-/// What is known of a model call.
+/// Details of a model call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnNote {
     /// When it was sent, counted from the start of the run.
     pub start: Duration,
-    /// When its answer was there.
+    /// When its answer arrived.
     pub end: Duration,
-    /// The model that answered, where the provider told, else the one that was asked.
+    /// The model that answered, if the provider reported it; otherwise the model that was asked.
     pub model: String,
-    /// Tokens, where the provider told.
+    /// Tokens, if the provider reported them.
     pub usage: Option<Usage>,
-    /// What it cost, where that is known.
+    /// The cost, if it is known.
     pub cost: Option<Money>,
-    /// How the answer ended.
+    /// The finish reason of the answer.
     pub finish: Finish,
-    /// What tools did that run at the provider.
+    /// Activity of tools that run at the provider.
     pub hosted: Option<Box<Hosted>>,
 }
 
-/// What is known of a tool call.
+/// Details of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolNote {
     /// The id of the call.
@@ -80,7 +78,7 @@ pub struct ToolNote {
     pub tool: String,
     /// When it was called, counted from the start of the run.
     pub start: Duration,
-    /// When it had answered.
+    /// When it returned.
     pub end: Duration,
     /// Whether it failed.
     pub is_error: bool,

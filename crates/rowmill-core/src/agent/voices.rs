@@ -1,4 +1,4 @@
-//! Which voices a cast needs.
+//! Finds the model roles that an agent graph needs.
 
 use std::collections::HashSet;
 
@@ -10,16 +10,16 @@ use super::cast::{Cast, Kind, Member, PlanType, Voice};
 use super::form::Form;
 use crate::validate::ResultSchema;
 
-/// What a member asks for.
+/// The formats that an agent requests.
 struct Needs {
-    /// Of its own model.
+    /// From its own model.
     own: Vec<Form>,
-    /// Of others.
+    /// From other agents.
     others: Vec<(usize, Form)>,
 }
 
 impl Cast {
-    /// Goes through everything that a row can meet and notes which voices are needed.
+    /// Traverses everything that a row can reach and collects the model roles that are needed.
     pub(super) fn find_voices(&mut self, schema: Option<ResultSchema>) -> Result<(), Problem> {
         let check = schema.as_ref().and_then(|schema| schema.answer_check().cloned());
         let schema = schema.map(|schema| schema.value().to_string());
@@ -50,9 +50,9 @@ impl Cast {
         Ok(())
     }
 
-    /// The schema that the models of a voice are told. Where they choose among agents it lists
-    /// their names, so that providers that keep to schemas can give no other. Answers are checked
-    /// without that list, because a wrong name is something to be told about.
+    /// The schema sent to the models of a model role. If they choose among agents, it lists the names, so that
+    /// providers that enforce schemas allow no others. Answers are checked without that list, because a wrong name gets
+    /// an explanation of its own.
     #[must_use]
     pub fn told_schema(&self, voice: usize) -> Option<Value> {
         let voice = self.voices.get(voice)?;
@@ -77,7 +77,7 @@ impl Cast {
 }
 
 impl Member {
-    /// What it asks for when it is asked for `form`.
+    /// The formats that an agent requests when it is asked for `form`.
     fn needs(&self, form: Form) -> Result<Needs, Problem> {
         let in_form = |members: &[usize], form: Form| members.iter().map(|&member| (member, form)).collect();
         let (own, others) = match &self.kind {

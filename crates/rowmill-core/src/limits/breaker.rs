@@ -1,35 +1,35 @@
-//! Tells an outage of a provider from a row that it cannot answer.
+//! Distinguishes an outage of a provider from a row that it cannot answer.
 
 use std::time::Duration;
 
 use rowmill_types::CallFailure;
 
-/// So many failures in a row, without an answer between them, are an outage …
+/// This many consecutive failures, without an answer between them, are an outage …
 const STREAK: u32 = 5;
-/// … if they were met by this many rows; one row alone may be the cause itself.
+/// … if they hit at least this many rows; a single row may be the cause itself.
 const ROWS: usize = 3;
-/// The first wait between probes; it doubles up to the last.
+/// The first wait between probes, and the maximum to which it doubles.
 const PROBE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// Who is to blame for a call that failed.
+/// Who is to blame for a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
-    /// The row, perhaps: it costs one of its tries.
+    /// Possibly the row: this costs it an attempt.
     Row,
-    /// The provider: the row waits its turn and loses nothing.
+    /// The provider: the row waits and loses no attempt.
     Provider,
-    /// Nobody: a refusal that stands alone. The row waits as long as it was asked to, others go on.
+    /// Nobody: an isolated refusal. The row waits for the requested time, other rows continue.
     StrayRefusal(Option<Duration>),
-    /// The provider, which refuses every call and is not waited for: it costs the row one of its tries.
+    /// The provider, which refuses every call and is not waited for: this costs the row an attempt.
     Unwaited,
 }
 
 /// Whether a call may go to the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passage {
-    /// It may.
+    /// It may be sent.
     Free,
-    /// It may, alone, to see whether the provider is back.
+    /// It may be sent, alone, to test whether the provider is back.
     Probe,
     /// Not before this time; `None` while a probe is under way.
     Wait(Option<Duration>),
@@ -37,21 +37,21 @@ pub enum Passage {
 
 /// The state of one provider.
 ///
-/// What is told of a call counts by when the call was sent: what met a provider before it
-/// went down, or while it was down, says nothing of what it does after.
+/// Every report about a call is judged by the time when the call was sent: a call that was sent before or during an
+/// outage proves nothing about the provider afterwards.
 #[derive(Debug, Clone)]
 pub struct Breaker {
     state: State,
     streak: u32,
-    /// The rows that met them, with their runs.
+    /// The rows hit by the failures, with their runs.
     rows: Vec<(u64, u64)>,
     ever_answered: bool,
-    /// When the latest call was sent of those that it answered.
+    /// When the latest answered call was sent.
     alive: Duration,
-    /// When it last went down, and when it last came back.
+    /// When the provider last went down, and when it last came back.
     went_down: Duration,
     came_back: Duration,
-    /// Since when it lets nothing through.
+    /// The time since which it has let no call through.
     stuck_since: Option<Duration>,
     said: String,
 }
@@ -91,25 +91,25 @@ impl Breaker {
         }
     }
 
-    /// Whether the provider is taken to be down.
+    /// Whether the provider is considered down.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.state != State::Closed
     }
 
-    /// What the last failure said.
+    /// The message of the last failure.
     #[must_use]
     pub fn said(&self) -> &str {
         &self.said
     }
 
-    /// Whether the provider ever showed that it is there.
+    /// Whether the provider has ever been reachable.
     #[must_use]
     pub fn was_ever_there(&self) -> bool {
         self.ever_answered
     }
 
-    /// For how long the provider has let no call through, though calls were sent.
+    /// For how long the provider has let no call through, although calls were sent.
     #[must_use]
     pub fn stuck_for(&self, now: Duration) -> Duration {
         self.stuck_since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
@@ -122,21 +122,21 @@ impl Breaker {
         }
     }
 
-    /// A probe was given up before it said anything; another call may probe.
+    /// A probe was dropped without a result; another call may probe.
     pub fn probe_lost(&mut self, now: Duration) {
         if let State::Probing { wait } = self.state {
             self.state = State::Open { until: now, wait };
         }
     }
 
-    /// The provider answered a call that was sent at `sent`; `true` if this ends an outage.
+    /// The provider answered a call that was sent at `sent`; returns `true` if this ends an outage.
     pub fn answered(&mut self, sent: Duration, now: Duration) -> bool {
         self.stuck_since = None;
         self.is_alive(sent, now)
     }
 
-    /// The provider refused a call because of a limit: it is there, but lets none through.
-    /// `true` if this ends an outage.
+    /// The provider refused a call because of a limit: it is up, but lets no calls through. Returns `true` if this ends
+    /// an outage.
     pub fn refused(&mut self, sent: Duration, now: Duration) -> bool {
         self.stuck_since.get_or_insert(now);
         self.is_alive(sent, now)
@@ -158,7 +158,7 @@ impl Breaker {
         is_open
     }
 
-    /// A call failed in a way that the provider may be to blame for.
+    /// A call failed, possibly through the provider's fault.
     pub fn failed(&mut self, call: FailedCall<'_>, now: Duration) -> Blame {
         let FailedCall { run, row, sent, failure, message } = call;
         self.said.clear();
@@ -172,19 +172,19 @@ impl Breaker {
             }
             State::Probing { .. } | State::Open { .. } => return Blame::Provider,
             State::Closed if sent < self.came_back => return Blame::Provider,
-            // A call that was sent later was answered, so the provider is there.
+            // A call that was sent later was answered, so the provider is up.
             State::Closed if sent < self.alive => return Blame::Row,
             State::Closed => {}
         }
         if failure == CallFailure::Connect && !self.ever_answered {
-            // Nobody was ever there: the address is wrong, and waiting does not mend that.
+            // The provider was never reachable: the address is wrong, and waiting does not fix that.
             return Blame::Row;
         }
         self.streak += 1;
         if self.rows.len() < ROWS && !self.rows.contains(&(run, row)) {
             self.rows.push((run, row));
         }
-        // A server that has answered and now takes no connection is down, whatever the row.
+        // A server that has answered and now refuses connections is down, whatever the row.
         let takes_no_connection = failure == CallFailure::Connect;
         if takes_no_connection || (self.streak >= STREAK && self.rows.len() >= ROWS) {
             self.state = State::Open { until: now + PROBE.0, wait: PROBE.0 };
@@ -195,18 +195,18 @@ impl Breaker {
     }
 }
 
-/// A call that failed.
+/// A failed call.
 #[derive(Debug, Clone, Copy)]
 pub struct FailedCall<'a> {
-    /// The run that it was for: rows of two runs have the same numbers.
+    /// The run that made it: rows of two runs have the same numbers.
     pub run: u64,
-    /// The row that it was for.
+    /// The row that it was made for.
     pub row: u64,
     /// When it was sent.
     pub sent: Duration,
-    /// How it failed.
+    /// The kind of failure.
     pub failure: CallFailure,
-    /// What it met, for a person.
+    /// The error message, for users.
     pub message: &'a str,
 }
 

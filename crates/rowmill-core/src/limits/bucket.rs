@@ -1,4 +1,4 @@
-//! A bucket that mirrors one at the provider: filled at a steady rate, emptied by calls.
+//! A token bucket that mirrors one at the provider: refilled at a steady rate, emptied by calls.
 
 use std::time::Duration;
 
@@ -9,57 +9,57 @@ use super::sent::Sent;
 const MINUTE: f64 = 60.0;
 const HOUR: f64 = 3_600.0;
 const DAY: f64 = 86_400.0;
-/// A limit that seems to be renewed more slowly than this is one per hour or per day.
+/// A limit that seems to refill more slowly than this, in seconds, is one per hour or per day.
 const LONGER_THAN_MINUTES: f64 = 1_200.0;
-/// A difference in our favour is believed when so many answers in a row agree on it.
+/// A difference in our favour is believed once this many consecutive answers agree on it.
 const AGREE: u32 = 10;
-/// Some providers round what is left of a large limit to the nearest so many.
+/// Some providers round the remainder of a large limit to a multiple of this.
 const ROUNDED_TO: u64 = 1_000;
-/// Calls that were sent within this time of each other may arrive in another order.
+/// Calls sent within this time of each other may arrive in a different order.
 const OVERTAKING: Duration = Duration::from_millis(250);
-/// Less than this share of a limit is nearly nothing.
+/// Less than this share of a limit is nearly empty.
 const NEARLY_EMPTY: f64 = 0.02;
-/// A limit that a user sets holds no more than so many seconds' worth at once, because
-/// nobody knows how large a burst the provider takes.
+/// A limit set by a user holds at most this many seconds' worth at once, because the burst that the provider accepts is
+/// unknown.
 const BURST_SECONDS: f64 = 5.0;
 
-/// What is left of a limit, as far as this process can know.
+/// The remainder of a limit, as far as this process can know it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bucket {
-    /// What is granted in a period.
+    /// The amount granted per period.
     limit: f64,
     period: f64,
     capacity: f64,
-    /// What is left; below nothing when calls used more than was expected.
+    /// The remainder; negative when calls used more than expected.
     level: f64,
     at: Duration,
-    /// Everything that was ever taken, to tell what was sent after some call.
+    /// The total ever taken, to determine what was sent after a given call.
     taken: f64,
     /// The part of it that the provider charges only when calls end.
     pending: f64,
-    /// Kept back, so that jitter on the way does not empty the provider's bucket.
+    /// A reserve, so that network jitter does not empty the provider's bucket.
     margin: f64,
-    /// By how much less may be left than is told, as far as everything told so far was rounded.
+    /// How much lower the actual remainder may be than reported, if all reports so far were rounded.
     rounding: f64,
-    /// The least by which answers in a row found more than is thought, and how many did.
+    /// The smallest excess over our estimate in consecutive answers, and the number of those answers.
     more: (f64, u32),
     sent: Sent,
 }
 
-/// Where a bucket stood when a call was sent.
+/// The bucket's state when a call was sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Mark {
     taken: f64,
     charged: f64,
     later: f64,
-    /// What calls in flight were still to be charged by the provider, this one included.
+    /// What calls in flight were still to be charged by the provider, including this one.
     pending: f64,
-    /// By how much the charge was corrected when the call ended.
+    /// The correction of the charge when the call ended.
     correction: f64,
 }
 
 impl Mark {
-    /// A call that was sent before anything was known of the limit.
+    /// A call that was sent before anything was known about the limit.
     pub(super) fn before(cost: f64, later: f64) -> Self {
         Self { charged: cost, later, pending: later, ..Self::default() }
     }
@@ -69,7 +69,7 @@ impl Mark {
         self.later == 0.0
     }
 
-    /// The same call with what it used.
+    /// The same call with its actual usage.
     fn settled(self, used: Used) -> Self {
         let correction = used.all - self.charged;
         Self {
@@ -82,16 +82,16 @@ impl Mark {
     }
 }
 
-/// What a call used of a limit.
+/// A call's usage of a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Used {
-    /// All of it.
+    /// The total.
     pub(super) all: f64,
     /// The part that the provider charged when the call ended.
     pub(super) late: f64,
 }
 
-/// What calls in flight were charged.
+/// The charges of calls in flight.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Flying {
     charged: f64,
@@ -111,7 +111,7 @@ impl Flying {
 }
 
 impl Bucket {
-    /// A limit per minute that a user set.
+    /// A limit per minute set by a user.
     pub(super) fn set(per_minute: u64, now: Duration) -> Self {
         let limit = per_minute as f64;
         let capacity = (limit * BURST_SECONDS / MINUTE).max(1.0);
@@ -130,15 +130,15 @@ impl Bucket {
         }
     }
 
-    /// Makes it another limit per minute; what was used stays used.
+    /// Changes the limit per minute; the usage so far is kept.
     pub(super) fn set_limit(&mut self, per_minute: u64, now: Duration) {
         self.refill(now);
         let Self { limit, capacity, .. } = Self::set(per_minute, now);
         (self.limit, self.capacity, self.level) = (limit, capacity, self.level.min(capacity));
     }
 
-    /// A limit that an answer told. Calls that are in flight now may have come after the
-    /// one that was answered, so that what they use is not in what it told.
+    /// A limit reported with an answer. Calls that are in flight now may have arrived after the answered one, so their
+    /// usage is not included in the report.
     pub(super) fn learned(window: RateWindow, flying: Flying, now: Duration) -> Self {
         let is_rounded = window.limit >= 10 * ROUNDED_TO && window.remaining.is_multiple_of(ROUNDED_TO);
         let rounding = if is_rounded { ROUNDED_TO as f64 / 2.0 } else { 0.0 };
@@ -159,18 +159,18 @@ impl Bucket {
         bucket
     }
 
-    /// The limit as one per minute, for people.
+    /// The limit per minute, for display.
     pub(super) fn per_minute(&self) -> u64 {
         (self.limit * MINUTE / self.period).round() as u64
     }
 
-    /// Whether the whole limit is less than what the call needs to be let in.
+    /// Whether the whole limit is less than what the call needs.
     pub(super) fn is_below(&self, mark: &Mark) -> bool {
         mark.charged - mark.later > self.capacity
     }
 
-    /// Whether so little is left that this may be why a call was refused: by what the refusal
-    /// told, or else by what is thought to be left.
+    /// Whether the remainder is so small that it may have caused a refusal: according to the refusal's headers,
+    /// otherwise according to our estimate.
     pub(super) fn is_nearly_empty(
         &mut self,
         mark: &Mark,
@@ -179,7 +179,7 @@ impl Bucket {
     ) -> bool {
         self.refill(now);
         let left = told.map_or(self.level, |window| window.remaining as f64);
-        // What the call needs is only an estimate, and what is left may be rounded.
+        // The call's need is only an estimate, and the remainder may be rounded.
         let little = (2.0 * (mark.charged + slack)).max(self.limit * NEARLY_EMPTY).max(self.rounding);
         left < little
     }
@@ -194,19 +194,19 @@ impl Bucket {
         self.at = self.at.max(now);
     }
 
-    /// How long until `cost` is there and `slack` besides; nothing if it is there now. What
-    /// is larger than the bucket waits until it is full.
+    /// The time until `cost` plus `slack` is available; zero if it is available now. An amount larger than the bucket
+    /// waits until it is full.
     pub(super) fn wait(&mut self, cost: f64, slack: f64, now: Duration) -> Duration {
         self.refill(now);
         let lacking = (cost + slack + self.margin).min(self.capacity) - self.level;
         if lacking <= 1e-9 {
             return Duration::ZERO;
         }
-        // A day at most, so that a limit of nothing does not overflow; it is asked again then.
+        // At most a day, so that a limit of zero does not overflow; the caller asks again then.
         Duration::from_secs_f64((lacking / self.rate()).clamp(0.001, DAY))
     }
 
-    /// Takes `cost`, of which the provider charges `later` when the call ends.
+    /// Takes `cost`, of which the provider charges `later` only when the call ends.
     pub(super) fn take(&mut self, cost: f64, later: f64, now: Duration) -> Mark {
         self.refill(now);
         self.level -= cost;
@@ -216,7 +216,7 @@ impl Bucket {
         Mark { taken: self.taken, charged: cost, later, pending: self.pending, correction: 0.0 }
     }
 
-    /// Corrects what a call was charged to what it used; `None` if nobody knows.
+    /// Corrects the charge of a call to its actual usage; `None` if unknown.
     pub(super) fn settle(&mut self, mark: Mark, used: Option<Used>) -> Mark {
         let used = used.unwrap_or(Used { all: mark.charged, late: mark.later });
         self.level = (self.level + mark.charged - used.all).min(self.capacity);
@@ -225,15 +225,15 @@ impl Bucket {
         mark.settled(used)
     }
 
-    /// Takes in what the answer to a call told of this limit.
+    /// Processes the report about this limit in the answer to a call.
     ///
-    /// Most providers tell what was left when they took the call in. Since then the bucket
-    /// was refilled, calls were sent, and calls that were in flight were charged for their
-    /// answers. Others tell what is left when they answer. Both readings agree while calls
-    /// go out at the rate of the limit, and only then are they believed.
+    /// Most providers report the remainder at the time when they accepted the call. Since then the bucket was refilled,
+    /// calls were sent, and calls in flight were charged for their answers. Other providers report the remainder at the
+    /// time of the answer. Both interpretations agree while calls are sent at the rate of the limit, and only then are
+    /// they believed.
     ///
-    /// Less than we thought is believed at once: others may use the same account. More is
-    /// believed only if answers in a row say so, because calls overtake each other.
+    /// A lower remainder than estimated is believed at once: others may use the same account. A higher one is believed
+    /// only if consecutive answers agree, because calls overtake each other.
     pub(super) fn learn(&mut self, window: RateWindow, mark: Mark, sent: Duration, now: Duration) {
         self.refill(now);
         self.reshape(window);
@@ -241,7 +241,7 @@ impl Bucket {
         let passed = now.saturating_sub(sent).as_secs_f64();
         let left_then = remaining + passed * self.rate() - self.taken - mark.pending;
         let left_now = remaining - self.pending;
-        // At most what is left if all calls that may have overtaken this one did, at least if none did.
+        // The upper value if all calls that may have overtaken this one did, the lower value if none did.
         let taken_by_then = self.sent.taken_by(sent + OVERTAKING) + mark.correction;
         let left = left_now.max(left_then + taken_by_then.max(mark.taken));
         let taken_before = self.sent.taken_by(sent.saturating_sub(OVERTAKING)) + mark.charged;
@@ -250,7 +250,7 @@ impl Bucket {
             self.level = left;
             self.more = (f64::MAX, 0);
         } else if window.remaining > 0 {
-            // A bucket that is overdrawn is told as empty, which says nothing of how much more.
+            // An overdrawn bucket is reported as empty, which does not show by how much it is overdrawn.
             let more = (surely - self.rounding - self.level).max(0.0);
             self.more = (self.more.0.min(more), self.more.1 + 1);
         }
@@ -260,7 +260,7 @@ impl Bucket {
         }
     }
 
-    /// Follows a limit that has changed.
+    /// Adapts to a changed limit.
     fn reshape(&mut self, window: RateWindow) {
         self.limit = window.limit as f64;
         self.capacity = self.limit;

@@ -28,7 +28,7 @@ fn what_others_take_from_the_account_shows_and_what_we_sent_since_counts() {
     let mut bucket = learned(window(600, 599, 0.1), seconds(0.0));
     let mark = bucket.take(1.0, 0.0, seconds(0.0));
     bucket.take(50.0, 0.0, seconds(10.0));
-    // Told as it was when the first call was taken in: a hundred came since, fifty went.
+    // Reported as it was when the first call was accepted: a hundred were refilled since, fifty taken.
     bucket.learn(window(600, 400, 20.0), mark, seconds(0.0), seconds(10.0));
     assert!((bucket.level - (400.0 + 100.0 - 50.0)).abs() < 1e-6, "{}", bucket.level);
 }

@@ -1,4 +1,4 @@
-//! What a run may spend, hard: a call is sent only if its worst case fits what is left.
+//! The hard spending limit of a run: a call is sent only if its worst case fits the rest of the budget.
 
 use rowmill_types::{ExactMoney, Money, exact_money};
 use schemars::JsonSchema;
@@ -16,13 +16,13 @@ pub struct Spend {
 }
 
 impl Spend {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { cost: self.cost + other.cost, tokens: self.tokens.saturating_add(other.tokens) }
     }
 
-    /// The larger of both, each for itself.
+    /// The maximum of both, field by field.
     fn at_least(self, other: Self) -> Self {
         Self { cost: self.cost.max(other.cost), tokens: self.tokens.max(other.tokens) }
     }
@@ -55,7 +55,7 @@ impl BudgetLimits {
         self.cost.is_some() || self.tokens.is_some()
     }
 
-    /// What is left of them once so much is spent.
+    /// The limits minus this spending.
     #[must_use]
     pub fn without(&self, spent: Spend) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl BudgetLimits {
         }
     }
 
-    /// How often so much fits into them.
+    /// How many times this spending fits the limits.
     #[must_use]
     pub fn times(&self, spend: Spend) -> u64 {
         let by_cost = self.cost.and_then(|most| most.pico().checked_div(spend.cost.pico()));
@@ -81,36 +81,36 @@ impl BudgetLimits {
 #[derive(Debug, Clone, Default)]
 pub struct Budget {
     limits: BudgetLimits,
-    /// What was spent for certain or may have been: calls that were cut count in full.
+    /// What was spent for certain or may have been: interrupted calls count in full.
     spent: Spend,
     reserved: Spend,
-    /// Calls whose worst case is set aside.
+    /// The number of calls with a reservation.
     calls: u64,
-    /// The most that a call used which passed its worst case: its provider keeps to no limit, and
-    /// further calls may use as much.
+    /// The highest usage of a call that exceeded its worst case: its provider respects no limit, and further calls may
+    /// use as much.
     excess: Spend,
-    /// The ledger says that no more than this was spent.
+    /// The upper bound of the spending that the ledger states.
     covered: Spend,
 }
 
-/// What became of the wish to send a call.
+/// The result of a reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reserved {
-    /// The worst case is set aside.
+    /// The worst case is reserved.
     Granted(Reservation),
     /// It would fit if calls in flight turn out cheaper than their worst case.
     Later,
-    /// It does not fit, whatever happens to calls in flight.
+    /// It does not fit, whatever the calls in flight turn out to use.
     Never,
 }
 
-/// A worst case that is set aside until the call has ended.
+/// The reserved worst case of a call, held until the call has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct Reservation(Spend);
 
 impl Budget {
-    /// A budget of which `spent` was spent by earlier runs.
+    /// A budget of which earlier runs spent `spent`.
     #[must_use]
     pub fn new(limits: BudgetLimits, spent: Spend) -> Self {
         Self { limits, spent, ..Self::default() }
@@ -128,7 +128,7 @@ impl Budget {
         self.spent
     }
 
-    /// What is left.
+    /// The rest of the budget.
     #[must_use]
     pub fn left(&self) -> BudgetLeft {
         BudgetLeft {
@@ -137,7 +137,7 @@ impl Budget {
         }
     }
 
-    /// How many calls are in flight, where anything is limited.
+    /// The number of calls in flight, if anything is limited.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls
@@ -152,7 +152,7 @@ impl Budget {
             || tokens.zip(self.limits.tokens).is_some_and(|(left, most)| is_little(left, most))
     }
 
-    /// Sets the worst case of a call aside, if it fits.
+    /// Reserves the worst case of a call, if it fits.
     pub fn reserve(&mut self, worst: Spend) -> Reserved {
         if !self.limits.any() {
             return Reserved::Granted(Reservation(Spend::default()));
@@ -170,15 +170,15 @@ impl Budget {
         Reserved::Granted(Reservation(worst))
     }
 
-    /// Whether a worst case that was set aside is still one, whatever calls have used since.
+    /// Whether a reservation still covers the worst case, whatever calls have used since.
     #[must_use]
     pub fn is_enough(&self, reservation: &Reservation) -> bool {
         !self.limits.any() || !self.excess.passes(reservation.0)
     }
 
-    /// A call has ended and used `actual`; `None` if it may have been billed and nobody
-    /// knows, so that its worst case counts. Tells whether it is the first that used more than
-    /// its worst case; as much is then set aside for every further call.
+    /// A call has ended and used `actual`; `None` if it may have been billed and its usage is unknown, so that its
+    /// worst case counts. Returns whether it is the first call that exceeded its worst case; further calls then reserve
+    /// as much as it used.
     pub fn settle(&mut self, reservation: Reservation, actual: Option<Spend>) -> bool {
         let Reservation(worst) = reservation;
         self.reserved = self.reserved.minus(worst);
@@ -192,10 +192,10 @@ impl Budget {
         is_first
     }
 
-    /// What the ledger must say before the calls that are reserved may be sent: an amount
-    /// that they cannot pass. `None` if it says so already.
+    /// The upper bound that the ledger must state before the reserved calls may be sent. `None` if it states a
+    /// sufficient one already.
     ///
-    /// It is a little more than is needed now, so that not every call costs a write.
+    /// It is a little higher than needed now, so that not every call costs a write.
     #[must_use]
     pub fn to_cover(&self) -> Option<Spend> {
         let needed = self.spent.plus(self.reserved);
@@ -213,15 +213,15 @@ impl Budget {
         Some(cover)
     }
 
-    /// What the ledger should say once no call is in flight, so that nobody counts as spent what was only
-    /// set aside. `None` if it says so already, or never vouched for anything.
+    /// The amount that the ledger should state once no call is in flight, so that reservations are not counted as
+    /// spent. `None` if it states that already, or has never stated a bound.
     #[must_use]
     pub fn to_close(&self) -> Option<Spend> {
         (self.calls == 0 && self.covered != Spend::default() && self.covered != self.spent)
             .then_some(self.spent)
     }
 
-    /// The ledger has it now.
+    /// The ledger states `cover` now.
     pub fn covered(&mut self, cover: Spend) {
         self.covered = cover;
     }

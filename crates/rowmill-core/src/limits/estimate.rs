@@ -1,18 +1,18 @@
-//! What a call will use, judged by the calls before it.
+//! Estimates the usage of a call from earlier calls.
 
 use rowmill_types::Usage;
 
-/// How many answers it takes until an average forgets half of what it knew.
+/// The number of answers after which an average has lost half of its weight.
 const MEMORY: f64 = 50.0;
-/// Tokens of an answer before any was seen.
+/// The assumed tokens of an answer before the first one.
 const FIRST_OUTPUT: f64 = 200.0;
-/// Bytes of a prompt in a token before any was counted.
+/// The assumed bytes per prompt token before the first count.
 const FIRST_BYTES_PER_TOKEN: f64 = 4.0;
 
-/// How many times the usual deviation an estimate may be wrong.
+/// An estimate may be wrong by this multiple of the average deviation.
 const DEVIATIONS: f64 = 3.0;
 
-/// Averages that turn bytes into tokens and foresee the length of an answer.
+/// Moving averages that convert bytes to tokens and estimate the length of an answer.
 #[derive(Debug, Clone)]
 pub(super) struct Estimate {
     tokens_per_byte: Average,
@@ -20,7 +20,7 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// Before anything was seen. `max_output` bounds what an answer can be.
+    /// The estimate before the first call. `max_output` limits the length of an answer.
     pub(super) fn new(max_output: Option<u64>) -> Self {
         let first = max_output.map_or(FIRST_OUTPUT, |most| (most as f64).min(FIRST_OUTPUT));
         Self { tokens_per_byte: Average::new(1.0 / FIRST_BYTES_PER_TOKEN), output: Average::new(first) }
@@ -30,7 +30,7 @@ impl Estimate {
         (bytes as f64 * self.tokens_per_byte.value).max(1.0)
     }
 
-    /// How many more tokens than that the prompt may have.
+    /// How many tokens the prompt may have beyond the estimate.
     pub(super) fn input_slack(&self, bytes: usize) -> f64 {
         bytes as f64 * self.tokens_per_byte.deviation * DEVIATIONS
     }
@@ -50,7 +50,7 @@ impl Estimate {
 #[derive(Debug, Clone)]
 struct Average {
     value: f64,
-    /// How far values lie from it, on average.
+    /// The average distance of values from the average.
     deviation: f64,
     seen: f64,
 }

@@ -1,7 +1,7 @@
 //! One limiter per provider, account and model: buckets, slots and pauses together.
 //!
-//! It knows what belongs to the account, which all runs share that call the model. What a run says of its
-//! own calls is its share, and goes with it.
+//! It holds the state of the account, which all runs that call the model share. The settings of a run for its own calls
+//! are its share, and are removed with it.
 
 use std::time::Duration;
 
@@ -15,39 +15,39 @@ use super::share::{Share, ShareId, ShareSettings, charged_late, parallel_of_all}
 use super::slots::{Parallel, Slots};
 use super::wait::{Wait, WaitReason};
 
-/// The first pause after a refusal that does not say how long; it doubles up to the last.
+/// The first pause after a refusal that gives no time, and the maximum to which it doubles.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// The first pause when a quota is used up and nobody says until when, and the longest.
+/// The first pause when a quota is used up and the provider gives no time, and the longest.
 const QUOTA_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 
-/// What a call needs.
+/// The need of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
     /// Bytes of everything that is sent.
     pub bytes: usize,
-    /// The most tokens of the answer, where this request alone says so.
+    /// The maximum number of tokens of the answer, if the request sets one.
     pub output_cap: Option<u64>,
 }
 
 /// Whether a call may be sent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Admission {
-    /// It may; the charge is to be settled when it has ended.
+    /// It may be sent; the charge is to be settled when it has ended.
     Granted(Charge),
     /// Not yet.
     Wait(Wait),
-    /// Not yet, because of other calls of the same run; those of others need not wait.
+    /// Not yet, because of other calls of the same run; calls of other runs need not wait.
     WaitForOwn(Wait),
 }
 
-/// What a call was charged.
+/// The charge of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Charge {
     share: ShareId,
     /// Bytes of everything that was sent.
     bytes: u32,
     sent: Duration,
-    /// Which call it is, in the order in which they were sent.
+    /// The number of the call, in sending order.
     number: u64,
     marks: [Mark; KINDS],
 }
@@ -65,22 +65,22 @@ pub(super) const KINDS: usize = 4;
 /// The limits of one provider, account and model.
 #[derive(Debug, Clone)]
 pub struct Limiter {
-    /// The runs that call the model now.
+    /// The runs that currently call the model.
     shares: Vec<Option<Share>>,
-    /// Told by answers: requests, tokens, input tokens, output tokens.
+    /// Reported with answers: requests, tokens, input tokens, output tokens.
     learned: [Option<Bucket>; KINDS],
-    /// Set by users, in the same order: the tightest of those whose runs go on. Runs that set no such
-    /// limit neither keep to it nor are counted.
+    /// Set by users, in the same order: the lowest limit among the active runs. Runs without such a limit are neither
+    /// bound by it nor counted.
     set: [Option<Bucket>; KINDS],
-    /// What calls in flight were charged, whether there are buckets or not.
+    /// The charges of calls in flight, whether there are buckets or not.
     flying: [Flying; KINDS],
     slots: Slots,
-    /// How many calls were sent.
+    /// The number of calls sent.
     sent: u64,
     pause: Pause,
-    /// Refusals among answers, where nothing says that a limit is reached.
+    /// Isolated refusals among answers, without evidence that a limit is reached.
     refusals: Refusals,
-    /// How many pauses there were because of refusals, without an answer between them.
+    /// The number of consecutive pauses because of refusals, without an answer between them.
     pauses: u32,
     exhaustions: u32,
 }
@@ -103,7 +103,7 @@ impl Default for Limiter {
 }
 
 impl Limiter {
-    /// A run begins to call the model.
+    /// A run starts to call the model.
     pub fn join(&mut self, settings: ShareSettings, now: Duration) -> ShareId {
         let free = self.shares.iter().position(Option::is_none).unwrap_or(self.shares.len());
         if free == self.shares.len() {
@@ -114,7 +114,7 @@ impl Limiter {
         ShareId(u32::try_from(free).unwrap_or(u32::MAX))
     }
 
-    /// A run calls the model no more, and none of its calls is in flight.
+    /// A run no longer calls the model, and none of its calls is in flight.
     pub fn leave(&mut self, share: ShareId, now: Duration) {
         if let Some(left) = self.shares.get_mut(share.index()) {
             *left = None;
@@ -122,8 +122,8 @@ impl Limiter {
         }
     }
 
-    /// Keeps to what the runs say that there are now. What the last of them said is kept to by nobody,
-    /// but what was used of it is remembered.
+    /// Applies the settings of the current runs. If no run with a limit is left, nothing is bound by the limit, but its
+    /// usage is remembered.
     fn follow_shares(&mut self, now: Duration) {
         let shares = || self.shares.iter().flatten();
         if let Some(parallel) = parallel_of_all(shares()) {
@@ -148,13 +148,13 @@ impl Limiter {
         self.slots.in_flight()
     }
 
-    /// Calls of a run that may be in flight at once, as it is now.
+    /// The current maximum number of calls of a run in flight.
     #[must_use]
     pub fn allowed(&self, share: ShareId) -> usize {
         self.slots.allowed().min(self.own_ceiling(share))
     }
 
-    /// Calls of a run that should fit beside each other, so that nothing else holds them up.
+    /// The number of concurrent calls of a run to make room for, so that nothing else holds them up.
     #[must_use]
     pub fn wanted(&self, share: ShareId) -> usize {
         self.slots.wanted().min(self.own_ceiling(share))
@@ -164,7 +164,7 @@ impl Limiter {
         self.share(share).map_or(usize::MAX, |share| share.settings.parallel.ceiling())
     }
 
-    /// The limits that a run knows, per minute: what its user set, or else what answers told.
+    /// The limits per minute that apply to a run: set by its user, otherwise reported with answers.
     #[must_use]
     pub fn known(&self, share: ShareId) -> RateFlags {
         let caps = self.share(share).map(Share::caps).unwrap_or_default();
@@ -184,7 +184,7 @@ impl Limiter {
         self.pause.is_for_quota(now)
     }
 
-    /// Whether a call needs more than the whole limit, so that it is refused for ever.
+    /// Whether a call needs more than the whole limit, so that it would always be refused.
     #[must_use]
     pub fn never_fits(&self, charge: &Charge) -> bool {
         let both = self.learned.iter().zip(&charge.marks);
@@ -192,7 +192,7 @@ impl Limiter {
             .any(|(bucket, mark)| bucket.is_below(mark))
     }
 
-    /// Asks whether a call of a run may be sent now, and charges it if so.
+    /// Decides whether a call of a run may be sent now, and charges it if so.
     pub fn admit(&mut self, id: ShareId, need: Need, now: Duration) -> Admission {
         if let Some(wait) = self.pause.wait(now).filter(|_| self.keeps_to_pause(id)) {
             return Admission::Wait(wait);
@@ -236,13 +236,13 @@ impl Limiter {
         Admission::Granted(charge)
     }
 
-    /// Whether the calls of a run wait for the end of the pause that there is.
+    /// Whether the calls of a run wait for the end of the current pause.
     fn keeps_to_pause(&self, id: ShareId) -> bool {
         let share = self.share(id).zip(self.pause.after_refusals());
         share.is_none_or(|(share, length)| share.settings.waits_for(length))
     }
 
-    /// The longest wait for a bucket that the run keeps to, if there is one.
+    /// The longest wait for a bucket that applies to the run, if there is one.
     fn short_of(
         &mut self,
         (costs, slack): ([f64; KINDS], [f64; KINDS]),
@@ -290,7 +290,7 @@ impl Limiter {
         }
         let used = usage.map(|usage| {
             let (input, output) = (usage.input as f64, usage.output as f64);
-            // What was set aside for the answer was charged with the call.
+            // The tokens reserved for the answer were charged with the call.
             let set_aside = Some(0.0).filter(|_| charge.marks[1].is_charged_at_once());
             let late = charged_late(output, set_aside);
             let all = [1.0, input + output, input, output];
@@ -300,16 +300,16 @@ impl Limiter {
         self.learn(charge, marks, rates, now);
     }
 
-    /// A call failed in a way that tells nothing of limits.
+    /// A call failed for a reason unrelated to limits.
     pub fn failed(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) {
         self.slots.end();
-        // Whether the provider charged it, its next answer tells.
+        // The next answer shows whether the provider charged the call.
         let marks = self.settle(charge, None);
         self.learn(charge, marks, rates, now);
     }
 
-    /// This machine had no room for a call, and nothing was sent; `false` if none is in flight
-    /// whose end could make room.
+    /// This machine had no resources for a call, and nothing was sent; `false` if no call is in flight whose end could
+    /// free some.
     pub fn crowded(&mut self, charge: &Charge, now: Duration) -> bool {
         self.settle(charge, Some([Used::default(); KINDS]));
         self.slots.crowded(now)
@@ -322,9 +322,8 @@ impl Limiter {
         self.learn(charge, marks, rates, now);
     }
 
-    /// The provider refused a call because of a rate limit; it was charged nothing. Tells who
-    /// waits: where headers or buckets say that a limit is reached, and where refusals are the
-    /// rule, everybody does.
+    /// The provider refused a call because of a rate limit; nothing was charged. Returns who must wait: if headers or
+    /// buckets show that a limit is reached, or if most calls are refused, all calls must.
     pub fn refused(
         &mut self,
         charge: &Charge,
@@ -346,12 +345,12 @@ impl Limiter {
             }
         }
         match knows_limits && is_reached {
-            // The buckets say when to go on; how many are in flight was not the cause.
+            // The buckets determine when to continue; the number of calls in flight was not the cause.
             true => self.slots.end(),
             false => self.slots.refused(charge.sent, now),
         }
         if self.pause.wait(now).is_none() {
-            // Calls that met the same refusals do not make the pause longer.
+            // Calls that were part of the same burst of refusals do not make the pause longer.
             self.pauses = self.pauses.saturating_add(1);
         }
         let ours = (PAUSE.0 * (1 << self.pauses.saturating_sub(1).min(10))).min(PAUSE.1);
@@ -362,8 +361,7 @@ impl Limiter {
         Refusal::Everybody
     }
 
-    /// Whether the headers of a refusal say that a limit is reached, or, where it has none, what
-    /// is known of the limits does.
+    /// Whether the headers of a refusal show that a limit is reached, or, without headers, whether our estimate does.
     fn is_reached(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) -> bool {
         let told = rates.map(|rates| rates.windows()).unwrap_or_default();
         let slack =
@@ -374,7 +372,7 @@ impl Limiter {
         })
     }
 
-    /// The quota is used up; returns how long the pause is.
+    /// The quota is used up; returns the length of the pause.
     pub fn exhausted(
         &mut self,
         charge: &Charge,
@@ -394,18 +392,18 @@ impl Limiter {
         wait
     }
 
-    /// A call was given up before it was known how it ends.
+    /// A call was dropped before its outcome was known.
     pub fn cancelled(&mut self, charge: &Charge) {
         self.slots.end();
         self.settle(charge, None);
     }
 
-    /// The provider is back after an outage: calls begin with one.
+    /// The provider is back after an outage: calls start with one.
     pub fn restart(&mut self, now: Duration) {
         self.slots.restart(now);
     }
 
-    /// Settles a call in all buckets; where it stood in those that answers told.
+    /// Settles a call in all buckets; returns its marks in the buckets that answers reported.
     fn settle(&mut self, charge: &Charge, used: Option<[Used; KINDS]>) -> [Mark; KINDS] {
         if let Some(Some(share)) = self.shares.get_mut(charge.share.index()) {
             share.end();

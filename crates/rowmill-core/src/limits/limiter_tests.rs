@@ -18,7 +18,7 @@ const AUTO: ShareSettings = ShareSettings {
     max_outage: Duration::from_secs(3_600),
 };
 
-/// The run of a limiter that has one.
+/// The only run of a limiter.
 const ONLY: ShareId = ShareId(0);
 
 fn of_one_run(settings: ShareSettings) -> Limiter {
@@ -49,7 +49,7 @@ fn wait(limiter: &mut Limiter, now: f64) -> Wait {
     }
 }
 
-/// How many calls of a run can go now.
+/// The number of calls of a run that can be sent now.
 fn calls_at(limiter: &mut Limiter, run: ShareId, now: f64) -> usize {
     let goes =
         |limiter: &mut Limiter| matches!(limiter.admit(run, NEED, seconds(now)), Admission::Granted(_));
@@ -196,7 +196,7 @@ fn refusals_without_a_time_make_pauses_that_double() {
     assert_eq!(pauses, [0.5, 1.0, 2.0]);
 }
 
-/// A limiter that has seen calls answered, and one refused in so many.
+/// A limiter that has seen answered calls, and one refusal in every `one_in`.
 fn after_calls(mut limiter: Limiter, one_in: u64, after: Option<Duration>) -> (Limiter, Vec<Refusal>) {
     let mut refusals = Vec::new();
     for call in 1..=1_000 {

@@ -1,9 +1,8 @@
-//! The pace of calls: what may be sent now, and what has to wait for what.
+//! Pacing of calls: what may be sent now, and what has to wait for what.
 //!
-//! One [`Limiter`] per provider, account and model decides; [`Breaker`] tells an
-//! outage from a bad row; [`Budget`] keeps the total below what the user allowed, and
-//! [`CallSize`] how long answers may become so that it does not slow the calls down.
-//! No clock: every call is given the time since a start that the caller chose.
+//! One [`Limiter`] per provider, account and model decides; [`Breaker`] distinguishes an outage from a bad row;
+//! [`Budget`] keeps the total below the user's limit, and [`CallSize`] limits the length of answers so that the budget
+//! does not slow the calls down. There is no clock: every call gets the time since a start that the caller chose.
 
 mod breaker;
 mod bucket;

@@ -1,45 +1,45 @@
-//! How long an answer may become, chosen so that a budget does not slow a run down.
+//! Limits the length of answers so that a budget does not slow a run down.
 //!
-//! Without a `max_tokens` of the user's, the worst case of a call is the longest answer that its
-//! model can give, and a few of those hold a whole budget. So each call is sent with a limit of its
-//! own: small enough that the calls that are wanted fit beside each other, and well above what
-//! answers are seen to need. An answer that it cuts is asked for again with a larger one.
+//! Without a `max_tokens` set by the user, the worst case of a call is the longest answer that its model can give, and
+//! a few of those reserve a whole budget. So each call is sent with a limit of its own: small enough that the wanted
+//! number of calls fits at the same time, and well above what earlier answers needed. A truncated answer is requested
+//! again with a higher limit.
 
 use rowmill_types::Money;
 
 use super::budget::{BudgetLimits, Spend};
 use crate::cost::Price;
 
-/// What a first answer gets at the very least, where the budget is that tight.
+/// The minimum for a first answer, if the budget is that tight.
 const FIRST_LEAST: u64 = 1_024;
-/// What a first answer gets where that fits: models that think need some thousands of tokens.
+/// The limit for a first answer if it fits: models that think need some thousands of tokens.
 const FIRST_ROOMY: u64 = 4_096;
-/// More than this nobody needs before anything is known.
+/// The maximum for a first answer, before anything is known.
 const FIRST_AMPLE: u64 = 16_384;
-/// What an answer gets at the very least once so many were seen that they can be trusted.
+/// The minimum for an answer once enough answers were seen.
 const LEAST: u64 = 256;
-/// So many.
+/// The number of answers that is enough.
 const TRUSTED: u64 = 8;
-/// How many times what answers usually need they get: at least, where it fits, and at most.
-/// What they usually need is rounded up to a power of two, which may double it.
+/// The multiples of the typical need that an answer gets: at least, if it fits, and at most. The typical need is
+/// rounded up to a power of two, which may double it.
 const TIMES: (u64, u64, u64) = (1, 2, 16);
-/// One answer in so many may be longer than what answers usually need.
+/// One answer in this many may be longer than the typical need.
 const RARE: u64 = 50;
-/// How much longer an answer may become that was cut, at least and where it fits.
+/// The growth of the limit after a truncated answer: at least, and if it fits.
 const LONGER: (u64, u64) = (2, 4);
-/// The calls of one row that its own budget should leave room for.
+/// The number of calls that a row's own budget should leave room for.
 const CALLS_OF_A_ROW: u64 = 4;
 
-/// How many tokens answers were seen to need, thoughts included.
+/// The token counts of answers so far, including thinking.
 #[derive(Debug, Clone, Default)]
 pub struct AnswerLengths {
-    /// How many answers were shorter than each power of two, and not shorter than the one before.
+    /// For each power of two, the number of answers shorter than it, and not shorter than the previous one.
     by_power: [u64; 32],
     seen: u64,
 }
 
 impl AnswerLengths {
-    /// An answer was complete with so many tokens.
+    /// Adds a complete answer with this many tokens.
     pub fn saw(&mut self, tokens: u64) {
         let power = (u64::BITS - tokens.leading_zeros()).min(31) as usize;
         if let Some(count) = self.by_power.get_mut(power) {
@@ -48,13 +48,13 @@ impl AnswerLengths {
         self.seen += 1;
     }
 
-    /// Whether enough was seen to go by.
+    /// Whether there are enough answers to estimate from.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         self.seen >= TRUSTED
     }
 
-    /// What all answers but a few stay below; `None` before there was one.
+    /// A length that all but a few answers stay below; `None` before the first answer.
     fn usual(&self) -> Option<u64> {
         let longer = self.seen / RARE;
         let mut above = 0;
@@ -65,8 +65,8 @@ impl AnswerLengths {
         Some(1 << power)
     }
 
-    /// What the next answer needs room for. `thinking` is what it may think before it says
-    /// anything; `cut_at` the limit that cut the last answer to the same question.
+    /// The room that the next answer needs. `thinking` is the maximum for thinking before the answer; `cut_at` the
+    /// limit that truncated the last answer to the same request.
     #[must_use]
     pub fn needs(&self, thinking: u64, cut_at: Option<u64>) -> AnswerNeeds {
         if let Some(before) = cut_at {
@@ -83,7 +83,7 @@ impl AnswerLengths {
                 ample: usual.saturating_mul(ample).max(FIRST_ROOMY),
             },
         };
-        // A provider refuses a limit that thinking alone can fill.
+        // A provider rejects a limit that thinking alone can use up.
         let aside = |tokens: u64| tokens.max(thinking.saturating_add(floor));
         if thinking == 0 {
             return needs;
@@ -92,54 +92,54 @@ impl AnswerLengths {
     }
 }
 
-/// How much room an answer should have, in tokens.
+/// The room that an answer should have, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnswerNeeds {
-    /// With less than this a call makes no sense.
+    /// With less than this a call is pointless.
     pub least: u64,
-    /// Calls wait for each other rather than have less than this.
+    /// Rather than get less than this, calls wait for each other.
     pub roomy: u64,
-    /// More than this is not asked for, unless the model's longest answer fits.
+    /// No more than this is requested, unless the model's longest answer fits.
     pub ample: u64,
 }
 
 impl AnswerNeeds {
-    /// As little as makes sense where it fits: for providers that take the length that a request
-    /// allows for used until the answer is there.
+    /// Prefers the minimum if it fits: for providers that count the allowed length of an answer as used until the
+    /// answer is complete.
     #[must_use]
     pub fn frugal(self) -> Self {
         Self { ample: self.roomy, ..self }
     }
 
-    /// The same as the last try at the same question, as long as that fits.
+    /// The same limit as in the last attempt at the same request, as long as it fits.
     #[must_use]
     pub fn as_before(self, cap: u64) -> Self {
         Self { least: self.least.min(cap), roomy: cap, ample: cap }
     }
 }
 
-/// What is left of a budget.
+/// The rest of a budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BudgetLeft {
-    /// Once no call is in flight, if those that are turn out to cost nothing.
+    /// Assuming that the calls in flight turn out to cost nothing.
     pub whole: BudgetLimits,
-    /// Beside the worst cases of the calls in flight.
+    /// After subtracting the worst cases of the calls in flight.
     pub now: BudgetLimits,
 }
 
-/// What a call can use, as it depends on how long its answer may become.
+/// The possible usage of a call, depending on the length of its answer.
 #[derive(Debug, Clone, Copy)]
 pub struct CallSize {
-    /// What tokens cost, where that is known.
+    /// The token prices, if known.
     pub price: Option<Price>,
-    /// The most tokens of its prompt.
+    /// The maximum number of tokens of its prompt.
     pub input: u64,
-    /// The most tokens of its answer, unless the request says otherwise.
+    /// The maximum number of tokens of its answer, unless the request sets a limit.
     pub longest: u64,
 }
 
 impl CallSize {
-    /// The most that it can cost and use, with an answer of so many tokens.
+    /// The maximum cost and usage with a limit on the answer.
     #[must_use]
     pub fn worst(&self, output_cap: Option<u64>) -> Spend {
         let output = output_cap.unwrap_or(self.longest);
@@ -154,12 +154,12 @@ impl CallSize {
         by_cost.unwrap_or(u64::MAX).min(by_tokens.unwrap_or(u64::MAX))
     }
 
-    /// The limit on the answer to send, so that `calls` calls like this one fit what is left;
-    /// `None` where the longest answer fits as it is.
+    /// The limit on the answer to send, so that `calls` calls like this one fit the rest of the budget; `None` if the
+    /// longest answer fits anyway.
     ///
-    /// It is below [`AnswerNeeds::roomy`] only if that does not fit what is left even without any
-    /// other call, and never below [`AnswerNeeds::least`]. So it need not fit: then the call has to
-    /// wait, or cannot be made at all.
+    /// It is below [`AnswerNeeds::roomy`] only if that does not fit the rest of the budget even without any other call,
+    /// and never below [`AnswerNeeds::least`]. It may therefore not fit: then the call has to wait, or cannot be made
+    /// at all.
     #[must_use]
     pub fn output_cap(&self, needs: AnswerNeeds, left: BudgetLeft, calls: u64) -> Option<u64> {
         let share = self.longest_within(shared_by(left.whole, calls.max(1)));
@@ -174,7 +174,7 @@ impl CallSize {
         (cap < self.longest).then_some(cap)
     }
 
-    /// The limit on the answer that leaves a row's own budget room for some calls.
+    /// The limit on the answer that leaves room for a few calls in a row's own budget.
     #[must_use]
     pub fn output_cap_of_row(&self, needs: AnswerNeeds, left: BudgetLimits) -> Option<u64> {
         self.output_cap(needs, BudgetLeft { whole: left, now: left }, CALLS_OF_A_ROW)
@@ -188,7 +188,7 @@ fn shared_by(limits: BudgetLimits, calls: u64) -> BudgetLimits {
     }
 }
 
-/// A number near below that has only a few binary digits, so that limits change seldom.
+/// A nearby lower number with only a few binary digits, so that limits rarely change.
 fn round_down(tokens: u64) -> u64 {
     let digits = u64::BITS - tokens.leading_zeros();
     let dropped = digits.saturating_sub(3);

@@ -8,7 +8,7 @@ fn money(pico: u64) -> Money {
     Money::from_pico(pico)
 }
 
-/// $1 and $4 per million tokens, with dearer prices for long prompts.
+/// $1 and $4 per million tokens, with higher prices for long prompts.
 fn price() -> Price {
     let tokens = TokenPrices {
         input: money(1_000_000),
@@ -78,9 +78,9 @@ fn the_wanted_calls_fit_what_is_left() {
         (known, 1.0, 64, Some(3_584)),
         (known, 1.0, 256, Some(640)),
         (known, 1.0, 2_000, Some(256)),
-        // Less than four thousand do not fit: as many as do.
+        // Four thousand do not fit: the limit is what does.
         (new, 0.01, 16, Some(2_250)),
-        // Nothing sensible fits; the budget refuses it.
+        // Nothing sensible fits; the budget rejects it.
         (new, 0.001, 16, Some(1_024)),
     ] {
         let cap = call().output_cap(needs, untouched(dollars(budget)), calls);

@@ -1,4 +1,4 @@
-//! How settings say how many calls may be in flight: `"auto"`, a number, or `{"auto_up_to": 20}`.
+//! How settings specify the number of calls in flight: `"auto"`, a number, or `{"auto_up_to": 20}`.
 
 use std::borrow::Cow;
 use std::fmt;

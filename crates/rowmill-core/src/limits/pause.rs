@@ -1,10 +1,10 @@
-//! A time in which no call goes to a model.
+//! A time during which no call goes to a model.
 
 use std::time::Duration;
 
 use super::wait::{Wait, WaitReason};
 
-/// The pause of a model, if there is one.
+/// The current pause of a model, if there is one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pause(Option<Paused>);
 
@@ -13,13 +13,12 @@ struct Paused {
     began: Duration,
     until: Duration,
     reason: WaitReason,
-    /// When the call was sent whose refusal began it, where nothing but the number of refusals
-    /// speaks for it.
+    /// When the call was sent whose refusal started the pause, if only the number of refusals suggests one.
     doubted_since: Option<Duration>,
 }
 
 impl Pause {
-    /// Pauses until then, unless there is a longer pause already.
+    /// Pauses until `until`, unless there is a longer pause already.
     pub(super) fn begin(
         &mut self,
         (began, until): (Duration, Duration),
@@ -31,7 +30,7 @@ impl Pause {
         }
     }
 
-    /// How long it is from its beginning to its end, if it is one after refusals.
+    /// Its full length, if it is a pause after refusals.
     pub(super) fn after_refusals(&self) -> Option<Duration> {
         let paused = self.0.as_ref().filter(|paused| paused.reason == WaitReason::Throttled)?;
         Some(paused.until.saturating_sub(paused.began))
@@ -53,8 +52,8 @@ impl Pause {
         paused.is_some_and(|paused| matches!(paused.reason, WaitReason::Quota(_)))
     }
 
-    /// Refusals are not the rule, and a call that was sent at `sent` was answered: ends a pause
-    /// that only refusals of calls before it spoke for. `true` if there was one.
+    /// Most calls are not refused, and a call that was sent at `sent` was answered: ends a pause that is based only on
+    /// refusals of earlier calls. Returns `true` if there was one.
     pub(super) fn doubt(&mut self, sent: Duration) -> bool {
         let doubted = self.0.as_ref().and_then(|paused| paused.doubted_since);
         doubted.is_some_and(|since| since <= sent) && self.0.take().is_some()

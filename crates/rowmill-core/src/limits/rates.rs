@@ -1,4 +1,4 @@
-//! What a user says about the pace.
+//! The user's settings for the pace.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

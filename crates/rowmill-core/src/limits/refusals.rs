@@ -1,50 +1,47 @@
-//! Tells a refusal that stands alone among answers from refusals that are the rule.
+//! Distinguishes isolated refusals among answers from a provider that refuses most calls.
 //!
-//! A gateway in front of several backends refuses a call now and then although there is room
-//! for all others. What counts is the share of refusals among the last calls, in the order in
-//! which they were sent: refusals come back faster than answers, so many in a row say nothing
-//! while calls that were sent with them are still on their way.
+//! A gateway in front of several backends refuses a call now and then although there is room for all others. What
+//! counts is the share of refusals among the last calls, in sending order: refusals arrive faster than answers, so
+//! several in a row prove nothing while calls that were sent with them are still in flight.
 
 use std::time::Duration;
 
-/// Over about so many calls is looked back.
+/// The approximate number of recent calls that are considered.
 const CALLS: f64 = 24.0;
-/// Above this share of refusals they are the rule …
+/// Above this share of refusals they count as the rule …
 const RULE: f64 = 0.65;
-/// … until it is below this one.
+/// … until it drops below this one.
 const NO_RULE: f64 = 0.5;
 
 /// Who waits after a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Every call to this model: a limit is reached, or refusals are the rule.
+    /// All calls to this model: a limit is reached, or most calls are refused.
     Everybody,
-    /// Only the row that was refused, for as long as the provider asked; `None` where it did not say.
+    /// Only the refused row, for as long as the provider asked; `None` if it gave no time.
     RowAlone(Option<Duration>),
 }
 
-/// Counts calls that were refused and calls that were answered, the latest most.
+/// Counts refused and answered calls, giving the latest the most weight.
 #[derive(Debug, Clone)]
 pub(super) struct Refusals {
     refused: f64,
     all: f64,
-    /// The number of the last call that was counted, and with it all that were sent before.
+    /// The number of the last call that was counted; all calls sent before it are counted, too.
     counted: u64,
     was_answered: bool,
     are_the_rule: bool,
 }
 
 impl Default for Refusals {
-    /// Nothing is known in the provider's favour: until a call was answered, the first refusal
-    /// is taken seriously.
+    /// Pessimistic at the start: until a call was answered, the first refusal is taken seriously.
     fn default() -> Self {
         Self { refused: 0.5, all: 1.0, counted: 0, was_answered: false, are_the_rule: true }
     }
 }
 
 impl Refusals {
-    /// The call with this number was answered. Calls are numbered in the order in which they are
-    /// sent, from 1.
+    /// The call with this number was answered. Calls are numbered in sending order, from 1.
     pub(super) fn answered(&mut self, number: u64) {
         self.was_answered = true;
         self.count_up_to(number);
@@ -57,7 +54,7 @@ impl Refusals {
             self.count_up_to(number);
             self.refused += kept(self.counted - number);
         } else {
-            // Nothing speaks for the calls that are on their way.
+            // Nothing suggests that the calls in flight will be answered.
             self.count(1);
             self.refused += 1.0;
             self.counted = self.counted.max(number);
@@ -70,8 +67,8 @@ impl Refusals {
         self.are_the_rule
     }
 
-    /// Counts the calls up to this one as answered: those that are still on their way have been
-    /// so for longer than a refusal takes.
+    /// Counts the calls up to this one as answered: those that are still in flight have been so for longer than a
+    /// refusal takes.
     fn count_up_to(&mut self, number: u64) {
         if let Some(more) = number.checked_sub(self.counted) {
             self.count(more);
@@ -91,7 +88,7 @@ impl Refusals {
     }
 }
 
-/// What counts of a call after so many others.
+/// The remaining weight of a call after this many others.
 fn kept(calls: u64) -> f64 {
     (1.0 - 1.0 / CALLS).powf(calls as f64)
 }
@@ -100,15 +97,15 @@ fn kept(calls: u64) -> f64 {
 mod tests {
     use super::*;
 
-    /// A number from 0 to 1 that looks random, the same for each call.
+    /// A pseudo-random number from 0 to 1, the same for each call.
     fn draw(call: u64) -> f64 {
         (call.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 11)
             as f64
             / (1u64 << 53) as f64
     }
 
-    /// The share of refusals that are taken for the rule when this share of calls is refused,
-    /// `at_once` are sent together, and refusals come back before answers.
+    /// How often refusals are mistaken for the rule when this share of calls is refused, `at_once` calls are sent
+    /// together, and refusals arrive before answers.
     fn taken_for_the_rule(share: f64, at_once: u64) -> f64 {
         let mut refusals = Refusals::default();
         (1..=20).for_each(|call| refusals.answered(call));

@@ -1,14 +1,14 @@
-//! How much had been sent by when.
+//! A history of how much had been sent by when.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Calls within this time of each other are not told apart.
+/// Calls within this time of each other are recorded as one.
 const GRAIN: Duration = Duration::from_millis(10);
-/// What is remembered at most; what is older is told as the oldest.
+/// The maximum number of entries; older times are treated like the oldest entry.
 const MOST: usize = 4_096;
 
-/// What was taken from a bucket by the end of each time in which calls were sent.
+/// The total taken from a bucket at the end of each interval in which calls were sent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Sent {
     first: f64,
@@ -16,12 +16,12 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Begins with what calls had taken whose times nobody noted.
+    /// Starts with what earlier calls had taken at unknown times.
     pub(super) fn new(first: f64) -> Self {
         Self { first, steps: VecDeque::new() }
     }
 
-    /// `taken` is everything that was taken by `now`.
+    /// `taken` is the total taken by `now`.
     pub(super) fn add(&mut self, now: Duration, taken: f64) {
         match self.steps.back_mut() {
             Some((began, last)) if now.saturating_sub(*began) < GRAIN => *last = taken,
@@ -34,7 +34,7 @@ impl Sent {
         }
     }
 
-    /// Everything that was taken by `then`.
+    /// The total taken by `then`.
     pub(super) fn taken_by(&self, then: Duration) -> f64 {
         let after = self.steps.partition_point(|(began, _)| *began <= then);
         let step = after.checked_sub(1).and_then(|last| self.steps.get(last));

@@ -1,4 +1,4 @@
-//! What one of the runs that share a limiter brings along: its own settings, calls and expectations.
+//! The share of one run in a limiter: its settings, calls and estimates.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use super::limiter::{KINDS, Need};
 use super::rates::{Pace, RateFlags};
 use super::slots::Parallel;
 
-/// What a run says about the pace of its own calls.
+/// A run's settings for the pace of its own calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShareSettings {
-    /// How many calls of the run may be in flight.
+    /// The number of calls of the run that may be in flight.
     pub parallel: Parallel,
-    /// Whether limits that the provider tells are kept to.
+    /// Whether limits reported by the provider are respected.
     pub pace: Pace,
-    /// Limits that the user sets.
+    /// Limits set by the user.
     pub rates: RateFlags,
-    /// The longest answer that every request allows, where they say so.
+    /// The maximum answer length in every request, if requests set one.
     pub max_output: Option<u64>,
-    /// Whether the provider sets as much of its limit on all tokens aside until the answer is there.
+    /// Whether the provider reserves that length, out of its limit on all tokens, until the answer is complete.
     pub reserves_output: bool,
-    /// Whether the first call goes alone, to fill the provider's cache for the others.
+    /// Whether the first call is sent alone, to fill the provider's cache for the others.
     pub priming: bool,
-    /// How long the run waits for a provider that lets none of its calls through. With no time at all nothing
-    /// counts as an outage: rows fail when their tries are used up, and of what a provider asks for only
-    /// waits up to [`LONGEST_PACE`] are kept to.
+    /// How long the run waits for a provider that lets none of its calls through. With zero, nothing counts as an
+    /// outage: rows fail when their attempts are used up, and waits that the provider asks for are respected only up to
+    /// [`LONGEST_PACE`].
     pub max_outage: Duration,
 }
 
@@ -35,19 +35,19 @@ pub struct ShareSettings {
 pub const LONGEST_PACE: Duration = Duration::from_secs(60);
 
 impl ShareSettings {
-    /// Whether a run waits at all where a provider asks for this much time.
+    /// Whether a run waits at all if a provider asks for this much time.
     #[must_use]
     pub fn waits_for(&self, asked: Duration) -> bool {
         !self.max_outage.is_zero() || asked <= LONGEST_PACE
     }
 }
 
-/// Which of the runs that share a limiter.
+/// Identifies one of the runs that share a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShareId(pub(super) u32);
 
 impl ShareId {
-    /// Its place among the shares of a limiter.
+    /// Its index among the shares of a limiter.
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }
@@ -57,11 +57,11 @@ impl ShareId {
 #[derive(Debug, Clone)]
 pub(super) struct Share {
     pub(super) settings: ShareSettings,
-    /// What its calls will use: its prompts are its own.
+    /// The expected usage of its calls, from its own prompts.
     estimate: Estimate,
     /// Its calls in flight.
     in_flight: usize,
-    /// Whether its first call goes alone; over once something was answered.
+    /// Whether its first call is sent alone; over once a call was answered.
     priming: bool,
 }
 
@@ -71,18 +71,18 @@ impl Share {
         Self { settings, estimate, in_flight: 0, priming: settings.priming }
     }
 
-    /// The limits that its user set: requests, tokens, input tokens, output tokens.
+    /// The limits set by its user: requests, tokens, input tokens, output tokens.
     pub(super) fn caps(&self) -> [Option<u64>; KINDS] {
         let RateFlags { requests, tokens, input_tokens, output_tokens } = self.settings.rates;
         [requests, tokens, input_tokens, output_tokens]
     }
 
-    /// Whether the first call is under way, which the others wait for.
+    /// Whether the first call, which the others wait for, is in flight.
     pub(super) fn is_primed_now(&self) -> bool {
         self.priming && self.in_flight > 0
     }
 
-    /// Whether as many of its calls are in flight as its user allows.
+    /// Whether the user's maximum number of its calls is in flight.
     pub(super) fn is_full(&self) -> bool {
         self.in_flight >= self.settings.parallel.ceiling()
     }
@@ -102,36 +102,36 @@ impl Share {
         }
     }
 
-    /// Requests, tokens, input tokens and output tokens that a call is expected to use.
+    /// The requests, tokens, input tokens and output tokens that a call is expected to use.
     pub(super) fn costs(&self, need: Need) -> [f64; KINDS] {
         let (input, output) = (self.estimate.input(need.bytes), self.estimate.output());
         [1.0, input + self.set_aside(need).unwrap_or(output), input, output]
     }
 
-    /// What the provider charges for it only when it ends, of each kind.
+    /// What the provider charges only when the call ends, for each kind.
     pub(super) fn late_costs(&self, need: Need) -> [f64; KINDS] {
         charged_late(self.estimate.output(), self.set_aside(need))
     }
 
-    /// What the provider sets aside for the answer, of its limit on all tokens.
+    /// What the provider reserves for the answer, out of its limit on all tokens.
     fn set_aside(&self, need: Need) -> Option<f64> {
         let most = need.output_cap.or(self.settings.max_output);
         most.filter(|_| self.settings.reserves_output).map(|most| most as f64)
     }
 
-    /// What a call may use beyond that before the provider refuses it: it counts the prompt
-    /// itself, and not as we do.
+    /// What a call may use beyond that before the provider refuses it: the provider counts the prompt itself, and
+    /// differently.
     pub(super) fn slack(&self, bytes: usize) -> [f64; KINDS] {
         let input = self.estimate.input_slack(bytes);
         [0.0, input, input, 0.0]
     }
 }
 
-/// How many calls all of these runs may have in flight together: what their users chose, added up,
-/// unless one of them leaves it to the search.
+/// How many calls all of these runs may have in flight together: the sum of their users' choices, unless one of them is
+/// automatic.
 pub(super) fn parallel_of_all<'s>(shares: impl Iterator<Item = &'s Share>) -> Option<Parallel> {
     shares.map(|share| share.settings.parallel).reduce(|one, other| match (one, other) {
-        // What this machine allows, it allows all of them together.
+        // The limit of this machine applies to all runs together.
         (Parallel::AutoUpTo(one), Parallel::AutoUpTo(other)) => Parallel::AutoUpTo(one.min(other)),
         (Parallel::AutoUpTo(most), _) | (_, Parallel::AutoUpTo(most)) => Parallel::AutoUpTo(most),
         (Parallel::Auto, _) | (_, Parallel::Auto) => Parallel::Auto,
@@ -139,7 +139,7 @@ pub(super) fn parallel_of_all<'s>(shares: impl Iterator<Item = &'s Share>) -> Op
     })
 }
 
-/// What the provider charges only when a call ends, of each kind.
+/// What the provider charges only when a call ends, for each kind.
 pub(super) fn charged_late(output: f64, set_aside: Option<f64>) -> [f64; KINDS] {
     [0.0, if set_aside.is_some() { 0.0 } else { output }, 0.0, output]
 }

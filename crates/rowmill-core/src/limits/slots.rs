@@ -1,51 +1,50 @@
-//! How many calls are in flight at once, found by trying.
+//! Adapts the number of calls in flight automatically.
 //!
-//! Few are sent until the first is answered, so that limits are known before they are
-//! met. Then more are allowed while more are answered for it. When the provider is
-//! overloaded there are fewer at once; after a pause they begin with one and double.
-//! A failure now and then is no overload: fewer calls would not make it rarer. Where calls are
-//! refused often, fewer are tried, and kept to if as many are answered for it.
+//! Few calls are sent until the first is answered, so that limits are known before they are reached. Then the number
+//! grows as long as that raises the rate of answers. When the provider is overloaded the number is cut; after a pause
+//! it starts with one and doubles. An occasional failure is no overload: fewer calls would not make it rarer. If calls
+//! are refused often, fewer are tried, and kept if the rate of answers stays the same.
 
 use std::time::Duration;
 
 use super::window::Window;
 
-/// Where the search begins.
+/// The start of the search.
 const FIRST: usize = 8;
-/// More calls at once than this nobody asks for by accident.
+/// Nobody asks for more calls at once than this by accident.
 const VERY_MANY: usize = 256;
-/// An end of the search, whatever the provider takes.
+/// The end of the search, whatever the provider accepts.
 const MOST: usize = 1_024;
-/// What remains after an overload.
+/// The share that remains after an overload.
 const CUT: f64 = 0.7;
-/// What remains when it is tried whether as many are answered with fewer calls at once.
+/// The share that remains when fewer calls at once are tried.
 const FEWER: f64 = 0.8;
-/// How many overloads, beyond one in ten calls, show that fewer calls are good.
+/// The number of overloads, beyond one in ten calls, after which fewer calls are better.
 const STRAINED: f64 = 4.0;
-/// What an answer makes up for.
+/// The amount of strain that one answer removes.
 const RELIEF: f64 = 0.1;
-/// How much of the growth must come back as throughput for it to count as a help.
+/// The share of the growth that must come back as throughput for the growth to count as useful.
 const HELPS: f64 = 0.2;
-/// Calls that a measurement needs at least.
+/// The minimum number of calls in a measurement.
 const LEAST_SAMPLE: u64 = 8;
-/// After a pause of this length calls begin with one again.
+/// After a pause of at least this length, calls start with one again.
 const LONG_PAUSE: Duration = Duration::from_secs(5);
-/// Windows to wait before trying more again, at first and at most.
+/// The number of windows to wait before trying more again: initial and maximum.
 const HOLD: (u32, u32) = (1, 64);
 
 /// How many calls may be in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parallel {
-    /// As many as help.
+    /// As many as raise the throughput.
     Auto,
-    /// As many as help, and so many at most, because this machine allows no more.
+    /// As many as raise the throughput, up to this maximum, because this machine allows no more.
     AutoUpTo(usize),
-    /// So many at most.
+    /// At most this many.
     AtMost(usize),
 }
 
 impl Parallel {
-    /// No more than this, ever.
+    /// The absolute maximum.
     #[must_use]
     pub fn ceiling(self) -> usize {
         match self {
@@ -56,36 +55,35 @@ impl Parallel {
     }
 }
 
-/// Counts calls in flight and decides how many there may be.
+/// Counts calls in flight and decides how many are allowed.
 #[derive(Debug, Clone)]
 pub(super) struct Slots {
     parallel: Parallel,
     allowed: usize,
     in_flight: usize,
     was_answered: bool,
-    /// Overloads that were met, less what answers since have made up for.
+    /// The number of overloads, reduced by the answers since.
     strain: f64,
-    /// After a pause, how many there were before it; each answer allows one more until then.
+    /// After a pause: the number allowed before it. Each answer allows one more until that is reached.
     regain: Option<usize>,
-    /// Whether growth doubles, as at the start.
+    /// Whether the number doubles, as at the start.
     fast: bool,
-    /// What was measured before the last step: how many were allowed, and how many answers
-    /// a second that made.
+    /// The measurement before the last step: how many calls were allowed, and the rate of answers per second.
     before: Option<(usize, f64)>,
     next: Next,
     hold: u32,
     next_hold: u32,
     last_cut: Duration,
-    /// How many were allowed before the last cut, and whether growth doubled.
+    /// The number allowed before the last cut, and whether growth was doubling.
     uncut: Option<(usize, bool)>,
     window: Window,
 }
 
-/// What is tried next.
+/// The next step of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     More,
-    /// Calls are refused, and fewer of them may bring as many answers.
+    /// Calls are refused, and fewer of them may yield as many answers.
     Fewer,
 }
 
@@ -96,7 +94,7 @@ impl Slots {
             allowed: first(parallel),
             in_flight: 0,
             was_answered: false,
-            // Nothing is known in the provider's favour yet.
+            // Pessimistic at the start.
             strain: STRAINED,
             regain: None,
             fast: true,
@@ -110,7 +108,7 @@ impl Slots {
         }
     }
 
-    /// Other users are there now, who say something else. What was found out of the provider stays.
+    /// The set of users has changed, and with it the setting. What was learned about the provider is kept.
     pub(super) fn set_parallel(&mut self, parallel: Parallel, now: Duration) {
         if self.parallel == parallel {
             return;
@@ -119,7 +117,7 @@ impl Slots {
         let most = parallel.ceiling();
         let least = match parallel {
             _ if !self.was_answered => first(parallel),
-            // As many as were chosen need no search, unless fewer proved better.
+            // A fixed number needs no search, unless fewer proved better.
             Parallel::AtMost(_) if self.regain.is_none() && self.last_cut.is_zero() => most,
             _ => 1,
         };
@@ -137,8 +135,7 @@ impl Slots {
         self.allowed
     }
 
-    /// How many calls there may soon be: growth doubles, and a number that the user chose is
-    /// there with the first answer.
+    /// How many calls there may soon be: growth doubles, and a number set by the user is reached with the first answer.
     pub(super) fn wanted(&self) -> usize {
         let soon = if self.was_answered { self.allowed.saturating_mul(2) } else { FIRST * 2 };
         match self.parallel {
@@ -147,7 +144,7 @@ impl Slots {
         }
     }
 
-    /// Whether another call may begin; if not, someone is being kept waiting.
+    /// Whether another call may start; if not, a call is being kept waiting.
     pub(super) fn has_room(&mut self) -> bool {
         let room = self.in_flight < self.allowed;
         self.window.was_full |= !room;
@@ -158,7 +155,7 @@ impl Slots {
         self.in_flight += 1;
     }
 
-    /// A call ended without telling anything about how many are good.
+    /// A call ended without information about the right number of calls.
     pub(super) fn end(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
@@ -170,7 +167,7 @@ impl Slots {
         if !std::mem::replace(&mut self.was_answered, true)
             && let Parallel::AtMost(most) = self.parallel
         {
-            // A number that the user chose needs no search once the provider is known to answer.
+            // A number set by the user needs no search once the provider is known to answer.
             self.allowed = self.allowed.max(most.max(1));
             self.window = Window::begin(now);
         }
@@ -186,15 +183,15 @@ impl Slots {
         }
     }
 
-    /// A call that was sent at `sent` met an overload. One now and then is an accident; when there
-    /// are so many, fewer calls are better.
+    /// A call that was sent at `sent` met an overload. Occasional ones are ignored; if there are many, the number is
+    /// reduced.
     pub(super) fn overloaded(&mut self, sent: Duration, now: Duration) {
         self.strain = (self.strain + 1.0).min(STRAINED + 1.0);
         if self.strain >= STRAINED { self.refused(sent, now) } else { self.end() }
     }
 
-    /// A call that was sent at `sent` was refused, so that fewer at once are better. Calls
-    /// that were sent before the last cut say nothing new.
+    /// A call that was sent at `sent` was refused, so fewer at once are better. Calls that were sent before the last
+    /// cut add no information.
     pub(super) fn refused(&mut self, sent: Duration, now: Duration) {
         self.end();
         if sent < self.last_cut || matches!(self.parallel, Parallel::AtMost(1)) {
@@ -209,7 +206,7 @@ impl Slots {
         self.window = Window::begin(now);
     }
 
-    /// The refusal that made the last cut proves to stand alone: takes the cut back.
+    /// The refusal that caused the last cut turns out to be isolated: undoes the cut.
     pub(super) fn restore(&mut self, now: Duration) {
         if let Some((allowed, fast)) = self.uncut.take() {
             self.allowed = self.allowed.max(allowed);
@@ -218,15 +215,15 @@ impl Slots {
         }
     }
 
-    /// A call that was sent at `sent` was refused, as some are, while others are answered. Whether
-    /// fewer at once are better is found out by trying.
+    /// A call that was sent at `sent` was refused while others are answered. Whether fewer at once are better is
+    /// determined by trying.
     pub(super) fn refused_alone(&mut self, sent: Duration, now: Duration) {
         self.end();
         self.window.was_refused(sent, now);
     }
 
-    /// This machine had no room for a call: no more go out than are in flight now. `false` if
-    /// there are none, so that there is no end to wait for.
+    /// This machine had no resources for a call: the number is limited to the calls now in flight. `false` if there are
+    /// none, so that there is no end to wait for.
     pub(super) fn crowded(&mut self, now: Duration) -> bool {
         self.end();
         self.allowed = self.in_flight.clamp(1, self.allowed);
@@ -236,14 +233,14 @@ impl Slots {
         self.in_flight > 0
     }
 
-    /// No call goes out for a while; after a long while they begin with one.
+    /// No call is sent for a while; after a long pause calls start with one.
     pub(super) fn paused(&mut self, pause: Duration, now: Duration) {
         if pause >= LONG_PAUSE {
             self.restart(now);
         }
     }
 
-    /// Begins anew with one call after a pause, so that they do not all come at once.
+    /// Restarts with one call after a pause, so that not all calls come at once.
     pub(super) fn restart(&mut self, now: Duration) {
         let before = self.regain.unwrap_or(0).max(self.allowed);
         self.regain = Some(before).filter(|&before| before > 1);
@@ -257,7 +254,7 @@ impl Slots {
     fn close_window(&mut self, now: Duration) {
         let window = std::mem::replace(&mut self.window, Window::begin(now));
         if !window.was_full {
-            // Something else is the limit, so nothing is learned of this one.
+            // Another limit applies, so nothing is learned about this one.
             let before = self.before.take().map_or(0, |(allowed, _)| allowed);
             self.allowed = self.allowed.max(before);
             return;
@@ -283,16 +280,16 @@ impl Slots {
         }
     }
 
-    /// Whether the last step did good: enough of what was added came back as answers, or
-    /// most of what was taken away was not missed.
+    /// Whether the last step was useful: enough of the increase came back as answers, or most of the decrease was not
+    /// missed.
     fn helped(&self, (allowed, before): (usize, f64), rate: f64, window: &Window) -> bool {
         let grown = self.allowed as f64 / allowed as f64 - 1.0;
-        // A number that the user chose is not doubted unless calls are refused, only approached.
+        // A number set by the user is approached without question, unless calls are refused.
         let is_chosen = matches!(self.parallel, Parallel::AtMost(_)) && !window.is_often_refused();
         (is_chosen && grown >= 0.0) || rate >= before * (1.0 + HELPS * grown)
     }
 
-    /// Goes back to so many, and tries the other way after a while.
+    /// Returns to this number, and tries the other direction after a while.
     fn take_back(&mut self, allowed: usize, window: &Window) {
         let added = self.allowed > allowed;
         self.next = if added && window.is_often_refused() { Next::Fewer } else { Next::More };
@@ -313,8 +310,8 @@ impl Slots {
     }
 }
 
-/// How many calls are sent before the first is answered. Who asks for very many knows that
-/// the provider takes them.
+/// How many calls are sent before the first is answered. A user who sets a very high number knows that the provider
+/// accepts it.
 fn first(parallel: Parallel) -> usize {
     match parallel {
         Parallel::AtMost(most) if most > VERY_MANY => most,
@@ -322,7 +319,7 @@ fn first(parallel: Parallel) -> usize {
     }
 }
 
-/// So much of so many, and one at least.
+/// This share of the slots, but at least one.
 fn part(slots: usize, share: f64) -> usize {
     ((slots as f64 * share) as usize).max(1)
 }

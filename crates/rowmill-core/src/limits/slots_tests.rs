@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use super::*;
 
-/// A server that answers each call after `latency`, but no more than `most` a second.
+/// A server that answers each call after `latency`, but at most `most` a second.
 fn settle(slots: &mut Slots, latency: f64, most: f64, seconds: f64, from: f64) -> f64 {
     let mut now = from;
     let mut calls = VecDeque::new();
@@ -15,7 +15,7 @@ fn settle(slots: &mut Slots, latency: f64, most: f64, seconds: f64, from: f64) -
         now = (sent + latency).max(now + 1.0 / most);
         slots.answered(Duration::from_secs_f64(sent), Duration::from_secs_f64(now));
     }
-    // The calls that are left are given up.
+    // The remaining calls are dropped.
     calls.iter().for_each(|_| slots.end());
     now
 }
@@ -104,8 +104,8 @@ fn few_calls_are_sent_before_the_first_is_answered() {
     }
 }
 
-/// A provider with room for `most` calls a second, which refuses those beyond it and, besides, a
-/// share of all, as slowly as it answers. Tells the share that is refused in the end.
+/// A provider with room for `most` calls a second, which refuses those beyond it and additionally a share of all calls,
+/// as slowly as it answers. Returns the share that is refused in the end.
 fn with_refusals(slots: &mut Slots, most: f64, share: f64) -> f64 {
     let (mut now, mut room, mut drawn, mut last) = (0.0, 0.0, 0.0, (0.0, 0.0));
     let mut calls = VecDeque::new();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rowmill_types::grouped;
 
-/// Characters of what a provider said that are shown.
+/// The number of characters of a provider's message that are shown.
 const SHORT: usize = 80;
 
 /// A call that cannot be sent yet.
@@ -17,41 +17,41 @@ pub struct Wait {
     pub reason: WaitReason,
 }
 
-/// What is waited for, in words that stand after "waiting for".
+/// What is waited for, as text that follows "waiting for".
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitReason {
-    /// As many calls are in flight as is good.
+    /// The suitable number of calls is in flight already.
     Slots,
     /// The first call, which fills the provider's cache for the others.
     Priming,
-    /// The limit on requests, so many a minute.
+    /// The limit on requests per minute.
     Requests(u64),
-    /// The limit on tokens, so many a minute.
+    /// The limit on tokens per minute.
     Tokens(u64),
-    /// The limit on prompt tokens, so many a minute.
+    /// The limit on prompt tokens per minute.
     InputTokens(u64),
-    /// The limit on generated tokens, so many a minute.
+    /// The limit on generated tokens per minute.
     OutputTokens(u64),
     /// The provider asked for a pause.
     Throttled,
-    /// The quota is used up; what the provider said.
+    /// The quota is used up; the provider's message.
     Quota(String),
-    /// The provider is down; what the last call met.
+    /// The provider is down; the error of the last call.
     Outage(String),
-    /// Calls in flight, which hold what is left of the budget.
+    /// Calls in flight, which reserve the rest of the budget.
     Budget,
 }
 
 impl WaitReason {
-    /// Whether a person should hear of it even when the wait is short.
+    /// Whether users should be notified even when the wait is short.
     #[must_use]
     pub fn is_grave(&self) -> bool {
         matches!(self, Self::Quota(_) | Self::Outage(_))
     }
 }
 
-/// As much of what a provider said as fits a line.
+/// The provider's message, shortened to fit a line.
 fn short(said: &str) -> String {
     match said.char_indices().nth(SHORT) {
         Some((end, _)) => format!("{}…", said.get(..end).unwrap_or_default()),

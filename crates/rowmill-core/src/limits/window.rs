@@ -1,14 +1,13 @@
-//! A measurement of how long calls take while as many are in flight as may be.
+//! A measurement of how long calls take while the maximum number is in flight.
 
 use std::time::Duration;
 
 /// Above this share of refusals fewer calls at once may be better.
 const OFTEN: f64 = 0.1;
 
-/// What became of the calls that were sent since it began.
+/// The results of the calls that were sent since the measurement began.
 ///
-/// The middle of the times of answers is taken by ratio, so that a few calls that take very long
-/// decide nothing.
+/// Uses the geometric mean of the answer times, so that a few very slow calls do not dominate.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Window {
     began: Duration,
@@ -26,7 +25,7 @@ impl Window {
         Self { began: now, ..Self::default() }
     }
 
-    /// Takes in an answer, if its call was sent after the measurement began.
+    /// Adds an answer, if its call was sent after the measurement began.
     pub(super) fn was_answered(&mut self, sent: Duration, now: Duration) {
         if sent >= self.began {
             self.answers += 1;
@@ -34,7 +33,7 @@ impl Window {
         }
     }
 
-    /// Takes in a refusal that stands alone, likewise.
+    /// Adds an isolated refusal, under the same condition.
     pub(super) fn was_refused(&mut self, sent: Duration, now: Duration) {
         if sent >= self.began {
             self.refusals += 1;
@@ -42,12 +41,12 @@ impl Window {
         }
     }
 
-    /// How many calls were answered.
+    /// The number of answered calls.
     pub(super) fn answers(&self) -> u64 {
         self.answers
     }
 
-    /// How long a slot is taken for each answer, refusals on the way to it included.
+    /// How long a slot is occupied for each answer, including the refusals before it.
     pub(super) fn seconds_per_answer(&self) -> f64 {
         let answers = self.answers.max(1) as f64;
         (self.logarithms / answers).exp() + self.lost / answers

@@ -1,4 +1,4 @@
-//! Ports for what goes in: datasets, their rows, and the files that belong to rows.
+//! Input ports: datasets, their rows, and the files that belong to rows.
 
 use std::fmt::Debug;
 use std::task::{Context, Poll};
@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use rowmill_types::{Attachment, Comparison, Problem, Row, RowError, Scalar, SourceRow, Words};
 use serde::{Deserialize, Serialize};
 
-/// Where rows come from; can be opened again unless it is a stream.
+/// A source of rows; can be opened again unless it is a stream.
 pub trait Dataset: Send + Sync + Debug {
     /// Starts a read from the first row.
     ///
@@ -19,17 +19,17 @@ pub trait Dataset: Send + Sync + Debug {
     /// Whether [`Dataset::open`] works more than once with the same rows.
     fn rereadable(&self) -> bool;
 
-    /// What the input is, for the fingerprint of the run.
+    /// Identifies the input, for the fingerprint of the run.
     ///
     /// # Errors
     ///
     /// The input is missing or cannot be read.
     fn identity(&self) -> Result<InputIdentity, Problem>;
 
-    /// Starts a read of a part of it.
+    /// Starts a read of a part of the dataset.
     ///
-    /// A dataset that cannot leave anything out gives everything: whoever asks looks again.
-    /// Row numbers are the same as in a read of the whole.
+    /// A dataset that cannot filter returns everything: the caller must filter again. Row numbers are the same as in a
+    /// read of the whole.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ pub trait Dataset: Send + Sync + Debug {
         self.open()
     }
 
-    /// How many rows there are, where that is known without reading them.
+    /// The number of rows, if it is known without reading them.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ pub trait Dataset: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// The columns, where the input declares them with their types.
+    /// The columns, if the input declares them with their types.
     ///
     /// # Errors
     ///
@@ -56,39 +56,38 @@ pub trait Dataset: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// The types of those columns as DuckDB names them, in the same order, where it knows more of
-    /// them than their kinds.
+    /// The DuckDB types of those columns, in the same order, if they are more precise than the column kinds.
     ///
     /// # Errors
     ///
-    /// It cannot be read.
+    /// The types cannot be read.
     fn sql_types(&self) -> Result<Option<Vec<String>>, Problem> {
         Ok(None)
     }
 
-    /// The field that names rows where the user names none. The dataset vouches for it: every
-    /// row has it, and no two rows have the same.
+    /// The field that identifies rows if the user names none. The dataset guarantees that every row has it and that no
+    /// two rows share a value.
     fn own_id(&self) -> Option<&str> {
         None
     }
 
-    /// What a person should know about the reads so far, such as copies that were left out.
+    /// A notice for the user about the reads so far, such as copies that were left out.
     fn notice(&self) -> Option<Words> {
         None
     }
 
-    /// Whether all values are text because the format knows nothing else, as in CSV.
+    /// Whether all values are text because the format has no other type, as in CSV.
     fn untyped(&self) -> bool {
         false
     }
 }
 
-/// The part of a dataset that somebody has a use for.
+/// The part of a dataset that the caller needs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Part {
-    /// The columns that are looked at, in the order of the input; all without it.
+    /// The columns to read, in the order of the input; `None` means all.
     pub columns: Option<Vec<String>>,
-    /// Rows that break one of these may be left out.
+    /// Rows that violate one of these may be left out.
     pub conditions: Vec<Condition>,
 }
 
@@ -97,55 +96,54 @@ pub struct Part {
 pub struct Condition {
     /// The column.
     pub column: String,
-    /// How it is compared.
+    /// The operator.
     pub comparison: Comparison,
-    /// With what.
+    /// The value to compare with.
     pub value: Scalar,
 }
 
-/// A column that an input declares.
+/// A column that the input declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: ColumnKind,
 }
 
-/// What the values of a column are, as far as SQL and people care.
+/// The kind of values in a column, as far as SQL and users need to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Text, and whatever is given as text: dates, times, bytes.
+    /// Text, and everything that is returned as text: dates, times, bytes.
     Text,
     /// Whole numbers.
     Integer,
     /// Other numbers.
     Real,
-    /// Decimal numbers with this many digits in all and after the point, given as text.
+    /// Decimal numbers with this precision and scale, returned as text.
     Decimal(u8, i8),
     /// `true` and `false`.
     Boolean,
     /// Lists and objects.
     Nested,
-    /// Anything.
+    /// Any kind of value.
     Mixed,
 }
 
-/// Reads rows in input order, in blocking code, without reading ahead more than
-/// it is asked for. The engine gives it a thread while it reads, not always the same one.
+/// Reads rows in input order. Blocks, and does not read further ahead than requested. The engine lends it a thread for
+/// each read, not always the same one.
 pub trait RowSource: Send {
-    /// Appends rows to `batch` until `room` is used up; `false` once the input has ended, and
-    /// from then on each time.
+    /// Appends rows to `batch` until `room` is used up; `false` once the input has ended, and on every later call.
     ///
-    /// Row numbers begin at 1 or later and grow from row to row; there may be gaps.
-    /// A record that is no row is appended as a bad row, and reading goes on after it.
+    /// Row numbers start at 1 or later and increase; there may be gaps. A record that is not a valid row is appended as
+    /// a bad row, and reading continues after it.
     ///
     /// # Errors
     ///
     /// The input cannot be read any further.
     fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem>;
 
-    /// Passes over up to `rows` rows, bad rows among them; says how many there were.
+    /// Skips up to `rows` rows, including bad rows; returns how many were skipped.
     ///
     /// Fewer than `rows` means that the input has ended.
     ///
@@ -167,21 +165,21 @@ pub trait RowSource: Send {
         Ok(passed)
     }
 
-    /// Why the rest of a file cannot be read, once a bad row stands for that rest. Who needs every row
-    /// must not go on then.
+    /// Why the rest of a file cannot be read, once a single bad row stands for that rest. A caller that needs every row
+    /// must not continue then.
     fn damage(&self) -> Option<Problem> {
         None
     }
 
-    /// Whether a read would find something now, or find that the input has ended. One that waits for
-    /// somebody else has its reader called here again, so that nobody holds a thread meanwhile.
+    /// Ready when a read would return rows or the end of the input at once. A source that waits for another party wakes
+    /// its reader here, so that no thread is held while it waits.
     ///
-    /// It must not block. What has nothing to wait for but a disk is always ready.
+    /// Must not block. A source that only ever waits for a disk is always ready.
     fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
     }
 
-    /// How far the read has come.
+    /// How far the read has progressed.
     fn position(&self) -> Position;
 }
 
@@ -207,41 +205,40 @@ impl<S: RowSource + ?Sized> RowSource for Box<S> {
     }
 }
 
-/// Brings the files that go with a row.
+/// Loads the files that belong to a row.
 pub trait Attachments: Send + Sync + Debug {
-    /// The files of a row in the order in which they are sent. The error is the row's
-    /// failure: a row is never sent without a file that belongs to it.
+    /// The files of a row in the order in which they are sent. An error fails the row: a row is never sent without a
+    /// file that belongs to it.
     ///
-    /// Waits while too much is held in memory already; what is held is given back when the
-    /// bytes are dropped.
+    /// Waits while too much is held in memory already; the memory is released when the bytes are dropped.
     fn load<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Vec<Attachment>, RowError>>;
 }
 
 /// How much one [`RowSource::read`] may append. At least one row is always appended.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
-    /// At most this many rows.
+    /// The maximum number of rows.
     pub rows: usize,
-    /// Stop once the rows' text takes this many bytes.
+    /// Stop once the text of the rows takes this many bytes.
     pub bytes: usize,
 }
 
-/// How far a read has come, for progress and time left.
+/// The progress of a read, for progress display and remaining time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Position {
     /// Bytes read so far.
     pub read: u64,
-    /// Bytes there are in all, where known.
+    /// Total bytes, if known.
     pub total: Option<u64>,
 }
 
-/// What an input is, so that a resume can tell that it changed.
+/// Identifies an input, so that a resume can detect that it changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputIdentity {
     /// The absolute path, or `-` for standard input.
     pub path: String,
-    /// The size in bytes, where it is a file.
+    /// The size in bytes, if it is a file.
     pub size: Option<u64>,
-    /// A digest of the first and the last 64 KiB, where it is a file.
+    /// A digest of the first and the last 64 KiB, if it is a file.
     pub probe: Option<String>,
 }

@@ -1,7 +1,6 @@
-//! The ports: what the engine needs from the outside, as traits.
+//! The ports: traits for everything that the engine needs from outside.
 //!
-//! They live below their implementors, so adapters know neither each other nor
-//! the engine.
+//! They are defined in the crate below the adapters, so adapters know neither each other nor the engine.
 
 mod dataset;
 mod own;
@@ -27,27 +26,24 @@ pub use tools::{HookCall, HookKind, Hooks, ToolFailure, ToolHost, ToolPermit, To
 
 use crate::limits::WaitReason;
 
-/// Answers one turn.
+/// A model: answers one turn.
 ///
-/// Live calls, built-in models and fakes are all models. Whatever is the same
-/// for every row is inside the model already.
+/// Live calls, built-in models and fakes are all models. Everything that is the same for every row is part of the
+/// model.
 ///
 /// # Contract
 ///
-/// * The future is polled on the thread that drives all calls, and must neither block nor compute for long there.
-/// * Dropping the future ends the call, and nothing of it runs on.
-/// * Never retries, sleeps for a retry or logs; it reports a
-///   [`CallError`] and the engine decides.
-/// * `request.key` is sent as an idempotency key where the provider has one.
+/// * The future is polled on the thread that drives all calls; it must neither block nor compute for long there.
+/// * Dropping the future ends the call; nothing keeps running.
+/// * A model never retries, sleeps before a retry or logs; it returns a [`CallError`] and the engine decides.
+/// * `request.key` is sent as an idempotency key if the provider supports one.
 pub trait Model: Send + Sync + Debug {
     /// Sends one turn and waits for the answer.
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>>;
 
-    /// Gives back what it keeps at the provider, such as uploaded files; called once when the
-    /// run ends.
+    /// Deletes what the model keeps at the provider, such as uploaded files; called once when the run ends.
     ///
-    /// It does what it can within half a minute, and what it cannot do is no error. A call that
-    /// comes later is answered as ever.
+    /// It does what it can within half a minute; what remains is not an error. A later call is answered as usual.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -58,57 +54,57 @@ pub trait Model: Send + Sync + Debug {
 /// # Contract
 ///
 /// * The same answer gets the same verdict.
-/// * Dropping the future ends the check, and nothing of it runs on.
-/// * A check that hangs or fails ends with [`AnswerVerdict::Unchecked`] in good time.
+/// * Dropping the future ends the check; nothing keeps running.
+/// * A check that hangs or fails returns [`AnswerVerdict::Unchecked`] in good time.
 pub trait AnswerCheck: Send + Sync + Debug {
-    /// Checks an answer, which is JSON.
+    /// Checks an answer, which is valid JSON.
     fn check<'a>(&'a self, answer: &'a str) -> BoxFuture<'a, AnswerVerdict>;
 }
 
-/// Answers that were paid for, by the key of what was asked. Only good answers are kept.
+/// A cache of paid answers, by the key of the request. Only good answers are kept.
 ///
-/// A store is a help and never a hindrance: where it fails, it says so once through
-/// its own notice, finds nothing and keeps nothing.
+/// A store must never hinder a run: if it fails, it reports that once through its own notice, finds nothing and keeps
+/// nothing.
 pub trait AnswerStore: Send + Sync + Debug {
-    /// The answer to a request that was asked before.
+    /// The answer to an identical earlier request.
     fn find(&self, key: AskedKey) -> BoxFuture<'_, Option<KeptAnswer>>;
 
-    /// Keeps an answer. It can be found as soon as this returns, and is on disk soon after,
-    /// at the latest when the store is dropped.
+    /// Stores an answer. It can be found as soon as this returns, and is on disk soon after, at the latest when the
+    /// store is dropped.
     fn keep(&self, key: AskedKey, answer: &KeptAnswer);
 
-    /// Takes in answers that are on record elsewhere, as far as it lacks them. It waits until they
-    /// are kept, so nobody may call it who must not be held up.
+    /// Adds answers from other records, unless the store has them. Blocks until they are stored, so it must not be
+    /// called where blocking is not allowed.
     ///
     /// # Errors
     ///
-    /// They cannot be kept.
+    /// They cannot be stored.
     fn restore(&self, answers: Vec<(AskedKey, KeptAnswer)>) -> Result<(), Problem> {
         answers.iter().for_each(|(key, answer)| self.keep(*key, answer));
         Ok(())
     }
 }
 
-/// Names everything that shapes an answer: model, settings, instruction, schema, messages.
+/// Identifies everything that shapes an answer: model, settings, instruction, schema, messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AskedKey(pub u128);
 
-/// An answer that can be given again.
+/// An answer that can be reused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptAnswer {
     /// The text.
     pub text: String,
-    /// What it used when it was paid for, where the provider told.
+    /// The usage when it was paid for, if the provider reported it.
     pub usage: Option<rowmill_types::Usage>,
-    /// The model that answered, where the provider told.
+    /// The model that answered, if the provider reported it.
     pub model: Option<String>,
 }
 
-/// Where records of ended rows go once the ledger has them.
+/// Receives the records of ended rows once they are in the ledger.
 ///
-/// A sink is a projection of the ledger: it can fail without losing anything.
+/// A sink is a projection of the ledger: nothing is lost if it fails.
 pub trait Sink: Send {
-    /// Takes one row's record; may hold it back until [`Sink::flush`].
+    /// Takes one row's record; may buffer it until [`Sink::flush`].
     ///
     /// # Errors
     ///
@@ -130,37 +126,36 @@ pub struct Published<'a> {
     pub envelope: &'a [u8],
     /// The telemetry, compact JSON without a newline.
     pub telemetry: &'a [u8],
-    /// What the trace is made of, compact JSON without a newline; `None` where none was wanted
-    /// when the row ended.
+    /// The data for the trace, compact JSON without a newline; `None` if no trace was wanted when the row ended.
     pub trace: Option<&'a [u8]>,
     /// Whether the row is ok.
     pub ok: bool,
 }
 
-/// Hears of everything that happens in a run. Progress, notices and tests are observers.
+/// Receives every event of a run. Progress, notices and tests are observers.
 pub trait Observer: Send + Sync {
     /// Called from the engine's loop; must return at once.
     fn observe(&self, event: &Event<'_>);
 }
 
-/// What an observer hears.
+/// An event of a run.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// The feed has come this far in the input.
+    /// The reader has reached this position in the input.
     Read {
-        /// How far.
+        /// The position.
         position: Position,
-        /// Rows that were chosen since the last time.
+        /// Rows that were selected since the last such event.
         selected: u64,
-        /// Those of them that are done already and were passed over.
+        /// Those of them that were skipped because they are done already.
         skipped: u64,
     },
-    /// The last row that is wanted was read.
+    /// The last wanted row was read.
     AllRead,
-    /// A run with a budget goes on, and its earlier parts spent this, or may have.
+    /// A run with a budget is resumed, and its earlier parts spent this, or may have.
     SpentBefore {
-        /// What they spent.
+        /// The amount.
         spent: crate::limits::Spend,
     },
     /// Rows were taken and their calls are about to be sent.
@@ -174,82 +169,82 @@ pub enum Event<'a> {
         number: u64,
         /// Why it failed, if it did.
         error: Option<&'a RowError>,
-        /// Whether it was taken to be sent; a row that could not be read never was.
+        /// Whether it was taken to be sent; `false` for a row that could not be read.
         called: bool,
         /// What its calls used.
         usage: rowmill_types::Usage,
         /// What they cost, as far as prices are known.
         cost: rowmill_types::Money,
     },
-    /// A row that an earlier run answered was finished again, and nothing was sent for it.
+    /// A row that was answered earlier was processed again without sending anything.
     Kept {
         /// The row.
         number: u64,
         /// Why it failed, if it did.
         error: Option<&'a RowError>,
     },
-    /// Rows that were taken are given back unsent, because the run stops.
+    /// Rows that were taken are released unsent, because the run stops.
     Released {
         /// How many.
         rows: usize,
     },
-    /// Rows wait for something outside of the process, and are not in flight meanwhile.
+    /// Rows wait for something outside of the process and are not in flight in the meantime.
     Parked {
         /// How many.
         rows: usize,
     },
-    /// Calls wait.
+    /// Calls are waiting.
     Waiting {
-        /// The model that they are for.
+        /// The model that is to be called.
         lane: &'a str,
-        /// What they wait for.
+        /// The reason for the wait.
         reason: &'a WaitReason,
-        /// How long, where it is known.
+        /// The duration, if it is known.
         wait: Option<std::time::Duration>,
     },
-    /// Calls go out again after a wait.
+    /// Calls are sent again after a wait.
     Flowing {
-        /// The model that they are for.
+        /// The model that is called.
         lane: &'a str,
     },
-    /// Answers are limited in length, because the longest that the model can give would not fit
-    /// the budget beside each other. Told once in a run.
+    /// The length of answers is limited, because several answers of the model's maximum length would not fit the budget
+    /// at the same time. Reported once per run.
     AnswersLimited {
         /// The model.
         lane: &'a str,
-        /// The most tokens of the first answer.
+        /// The maximum number of tokens of the first answer.
         tokens: u64,
-        /// How many such calls fit the budget of the run at once, up to as many as are wanted;
-        /// `None` where only rows have a budget.
+        /// How many such calls fit the budget of the run at once, up to the wanted number; `None` if only rows have a
+        /// budget.
         calls: Option<u64>,
     },
-    /// An answer was longer than its request allowed, so that limits on answers are not relied on
-    /// any more. Told once for each model.
+    /// An answer was longer than its request allowed, so limits on answers are no longer relied on. Reported once per
+    /// model.
     LimitIgnored {
         /// The model.
         lane: &'a str,
         /// The tokens that were allowed.
         allowed: u64,
-        /// Those that it used.
+        /// The tokens that were used.
         used: u64,
     },
-    /// Calls are held up by the budget alone: the worst cases of those in flight leave no room
-    /// for another, though much of it is not spent. Told once in a run.
+    /// Calls wait only because of the budget: the worst cases of those in flight leave no room for another, though
+    /// much of the budget is unspent. Reported once per run.
     PacedByBudget {
         /// The model.
         lane: &'a str,
         /// How many calls are in flight.
         calls: u64,
     },
-    /// A call failed and will be tried again.
+    /// A call failed and will be retried.
     Retrying {
         /// The row.
         number: u64,
-        /// What failed.
+        /// The error.
         error: &'a CallError,
-        /// The wait before the next try.
+        /// The wait before the next attempt.
         wait: std::time::Duration,
     },
-    /// No further rows are taken; rows in flight are finished.
+    /// No further rows are taken; rows in flight are completed.
     Draining,
 }

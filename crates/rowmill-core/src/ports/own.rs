@@ -1,4 +1,4 @@
-//! Ports for programs that bring their own items and make something of their own out of answers.
+//! Ports for programs that supply their own items and map answers to values of their own.
 
 use std::fmt::{self, Debug};
 
@@ -7,17 +7,17 @@ use rowmill_types::{Row, RowError};
 
 use crate::record::CallReport;
 
-/// Makes the prompts of rows.
+/// Renders the prompts of rows.
 pub trait Prompts: Send + Sync + Debug {
-    /// What is asked about a row. Called from the engine's loop; must return at once.
+    /// The prompt of a row. Called from the engine's loop; must return at once.
     fn prompt(&self, row: &Row) -> Prompting;
 }
 
-/// The prompt of a row, or the row's failure: nothing is sent for it then.
+/// The prompt of a row, or the row's failure; a failed row is not sent.
 pub enum Prompting {
-    /// It is made.
+    /// The prompt is ready.
     Done(Result<String, RowError>),
-    /// It is being made. Other rows go on meanwhile.
+    /// The prompt is being rendered. Other rows continue in the meantime.
     Running(BoxFuture<'static, Result<String, RowError>>),
 }
 
@@ -30,11 +30,11 @@ impl Debug for Prompting {
     }
 }
 
-/// Has the last word on rows that were answered.
+/// Maps the answers of rows to results of the program.
 ///
-/// The ledger keeps what was answered, whatever is said here, so that nothing is paid for twice.
+/// The ledger keeps the original answer whatever this returns, so nothing is paid for twice.
 pub trait Finish: Send + Sync + Debug {
-    /// Makes something out of an answer.
+    /// Maps an answer.
     ///
     /// # Errors
     ///
@@ -42,22 +42,22 @@ pub trait Finish: Send + Sync + Debug {
     fn finish(&self, finishing: Finishing<'_>) -> Result<Verdict, RowError>;
 }
 
-/// A row that was answered.
+/// An answered row.
 #[derive(Debug, Clone, Copy)]
 pub struct Finishing<'a> {
     /// Its number.
     pub row: u64,
     /// The result: JSON text.
     pub result: &'a str,
-    /// The model calls that were made for it in this run.
+    /// The model calls that were made for the row in this run.
     pub calls: &'a [CallReport],
 }
 
-/// What an answer amounts to.
+/// Whether an answer counts as a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// A result.
+    /// It is a result.
     Result,
-    /// Nothing that a run which ends with its first result could end with.
+    /// It is no result: a run that ends with its first result does not end with it.
     NoResult,
 }

@@ -1,4 +1,4 @@
-//! What outlives a process: the header of a run, and the ledger of what happened in it.
+//! State that outlives a process: the header of a run, and the ledger of its events.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,60 +14,59 @@ use crate::limits::Spend;
 use crate::record::Record;
 use crate::run_header::RunHeader;
 
-/// The place where one run is kept: a folder, or its rows in a database.
+/// The storage of one run: a folder, or rows in a database.
 ///
-/// Everything that a process needs to know of the work of an earlier one goes through this port.
-/// What [`RunStore::begin`] and [`RunStore::take_up`] open is the only way to add to a run.
+/// A process learns about the work of earlier processes only through this port. A run can be appended to only through
+/// what [`RunStore::begin`] and [`RunStore::take_up`] open.
 ///
 /// # Contract
 ///
-/// * Whatever moment a process is killed at, the run is there as it was before or after each call.
-/// * Anyone may look ([`RunStore::header`], [`RunStore::scan`], [`RunStore::reader`]), also while
-///   another process carries out the run. Only who holds the lock may change it.
-/// * Every time a run is begun or taken up, it gets an [`Epoch`] that it never had before.
-/// * All of it may block, except for [`Ledger::append`].
+/// * Whenever a process is killed, the run is left as it was before or after one of these calls.
+/// * Anyone may read ([`RunStore::header`], [`RunStore::scan`], [`RunStore::reader`]), even while another process
+///   carries out the run. Only the holder of the lock may change it.
+/// * Every time a run is begun or resumed, it gets an [`Epoch`] that it never had before.
+/// * Every method may block, except for [`Ledger::append`].
 pub trait RunStore: Send + Sync + Debug {
-    /// Keeps other processes away from the run for as long as the lock is held.
+    /// Locks the run against other processes.
     ///
     /// # Errors
     ///
-    /// Another process has it.
+    /// Another process holds the lock.
     fn lock(&self) -> Result<RunLock, Problem>;
 
-    /// What is kept of the run; `None` if there is none.
+    /// The header of the run; `None` if there is no run.
     ///
     /// # Errors
     ///
-    /// The header cannot be read, or is of a format that this version does not know.
+    /// The header cannot be read, or its format is unknown to this version.
     fn header(&self) -> Result<Option<RunHeader>, Problem>;
 
-    /// Makes a new run ready beside whatever is there. Nothing of it counts before
-    /// [`RunStore::begin`].
+    /// Prepares a new run beside an existing one. It has no effect before [`RunStore::begin`].
     ///
     /// # Errors
     ///
-    /// There is no room for it; nothing is left of the attempt.
+    /// There is no room for it; nothing is left behind.
     fn prepare(&self, header: RunHeader, room: LedgerRoom) -> Result<PreparedRun, Problem>;
 
-    /// Replaces whatever is there by the prepared run, whose ledger is empty.
+    /// Replaces the existing run, if any, by the prepared one, whose ledger is empty.
     ///
     /// # Errors
     ///
     /// It could not be replaced.
     fn begin(&self, prepared: PreparedRun) -> Result<OpenLedger, Problem>;
 
-    /// Takes back what [`RunStore::prepare`] made.
+    /// Undoes [`RunStore::prepare`].
     fn cancel(&self, prepared: PreparedRun);
 
-    /// Goes on with the run under a new header, behind the events that it has.
+    /// Resumes the run under a new header, appending after its existing events.
     ///
     /// # Errors
     ///
-    /// The ledger cannot be opened, or the header not be replaced; the run is as it was before.
+    /// The ledger cannot be opened, or the header cannot be replaced; the run is unchanged.
     fn take_up(&self, header: RunHeader, room: LedgerRoom) -> Result<OpenLedger, Problem>;
 
-    /// Gives every event of the run to `see`, in the order in which they were appended, and tells where the
-    /// next one will stand. What a crash cut short is left out. A run that is not there has no events.
+    /// Passes every event of the run to `see`, in the order in which they were appended, and returns the position of
+    /// the next one. A partial event left by a crash is skipped. A missing run has no events.
     ///
     /// # Errors
     ///
@@ -81,51 +80,51 @@ pub trait RunStore: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// There is no ledger that could be read.
+    /// There is no readable ledger.
     fn reader(&self) -> Result<Box<dyn RecordReader>, Problem>;
 
-    /// Puts down how the run stands now that nobody appends to it any more, and removes what is not to be kept.
+    /// Stores the final header now that nobody appends to the run any more, and removes what is not to be kept.
     ///
     /// # Errors
     ///
-    /// The header cannot be replaced; the run is as it was before.
+    /// The header cannot be replaced; the run is unchanged.
     fn finish(&self, header: RunHeader, retention: Retention) -> Result<(), Problem>;
 
-    /// Removes the run with everything that was kept for it.
+    /// Deletes the run and all its data.
     ///
     /// # Errors
     ///
-    /// It cannot be removed.
+    /// It cannot be deleted.
     fn forget(&self) -> Result<(), Problem>;
 }
 
-/// Adds to a run.
+/// Appends events to a run.
 ///
 /// # Contract
 ///
-/// * When `append` has returned, a kill of the process loses nothing of the group, and readers find it.
-/// * A group is there as a whole or, after a crash in the middle, up to one of its events.
-/// * Who appends with an epoch that is over is refused.
+/// * Once `append` has returned, the group survives a kill of the process, and readers find it.
+/// * A group is complete or, after a crash during the write, a prefix of its events.
+/// * Appends with an epoch that is over are refused.
 pub trait Ledger: Send + Sync + Debug {
     /// Appends a group of events.
     ///
     /// # Errors
     ///
-    /// They could not be written, even with the reserve, or another process goes on with the run.
-    /// Earlier groups are safe.
+    /// The events could not be written, even with the reserve, or another process has taken over the run. Earlier
+    /// groups are safe.
     fn append<'a>(&'a self, epoch: Epoch, group: Group<'a>) -> BoxFuture<'a, Result<Appended, Problem>>;
 
-    /// Reads records back while the run goes on.
+    /// Opens a reader of records while the run continues.
     ///
     /// # Errors
     ///
     /// The ledger cannot be opened for reading.
     fn reader(&self) -> Result<Box<dyn RecordReader>, Problem>;
 
-    /// Where the next event will stand.
+    /// The position of the next event.
     fn position(&self) -> LedgerPosition;
 
-    /// Whether it keeps anything; where not, records are not even made for it.
+    /// Whether it stores anything; if not, records are not even created for it.
     fn keeps(&self) -> bool {
         true
     }
@@ -133,20 +132,20 @@ pub trait Ledger: Send + Sync + Debug {
 
 /// Reads events back.
 pub trait RecordReader: Send {
-    /// The event of this id, byte for byte as it was appended.
+    /// The event with this id, byte for byte as it was appended.
     ///
     /// # Errors
     ///
-    /// There is none, or it cannot be read.
+    /// There is no such event, or it cannot be read.
     fn read(&mut self, id: RecordId) -> Result<Vec<u8>, Problem>;
 }
 
-/// A run that no other process can carry out while this is alive.
+/// The lock on a run: no other process can carry the run out while this is alive.
 #[must_use]
 pub struct RunLock(#[expect(dead_code, reason = "held for what its end does")] Box<dyn Send + Sync>);
 
 impl RunLock {
-    /// A lock that ends when `guard` is dropped.
+    /// A lock that is released when `guard` is dropped.
     pub fn new(guard: impl Send + Sync + 'static) -> Self {
         Self(Box::new(guard))
     }
@@ -158,30 +157,30 @@ impl Debug for RunLock {
     }
 }
 
-/// A ledger that is open for a part of a run, from its begin or resume to its end.
+/// A ledger that is open for one part of a run: from its start or a resume to its end.
 #[derive(Debug, Clone)]
 pub struct OpenLedger {
-    /// Where events are appended.
+    /// The ledger to append to.
     pub ledger: Arc<dyn Ledger>,
     /// The part of the run.
     pub epoch: Epoch,
 }
 
-/// A new run that is ready, and does not count yet.
+/// A new run that is ready but not yet in effect.
 #[derive(Debug)]
 pub struct PreparedRun {
-    /// What the run is.
+    /// The header of the run.
     pub header: RunHeader,
-    /// Its ledger, which is empty.
+    /// Its empty ledger.
     pub ledger: OpenLedger,
 }
 
-/// What a store should be ready for.
+/// The load that a store must be prepared for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LedgerRoom {
-    /// Rows whose records must still find room when the disk is full.
+    /// The number of rows whose records must still fit when the disk is full.
     pub rows: usize,
-    /// Whether every group is forced to disk, so that it outlasts a power failure.
+    /// Whether every group is forced to disk, so that it survives a power failure.
     pub durability: Durability,
 }
 
@@ -196,7 +195,7 @@ pub enum Durability {
     Power,
 }
 
-/// Counts the parts of a run: every resume begins a new one.
+/// Counts the parts of a run: every resume starts a new one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Epoch(pub u64);
@@ -209,29 +208,29 @@ impl Epoch {
     }
 }
 
-/// A place between two events of a ledger. Only the store knows what is in it; what comes later is larger.
+/// A position between two events of a ledger. Its value is opaque outside the store; later positions are larger.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LedgerPosition(u64);
 
 impl LedgerPosition {
-    /// The place before all events.
+    /// The position before all events.
     pub const START: Self = Self(0);
 
-    /// For stores: a place that they can find again by its key.
+    /// For stores: the position with this key.
     #[must_use]
     pub fn from_key(key: u64) -> Self {
         Self(key)
     }
 
-    /// For stores: the key that they gave.
+    /// For stores: the key of the position.
     #[must_use]
     pub fn key(self) -> u64 {
         self.0
     }
 }
 
-/// Names an event of a ledger. Only the store knows what is in it.
+/// Identifies an event of a ledger. Opaque outside the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RecordId {
     position: LedgerPosition,
@@ -239,42 +238,42 @@ pub struct RecordId {
 }
 
 impl RecordId {
-    /// For stores: the event at `position`, which is so many bytes long.
+    /// For stores: the event at `position` with this length in bytes.
     #[must_use]
     pub fn new(position: LedgerPosition, bytes: usize) -> Self {
         Self { position, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) }
     }
 
-    /// The place before the event.
+    /// The position before the event.
     #[must_use]
     pub fn position(self) -> LedgerPosition {
         self.position
     }
 
-    /// For stores: how long the event is.
+    /// For stores: the length of the event.
     #[must_use]
     pub fn bytes(self) -> usize {
         self.bytes as usize
     }
 }
 
-/// An event as it is found in a ledger.
+/// An event found in a ledger.
 #[derive(Debug)]
 pub struct ScannedEvent<'a> {
-    /// By what it can be read back.
+    /// The id by which it can be read back.
     pub id: RecordId,
-    /// What it says.
+    /// The parsed event.
     pub event: LedgerEvent,
     /// The event as it was appended.
     pub line: &'a [u8],
 }
 
-/// What is left of a run that nobody appends to any more.
+/// What to keep of a run that nobody appends to any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retention {
     /// Header and ledger.
     Ledger,
-    /// The header alone: what the ledger has is elsewhere, too.
+    /// Only the header: the content of the ledger is stored in another place too.
     Header,
 }
 
@@ -283,73 +282,71 @@ pub enum Retention {
 pub struct Group<'a> {
     /// Rows that are about to be sent.
     pub taken: &'a [NamedRow],
-    /// Records of rows that ended.
+    /// Records of rows that have ended.
     pub records: &'a [Record],
-    /// What happened to rows that go on, where turns are kept.
+    /// Step events of rows that are still being worked on, if turns are kept.
     pub turns: &'a [TurnLine],
-    /// Rows that wait for something outside of this process, and are not in flight meanwhile.
+    /// Rows that wait for something outside of this process and are not in flight in the meantime.
     pub parked: &'a [ParkedRow],
-    /// Rows that were taken and are given back: nothing is in flight for them, and
-    /// nothing was answered.
+    /// Rows that were taken and are released: nothing is in flight for them, and nothing was answered.
     pub released: &'a [NamedRow],
-    /// What the run cannot have spent more than, with everything that is in flight.
+    /// An upper bound of what the run has spent, including everything in flight.
     pub cover: Option<Spend>,
-    /// What else is to be on record.
+    /// Further events to record.
     pub notes: &'a [NoteEvent],
 }
 
-/// A row as events name it that tell of several.
+/// A row as identified in events about several rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedRow {
-    /// The number that it had when the event was appended.
+    /// Its number when the event was appended.
     pub number: u64,
-    /// Its id, by which it is known again although rows may have moved: its number, where it has no other,
-    /// and where an earlier version appended the event.
+    /// Its id, which identifies the row even if rows have moved. It is the row's number if the row has no other id or
+    /// if an earlier version appended the event.
     pub id: RowId,
 }
 
-/// Something that happened to a row that goes on.
+/// A step event of a row that is still being worked on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnLine {
     /// The row.
     pub row: u64,
-    /// Its id, by which it is known again although rows may have moved.
+    /// Its id, which identifies the row even if rows have moved.
     pub id: RowId,
-    /// What it asks: turns are of use only while a row asks the same.
+    /// The key of the row's request: turns can be reused only while the row's request is the same.
     pub asked: AskedKey,
-    /// The happening, as [`crate::agent::Happening::write`] writes it.
+    /// The step event, as written by [`crate::agent::Happening::write`].
     pub happening: Vec<u8>,
 }
 
-/// A row that waits for something outside of this process: nothing of it is in flight, and nothing about
-/// it is unknown.
+/// A row that waits for something outside of this process: none of its calls is in flight, and none has an unknown
+/// outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParkedRow {
     /// The row.
     pub row: u64,
-    /// Its id, by which it is known again although rows may have moved.
+    /// Its id, which identifies the row even if rows have moved.
     pub id: RowId,
-    /// What it waits for, as whoever parked it knows it again; several where several calls were parked.
+    /// Identifiers of what it waits for, known to whoever parked it; several if several calls were parked.
     pub waits_for: Vec<String>,
 }
 
-/// An event that the engine itself has no use for, such as a step of a job at a provider.
+/// An event that the engine itself does not use, such as a step of a batch job at a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoteEvent {
-    /// Names what happened; unlike every event of the engine.
+    /// The name of the event; different from the names of all engine events.
     pub kind: String,
-    /// Whether a reader who does not know the kind must not go on with the run.
+    /// Whether a reader that does not know the kind must refuse to continue the run.
     pub required: bool,
-    /// What happened, as one JSON value without a newline.
+    /// The data, as one JSON value without a newline.
     pub data: String,
 }
 
-/// What [`Ledger::append`] did.
+/// The result of [`Ledger::append`].
 #[derive(Debug)]
 pub struct Appended {
-    /// The ids of the group's records, in their order.
+    /// The ids of the group's records, in order.
     pub records: Vec<RecordId>,
-    /// Set when the events could be written only with the reserve: the run must
-    /// stop taking rows, for this reason.
+    /// Set if the events could be written only with the reserve: the run must stop taking rows, for this reason.
     pub trouble: Option<Problem>,
 }

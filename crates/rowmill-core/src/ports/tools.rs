@@ -1,4 +1,4 @@
-//! What agents need from the outside: tools, and hooks that look on or step in.
+//! Ports for agents: tools, and hooks that observe or intervene.
 
 use std::any::Any;
 use std::fmt::{self, Debug};
@@ -7,41 +7,41 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use rowmill_types::{RowId, ToolOutput};
 
-/// One call of a tool.
+/// One tool call.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolRequest<'a> {
-    /// The row that it is for.
+    /// The row that makes the call.
     pub row: u64,
-    /// The id of that row, by which it is known again although rows may have moved.
+    /// The id of that row, which identifies it even if rows have moved.
     pub id: &'a RowId,
-    /// Names the run, the row and the call; the same whenever this call is made again.
+    /// Identifies the run, the row and the call; the same whenever this call is repeated.
     pub key: &'a str,
-    /// The tool, by the name that its host knows it by.
+    /// The tool, by its name at the host.
     pub tool: &'a str,
     /// The arguments: JSON text of an object that satisfies the tool's schema.
     pub arguments: &'a str,
-    /// Whether the tool may run twice; if not, its host never calls it again by itself.
+    /// Whether the tool may run twice; if not, its host never repeats a call on its own.
     pub idempotent: bool,
-    /// How long the tool may take, where that is not left to its host. The host keeps the time,
-    /// because only it knows when the tool begins: a process may have to be started first.
+    /// The time limit of the tool, unless it is left to the host. The host measures the time, because only it knows
+    /// when the tool starts: a process may have to be started first.
     pub timeout: Option<Duration>,
 }
 
-/// A call of a tool that gave nothing.
+/// A tool call without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolFailure {
-    /// What happened: a fragment that reads after "the tool failed: " and holds no secret.
+    /// What happened: a fragment that follows "the tool failed: " and holds no secret.
     pub message: String,
-    /// Whether the tool may have taken effect although nothing came back.
+    /// Whether the tool may have taken effect although it returned nothing.
     pub maybe_ran: bool,
 }
 
-/// What a call holds while it is made; dropping it gives its place to the next call.
+/// The resources that a call holds; dropping it gives its slot to the next call.
 #[derive(Default)]
 pub struct ToolPermit(Vec<Box<dyn Any + Send + Sync>>);
 
 impl ToolPermit {
-    /// Holds this as well, until the permit is dropped.
+    /// Holds `held` as well, until the permit is dropped.
     pub fn hold(&mut self, held: impl Any + Send + Sync) {
         self.0.push(Box::new(held));
     }
@@ -55,38 +55,37 @@ impl Debug for ToolPermit {
 
 /// Calls tools.
 ///
-/// MCP servers, Python functions, the shell and recorded answers are all hosts. One host
-/// serves all rows of a run, and keeps them apart where its tools have state.
+/// MCP servers, Python functions, the shell and recorded answers are all hosts. One host serves all rows of a run and
+/// keeps them apart if its tools have state.
 ///
 /// # Contract
 ///
-/// * Dropping the future gives the call up; the host does what it can to end it.
-/// * It never logs, and puts no secret into what it returns.
-/// * A tool that says it failed is an output with `is_error`; a [`ToolFailure`] means that
-///   the tool could not be asked or did not answer. A tool that the host does not have is one
-///   that cannot have run.
+/// * Dropping the future cancels the call; the host does what it can to end it.
+/// * A host never logs, and puts no secret into what it returns.
+/// * If a tool reports a failure, the result is an output with `is_error`; a [`ToolFailure`] means that the tool could
+///   not be called or did not answer. A tool that the host does not have counts as one that cannot have run.
 pub trait ToolHost: Send + Sync + Debug {
-    /// Waits until the call can be made: until it is its turn, and until there is a process or a
-    /// connection to make it with. None of this is the tool's time. Nothing of the call has left
-    /// when this returns, so a failure means that the tool cannot have run.
+    /// Waits until the call can be made: for its turn, and for a process or a connection to make it with. This does not
+    /// count as time of the tool. Nothing has been sent when this returns, so a failure means that the tool cannot have
+    /// run.
     ///
-    /// A host that nobody asked to be ready must still answer calls.
+    /// A host must also answer calls without a preceding `ready`.
     fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
         let _ = request;
         Box::pin(std::future::ready(Ok(ToolPermit::default())))
     }
 
-    /// Calls a tool and waits for what it gives.
+    /// Calls a tool and waits for its result.
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>>;
 
-    /// The row has ended: what was kept for it alone can go.
+    /// The row has ended: resources kept for it alone can be released.
     fn release(&self, row: u64) -> BoxFuture<'_, ()> {
         let _ = row;
         Box::pin(std::future::ready(()))
     }
 
-    /// Ends everything that the host started; called once when the run ends. No process of the
-    /// host is left when this returns.
+    /// Ends everything that the host started; called once when the run ends. No process of the host is left when this
+    /// returns.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -95,35 +94,35 @@ pub trait ToolHost: Send + Sync + Debug {
 /// When a hook is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HookKind {
-    /// Before a turn is sent. Its text may replace the last message.
+    /// Before a turn is sent. The hook's text may replace the last message.
     BeforeModel,
-    /// After a turn was answered. Its text may replace the answer.
+    /// After a turn was answered. The hook's text may replace the answer.
     AfterModel,
-    /// Before a tool is called. Its object may replace the arguments.
+    /// Before a tool is called. The hook's object may replace the arguments.
     BeforeTool,
-    /// After a tool gave something. Its text may replace it.
+    /// After a tool returned a result. The hook's text may replace it.
     AfterTool,
-    /// After an agent has given its answer. Its text may replace the answer.
+    /// After an agent has given its answer. The hook's text may replace the answer.
     AfterTurn,
 }
 
-/// One call of a hook.
+/// One hook call.
 #[derive(Debug, Clone, Copy)]
 pub struct HookCall<'a> {
-    /// When.
+    /// When it is called.
     pub kind: HookKind,
-    /// The row that it is for.
+    /// The row concerned.
     pub row: u64,
     /// The agent.
     pub agent: &'a str,
-    /// Which model call of the row it is about, counted from 1.
+    /// The number of the model call of the row that it concerns, counted from 1.
     pub turn: u32,
-    /// What it is about: a text, or for tools `{"name": …, "arguments": …, "result": …}`.
+    /// The subject: a text, or for tools `{"name": …, "arguments": …, "result": …}`.
     pub about: &'a serde_json::Value,
 }
 
 /// Calls hooks.
 pub trait Hooks: Send + Sync + Debug {
-    /// Calls the hook of an agent; `None` leaves everything as it is.
+    /// Calls the hook of an agent; `None` leaves everything unchanged.
     fn call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Option<serde_json::Value>, String>>;
 }

@@ -1,4 +1,4 @@
-//! From a row to the text that a worker is asked with.
+//! Renders a row into the text that is sent to a worker.
 
 mod placeholders;
 mod template;

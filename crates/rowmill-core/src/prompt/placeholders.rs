@@ -1,13 +1,13 @@
-//! The one rule for `{{name}}`, in row templates and in instructions.
+//! The syntax of `{{name}}`, in row templates and in instructions.
 
 /// A part of a text with placeholders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'t> {
-    /// Text that stands for itself.
+    /// Literal text.
     Literal(&'t str),
     /// A placeholder.
     Field {
-        /// What it names, without the spaces round it.
+        /// Its name, without the spaces around it.
         name: &'t str,
         /// The placeholder as written.
         source: &'t str,
@@ -16,9 +16,8 @@ pub enum Piece<'t> {
 
 /// Splits `text` at its placeholders, in one pass.
 ///
-/// The rule is that of the Python pattern `{{\s*([^}]+?)\s*}}`, searched from the
-/// left: the first `}` after `{{` must be one of `}}`, and whatever stands before
-/// it is the name, be it spaces, dots, newlines or braces that open. Without a
+/// The rule is that of the Python pattern `{{\s*([^}]+?)\s*}}`, searched from the left: the first `}` after `{{` must
+/// be one of `}}`, and everything before it is the name, including spaces, dots, newlines or opening braces. Without a
 /// name (`{{}}`, `{{ }}`) it is literal text.
 #[must_use]
 pub fn pieces(text: &str) -> Vec<Piece<'_>> {
@@ -26,8 +25,8 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut literal_start = 0;
     let mut search = 0;
     while let Some(open) = find(text, search, "{{") {
-        // Every other `{{` before this `}` would end at it too, so a failure here
-        // is a failure for all of them, and the search goes on behind it.
+        // Every other `{{` before this `}` would end at it too, so if one fails, all of them fail, and the search
+        // continues behind it.
         let Some(close) = find(text, open + 2, "}") else { break };
         search = close + 1;
         let inner = text.get(open + 2..close).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The row template: literal text and the fields to put between.
+//! The row template: literal text and the fields between.
 
 use std::ops::Range;
 
@@ -8,24 +8,23 @@ use super::{Piece, pieces};
 use crate::json_text::{decode_string, start_line, write_indented_at, write_spaced, write_string};
 use crate::ports::{Prompting, Prompts};
 
-/// What a run without a template asks each row with.
+/// The template of a run without one.
 const DEFAULT: &str = "Input record:\n\n{{row_json}}\n";
 
-/// The name that stands for the whole row, unless the row has a field of that name.
+/// The name of the whole row, unless the row has a field of that name.
 const WHOLE_ROW: &str = "row_json";
 
-/// The largest prompt that is made, in bytes, give or take the last field: no model reads as much,
-/// and a template may name a large field very often.
+/// The maximum size of a prompt in bytes, give or take the last field: no model reads as much, and a template may name
+/// a large field very often.
 const LARGEST: usize = 256 << 20;
 
-/// How far each level of `{{row_json}}` is indented.
+/// The indentation of each level of `{{row_json}}`.
 const STEP: usize = 2;
 
 /// A row template, parsed once and rendered for every row.
 ///
-/// `{{name}}` is replaced by the row's field of that name: text as it is, any
-/// other value as JSON. `{{row_json}}` is the whole row. Values are not searched
-/// for placeholders.
+/// `{{name}}` is replaced by the row's field of that name: text as it is, any other value as JSON. `{{row_json}}` is
+/// the whole row. Values are not searched for placeholders.
 ///
 /// ```
 /// # use {rowmill_core::prompt::Template, rowmill_types::Row};
@@ -48,7 +47,7 @@ enum Part {
 }
 
 impl Template {
-    /// Parses a template. Every text is one: what is no placeholder is literal.
+    /// Parses a template. Every text is valid: anything that is not a placeholder is literal.
     #[must_use]
     pub fn parse(text: String) -> Self {
         let mut at = 0;
@@ -69,7 +68,7 @@ impl Template {
         Self { text, parts, literal_bytes }
     }
 
-    /// What is used when no template was given: the whole row.
+    /// The default template: the whole row.
     #[must_use]
     pub fn default_template() -> Self {
         Self::parse(DEFAULT.to_owned())
@@ -81,7 +80,7 @@ impl Template {
         &self.text
     }
 
-    /// The fields of rows that it names, each once; the whole row is none of them.
+    /// The row fields that it names, each once; the whole row is not included.
     #[must_use]
     pub fn fields(&self) -> Vec<&str> {
         let mut fields: Vec<&str> = Vec::new();
@@ -96,23 +95,23 @@ impl Template {
         fields
     }
 
-    /// Whether it may put the whole row in.
+    /// Whether it may insert the whole row.
     #[must_use]
     pub fn names_whole_row(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Field(name) if &**name == WHOLE_ROW))
     }
 
-    /// Whether it is the same text for every row.
+    /// Whether it renders the same text for every row.
     #[must_use]
     pub fn is_constant(&self) -> bool {
         self.parts.iter().all(|part| matches!(part, Part::Literal(_)))
     }
 
-    /// Fills the template from a row.
+    /// Renders the template for a row.
     ///
     /// # Errors
     ///
-    /// The row lacks fields that the template names; all of them are told.
+    /// The row lacks fields that the template names; the error lists all of them.
     pub fn render(&self, row: &Row) -> Result<String, RowError> {
         let mut out = String::with_capacity(self.literal_bytes + row.text().len());
         let mut missing: Vec<&str> = Vec::new();
@@ -154,8 +153,8 @@ fn write_value(json: &str, out: &mut String) {
     }
 }
 
-/// Writes the row from its fields, not from its text, because a name that
-/// occurs twice in the text must not occur twice in the prompt.
+/// Writes the row from its fields, not from its text, because a name that occurs twice in the text must not occur twice
+/// in the prompt.
 fn write_row(row: &Row, out: &mut String) {
     let mut separator = "{";
     for (name, json) in row.fields() {

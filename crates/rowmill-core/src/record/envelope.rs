@@ -1,4 +1,4 @@
-//! The envelope of a row, written.
+//! Writes the envelope of a row.
 
 use super::whole::{InputField, RowReport};
 use crate::json_text;
@@ -33,7 +33,7 @@ pub(super) fn write_envelope(out: &mut Vec<u8>, report: &RowReport<'_>) {
     out.push(b'}');
 }
 
-/// `{"id":…,"row_number":…,"ok":…` — the same start in envelope and telemetry.
+/// `{"id":…,"row_number":…,"ok":…`: the common start of envelope and telemetry.
 pub(super) fn write_head(out: &mut Vec<u8>, report: &RowReport<'_>) {
     out.extend_from_slice(b"{\"id\":");
     report.id.write_json(out);

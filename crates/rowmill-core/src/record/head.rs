@@ -1,4 +1,4 @@
-//! Reading back which row an envelope is of.
+//! Reads the start of an envelope.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use rowmill_types::{ErrorKind, RowId};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
-/// The start of an envelope: enough to know which row it is of and how it ended.
+/// The start of an envelope: enough to identify its row and how the row ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvelopeHead {
     /// The row's id.
@@ -16,17 +16,17 @@ pub struct EnvelopeHead {
     pub number: u64,
     /// Whether the row is ok.
     pub ok: bool,
-    /// Whether its call was aborted, so that nobody knows if it was billed.
+    /// Whether its call was aborted, so that it is unknown whether it was billed.
     pub interrupted: bool,
-    /// Whether the run stopped before it was finished, and all its calls were answered.
+    /// Whether the run stopped before the row was finished, and all the row's calls were answered.
     pub stopped: bool,
-    /// Whether a tool ran that must not run twice, and nobody knows if it took effect.
+    /// Whether a tool that must not run twice ran, and it is unknown whether it took effect.
     pub outcome_unknown: bool,
-    /// Whether its number stands in for an id, because the row could not be read so far.
+    /// Whether its number stands in for an id, because the row could not be read.
     pub stands_in: bool,
 }
 
-/// Failures that may come before a row has an id.
+/// Failures that may occur before a row has an id.
 const NAMELESS: [ErrorKind; 6] = [
     ErrorKind::InvalidJson,
     ErrorKind::InvalidRow,
@@ -51,7 +51,7 @@ struct ErrorFields<'a> {
     kind: Cow<'a, str>,
 }
 
-/// An id, read without a copy of what is before and after it: a resume reads millions of them.
+/// An id, parsed without copying the rest of the line: a resume reads millions of them.
 pub(crate) struct IdField(pub(crate) RowId);
 
 impl<'de> Deserialize<'de> for IdField {
@@ -79,7 +79,7 @@ impl Visitor<'_> for IdVisitor {
 }
 
 impl EnvelopeHead {
-    /// Reads the head of an envelope; anything else is an error that says what is wrong.
+    /// Parses the head of an envelope; for anything else the error says what is wrong.
     ///
     /// # Errors
     ///
@@ -91,8 +91,7 @@ impl EnvelopeHead {
         Ok(Self::new(id, fields.row_number, fields.ok, &kind))
     }
 
-    /// What is told by the four things that every account of a row has. `kind` is the type of
-    /// its error, or empty.
+    /// A head from the four values that every report about a row has. `kind` is the type of its error, or empty.
     #[must_use]
     pub fn new(id: RowId, number: u64, ok: bool, kind: &str) -> Self {
         let interrupted = kind == ErrorKind::Interrupted.name();
@@ -103,13 +102,13 @@ impl EnvelopeHead {
         Self { id, number, ok, interrupted, stopped, outcome_unknown, stands_in }
     }
 
-    /// Whether it goes on from the turns that were kept of it.
+    /// Whether the row continues from its kept turns.
     #[must_use]
     pub fn keeps_turns(&self) -> bool {
         self.interrupted || self.stopped
     }
 
-    /// The same for a row that is known by its number, whatever id its envelope has.
+    /// The same for a row that is identified by its number, whatever id its envelope has.
     #[must_use]
     pub fn by_number(self) -> Self {
         Self { id: RowId::Number(self.number), ..self }

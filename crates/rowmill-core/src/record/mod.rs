@@ -1,6 +1,6 @@
-//! The one record that a row leaves: its envelope, telemetry and trace inside a ledger line.
+//! The single record of a row: its envelope, telemetry and trace inside a ledger line.
 //!
-//! The line is built once; what sinks get are slices of it.
+//! The line is built once; sinks get slices of it.
 
 mod envelope;
 mod head;

@@ -1,4 +1,4 @@
-//! An answer on record that others may use again: which one it is, and how it is read back.
+//! A recorded answer that other rows may reuse: its key, and how it is read back.
 
 use rowmill_types::Usage;
 use serde::Deserialize;
@@ -7,22 +7,22 @@ use serde_json::value::RawValue;
 use crate::json_text::decode_string;
 use crate::ports::{AskedKey, KeptAnswer};
 
-/// Says that the answer of a row can be used for every row that asks the same.
+/// States that the answer of a row can be used for every row with the same request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReusableAnswer {
-    /// What was asked.
+    /// The key of the request.
     pub key: AskedKey,
-    /// What the answer is.
+    /// The form of the answer.
     pub form: AnswerForm,
 }
 
-/// What an answer is, so that it can be had from the result that was made of it.
+/// The form of an answer, so that it can be derived from the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AnswerForm {
-    /// Text; the result is a string with it.
+    /// Text; the result is a JSON string of it.
     Text,
-    /// JSON; the result is the same.
+    /// JSON; the result is identical.
     Json,
 }
 
@@ -73,7 +73,7 @@ struct TurnFields {
 }
 
 impl TurnFields {
-    /// What was used; `None` where the provider told nothing.
+    /// The usage; `None` if the provider reported none.
     fn usage(self) -> Option<Usage> {
         let usage = Usage {
             input: self.input_tokens,
@@ -103,10 +103,10 @@ impl ReusableAnswer {
         line.extend_from_slice(field.as_bytes());
     }
 
-    /// The answer that a line of the ledger has for whoever asks the same; `None` where it has none.
+    /// The reusable answer in a ledger line; `None` if it has none.
     #[must_use]
     pub fn in_line(line: &[u8]) -> Option<(AskedKey, KeptAnswer)> {
-        // Most lines of most ledgers have none, and need not be read a second time.
+        // Most lines of most ledgers have none, and need not be parsed a second time.
         memchr::memmem::rfind(line, b",\"reusable\":")?;
         let Line { reusable, envelope, telemetry } = serde_json::from_slice(line).ok()?;
         let Fields { key, form } = reusable?;

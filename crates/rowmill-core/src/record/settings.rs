@@ -1,26 +1,26 @@
-//! What the traces of a run are made with: the same for every row.
+//! The settings for the traces of a run: the same for every row.
 
 use std::time::Duration;
 
 use crate::fingerprint::digest;
 use crate::redact::Redactor;
 
-/// What is known of a run before its first row, for traces.
+/// The data for traces that is known before the first row.
 #[derive(Debug, Clone, Default)]
 pub struct TraceFacts {
-    /// The id of the run, the same over all its resumes.
+    /// The id of the run, the same across all its resumes.
     pub run: String,
-    /// The name of the member that rows go to.
+    /// The name of the agent that rows go to.
     pub agent: String,
-    /// When the clock of the rows began, counted from the beginning of 1970.
+    /// When the clock of the rows started, as the time since 1970.
     pub started: Duration,
-    /// The names of all members, by their place in the cast.
+    /// The names of all agents, by their index in the agent graph.
     pub members: Vec<String>,
-    /// How each voice asks.
+    /// The settings of each model role.
     pub voices: Vec<TracedVoice>,
 }
 
-/// How a voice asks.
+/// The settings of a model role.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TracedVoice {
     /// The model string that is asked first.
@@ -29,17 +29,17 @@ pub struct TracedVoice {
     pub system: Option<String>,
 }
 
-/// What the traces of a run are made with. No text that is kept here holds a secret.
+/// The settings for the traces of a run. No text in here contains a secret.
 #[derive(Debug)]
 pub struct TraceSettings {
     facts: TraceFacts,
-    /// The digests of the instructions of all voices.
+    /// The digests of the instructions of all model roles.
     digests: Vec<Option<String>>,
     redactor: Redactor,
 }
 
 impl TraceSettings {
-    /// Settings from which every secret that `redactor` knows is taken out.
+    /// Settings from which every secret that `redactor` knows is removed.
     #[must_use]
     pub fn new(mut facts: TraceFacts, redactor: Redactor) -> Self {
         let clean = |text: &mut String| *text = redactor.redact(text).into_owned();
@@ -59,27 +59,26 @@ impl TraceSettings {
         &self.facts.run
     }
 
-    /// The name of the member that rows go to.
+    /// The name of the agent that rows go to.
     #[must_use]
     pub fn agent(&self) -> &str {
         &self.facts.agent
     }
 
-    /// The instruction with this digest; `None` where it is one of an earlier part of the run,
-    /// which was made with other settings.
+    /// The instruction with this digest; `None` if it belongs to an earlier part of the run, which had other settings.
     #[must_use]
     pub fn system(&self, wanted: &str) -> Option<&str> {
         let place = self.digests.iter().position(|digest| digest.as_deref() == Some(wanted))?;
         self.facts.voices.get(place)?.system.as_deref()
     }
 
-    /// What takes secrets out of texts.
+    /// Removes secrets from texts.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// The name of a member; that of the worker where it has none.
+    /// The name of an agent; that of the worker if it has none.
     pub(super) fn member(&self, place: usize) -> &str {
         let name = self.facts.members.get(place).filter(|name| !name.is_empty());
         name.map_or(self.agent(), String::as_str)
@@ -93,7 +92,7 @@ impl TraceSettings {
         self.digests.get(voice)?.as_deref()
     }
 
-    /// Nanoseconds since 1970 for a time that counts from the start of the run.
+    /// Nanoseconds since 1970 for a time counted from the start of the run.
     pub(super) fn nanoseconds(&self, since_start: Duration) -> u64 {
         u64::try_from((self.facts.started + since_start).as_nanos()).unwrap_or(u64::MAX)
     }

@@ -1,4 +1,4 @@
-//! The telemetry of a row, written.
+//! Writes the telemetry of a row.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -18,30 +18,30 @@ use crate::redact::Redactor;
 pub struct CallReport {
     /// How it failed, `None` for an answer.
     pub error: Option<ErrorKind>,
-    /// The HTTP status of a failure, where one was received.
+    /// The HTTP status of a failure, if one was received.
     pub status: Option<u16>,
     /// How long it took.
     pub timing: CallTiming,
-    /// Tokens, where the provider told.
+    /// Tokens, if the provider reported them.
     pub usage: Option<Usage>,
-    /// The provider's own account of the usage.
+    /// The usage as the provider reported it.
     pub raw_usage: Option<Box<RawValue>>,
-    /// The model that answered, where the provider told.
+    /// The model that answered, if the provider reported it.
     pub model: Option<String>,
-    /// The service tier that was granted, where the provider told.
+    /// The service tier that was granted, if the provider reported it.
     pub service_tier: Option<String>,
-    /// What it cost, where the price and the usage are known.
+    /// The cost, if the price and the usage are known.
     pub cost: Option<Money>,
-    /// The agent that asked, where there are agents.
+    /// The agent that asked, if there are agents.
     pub agent: Option<String>,
-    /// What tools did that run at the provider.
+    /// Activity of tools that run at the provider.
     pub hosted: Option<Box<Hosted>>,
-    /// The most tokens that the answer was allowed, where that was chosen for this call.
+    /// The maximum number of tokens of the answer, if it was chosen for this call.
     pub output_cap: Option<u64>,
 }
 
 impl CallReport {
-    /// Takes secrets out of what the provider told.
+    /// Removes secrets from the provider's reports.
     pub fn redact(&mut self, redactor: &Redactor) {
         for text in [&mut self.model, &mut self.service_tier].into_iter().flatten() {
             if let Cow::Owned(hidden) = redactor.redact(text) {
@@ -62,7 +62,7 @@ pub struct ToolReport {
     pub agent: String,
     /// The tool.
     pub tool: String,
-    /// Whether it gave something and did not say that it failed.
+    /// Whether it returned a result and did not report a failure.
     pub ok: bool,
     /// How long it took.
     pub duration: Duration,
@@ -73,9 +73,9 @@ pub struct ToolReport {
 pub struct RatingReport {
     /// The evaluator-optimizer.
     pub agent: String,
-    /// How the answer was rated.
+    /// The rating of the answer.
     pub rating: Rating,
-    /// What was asked for.
+    /// The rating that was required.
     pub min_rating: Rating,
 }
 
@@ -135,7 +135,7 @@ fn write_tool(out: &mut Vec<u8>, tool: &ToolReport) {
     out.push(b'}');
 }
 
-/// The sum over all calls that told their usage.
+/// The sum over all calls with a known usage.
 #[must_use]
 pub fn total_usage(calls: &[CallReport]) -> Usage {
     let mut total = Usage::default();
@@ -203,7 +203,7 @@ fn write_call(out: &mut Vec<u8>, call: &CallReport) {
     }
     if let Some(raw) = &call.raw_usage {
         out.extend_from_slice(b",\"raw_usage\":");
-        // A provider may spread its JSON over lines; ours must stay on one.
+        // A provider's JSON may span several lines; the ledger needs one line.
         let mut compact = String::with_capacity(raw.get().len());
         json_text::write_compact(raw.get(), &mut compact);
         out.extend_from_slice(compact.as_bytes());

@@ -1,7 +1,7 @@
-//! What is kept of a row for its trace: everything that was said and done, without secrets.
+//! The trace data of a row: all messages and tool calls, without secrets.
 //!
-//! It is part of the row's line in the ledger, in a form of its own, so that whatever trace
-//! files are to look like can be made from it, also after a crash.
+//! It is part of the row's line in the ledger, in a format of its own, so that trace files in any format can be made
+//! from it, also after a crash.
 
 use std::borrow::Cow;
 
@@ -15,16 +15,16 @@ use super::whole::RowReport;
 use crate::agent::{ToldConversation, ToolNote, Transcript, TurnNote};
 use crate::redact::Redactor;
 
-/// What the trace of a row is made of.
+/// The data for the trace of a row.
 #[derive(Debug, Clone, Copy)]
 pub struct TraceReport<'a> {
-    /// What was said and done; nothing where the row ended before its first call.
+    /// The transcript; `None` if the row ended before its first call.
     pub transcript: Option<&'a Transcript>,
-    /// What is the same for every row.
+    /// The settings that are the same for every row.
     pub settings: &'a TraceSettings,
 }
 
-/// Everything that is known of a row. Times are nanoseconds since 1970.
+/// Everything that is known about a row. Times are nanoseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RowTrace<'a> {
     /// Its id.
@@ -34,7 +34,7 @@ pub struct RowTrace<'a> {
     pub row_number: u64,
     /// Whether it is ok.
     pub ok: bool,
-    /// When work on it began; 0 where that is not known.
+    /// When work on it began; 0 if unknown.
     #[serde(default)]
     pub start: u64,
     /// When it ended.
@@ -46,15 +46,15 @@ pub struct RowTrace<'a> {
     /// Where its answer came from, if no call was made for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused: Option<Cow<'a, str>>,
-    /// Answers that were given although they are rated below what was asked for.
+    /// Answers that were given although they are rated lower than requested.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub below_min_rating: Cow<'a, [RatingReport]>,
-    /// Who spoke with a model, in the order in which they began.
+    /// The conversations with models, in the order in which they began.
     #[serde(borrow, default)]
     pub conversations: Vec<TracedConversation<'a>>,
 }
 
-/// The id of a row. One that holds a secret is told by its number.
+/// The id of a row. One that contains a secret is replaced by the row's number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum TracedId<'a> {
@@ -71,12 +71,12 @@ pub struct TracedError<'a> {
     /// The kind of failure.
     #[serde(borrow, rename = "type")]
     pub kind: Cow<'a, str>,
-    /// What happened.
+    /// The message.
     #[serde(borrow)]
     pub message: Cow<'a, str>,
 }
 
-/// One agent's talk with its model.
+/// One agent's conversation with its model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TracedConversation<'a> {
     /// The name of the agent.
@@ -85,16 +85,16 @@ pub struct TracedConversation<'a> {
     /// The model string.
     #[serde(borrow)]
     pub model: Cow<'a, str>,
-    /// The digest of the instruction, which [`TraceSettings::system`] knows.
+    /// The digest of the instruction, for [`TraceSettings::system`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<Cow<'a, str>>,
-    /// Who had it asked, where another agent did.
+    /// The caller, if another agent caused this conversation.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<TracedCaller<'a>>,
-    /// Everything that was said, in order.
+    /// All messages, in order.
     #[serde(borrow)]
     pub messages: Vec<TracedMessage<'a>>,
-    /// The model calls, in order. They gave the last messages of the assistant, one each.
+    /// The model calls, in order. They correspond to the last messages of the assistant, one each.
     #[serde(borrow)]
     pub turns: Vec<TracedTurn<'a>>,
     /// The tool calls, in the order in which they ended.
@@ -102,17 +102,17 @@ pub struct TracedConversation<'a> {
     pub tools: Vec<TracedTool<'a>>,
 }
 
-/// The conversation that another one began from.
+/// The conversation that caused another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracedCaller<'a> {
-    /// Its place among the conversations of the row.
+    /// Its index among the conversations of the row.
     pub conversation: usize,
-    /// The id of the call by which it asked, where it called the other agent as a tool.
+    /// The id of the causing call, if the other agent was called as a tool.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Cow<'a, str>>,
 }
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TracedRole {
@@ -127,9 +127,9 @@ pub enum TracedRole {
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracedMessage<'a> {
-    /// Who speaks.
+    /// Its author.
     pub role: TracedRole,
-    /// What is said.
+    /// Its text.
     #[serde(borrow)]
     pub text: Cow<'a, str>,
     /// The files that were sent with it.
@@ -152,7 +152,7 @@ pub struct TracedFile<'a> {
     /// Its name.
     #[serde(borrow)]
     pub name: Cow<'a, str>,
-    /// What it is.
+    /// Its media type.
     #[serde(borrow)]
     pub media_type: Cow<'a, str>,
     /// The SHA-256 of its bytes.
@@ -160,7 +160,7 @@ pub struct TracedFile<'a> {
     pub digest: Cow<'a, str>,
 }
 
-/// A call that a model wants made.
+/// A call that a model requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracedCall<'a> {
     /// Its id.
@@ -179,20 +179,20 @@ pub struct TracedCall<'a> {
 pub struct TracedTurn<'a> {
     /// When it was sent.
     pub start: u64,
-    /// When its answer was there.
+    /// When its answer arrived.
     pub end: u64,
     /// The model that answered.
     #[serde(borrow)]
     pub model: Cow<'a, str>,
-    /// Tokens, where they are known.
+    /// Tokens, if they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// What it cost, where that is known.
+    /// The cost, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Money>,
-    /// How the answer ended.
+    /// The finish reason of the answer.
     pub finish: Finish,
-    /// What tools at the provider did.
+    /// Activity of tools at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosted: Option<Box<Hosted>>,
 }
@@ -208,7 +208,7 @@ pub struct TracedTool<'a> {
     pub tool: Cow<'a, str>,
     /// When it was called.
     pub start: u64,
-    /// When it had answered.
+    /// When it returned.
     pub end: u64,
     /// Whether it failed.
     pub is_error: bool,
@@ -239,20 +239,20 @@ impl<'a> RowTrace<'a> {
         }
     }
 
-    /// Reads what a record holds.
+    /// Parses the trace data of a record.
     ///
     /// # Errors
     ///
-    /// It is not what [`RowTrace`] writes.
+    /// It was not written by [`RowTrace`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
     }
 
-    /// As much as an envelope tells, for a row that ended while no traces were kept.
+    /// The data that an envelope contains, for a row that ended while no traces were kept.
     ///
     /// # Errors
     ///
-    /// It is no envelope.
+    /// It is not an envelope.
     pub fn of_envelope(envelope: &'a [u8], redactor: &Redactor) -> Result<Self, serde_json::Error> {
         let mut trace = Self::parse(envelope)?;
         let number = trace.row_number;
@@ -266,14 +266,14 @@ impl<'a> RowTrace<'a> {
     }
 }
 
-/// Takes secrets out of a text that is there already.
+/// Removes secrets from a text in place.
 fn clean(text: &mut Cow<'_, str>, redactor: &Redactor, then: impl Fn(String) -> String) {
     if let Cow::Owned(hidden) = redactor.redact(text) {
         *text = Cow::Owned(then(hidden));
     }
 }
 
-/// Two ids that differ in a secret must still be two.
+/// Two ids that differ only in a secret must remain different.
 fn with_number(hidden: String, number: u64) -> String {
     format!("{hidden}#{number}")
 }

@@ -13,16 +13,16 @@ use super::trace::{TraceReport, write_trace};
 use super::{CallReport, EnvelopeHead, RatingReport, ReusableAnswer, ToolReport};
 use crate::ports::Published;
 
-/// Everything there is to say about a row that has ended.
+/// The complete report about a row that has ended.
 #[derive(Debug)]
 pub struct RowReport<'a> {
     /// Its id.
     pub id: &'a RowId,
     /// Its number.
     pub number: u64,
-    /// Its result as JSON text, or why it failed.
+    /// Its result as JSON text, or its error.
     pub outcome: &'a Result<String, RowError>,
-    /// What the envelope says of the input.
+    /// The input row for the envelope.
     pub input: InputField<'a>,
     /// When work on it began, counted from the start of the run.
     pub start: Duration,
@@ -32,20 +32,20 @@ pub struct RowReport<'a> {
     pub calls: &'a [CallReport],
     /// The tools that were called, in the order in which they ended.
     pub tools: &'a [ToolReport],
-    /// Answers that were given although they are rated below what was asked for.
+    /// Answers that were given although they are rated lower than requested.
     pub below_min_rating: &'a [RatingReport],
     /// Where the answer came from, if no call was made for this row.
     pub reused: Option<Reused>,
-    /// What it asked, if others that ask the same may use its answer.
+    /// The key of its request, if other rows with the same request may use its answer.
     pub reusable: Option<ReusableAnswer>,
-    /// What its trace is made of, where one is wanted.
+    /// The data for its trace, if one is wanted.
     pub trace: Option<TraceReport<'a>>,
 }
 
 /// An answer that was paid for before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reused {
-    /// By another row of the run that asks the same.
+    /// By another row of the run with the same request.
     Duplicate,
     /// By an earlier run; it was in the cache.
     Cache,
@@ -62,7 +62,7 @@ impl Reused {
     }
 }
 
-/// What the envelope says of the input row.
+/// The input row in the envelope.
 #[derive(Debug, Clone, Copy)]
 pub enum InputField<'a> {
     /// Nothing: there is no such field.
@@ -83,16 +83,16 @@ struct RecordFields<'a> {
     trace: Option<&'a RawValue>,
 }
 
-/// A row's line of the ledger, and where its parts are.
+/// A row's line of the ledger, and the positions of its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The ledger line, newline included.
+    /// The ledger line, including the newline.
     pub line: Vec<u8>,
-    /// Where the envelope stands in it.
+    /// The range of the envelope in it.
     pub envelope: Range<usize>,
-    /// Where the telemetry stands in it.
+    /// The range of the telemetry in it.
     pub telemetry: Range<usize>,
-    /// Where the trace stands in it, where there is one.
+    /// The range of the trace in it, if there is one.
     pub trace: Option<Range<usize>>,
     /// Whether the row is ok.
     pub ok: bool,
@@ -160,11 +160,11 @@ impl Record {
         self.trace.clone().and_then(|range| self.line.get(range))
     }
 
-    /// What the row came to, as its envelope tells.
+    /// The outcome of the row, parsed from its envelope.
     ///
     /// # Errors
     ///
-    /// The envelope is none.
+    /// The envelope is invalid.
     pub fn outcome(&self) -> Result<Result<String, RowError>, serde_json::Error> {
         #[derive(serde::Deserialize)]
         struct Fields<'a> {

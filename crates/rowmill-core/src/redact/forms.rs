@@ -1,17 +1,17 @@
-//! What secrets look like in texts.
+//! The forms in which secrets appear in texts.
 
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-/// Settings that stand in the place of a secret.
+/// Settings that may be used in place of a secret.
 const HARMLESS_VALUES: &[&str] =
     &["anonymous", "disabled", "optional", "required", "undefined", "keychain", "changeme", "password"];
-/// Shorter secrets are left alone: they are in too many innocent texts, and a text in which
-/// every `test` is a `***` tells nothing while it tells which word the secret is.
+/// Shorter secrets are ignored: they occur in too many innocent texts, and a text in which every `test` becomes `***`
+/// is useless and at the same time reveals the secret.
 const LEAST: usize = 8;
-/// A line of a secret that has several is looked for by itself when it is this long.
+/// A line of a multi-line secret is searched for separately if it has at least this length.
 const LEAST_LINE: usize = 20;
 
-/// Everything that a secret may look like in a text.
+/// All forms in which a secret may appear in a text.
 pub(super) fn forms(secret: &str) -> Vec<String> {
     let secret = secret.trim();
     if secret.len() < LEAST || HARMLESS_VALUES.contains(&secret.to_ascii_lowercase().as_str()) {
@@ -69,13 +69,13 @@ fn percent(text: &str, encoded: &dyn Fn(u8) -> String) -> String {
     out
 }
 
-/// The letters that stand for the secret in base64, whatever comes before and after it, where
-/// `begins_at` bytes of a group of three come before.
+/// The base64 characters of the secret, whatever precedes and follows it, if `begins_at` bytes of a group of three
+/// precede it.
 fn base64_core(secret: &str, begins_at: usize, engine: &impl base64::Engine) -> Option<String> {
     let mut bytes = vec![0; begins_at];
     bytes.extend_from_slice(secret.as_bytes());
     let encoded = engine.encode(&bytes);
-    // A letter holds six bits; those that also hold bits of a neighbour differ from text to text.
+    // A base64 character holds six bits; those that also hold bits of a neighbour vary.
     let first = (begins_at * 8).div_ceil(6);
     let end = bytes.len() * 8 / 6;
     encoded.get(first..end).filter(|core| core.len() >= LEAST).map(str::to_owned)

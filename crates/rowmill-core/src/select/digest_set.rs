@@ -1,28 +1,28 @@
-//! A set of digests in little more memory than what is kept of them.
+//! A set of digests that takes little more memory than the digests themselves.
 
 use std::cmp::Ordering;
 use std::mem;
 use std::ops::Range;
 
-/// Digests are spread over so many segments by their first bits. One segment at a time is written anew, so hardly
-/// any memory is needed for that.
+/// Digests are distributed over segments by this many of their first bits. Only one segment at a time is rewritten,
+/// which needs hardly any extra memory.
 const SEGMENT_BITS: u32 = 6;
 
-/// Those of a segment are spread over so many buckets by the bits that follow. What a bucket stands for need not
-/// be kept with its digests.
+/// The digests of a segment are distributed over buckets by the following bits. The bits that a bucket implies need not
+/// be stored with its digests.
 const BUCKET_BITS: u32 = 10;
 const BUCKETS: usize = 1 << BUCKET_BITS;
 
-/// A segment is written anew when so many changes wait: few beside the digests in it, and not too few.
+/// A segment is rewritten when this many changes are pending: few compared with its digests, but not too few.
 const fn most_changes(digests: usize) -> usize {
     digests / 128 + 256
 }
 
-/// What is kept of a digest.
+/// The stored part of a digest.
 type Remainder = [u8; 5];
 
-/// So many remainders are allocated at once: 8 KiB. Blocks of one size are used again by whichever segment is
-/// written next; segments in one piece, each of another size, would leave gaps as they grow.
+/// This many remainders are allocated at once: 8 KiB. Blocks of one size are reused by whichever segment is rewritten
+/// next; segments of varying sizes in one piece would leave gaps as they grow.
 const BLOCK: usize = 1_638;
 
 /// A digest of 56 bits.
@@ -34,7 +34,7 @@ pub(super) struct Digest {
 }
 
 impl Digest {
-    /// The first bits of a larger one.
+    /// The first bits of a larger digest.
     pub(super) fn new(whole: u128) -> Self {
         let [first, second, third, fourth, fifth, sixth, seventh, ..] = whole.to_be_bytes();
         let head = usize::from(u16::from_be_bytes([first, second]));
@@ -46,16 +46,16 @@ impl Digest {
     }
 }
 
-/// Digests: five bytes are kept of each, and about one more for ten of them.
+/// A set of digests: stores five bytes of each, plus about one byte for every ten of them.
 #[derive(Debug, Default)]
 pub(super) struct DigestSet {
-    /// All of them or none.
+    /// Either all segments or none.
     segments: Vec<Segment>,
     len: u64,
 }
 
 impl DigestSet {
-    /// Adds a digest; `false` when it was there already.
+    /// Adds a digest; returns `false` if it was there already.
     pub(super) fn insert(&mut self, digest: Digest) -> bool {
         if self.segments.is_empty() {
             self.segments.resize_with(1 << SEGMENT_BITS, Segment::default);
@@ -65,7 +65,7 @@ impl DigestSet {
         is_new
     }
 
-    /// Takes a digest out again.
+    /// Removes a digest.
     pub(super) fn remove(&mut self, digest: Digest) {
         let was_there =
             self.segments.get_mut(digest.segment).is_some_and(|segment| segment.set(digest, false));
@@ -81,14 +81,14 @@ impl DigestSet {
     }
 }
 
-/// The digests that begin with the same bits.
+/// The digests that start with the same bits.
 #[derive(Debug, Default)]
 struct Segment {
     /// Sorted, bucket by bucket.
     remainders: RemainderList,
-    /// Where each bucket ends in them.
+    /// The end of each bucket in them.
     ends: Vec<u32>,
-    /// What was added and taken out since they were written, sorted.
+    /// Additions and removals since the last rewrite, sorted.
     changes: Vec<Change>,
 }
 
@@ -107,7 +107,7 @@ impl Segment {
         }
     }
 
-    /// Adds a digest or takes it out; `false` when nothing changes by that.
+    /// Adds or removes a digest; returns `false` if nothing changes.
     fn set(&mut self, digest: Digest, is_there: bool) -> bool {
         let at = match self.change(digest) {
             Ok(at) => {
@@ -127,13 +127,13 @@ impl Segment {
         true
     }
 
-    /// Where the change of a digest is, or would be.
+    /// The index of the change for a digest, or where it would be inserted.
     fn change(&self, digest: Digest) -> Result<usize, usize> {
         let sought = (digest.bucket as u16, digest.remainder);
         self.changes.binary_search_by(|change| (change.bucket, change.remainder).cmp(&sought))
     }
 
-    /// Whether a digest is among those that were written, whatever changed since.
+    /// Whether a digest is among those written, regardless of the changes since.
     fn was_written(&self, digest: Digest) -> bool {
         let bucket = self.bucket(digest.bucket);
         let (mut low, mut high) = (bucket.start, bucket.end);
@@ -148,13 +148,13 @@ impl Segment {
         false
     }
 
-    /// Where the digests of a bucket are.
+    /// The range of the digests of a bucket.
     fn bucket(&self, bucket: usize) -> Range<usize> {
         let end = |at: usize| self.ends.get(at).map_or(0, |end| *end as usize);
         bucket.checked_sub(1).map_or(0, end)..end(bucket)
     }
 
-    /// Writes the digests anew, with all changes. Blocks that were read are free again at once.
+    /// Rewrites the digests with all changes. Blocks are freed as soon as they have been read.
     fn write_changes(&mut self) {
         let mut written = mem::take(&mut self.remainders).into_remainders();
         let mut remainders = RemainderList::default();
@@ -176,7 +176,7 @@ impl Segment {
         }
         self.remainders = remainders;
         self.ends = ends;
-        // What waits may become a little more than it was.
+        // The list of pending changes may become a little larger than before.
         self.changes = Vec::with_capacity(most_changes(self.remainders.len) + 1);
     }
 }
@@ -184,7 +184,7 @@ impl Segment {
 /// Remainders in blocks.
 #[derive(Debug, Default)]
 struct RemainderList {
-    /// All full but the last.
+    /// All of them are full except the last.
     blocks: Vec<Box<[Remainder]>>,
     len: usize,
 }
@@ -206,7 +206,7 @@ impl RemainderList {
         block.and_then(|block| block.get(at % BLOCK)).copied().unwrap_or_default()
     }
 
-    /// Gives them in order; each block is freed behind its last.
+    /// Returns them in order; each block is freed after its last one.
     fn into_remainders(self) -> impl Iterator<Item = Remainder> {
         self.blocks.into_iter().flat_map(|block| block.into_iter()).take(self.len)
     }
@@ -214,7 +214,7 @@ impl RemainderList {
 
 #[cfg(test)]
 impl DigestSet {
-    /// How many bytes are held.
+    /// The number of bytes held.
     pub(super) fn bytes(&self) -> usize {
         let of_segment = |segment: &Segment| {
             segment.remainders.blocks.len() * BLOCK * size_of::<Remainder>()
@@ -234,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    /// Few enough that digests come again, and many in one segment.
+    /// Few enough that digests repeat, and many in one segment.
     fn digest(number: u16) -> Digest {
         Digest::new(u128::from(number) << 108)
     }

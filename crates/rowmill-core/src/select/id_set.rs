@@ -1,4 +1,4 @@
-//! Which ids were seen, kept small.
+//! A compact set of ids.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -9,12 +9,12 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use super::digest_set::{Digest, DigestSet};
 use super::number_set::NumberSet;
 
-/// Ids: numbers as a bitmap, text as digests of 56 bits, of which five bytes are kept.
+/// Ids: numbers as a bitmap, text as digests of 56 bits, of which five bytes are stored.
 ///
-/// Of ten million ids two have the same digest in one of some 1,400 runs. That is noticed: a duplicate is
-/// looked up before anybody is told of one, and a resume compares the rows that it passes over with those
-/// on record. Digests differ from process to process, so that no input can be made to hit upon such
-/// ids, and the next resume does not.
+/// Among ten million ids, two have the same digest in one of about 1,400 runs. That is detected: a duplicate is
+/// verified before it is reported, and a resume compares the rows that it skips with those on record. Digests differ
+/// from process to process, so that no input can be crafted to produce such ids, and the next resume does not meet them
+/// again.
 #[derive(Default)]
 pub struct IdSet {
     numbers: NumberSet,
@@ -22,7 +22,7 @@ pub struct IdSet {
     seed: Seed,
 }
 
-/// What digests of ids begin from, the same for all sets of a process.
+/// The seed of the digests, the same for all sets of a process.
 #[derive(Clone, Copy)]
 pub(super) struct Seed(u64);
 
@@ -40,7 +40,7 @@ impl Seed {
 }
 
 impl IdSet {
-    /// Adds an id; `false` when it was there already.
+    /// Adds an id; returns `false` if it was there already.
     pub fn insert(&mut self, id: &RowId) -> bool {
         match id {
             RowId::Number(number) => self.numbers.insert(*number),
@@ -48,7 +48,7 @@ impl IdSet {
         }
     }
 
-    /// Whether the id was added.
+    /// Whether the set contains the id.
     #[must_use]
     pub fn contains(&self, id: &RowId) -> bool {
         match id {
@@ -58,7 +58,7 @@ impl IdSet {
         }
     }
 
-    /// Takes an id out again.
+    /// Removes an id.
     pub fn remove(&mut self, id: &RowId) {
         match id {
             RowId::Number(number) => self.numbers.remove(*number),
@@ -67,13 +67,13 @@ impl IdSet {
         }
     }
 
-    /// How many ids were added.
+    /// The number of ids.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.numbers.len() + self.texts.len()
     }
 
-    /// Whether none was added.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,4 +1,4 @@
-//! What names a row.
+//! The ids of rows.
 
 use std::borrow::Cow;
 
@@ -8,26 +8,25 @@ use rowmill_types::{ErrorKind, Problem, ProblemCode, Row, RowError, RowId};
 use crate::json_text::decode_string;
 use crate::redact::Redactor;
 
-/// How rows are named: by a field, or by their number.
+/// How row ids are determined: from a field, or from the row number.
 #[derive(Debug, Clone, Default)]
 pub struct IdRule {
     /// The field that `--id-field` names.
     pub field: Option<Box<str>>,
-    /// What no id may hold. An id is written wherever its row is spoken of, and compared when a run is
-    /// resumed, so what is secret in it is taken out before anybody gets it.
+    /// Removes secrets from ids. An id is written wherever its row is mentioned, and compared when a run is resumed, so
+    /// its secrets are removed before anything gets it.
     pub redactor: Redactor,
 }
 
 impl IdRule {
     /// The id of a row: its number, or the value of the id field as text.
     ///
-    /// Numbers and booleans are taken as their JSON text, so `1` and `"1"` are
-    /// the same id. One that held a secret is followed by `#` and the row number, which tells such rows
-    /// apart.
+    /// Numbers and booleans are used as their JSON text, so `1` and `"1"` are the same id. An id that contained a
+    /// secret is followed by `#` and the row number, which distinguishes such rows.
     ///
     /// # Errors
     ///
-    /// The row lacks the field, or its value names nothing.
+    /// The row lacks the field, or its value cannot be an id.
     pub fn id_of(&self, row: &Row) -> Result<RowId, IdFault> {
         let Some(field) = &self.field else { return Ok(RowId::Number(row.number())) };
         let Some(json) = row.field(field) else {
@@ -58,17 +57,17 @@ pub enum IdFault {
         /// The id field.
         field: Box<str>,
     },
-    /// The value cannot name a row.
+    /// The value cannot be an id.
     Invalid {
         /// The id field.
         field: Box<str>,
-        /// What stands there instead, e.g. `null`.
+        /// What was found instead, e.g. `null`.
         found: &'static str,
     },
 }
 
 impl IdFault {
-    /// The error of the row's envelope, where the run goes on.
+    /// The error for the row's envelope, if the run continues.
     #[must_use]
     pub fn row_error(&self) -> RowError {
         match self {
@@ -82,8 +81,8 @@ impl IdFault {
         }
     }
 
-    /// What stops a run that checks its ids before anything is sent. `None` for a
-    /// missing field, which is a failure of that row alone.
+    /// The problem that stops a run that checks its ids before anything is sent. `None` for a missing field, which is a
+    /// failure of that row alone.
     #[must_use]
     pub fn problem(&self, row_number: u64) -> Option<Problem> {
         let Self::Invalid { field, found } = self else { return None };
@@ -94,7 +93,7 @@ impl IdFault {
     }
 }
 
-/// What stops a run when two rows have one id.
+/// The problem that stops a run when two rows have the same id.
 #[must_use]
 pub fn duplicate_problem(field: &str, id: &RowId, first: u64, second: u64) -> Problem {
     let message = format!("duplicate value `{id}` of id field `{field}` at rows {first} and {second}");
@@ -102,7 +101,7 @@ pub fn duplicate_problem(field: &str, id: &RowId, first: u64, second: u64) -> Pr
         .hint(format!("make the ids unique, or omit {ID_FIELD} to use row numbers"))
 }
 
-/// The error of a row whose id an earlier row had, where the input cannot be checked before.
+/// The error of a row whose id an earlier row had, if the input cannot be checked beforehand.
 #[must_use]
 pub fn duplicate_error(field: &str, id: &RowId) -> RowError {
     let message = format!("Duplicate value '{id}' of id field '{field}': an earlier row has it too");

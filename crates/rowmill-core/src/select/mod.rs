@@ -1,4 +1,4 @@
-//! Which rows a run takes, and what names them.
+//! Which rows a run takes, and how they are identified.
 
 mod digest_set;
 mod id_set;

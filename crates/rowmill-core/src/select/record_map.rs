@@ -1,4 +1,4 @@
-//! Where the ledger has the records of rows, by their ids, kept small.
+//! A compact map from row ids to the positions of their records in the ledger.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,17 +8,16 @@ use rowmill_types::RowId;
 use super::id_set::Seed;
 use crate::ports::{LedgerPosition, RecordId};
 
-/// So many numbers in a row are kept together.
+/// This many consecutive numbers are stored together.
 const NUMBERS_TOGETHER: u64 = 1 << 12;
 
-/// What is kept of an id beside the part that it belongs to, and of its record. Bytes, because
-/// numbers would be padded.
+/// The stored rest of an id within its part, and its record. Bytes, because numbers would be padded.
 type Entry = ([u8; 6], [u8; 12]);
-/// Sorted entries. They grow by little, so that not much of them is unused.
+/// Sorted entries. They grow in small steps, so that little memory is unused.
 type Parts = BTreeMap<u64, Vec<Entry>>;
 
-/// Records by the ids of their rows, in some 20 bytes each: numbers as they are, text as digests of 64
-/// bits, as in [`IdSet`](super::IdSet).
+/// Records by the ids of their rows, in about 20 bytes each: numbers as they are, text as digests of 64 bits, as in
+/// [`IdSet`](super::IdSet).
 #[derive(Default)]
 pub(crate) struct RecordMap {
     numbers: Parts,
@@ -28,7 +27,7 @@ pub(crate) struct RecordMap {
 }
 
 impl RecordMap {
-    /// Adds a record in the place of the one that there was; `true` if there was none.
+    /// Adds a record or replaces the existing one; `true` if there was none.
     pub(crate) fn insert(&mut self, id: &RowId, record: RecordId) -> bool {
         let (key, remainder) = self.place(id);
         let part = self.parts_mut(id).entry(key).or_default();
@@ -59,7 +58,7 @@ impl RecordMap {
         find(part, &remainder).ok().map(|at| unpacked(part[at].1))
     }
 
-    /// Takes a record out again; `true` if there was one.
+    /// Removes a record; `true` if there was one.
     pub(crate) fn remove(&mut self, id: &RowId) -> bool {
         let (key, remainder) = self.place(id);
         let Some(part) = self.parts_mut(id).get_mut(&key) else { return false };
@@ -77,7 +76,7 @@ impl RecordMap {
         if matches!(id, RowId::Number(_)) { &mut self.numbers } else { &mut self.texts }
     }
 
-    /// The part that an id belongs to, and what is kept of it there.
+    /// The part that an id belongs to, and the stored rest of the id.
     fn place(&self, id: &RowId) -> (u64, [u8; 6]) {
         match id {
             RowId::Number(number) => {
@@ -151,7 +150,7 @@ mod tests {
     }
 
     impl RecordMap {
-        /// What it holds of memory.
+        /// The memory that it holds.
         pub(crate) fn bytes(&self) -> usize {
             let parts = self.numbers.values().chain(self.texts.values());
             let parts = parts.map(|part| size_of::<Vec<Entry>>() + 8 + part.capacity() * size_of::<Entry>());
@@ -163,7 +162,7 @@ mod tests {
     fn many_records_take_some_twenty_bytes_each_whatever_names_their_rows() {
         for id in [RowId::Number, text] {
             let mut map = RecordMap::default();
-            // Rows end in another order than that of the input.
+            // Rows end in an order different from the input's.
             assert!((0..1_000_000).all(|number| map.insert(&id(number ^ 0x5555), record(number))));
             assert!((0..1_000_000).step_by(997).all(|n| map.get(&id(n ^ 0x5555)) == Some(record(n))));
             let bytes = map.bytes();

@@ -1,12 +1,12 @@
-//! Rows and their numbers, compared without being kept.
+//! A digest of rows and their numbers, which can be compared without storing the rows.
 
 use rowmill_types::RowId;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// Rows with ids of their own, and the numbers that they have, in whatever order they come. Two of
-/// these are equal only if they are of the same rows with the same numbers.
+/// Rows with ids of their own and their numbers, in any order. Two of these are equal only if they contain the same
+/// rows with the same numbers.
 ///
-/// A row whose number is its id cannot move, and does not count.
+/// A row whose number is its id cannot move, and is not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowPlaces {
     sum: u128,
@@ -14,23 +14,22 @@ pub struct RowPlaces {
 }
 
 impl RowPlaces {
-    /// Takes in a row.
+    /// Adds a row.
     pub fn add(&mut self, id: &RowId, number: u64) {
         if let RowId::Text(id) = id {
-            // Differing numbers are differing seeds, so that a sum does not stay the same when two rows
-            // change places.
+            // The number is the seed, so that the sum changes when two rows swap positions.
             self.sum = self.sum.wrapping_add(xxh3_128_with_seed(id.as_bytes(), number));
             self.rows += 1;
         }
     }
 
-    /// How many rows with ids of their own there are.
+    /// The number of rows with ids of their own.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Takes in the rows of another.
+    /// Adds the rows of another digest.
     pub fn join(&mut self, other: Self) {
         self.sum = self.sum.wrapping_add(other.sum);
         self.rows += other.rows;

@@ -1,13 +1,12 @@
-//! Sampling that takes the same rows as CPython's `random.Random(seed).sample`.
+//! Sampling that selects the same rows as CPython's `random.Random(seed).sample`.
 
 use rand_mt::Mt;
 
 use super::number_set::NumberSet;
 
-/// The sorted indexes that `random.Random(seed).sample(range(population), count)` takes.
+/// The sorted indexes that `random.Random(seed).sample(range(population), count)` returns.
 ///
-/// All of them when `count` is not less than `population`. Memory grows with
-/// `count`, not with `population`.
+/// All of them if `count` is not less than `population`. Memory grows with `count`, not with `population`.
 ///
 /// ```
 /// # use rowmill_core::select::sample_indexes;
@@ -28,8 +27,8 @@ pub fn sample_indexes(population: u64, count: u64, seed: u64) -> Vec<u64> {
     }
 }
 
-/// Up to this population CPython draws from a pool, above it into a set. The
-/// sizes are those of its lists and sets; the drawn rows depend on the choice.
+/// Up to this population CPython draws from a pool, above it into a set. The sizes are those of its lists and sets;
+/// which rows are drawn depends on the choice.
 fn pool_bound(count: u64) -> u64 {
     let mut bound = 21;
     if count > 5 {
@@ -50,7 +49,7 @@ fn draw_into_set(random: &mut PythonRandom, population: u64, count: u64) -> Vec<
     drawn.sorted()
 }
 
-/// Draws to the end of the pool, which CPython never looks at again.
+/// Draws are moved to the end of the pool, which CPython never looks at again.
 fn draw_from_pool<T: Copy + Ord + Into<u64>>(
     random: &mut PythonRandom,
     mut pool: Vec<T>,
@@ -71,7 +70,7 @@ fn draw_from_pool<T: Copy + Ord + Into<u64>>(
 struct PythonRandom(Mt);
 
 impl PythonRandom {
-    /// Seeds as CPython does with an integer: by its 32-bit words, lowest first.
+    /// Seeds like CPython does with an integer: by its 32-bit words, lowest first.
     fn new(seed: u64) -> Self {
         let low = low_word(seed);
         let high = low_word(seed >> 32);

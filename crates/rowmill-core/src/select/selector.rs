@@ -30,7 +30,7 @@ pub struct Sample {
 }
 
 impl Selection {
-    /// How many rows are taken out of `candidates`.
+    /// The number of rows selected out of `candidates`.
     #[must_use]
     pub fn size(&self, candidates: u64) -> u64 {
         let after_offset = candidates.saturating_sub(self.offset);
@@ -38,8 +38,8 @@ impl Selection {
         self.limit.map_or(drawn, |limit| limit.min(drawn))
     }
 
-    /// Some rows that stand for the selection: drawn at random where all rows are selected,
-    /// else the first of those that are.
+    /// A sample that represents the selection: drawn at random if all rows are selected, otherwise the first selected
+    /// rows.
     #[must_use]
     pub fn part_of(&self, rows: u64) -> Self {
         match (self.sample, self.limit) {
@@ -49,21 +49,20 @@ impl Selection {
     }
 }
 
-/// What becomes of one candidate row.
+/// The decision about one candidate row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
-    /// It belongs to the run.
+    /// It is selected.
     Take,
-    /// It does not; a later one may.
+    /// It is not selected; a later one may be.
     Pass,
-    /// Neither does it nor any row after it.
+    /// Neither it nor any later row is selected.
     End,
 }
 
-/// Decides for every candidate in input order whether it is taken.
+/// Decides for every candidate in input order whether it is selected.
 ///
-/// Candidates are rows and bad rows alike. Memory is constant, but for the
-/// indexes of a sample.
+/// Candidates are rows and bad rows alike. Memory is constant, except for the indexes of a sample.
 ///
 /// ```
 /// # use rowmill_core::select::{Choice, Selection, Selector};
@@ -74,23 +73,22 @@ pub enum Choice {
 /// ```
 #[derive(Debug)]
 pub struct Selector {
-    /// Candidates still to be passed over at the start.
+    /// Candidates still to be skipped at the start.
     to_pass: u64,
-    /// Rows that may still be taken; `None` without a limit.
+    /// Rows that may still be selected; `None` without a limit.
     to_take: Option<u64>,
-    /// The indexes after the offset that were drawn; `None` where all are taken.
+    /// The sampled indexes after the offset; `None` if all are selected.
     drawn: Option<std::vec::IntoIter<u64>>,
-    /// Candidates after the offset that were decided.
+    /// The number of candidates after the offset that were decided.
     decided: u64,
 }
 
 impl Selector {
-    /// Prepares the decisions. To draw a sample, all candidates must have been
-    /// counted before.
+    /// Prepares the decisions. To draw a sample, all candidates must have been counted before.
     ///
     /// # Errors
     ///
-    /// A sample is asked for and `candidates` is not known.
+    /// A sample is requested and `candidates` is unknown.
     pub fn new(selection: &Selection, candidates: Option<u64>) -> Result<Self, Problem> {
         let mut to_take = selection.limit;
         let mut drawn = None;
@@ -136,27 +134,27 @@ impl Selector {
         Choice::Take
     }
 
-    /// How many of the next candidates are passed for certain, so that they need not be read.
+    /// The number of next candidates that are certain to be skipped, so that they need not be read.
     #[must_use]
     pub fn to_pass(&self) -> u64 {
         let next = self.drawn.as_ref().and_then(|drawn| drawn.as_slice().first());
         self.to_pass + next.map_or(0, |next| next - self.decided)
     }
 
-    /// Counts candidates as passed; no more than [`Selector::to_pass`] says.
+    /// Counts candidates as skipped; at most [`Selector::to_pass`].
     pub fn pass(&mut self, candidates: u64) {
         let of_offset = candidates.min(self.to_pass);
         self.to_pass -= of_offset;
         self.decided += candidates - of_offset;
     }
 
-    /// How many of the next candidates are taken for certain, if there are so many.
+    /// The number of next candidates that are certain to be selected, if there are that many.
     #[must_use]
     pub fn to_take(&self) -> u64 {
         if self.to_pass > 0 || self.drawn.is_some() { 0 } else { self.to_take.unwrap_or(u64::MAX) }
     }
 
-    /// Counts candidates as taken; no more than [`Selector::to_take`] says.
+    /// Counts candidates as selected; at most [`Selector::to_take`].
     pub fn take(&mut self, candidates: u64) {
         self.decided += candidates;
         if let Some(to_take) = &mut self.to_take {
@@ -164,7 +162,7 @@ impl Selector {
         }
     }
 
-    /// Whether no further candidate can be taken, so that none need be read.
+    /// Whether no further candidate can be selected, so that none need be read.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.to_take == Some(0)
@@ -177,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// The 0-based places of the rows that are taken out of `candidates`.
+    /// The 0-based indexes of the rows selected out of `candidates`.
     fn taken(selection: &Selection, candidates: u64) -> Vec<u64> {
         let mut selector = Selector::new(selection, Some(candidates)).unwrap();
         (0..candidates).filter(|_| selector.decide() == Choice::Take).collect()

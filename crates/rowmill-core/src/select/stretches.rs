@@ -1,5 +1,5 @@
-//! Rows and their numbers, compared stretch by stretch, so that an input whose finished rows stand where
-//! they stood need not be read for them again.
+//! Compares rows and their numbers range by range, so that an input whose finished rows have not moved need not be read
+//! again for them.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,19 +7,19 @@ use rowmill_types::RowId;
 
 use super::RowPlaces;
 
-/// Rows whose numbers differ only in their last ten bits belong to one stretch.
+/// Rows whose numbers differ only in their last ten bits belong to one range.
 const STRETCH_BITS: u32 = 10;
 
-/// The rows with ids of their own that an output has, by stretches of the numbers that they had.
+/// The rows with ids of their own in an output, by ranges of their numbers.
 #[derive(Debug, Default)]
 pub struct OutputStretches {
     earlier: HashMap<u64, RowPlaces>,
-    /// The stretch of the last row: outputs are mostly in order, so nothing is looked up for most rows.
+    /// The range of the last row: outputs are mostly in order, so most rows need no look-up.
     last: (u64, RowPlaces),
 }
 
 impl OutputStretches {
-    /// Takes in a row.
+    /// Adds a row.
     pub fn add(&mut self, id: &RowId, number: u64) {
         let stretch = number >> STRETCH_BITS;
         if stretch != self.last.0 {
@@ -38,7 +38,7 @@ impl OutputStretches {
     }
 }
 
-/// The rows of an input that are taken, in their order, by stretches of their numbers.
+/// The selected rows of an input, in order, by ranges of their numbers.
 #[derive(Debug, Default)]
 pub struct InputStretches(Vec<InputStretch>);
 
@@ -50,7 +50,7 @@ struct InputStretch {
 }
 
 impl InputStretches {
-    /// Takes in the next row, with its id if it has one of its own.
+    /// Adds the next row, with its id if it has one of its own.
     pub fn add(&mut self, id: Option<&RowId>, number: u64) {
         let stretch = number >> STRETCH_BITS;
         if self.0.last().is_none_or(|last| last.number != stretch) {
@@ -64,8 +64,7 @@ impl InputStretches {
         }
     }
 
-    /// What there is to do with the rows, in order: a stretch is finished if the output has all of
-    /// its rows, and has them there.
+    /// The work on the rows, in order: a range is finished if the output has all of its rows under the same numbers.
     #[must_use]
     pub fn compare(&self, output: &OutputStretches) -> VecDeque<RowStretch> {
         let mut found: VecDeque<RowStretch> = VecDeque::new();
@@ -86,12 +85,12 @@ impl InputStretches {
     }
 }
 
-/// Rows that follow each other in an input.
+/// Consecutive rows of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowStretch {
-    /// How many there are.
+    /// The number of rows.
     pub rows: u64,
-    /// The rows with their numbers, where all of them are finished.
+    /// The rows with their numbers, if all of them are finished.
     pub finished: Option<RowPlaces>,
 }
 

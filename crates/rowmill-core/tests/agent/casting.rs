@@ -1,4 +1,4 @@
-//! Which voices a cast has, and what they are told.
+//! The model roles of an agent graph, and their instructions.
 
 use rowmill_core::agent::{Cast, Form, Kind, Member, PlanType, Rating, instruction};
 
@@ -64,7 +64,7 @@ fn workflows_that_cannot_work_are_refused_before_any_row() {
     assert!(problem.message.contains("`w` has no `fan_in`"), "{}", problem.message);
 }
 
-/// The instructions of all voices of `last`, by form.
+/// The instructions of all model roles of `last`, by form.
 fn told(members: Vec<Member>, own: Option<&str>) -> Vec<(Form, Option<String>)> {
     let cast = cast(members);
     let last = cast.members().len() - 1;

@@ -68,7 +68,7 @@ fn a_child_whose_time_is_up_is_told_as_an_error_and_what_it_still_says_changes_n
     stage.expire();
     stage.answer("a", "too late");
     stage.answer("b", "in time");
-    // The watch of a child that has ended says nothing.
+    // The watch of a child that has ended has no effect.
     stage.expire();
     assert_eq!(
         texts(stage.messages("boss")),
@@ -118,7 +118,7 @@ fn arguments_of_a_child_are_checked_like_those_of_a_tool() {
 fn the_turns_of_a_row_count_those_of_children() {
     let cast = family(Agent::default()).with_turns(Some(2));
     let mut stage = asked_for(cast, &[("a", &message("1")), ("b", &message("2"))]);
-    // The second child could not ask any more; neither can the one that called them.
+    // The second child had no turns left; neither has its caller.
     assert_eq!(stage.waits_for(), ["a"]);
     stage.answer("a", "A");
     let error = stage.outcome().unwrap_err();
@@ -172,6 +172,6 @@ fn a_transcript_tells_who_had_each_conversation_begun_and_by_which_call() {
         .iter()
         .map(|told| told.caller.as_ref().map(|caller| (caller.conversation, caller.call.is_some())))
         .collect();
-    // A workflow stands between the boss and those of the chain.
+    // A workflow stands between the boss and the agents of the chain.
     assert_eq!(callers, [None, Some((0, true)), Some((0, false)), Some((0, false))]);
 }

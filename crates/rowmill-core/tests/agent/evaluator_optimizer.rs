@@ -1,4 +1,4 @@
-//! Answers that are judged and made better.
+//! Answers that are judged and improved.
 
 use rowmill_core::agent::{Cast, Form, Kind, Member, Rating};
 use rowmill_types::{ErrorKind, RowError};
@@ -70,7 +70,7 @@ fn the_cards_instruction_stands_first_for_both() {
 
 #[test]
 fn it_ends_when_the_rating_is_enough_or_nothing_needs_to_be_better_or_nothing_more_is_allowed() {
-    // Opinions of the answers 1, 2, 3 …, the least rating, the most refinements, and the result.
+    // Ratings of the answers 1, 2, 3 …, the minimum rating, the maximum of refinements, and the result.
     type Case = (&'static [(&'static str, bool)], Rating, u32, &'static str);
     let cases: &[Case] = &[
         (&[("GOOD", true)], Rating::Good, 3, "1"),
@@ -93,14 +93,14 @@ fn it_ends_when_the_rating_is_enough_or_nothing_needs_to_be_better_or_nothing_mo
 
 #[test]
 fn an_answer_that_is_rated_below_what_was_asked_for_says_so() {
-    // Opinions, the least rating, the most refinements, and how the answer is rated where that is too low.
+    // Ratings, the minimum rating, the maximum of refinements, and the final rating if it is too low.
     type Case = (&'static [(&'static str, bool)], Rating, u32, Option<Rating>);
     let cases: &[Case] = &[
         (&[("GOOD", true)], Rating::Good, 3, None),
         (&[("POOR", true), ("EXCELLENT", true)], Rating::Excellent, 3, None),
         (&[("POOR", true), ("FAIR", true), ("POOR", true)], Rating::Good, 2, Some(Rating::Fair)),
         (&[("FAIR", true)], Rating::Good, 0, Some(Rating::Fair)),
-        // Nothing needs to be better, the evaluator says, and yet it is not what was asked for.
+        // The evaluator reports that nothing needs to be better, and yet the rating is too low.
         (&[("POOR", false)], Rating::Excellent, 3, Some(Rating::Poor)),
     ];
     for (opinions, min_rating, max_refinements, rating) in cases {

@@ -1,5 +1,4 @@
-//! The way of a row through agents and workflows: what everyone is asked, in exact words, and
-//! what comes of it.
+//! A row in agents and workflows: the exact texts of all requests, and the result.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail the test")]
 
 mod casting;

@@ -1,4 +1,4 @@
-//! The same question until one answer is ahead.
+//! Asking the same question until one answer is ahead.
 
 use rowmill_core::agent::{Form, Kind, Matching, Member};
 use rowmill_types::{ErrorKind, RowError};
@@ -12,7 +12,7 @@ fn maker(k: u32, max_samples: u32, matching: Matching, red_flag_max_length: Opti
 
 #[test]
 fn samples_follow_each_other_until_one_answer_is_ahead_by_k_or_no_more_are_allowed() {
-    // The answers, k, the most samples, and the result.
+    // The answers, k, the maximum number of samples, and the result.
     for (answers, k, max_samples, result) in [
         (&["x"][..], 1, 10, "x"),
         (&["x", "x", "x"], 3, 10, "x"),
@@ -35,7 +35,7 @@ fn samples_follow_each_other_until_one_answer_is_ahead_by_k_or_no_more_are_allow
 
 #[test]
 fn which_answers_are_the_same_is_a_matter_of_matching() {
-    // Two answers, and whether each matching takes them for the same.
+    // Two answers, and whether each matching considers them the same.
     for (one, other, exact, normalized, structured) in [
         ("x", "x", true, true, true),
         ("The  Straße\n", " the STRASSE", false, true, false),

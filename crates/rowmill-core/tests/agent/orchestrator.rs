@@ -1,4 +1,4 @@
-//! Plans and what comes of them.
+//! Plans and their results.
 
 use rowmill_core::agent::{Form, Kind, Member, PlanType};
 use rowmill_types::{ErrorKind, RowError};
@@ -19,7 +19,7 @@ fn iterative(iterations: Option<u32>) -> Stage {
     Stage::start(cast(team(PlanType::Iterative, iterations)), request_with_file("build"))
 }
 
-/// A step: what for, and its tasks as agent and description.
+/// A step: its description, and its tasks as agent and description.
 fn step(description: &str, tasks: &[(&str, &str)]) -> Value {
     let tasks: Vec<Value> =
         tasks.iter().map(|(agent, task)| json!({"description": task, "agent": agent})).collect();
@@ -139,7 +139,7 @@ fn an_iterative_plan_is_made_step_by_step_without_a_limit() {
     assert!(
         stage.asked("boss").contains("Step 12: more\nTask for `a`: work\n<result>\nworked 11\n</result>")
     );
-    // Who says that all is done asks for nothing more.
+    // A plan that reports completion requests nothing more.
     stage.answer("boss", &next(step("useless", &[("a", "work")]), true));
     assert_eq!(stage.waits_for(), ["boss"]);
     assert!(

@@ -1,5 +1,4 @@
-//! A course that is cut and replayed goes on where it was, and the order of arrival decides
-//! nothing.
+//! A row state that is interrupted and replayed continues where it was, and the order of arrival does not matter.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -12,7 +11,7 @@ use rowmill_types::{Completion, ErrorKind, Finish, Message, RowError, ToolCall, 
 
 use crate::stage::*;
 
-/// Everyone that there is, in all the ways in which they can work together.
+/// Every kind of agent, in all combinations.
 fn everyone() -> Vec<Member> {
     let limited = |agent: Agent| Agent { max_iterations: 4, ..agent };
     let helped = Agent {
@@ -68,7 +67,7 @@ fn cast_of(worker: usize, turns: Option<u32>, with_schema: bool) -> Cast {
     Cast::new(everyone(), tools, worker, schema).unwrap().with_turns(turns).with_repairs(1)
 }
 
-/// What a model says, decided by nothing but a number.
+/// A model's answer, determined only by a number.
 fn said(cast: &Cast, voice: usize, number: u64) -> Result<Completion, RowError> {
     let pick = |shift: u32, of: u64| (number >> shift) % of;
     if pick(0, 17) == 0 {
@@ -116,7 +115,7 @@ fn given(number: u64) -> ToolOutput {
     ToolOutput { is_error: number.is_multiple_of(7), ..ToolOutput::of_text(text) }
 }
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 fn mixed(seed: &mut u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     seed.hash(&mut hasher);
@@ -124,7 +123,7 @@ fn mixed(seed: &mut u64) -> u64 {
     *seed
 }
 
-/// A course and what is open in it.
+/// A row state and its open steps.
 struct Run<'c> {
     cast: &'c Cast,
     course: Course,
@@ -139,7 +138,7 @@ impl<'c> Run<'c> {
         run
     }
 
-    /// One that goes on after a crash.
+    /// A run that continues after a crash.
     fn replayed(cast: &'c Cast, journal: &[Happening]) -> Self {
         let mut course = Course::start(cast, request_with_file("go"));
         for happening in journal {
@@ -156,11 +155,11 @@ impl<'c> Run<'c> {
             assert!(!course.has_ended(node_of(&step)), "nobody waits for {step:?}");
             open.push(step);
         }
-        // As a driver does: what was forgotten is not waited for.
+        // Like a driver: dropped steps are not waited for.
         open.retain(|step| !course.has_ended(node_of(step)));
     }
 
-    /// Everything that is open, in an order that does not depend on how it came to be.
+    /// All open steps, in an order that does not depend on how they came about.
     fn shown(&self) -> Vec<String> {
         let mut shown: Vec<String> = self.open.iter().map(|step| format!("{step:?}")).collect();
         shown.sort();
@@ -171,7 +170,7 @@ impl<'c> Run<'c> {
         self.course.take_outcome(self.cast)
     }
 
-    /// What becomes of the step at `at`, as `number` decides.
+    /// The result of the step at `at`, determined by `number`.
     fn happens(&self, at: usize, number: u64) -> Happening {
         match &self.open[at] {
             Step::CallModel { node, voice, .. } => match said(self.cast, *voice, number) {
@@ -188,7 +187,7 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Tells the course as its driver does.
+    /// Notifies the row state as its driver does.
     fn tell(&mut self, happening: Happening) {
         let Self { cast, course, .. } = self;
         match happening {
@@ -282,8 +281,8 @@ proptest! {
     }
 }
 
-/// Goes through a course in an order that `order` decides. What models and tools say depends only
-/// on what they are asked, and no time runs out.
+/// Runs a row state in an order determined by `order`. The answers of models and tools depend only on the requests, and
+/// no time limit passes.
 fn walk(cast: &Cast, world: u64, order: &mut u64) -> Option<Answer> {
     let mut run = Run::start(cast);
     for _ in 0..3000 {
@@ -300,7 +299,7 @@ fn walk(cast: &Cast, world: u64, order: &mut u64) -> Option<Answer> {
     None
 }
 
-/// A number that depends only on what a step asks for.
+/// A number that depends only on what a step requests.
 fn asked_number(step: &Step, world: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! A cast and a course that tests can talk to by names.
+//! A test harness: an agent graph and a row state whose steps are addressed by names.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use rowmill_core::validate::ResultSchema;
 use rowmill_types::{Attachment, Completion, Message, RowError, ToolCall, ToolOutput, ToolSpec};
 use serde_json::json;
 
-/// A row on its way.
+/// A row being worked on.
 pub(crate) struct Stage {
     pub(crate) cast: Cast,
     pub(crate) course: Course,
-    /// What is being done.
+    /// The open steps.
     pub(crate) open: Vec<Step>,
 }
 
@@ -33,7 +33,7 @@ impl Stage {
         }
     }
 
-    /// Who is waited for: names of members, of tools as `tool:index`, and watches.
+    /// The open steps: names of agents, of tools as `tool:index`, and watches.
     pub(crate) fn waits_for(&self) -> Vec<String> {
         let name = |step: &Step| match step {
             Step::CallModel { voice, .. } => self.speaker(*voice).to_owned(),
@@ -59,7 +59,7 @@ impl Stage {
         }
     }
 
-    /// What the first open call of a member asks.
+    /// The messages of the first open call of an agent.
     pub(crate) fn messages(&self, member: &str) -> &[Message] {
         let found = self.open.iter().find_map(|step| match step {
             Step::CallModel { voice, messages, .. } if self.speaker(*voice) == member => Some(messages),
@@ -68,7 +68,7 @@ impl Stage {
         found.unwrap_or_else(|| panic!("`{member}` is not asked, only {:?}", self.waits_for()))
     }
 
-    /// The form that the first open call of a member asks for.
+    /// The answer format of the first open call of an agent.
     pub(crate) fn form(&self, member: &str) -> Form {
         let found = self.open.iter().find_map(|step| match step {
             Step::CallModel { voice, .. } if self.speaker(*voice) == member => Some(*voice),
@@ -77,7 +77,7 @@ impl Stage {
         self.cast.voices()[found.unwrap()].form
     }
 
-    /// The only message of a member's first open call.
+    /// The only message of an agent's first open call.
     pub(crate) fn asked(&self, member: &str) -> &str {
         match self.messages(member) {
             [only] => &only.text,
@@ -112,7 +112,7 @@ impl Stage {
         call.arguments
     }
 
-    /// Lets the time of the first watched node run out.
+    /// Lets the time limit of the first watched node pass.
     pub(crate) fn expire(&mut self) {
         let at = self.open.iter().position(|step| matches!(step, Step::Watch { .. }));
         let Some(Step::Watch { node, limit }) = at.map(|at| self.open.remove(at)) else {
@@ -127,7 +127,7 @@ impl Stage {
         self.course.take_outcome(&self.cast).unwrap_or_else(|| panic!("waits for {waits:?}"))
     }
 
-    /// The text of a row that succeeded without a schema.
+    /// The text result of a row that succeeded without a schema.
     pub(crate) fn text(&mut self) -> String {
         serde_json::from_str(&self.outcome().unwrap()).unwrap()
     }
@@ -146,7 +146,7 @@ pub(crate) fn agent_with(name: &str, agent: Agent) -> Member {
     member(name, Kind::Agent(Agent { max_iterations, ..agent }))
 }
 
-/// A cast whose worker is the last one.
+/// An agent graph whose worker is the last agent.
 pub(crate) fn cast(members: Vec<Member>) -> Cast {
     let worker = members.len() - 1;
     Cast::new(members, Vec::new(), worker, None).unwrap()
@@ -163,7 +163,7 @@ pub(crate) fn number_schema() -> ResultSchema {
     ResultSchema::parse(&schema.to_string(), "test").unwrap()
 }
 
-/// A tool that takes `q`, a text.
+/// A tool with a text argument `q`.
 pub(crate) fn tool(name: &str, route: Route) -> Tool {
     let schema = json!({
         "type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]
@@ -183,7 +183,7 @@ pub(crate) fn child(member: usize, name: &str) -> Child {
     Child { member, spec: ToolSpec { name: name.into(), description: None, schema }, arguments: None }
 }
 
-/// An answer that calls tools: names with arguments. Their ids are `call-0`, `call-1` and so on.
+/// An answer with tool calls: names and arguments. Their ids are `call-0`, `call-1` and so on.
 pub(crate) fn calls(calls: &[(&str, &str)]) -> Completion {
     let call = |(index, (name, arguments)): (usize, &(&str, &str))| ToolCall {
         id: format!("call-{index}"),
@@ -202,12 +202,12 @@ pub(crate) fn file(name: &str) -> Attachment {
     }
 }
 
-/// A request that has a file.
+/// A request with a file.
 pub(crate) fn request_with_file(text: &str) -> Vec<Message> {
     vec![Message { attachments: vec![file("a.png")], ..Message::user(text) }]
 }
 
-/// How many files each message has.
+/// The number of files of each message.
 pub(crate) fn files(messages: &[Message]) -> Vec<usize> {
     messages.iter().map(|message| message.attachments.len()).collect()
 }

@@ -1,4 +1,4 @@
-//! One agent's talk with its model: answers, corrections, pauses, limits.
+//! One agent's conversation with its model: answers, corrections, pauses, limits.
 
 use rowmill_core::agent::{Agent, Cast, Form};
 use rowmill_types::{Completion, Echo, ErrorKind, Finish, Message, Role, RowError};
@@ -48,7 +48,7 @@ fn answers_that_are_no_answers_fail_the_row_with_what_was_said() {
         (Finish::Length, ErrorKind::OutputTruncated),
     ] {
         let mut stage = Stage::ask(cast(vec![agent("a")]), "hello");
-        // Calls of an answer that was cut are not made.
+        // Calls in a truncated answer are not made.
         let completion = Completion { finish, text: "half".into(), ..calls(&[("search", "{")]) };
         stage.answer_with("a", completion);
         let error = stage.outcome().unwrap_err();

@@ -20,7 +20,7 @@ fn asked_for(agent: Agent, wanted: &[(&str, &str)]) -> Stage {
 
 const Q: &str = r#"{"q":"x"}"#;
 
-/// What tools gave, as the model is told: ids, texts and whether they failed.
+/// The tool results as the model gets them: ids, texts and whether they failed.
 fn results(messages: &[Message]) -> Vec<(&str, &str, bool)> {
     let tools = messages.iter().filter(|message| message.role == Role::Tool);
     tools

@@ -1,4 +1,4 @@
-//! A model that does what a test says, and remembers when it was called.
+//! A model whose answers a test defines, and which records when it was called.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -18,17 +18,17 @@ pub(crate) type Outcome = Result<Completion, CallError>;
 /// A call, as the model sees it.
 pub(crate) struct Call<'a> {
     pub(crate) prompt: &'a str,
-    /// How long the model has been there.
+    /// The time since the model was created.
     pub(crate) at: Duration,
-    /// How many calls came before.
+    /// The number of earlier calls.
     pub(crate) before: usize,
-    /// The most tokens that the answer may have, where the call says so.
+    /// The maximum number of tokens of the answer, if the call sets one.
     pub(crate) cap: Option<u64>,
 }
 
 type Act = dyn Fn(Call<'_>) -> (Duration, Outcome) + Send + Sync;
 
-/// A model that answers as a function says, after a time that it chooses.
+/// A model whose answers and answer times are given by a function.
 pub(crate) struct Acting {
     act: Box<Act>,
     began: Instant,
@@ -48,18 +48,18 @@ impl Acting {
         }
     }
 
-    /// When calls came, in seconds, and what they asked.
+    /// The times of calls in seconds, and their prompts.
     pub(crate) fn calls(&self) -> Vec<(f64, String)> {
         let calls = self.calls.lock().unwrap();
         calls.iter().map(|(at, prompt)| (at.as_secs_f64(), prompt.clone())).collect()
     }
 
-    /// When calls came, in seconds.
+    /// The times of calls, in seconds.
     pub(crate) fn times(&self) -> Vec<f64> {
         self.calls().into_iter().map(|(at, _)| at).collect()
     }
 
-    /// The most calls that ran at once.
+    /// The maximum number of concurrent calls.
     pub(crate) fn most_at_once(&self) -> usize {
         self.most.load(Ordering::SeqCst)
     }
@@ -101,12 +101,12 @@ pub(crate) fn refused(after: Option<f64>) -> CallError {
     CallError { status: Some(429), retry_after, ..failure(CallFailure::RateLimited) }
 }
 
-/// A quota that is used up.
+/// An exhausted quota.
 pub(crate) fn exhausted() -> CallError {
     CallError { status: Some(429), ..CallError::new(CallFailure::QuotaExhausted, "no credit is left") }
 }
 
-/// A provider that breaks down over this call.
+/// A provider failure during this call.
 pub(crate) fn broken() -> CallError {
     CallError { status: Some(500), ..failure(CallFailure::Server) }
 }

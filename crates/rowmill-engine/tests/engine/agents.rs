@@ -1,4 +1,4 @@
-//! Rows with tools: what is written down when, what is called at once, and what a row may spend.
+//! Rows with tools: what is recorded when, what is called at once, and what a row may spend.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails the test")]
 
@@ -77,7 +77,7 @@ fn calls(names: &[&str]) -> Completion {
     Completion { calls: names.iter().enumerate().map(call).collect(), ..answer("") }
 }
 
-/// One agent with every tool; `model` is asked on its behalf.
+/// One agent with every tool; `model` answers for it.
 fn bench(rows: usize, model: FakeModel) -> (Bench, Arc<FakeModel>) {
     let model = Arc::new(model);
     let mut bench = Bench::new(rows, model.clone());
@@ -158,7 +158,7 @@ async fn a_row_never_spends_more_than_it_may() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_the_budget_cut_is_asked_again_before_any_tool_is_called() {
-    // Nobody knows what the cut answer used, so it counts in full.
+    // The usage of the truncated answer is unknown, so it counts in full.
     let cut = Completion { finish: Finish::Length, usage: None, ..calls(&["write"]) };
     let script = vec![Ok(cut), Ok(calls(&["look"])), Ok(answer("done"))];
     let (mut bench, model) = bench(1, FakeModel::default().script("1", script));
@@ -200,7 +200,7 @@ async fn a_row_goes_on_with_its_own_turns_wherever_it_is_now_and_only_if_it_asks
         };
         let mut happening = Vec::new();
         answered.write(&mut happening);
-        // It was the seventh row then.
+        // It was the seventh row at that time.
         let (row, id) = (7, RowId::Number(2));
         let asked = asked_key("", &[Message::user(asked)]);
         let mut line = Vec::new();
@@ -250,7 +250,7 @@ async fn a_run_counts_its_own_calls_and_not_those_of_turns_before_it() {
     assert_eq!((numbers.calls.made, numbers.cost.usd, numbers.usage.total_tokens), (1, Money::ZERO, 13));
 }
 
-/// Lets the run go on from a turn of the row with this number.
+/// Lets the run continue from a turn of the row with this number.
 fn recall(bench: &mut Bench, ledger: &FakeLedger, number: &str, happened: &Happening) {
     let mut happening = Vec::new();
     happened.write(&mut happening);
@@ -365,7 +365,7 @@ async fn no_call_is_made_once_the_time_of_a_row_is_used_up() {
     assert_eq!(message, "the 5 s of `row_timeout` were used up before the next call");
 }
 
-/// Hooks of which those of the second row wait until the first row has ended.
+/// Hooks: those of the second row wait until the first row has ended.
 #[derive(Debug)]
 struct OneProcess {
     log: Log,
@@ -382,7 +382,7 @@ impl Hooks for OneProcess {
     }
 }
 
-/// Without that, this test never ends.
+/// Otherwise this test never ends.
 #[tokio::test]
 async fn a_row_whose_hook_waits_for_a_process_keeps_no_leave_that_the_row_with_the_process_needs() {
     let model = FakeModel::default().script("1", vec![Ok(calls(&["look"])), Ok(answer("done"))]);

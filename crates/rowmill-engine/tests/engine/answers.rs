@@ -1,4 +1,4 @@
-//! Answers that are paid for once and used again.
+//! Answers that are paid for once and reused.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -46,7 +46,7 @@ fn with_store(mut bench: Bench, store: &Arc<Memory>) -> Bench {
     bench
 }
 
-/// How each row came by its answer: `asked`, `duplicate`, `cache`, or the error that it has.
+/// The origin of each row's answer: `asked`, `duplicate`, `cache`, or its error.
 fn origins(watched: &Watched) -> Vec<String> {
     let origin = |envelope: serde_json::Value| match envelope["error"]["type"].as_str() {
         Some(error) => error.to_owned(),
@@ -165,7 +165,7 @@ async fn rows_that_wait_for_an_answer_do_not_pile_up() {
         while model.seen().is_empty() {
             tokio::task::yield_now().await;
         }
-        // As often as it takes to read everything, if something did.
+        // Enough turns to read everything, if anything were reading on.
         for _ in 0..2_000 {
             tokio::task::yield_now().await;
         }

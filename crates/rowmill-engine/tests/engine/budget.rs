@@ -1,4 +1,4 @@
-//! What a run may spend.
+//! The budget of a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::acting::{Acting, broken, seconds};
 use crate::support::{Bench, disk_full};
 
 const MAX_OUTPUT: u64 = 100;
-/// What a call with a prompt of one or two bytes cannot pass, in tokens and picodollars.
+/// The upper bound of a call with a prompt of one or two bytes, in tokens and picodollars.
 const WORST: Spend =
     Spend { cost: Money::from_pico(WORST_INPUT * 3 + MAX_OUTPUT * 10), tokens: WORST_INPUT + MAX_OUTPUT };
 const WORST_INPUT: u64 = 1 + 512 + 16;

@@ -1,4 +1,4 @@
-//! The loop with fakes on every port and time that only moves when nothing else does.
+//! The loop with fakes on every port, in virtual time, which advances only when nothing else happens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 type Outcome = Result<Completion, CallError>;
 
-/// A model that is a function of the prompt, with a wait before each answer.
+/// A model whose answers are a function of the prompt, with a wait before each.
 #[derive(Debug)]
 struct ByPrompt(fn(&str) -> (Duration, Outcome));
 

@@ -1,4 +1,4 @@
-//! What a run does when providers fail.
+//! A run whose providers fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use rowmill_types::{CallError, CallFailure, ProblemCode};
 use crate::acting::{Acting, broken, exhausted, refused, seconds};
 use crate::support::{Bench, LANE, SHARE, lane, paced, shared, voice};
 
-/// A provider that is down for some seconds and answers after one otherwise.
+/// A provider that is down during some seconds and otherwise answers after one.
 fn down(between: std::ops::Range<f64>, error: fn() -> CallError) -> Arc<Acting> {
     Arc::new(Acting::new(move |call| {
         let is_down = between.contains(&call.at.as_secs_f64());
@@ -75,7 +75,7 @@ async fn a_provider_that_lets_nothing_through_for_too_long_stops_the_run_and_fai
         let Some(StopCause::Problem(problem)) = end.stopped else { panic!("{:?}", end.stopped) };
         assert_eq!(problem.code, ProblemCode::ProviderDown);
         assert!(watched.outcomes().iter().all(|outcome| outcome == "ok"), "{:?}", watched.outcomes());
-        // Until refusals are the rule, rows that are refused give their places to others.
+        // Until most calls are refused, refused rows free their slots for others.
         let released = watched.log.rows("released").len();
         assert!((4..=32).contains(&released), "{released}");
         assert!(end.duration >= seconds(140.0) && end.duration < seconds(175.0), "{:?}", end.duration);
@@ -84,7 +84,7 @@ async fn a_provider_that_lets_nothing_through_for_too_long_stops_the_run_and_fai
 
 #[tokio::test(start_paused = true)]
 async fn a_run_ends_when_the_provider_was_waited_for_as_long_as_was_said_though_the_next_try_is_later() {
-    // Tries are made 1, 3, 7, 15 … seconds after the provider went down.
+    // Attempts are made 1, 3, 7, 15 … seconds after the provider went down.
     for patience in [4.0, 9.0, 40.0] {
         let model = down(20.0..1e9, busy);
         let mut bench = Bench::new(300, model.clone());
@@ -102,7 +102,7 @@ async fn a_run_ends_when_the_provider_was_waited_for_as_long_as_was_said_though_
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_asks_for_more_time_than_it_is_given_does_not_get_it() {
     const TEN_DAYS: f64 = 864_000.0;
-    // All rows at once, and one row that is left alone.
+    // All rows at once, and a single row.
     for rows in [300, 1] {
         let model = down(if rows == 1 { 0.0..1e9 } else { 20.0..1e9 }, || refused(Some(TEN_DAYS)));
         let mut bench = Bench::new(rows, model.clone());
@@ -114,7 +114,7 @@ async fn a_provider_that_asks_for_more_time_than_it_is_given_does_not_get_it() {
         assert_eq!(problem.code, ProblemCode::ProviderDown);
         assert!(end.duration < seconds(200.0), "{rows}: {:?}", end.duration);
     }
-    // What the provider cannot do is asked again as long as there are tries.
+    // A failure of the provider is retried as long as there are attempts.
     let model = down(0.0..1e9, || CallError { retry_after: Some(seconds(TEN_DAYS)), ..busy() });
     let mut bench = Bench::new(1, model.clone());
     let settings = paced(ShareSettings { max_outage: seconds(40.0), ..SHARE });
@@ -145,7 +145,7 @@ async fn a_wait_that_can_be_added_to_no_moment_is_longer_than_any_patience_and_n
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_refuses_every_call_and_is_not_waited_for_costs_rows_their_tries() {
     for (retries, error) in [(0, refused(None)), (2, refused(Some(3.0)))] {
-        // If rows waited without end, they would all be answered in the end.
+        // If rows waited for ever, all of them would be answered in the end.
         let model = Arc::new(Acting::new(move |call| match call.before {
             ..1_000 => (seconds(0.1), Err(error.clone())),
             _ => (seconds(0.1), Ok(answer("fine"))),
@@ -286,7 +286,7 @@ async fn another_model_takes_over_at_once_while_a_provider_is_down_and_hands_bac
         let (plan, watched) = bench.split();
         let end = run(plan).await.unwrap();
         assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 400], None));
-        // Four calls of a second each at a time, whichever model answers them.
+        // Four concurrent calls of a second each, whichever model answers them.
         assert!(end.duration < seconds(112.0), "{:?}", end.duration);
         let taken_over = second.times();
         assert!(taken_over.iter().all(|at| (20.0..95.0).contains(at)), "{taken_over:?}");

@@ -1,4 +1,4 @@
-//! Rows that files go with.
+//! Rows with files.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -14,7 +14,7 @@ use rowmill_types::{Attachment, ErrorKind, Row, RowError};
 use crate::answers::Memory;
 use crate::support::Bench;
 
-/// Gives each row the file that its field `file` names, of that content.
+/// Gives each row the file named in its field `file`, with the name as its content.
 #[derive(Debug)]
 struct Named;
 
@@ -47,7 +47,7 @@ fn bench(files: &[&str], model: Arc<FakeModel>) -> Bench {
     bench
 }
 
-/// The content of the files that each request had, by message.
+/// The contents of the files in each request, by message.
 fn sent(model: &FakeModel) -> Vec<Vec<Vec<String>>> {
     let content = |file: &Attachment| String::from_utf8(file.bytes.to_vec()).unwrap();
     let seen = model.seen();

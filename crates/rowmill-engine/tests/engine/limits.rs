@@ -1,4 +1,4 @@
-//! What the limits of providers do to a run.
+//! The effect of providers' limits on a run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ async fn a_refusal_costs_no_try_and_is_waited_out_as_long_as_the_provider_asks()
     assert!(watched.log.lines().contains(&told.to_owned()));
 }
 
-/// A model on a machine that has room for so many calls at once.
+/// A model on a machine with resources for a limited number of concurrent calls.
 #[derive(Debug)]
 struct Narrow {
     room: usize,
@@ -126,7 +126,7 @@ async fn a_quota_that_is_used_up_stops_the_run_if_that_is_wanted_and_rows_are_gi
     assert_eq!(released, [11, 12]);
 }
 
-/// An answer that tells of a limit of requests per minute.
+/// An answer that reports a limit of requests per minute.
 fn telling(limit: u64, remaining: u64) -> Completion {
     let window =
         RateWindow { limit, remaining, reset: seconds((limit - remaining) as f64 * 60.0 / limit as f64) };

@@ -1,4 +1,4 @@
-//! What keeps others away from the files of a run.
+//! The locks on the files of a run.
 
 use std::sync::{Arc, mpsc};
 
@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::support::Bench;
 
-/// Says when it is gone.
+/// Reports when it is dropped.
 struct Probe(mpsc::Sender<()>);
 
 impl Drop for Probe {
@@ -19,7 +19,7 @@ impl Drop for Probe {
     }
 }
 
-/// Tells that it has begun to write, and writes until it is let go on.
+/// Reports that it has started to write, and writes until it is released.
 struct SlowSink {
     begun: UnboundedSender<()>,
     go_on: mpsc::Receiver<()>,

@@ -1,4 +1,4 @@
-//! What rows that are worked on hold in memory.
+//! The memory of rows that are worked on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::support::Bench;
 
 const MEMORY: usize = 1_000_000;
 
-/// Makes prompts of a hundred thousand bytes, and of three million for each tenth row.
+/// Renders prompts of a hundred thousand bytes, and of three million for each tenth row.
 #[derive(Debug)]
 struct Lengthy;
 
@@ -26,7 +26,7 @@ impl Prompts for Lengthy {
     }
 }
 
-/// Counts the bytes of the prompts that it is asked at the same time.
+/// Counts the bytes of the prompts of concurrent calls.
 #[derive(Debug, Default)]
 struct Weighing {
     bytes: AtomicUsize,
@@ -47,7 +47,7 @@ impl Model for Weighing {
             tokio::time::sleep(Duration::from_secs(1)).await;
             self.bytes.fetch_sub(bytes, Ordering::SeqCst);
             self.calls.fetch_sub(1, Ordering::SeqCst);
-            // Rows hold what they have while they wait for another try.
+            // Rows keep their memory while they wait for another attempt.
             if request.attempt == 1 && request.row.is_multiple_of(7) {
                 Err(busy())
             } else {

@@ -1,4 +1,4 @@
-//! A budget limits how long answers may become, so that it does not hold calls up.
+//! A budget limits the length of answers, so that it does not hold calls up.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -14,7 +14,7 @@ use rowmill_types::{Completion, Finish, Money, Usage};
 use crate::acting::{Acting, Call, broken, seconds};
 use crate::support::{Bench, SHARE, Watched, lane, paced, shared};
 
-/// The longest answer that the model can give.
+/// The longest answer of the model, in tokens.
 const LONGEST: u64 = 128_000;
 
 /// $0.75 and $4.50 per million tokens.
@@ -34,10 +34,10 @@ fn dollars(dollars: f64) -> BudgetLimits {
     BudgetLimits { cost: Money::from_dollars(dollars), tokens: None }
 }
 
-/// What each call asked, the limit that it had, and what it used.
+/// The prompt of each call, its limit, and its usage.
 type Log = Arc<Mutex<Vec<(String, Option<u64>, u64)>>>;
 
-/// A model whose answers take a third of a second and need as many tokens as a function says.
+/// A model whose answers take a third of a second and have as many tokens as a function says.
 fn needing(needs: impl Fn(&str) -> u64 + Send + Sync + 'static) -> (Arc<Acting>, Log) {
     let log = Log::default();
     let seen = Arc::clone(&log);
@@ -126,7 +126,7 @@ async fn an_answer_that_was_cut_is_asked_for_again_with_more_and_both_are_paid()
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_nothing_of_ours_cut_fails_as_ever() {
-    // The model stops long before its limit, as where its context is full; or its own limit is too low.
+    // The model stops long before its limit, for example because its context is full; or its own limit is too low.
     for (needs, calls) in [(100, 1), (1_000_000, 6)] {
         let calls_made = Arc::new(Mutex::new(0));
         let counted = Arc::clone(&calls_made);

@@ -1,4 +1,4 @@
-//! Adapters that panic: the run ends with a problem, and no row is missing in silence.
+//! Adapters that panic: the run ends with a problem, and no row is lost silently.
 
 #![expect(clippy::panic, reason = "what fails here fails the test")]
 
@@ -15,7 +15,7 @@ use rowmill_types::{Problem, ProblemCode, SourceRow};
 use crate::acting::seconds;
 use crate::support::Bench;
 
-/// A source that panics once it has given its rows.
+/// A source that panics after its rows.
 struct PanickingSource(Box<dyn RowSource>);
 
 impl RowSource for PanickingSource {
@@ -31,7 +31,7 @@ impl RowSource for PanickingSource {
     }
 }
 
-/// A source that panics where it is asked whether there is more, once it has given a row.
+/// A source that panics when it is asked whether there is more, after its first row.
 struct PanickingBetween {
     source: Box<dyn RowSource>,
     has_given: bool,
@@ -140,7 +140,7 @@ async fn a_source_that_panics_on_the_loop_stops_the_run_with_a_problem_like_any_
 
 #[tokio::test(start_paused = true)]
 async fn a_sink_that_panics_stops_the_run_instead_of_keeping_it_waiting() {
-    // More than may wait for the publisher.
+    // More than the queue of the publisher holds.
     let model = FakeModel::default().delay(Duration::from_secs(1));
     let mut bench = Bench::new(5_000, Arc::new(model));
     bench.plan.sinks.ordered.push(Box::new(PanickingSink));

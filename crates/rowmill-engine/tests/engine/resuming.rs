@@ -11,7 +11,7 @@ use rowmill_types::RowId;
 
 use crate::support::Bench;
 
-/// The rows 1 to `rows`, with their numbers as ids, of which the output has those that `is_done` says.
+/// The rows 1 to `rows`, with their numbers as ids; the output has those that `is_done` selects.
 fn resumed(rows: u64, is_done: impl Fn(u64) -> bool) -> Resume {
     let id = |number: u64| RowId::Text(number.to_string().into());
     let (mut resume, mut input) = (Resume::default(), InputStretches::default());
@@ -29,7 +29,7 @@ fn resumed(rows: u64, is_done: impl Fn(u64) -> bool) -> Resume {
 async fn rows_that_are_known_to_be_done_are_not_read_and_the_others_are_sent() {
     const ROWS: u64 = 5_000;
     let is_done = |number: u64| !matches!(number, 2_500 | 4_999);
-    // Where all rows of a stretch are done, what is in the input now is not looked at.
+    // If all rows of a range are done, its current content in the input is not examined.
     let texts = (1..=ROWS).map(|number| match number {
         1..2_000 | 3_100..4_000 => format!("{{\"p\":\"new {number}\"}}"),
         _ => format!("{{\"p\":\"{number}\"}}"),

@@ -1,4 +1,4 @@
-//! Runs that share what is known of an account, each with settings of its own.
+//! Runs that share the knowledge about an account, each with settings of its own.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -13,7 +13,7 @@ use rowmill_types::ProblemCode;
 use crate::acting::{Acting, exhausted, seconds};
 use crate::support::{Bench, SHARE, paced};
 
-/// A run over so many rows that calls the model of everybody.
+/// A run over this many rows that calls the shared model.
 fn plan(limits: &Limits, model: &Arc<Acting>, rows: usize, settings: LaneSettings) -> Plan {
     let mut bench = Bench::new(rows, model.clone());
     let key = LaneKey { provider: "one".into(), account: "mine".into(), model: "model".into() };
@@ -69,7 +69,7 @@ async fn of_two_limits_on_one_account_the_tighter_holds_while_both_runs_go_on() 
     let while_both = model.times().into_iter().filter(|at| *at <= tight.duration.as_secs_f64()).count();
     let most = tight.duration.as_secs_f64() + 6.0;
     assert!(while_both as f64 <= most, "{while_both} calls in {:?}", tight.duration);
-    // Once it is alone, it goes at its own pace.
+    // Once it is alone, it runs at its own pace.
     let alone = loose.duration.saturating_sub(tight.duration);
     assert!(alone < seconds(10.0), "{alone:?}");
 }
@@ -111,7 +111,7 @@ async fn every_run_waits_for_a_provider_that_is_down_as_long_as_it_wants_to() {
 async fn a_row_that_waits_for_leave_keeps_its_place_whatever_else_its_run_wakes_up_for() {
     const BEFORE: f64 = 300.0;
     let limits = Limits::default();
-    // What was sent in five minutes is answered within half a one, so that its run wakes up several times a second.
+    // The calls of five minutes are answered within half a minute, so that its run wakes up several times a second.
     let busy = Arc::new(Acting::new(|call| {
         let end = BEFORE + call.at.as_secs_f64() / 10.0;
         (seconds((end - call.at.as_secs_f64()).max(0.0)), Ok(answer("fine")))

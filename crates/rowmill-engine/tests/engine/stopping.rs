@@ -16,7 +16,7 @@ use crate::support::{Bench, Watched};
 
 #[tokio::test(start_paused = true)]
 async fn a_share_of_failed_rows_stops_the_run_once_enough_rows_have_ended() {
-    // Every second row fails, from the first on.
+    // Every second row fails, starting with the first.
     let model = Arc::new(Acting::new(|call| match call.before % 2 {
         0 => (seconds(1.0), Err(failure(CallFailure::Refused))),
         _ => (seconds(1.0), Ok(answer("fine"))),
@@ -107,7 +107,7 @@ async fn a_row_that_was_answered_may_be_corrected_while_the_run_drains() {
     assert_eq!((watched.outcomes(), model.times()), (vec!["ok".to_owned()], vec![0.0, 5.0]));
 }
 
-/// Looks at every answer for so long.
+/// Checks every answer for this long.
 #[derive(Debug)]
 struct SlowCheck {
     takes: Duration,
@@ -125,8 +125,8 @@ impl AnswerCheck for SlowCheck {
     }
 }
 
-/// A run of four rows at once that is aborted while the answers to the odd ones are being checked and
-/// those to the even ones are waited for; also how many calls were sent.
+/// A run of four concurrent rows that is aborted while the answers to the odd ones are being checked and those to the
+/// even ones are pending; also returns how many calls were sent.
 #[expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 async fn aborted_during_checks(takes: f64, verdict: AnswerVerdict) -> (RunEnd, Watched, usize) {
     let model = Arc::new(Acting::new(|call| match call.prompt.parse::<u64>().unwrap() % 2 {
@@ -141,7 +141,7 @@ async fn aborted_during_checks(takes: f64, verdict: AnswerVerdict) -> (RunEnd, W
     let (plan, watched) = bench.split();
     let log = watched.log.clone();
     let (end, ()) = tokio::join!(run(plan), async {
-        // Time passes only once the rows are under way.
+        // Time advances only once the rows are under way.
         log.until(|log| log.rows("taken").len() == 4).await;
         while check.begun.load(Ordering::Relaxed) < 2 {
             tokio::time::sleep(seconds(0.1)).await;

@@ -1,4 +1,4 @@
-//! Whole runs on a store in memory, and rows that wait for something outside of the process.
+//! Whole runs with a store in memory, and rows that wait for something outside of the process.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -15,7 +15,7 @@ use rowmill_types::{CallError, CallFailure, Completion, Request};
 
 use crate::support::{Bench, Watched};
 
-/// Parks every call whose prompt it has no answer for yet.
+/// Parks every call whose prompt has no answer yet.
 #[derive(Debug, Default)]
 struct ParkingModel {
     answers: BTreeSet<String>,
@@ -35,7 +35,7 @@ impl Model for ParkingModel {
     }
 }
 
-/// What a resume knows of the run in a store.
+/// The resume state of the run in a store.
 fn resume_of(store: &MemoryRunStore) -> Resume {
     let mut resume = Resume::default();
     let scanned = store.scan(&mut |scanned| {
@@ -52,7 +52,7 @@ fn resume_of(store: &MemoryRunStore) -> Resume {
     resume
 }
 
-/// Carries out one pass over five rows and tells what it left.
+/// Makes one pass over five rows and returns what it left.
 async fn pass(store: &MemoryRunStore, answers: &[&str]) -> (Watched, u64, Vec<String>) {
     let answers = answers.iter().map(|text| (*text).to_owned()).collect();
     let model = Arc::new(ParkingModel { answers, keys: Mutex::default() });

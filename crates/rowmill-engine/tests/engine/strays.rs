@@ -1,4 +1,4 @@
-//! Calls that are refused now and then, while others are answered.
+//! Calls that are occasionally refused while others are answered.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -14,19 +14,18 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::acting::{Acting, refused, seconds};
 use crate::support::{Bench, SHARE, paced, with_lane};
 
-/// A provider that refuses a share of the calls at random, as a gateway in front of several
-/// backends does.
+/// A provider that refuses a share of the calls at random, like a gateway in front of several backends.
 #[derive(Clone, Copy)]
 struct Gateway {
     share: f64,
     retry_after: Option<f64>,
     parallel: Parallel,
-    /// How long an answer takes, and how long a refusal.
+    /// The duration of an answer, and of a refusal.
     answers: f64,
     refusals: f64,
 }
 
-/// How long 5,000 rows take, and how often the row was refused that was refused most often.
+/// The duration of 5,000 rows, and the maximum number of refusals of one row.
 async fn five_thousand_rows(gateway: Gateway) -> (Duration, usize) {
     let Gateway { share, retry_after, parallel, answers, refusals } = gateway;
     let settings = paced(ShareSettings { parallel, ..SHARE });
@@ -51,7 +50,7 @@ async fn five_thousand_rows(gateway: Gateway) -> (Duration, usize) {
 #[tokio::test(start_paused = true)]
 async fn five_thousand_rows_with_one_refusal_in_fifty_take_at_most_twice_the_time() {
     for parallel in [Parallel::AtMost(16), Parallel::AtMost(64), Parallel::AtMost(500), Parallel::Auto] {
-        // Three seconds in all.
+        // Three seconds in total.
         let answers = parallel.ceiling().min(500) as f64 * 3.0 / 5_000.0;
         let gateway = Gateway { share: 0.0, retry_after: None, parallel, answers, refusals: 0.001 };
         let (without, _) = five_thousand_rows(gateway).await;

@@ -1,4 +1,4 @@
-//! A run with fakes on every port, which writes down what happens in which order.
+//! A run with fakes on every port, which records what happens in which order.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails the test")]
 
@@ -29,7 +29,7 @@ use rowmill_testkit::FakeDataset;
 use rowmill_types::{AttachmentRules, Problem, ProblemCode, Vocabulary};
 use serde_json::Value;
 
-/// What happened, in order, as short lines such as `ledger 3` and `output 3`.
+/// The log of events, in order, as short lines such as `ledger 3` and `output 3`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -42,13 +42,13 @@ impl Log {
         self.0.lock().unwrap().clone()
     }
 
-    /// The numbers of all lines that begin with `word`, in order.
+    /// The numbers of all lines that start with `word`, in order.
     pub(crate) fn rows(&self, word: &str) -> Vec<u64> {
         let rest = |line: String| line.strip_prefix(&format!("{word} ")).map(str::to_owned);
         self.lines().into_iter().filter_map(rest).map(|row| row.parse().unwrap()).collect()
     }
 
-    /// Waits until something has happened, without letting time pass.
+    /// Waits until something has happened, without letting time advance.
     pub(crate) async fn until(&self, happened: impl Fn(&Self) -> bool) {
         while !happened(self) {
             tokio::task::yield_now().await;
@@ -66,7 +66,7 @@ impl Log {
 pub(crate) struct FakeLedger {
     bytes: Arc<Mutex<Vec<u8>>>,
     log: Log,
-    /// The group from which the reserve is needed, and the one from which nothing helps.
+    /// The group from which the reserve is needed, and the one from which every write fails.
     trouble_at: Option<usize>,
     fails_at: Option<usize>,
     groups: Arc<AtomicUsize>,
@@ -150,7 +150,7 @@ impl RecordReader for FakeLedger {
     }
 }
 
-/// Keeps the envelopes that it is given, and says so under its name.
+/// Keeps the envelopes that it gets, and logs them under its name.
 pub(crate) struct FakeSink {
     pub(crate) name: &'static str,
     pub(crate) log: Log,
@@ -196,12 +196,12 @@ impl Observer for Watcher {
     }
 }
 
-/// Lanes as a voice has them.
+/// The model endpoints of a model role.
 pub(crate) fn shared(lanes: Vec<Lane>) -> Vec<Arc<Lane>> {
     lanes.into_iter().map(Arc::new).collect()
 }
 
-/// A voice whose models take no files but text.
+/// A model role whose models accept only text files.
 pub(crate) fn voice(lanes: Vec<Lane>) -> Voice {
     Voice {
         lanes: shared(lanes),
@@ -209,10 +209,10 @@ pub(crate) fn voice(lanes: Vec<Lane>) -> Voice {
     }
 }
 
-/// How lanes are paced unless a test says otherwise.
+/// The default pace of model endpoints in tests.
 pub(crate) const LANE: LaneSettings = LaneSettings { share: SHARE, on_quota: OnQuota::Wait };
 
-/// How the calls of a run are paced unless a test says otherwise.
+/// The default pace of a run's calls in tests.
 pub(crate) const SHARE: ShareSettings = ShareSettings {
     parallel: Parallel::AtMost(1_000),
     pace: Pace::Auto,
@@ -223,12 +223,12 @@ pub(crate) const SHARE: ShareSettings = ShareSettings {
     max_outage: Duration::from_secs(3_600),
 };
 
-/// The settings of a lane whose calls are paced in this way.
+/// The settings of a model endpoint whose calls are paced in this way.
 pub(crate) fn paced(share: ShareSettings) -> LaneSettings {
     LaneSettings { share, ..LANE }
 }
 
-/// The bench with this model behind a lane of its own.
+/// The bench with this model at a model endpoint of its own.
 pub(crate) fn with_lane<M: Model + 'static>(
     mut bench: Bench,
     model: &Arc<M>,
@@ -254,7 +254,7 @@ pub(crate) fn lane(name: &str, model: Arc<dyn Model>, settings: LaneSettings) ->
     }
 }
 
-/// A run that is put together step by step.
+/// A run that is assembled step by step.
 pub(crate) struct Bench {
     pub(crate) plan: Plan,
     pub(crate) log: Log,
@@ -320,7 +320,7 @@ impl Bench {
         self.crew().cast = Arc::new(Cast::plain(Some(schema), 1).unwrap());
     }
 
-    /// Those who work on its rows.
+    /// Its row worker.
     pub(crate) fn crew(&mut self) -> &mut Crew {
         match &mut self.plan.worker.casting {
             Casting::Same(crew) => Arc::get_mut(crew).unwrap(),
@@ -345,13 +345,13 @@ impl Bench {
         Box::new(FakeSink { name, log: self.log.clone(), envelopes: Arc::default(), fails })
     }
 
-    /// What is needed once the plan has gone into the engine.
+    /// The parts that are needed after the plan has been passed to the engine.
     pub(crate) fn split(self) -> (Plan, Watched) {
         (self.plan, Watched { log: self.log, envelopes: self.envelopes })
     }
 }
 
-/// What a run left.
+/// The results of a run.
 pub(crate) struct Watched {
     pub(crate) log: Log,
     envelopes: Arc<Mutex<Vec<Value>>>,
@@ -383,7 +383,7 @@ pub(crate) fn kept_line(number: u64) -> Vec<u8> {
 }
 
 impl FakeLedger {
-    /// Puts a record into the ledger as an earlier run left it; its place.
+    /// Puts a record into the ledger as if from an earlier run; returns its position.
     pub(crate) fn holds(&self, line: &[u8]) -> RecordId {
         let mut bytes = self.bytes.lock().unwrap();
         let id = record_id(bytes.len(), line.len());

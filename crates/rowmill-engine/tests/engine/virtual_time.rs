@@ -1,5 +1,5 @@
-//! A thousand seeded runs of the engine in virtual time, against a provider with limits,
-//! changes, delays, outages and faults that the seed chooses.
+//! A thousand seeded runs of the engine in virtual time, against a provider with limits, changes, delays, outages and
+//! faults that the seed chooses.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -16,10 +16,10 @@ use rowmill_engine::{RunEnd, StopCause, run};
 use rowmill_testkit::FakeDataset;
 use tokio::sync::Notify;
 
-/// Seeds to look at alone, when one of the thousand fails.
+/// Seeds to run alone, when one of the thousand fails.
 const ALONE: [u64; 1] = [0];
 
-/// Counts whatever happens, to tell a long wait from a standstill.
+/// Counts all activity, to distinguish a long wait from a standstill.
 #[derive(Default)]
 struct Pulse {
     events: AtomicU64,
@@ -39,14 +39,14 @@ impl Observer for Pulse {
     }
 }
 
-/// Ends if nothing happens for days. It begins when all rows were read, because before that
-/// the run may wait for a thread, for which virtual time does not wait.
+/// Ends if nothing happens for days. It starts when all rows were read, because before that the run may wait for a
+/// thread, for which virtual time does not wait.
 async fn standstill(pulse: &Pulse) {
     pulse.read.notified().await;
     let (mut events, mut idle) = (0, 0);
     while idle < 1_000 {
         tokio::time::sleep(Duration::from_secs(86_400)).await;
-        // Other threads get real time to end what the run may be waiting for.
+        // Other threads get real time to finish what the run may be waiting for.
         tokio::task::spawn_blocking(|| std::thread::park_timeout(Duration::from_millis(5))).await.unwrap();
         let now = pulse.events.load(Ordering::SeqCst);
         idle = if now == events { idle + 1 } else { 0 };
@@ -61,7 +61,7 @@ struct Played {
     watched: Watched,
 }
 
-/// Plays a scene; `None` if the run comes to a standstill.
+/// Runs a test run; `None` if it comes to a standstill.
 fn play(scene: Scene) -> Option<Played> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.unwrap().block_on(async {
@@ -76,7 +76,7 @@ fn play(scene: Scene) -> Option<Played> {
         bench.crew().voices[0].lanes = shared(vec![lane]);
         let plan = &mut bench.plan;
         plan.worker.timeout = HANGS;
-        // One fault in twenty at most, so that no row ever meets so many in turn.
+        // At most one fault in twenty, so that no row ever hits that many in a row.
         plan.worker.retry = retry::Policy { retries: 14, ..retry::Policy::default() };
         plan.parallel = scene.parallel.ceiling();
         let limits = BudgetLimits { cost: scene.budget, tokens: None };
@@ -91,7 +91,7 @@ fn play(scene: Scene) -> Option<Played> {
     })
 }
 
-/// What is wrong with a run, if anything.
+/// The defects of a run, if there are any.
 fn fault(seed: u64) -> Result<(), String> {
     let Some(played) = play(Scene::new(seed)) else { return Err("standstill".into()) };
     rows(&played)?;
@@ -138,7 +138,7 @@ fn money(played: &Played) -> Result<(), String> {
 fn pace(played: &Played) -> Result<(), String> {
     let Played { scene, server, .. } = played;
     let (calls, refusals) = server.calls();
-    // A limit that falls is known only from the next answer on.
+    // A reduced limit becomes known only with the next answer.
     let handful = if scene.change.is_some() { 12 } else { 3 };
     if scene.is_told_its_limits() && refusals > calls / 200 + handful {
         return Err(format!("{refusals} of {calls} calls refused"));

@@ -1,4 +1,4 @@
-//! The file of answers: its tables, and what is read from and written to them.
+//! The database file of answers: its tables, and all reads and writes.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,31 +11,31 @@ use rusqlite::{
     Connection, Error, ErrorCode, OpenFlags, OptionalExtension, Row, Statement, TransactionBehavior, params,
 };
 
-/// Says in the header of the file that it is ours: `RMil`.
+/// The application id in the header of the file: `RMil`.
 const APPLICATION: i32 = 0x524d_696c;
 
-/// How long the header of a database is.
+/// The length of a database header.
 pub(super) const HEADER_BYTES: u64 = 100;
 
-/// Where that stands in the header.
+/// The position of the application id in the header.
 const APPLICATION_AT: std::ops::Range<usize> = 68..72;
 
-/// The format of the tables. A version that does not know it leaves the file alone.
+/// The format of the tables. A version that does not know the format does not touch the file.
 const FORMAT: i32 = 1;
 
-/// How long one try to write waits for another process. It is short because look-ups wait
-/// behind it; a write that found no room is tried again.
+/// How long one attempt to write waits for another process. It is short because look-ups wait behind it; a failed write
+/// is retried.
 const TRY: Duration = Duration::from_millis(50);
 
 /// How long commands wait for another process before they give up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// In pages of the usual 4 KiB an answer of 2 KB takes a page alone.
+/// With pages of the default 4 KiB, an answer of 2 KB would fill a page alone.
 pub(super) const PAGE_BYTES: u64 = 8192;
 
-/// Keys have an index of their own, because answers in the index would spread it over the whole
-/// file. So have hits, because noting one would otherwise write the whole answer again. The text
-/// stands last, so that statistics are read without it.
+/// Keys have an index of their own, because answers in the index would spread it over the whole file. Hits have a table
+/// of their own, because recording one would otherwise rewrite the whole answer. The text is the last column, so that
+/// statistics are read without it.
 const TABLES: &str = "CREATE TABLE answers (
     id INTEGER PRIMARY KEY,
     key BLOB NOT NULL UNIQUE,
@@ -76,34 +76,34 @@ const TOUCH: &str = "INSERT INTO uses (id, last_used_at, times)
     ON CONFLICT (id) DO UPDATE SET times = times + excluded.times,
         last_used_at = max(last_used_at, excluded.last_used_at)";
 
-/// What is written in one transaction.
+/// The content of one transaction.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Answers to be kept.
+    /// Answers to be stored.
     pub(super) answers: Vec<(AskedKey, Arc<KeptAnswer>)>,
-    /// How often answers were found since the last batch.
+    /// How often each answer was found since the last batch.
     pub(super) hits: HashMap<AskedKey, u64>,
 }
 
-/// Whether the header of a database says that it is a store of answers.
+/// Whether the header of a database marks it as a store of answers.
 pub(super) fn has_our_mark(file: &[u8]) -> bool {
     file.get(APPLICATION_AT) == Some(&APPLICATION.to_be_bytes())
 }
 
-/// An open file of answers.
+/// An open database of answers.
 #[derive(Debug)]
 pub(super) struct Database {
     pub(super) connection: Connection,
 }
 
 impl Database {
-    /// Opens the file, and makes it where it is missing.
+    /// Opens the file, and creates it if it is missing.
     pub(super) fn open(path: &Path) -> Result<Self, Problem> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // SQLite would make it readable for everybody whom the umask lets; its other files follow this one. What
-        // cannot be made here is told by SQLite.
+        // SQLite would create it with the permissions of the umask; its other files inherit the permissions of this
+        // one. If the file cannot be created here, SQLite reports it.
         drop(private_file_options().append(true).create(true).open(path));
         let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
             connection.busy_timeout(PATIENCE)?;
@@ -131,7 +131,7 @@ impl Database {
         statement.query_row([key.0.to_be_bytes()], kept_answer).optional()
     }
 
-    /// Writes a batch in one transaction: all of it or, where it fails, nothing.
+    /// Writes a batch in one transaction: all of it, or nothing on failure.
     pub(super) fn write(&mut self, batch: &Batch) -> Result<(), Error> {
         let now = unix_seconds();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -161,7 +161,7 @@ impl Database {
         transaction.commit()
     }
 
-    /// Runs a command of a person, who would rather wait for another process than be refused.
+    /// Runs a user's command, which should rather wait for another process than fail.
     pub(super) fn patiently<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, Error>,
@@ -191,17 +191,17 @@ fn put(statement: &mut Statement<'_>, key: AskedKey, answer: &KeptAnswer, now: i
     statement.execute(values).map(drop)
 }
 
-/// The bytes of an answer that its store has to hold, without what the format adds.
+/// The bytes of an answer in the store, without the overhead of the format.
 pub(super) fn content_bytes(answer: &KeptAnswer) -> u64 {
     (size_of::<AskedKey>() + answer.text.len() + answer.model.as_ref().map_or(0, String::len)) as u64
 }
 
-/// The time of the clock, as it stands in the file.
+/// The current time, as stored in the file.
 pub(super) fn unix_seconds() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| whole(since.as_secs()))
 }
 
-/// Whether a try failed only because another process was at work.
+/// Whether an attempt failed only because another process was busy with the file.
 pub(super) fn is_busy(error: &Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
@@ -212,12 +212,12 @@ pub(super) fn unusable(path: &Path, what: &str) -> Problem {
         .hint("choose another folder, or move the file away to start with an empty cache")
 }
 
-/// A count as SQLite holds it. None that matters is above the largest.
+/// A count as SQLite stores it. No relevant count exceeds the maximum.
 pub(super) fn whole(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// A count as it was before [`whole`].
+/// The inverse of [`whole`].
 pub(super) fn count(row: &Row<'_>, column: usize) -> Result<u64, Error> {
     row.get::<_, i64>(column).map(|value| u64::try_from(value).unwrap_or(0))
 }
@@ -228,7 +228,7 @@ fn kept_answer(row: &Row<'_>) -> Result<KeptAnswer, Error> {
     Ok(KeptAnswer { text: row.get(0)?, model: row.get(1)?, usage })
 }
 
-/// Five columns that are a usage, from `first` on.
+/// The usage in five columns, starting at `first`.
 pub(super) fn usage(row: &Row<'_>, first: usize) -> Result<Usage, Error> {
     Ok(Usage {
         input: count(row, first)?,
@@ -239,7 +239,7 @@ pub(super) fn usage(row: &Row<'_>, first: usize) -> Result<Usage, Error> {
     })
 }
 
-/// What the header of the file says it is.
+/// The marks in the header of the file.
 #[derive(Debug, PartialEq, Eq)]
 struct Marks {
     application: i32,
@@ -251,8 +251,8 @@ impl Marks {
     const OURS: Self = Self { application: APPLICATION, format: FORMAT, empty: false };
     const NEW: Self = Self { application: 0, format: 0, empty: true };
 
-    /// Reads all marks as of one moment. Read one by one, they would be half those of an empty
-    /// file and half ours when another process makes the tables in between.
+    /// Reads all marks in one transaction. Read one by one, they could be half those of an empty file and half ours
+    /// when another process creates the tables in between.
     fn read_at_once(connection: &Connection) -> Result<Self, Error> {
         Self::read(&*connection.unchecked_transaction()?)
     }
@@ -267,7 +267,7 @@ impl Marks {
     }
 }
 
-/// Makes the tables in a new file and readies a file that is ours; leaves any other alone.
+/// Creates the tables in a new file and prepares a file that is ours; leaves any other file alone.
 fn prepare(connection: &Connection) -> Result<Marks, Error> {
     let mut marks = Marks::read_at_once(connection)?;
     if marks == Marks::NEW {
@@ -277,9 +277,9 @@ fn prepare(connection: &Connection) -> Result<Marks, Error> {
     }
     if marks == Marks::OURS {
         write_ahead(connection)?;
-        // A crash of the machine can lose the last answers this way, but never harms the file.
+        // A crash of the machine can lose the last answers this way, but never damages the file.
         connection.pragma_update(None, "synchronous", "normal")?;
-        // A file whose tables are damaged is better refused now than in the middle of a run.
+        // A file with damaged tables is better rejected now than in the middle of a run.
         connection.prepare_cached(FIND)?;
         connection.prepare_cached(KEEP)?;
         connection.prepare_cached(TOUCH)?;
@@ -291,7 +291,7 @@ fn prepare(connection: &Connection) -> Result<Marks, Error> {
 fn make_tables(connection: &Connection) -> Result<(), Error> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let made = (|| {
-        // Another process may have been quicker.
+        // Another process may have been faster.
         if Marks::read(connection)? == Marks::NEW {
             connection.execute_batch(TABLES)?;
             connection.pragma_update(None, "application_id", APPLICATION)?;
@@ -303,14 +303,14 @@ fn make_tables(connection: &Connection) -> Result<(), Error> {
     made
 }
 
-/// Lets readers go on while another process writes. Where the file system cannot do that,
-/// the file stays as it is: slower, and just as safe.
+/// Lets readers continue while another process writes. If the file system does not support that, the file is left
+/// unchanged: slower, but just as safe.
 fn write_ahead(connection: &Connection) -> Result<(), Error> {
     let began = Instant::now();
     loop {
         let set = connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()));
         match set {
-            // This one step does not wait for other processes by itself; a transaction does.
+            // This step does not wait for other processes by itself; a transaction does.
             Err(error) if is_busy(&error) && began.elapsed() < PATIENCE => {
                 connection.execute_batch("BEGIN IMMEDIATE; COMMIT")?;
             }

@@ -1,4 +1,4 @@
-//! The store's own thread: it alone touches the file.
+//! The store's thread: only it accesses the file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Works until there is nothing more to do.
+    /// Works until nothing is left to do.
     pub(super) fn run(mut self) {
-        // Whatever ends this thread, nobody may be left waiting for it.
+        // However this thread ends, nothing may be left waiting for it.
         let ended = Ending(Arc::clone(&self.queue));
         if let Err(error) = self.work() {
             self.tell(&format!("is no longer usable; continuing without it: {error}"));
@@ -63,12 +63,12 @@ impl Keeper {
         for (key, asker) in finds {
             let found = match self.database.find(key) {
                 Ok(found) => found,
-                // Another process keeps us out: asking the model is better than waiting.
+                // Another process holds the lock: calling the model is better than waiting.
                 Err(error) if is_busy(&error) => None,
                 Err(error) => return Err(error),
             };
             let hit = found.is_some();
-            // An asker that has gone away did not use the answer.
+            // A caller that has gone away did not use the answer.
             if asker.send(found).is_ok() && hit {
                 hits.push(key);
             }
@@ -79,7 +79,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes one group; `false` if another process kept it from being written.
+    /// Writes one group; `false` if another process prevented it.
     fn write_group(&mut self) -> Result<bool, Error> {
         let group = self.queue.group();
         match self.database.write(&group) {
@@ -95,7 +95,7 @@ impl Keeper {
         }
     }
 
-    /// Writes everything, or as much as can be before patience ends.
+    /// Writes everything, or as much as possible before the time limit.
     fn write_all(&mut self) -> Result<(), Error> {
         let began = Instant::now();
         while !self.queue.is_written() {
@@ -111,7 +111,7 @@ impl Keeper {
     }
 }
 
-/// Ends the queue, in a panic too.
+/// Ends the queue, even after a panic.
 struct Ending(Arc<Queue>);
 
 impl Drop for Ending {

@@ -1,4 +1,4 @@
-//! Answers that were paid for, kept in an SQLite file so that they are never paid for twice.
+//! Paid answers, stored in an SQLite file so that they are never paid for twice.
 
 mod database;
 mod keeper;

@@ -1,4 +1,4 @@
-//! Making a store smaller.
+//! Makes a store smaller.
 
 use std::time::Duration;
 
@@ -6,50 +6,50 @@ use rusqlite::{Error, TransactionBehavior};
 
 use super::database::{Database, PAGE_BYTES, unix_seconds, whole};
 
-/// `?1` is the time since which an answer must have been given or found to stay.
+/// `?1` is the time since which an answer must have been given or found to be kept.
 const EXPIRE: &str = "DELETE FROM answers WHERE id IN (
     SELECT id FROM answers LEFT JOIN uses USING (id)
     WHERE max(created_at, coalesce(last_used_at, 0)) < ?1)";
 
-/// Answers that were used longest ago go first. `?1` is how many bytes may stay.
+/// The least recently used answers are removed first. `?1` is the number of bytes that may be kept.
 const EVICT: &str = "DELETE FROM answers WHERE id IN (SELECT id FROM (
         SELECT id, sum(bytes) OVER (
             ORDER BY max(created_at, coalesce(last_used_at, 0)) DESC, id DESC ROWS UNBOUNDED PRECEDING
         ) AS total FROM answers LEFT JOIN uses USING (id))
     WHERE total > ?1)";
 
-/// Ids are given again, so hits must go together with their answers.
+/// Ids are reused, so hits must be removed together with their answers.
 const FORGET: &str = "DELETE FROM uses WHERE id NOT IN (SELECT id FROM answers)";
 
-/// How often the size is tried to be reached. The first try counts on the average; what the
-/// file adds to each answer is known better after it.
+/// The number of attempts to reach the size. The first one uses the average; after it, the overhead of the file per
+/// answer is known better.
 const TRIES: u32 = 4;
 
-/// What is to be removed; what any of the rules names goes.
+/// The rules for removal; an answer that matches any of them is removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PruneSpec {
     /// Answers that were neither given nor found for this long.
     pub older_than: Option<Duration>,
-    /// The longest unused answers, until the file is no larger than this.
+    /// The least recently used answers, until the file is no larger than this.
     pub max_bytes: Option<u64>,
     /// Every answer.
     pub all: bool,
 }
 
-/// What was removed.
+/// The result of a removal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// How many answers.
+    /// The number of answers.
     pub entries: u64,
     /// The bytes of their texts, keys and model names.
     pub bytes: u64,
-    /// Whether the file was made smaller too. It cannot be while another process writes to it
-    /// or the disk has no room for a copy; the room is used again for new answers.
+    /// Whether the file was made smaller, too. That is impossible while another process writes to it or if the disk has
+    /// no room for a copy; the freed space is then used for new answers.
     pub compacted: bool,
 }
 
 impl Database {
-    /// Removes answers and gives their room back.
+    /// Removes answers and returns their space.
     pub(super) fn prune(&mut self, spec: &PruneSpec) -> Result<Pruned, Error> {
         let before = self.stats()?;
         self.remove(spec)?;
@@ -82,14 +82,14 @@ impl Database {
         }
     }
 
-    /// Removes the longest unused answers until the rest should fit; says how many.
+    /// Removes the least recently used answers until the rest should fit; returns how many.
     fn evict(&mut self, most: u64) -> Result<usize, Error> {
         let used = self.used_bytes()?;
         if used <= most {
             return Ok(0);
         }
-        // The file is larger than the answers; the same part of both may stay. Two pages less,
-        // because a page goes only once no answer is left in it.
+        // The file is larger than its answers, so the target is scaled. It is reduced by two pages, because a page is
+        // freed only once it holds no answer.
         let (bytes, aim) = (self.stats()?.bytes, most.saturating_sub(2 * PAGE_BYTES));
         let may_stay = u128::from(bytes) * u128::from(aim) / u128::from(used.max(1));
         self.delete(EVICT, whole(u64::try_from(may_stay).unwrap_or(u64::MAX)))

@@ -1,4 +1,4 @@
-//! What the loop of a run has asked of the store's own thread.
+//! The requests of a run's loop to the store's thread.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,34 +9,34 @@ use tokio::sync::oneshot;
 
 use super::database::{Batch, Database, content_bytes};
 
-/// Answers that are written in one transaction, at most.
+/// The maximum number of answers written in one transaction.
 const GROUP: usize = 256;
 
-/// How long an answer waits for others to be written with.
+/// How long an answer waits for others to be written together with it.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// Memory that answers may take while they wait to be written. More of them wait only while
-/// the disk stands still or another process writes for seconds; what does not fit is not kept.
+/// The maximum memory of answers that wait to be written. It is exceeded only if the disk stalls or another process
+/// writes for seconds; further answers are dropped.
 const WAITING_BYTES: u64 = 64 << 20;
 
-/// What an entry of the queue takes besides its text, roughly.
+/// The approximate size of a queue entry besides its text.
 const ENTRY_BYTES: u64 = 256;
 
-/// A look-up and where its answer goes.
+/// A look-up and the channel for its result.
 pub(super) type Find = (AskedKey, oneshot::Sender<Option<KeptAnswer>>);
 
 /// Work on the whole store, done between look-ups.
 pub(super) type Job = Box<dyn FnOnce(&mut Database) + Send>;
 
-/// What the answer to a look-up is, as far as memory knows.
+/// The result of a look-up, as far as memory knows.
 pub(super) enum Found {
-    /// It is settled.
+    /// The result is known.
     Now(Option<Arc<KeptAnswer>>),
-    /// The thread will say.
+    /// The thread sends the result.
     Later(oneshot::Receiver<Option<KeptAnswer>>),
 }
 
-/// What the thread does next.
+/// The next work of the thread.
 pub(super) struct Work {
     pub(super) finds: Vec<Find>,
     pub(super) jobs: Vec<Job>,
@@ -46,8 +46,8 @@ pub(super) struct Work {
     pub(super) closing: bool,
 }
 
-/// Shared by the store and its thread. Nobody holds the lock while files are read or written,
-/// so the loop never waits for a disk.
+/// Shared by the store and its thread. The lock is never held while files are read or written, so the loop never waits
+/// for a disk.
 #[derive(Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -58,12 +58,12 @@ pub(super) struct Queue {
 struct State {
     finds: Vec<Find>,
     jobs: Vec<Job>,
-    /// Answers that are not in the file yet, and their keys in the order in which they came.
+    /// Answers that are not in the file yet, and their keys in order of arrival.
     waiting: HashMap<AskedKey, Arc<KeptAnswer>>,
     order: VecDeque<AskedKey>,
     waiting_bytes: u64,
     hits: HashMap<AskedKey, u64>,
-    /// Since when something is to be written.
+    /// Since when something has been waiting to be written.
     unwritten: Option<Instant>,
     refused: u64,
     closing: bool,
@@ -83,14 +83,14 @@ impl Queue {
         }
         let (sender, receiver) = oneshot::channel();
         state.finds.push((key, sender));
-        // With more than one in the queue the thread has been told and not come yet.
+        // If there was a look-up in the queue already, the thread has been notified and is on its way.
         if state.finds.len() == 1 {
             self.news.notify_one();
         }
         Found::Later(receiver)
     }
 
-    /// Takes an answer to be written, if there is room for it.
+    /// Queues an answer to be written, if there is room for it.
     pub(super) fn keep(&self, key: AskedKey, answer: &KeptAnswer) {
         let bytes = content_bytes(answer) + ENTRY_BYTES;
         let mut state = self.lock();
@@ -106,7 +106,7 @@ impl Queue {
             Some(before) => state.waiting_bytes -= content_bytes(&before) + ENTRY_BYTES,
             None => state.order.push_back(key),
         }
-        // The thread waits for the first to set its timer and for a full group to write it.
+        // The thread waits for the first answer to start its timer, and for a full group to write it.
         let first = state.unwritten.is_none();
         state.unwritten.get_or_insert_with(Instant::now);
         if first || state.order.len() == GROUP {
@@ -114,7 +114,7 @@ impl Queue {
         }
     }
 
-    /// Has the thread do a job; the job is dropped if the thread has ended.
+    /// Passes a job to the thread; the job is dropped if the thread has ended.
     pub(super) fn run(&self, job: Job) {
         let mut state = self.lock();
         if !state.ended {
@@ -162,7 +162,7 @@ impl Queue {
         }
     }
 
-    /// A group to be written; it stays in memory, to be found, until [`Queue::written`].
+    /// A group to be written; it stays findable in memory until [`Queue::written`].
     pub(super) fn group(&self) -> Batch {
         let mut state = self.lock();
         let group = state.order.len().min(GROUP);
@@ -174,7 +174,7 @@ impl Queue {
         batch
     }
 
-    /// Lets go of a group that is in the file now.
+    /// Releases a group that is in the file now.
     pub(super) fn written(&self, batch: Batch) {
         let mut state = self.lock();
         for (key, answer) in batch.answers {
@@ -183,7 +183,7 @@ impl Queue {
                     state.waiting.remove(&key);
                     state.waiting_bytes -= content_bytes(&answer) + ENTRY_BYTES;
                 }
-                // Kept again meanwhile, with another answer that the next group takes.
+                // Stored again in the meantime, with another answer, which belongs to the next group.
                 Some(_) => state.order.push_back(key),
                 None => {}
             }
@@ -193,7 +193,7 @@ impl Queue {
         }
     }
 
-    /// Puts a group back that could not be written yet.
+    /// Returns a group that could not be written yet.
     pub(super) fn put_back(&self, batch: Batch) {
         let mut state = self.lock();
         for (key, _) in batch.answers.iter().rev() {
@@ -211,7 +211,7 @@ impl Queue {
         state.order.is_empty() && state.hits.is_empty()
     }
 
-    /// From now on nothing is found and nothing is kept. Says how many answers were not kept.
+    /// Ends the queue: nothing more is found or stored. Returns the number of answers that were lost.
     pub(super) fn end(&self) -> u64 {
         let mut state = self.lock();
         let lost = state.refused + state.order.len() as u64;

@@ -1,11 +1,11 @@
-//! What a store holds, in numbers.
+//! Statistics of a store.
 
 use rowmill_types::Usage;
 use rusqlite::Error;
 
 use super::database::{Database, count, usage};
 
-/// Sums are made in floating point, which no odd number in a row can overflow.
+/// Sums are computed in floating point, which no invalid number in a row can overflow.
 const STATS: &str = "SELECT count(*), CAST(total(bytes) AS INTEGER), min(created_at), max(created_at),
     CAST(total(times) AS INTEGER),
     CAST(total(input) AS INTEGER), CAST(total(cached) AS INTEGER), CAST(total(cache_write) AS INTEGER),
@@ -15,10 +15,10 @@ const STATS: &str = "SELECT count(*), CAST(total(bytes) AS INTEGER), min(created
     CAST(total(1.0 * times * reasoning) AS INTEGER)
     FROM answers LEFT JOIN uses USING (id)";
 
-/// What a store of answers holds.
+/// The content of a store of answers, in numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// How many answers.
+    /// The number of answers.
     pub entries: u64,
     /// The bytes of their texts, keys and model names.
     pub bytes: u64,
@@ -30,9 +30,9 @@ pub struct Stats {
     pub newest: Option<u64>,
     /// How often these answers were found.
     pub hits: u64,
-    /// What the answers used when they were paid for: finding each once saves as much.
+    /// The usage of the answers when they were paid for: finding each of them once saves that much.
     pub kept: Usage,
-    /// What the hits so far would have used.
+    /// The usage that the hits so far have saved.
     pub saved: Usage,
 }
 

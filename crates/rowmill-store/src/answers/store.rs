@@ -1,4 +1,4 @@
-//! The store as a run sees it.
+//! The store of answers as used by a run.
 
 use std::fmt;
 use std::fs::File;
@@ -20,22 +20,20 @@ use super::prune::{PruneSpec, Pruned};
 use super::queue::{Found, Queue};
 use super::stats::Stats;
 
-/// Hears of trouble, once, from the store's own thread.
+/// Notified of trouble, once, from the store's thread.
 pub(super) type NoticeOf = Arc<dyn Fn(String) + Send + Sync>;
 
-/// The file in the folder of a store.
+/// The name of the file in a store's folder.
 const FILE: &str = "answers.sqlite";
 
 /// Answers in an SQLite file, for any number of runs and processes at once.
 ///
-/// The file has a thread of its own. [`AnswerStore::find`] asks it and waits without blocking;
-/// [`AnswerStore::keep`] only puts the answer into memory, where it is found at once, and the
-/// thread writes up to 256 of them in one transaction, a tenth of a second later at most.
-/// Dropping the store writes what is left.
+/// The file has a thread of its own. [`AnswerStore::find`] asks it and waits without blocking; [`AnswerStore::keep`]
+/// only puts the answer into memory, where it is found at once, and the thread writes up to 256 of them in one
+/// transaction, at most a tenth of a second later. Dropping the store writes the rest.
 ///
-/// Memory is bounded: answers that wait to be written take 64 MiB at most. Beyond that, which
-/// needs a disk that stands still, `keep` drops the new answer rather than hold up the run,
-/// and the notice says at the end how many were dropped.
+/// Memory is bounded: answers that wait to be written take at most 64 MiB. Beyond that, which requires a stalled disk,
+/// `keep` drops the new answer rather than delay the run, and the notice at the end says how many were dropped.
 pub struct SqliteAnswers {
     path: PathBuf,
     queue: Arc<Queue>,
@@ -43,14 +41,13 @@ pub struct SqliteAnswers {
 }
 
 impl SqliteAnswers {
-    /// Opens the store in `folder`; makes both where they are missing.
+    /// Opens the store in `folder`; creates both if they are missing.
     ///
-    /// `notice` is told, once, when the file fails later on: from then on the store finds
-    /// nothing and keeps nothing.
+    /// `notice` is called, once, when the file fails later on: from then on the store finds nothing and keeps nothing.
     ///
     /// # Errors
     ///
-    /// The folder cannot be made, or its file is damaged, of another format or not a store.
+    /// The folder cannot be created, or its file is damaged, of another format or not a store.
     pub fn open(folder: &Path, notice: Arc<dyn Fn(String) + Send + Sync>) -> Result<Self, Problem> {
         let path = Self::file_in(folder);
         make_private_folder(folder).map_err(|error| {
@@ -65,32 +62,32 @@ impl SqliteAnswers {
         Ok(Self { path, queue, thread: Some(thread) })
     }
 
-    /// The file of the store in `folder`, whether it exists or not.
+    /// The path of the store's file in `folder`, whether it exists or not.
     #[must_use]
     pub fn file_in(folder: &Path) -> PathBuf {
         folder.join(FILE)
     }
 
-    /// The file of the store in `folder` and those that SQLite keeps beside it, there or not.
+    /// The paths of the store's file in `folder` and of SQLite's files beside it, existing or not.
     #[must_use]
     pub fn files_in(folder: &Path) -> [PathBuf; 4] {
         ["", "-wal", "-shm", "-journal"].map(|ending| folder.join(format!("{FILE}{ending}")))
     }
 
-    /// The files of a store in `folder`, if they are not those of a store of answers: one that was
-    /// killed while it was made is empty, or has the mark of our stores.
+    /// The files with a store's names in `folder` that do not belong to a store of answers: a store that was killed
+    /// during its creation is empty, or has our mark.
     #[must_use]
     pub fn foreign_files_in(folder: &Path) -> Vec<PathBuf> {
         let files = Self::files_in(folder);
         let mut header = Vec::new();
         let read = File::open(Self::file_in(folder))
             .and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut header));
-        // Without the database its journal is of no use to anyone.
+        // Without the database its journal is useless.
         let ours = read.is_err() || header.is_empty() || has_our_mark(&header);
         if ours { Vec::new() } else { files.into_iter().filter(|file| file.is_file()).collect() }
     }
 
-    /// What the store holds, answers that are yet to be written included. Blocks.
+    /// The content of the store, including answers that are not written yet. Blocks.
     ///
     /// # Errors
     ///
@@ -103,7 +100,7 @@ impl SqliteAnswers {
     ///
     /// # Errors
     ///
-    /// The file cannot be written, or another process writes to it for very long.
+    /// The file cannot be written, or another process writes to it for too long.
     pub fn prune(&self, spec: PruneSpec) -> Result<Pruned, Problem> {
         self.on_thread(move |database| database.prune(&spec))
     }
@@ -113,7 +110,7 @@ impl SqliteAnswers {
         work: impl FnOnce(&mut Database) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Problem> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        // Nobody listens only where the caller has panicked.
+        // The receiver is gone only if the caller has panicked.
         self.queue.run(Box::new(move |database| drop(sender.send(database.patiently(work)))));
         match receiver.recv() {
             Ok(outcome) => outcome.map_err(|error| unusable(&self.path, "cannot be used").cause(error)),
@@ -150,7 +147,7 @@ impl Drop for SqliteAnswers {
     fn drop(&mut self) {
         self.queue.close();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was told by the thread, and cost only the cache.
+            // The thread reported its panic itself, and only the cache was lost.
             drop(thread.join());
         }
     }

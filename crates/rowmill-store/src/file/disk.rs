@@ -1,16 +1,16 @@
-//! Forcing to disk what has to outlast a power failure.
+//! Forces to disk what must survive a power failure.
 
 use std::fmt::Debug;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Whoever forces files to disk. Tests put another one in its place, because nothing else shows that it was done.
+/// Forces files to disk. Tests replace it, because nothing else shows that it was done.
 pub(super) trait Disk: Debug + Send + Sync {
-    /// Returns when the disk has what was written to a file.
+    /// Returns when the content of a file is on disk.
     fn force_file(&self, file: &File, path: &Path) -> io::Result<()>;
 
-    /// Returns when the disk has the names in a folder.
+    /// Returns when the names in a folder are on disk.
     fn force_folder(&self, path: &Path) -> io::Result<()>;
 }
 
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
     use crate::file::{FileRunStore, WorkFolder};
 
-    /// Writes down what is forced, and how things stand at that moment.
+    /// Records what is forced to disk, and the state at that moment.
     #[derive(Debug, Default)]
     struct WatchedDisk {
         forced: Mutex<Vec<String>>,

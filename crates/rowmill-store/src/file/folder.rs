@@ -1,4 +1,4 @@
-//! The folder that holds what a run needs while it is not finished.
+//! The folder for the data of a run while it is not finished.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -27,8 +27,8 @@ pub struct FolderLock(File);
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        // Closing alone is not enough: a process that is being started holds a copy of the open
-        // file for a moment, and the lock with it.
+        // Closing alone is not enough: a child process that is being started briefly holds a copy of the open file, and
+        // with it the lock.
         self.0.unlock().ok();
     }
 }
@@ -40,7 +40,7 @@ pub struct WorkFolder {
     disk: Arc<dyn Disk>,
 }
 
-/// How a file of this name begins if a run put it there. Of some no beginning is known.
+/// The start of a file with this name if a run wrote it; empty if no start is known.
 fn beginning(file: &Path) -> &'static [u8] {
     match file.file_name().and_then(|name| name.to_str()) {
         Some(ENVELOPES) => b"{\"id\":",
@@ -53,12 +53,12 @@ fn beginning(file: &Path) -> &'static [u8] {
     }
 }
 
-/// Whether a file has the name of rows that a query gave.
+/// Whether the name is that of a file with recorded rows of a query.
 pub(super) fn is_recorded(name: &str) -> bool {
     name.starts_with("rows-") && name.ends_with(".jsonl")
 }
 
-/// Whether a file has the name of a copy of standard input.
+/// Whether the name is that of a copy of standard input.
 fn is_spool(file: &Path) -> bool {
     let (begin, end) = WorkFolder::SPOOL;
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -66,15 +66,15 @@ fn is_spool(file: &Path) -> bool {
 }
 
 impl WorkFolder {
-    /// How the name of a copy of standard input begins and ends. What stands between is random, so
-    /// that only runs give such names, and a file that has one is nobody else's.
+    /// The prefix and the suffix of the names of copies of standard input. The part between is random, so only runs
+    /// create such names.
     pub const SPOOL: (&str, &str) = ("rowmill-input-", ".spool");
 
-    /// The folder at `path`, made if it is missing.
+    /// The folder at `path`, created if it is missing.
     ///
     /// # Errors
     ///
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn open(path: &Path) -> Result<Self, Problem> {
         make_private_folder(path).map_err(|error| {
             Problem::new(
@@ -87,7 +87,7 @@ impl WorkFolder {
         Ok(Self::of(path))
     }
 
-    /// The folder at `path`, only to look at; it need not exist.
+    /// The folder at `path`, for reading only; it need not exist.
     #[must_use]
     pub fn of(path: &Path) -> Self {
         Self { path: path.to_owned(), disk: Arc::new(SystemDisk) }
@@ -102,11 +102,11 @@ impl WorkFolder {
         Arc::clone(&self.disk)
     }
 
-    /// Keeps other runs out of the folder for as long as the lock is held.
+    /// Locks the folder against other runs.
     ///
     /// # Errors
     ///
-    /// Another run has it.
+    /// Another run holds the lock.
     pub fn lock(&self) -> Result<FolderLock, Problem> {
         let file = File::open(&self.path).map_err(|error| cannot_write(&self.path, &error))?;
         match file.try_lock() {
@@ -115,27 +115,26 @@ impl WorkFolder {
                 Err(Problem::new(ProblemCode::OutputBusy, message)
                     .hint(format!("wait for it, or choose another folder with {WORK_DIR}")))
             }
-            // Where folders cannot be locked, the lock of the output has to do.
+            // If folders cannot be locked, the lock of the output must suffice.
             Ok(()) | Err(TryLockError::Error(_)) => Ok(FolderLock(file)),
         }
     }
 
-    /// Whether a run is using the folder now, as far as a look can tell: the lock is asked for, shared
-    /// with others who look, and given back at once.
+    /// Whether a run is using the folder now, as far as can be seen: a shared lock is requested and released at once.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         File::open(&self.path)
             .is_ok_and(|folder| matches!(folder.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
-    /// The default place: beside the output.
+    /// The default location: beside the output.
     #[must_use]
     pub fn beside(output: &Path) -> PathBuf {
         let name = output.file_name().unwrap_or_default().to_string_lossy();
         output.with_file_name(format!(".{name}.rowmill"))
     }
 
-    /// The folder.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -154,15 +153,15 @@ impl WorkFolder {
         self.path.join(HEADER)
     }
 
-    /// Whether an unfinished run has its ledger in the folder at `path`, which need not exist.
-    /// A header that cannot be read may be one of such a run.
+    /// Whether an unfinished run has its ledger in the folder at `path`, which need not exist. An unreadable header may
+    /// belong to such a run.
     #[must_use]
     pub fn has_unfinished_run(path: &Path) -> bool {
         let folder = Self::of(path);
         !matches!(folder.header(), Ok(header) if header.as_ref().is_none_or(|header| header.run.finished))
     }
 
-    /// Where the envelopes of a run are kept whose output is a table, in the work folder at `path`.
+    /// The path of the envelopes of a run whose output is a table, in the work folder at `path`.
     #[must_use]
     pub fn envelopes_in(path: &Path) -> PathBuf {
         path.join(ENVELOPES)
@@ -170,11 +169,11 @@ impl WorkFolder {
 
     /// Removes the envelopes of a run whose output was a table.
     pub fn forget_envelopes(&self) {
-        // What is not there needs no removing.
+        // A missing file needs no removal.
         drop(fs::remove_file(Self::envelopes_in(&self.path)));
     }
 
-    /// Whether a file or folder of this name in a work folder may be written or removed.
+    /// Whether a file or folder with this name in a work folder may be written or removed.
     #[must_use]
     pub fn owns(name: &str) -> bool {
         let is_ledger = name.starts_with("ledger-") && name.ends_with(".jsonl");
@@ -184,8 +183,8 @@ impl WorkFolder {
             || [HEADER, NEW_HEADER, RESERVE, ANSWERS, ENVELOPES].contains(&name)
     }
 
-    /// A file in the folder at `path` that has the name of one of ours and is not: such a folder
-    /// cannot be worked in without losing it.
+    /// A file in the folder at `path` that has the name of one of ours but is not ours: working in such a folder would
+    /// destroy it.
     #[must_use]
     pub fn foreign_file(path: &Path) -> Option<PathBuf> {
         let header = path.join(HEADER);
@@ -193,7 +192,7 @@ impl WorkFolder {
             Ok(open) => {
                 let mut start = Vec::new();
                 let read = open.take(begins.len() as u64).read_to_end(&mut start);
-                // What a crash cut short is ours as well.
+                // A file truncated by a crash is ours as well.
                 read.is_ok_and(|_| begins.starts_with(&start))
                     && (!begins.is_empty() || file.metadata().is_ok_and(|found| found.len() == 0))
             }
@@ -219,7 +218,7 @@ impl WorkFolder {
         }
     }
 
-    /// The files of the folder at `path` that are written in place, there or not.
+    /// The paths of files in the folder at `path` that are overwritten in place, existing or not.
     #[must_use]
     pub fn files_in(path: &Path) -> Vec<PathBuf> {
         let ledger = Self::of(path).part().ok().flatten().map_or(1, |(generation, _)| generation);
@@ -227,14 +226,14 @@ impl WorkFolder {
         names.into_iter().chain([format!("ledger-{ledger}.jsonl")]).map(|name| path.join(name)).collect()
     }
 
-    /// How the name of a file begins that has the rows that a query gave; `query` names everything that
-    /// they come from.
+    /// The prefix of the name of a file with recorded rows of a query; `query` identifies everything that the rows
+    /// depend on.
     #[must_use]
     pub fn recorded_rows(query: &str) -> String {
         format!("rows-{}", digest(query))
     }
 
-    /// Puts the file at `path`, which is in the folder, in the place of the one called `name`.
+    /// Renames the file at `path`, which is in the folder, to `name`, replacing an existing file.
     ///
     /// # Errors
     ///
@@ -244,7 +243,7 @@ impl WorkFolder {
         fs::rename(path, &to).map_err(|error| cannot_write(&to, &error))
     }
 
-    /// Removes rows that queries gave, except those in the file called `name`.
+    /// Removes the recorded rows of queries, except those in the file called `name`.
     pub fn forget_rows(&self, name: Option<&str>) {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         for entry in entries {
@@ -257,7 +256,7 @@ impl WorkFolder {
         }
     }
 
-    /// Where answers are kept that rows of this run share.
+    /// The location of answers that rows of this run share.
     #[must_use]
     pub fn answers(&self) -> PathBuf {
         self.path.join(ANSWERS)
@@ -265,18 +264,18 @@ impl WorkFolder {
 
     /// Removes the answers that rows of this run share.
     pub fn forget_answers(&self) {
-        // What is not there needs no removing, and a folder with other files in it is the user's.
+        // A missing file needs no removal, and a folder with other files in it belongs to the user.
         for file in SqliteAnswers::files_in(&self.answers()) {
             drop(fs::remove_file(file));
         }
         drop(fs::remove_dir(self.answers()));
     }
 
-    /// Which run has its ledger here, if any.
+    /// The header of the run whose ledger is here, if there is one.
     ///
     /// # Errors
     ///
-    /// The header cannot be read, or is of a format that this version does not know.
+    /// The header cannot be read, or its format is unknown to this version.
     pub(super) fn header(&self) -> Result<Option<FileHeader>, Problem> {
         let path = self.header_path();
         let unusable = |what: &str| {
@@ -285,7 +284,7 @@ impl WorkFolder {
         };
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
-            // Where the path goes through a file there is no folder, and so no run.
+            // If a component of the path is a file, there is no folder, and so no run.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(None);
             }
@@ -302,7 +301,7 @@ impl WorkFolder {
         Ok(Some(header))
     }
 
-    /// Replaces the header in one step.
+    /// Replaces the header atomically.
     ///
     /// # Errors
     ///
@@ -312,16 +311,16 @@ impl WorkFolder {
         self.put_header()
     }
 
-    /// Writes a header that does not count before [`WorkFolder::put_header`].
+    /// Writes a header that has no effect before [`WorkFolder::put_header`].
     ///
     /// # Errors
     ///
     /// It cannot be written.
     pub(super) fn prepare_header(&self, header: &FileHeader) -> Result<(), Problem> {
         let path = self.path.join(NEW_HEADER);
-        // Plain data is always JSON, so the fallback is never used.
+        // Plain data is always valid JSON, so the fallback is never used.
         let bytes = serde_json::to_vec_pretty(header).unwrap_or_default();
-        // Forced to disk before it counts: after a power failure an empty header would make answers unreachable.
+        // Forced to disk before it takes effect: after a power failure an empty header would make answers unreachable.
         let opened = private_file_options().write(true).create(true).truncate(true).open(&path);
         let written = opened.and_then(|mut file| {
             file.write_all(&bytes)?;
@@ -330,7 +329,7 @@ impl WorkFolder {
         written.map_err(|error| cannot_write(&path, &error))
     }
 
-    /// Puts the header that was prepared in the place of the earlier one.
+    /// Replaces the existing header by the prepared one.
     ///
     /// # Errors
     ///
@@ -338,15 +337,15 @@ impl WorkFolder {
     pub(super) fn put_header(&self) -> Result<(), Problem> {
         let path = self.path.join(HEADER);
         fs::rename(self.path.join(NEW_HEADER), &path).map_err(|error| cannot_write(&path, &error))?;
-        // Some file systems cannot force a folder to disk; there the name is as safe as it can be.
+        // Some file systems cannot force a folder to disk; the name is then as safe as possible.
         self.disk.force_folder(&self.path).ok();
         Ok(())
     }
 
-    /// Takes back what was made for a run whose header was not put in its place.
+    /// Removes the files of a prepared run whose header did not take effect.
     pub(super) fn give_up(&self, header: &FileHeader) {
         for file in [self.path.join(NEW_HEADER), self.ledger(header), self.reserve()] {
-            // What is not there needs no removing, and a leftover does no harm.
+            // A missing file needs no removal, and a leftover does no harm.
             drop(fs::remove_file(file));
         }
     }
@@ -355,32 +354,32 @@ impl WorkFolder {
         self.path.join(RESERVE)
     }
 
-    /// Removes everything but the run's header and ledger.
+    /// Removes everything except the run's header and ledger.
     pub fn tidy(&self) {
         // A run that was killed while it read standard input left its copy.
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let spools = entries.map(|entry| entry.path()).filter(|path| is_spool(path));
         for file in spools.chain([self.reserve()]) {
-            // What is not there needs no removing, and a leftover does no harm.
+            // A missing file needs no removal, and a leftover does no harm.
             drop(fs::remove_file(file));
         }
     }
 
-    /// Removes the ledger of this generation and older ones that a crash left. The header
-    /// decides what counts, so a leftover does no harm.
+    /// Removes the ledger of this generation and older ones that a crash left. The header decides which one is valid,
+    /// so a leftover does no harm.
     pub(super) fn forget_ledgers(&self, newest: u32) {
         for generation in 1..=newest {
             drop(fs::remove_file(self.ledger_path(generation)));
         }
     }
 
-    /// The header of a run that was made ready and does not count yet.
+    /// The header of a prepared run that is not in effect yet.
     pub(super) fn prepared_header(&self) -> Option<FileHeader> {
         serde_json::from_slice(&fs::read(self.path.join(NEW_HEADER)).ok()?).ok()
     }
 
-    /// Removes header and ledger of the run that is here. Everything else is of the run that is
-    /// about to begin.
+    /// Removes the header and the ledger of the existing run. Everything else belongs to the run that is about to
+    /// start.
     ///
     /// # Errors
     ///
@@ -409,7 +408,7 @@ impl WorkFolder {
         self.forget_rows(None);
         self.forget_answers();
         self.forget_envelopes();
-        // A folder with other files in it is the user's and stays.
+        // A folder with other files in it belongs to the user and is kept.
         drop(fs::remove_dir(&self.path));
         Ok(())
     }

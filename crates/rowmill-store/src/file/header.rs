@@ -1,13 +1,13 @@
-//! `run.json`: the header of a run, and which file of the folder holds its events.
+//! `run.json`: the header of a run, and the name of the file with its events.
 
 use rowmill_core::run_header::RunHeader;
 use serde::{Deserialize, Serialize};
 
-/// The format that this version writes; a reader refuses formats it does not know.
+/// The format that this version writes; a reader rejects unknown formats.
 pub(super) const FORMAT: u32 = 1;
 
-/// What `run.json` holds. It is replaced in one step, so naming a new ledger and a new base for
-/// telemetry happens at once or not at all.
+/// The content of `run.json`. It is replaced atomically, so a new ledger and a new base for telemetry take effect
+/// together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileHeader {
     /// The format of the folder.

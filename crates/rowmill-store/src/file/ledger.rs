@@ -1,4 +1,4 @@
-//! Appending to the ledger, with a reserve for the day the disk is full.
+//! Appends to the ledger, with a reserve for the case that the disk is full.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -21,7 +21,7 @@ use super::WorkFolder;
 use super::disk::Disk;
 use super::header::FileHeader;
 
-/// What a row's record takes, until larger ones are seen.
+/// The assumed size of a row's record, until larger ones are seen.
 const TYPICAL_RECORD: usize = 4 * 1024;
 const LEAST_RESERVE: usize = 64 * 1024;
 const MOST_RESERVE: usize = 32 * 1024 * 1024;
@@ -37,7 +37,7 @@ pub(super) struct FileLedger {
     writer: Mutex<Writer>,
 }
 
-/// The end of the file, where lines are added.
+/// The end of the file, where lines are appended.
 #[derive(Debug)]
 struct Writer {
     length: u64,
@@ -46,19 +46,19 @@ struct Writer {
     reserved_rows: usize,
     lines: Vec<u8>,
     folder: WorkFolder,
-    /// Which `run.json` said that this part of the run is the last; `None` before there is one.
+    /// The `run.json` that confirmed this part of the run as the last; `None` before the first check.
     confirmed: Option<FileStamp>,
 }
 
-/// Tells a file from the one that takes its place.
+/// Distinguishes a file from one that replaces it.
 type FileStamp = (u64, i64, i64);
 
 impl FileLedger {
-    /// Opens the ledger that `header` names, after its first `length` bytes of whole
-    /// lines; what follows was cut by a crash and is removed.
+    /// Opens the ledger that `header` names, after its first `length` bytes of whole lines; the rest is a line
+    /// truncated by a crash and is removed.
     ///
-    /// Room for the records of some rows is set aside on the same disk, to be given up when the disk is
-    /// full, so that answers in flight at that moment can still be written.
+    /// Reserves disk space for the records of some rows, to be given up when the disk is full, so that answers in
+    /// flight at that moment can still be written.
     pub(super) fn open(
         folder: &WorkFolder,
         header: &FileHeader,
@@ -73,7 +73,7 @@ impl FileLedger {
         let reserve = folder.reserve();
         let reserve_bytes = (room.rows * TYPICAL_RECORD).clamp(LEAST_RESERVE, MOST_RESERVE);
         set_aside(&reserve, reserve_bytes).map_err(|error| {
-            // What fitted of it would only take room.
+            // A partial reserve would only take space.
             drop(fs::remove_file(&reserve));
             cannot_write(&reserve, &error)
         })?;
@@ -122,7 +122,7 @@ impl FileLedger {
         Ok(Appended { records: records.into_iter().map(id).collect(), trouble })
     }
 
-    /// Writes whole lines; what it returns is why the reserve had to be given up.
+    /// Writes whole lines; returns the reason if the reserve had to be given up.
     fn write_lines(&self, writer: &mut Writer, lines: &[u8]) -> Result<Option<Problem>, Problem> {
         let mut trouble = None;
         if let Err(first) = self.write_at_end(writer.length, lines) {
@@ -143,7 +143,7 @@ impl FileLedger {
         let mut file = &*self.file;
         let written = file.write_all(lines);
         if written.is_err() {
-            // Half a line must not stand before the next one.
+            // No partial line may remain before the next one.
             file.set_len(length)?;
             file.seek(SeekFrom::Start(length))?;
         }
@@ -158,7 +158,7 @@ impl Ledger for FileLedger {
             return std::future::ready(written).boxed();
         }
         let (file, path, disk) = (Arc::clone(&self.file), self.path.clone(), Arc::clone(&self.disk));
-        // Not on the thread of whoever waits: it has calls to look after.
+        // Not on the caller's thread, which drives calls.
         let forced = tokio::task::spawn_blocking(move || disk.force_file(&file, &path));
         async move {
             let forced = forced.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
@@ -178,8 +178,8 @@ impl Ledger for FileLedger {
 }
 
 impl Writer {
-    /// Whether no later part of the run was begun. The header tells; it is read only when another one has
-    /// taken its place. One that is gone was removed by hand, and nobody goes on with that run.
+    /// Whether no later part of the run was started. The header shows it; it is read only when it has been replaced. A
+    /// missing header was removed by hand, and nothing can continue that run.
     fn is_last_part(&mut self, epoch: Epoch) -> bool {
         let Some(stamp) = self.folder.header_stamp() else { return true };
         if self.confirmed == Some(stamp) {
@@ -190,13 +190,13 @@ impl Writer {
         is_last
     }
 
-    /// Sets more aside once records turn out larger; what it returns is why it cannot.
+    /// Enlarges the reserve once records turn out larger; returns the reason if that is impossible.
     fn enlarge_reserve(&mut self, largest: usize) -> Option<Problem> {
         let wanted = largest.saturating_mul(self.reserved_rows).min(MOST_RESERVE);
         if wanted <= self.reserve_bytes {
             return None;
         }
-        // Doubled at least, so that growing answers do not mean a write each time.
+        // At least doubled, so that growing answers do not cause a write each time.
         self.reserve_bytes = wanted.next_power_of_two();
         let written = set_aside(&self.reserve, self.reserve_bytes);
         written.err().map(|error| cannot_write(&self.reserve, &error))
@@ -210,13 +210,13 @@ impl WorkFolder {
     }
 }
 
-/// Takes room on the disk. Zeros are written, because a file with a hole takes none.
+/// Reserves disk space. Zeros are written, because a sparse file reserves none.
 fn set_aside(path: &Path, bytes: usize) -> std::io::Result<()> {
     let mut file = private_file_options().write(true).create(true).truncate(true).open(path)?;
     std::io::copy(&mut std::io::repeat(0).take(bytes as u64), &mut file).map(drop)
 }
 
-/// Reads lines of a ledger back.
+/// Reads back lines of a ledger.
 pub(super) struct FileReader {
     file: File,
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! Reading a ledger back, one line at a time.
+//! Reads a ledger line by line.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
@@ -10,17 +10,16 @@ use rowmill_types::{Problem, ProblemCode};
 
 use super::ledger::cannot_read;
 
-/// How a scan ended.
+/// The result of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scanned {
-    /// How many bytes of whole lines there are; what follows was cut by a crash.
+    /// The number of bytes of whole lines; the rest was truncated by a crash.
     pub(super) length: u64,
-    /// Whether something was cut.
+    /// Whether there was a truncated line.
     pub(super) torn: bool,
 }
 
-/// Gives every whole line of the ledger to `see`, in order.
-/// A ledger that is not there is an empty one.
+/// Passes every whole line of the ledger to `see`, in order. A missing ledger counts as empty.
 pub(super) fn scan(
     path: &Path,
     see: &mut dyn FnMut(ScannedEvent<'_>) -> Result<(), Problem>,

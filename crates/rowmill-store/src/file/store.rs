@@ -13,14 +13,14 @@ use super::header::FileHeader;
 use super::ledger::{FileLedger, FileReader};
 use super::scan::{Scanned, scan};
 
-/// Keeps a run in a work folder. Fastest, and for one process at a time.
+/// Stores a run in a work folder. The fastest store, for one process at a time.
 #[derive(Debug, Clone)]
 pub struct FileRunStore {
     folder: WorkFolder,
 }
 
 impl FileRunStore {
-    /// The run that has its ledger in this folder.
+    /// The run whose ledger is in this folder.
     #[must_use]
     pub fn new(folder: WorkFolder) -> Self {
         Self { folder }
@@ -55,7 +55,7 @@ impl RunStore for FileRunStore {
         let generation = before.map_or(1, |(generation, _)| generation + 1);
         let epoch = before.map_or(header.epoch, |(_, epoch)| epoch).next();
         let header = FileHeader::new(generation, RunHeader { epoch, ..header });
-        // Emptied before the header names it, so that no line of an older run can count.
+        // Truncated before the header names it, so that no line of an older run is used.
         let ledger = self.open(&header, 0, room);
         let made = ledger.and_then(|ledger| self.folder.prepare_header(&header).map(|()| ledger));
         match made {

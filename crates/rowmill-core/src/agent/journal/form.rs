@@ -1,5 +1,5 @@
-//! How the parts of a happening are written. Times are whole nanoseconds and money is whole
-//! picodollars, so that what is read is what was written.
+//! How the parts of a step event are serialized. Times are whole nanoseconds and money is whole picodollars, so that a
+//! round trip is exact.
 
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ pub(super) struct ToolOutputForm {
     is_final: bool,
 }
 
-/// A provider may spread its JSON over lines; ours must stay on one.
+/// A provider's JSON may span several lines; the journal needs one line.
 fn write_on_one_line<S: Serializer>(raw: &Option<Box<RawValue>>, serializer: S) -> Result<S::Ok, S::Error> {
     let compact = raw.as_ref().map(|raw| {
         let mut compact = String::with_capacity(raw.get().len());
@@ -129,7 +129,7 @@ fn write_on_one_line<S: Serializer>(raw: &Option<Box<RawValue>>, serializer: S) 
     compact.transpose().map_err(serde::ser::Error::custom)?.serialize(serializer)
 }
 
-/// Files of a tool, in base64.
+/// Files returned by a tool, in base64.
 mod attachments {
     use super::*;
 
@@ -178,7 +178,7 @@ pub(super) mod nanoseconds {
     }
 }
 
-/// Gives a module that writes and reads `Option<$inner>` where `$form` writes and reads it.
+/// Defines a module that serializes `Option<$inner>` as `$form` does with `$inner`.
 macro_rules! optional {
     ($name:ident, $inner:ty, $form:literal) => {
         pub(super) mod $name {

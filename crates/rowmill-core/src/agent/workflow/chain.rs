@@ -12,9 +12,9 @@ pub(super) struct Chain {
     cumulative: bool,
     form: Form,
     request: Vec<Message>,
-    /// What was answered so far: all answers, or only the last one where nobody sees the others.
+    /// The answers so far: all of them, or only the last one if the others are not passed on.
     answers: Vec<String>,
-    /// How many have answered.
+    /// The number of agents that have answered.
     done: usize,
 }
 
@@ -40,7 +40,7 @@ impl Chain {
         have(self.done, member, form, messages)
     }
 
-    /// What the next one is asked.
+    /// The request to the next agent.
     fn messages(&mut self) -> Vec<Message> {
         if self.cumulative {
             let answers = self.answers.iter().map(Message::user);

@@ -1,4 +1,4 @@
-//! An answer is judged and made better until it is good enough.
+//! An answer is judged and improved until it is good enough.
 
 use rowmill_types::Message;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::agent::form::Form;
 use crate::agent::step::{Answer, Move};
 use crate::agent::transcript::Shortfall;
 
-/// The keys of what is started.
+/// The keys of the agents that are started.
 const GENERATOR: usize = 0;
 const EVALUATOR: usize = 1;
 
@@ -22,11 +22,11 @@ pub(super) struct EvaluatorOptimizer {
     instruction: Option<String>,
     form: Form,
     request: Vec<Message>,
-    /// The answer that is judged.
+    /// The answer under judgement.
     answer: String,
     best: Option<(Rating, String)>,
     refinements: u32,
-    /// The rating of the answer that was given, once one was.
+    /// The rating of the final answer, once there is one.
     given: Option<Rating>,
 }
 
@@ -74,7 +74,7 @@ impl EvaluatorOptimizer {
             return Move::Done(Ok(answer));
         }
         let refinement = with_files(&self.request, self.refinement_text(&answer, &opinion));
-        // Of answers that are as good as each other, the first one is kept.
+        // Among answers with the same rating, the first one is kept.
         if self.best.as_ref().is_none_or(|(best, _)| opinion.rating > *best) {
             self.best = Some((opinion.rating, answer));
         }

@@ -1,15 +1,15 @@
-//! What the models of members are told for every row.
+//! The system texts for the models of agents, the same for every row.
 
 use crate::agent::cast::{Cast, Kind, PlanType};
 use crate::agent::form::Form;
 
-/// Where a card wants the list of agents to stand.
+/// The position in a card for the list of agents.
 const AGENTS: &str = "{{agents}}";
 
-/// The system text of a voice. `own` is the instruction of the member's card.
+/// The system text of a model role. `own` is the instruction of the agent's card.
 ///
-/// An agent is told its own instruction. A router and an orchestrator are also told what they
-/// do, and which agents there are; a card can say with `{{agents}}` where that list stands.
+/// An agent gets its own instruction. A router and an orchestrator also get a description of their task and a list of
+/// the agents; a card can set the position of that list with `{{agents}}`.
 #[must_use]
 pub fn instruction(cast: &Cast, voice: usize, own: Option<&str>) -> Option<String> {
     let own = own.filter(|text| !text.trim().is_empty());
@@ -33,7 +33,7 @@ pub fn instruction(cast: &Cast, voice: usize, own: Option<&str>) -> Option<Strin
     Some(parts.join("\n\n"))
 }
 
-/// The agents with what they are good for, a line each.
+/// The agents with their descriptions, one per line.
 fn list(cast: &Cast, agents: &[usize]) -> String {
     let found = agents.iter().filter_map(|&agent| cast.members().get(agent));
     let lines: Vec<String> = found

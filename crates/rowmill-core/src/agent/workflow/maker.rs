@@ -1,4 +1,4 @@
-//! The same question until one answer is ahead of all others.
+//! Asks the same question until one answer is ahead of all others.
 
 use rowmill_types::{ErrorKind, Message, RowError};
 use serde_json::Value;
@@ -17,15 +17,15 @@ pub(super) struct Maker {
     form: Form,
     request: Vec<Message>,
     samples: u32,
-    /// In the order in which answers were first given.
+    /// In the order in which the answers were first given.
     ballots: Vec<Ballot>,
 }
 
-/// Answers that are the same.
+/// A group of equal answers.
 struct Ballot {
     key: String,
     votes: u32,
-    /// The last one of them.
+    /// The last answer of the group.
     answer: String,
 }
 
@@ -66,7 +66,7 @@ impl Maker {
         }
     }
 
-    /// The place of the leader, and by how much it leads.
+    /// The index of the leader, and by how many votes it leads.
     fn leader(&self) -> Option<(usize, u32)> {
         let mut leader: Option<(usize, u32)> = None;
         let mut second = 0;
@@ -117,13 +117,13 @@ impl Workflow for Maker {
     }
 }
 
-/// What answers that are the same have in common.
+/// The key that equal answers share.
 fn key_of(matching: Matching, answer: &str) -> String {
     match matching {
         Matching::Exact => answer.to_owned(),
         Matching::Normalized => {
             let words: Vec<&str> = answer.split_whitespace().collect();
-            // By way of capitals, so that letters with two small forms are the same.
+            // Through upper case, so that letters with two lower-case forms compare as equal.
             words.join(" ").chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
         }
         Matching::Structured => match serde_json::from_str::<Value>(answer) {

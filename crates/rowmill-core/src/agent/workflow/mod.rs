@@ -1,4 +1,4 @@
-//! Workflows: members that have other members work.
+//! Workflows: agents that direct other agents.
 
 mod chain;
 mod evaluator_optimizer;
@@ -25,21 +25,21 @@ use super::form::Form;
 use super::step::{Act, Answer, Begin, Move};
 use super::transcript::Shortfall;
 
-/// What a workflow decides; it has no effects of its own.
+/// The decisions of a workflow; it has no side effects.
 pub(super) trait Workflow: Send {
-    /// Begins with the request.
+    /// Starts with the request.
     fn begin(&mut self, cast: &Cast, request: Vec<Message>) -> Move;
 
-    /// A member that was started has ended; `key` is what it was started with.
+    /// An agent has ended; `key` is the key that it was started with.
     fn ended(&mut self, cast: &Cast, key: usize, answer: Answer) -> Move;
 
-    /// How far the answer that it gave is from what was asked for, where it is.
+    /// How far the given answer falls short of the requested rating, if it does.
     fn shortfall(&self) -> Option<Shortfall> {
         None
     }
 }
 
-/// The workflow of a member that is asked for an answer in `form`; an agent has none.
+/// The workflow of an agent that is asked for an answer in `form`; `None` for a plain agent.
 pub(super) fn of(member: usize, found: &Member, form: Form) -> Option<Box<dyn Workflow>> {
     Some(match &found.kind {
         Kind::Agent(_) => return None,
@@ -56,7 +56,7 @@ pub(super) fn of(member: usize, found: &Member, form: Form) -> Option<Box<dyn Wo
     })
 }
 
-/// Has one member work.
+/// Starts one agent.
 fn have(key: usize, member: usize, form: Form, messages: Vec<Message>) -> Move {
     Move::Act(vec![start(key, member, form, messages)])
 }
@@ -70,7 +70,7 @@ fn start(key: usize, member: usize, form: Form, messages: Vec<Message>) -> Act {
     Act::Start(Begin { key, member, form, own: false, messages, limit: None })
 }
 
-/// What is asked, as text: the last message, because what stands before it leads up to it.
+/// The request as text: the last message, because the earlier ones lead up to it.
 fn text_of(request: &[Message]) -> &str {
     request.last().map_or("", |message| message.text.as_str())
 }
@@ -79,26 +79,26 @@ fn files_of(request: &[Message]) -> Vec<Attachment> {
     request.iter().flat_map(|message| message.attachments.iter().cloned()).collect()
 }
 
-/// A message that holds a request, and so has its files, too.
+/// A message with a request, including its files.
 fn with_files(request: &[Message], text: String) -> Message {
     Message { attachments: files_of(request), ..Message::user(text) }
 }
 
-/// The end of a workflow because a member failed. The message says which one it was.
+/// Ends a workflow because an agent failed. The message names the agent.
 fn failed(cast: &Cast, member: usize, error: RowError) -> Move {
     Move::Done(Err(named(cast, member, error)))
 }
 
 fn named(cast: &Cast, member: usize, error: RowError) -> RowError {
     let name = format!("`{}`", cast.name(member));
-    // A member that has used up its turns has said who it is.
+    // The error of an agent that has used up its turns names the agent already.
     if error.message.starts_with(&format!("{name} ")) {
         return error;
     }
     RowError { message: format!("{name}: {}", error.message.marked()).into(), ..error }
 }
 
-/// Reads an answer that satisfies the schema of its form.
+/// Parses an answer that satisfies the schema of its format.
 fn read<T: DeserializeOwned>(answer: &str) -> Result<T, RowError> {
     serde_json::from_str(answer).map_err(|error| {
         let message = format!("the answer does not have the requested format: {error}");
@@ -111,7 +111,7 @@ fn names(cast: &Cast, members: &[usize]) -> String {
     names.join(", ")
 }
 
-/// The one of `members` that has this name.
+/// The agent among `members` with this name.
 fn find(cast: &Cast, members: &[usize], name: &str) -> Option<usize> {
     members.iter().copied().find(|&member| cast.name(member) == name.trim())
 }

@@ -1,4 +1,4 @@
-//! A model plans, agents do the steps, and the model answers from what came of them.
+//! A model plans, agents carry out the steps, and the model answers from their results.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::agent::cast::{Cast, PlanType};
 use crate::agent::form::Form;
 use crate::agent::step::{Act, Answer, Move};
 
-/// How many plans in a row may give nobody anything to do.
+/// The maximum number of consecutive plans without a task that an agent can do.
 const IDLE_PLANS: u32 = 2;
 
 pub(super) struct Orchestrator {
@@ -22,15 +22,15 @@ pub(super) struct Orchestrator {
     form: Form,
     request: Vec<Message>,
     phase: Phase,
-    /// How many plans were made.
+    /// The number of plans so far.
     plans: u32,
-    /// How many of the last plans gave nobody anything to do.
+    /// The number of consecutive plans without a task that an agent can do.
     idle: u32,
-    /// Whether the plan that is being done leaves nothing to plan.
+    /// Whether the current plan is the last one.
     is_complete: bool,
-    /// The steps of the plan that are still to be done.
+    /// The remaining steps of the plan.
     steps: VecDeque<PlanStep>,
-    /// Everything that was done, with the step that is being done last.
+    /// All steps carried out so far; the current one is last.
     done: Vec<Done>,
 }
 
@@ -110,7 +110,7 @@ impl Orchestrator {
         let plan = match self.plan {
             PlanType::Full => read::<Plan>(answer),
             PlanType::Iterative => read::<NextStep>(answer).map(|NextStep { step, is_complete }| {
-                // Who says that all is done asks for nothing more.
+                // A plan that reports completion requests nothing more.
                 let steps = if is_complete { VecDeque::new() } else { VecDeque::from([step]) };
                 Plan { steps, is_complete }
             }),
@@ -132,7 +132,7 @@ impl Orchestrator {
         self.do_step(cast)
     }
 
-    /// Does the next step that somebody can do, or plans again.
+    /// Starts the next step that an agent can do, or plans again.
     fn do_step(&mut self, cast: &Cast) -> Move {
         self.phase = Phase::Doing;
         while let Some(step) = self.steps.pop_front() {
@@ -152,7 +152,7 @@ impl Orchestrator {
         }
     }
 
-    /// Gives everybody their tasks. What nobody can do has a result at once, for the planner.
+    /// Assigns the tasks. A task that no agent can do gets a result at once, for the planner.
     fn begin_step(&mut self, cast: &Cast, step: PlanStep) -> Vec<Act> {
         let mut acts = Vec::new();
         let mut tasks = Vec::with_capacity(step.tasks.len());
@@ -178,7 +178,7 @@ impl Orchestrator {
     fn task_ended(&mut self, cast: &Cast, key: usize, answer: Answer) -> Move {
         let Some(step) = self.done.last_mut() else { return Move::Wait };
         if let Some(task) = step.tasks.get_mut(key) {
-            // A task that failed is told to the planner, who may find another way.
+            // A failed task is reported to the planner, which may find another way.
             task.result = Some(answer.unwrap_or_else(|error| format!("error: {}", error.message)));
         }
         if step.tasks.iter().all(|task| task.result.is_some()) { self.do_step(cast) } else { Move::Wait }

@@ -1,4 +1,4 @@
-//! Several agents at once, and one that makes one answer of theirs.
+//! Several agents at once, and one that merges their answers.
 
 use rowmill_types::Message;
 
@@ -13,7 +13,7 @@ pub(super) struct Parallel {
     include_request: bool,
     form: Form,
     request: Vec<Message>,
-    /// In the order of `fan_out`, whatever the order of arrival.
+    /// In the order of `fan_out`, regardless of the order of arrival.
     answers: Vec<Option<Answer>>,
 }
 
@@ -29,7 +29,7 @@ impl Parallel {
         }
     }
 
-    /// All have ended: their answers go to the one that makes one of them.
+    /// All have ended: their answers go to the agent that merges them.
     fn gather(&mut self, cast: &Cast) -> Move {
         let mut blocks = Vec::new();
         let request = text_of(&self.request);

@@ -1,10 +1,10 @@
-//! What an orchestrator tells its model and its agents.
+//! The texts that an orchestrator sends to its model and its agents.
 
 use std::fmt::Write;
 
 use crate::agent::cast::PlanType;
 
-/// A step that was given to agents.
+/// A step that was assigned to agents.
 pub(super) struct Done {
     pub(super) description: String,
     pub(super) tasks: Vec<DoneTask>,
@@ -14,18 +14,18 @@ pub(super) struct Done {
 pub(super) struct DoneTask {
     pub(super) agent: String,
     pub(super) description: String,
-    /// What came of it; a step whose tasks are still worked on is not told.
+    /// Its result; unfinished tasks are not mentioned.
     pub(super) result: Option<String>,
 }
 
 /// Why there is no further plan.
 #[derive(Clone, Copy)]
 pub(super) enum Ending {
-    /// The model said that nothing is left to do.
+    /// The model reported that nothing is left to do.
     Complete,
     /// It may not plan any more.
     OutOfPlans(u32),
-    /// Its plan had no tasks, though it did not say that nothing is left to do.
+    /// Its plan had no tasks, though it did not report completion.
     NoTasks,
     /// It kept naming agents that do not exist.
     NobodyToDoIt,
@@ -89,7 +89,7 @@ pub(super) fn answering_text(request: &str, done: &[Done], ending: Ending) -> St
     )
 }
 
-/// Everything that was done, for models to read.
+/// All results so far, for models to read.
 fn progress(done: &[Done]) -> String {
     if done.is_empty() {
         return "Nothing yet.".to_owned();

@@ -8,7 +8,7 @@ use crate::agent::cast::Cast;
 use crate::agent::form::Form;
 use crate::agent::step::{Answer, Move};
 
-/// How often the model may choose: a name that does not exist is told to it once.
+/// How often the model may choose: it is notified of a name that does not exist once.
 const CHOICES: usize = 2;
 
 pub(super) struct Router {
@@ -16,7 +16,7 @@ pub(super) struct Router {
     agents: Vec<usize>,
     form: Form,
     request: Vec<Message>,
-    /// Who answers, once that is known.
+    /// The agent that answers, once it is known.
     chosen: Option<usize>,
 }
 
@@ -35,7 +35,7 @@ impl Router {
         have(CHOICES, agent, self.form, std::mem::take(&mut self.request))
     }
 
-    /// The model has chosen; `made` is how often it had before.
+    /// The model has chosen; `made` is the number of its earlier choices.
     fn chose(&mut self, cast: &Cast, made: usize, answer: String) -> Move {
         let choice: Choice = match read(&answer) {
             Ok(choice) => choice,

@@ -1,4 +1,4 @@
-//! Random draws that a seed repeats.
+//! Random draws that are repeatable by seed.
 
 /// A generator: SplitMix64.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ impl Chance {
         least + (most - least) * self.unit()
     }
 
-    /// Small numbers are as likely as large ones.
+    /// A log-uniform draw: small numbers are as likely as large ones.
     pub(super) fn spread(&mut self, least: f64, most: f64) -> f64 {
         least * (most / least).powf(self.unit())
     }
@@ -39,7 +39,7 @@ impl Chance {
     }
 }
 
-/// How values differ from each other.
+/// The shape of a distribution.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape {
     Constant,
@@ -55,7 +55,7 @@ impl Shape {
         match self {
             Self::Constant => mean,
             Self::Uniform => chance.within(0.2 * mean, 1.8 * mean),
-            // Pareto's distribution with an exponent of 1.5, of which the mean is three times the least.
+            // The Pareto distribution with an exponent of 1.5, whose mean is three times its minimum.
             Self::HeavyTailed => {
                 let tail = (1.0 - chance.unit()).powf(-1.0 / 1.5);
                 (mean / 3.0 * tail).min(mean * 20.0)

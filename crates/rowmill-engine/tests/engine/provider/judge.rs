@@ -1,4 +1,4 @@
-//! How much of the quota was used.
+//! Measures how much of the quota was used.
 
 use std::time::Duration;
 
@@ -6,18 +6,17 @@ use super::server::{Sample, Server};
 
 /// A bucket with less than this share left is being waited for.
 const EMPTY: f64 = 0.05;
-/// A burst that takes longer is over nevertheless.
+/// The maximum length of the initial burst.
 const BURST: Duration = Duration::from_secs(60);
-/// What is shorter says nothing.
+/// Shorter intervals prove nothing.
 const LEAST: Duration = Duration::from_secs(90);
 const LAST: Duration = Duration::from_secs(60);
 
-/// The share of what was refilled that was used, once the first burst was over and up to
-/// the last minute; for each time in which the limits were the same. Of several limits, the
-/// one that was used most counts.
+/// The used share of what was refilled, from the end of the first burst up to the last minute, for each interval with
+/// constant limits. Among several limits, the one that was used most counts.
 pub(crate) fn utilisation(server: &Server) -> Vec<f64> {
     let books = server.books();
-    // Once all rows were sent, nothing is left that could use the quota.
+    // Once all rows were sent, nothing is left to use the quota.
     let last_row = books.samples.iter().rfind(|sample| sample.is_first_try);
     let Some(end) = last_row.map(|sample| sample.at.saturating_sub(LAST)) else { return vec![] };
     let change = server.scene.change.map_or(Duration::MAX, |(at, _)| at);

@@ -1,4 +1,4 @@
-//! A provider with true limits, faults and bills, drawn from a seed.
+//! A provider with real limits, faults and bills, drawn from a seed.
 
 mod chance;
 mod judge;

@@ -1,4 +1,4 @@
-//! What a seed stands for: the limits, the weather and the wishes of one run.
+//! The test run that a seed determines: the limits, the faults and the settings of one run.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -10,13 +10,13 @@ use rowmill_types::Money;
 
 use super::chance::{Chance, Shape};
 
-/// The most tokens of an answer.
+/// The maximum number of tokens of an answer.
 pub(crate) const MAX_OUTPUT: u64 = 4_000;
 
-/// After this time a call that hangs is cut.
+/// A call that hangs is cut off after this time.
 pub(crate) const HANGS: Duration = Duration::from_secs(600);
 
-/// Which limits a provider has.
+/// The kinds of limits of a provider.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Form {
     /// Requests and tokens.
@@ -25,7 +25,7 @@ pub(super) enum Form {
     InputAndOutput,
 }
 
-/// When a provider tells what is left.
+/// When a provider reports the remainder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tells {
     Never,
@@ -33,17 +33,17 @@ pub(crate) enum Tells {
     AsItStandsAtLast,
 }
 
-/// What calls meet while the provider is down.
+/// The effect of an outage of the provider on calls.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outage {
     pub(super) from: Duration,
     pub(super) until: Duration,
     pub(super) refuses_connections: bool,
-    /// Whether calls that were in flight break, too.
+    /// Whether calls that were in flight are cut off, too.
     pub(super) cuts_calls: bool,
 }
 
-/// One run and the provider that it meets.
+/// One run and its provider.
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     pub(crate) seed: u64,
@@ -51,7 +51,7 @@ pub(crate) struct Scene {
     pub(super) form: Form,
     /// Per minute: requests, prompt tokens, generated tokens.
     pub(super) limits: [f64; 3],
-    /// When limits change, and to how much of what they were.
+    /// When limits change, and by which factor.
     pub(crate) change: Option<(Duration, f64)>,
     pub(crate) tells: Tells,
     pub(super) says_when: bool,
@@ -72,7 +72,7 @@ impl Scene {
         let rows = (calls_a_minute * (1.0 + chance.within(2.5, 5.0))) as usize;
         let tokens_per_byte = chance.within(0.15, 0.35);
         let (size, input) = (chance.one_of(&Shape::ALL), chance.spread(40.0, 1_500.0));
-        // No call is larger than the limit, even where that is halved: it would never be let in.
+        // No call is larger than the limit, even after it is halved: such a call would never be accepted.
         let most = 0.3 * calls_a_minute * input;
         let prompts: Vec<String> =
             (1..=rows).map(|row| prompt(row, size.draw(input, chance).min(most) / tokens_per_byte)).collect();
@@ -114,8 +114,8 @@ impl Scene {
         }
     }
 
-    /// Six hundred requests and sixty thousand tokens a minute, for six minutes, of which both
-    /// limits bind in turn; the limits change to so much of themselves in between.
+    /// Six hundred requests and sixty thousand tokens a minute, for six minutes; both limits bind in turn, and in
+    /// between they change by this factor.
     pub(crate) fn of_a_minute(seed: u64, factor: f64) -> Self {
         let chance = &mut Chance::new(seed);
         let size = Shape::ALL[1 + (seed % 2) as usize];
@@ -139,11 +139,11 @@ impl Scene {
         }
     }
 
-    /// Whether the whole quota can be used: it is told, nothing else stops calls, and as
-    /// many may be in flight as it takes.
+    /// Whether the whole quota can be used: it is reported, nothing else stops calls, and enough of them may be in
+    /// flight.
     pub(crate) fn can_use_all(&self) -> bool {
         let most = self.change.map_or(1.0, |(_, factor)| factor.max(1.0));
-        // Calls that hang hold their places for long.
+        // Calls that hang hold their slots for a long time.
         let latency = self.latency.1 + 0.2 + self.faults / 5.0 * HANGS.as_secs_f64();
         let in_flight = self.limits[0] * most / 60.0 * latency;
         self.tells != Tells::Never
@@ -152,7 +152,7 @@ impl Scene {
             && self.parallel.ceiling() as f64 >= 3.0 * in_flight
     }
 
-    /// Whether limits are told and nothing comes between.
+    /// Whether limits are reported and nothing interferes.
     pub(crate) fn is_told_its_limits(&self) -> bool {
         self.tells != Tells::Never
     }

@@ -1,4 +1,4 @@
-//! The provider itself: takes calls in, refuses them, answers, breaks, and writes the bill.
+//! The provider itself: accepts calls, refuses them, answers, fails, and writes the bill.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::chance::Chance;
 use super::scene::{Form, MAX_OUTPUT, Outage, Scene, Tells, seconds};
 
-/// A limit as the provider keeps it.
+/// A limit as the provider tracks it.
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
     pub(super) limit: f64,
@@ -49,16 +49,16 @@ impl Bucket {
     }
 }
 
-/// How the limits stood at a time.
+/// The state of the limits at a time.
 #[derive(Debug, Clone)]
 pub(super) struct Sample {
     pub(super) at: Duration,
-    /// Whether a call came that was no second try.
+    /// Whether a call arrived that was a first attempt.
     pub(super) is_first_try: bool,
     pub(super) buckets: Vec<Bucket>,
 }
 
-/// What the provider knows.
+/// The provider's records.
 #[derive(Debug)]
 pub(super) struct Books {
     buckets: Vec<Bucket>,
@@ -70,7 +70,7 @@ pub(super) struct Books {
     refusals: u64,
 }
 
-/// The provider of a scene.
+/// The provider of a test run.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(super) scene: Arc<Scene>,
@@ -78,7 +78,7 @@ pub(crate) struct Server {
     books: Mutex<Books>,
 }
 
-/// A call that was taken in.
+/// A call that was accepted.
 struct Visit {
     usage: Usage,
     latency: Duration,
@@ -118,7 +118,7 @@ impl Server {
         self.books().billed
     }
 
-    /// How many calls came, and how many of them were refused because of a limit.
+    /// The number of calls, and how many of them were refused because of a limit.
     pub(crate) fn calls(&self) -> (u64, u64) {
         let books = self.books();
         (books.calls, books.refusals)
@@ -128,7 +128,7 @@ impl Server {
         self.books.lock().unwrap()
     }
 
-    /// The books as they are now.
+    /// The current records.
     fn books_now(&self) -> (MutexGuard<'_, Books>, Duration) {
         let now = self.epoch.elapsed();
         let mut books = self.books();
@@ -237,7 +237,7 @@ impl Server {
         }
     }
 
-    /// The way there or back.
+    /// The network latency in one direction.
     fn transit(&self) -> Duration {
         seconds(self.books().chance.within(0.005, 0.06))
     }

@@ -1,4 +1,4 @@
-//! What is kept is found.
+//! Stored answers are found.
 
 use rowmill_core::ports::{AnswerStore, KeptAnswer};
 use rowmill_types::Usage;
@@ -33,7 +33,7 @@ async fn of_two_answers_under_one_key_the_later_one_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     store.keep(key(1), &answer("first"));
-    // Writes the first, so that the second meets it in the file.
+    // Writes the first, so that the second finds it in the file.
     store.stats().unwrap();
     store.keep(key(1), &answer("second"));
     store.keep(key(1), &answer("third"));
@@ -65,7 +65,7 @@ async fn the_numbers_count_answers_hits_and_tokens() {
     assert_eq!(store.stats().unwrap().oldest, None);
     store.keep(key(0), &answer("12345"));
     store.keep(key(1), &KeptAnswer { usage: None, ..answer("6") });
-    // Found in memory or in the file, a hit counts; a miss does not, nor a look-up nobody waits for.
+    // A hit counts, whether in memory or in the file; a miss does not, nor a look-up whose caller is gone.
     texts(&store, 0..3).await;
     drop(store);
     let store = open(folder.path());

@@ -1,4 +1,4 @@
-//! The store through its public face, and its file through SQLite.
+//! The store through its public interface, and its file through SQLite.
 
 mod keeping;
 mod pruning;
@@ -19,7 +19,7 @@ fn open(folder: &Path) -> SqliteAnswers {
     SqliteAnswers::open(folder, Arc::new(|said| panic!("{said}"))).unwrap()
 }
 
-/// A store and what it says.
+/// A store and its notices.
 fn open_listening(folder: &Path) -> (SqliteAnswers, Arc<Mutex<Vec<String>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let ear = Arc::clone(&heard);
@@ -33,11 +33,11 @@ fn answer(text: &str) -> KeptAnswer {
 }
 
 fn key(number: u64) -> AskedKey {
-    // Spread as digests are.
+    // Distributed like digests.
     AskedKey(u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
 }
 
-/// Keeps answers `0` to `count - 1`, with texts of this length, and closes the store.
+/// Stores the answers `0` to `count - 1`, with texts of this length, and closes the store.
 fn fill(folder: &Path, count: u64, length: usize) {
     let store = open(folder);
     for number in 0..count {

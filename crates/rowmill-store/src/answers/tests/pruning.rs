@@ -1,4 +1,4 @@
-//! Stores get smaller when they are told to.
+//! Stores get smaller on request.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn the_longest_unused_answers_go_until_the_file_is_small_enough() {
     for (length, most) in [(100, 100_000), (1_500, 400_000), (9_000, 1_000_000)] {
         let folder = tempfile::tempdir().unwrap();
         fill(folder.path(), 1_000, length);
-        // Used in an order of their own: those with the smallest remainder longest ago.
+        // Used in a different order: those with the smallest remainder longest ago.
         other_program(folder.path())
             .execute("INSERT INTO uses SELECT id, unixepoch() + id * 7 % 1000, 1 FROM answers", [])
             .unwrap();

@@ -1,4 +1,4 @@
-//! Several stores, threads and processes on one file.
+//! Several stores, threads and processes with one file.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use super::{answer, fill, key, open, open_listening, other_program, text, texts}
 
 const EACH: u64 = 5_000;
 
-/// Names the folder and the part of a process that a test has started.
+/// Names the folder, and the role of a process that a test has started.
 const FOLDER: &str = "ROWMILL_TEST_STORE_FOLDER";
 const PART: &str = "ROWMILL_TEST_STORE_PART";
 
@@ -26,7 +26,7 @@ fn keep_part(store: &dyn AnswerStore, part: u64) {
 async fn two_stores_that_write_at_once_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let start = Barrier::new(2);
-    // Both find no file and make it.
+    // Both find no file and create it.
     thread::scope(|scope| {
         for part in 0..2 {
             let (folder, start) = (folder.path(), &start);
@@ -44,7 +44,7 @@ async fn two_stores_that_write_at_once_lose_nothing() {
 
 #[test]
 fn a_store_that_is_made_while_another_opens_it_is_known_by_both() {
-    // The moment in which only half of the marks are there is short: many tries meet it.
+    // Only half of the marks are set for a short moment: many attempts hit it.
     for _ in 0..200 {
         let folder = tempfile::tempdir().unwrap();
         let start = Barrier::new(4);
@@ -59,7 +59,7 @@ fn a_store_that_is_made_while_another_opens_it_is_known_by_both() {
     }
 }
 
-/// Started again by itself, this test is one of the two processes.
+/// This test starts its own binary again as one of the two processes.
 #[tokio::test]
 async fn two_processes_that_write_at_once_lose_nothing() {
     if let (Some(folder), Some(part)) = (std::env::var_os(FOLDER), std::env::var_os(PART)) {

@@ -1,4 +1,4 @@
-//! Files that cannot be used.
+//! Unusable files.
 
 use std::fs;
 use std::sync::Arc;
