@@ -4,8 +4,8 @@ use crate::field::Field;
 use crate::mistake::{Mistake, suggestion};
 use crate::yaml::{Content, Entry};
 
-/// The fields of a card, or of a mapping inside of it. Reading goes on after a mistake, so that all
-/// are told at once.
+/// The fields of a card, or of a mapping inside of it. Reading continues after a mistake, so that all
+/// are reported together.
 #[derive(Debug)]
 pub(crate) struct Fields {
     prefix: String,

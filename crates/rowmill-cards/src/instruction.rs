@@ -209,7 +209,7 @@ impl Card {
     }
 }
 
-/// What became of the placeholders of an instruction.
+/// The outcome of the placeholders of an instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filled {
     /// The variables that it uses.

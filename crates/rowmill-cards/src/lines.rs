@@ -83,14 +83,14 @@ fn collect(node: &Node, field: &'static str, named: &mut Vec<(&'static str, Stri
 }
 
 impl Card {
-    /// A problem with what a field names, told with the card and the line. `name` is the value as
-    /// the card has it; where no line has it, that of the field is told.
+    /// A problem with what a field names, reported with the card and the line. `name` is the value as
+    /// the card has it; where no line has it, that of the field is used.
     #[must_use]
     pub fn problem(&self, (field, name): (&str, &str), message: impl Into<String>) -> Problem {
         Mistake::at(self.lines.of_name(field, name), message).of(&self.source)
     }
 
-    /// A problem with a placeholder of the instruction, told with the card and the line.
+    /// A problem with a placeholder of the instruction, reported with the card and the line.
     #[must_use]
     pub fn placeholder_problem(&self, placeholder: &str, message: impl Into<String>) -> Problem {
         Mistake::at(self.lines.of_placeholder(placeholder), message).of(&self.source)

@@ -128,7 +128,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Every provider refuses a conversation that goes on while a call has no result.
+    /// Every provider refuses a conversation that continues while a call has no result.
     fn check_answered(&self) -> Result<(), Mistake> {
         let Some((_, call, number)) = self.open.first() else { return Ok(()) };
         Err(Mistake::whole(format!("message {number} calls `{}` and no result follows", call.name))

@@ -1,4 +1,4 @@
-//! Mistakes in a card, told with the line and with what was probably meant.
+//! Mistakes in a card, reported with the line and with what was probably meant.
 
 use rowmill_types::{Problem, ProblemCode};
 
@@ -53,7 +53,7 @@ impl Mistake {
     }
 }
 
-/// Reading goes on after a mistake where it can, so that all are told at once.
+/// Reading continues after a mistake where it can, so that all are reported together.
 impl From<Mistake> for Vec<Mistake> {
     fn from(mistake: Mistake) -> Self {
         vec![mistake]

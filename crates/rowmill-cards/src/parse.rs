@@ -248,7 +248,7 @@ fn as_written(card: &Node, name: &str) -> Option<Value> {
     entries.iter().find(|entry| entry.key == name).map(|entry| entry.node.to_json())
 }
 
-/// A card from elsewhere has no folder, and must not choose files of this machine.
+/// A card from a remote source has no folder, and must not choose files of this machine.
 fn local_files(fields: &Fields) -> Vec<Mistake> {
     const LOCAL: [&str; 6] = ["messages", "skills", "function_tools", "tool_hooks", "lifecycle_hooks", "cwd"];
     let asks = |entry: &&Entry| match &entry.node.content {

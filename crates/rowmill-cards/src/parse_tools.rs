@@ -114,7 +114,7 @@ fn function_tool(field: Field) -> Result<FunctionTool, Vec<Mistake>> {
         language: language.unwrap_or_else(|| "python".to_owned()),
     });
     let idempotent = fields.flag("idempotent");
-    // One that is wrong, or written another way, is told already.
+    // One that is wrong, or written another way, is reported already.
     fields.finish(())?;
     let entrypoint = entrypoint
         .ok_or_else(|| place.mistake("needs `entrypoint`").hint("write `entrypoint: file.py:function`"))?;

@@ -37,7 +37,7 @@ pub struct RequestParams {
     pub repetition_penalty: Option<f64>,
     /// The service tier that is asked for.
     pub service_tier: Option<ServiceTier>,
-    /// What becomes of tool results.
+    /// What happens to tool results.
     pub tool_result_mode: ToolResultMode,
     /// How a schema and tools go together.
     pub structured_tool_policy: StructuredToolPolicy,
@@ -61,7 +61,7 @@ pub enum ServiceTier {
     Flex,
 }
 
-/// What becomes of tool results.
+/// What happens to tool results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolResultMode {
     /// The model makes an answer of them.

@@ -11,7 +11,7 @@ use crate::signals::{Asked, Signals};
 use crate::surroundings::environment;
 use crate::vocabulary::vocabulary;
 
-/// Does some work with progress on the screen and signals heard.
+/// Does some work with progress on the screen and signals handled.
 pub(crate) fn conduct<T>(
     show: Show,
     work: impl AsyncFnOnce(&Control) -> Result<T, Problem>,

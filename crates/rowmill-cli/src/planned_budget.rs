@@ -8,7 +8,7 @@ use crate::numbers::{counted, grouped};
 /// What a budget comes to beside what a run is expected to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PlannedBudget {
-    /// Whether it is enough for all rows, as far as can be foreseen.
+    /// Whether it is enough for all rows, as far as can be estimated.
     enough: bool,
     /// For about how many rows it is.
     rows: u64,

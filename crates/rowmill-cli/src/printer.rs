@@ -154,7 +154,7 @@ pub(crate) fn next_step(report: &RunReport) -> Option<String> {
             grouped(worst.tokens)
         )),
         Some(StopCause::Problem(_)) => None,
-        // Everything is on standard output, and nothing is left to go on from.
+        // Everything is on standard output, and nothing is left to resume from.
         None if is_gone(report) => (report.summary.numbers.failed_rows > 0).then(|| {
             worded(format!(
                 "the envelopes of failed rows say what was wrong; with {} in place of standard output, \

@@ -78,7 +78,7 @@ pub(crate) struct Progress {
     ended: Arc<AtomicBool>,
 }
 
-/// The part of a [`Progress`] that hears events.
+/// The part of a [`Progress`] that receives events.
 struct Watcher {
     /// Whether anything is shown at all.
     tells: bool,

@@ -317,7 +317,7 @@ fn stop_rules(flags: &CommonFlags) -> StopRules {
     }
 }
 
-/// A time from the flag, or from the file, whose mistakes are told as the file's.
+/// A time from the flag, or from the file, whose mistakes are reported as the file's.
 fn time(
     flag: Option<Duration>,
     configured: &Option<TimeSetting>,

@@ -13,7 +13,7 @@ pub(crate) enum Asked {
     Terminate,
 }
 
-/// Hears signals from now on.
+/// Listens for signals from now on.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Signal,

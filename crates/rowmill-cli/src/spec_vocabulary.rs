@@ -1,4 +1,4 @@
-//! How people who run a spec are told of settings: by its fields, and by the flags that may stand beside it.
+//! How people who run a spec are told about settings: by its fields, and by the flags that may stand beside it.
 
 use rowmill::wording::{Action, ActionMention, Setting, SettingMention, Vocabulary};
 

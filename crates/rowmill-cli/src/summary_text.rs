@@ -335,7 +335,7 @@ fn command_lines(label: &str, words: &[String], columns: Option<usize>) -> Vec<S
     lines
 }
 
-/// The words of the command that goes on with a run, as a shell reads them.
+/// The words of the command that continues a run, as a shell reads them.
 fn resume_command(arguments: &[String], report: &RunReport) -> Vec<String> {
     let given = arguments.iter().filter(|argument| !matches!(argument.as_str(), "--overwrite" | "--resume"));
     let mut words: Vec<String> = given.map(|argument| quoted(argument)).collect();

@@ -1,4 +1,4 @@
-//! How people at a command line are told of settings: by their flags, or by the fields of the spec that they run.
+//! How people at a command line are told about settings: by their flags, or by the fields of the spec that they run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -11,7 +11,7 @@ struct Query {
 }
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
-    // Plays the model: it mistypes its first query, and mends it when it is told.
+    // Plays the model: it mistypes its first query, and fixes it when it is told.
     let simulator = Simulator::start_blocking(Script::new().reply(|seen| {
         let verb = if seen.turn == 1 { "SELEKT" } else { "SELECT" };
         Turn::new().call("run_query", serde_json::json!({"sql": format!("{verb} {}", seen.prompt)})).into()

@@ -35,7 +35,7 @@ pub(crate) type OpenAnswers =
     Box<dyn FnOnce(&RunSpec, &WorkFolder) -> Result<Option<Answers>, Problem> + Send>;
 
 /// Makes the output, the work folder and the folder of traces ours and finds out what there is to
-/// go on with. Whatever an earlier run left is given up last, when nothing can refuse the run any more.
+/// continue. Whatever an earlier run left is given up last, when nothing can refuse the run any more.
 pub(crate) fn begin(
     spec: &RunSpec,
     place: &RunPlace,

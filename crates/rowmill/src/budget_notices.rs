@@ -12,7 +12,7 @@ use crate::work::WorkSpec;
 /// Where notices go.
 type Tell = Arc<dyn Fn(Notice) + Send + Sync>;
 
-/// Who hears of a run: with a budget, a person does too.
+/// Who is notified of a run: with a budget, a person does too.
 pub(crate) fn observer(work: &WorkSpec, control: &Control) -> Arc<dyn Observer> {
     if !work.budget.any() && !work.agents.row_budget.any() {
         return Arc::clone(&control.observer);

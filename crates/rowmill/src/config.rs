@@ -72,9 +72,9 @@ pub struct RunDefaults {
     /// Whether answers are forced to disk as they come, to outlast a power failure.
     #[serde(default)]
     pub durable: bool,
-    /// Further tries after a call that failed.
+    /// Further attempts after a call that failed.
     pub retries: Option<u32>,
-    /// The first wait between tries: seconds, or a text such as `500ms`.
+    /// The first wait between attempts: seconds, or a text such as `500ms`.
     pub retry_wait: Option<TimeSetting>,
     /// How long one call may take: seconds, or a text such as `90s`.
     pub timeout: Option<TimeSetting>,

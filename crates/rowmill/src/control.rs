@@ -13,9 +13,9 @@ use crate::environment::Environment;
 /// How a run is watched and stopped.
 #[derive(Clone)]
 pub struct Control {
-    /// Hears of everything that happens.
+    /// Receives every event.
     pub observer: Arc<dyn Observer>,
-    /// Is told what a person should know.
+    /// Receives what a person should know.
     pub notice: Arc<dyn Fn(Notice) + Send + Sync>,
     /// Stops the run.
     pub stop: Stop,
@@ -30,7 +30,7 @@ pub struct Control {
     pub vocabulary: Vocabulary,
 }
 
-/// Hears nothing.
+/// Ignores all events.
 struct Nobody;
 
 impl Observer for Nobody {
@@ -72,7 +72,7 @@ impl fmt::Debug for Control {
     }
 }
 
-/// Something that a person should know while the run goes on.
+/// Something that a person should know while the run is in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// What is going on.

@@ -1,4 +1,4 @@
-//! Making a table again from what a run left, also while it goes on.
+//! Making a table again from what a run left, also while it is in progress.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -181,7 +181,7 @@ impl Found {
             TableTarget::Stdout | TableTarget::Folder { .. } => Vec::new(),
         };
         let run = self.envelopes.iter().cloned().chain(work).chain(tables);
-        // A header that cannot be read is told of when the table is made.
+        // A header that cannot be read is reported when the table is made.
         let header = self.place.as_ref().and_then(|place| place.store.header().ok().flatten());
         let made_from = header.as_ref().map(|header| made_from_files(&header.reads)).unwrap_or_default();
         let input = header.map(|header| header.fingerprint.input.path).filter(|path| path != "-");

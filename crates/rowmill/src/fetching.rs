@@ -7,7 +7,7 @@ use rowmill_data::{FetchEvent, FetchStep};
 
 use crate::control::{Control, Notice};
 
-/// How often the progress of a download is told.
+/// How often the progress of a download is reported.
 const EVERY: Duration = Duration::from_secs(2);
 
 /// Turns what happens to downloads into notices, not too many.

@@ -61,7 +61,7 @@ pub(crate) fn finish(
     output: Option<Arc<OutputFile>>,
     mut ended: Ended,
 ) -> Result<RunReport, Problem> {
-    // After a write failure the ledger may hold what the output lacks, and a run that another process goes on
+    // After a write failure the ledger may hold what the output lacks, and a run that another process continues
     // with is that process's: leave all as it is.
     let codes = [ProblemCode::WriteFailed, ProblemCode::OutputBusy];
     let intact =
@@ -146,7 +146,7 @@ fn retain(
         return Ok(false);
     }
     match output {
-        // Rows that were cut go on from their turns, which only the ledger has.
+        // Rows that were cut resume from their turns, which only the ledger has.
         Some(_) if spec.work.agents.checkpoint_turns && end.stopped.is_some() => {
             place.store.finish(at_end, Retention::Ledger)?;
         }
@@ -265,7 +265,7 @@ fn summary(
     }
 }
 
-/// A summary that cannot be written does not undo the run, but it must be told.
+/// A summary that cannot be written does not undo the run, but it must be reported.
 fn write_summary(spec: &RunSpec, report: &mut RunReport) {
     let Some(path) = &spec.summary_output else { return };
     let written = serde_json::to_vec_pretty(&report.summary)

@@ -9,7 +9,7 @@ use rowmill_types::{Problem, SourceRow};
 
 use crate::prepare::Rows;
 
-/// As many rows are read at once while a run goes on.
+/// As many rows are read at once while a run is in progress.
 const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
 
 /// A source with its first rows.

@@ -32,7 +32,7 @@ pub struct HeadSpec {
     pub prompt: Option<Prompt>,
     /// What of the input is seen.
     pub query: Query,
-    /// Who hears what a query cannot see.
+    /// Who is notified of what a query cannot see.
     pub notice: HeadNotice,
     /// Where variables are looked up.
     pub environment: Environment,

@@ -24,7 +24,7 @@ use crate::resume::NewRun;
 use crate::rows::{ROOM, check_ids};
 use crate::spec::RunSpec;
 
-/// How rows are known while a run goes on.
+/// How rows are known while a run is in progress.
 #[derive(Debug)]
 pub(crate) enum KnownBy {
     /// By the ids of their envelopes. Where the input can be read again, rows that moved are found in it.
@@ -70,7 +70,7 @@ impl NumberedInput {
     }
 }
 
-/// How rows are known that an earlier run may have begun with, and the header to go on with.
+/// How rows are known that an earlier run may have begun with, and the header to continue.
 pub(crate) fn known_by(
     before: Option<&RunHeader>,
     new: NewRun,
@@ -174,7 +174,7 @@ impl KnownBy {
         head.by_number()
     }
 
-    /// The ids that rows have while the run goes on, instead of `ids`.
+    /// The ids that rows have while the run is in progress, instead of `ids`.
     pub(crate) fn ids(&self, ids: IdRule) -> IdRule {
         match self {
             Self::Ids(_) => ids,
@@ -233,7 +233,7 @@ pub(crate) struct Settling<'a> {
     pub(crate) in_place: bool,
     /// How many rows of the input have an envelope, at least.
     pub(crate) expected_rows: u64,
-    /// What becomes of envelopes whose rows are gone.
+    /// What happens to envelopes whose rows are gone.
     pub(crate) removed: RemovedRows,
     /// Where files may be made for a while.
     pub(crate) folder: &'a Path,

@@ -29,13 +29,13 @@ pub(crate) fn warnings(control: &Control) -> Tell {
     Arc::new(move |text| notice(Notice::warning(text)))
 }
 
-/// Brings the input of a run onto this machine, if it is elsewhere.
+/// Brings the input of a run onto this machine, if it is remote.
 pub(crate) async fn fetch(spec: &mut RunSpec, control: &Control) -> Result<(), Problem> {
     let purpose = if spec.query.sql.is_some() { Purpose::Sql } else { Purpose::Rows };
     bring_input(&mut spec.input.location, purpose, &fetch_notices(control), &control.environment).await
 }
 
-/// Brings an input onto this machine, if it is elsewhere.
+/// Brings an input onto this machine, if it is remote.
 pub(crate) async fn bring_input(
     location: &mut Location,
     purpose: Purpose,

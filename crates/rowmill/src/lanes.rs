@@ -30,7 +30,7 @@ const RESERVING: &[&str] = &["openai", "responses", "azure"];
 /// Bytes in a token, at least, when a prefix is compared with what a provider caches.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// How a voice asks its models.
+/// How a model role asks its models.
 #[derive(Debug, Default)]
 pub(crate) struct Asks {
     /// Model strings: the one that is asked, then those that stand in for it.
@@ -71,7 +71,7 @@ fn is_key(name: &str) -> bool {
     ["KEY", "TOKEN"].iter().any(|ending| name.ends_with(ending))
 }
 
-/// The models of a voice.
+/// The models of a model role.
 pub(crate) struct Lanes {
     /// The model that is asked first.
     pub(crate) model: ModelString,
@@ -141,7 +141,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The models of one voice.
+    /// The models of one model role.
     pub(crate) fn lanes(&self, asks: &Asks) -> Result<Lanes, Problem> {
         let (mut lanes, mut secrets) = (Vec::new(), Vec::new());
         let mut first = None;
@@ -266,7 +266,7 @@ pub(crate) fn setup(
     })
 }
 
-/// Does something that needs a key only because calls would; where none is set, a made-up
+/// Does something that needs a key only because calls would; where none is set, a sample
 /// one serves, because nothing is sent.
 pub(crate) fn keyless<T>(
     environment: &RunEnvironment,

@@ -19,8 +19,8 @@
 //!
 //! * Who works on items: a [`Worker`] asks a model, the agents of cards or an own [`extend::Model`];
 //!   [`Tools`] are functions that its model may call.
-//! * What becomes of failures: [`Raise`], [`ReturnNone`], [`ReturnError`].
-//! * What is kept: a [`LedgerFolder`] to go on from after a crash.
+//! * How failures are handled: [`Raise`], [`ReturnNone`], [`ReturnError`].
+//! * What is kept: a [`LedgerFolder`] to resume from after a crash.
 //! * What can be brought: see [`extend`].
 //! * Files in and files out, as the command `rowmill run` does: [`run`] takes a [`RunSpec`].
 //!

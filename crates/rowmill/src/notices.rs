@@ -1,4 +1,4 @@
-//! What a person is told when a run begins and ends.
+//! Notices shown to the user when a run begins and ends.
 
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{Dataset, Event};
@@ -15,7 +15,7 @@ use crate::ids::KnownBy;
 use crate::resume::listed_changes;
 use crate::spec::{Output, RunSpec};
 
-/// What a resume goes on with.
+/// What a resume continues.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResumedRows {
     /// All rows of the run.
@@ -31,7 +31,7 @@ impl ResumedRows {
     }
 }
 
-/// Says what a resume goes on with.
+/// Says what a resume continues.
 pub(crate) fn tell_beginning(
     control: &Control,
     resumed: Option<ResumedRows>,
@@ -101,7 +101,7 @@ fn tell_unsent(control: &Control, counts: ResumeCounts) {
     }
 }
 
-/// Says which folders were made, and what is different from the run that goes on.
+/// Says which folders were made, and what is different from the run that is resumed.
 pub(crate) fn tell_made_and_changed(
     control: &Control,
     made: Vec<Words>,

@@ -15,7 +15,7 @@ use crate::spec::{Existing, Output, RunSpec};
 /// How much of a file is read to see its first line.
 const FIRST_LINE: u64 = 16 << 20;
 
-/// Checks that a run may begin or go on with the envelopes in its work folder.
+/// Checks that a run may begin or continue the envelopes in its work folder.
 pub(crate) fn check_envelopes(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
     let path = WorkFolder::envelopes_in(work_folder);
     let kept = path.metadata().is_ok_and(|found| found.len() > 0);

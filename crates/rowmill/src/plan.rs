@@ -75,7 +75,7 @@ pub struct PlanReport {
     pub limits: PlanLimits,
     /// What the sample calls cost.
     pub sample_cost_usd: Money,
-    /// What the run that `resume` goes on with has spent, or may have: a budget is for both.
+    /// What the run that `resume` continues has spent, or may have: a budget is for both.
     pub spent_before: Spend,
     /// How far a part of the calls brings the run.
     #[serde(skip)]
@@ -344,7 +344,7 @@ async fn count(
     Ok((end, Counted { tokens, accuracy, spent, reach: reach.reach() }, kept))
 }
 
-/// A lane without limits to a model that only counts.
+/// An endpoint without limits to a model that only counts.
 fn counting_lane(setup: &Setup, model: Arc<CountingModel>) -> Lane {
     let share = ShareSettings {
         parallel: Parallel::AtMost(1),

@@ -1,5 +1,5 @@
 //! Everything that is checked before the first call, in the order in which
-//! mistakes are told. Nothing of the user's is touched here.
+//! mistakes are reported. Nothing of the user's is touched here.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
         Output::Stdout => StandardOutput::check()?,
         Output::Table(table) => table.target.check(claim(spec.existing))?,
     }
-    // A header that cannot be read is told of when it is needed.
+    // A header that cannot be read is reported when it is needed.
     let before = RunPlace::of(work_folder).store.header().ok().flatten();
     for (side, path) in sides(spec) {
         OutputFile::check(path, side.setting(), Claim::Overwrite)?;
@@ -109,7 +109,7 @@ fn check_work_folder(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> 
     Ok(())
 }
 
-/// Whether there is the header of a run. One that cannot be read is told of when it is needed.
+/// Whether there is the header of a run. One that cannot be read is reported when it is needed.
 fn holds_run(work_folder: &Path) -> bool {
     !matches!(RunPlace::of(work_folder).store.header(), Ok(None))
 }

@@ -108,7 +108,7 @@ fn name_begins(spec: &RunSpec) -> Option<String> {
 /// The file in which an earlier part of the run recorded the rows of the same query.
 fn recorded_before(spec: &RunSpec, begins: &str) -> Option<(File, String)> {
     let RunPlace { store, folder } = RunPlace::of(&spec.work_folder().filter(|_| spec.existing.resumes())?);
-    // A header that cannot be read is told of when the run begins.
+    // A header that cannot be read is reported when the run begins.
     let name = store.header().ok().flatten()?.recorded_rows.filter(|name| name.starts_with(begins))?;
     let file = File::open(folder.path().join(&name)).ok()?;
     Some((file, name))

@@ -24,7 +24,7 @@ pub struct RunReport {
     pub unknown_rows: u64,
     /// A failed row of each group of failures that say the same.
     pub failure_examples: BTreeMap<FailureGroup, FailureExample>,
-    /// What rows used, to foresee another run.
+    /// What rows used, to estimate another run.
     pub history: History,
     /// The limits of the model that are known by now, per minute.
     pub limits: RateFlags,
@@ -45,7 +45,7 @@ pub struct OutputChanges {
     pub removed_rows: u64,
     /// Rows that are not in the input any more, whose envelopes were left out.
     pub dropped_rows: u64,
-    /// Whether somebody had changed it meanwhile, so that it was made whole from the ledger.
+    /// Whether somebody had changed it meanwhile, so that it was rebuilt from the ledger.
     pub made_whole: bool,
     /// Where the changed file is now, if it had lines that are no envelopes.
     pub set_aside: Option<PathBuf>,

@@ -23,7 +23,7 @@ use crate::resume_scan::scan_ledger;
 use crate::run_place::{LedgerSettings, RunPlace};
 use crate::spec::{Existing, RunSpec};
 
-/// The run that is to begin, or to go on.
+/// The run that is to begin, or to continue.
 pub(crate) struct NewRun {
     pub(crate) header: RunHeader,
     /// Its input, where rows can be given ids that they did not have before.
@@ -125,7 +125,7 @@ pub(crate) fn fresh(
     })
 }
 
-/// Goes on with an earlier run. Nothing is changed before all checks have passed.
+/// Resumes an earlier run. Nothing is changed before all checks have passed.
 pub(crate) fn resumed(
     settings: &LedgerSettings,
     place: &RunPlace,
@@ -278,7 +278,7 @@ pub(crate) fn done_before(spec: &RunSpec, ids: IdRule) -> Result<DoneBefore, Pro
     Ok(DoneBefore { resume, ids: known_by.ids(ids), spent })
 }
 
-/// The telemetry file to go on with, and what it held before the ledger began.
+/// The telemetry file to continue, and what it held before the ledger began.
 ///
 /// A file that the ledger knows is written again from the ledger, so a crash between
 /// ledger and telemetry leaves no gap.
@@ -349,7 +349,7 @@ pub(crate) fn listed_changes(changes: &[Words]) -> String {
     changes.iter().map(Words::marked).collect::<Vec<_>>().join("\n  ")
 }
 
-/// What changed, if the run may go on with it. As long as no row is ok, nothing is mixed in the
+/// What changed, if the run may continue it. As long as no row is ok, nothing is mixed in the
 /// output by asking another model or in other words.
 fn accepted_changes(
     before: &RunHeader,

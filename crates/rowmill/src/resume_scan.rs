@@ -56,7 +56,7 @@ pub(crate) fn scan_ledger(
     Ok((end, cover.unwrap_or(recorded.sum)))
 }
 
-/// Whoever goes on with a run must know what its ledger says has to be known.
+/// Whoever continues a run must know what its ledger says has to be known.
 fn check_known(note: &NoteEvent) -> Result<(), Problem> {
     if !note.required {
         return Ok(());

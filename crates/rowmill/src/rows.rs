@@ -11,7 +11,7 @@ use rowmill_types::{Problem, RowId, SourceRow};
 /// How many rows one read may bring.
 pub(crate) const ROOM: Room = Room { rows: 256, bytes: 1 << 18 };
 
-/// As many rows are looked at to tell what a resume goes on with.
+/// As many rows are looked at to tell what a resume continues.
 const MOST_COUNTED: u64 = 1_000_000;
 
 /// How many candidates there are.
@@ -59,7 +59,7 @@ pub(crate) fn check_ids(
 }
 
 /// What an earlier run left of the selected rows; `None` where they are too many to be counted before
-/// the run goes on.
+/// the run continues.
 pub(crate) fn selected_counts(
     dataset: &dyn Dataset,
     ids: &IdRule,

@@ -82,7 +82,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         paths::check_apart(&paths::card_files(&spec, cards, &control.environment), &writes, None)?;
     }
     let made = MadeFolders::make(&writes)?.for_run(&run, &folder);
-    // Made here and by nobody else: a thread that goes on after the run was stopped must not make it again.
+    // Made here and by nobody else: a thread that continues after the run was stopped must not make it again.
     WorkFolder::open(&folder)?;
     let wanted = wanted_columns(&spec, &texts.template);
     let columns = read_columns(&spec, &texts.template, &wanted);
@@ -220,7 +220,7 @@ async fn finish_aside(
     Ok(report)
 }
 
-/// Begins the run on a thread for it, with what a resume goes on with.
+/// Begins the run on a thread for it, with what a resume continues.
 async fn begin_aside(
     spec: RunSpec,
     place: &RunPlace,
@@ -244,7 +244,7 @@ fn note_attached(header: &mut RunHeader, attached: &AttachedFiles) {
     header.reads.dedup();
 }
 
-/// What a resume goes on with.
+/// What a resume continues.
 fn resumed_rows(
     spec: &RunSpec,
     dataset: &dyn Dataset,
@@ -259,7 +259,7 @@ fn resumed_rows(
     let selected = match spec.selects_all() {
         true => Some(all),
         false if !dataset.rereadable() => None,
-        // What cannot be read now is told when it is to be worked on.
+        // What cannot be read now is reported when it is to be worked on.
         false => selected_counts(dataset, &known_by.ids(ids), &spec.selection, resume).ok().flatten(),
     };
     Some(ResumedRows { all, selected })
@@ -344,7 +344,7 @@ fn work_folder(spec: &RunSpec, run: &str, environment: &Environment) -> PathBuf 
     spec.work_folder().unwrap_or_else(|| environment.temp_folder().join(format!("rowmill-{run}")))
 }
 
-/// Runs blocking code on a thread for it, so that Ctrl-C is heard meanwhile.
+/// Runs blocking code on a thread for it, so that Ctrl-C is handled meanwhile.
 pub(crate) async fn blocking<T: Send + 'static>(
     spec: RunSpec,
     work: impl FnOnce(&RunSpec) -> Result<T, Problem> + Send + 'static,

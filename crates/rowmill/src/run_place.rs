@@ -42,7 +42,7 @@ impl RunPlace {
     }
 }
 
-/// How a run begins or goes on, whatever its rows come from and its results go to.
+/// How a run begins or continues, whatever its rows come from and its results go to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LedgerSettings {
     /// What may be done with a run that exists.

@@ -12,7 +12,7 @@ use crate::spec::{Query, RunSpec};
 type Contradiction = (&'static str, &'static str);
 
 impl RunSpec {
-    /// The first thing in it that cannot be, or that would be passed over.
+    /// The first thing in it that cannot be, or that would be skipped.
     pub(crate) fn contradiction(&self) -> Option<Contradiction> {
         let agents = &self.work.agents;
         let has_cards = !agents.cards.is_empty();
@@ -64,7 +64,7 @@ impl RunSpec {
     }
 }
 
-/// What of a query would be passed over.
+/// What of a query would be skipped.
 fn query(query: &Query) -> Option<Contradiction> {
     let has_sql = query.sql.is_some();
     let beside_sql = "cannot be beside `query.sql`: say it in the query";

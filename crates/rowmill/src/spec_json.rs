@@ -103,7 +103,7 @@ impl RunSpec {
     ///
     /// It is no spec, or says things that exclude each other. The message names the place.
     pub fn from_json(text: &str, source: &str) -> Result<Self, Problem> {
-        // What is no JSON is told first: of such a text nothing else can be said.
+        // What is no JSON is reported first: of such a text nothing else can be said.
         serde_json::from_str::<IgnoredAny>(text)
             .map_err(|error| refused(text, source, &error, SpecText::Broken))?;
         // Whoever has a spec of another version is told that, and not what is strange in it.

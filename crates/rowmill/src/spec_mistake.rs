@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// What is told of a spec with this field and value instead of the usual ones.
+    /// What is reported of a spec with this field and value instead of the usual ones.
     fn told(field: &str, value: &str) -> String {
         let (mut input, mut output, mut more) =
             (r#"{"location": "stdin"}"#.to_owned(), r#""stdout""#.to_owned(), String::new());

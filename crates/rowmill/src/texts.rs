@@ -53,7 +53,7 @@ impl Texts {
     }
 }
 
-/// Loads and checks all texts, in the order in which their mistakes are told.
+/// Loads and checks all texts, in the order in which their mistakes are reported.
 pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -> Result<Texts, Problem> {
     let settings = control.environment.fetch_settings();
     // Texts are short, so only what may be wrong is worth telling.

@@ -19,11 +19,11 @@ pub(crate) const PLAIN_WORKER: &str = "worker";
 /// Who speaks in a run.
 #[derive(Debug, Default)]
 pub(crate) struct Speakers {
-    /// The member that rows go to.
+    /// The agent that rows go to.
     pub(crate) agent: String,
-    /// All members, by their place in the cast.
+    /// All agents, by their place in the agent graph.
     pub(crate) members: Vec<String>,
-    /// How each voice asks.
+    /// How each model role asks.
     pub(crate) voices: Vec<TracedVoice>,
 }
 

@@ -1,4 +1,4 @@
-//! What becomes of placeholders, and of messages before the row's.
+//! What happens to placeholders, and to messages before the row's.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ fn markers_stay_and_without_variables_so_do_unknown_names() {
     assert_eq!(card.instruction.unwrap(), expected);
 }
 
-/// What is told of all that an instruction lacks.
+/// What is reported of all that an instruction lacks.
 fn lacks(body: &str, variables: &str, flags: &[&str]) -> (String, String) {
     let mut card = card(body, variables);
     let filled = card.fill(&given(flags));

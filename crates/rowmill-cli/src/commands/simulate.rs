@@ -31,7 +31,7 @@ pub(crate) fn simulate(flags: SimulateFlags) -> Result<ExitCode, Problem> {
         Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
     })?;
     runtime.block_on(async {
-        // Signals are heard before anybody is told that the server is there.
+        // Signals are handled before anybody is told that the server is there.
         let mut signals = Signals::listen()
             .map_err(|error| Problem::new(ProblemCode::Internal, "signals cannot be heard").cause(error))?;
         let simulator = Simulator::try_start(script(flags)?).map_err(cannot)?;

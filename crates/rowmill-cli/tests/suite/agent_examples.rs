@@ -41,7 +41,7 @@ fn every_card_of_the_examples_runs_with_built_in_models() {
         let flags = ["--agent-card", "cards", "--agent", &worker, "-p", "{{review}}", "--overwrite"];
         place.run_rows(&[&flags[..], &["-m", "simulated"]].concat()).ok();
         assert_eq!(place.json("out.jsonl").len(), 2, "{worker}");
-        // Members that choose, judge or plan need a model that keeps to a schema.
+        // Agents that choose, judge or plan need a model that keeps to a schema.
         if !["frontdoor", "plan", "polished", "step-by-step"].contains(&worker.as_str()) {
             place.run_rows(&[&flags[..], &["-m", "passthrough"]].concat()).ok();
         }

@@ -1,4 +1,4 @@
-//! What bounds the work on a row: turns, money, tokens, time, and how much goes on at once.
+//! What bounds the work on a row: turns, money, tokens, time, and how much continues at once.
 
 use crate::support;
 
@@ -142,7 +142,7 @@ fn a_child_that_takes_too_long_is_told_to_its_parent() {
     );
     write_prompt(&place, "x");
     let late = "the agent failed: no answer within 0.5 s";
-    // Where only one call may be made at once, the other one waits as long, and then all goes on.
+    // Where only one call may be made at once, the other one waits as long, and then everything continues.
     for (parallel, quick) in [("4", "here"), ("1", late)] {
         run_cards(&place, &["-m", "generic.m", "--overwrite", "--parallel", parallel]).ok();
         let told = heard(&simulator).pop().unwrap_or_default();

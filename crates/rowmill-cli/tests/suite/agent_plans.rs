@@ -1,4 +1,4 @@
-//! Cards that plan, judge and vote, with all that each member was told.
+//! Cards that plan, judge and vote, with all that each agent was told.
 
 use crate::support;
 

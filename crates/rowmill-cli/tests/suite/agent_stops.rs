@@ -33,7 +33,7 @@ fn assert_done_once(home: &Home, answered: &Answered, anew: &BTreeSet<u64>) {
     }
 }
 
-/// Checks that telemetry tells everything that was paid for, once.
+/// Checks that telemetry reports everything that was paid for, once.
 fn assert_all_told(home: &Home, simulator: &Simulator) {
     let stats = simulator.stats();
     assert_eq!(told(home), Used { input: stats.input_tokens, output: stats.output_tokens });

@@ -8,7 +8,7 @@ use crate::agents_support::{
 use crate::support::scripted;
 use serde_json::{Value, json};
 
-/// Calls `find` with the prompt, then says what came of it.
+/// Calls `find` with the prompt, then says what the result was.
 fn finder() -> Value {
     json!([
         {"when": {"turn": 1, "tool": "find"}, "then": {"calls": [{"name": "find", "arguments": {"q": "{{prompt}}"}}]}},

@@ -1,11 +1,11 @@
-//! Every type of card from end to end, with all that each member was told.
+//! Every type of card from end to end, with all that each agent was told.
 
 use crate::agents_support::{
     heard, heard_sorted, results, row_error, ruled, run_cards, write_cards, write_prompt,
 };
 use serde_json::{Value, json};
 
-/// Members that say who they are and what they heard last.
+/// Agents that say who they are and what they heard last.
 fn speakers(names: &[&str]) -> Vec<Value> {
     let rule = |name: &&str| {
         let text = format!("{name}({{{{last}}}})");

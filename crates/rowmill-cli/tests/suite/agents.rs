@@ -1,4 +1,4 @@
-//! Which cards are taken, which model each member asks, and what instructions become.
+//! Which cards are taken, which model each agent asks, and what instructions become.
 
 use crate::support;
 

@@ -14,7 +14,7 @@ fn defect_1_a_failure_of_the_provider_is_not_recorded_as_ok() {
         home.run().model(&simulator, model).args(&["--retries", "1"]).ends_with(3);
         let ok: Vec<bool> = home.envelopes().iter().map(|line| line["ok"] == true).collect();
         assert_eq!(ok, [false, false, true], "{model}");
-        // And a resume tries them again instead of passing over them for ever.
+        // And a resume retries them instead of skipping them for ever.
         home.run()
             .model(&simulator, model)
             .args(&["--retries", "0", "--resume"])

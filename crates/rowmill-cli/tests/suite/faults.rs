@@ -76,7 +76,7 @@ fn a_fault_that_lasts_fails_its_row_with_type_status_and_attempts() {
         assert_eq!(error_of(envelope), (kind, status.map(u64::from), Some(2)), "{marker}: {envelope}");
         assert!(!envelope["error"]["message"].as_str().unwrap().is_empty(), "{marker}");
     }
-    // Rows that failed keep their timing and their tries.
+    // Rows that failed keep their timing and their attempts.
     for line in home.json_lines("telemetry.jsonl") {
         assert_eq!(attempts(&line), 2, "{line}");
         assert!(line["timing"]["duration_ms"].as_f64().unwrap() > 0.0, "{line}");

@@ -83,7 +83,7 @@ fn what_a_run_reads_is_never_written_over_whichever_flags_name_it() {
     ];
     let writes = ["--error-output", "--telemetry-output", "--summary-output"];
     for (at, (flags, read, path)) in reads.into_iter().enumerate() {
-        // Every kind of read meets a kind of output, with and without leave to overwrite.
+        // Every kind of read meets a kind of output, with and without permission to overwrite.
         let write = writes[at % writes.len()];
         for overwrite in [&[][..], &["--overwrite"]] {
             let io = ["-i", "rows.jsonl", "-o", "out.jsonl", write, path];

@@ -1,4 +1,4 @@
-//! The same run through every provider, and what is told when one cannot be used.
+//! The same run through every provider, and what is reported when one cannot be used.
 
 use std::io::{Read, Write, copy};
 use std::net::{TcpListener, TcpStream};

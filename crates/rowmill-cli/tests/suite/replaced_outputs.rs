@@ -1,4 +1,4 @@
-//! Outputs that somebody replaces by something else while a run goes on.
+//! Outputs that somebody replaces by something else while a run is in progress.
 
 use std::fs;
 use std::os::unix::fs::symlink;

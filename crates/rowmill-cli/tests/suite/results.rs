@@ -1,4 +1,4 @@
-//! `rowmill results` tells what came of a run, and what differs from another one.
+//! `rowmill results` reports the result of a run, and what differs from another one.
 
 use crate::support::{Place, simulated};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Going on with an earlier run: what is skipped, what is sent again, what is mended
+//! Resuming an earlier run: what is skipped, what is sent again, what is repaired
 //! and what is refused.
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ fn only_failed_rows_are_tried_again_and_take_their_place_in_input_order() {
     let answers: BTreeMap<String, u64> = simulator.stats().answers_by_prompt;
     assert!(answers.len() == 10 && answers.values().all(|&count| count == 1), "{answers:?}");
     assert_eq!(home.read("errors.jsonl"), "", "no failure is left");
-    // Telemetry tells of every try that was made, so rows that were tried twice have two lines.
+    // Telemetry reports every attempt that was made, so rows that were attempted twice have two lines.
     let telemetry = home.json_lines("telemetry.jsonl");
     assert_eq!(telemetry.len(), 12);
     assert_eq!(telemetry.iter().filter(|line| line["ok"] == true).count(), 10);

@@ -1,4 +1,4 @@
-//! Going on with an earlier run: rows that moved, limits, streams, locks and work folders.
+//! Resuming an earlier run: rows that moved, limits, streams, locks and work folders.
 
 use crate::faults_support::{Home, assert_all_ok, names, parse_lines};
 use crate::support::wait_for;

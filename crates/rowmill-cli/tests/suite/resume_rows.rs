@@ -1,4 +1,4 @@
-//! Going on with an earlier run: rows that moved or are gone, outputs that somebody changed, and queries
+//! Resuming an earlier run: rows that moved or are gone, outputs that somebody changed, and queries
 //! that give other rows each time.
 
 use std::collections::BTreeSet;

@@ -135,7 +135,7 @@ fn answers_that_wait_for_the_model_at_a_second_ctrl_c_are_kept_and_not_paid_for_
     home.write("gate", "");
     let gate = std::fs::File::open(home.path("gate")).unwrap();
     gate.lock().unwrap();
-    // The first answer waits at the gate, and the others wait for their turn.
+    // The first answer waits at the call gate, and the others wait for their turn.
     let waits =
         "        import fcntl\n        fcntl.flock(open('gate'), fcntl.LOCK_SH)\n        if value == ";
     home.write("shapes.py", &SHAPES.replace("        if value == ", waits));

@@ -120,7 +120,7 @@ fn a_wait_before_a_retry_is_not_waited_out_after_ctrl_c() {
     let ended = running.end();
     assert_eq!(ended.code, Some(130), "{}", ended.err);
     let envelopes = home.envelopes();
-    // Rows that only wait for another try are given back as if they had not been sent.
+    // Rows that only wait for another attempt are given back as if they had not been sent.
     assert_eq!(envelopes.len(), 1);
     assert_eq!(envelopes[0]["ok"], true);
     home.run().on(&simulator).args(&["--resume", "--retries", "0"]).ends_with(3).resumed(1, 0, 0);

@@ -1,9 +1,9 @@
-//! Packed text, JSON lists, several files and folders are inputs like any other.
+//! Compressed text, JSON lists, several files and folders are inputs like any other.
 
 use crate::support::Place;
 use serde_json::Value;
 
-/// `{"n":1}` and `{"n":2}` on lines, packed with gzip.
+/// `{"n":1}` and `{"n":2}` on lines, compressed with gzip.
 const PACKED: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xabV\xcaS\xb22\xac\xe5\xaa\x06\xd1F\xb5\\\x00E\xc6\x98\xbe\x10\x00\x00\x00";
 
 /// The row number and the result of each envelope, or the message of its error.

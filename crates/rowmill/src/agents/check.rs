@@ -47,7 +47,7 @@ pub struct CardCheck {
     pub source: String,
     /// Why it cannot work on rows, or be asked by others.
     pub problem: Option<Problem>,
-    /// What is passed over, or may not be as it should.
+    /// What is skipped, or may not be as it should.
     pub notices: Vec<String>,
 }
 

@@ -60,7 +60,7 @@ pub(crate) type Environment = dyn Fn(&str) -> Option<String> + Sync;
 #[derive(Debug, Clone)]
 pub(super) struct WrittenCards {
     pub(super) cards: Vec<Card>,
-    /// The folder of each by its name; a card from elsewhere has none.
+    /// The folder of each by its name; a card from a remote source has none.
     folders: Vec<(String, Option<PathBuf>)>,
     home: Option<PathBuf>,
     /// What variables of the environment put into the cards.
@@ -237,7 +237,7 @@ async fn complete_card(
     found.problems.extend(wrong_hooks(card, finder));
     found.files.extend(card.messages.iter().cloned());
     found.files.extend(functions(card).flat_map(|(_, function)| modules_beside(&function.file)));
-    // A folder of skills that cannot be read is told above.
+    // A folder of skills that cannot be read is reported above.
     let texts = card.skills.iter().flat_map(|folder| skill_texts(folder).unwrap_or_default());
     found.files.extend(texts.flat_map(|text| files_under(text.parent().unwrap_or(Path::new(".")))));
 }

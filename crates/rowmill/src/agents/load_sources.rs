@@ -16,7 +16,7 @@ pub(super) struct Found {
     pub(super) shown: String,
     /// What is written there.
     pub(super) text: String,
-    /// The folder that it is in; a card from elsewhere has none.
+    /// The folder that it is in; a card from a remote source has none.
     pub(super) folder: Option<PathBuf>,
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Ve
             (vec![path], Skip::Nothing)
         };
         for file in files {
-            // A file that is not there is told when it is read.
+            // A file that is not there is reported when it is read.
             if !seen.insert(fs::canonicalize(&file).unwrap_or_else(|_| file.clone())) {
                 continue;
             }
@@ -63,7 +63,7 @@ pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Ve
     Ok(found)
 }
 
-/// Whether Markdown that is no card is passed over.
+/// Whether Markdown that is no card is skipped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Skip {
     Nothing,

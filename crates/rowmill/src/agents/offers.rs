@@ -1,4 +1,4 @@
-//! The tools of each member, from wherever they come, and the hosts that call them.
+//! The tools of each agent, from wherever they come, and the hosts that call them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const PROCESSES_PER_CORE: usize = 8;
 const FEWEST_PROCESSES: usize = 16;
 const MOST_PROCESSES: usize = 64;
 
-/// A tool that one member is offered.
+/// A tool that one agent is offered.
 pub(super) struct Offer {
     pub(super) spec: ToolSpec,
     pub(super) host_name: String,
@@ -37,11 +37,11 @@ pub(super) struct Offer {
     pub(super) timeout: Duration,
 }
 
-/// All that members can call, except each other.
+/// All that agents can call, except each other.
 pub(super) struct Offers {
-    /// By member.
+    /// By agent.
     pub(super) tools: Vec<Vec<Offer>>,
-    /// What the instruction of each member says of its servers and skills.
+    /// What the instruction of each agent says of its servers and skills.
     pub(super) server_texts: Vec<String>,
     pub(super) skill_texts: Vec<Option<String>>,
     pub(super) hosts: Vec<(Vec<Names>, Arc<dyn ToolHost>)>,
@@ -50,18 +50,18 @@ pub(super) struct Offers {
     pub(super) limits: ParallelLimits,
 }
 
-/// What the tools of members are made with.
+/// What the tools of agents are made with.
 pub(super) struct Surroundings<'a> {
     pub(super) spec: &'a WorkSpec,
     pub(super) maker: &'a Maker<'a>,
     pub(super) loaded: &'a LoadedCards,
-    /// The model strings of the members.
+    /// The model strings of the agents.
     pub(super) models: &'a [String],
     /// Learns what must be in no file.
     pub(super) redactor: &'a Redactor,
 }
 
-/// Starts what the members need. What was started before something fails is ended by being dropped.
+/// Starts what the agents need. What was started before something fails is ended by being dropped.
 pub(super) async fn offers(with: Surroundings<'_>, members: &[&Card]) -> Result<Offers, Problem> {
     let spec = with.spec;
     let mut offers = Offers {

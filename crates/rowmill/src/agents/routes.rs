@@ -122,7 +122,7 @@ impl Routes {
         usize::try_from(most.get()).ok()
     }
 
-    /// A tool of a member, as the card and the flags want it used. Flags win.
+    /// A tool of an agent, as the card and the flags want it used. Flags win.
     pub(super) fn tool(&self, card: &Card, offer: Offer) -> Tool {
         let name = offer.spec.name.clone();
         let policy = card.tool_policy.iter().find(|(tool, _)| *tool == name).map(|(_, policy)| *policy);

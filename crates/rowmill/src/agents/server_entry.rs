@@ -11,7 +11,7 @@ use rowmill_types::{Problem, ProblemCode};
 ///
 /// # Errors
 ///
-/// The entry has credentials that would go to a place which only a card from elsewhere names.
+/// The entry has credentials that would go to a place which only a card from a remote source names.
 pub(super) fn completed(
     card: &Card,
     own: McpServerConfig,

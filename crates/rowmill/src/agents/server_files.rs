@@ -21,7 +21,7 @@ pub(crate) fn server_files(
     let all = with_fast_agent_config(spec, Some(loaded), &environment.lookup(), &|_| {})
         .and_then(|spec| servers(&spec, &members, &[], environment))
         .map(|servers| servers.all);
-    // What is wrong with servers is told when they are to be started, which is before anything is
+    // What is wrong with servers is reported when they are to be started, which is before anything is
     // written.
     let all = all.unwrap_or_default();
     let files = all.iter().flat_map(|server| {

@@ -17,15 +17,15 @@ use crate::environment::Environment;
 use crate::mcp_login::token_file;
 use crate::work::WorkSpec;
 
-/// The servers of the members.
+/// The servers of the agents.
 pub(super) struct Servers {
     /// Each once.
     pub(super) all: Vec<McpServer>,
-    /// What each member sees of those that it uses, by member.
+    /// What each agent sees of those that it uses, by agent.
     pub(super) seen: Vec<Vec<(String, View)>>,
 }
 
-/// The servers that some member needs.
+/// The servers that some agent needs.
 pub(super) fn servers(
     spec: &WorkSpec,
     members: &[&Card],

@@ -1,4 +1,4 @@
-//! From cards to what the engine needs: a cast, the models of its voices, and its tools.
+//! From cards to what the engine needs: an agent graph, the models of its model roles, and its tools.
 
 use std::sync::Arc;
 
@@ -348,7 +348,7 @@ fn child(cards: &[&Card], place: usize) -> Result<Child, Problem> {
     })
 }
 
-/// What a voice offers its model.
+/// What a model role offers its model.
 fn tool_specs(cast: &Cast, member: usize, form: Form, card: &Card) -> Vec<ToolSpec> {
     let no_tools = card.request.structured_tool_policy == StructuredToolPolicy::NoTools;
     match cast.members().get(member).map(|member| &member.kind) {

@@ -93,7 +93,7 @@ impl<S: Into<String>, E: Into<Failure>> IntoPrompt for Result<S, E> {
 
 /// A list of items, a worker, and results in order.
 ///
-/// `T` is the type of items, `A` that of answers, `U` that of results, and `P` what becomes of
+/// `T` is the type of items, `A` that of answers, `U` that of results, and `P` what happens to
 /// failures. The settings can be given in any order, with two exceptions: [`Batch::typed`] and
 /// [`Batch::worker_fn`] decide the type of answers and come before [`Batch::output`].
 pub struct Batch<T, A = String, U = A, P = Raise> {
@@ -326,7 +326,7 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Says what becomes of items that fail: [`Raise`], which is what happens unless something
+    /// Sets how items that fail are handled: [`Raise`], which is what happens unless something
     /// else is said, [`ReturnNone`](super::ReturnNone) or [`ReturnError`](super::ReturnError).
     pub fn on_failure<Q: OnFailure>(self, _: Q) -> Batch<T, A, U, Q> {
         self.remade(|same| same)

@@ -15,7 +15,7 @@ impl<T: Send + Sync + 'static, P> Batch<T, String, String, P> {
     /// up neither calls nor other batches. Once calls have shown to be brief, less than a tenth of a
     /// millisecond without waiting, they are made beside the work on other items, where they cost
     /// least, until one takes longer. A function that blocks takes one of few threads; it belongs
-    /// into [`Batch::worker_blocking`]. A call that computes when the batch is cancelled goes on
+    /// into [`Batch::worker_blocking`]. A call that computes when the batch is cancelled continues
     /// until it next waits.
     ///
     /// ```

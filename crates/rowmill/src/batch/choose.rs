@@ -32,7 +32,7 @@ pub(super) struct Chooser<T, A, U> {
     pub(super) scene: Scene,
     runner: Arc<FunctionRunner>,
     shared: Mutex<HashMap<usize, Shared>>,
-    /// Workers that were made for one item only, by their crew.
+    /// Workers that were made for one item only, by their row worker.
     single: Mutex<HashMap<usize, Ready>>,
     /// Hosts of tools that such workers were given and that later ones may be given again.
     given: Mutex<HashMap<usize, Arc<dyn rowmill_core::ports::ToolHost>>>,

@@ -1,4 +1,4 @@
-//! Hears of items that end, and brings their results to whoever wants them.
+//! Receives items that end, and brings their results to whoever wants them.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -59,7 +59,7 @@ pub(super) struct Counts {
     pub(super) cost: Money,
 }
 
-/// Hears how far a batch has come.
+/// Receives the progress of a batch.
 pub(super) type ProgressFn = Arc<dyn Fn(&Progress) + Send + Sync>;
 
 /// What the program wants to hear.

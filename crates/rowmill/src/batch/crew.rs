@@ -221,7 +221,7 @@ impl Scene {
     }
 }
 
-/// A voice, and the name and the identity of who speaks.
+/// A model role, and the name and the identity of who speaks.
 struct Spoken {
     voice: Voice,
     model: String,
@@ -254,7 +254,7 @@ fn check_own_budget(limits: BudgetLimits, name: &str, inner: &Inner) -> Result<(
 /// More calls than there can be at once.
 const ANY_NUMBER: usize = 1 << 30;
 
-/// The crew that a function of the program is. Its answers may be anything.
+/// The row worker of a function of the program. Its answers may be anything.
 pub(super) fn function_crew(model: Arc<dyn Model>, keeps_answers: bool) -> Result<Crew, Problem> {
     let anything =
         keeps_answers.then(|| ResultSchema::parse("{}", "the answers of a function")).transpose()?;

@@ -33,7 +33,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that another try cannot mend.
+    /// A failure that another attempt cannot fix.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), temporary: false }
     }
@@ -44,7 +44,7 @@ impl Failure {
         Self { message: message.into(), temporary: true }
     }
 
-    /// Whether another try may help.
+    /// Whether another attempt may help.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         self.temporary

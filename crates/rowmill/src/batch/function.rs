@@ -16,13 +16,13 @@ use super::function_runner::FunctionRunner;
 use super::item::Item;
 use super::shelf::Shelf;
 
-/// Stands for an answer that waits on the shelf.
+/// Stands for an answer that waits in the item table.
 const ON_THE_SHELF: &str = "null";
 
 /// A function that works on items.
 pub(super) type WorkFn<T, A> = Arc<dyn Fn(Item<T>) -> BoxFuture<'static, Result<A, Failure>> + Send + Sync>;
 
-/// Answers rows with a function. What it gives waits on the shelf, unless a ledger is to have it.
+/// Answers rows with a function. What it gives waits in the item table, unless a ledger is to have it.
 pub(super) struct FunctionModel<T, A, U> {
     pub(super) work: WorkFn<T, A>,
     pub(super) shelf: Arc<Shelf<T, A, U>>,

@@ -53,9 +53,9 @@ struct Queue {
     threads: usize,
 }
 
-/// A call that is ready to go on.
+/// A call that is ready to continue.
 trait QueuedCall: Send + Sync {
-    /// Goes on with it until it waits or ends.
+    /// Continues it until it waits or ends.
     fn go_on(self: Arc<Self>, runner: &Arc<FunctionRunner>);
 }
 
@@ -146,7 +146,7 @@ impl FunctionRunner {
         }
     }
 
-    /// Has a thread go on with a call.
+    /// Has a thread continue a call.
     fn queue(self: &Arc<Self>, call: Arc<dyn QueuedCall>, runtime: &Handle) {
         let mut queue = locked(&self.queue);
         queue.calls.push_back(call);

@@ -50,7 +50,7 @@ pub(super) struct Driven {
     pub(super) items: u64,
 }
 
-/// Closes the turnstile however a batch ends, dropped ones included, so that the reader goes.
+/// Closes the backpressure however a batch ends, dropped ones included, so that the reader goes.
 struct Closing(Arc<Turnstile>);
 
 impl Drop for Closing {

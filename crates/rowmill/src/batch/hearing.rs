@@ -22,7 +22,7 @@ impl<F: Fn(&Event<'_>) + Send + Sync> Observer for EventFn<F> {
 
 /// What the program hears, and what it tells of providers.
 impl<T, A, U, P> Batch<T, A, U, P> {
-    /// Hears of everything that happens. It is called from the loop that drives the batch, so it
+    /// Receives every event. It is called from the loop that drives the batch, so it
     /// must return at once.
     ///
     /// ```
@@ -48,7 +48,7 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Hears how far the batch has come, whenever an item has ended. It is called from the loop
+    /// Reports the progress of the batch, whenever an item has ended. It is called from the loop
     /// that drives the batch, so it must return at once.
     ///
     /// ```

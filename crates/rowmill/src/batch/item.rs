@@ -65,7 +65,7 @@ pub struct Done<T, A> {
     pub item: Item<T>,
     /// What the worker answered.
     pub answer: A,
-    /// What the calls of the item used, as far as providers told.
+    /// What the calls of the item used, as far as providers reported.
     pub usage: Usage,
     /// What they cost, as far as prices are known.
     pub cost: Money,

@@ -1,4 +1,4 @@
-//! Where a batch keeps its ledger, and what it goes on from.
+//! Where a batch keeps its ledger, and what it continues from.
 
 use std::path::PathBuf;
 
@@ -53,13 +53,13 @@ impl LedgerFolder {
         Self::of(path, Existing::Refuse)
     }
 
-    /// Goes on with the ledger that is there, if there is one. Another worker, instruction or type
+    /// Resumes the ledger that is there, if there is one. Another worker, instruction or type
     /// of answers is an error.
     pub fn resume(path: impl Into<PathBuf>) -> Self {
         Self::of(path, Existing::Resume)
     }
 
-    /// Goes on with the ledger that is there, even with another worker, instruction or type.
+    /// Resumes the ledger that is there, even with another worker, instruction or type.
     pub fn resume_changed(path: impl Into<PathBuf>) -> Self {
         Self::of(path, Existing::ResumeChanged)
     }

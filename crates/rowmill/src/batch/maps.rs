@@ -55,7 +55,7 @@ fn prompt_error(failure: Failure) -> RowError {
 /// Makes results of answers.
 pub(super) struct OutputMap<T, A, U> {
     pub(super) output: OutputFn<T, A, U>,
-    /// How an answer is read from JSON; `None` where a function leaves it on the shelf.
+    /// How an answer is read from JSON; `None` where a function leaves it in the item table.
     pub(super) decode: Option<Decode<A>>,
     pub(super) counts: Option<CountsFn<U>>,
     pub(super) shelf: Arc<Shelf<T, A, U>>,

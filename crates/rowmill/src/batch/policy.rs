@@ -1,8 +1,8 @@
-//! What becomes of failures, as a type: it decides what a list of results is made of.
+//! How failures are handled, as a type: it decides what a list of results is made of.
 
 use super::failure::ItemError;
 
-/// What becomes of items that fail.
+/// How items that fail are handled.
 ///
 /// [`Raise`], [`ReturnNone`] and [`ReturnError`] are all there is.
 ///
@@ -41,11 +41,11 @@ pub(super) mod sealed {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Raise;
 
-/// An item that fails has `None` in its place, and the batch goes on.
+/// An item that fails has `None` in its place, and the batch continues.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReturnNone;
 
-/// An item that fails has its error in its place, and the batch goes on.
+/// An item that fails has its error in its place, and the batch continues.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReturnError;
 

@@ -34,7 +34,7 @@ pub struct Progress {
     pub in_flight: u64,
     /// How many items there are, where that is known.
     pub total: Option<u64>,
-    /// What the calls used, as far as providers told.
+    /// What the calls used, as far as providers reported.
     pub usage: Usage,
     /// What they cost, as far as prices are known.
     pub cost: Money,

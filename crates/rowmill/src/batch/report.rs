@@ -23,7 +23,7 @@ pub struct BatchReport {
     pub cancelled: u64,
     /// Items that were never begun, as far as it is known how many there are.
     pub not_run: u64,
-    /// What the calls used, as far as providers told.
+    /// What the calls used, as far as providers reported.
     pub usage: Usage,
     /// What the calls cost, as far as prices are known.
     pub cost: Money,

@@ -103,7 +103,7 @@ where
         self.first_counting(None).await
     }
 
-    /// Runs the batch until an item has a result that `counts`; others are passed over.
+    /// Runs the batch until an item has a result that `counts`; others are skipped.
     ///
     /// ```
     /// use rowmill::Batch;

@@ -98,7 +98,7 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     }
 
     /// What is known of accounts, shared with every batch that is given a clone of the same value:
-    /// rates that providers told, what is used of them, pauses and outages. What this batch is told
+    /// rates that providers reported, what is used of them, pauses and outages. What this batch is told
     /// about its own calls stays its own. Without it a batch shares nothing.
     ///
     /// ```
@@ -124,14 +124,14 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Limits per minute that the provider does not tell.
+    /// Limits per minute that the provider does not report.
     #[must_use]
     pub fn rates(mut self, rates: RateFlags) -> Self {
         self.settings.work.rates = rates;
         self
     }
 
-    /// Whether limits that the provider tells are kept to.
+    /// Whether limits that the provider reports are kept to.
     #[must_use]
     pub fn pace(mut self, pace: Pace) -> Self {
         self.settings.work.pace = pace;
@@ -234,7 +234,7 @@ impl<T, A, U, P> Batch<T, A, U, P> {
 
     /// Ends the batch when its first so many items all fail for the same reason and none is ok.
     ///
-    /// Without this a batch goes on, whatever becomes of its items: a program sees every failure and
+    /// Without this a batch continues, whatever becomes of its items: a program sees every failure and
     /// can decide for itself. `rowmill run` does it after fifty rows.
     ///
     /// ```
@@ -272,7 +272,7 @@ impl<T, A, U, P> Batch<T, A, U, P> {
 
 /// Calls and what happens when they fail.
 impl<T, A, U, P> Batch<T, A, U, P> {
-    /// Further tries after a call that failed and may work when tried again.
+    /// Further attempts after a call that failed and may work when tried again.
     ///
     /// ```
     /// use std::time::Duration;
@@ -295,7 +295,7 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// The first wait between tries.
+    /// The first wait between attempts.
     #[must_use]
     pub fn retry_wait(mut self, wait: Duration) -> Self {
         self.settings.work.retry_wait = wait;
@@ -331,14 +331,14 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     }
 
     /// How long a provider that lets no call through is waited for. With no time at all nothing is waited for, not even
-    /// what the provider asks for if that is more than a minute: items fail when their tries are used up.
+    /// what the provider asks for if that is more than a minute: items fail when their attempts are used up.
     #[must_use]
     pub fn max_outage(mut self, most: Duration) -> Self {
         self.settings.work.max_outage = most;
         self
     }
 
-    /// Puts every finished turn of an agent into the ledger, so that a resume goes on after it.
+    /// Puts every finished turn of an agent into the ledger, so that a resume continues after it.
     #[must_use]
     pub fn checkpoint_turns(mut self) -> Self {
         self.settings.work.agents.checkpoint_turns = true;

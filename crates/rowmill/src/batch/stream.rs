@@ -31,7 +31,7 @@ where
     /// Gives results as items end, each with the place of its item. Memory does not grow with the
     /// number of items: where results are not taken, no further items are.
     ///
-    /// The batch starts when the stream is first polled, which needs a tokio runtime, and goes on
+    /// The batch starts when the stream is first polled, which needs a tokio runtime, and continues
     /// while the program works on a result. Dropping the stream cancels it.
     ///
     /// An error is the last thing that the stream gives; when it is given is said at

@@ -25,7 +25,7 @@ type CallFn<S> = Arc<dyn Fn(Arc<S>, &str) -> BoxFuture<'static, ToolOutput> + Se
 /// Functions with a state that every item has for itself; made with [`Tools::with_state`].
 ///
 /// A function gets the state as an [`Arc`], because a model may call several tools at once: what
-/// changes belongs into an atomic or a mutex. State is kept in memory only, so an item that goes on
+/// changes belongs into an atomic or a mutex. State is kept in memory only, so an item that continues
 /// after a crash, with [`Batch::checkpoint_turns`](super::Batch::checkpoint_turns), begins with a
 /// fresh one.
 ///

@@ -198,7 +198,7 @@ impl Tools {
     }
 
     /// Adds an async function as the tool that is offered so: with a time of its own, another
-    /// schema, or the leave to run twice.
+    /// schema, or permission to run twice.
     ///
     /// ```
     /// use std::time::Duration;
@@ -263,7 +263,7 @@ impl Tools {
     }
 
     /// Tools of an own host, which serves all items and keeps them apart where it has to. It is
-    /// closed when the batch has ended; several batches can use a host that goes on after that,
+    /// closed when the batch has ended; several batches can use a host that continues after that,
     /// and whose tools do not care that items of two batches have the same row numbers.
     pub fn of_host(host: impl ToolHost + 'static, offered: Vec<OfferedTool>) -> Self {
         Self::one(offered, HostOf::Given(Arc::new(host)))

@@ -1,4 +1,4 @@
-//! How programs are told of settings: by the methods that set them.
+//! How programs are told about settings: by the methods that set them.
 
 use rowmill_types::{Action, ActionMention, Setting, SettingMention, Vocabulary};
 

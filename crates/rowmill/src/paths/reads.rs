@@ -59,7 +59,7 @@ fn named_files(spec: &RunSpec) -> Vec<ReadPath> {
     if let Some(path) = &spec.variables.json {
         add(VARS_JSON, &path.to_string_lossy());
     }
-    // An entry without a `=` is told when variables are read.
+    // An entry without a `=` is reported when variables are read.
     for (_, path) in spec.variables.files.iter().filter_map(|entry| Variables::parse_file_pair(entry).ok()) {
         add(VAR_FILE, path);
     }
@@ -70,7 +70,7 @@ fn named_files(spec: &RunSpec) -> Vec<ReadPath> {
     }
     for source in &spec.work.agents.cards {
         let Some(path) = local_path(source) else { continue };
-        // A folder that cannot be read is told when its cards are.
+        // A folder that cannot be read is reported when its cards are.
         let files = if path.is_dir() { cards_in(&path).unwrap_or_default() } else { vec![path] };
         reads.extend(files.into_iter().map(|file| ReadPath::new(AGENT_CARD, file)));
     }
@@ -99,7 +99,7 @@ pub(crate) fn made_from(
     environment: &Environment,
 ) -> Vec<String> {
     let input = match &spec.input.location {
-        // Copies of what is elsewhere, and what cannot be found again.
+        // Copies of remote files, and what cannot be found again.
         Location::Files(_) | Location::Stdin => Vec::new(),
         _ => input_files(spec),
     };
@@ -135,7 +135,7 @@ fn input_files(spec: &RunSpec) -> Vec<ReadPath> {
         Location::Stdin => vec![ReadPath::new(INPUT.to("-"), "/dev/stdin")],
         Location::File(path) if !path.is_dir() => vec![ReadPath::new(INPUT, path)],
         Location::File(_) | Location::Pattern(_) | Location::Files(_) => {
-            // What is wrong with the input is told when it is opened.
+            // What is wrong with the input is reported when it is opened.
             let list = local_files(&spec.input).ok().flatten();
             let files = list.into_iter().flat_map(|(list, _)| list.files);
             files.map(|file| ReadPath::new(INPUT, Path::new(&file.path))).collect()

@@ -18,7 +18,7 @@ const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
 /// What a query needs besides its text.
 #[derive(Clone)]
 pub struct QuerySurroundings {
-    /// Is told what the query cannot see.
+    /// Is notified of what the query cannot see.
     pub notice: Arc<dyn Fn(Words) + Send + Sync>,
     /// Names the folder for temporary files.
     pub environment: Environment,
@@ -33,7 +33,7 @@ impl fmt::Debug for QuerySurroundings {
 /// Runs a query over the results of a run and gives its rows to `saw` until that says `false`.
 ///
 /// The view `input` has the columns `id`, `row_number`, `ok`, `error_type`, `error_message`, those
-/// of the results, and `input` where the run kept it. What the query cannot see is told.
+/// of the results, and `input` where the run kept it. What the query cannot see is reported.
 ///
 /// # Errors
 ///

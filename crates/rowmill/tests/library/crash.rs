@@ -24,7 +24,7 @@ fn holding() -> Simulator {
     Simulator::start_blocking(echoing().hold_after(12))
 }
 
-/// Goes on, and demands that only what was in flight is asked again.
+/// Resumes, and demands that only what was in flight is asked again.
 async fn goes_on(simulator: &Simulator, folder: &std::path::Path) {
     let before = simulator.stats();
     assert_eq!(before.answers, 12);

@@ -1,4 +1,4 @@
-//! Settings that Langroid has in its clients or not at all: tries again, another model, time,
+//! Settings that Langroid has in its clients or not at all: retries, another model, time,
 //! quotas, prices and providers from a file, rows of a dataset, and turns that are kept.
 
 use std::sync::Arc;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::faults_support::{Home, Run};
 
-/// A turn of one member for one row: `(row, member, turn)`, which the simulator and the ledger
+/// A turn of one agent for one row: `(row, member, turn)`, which the simulator and the ledger
 /// both tell.
 pub(crate) type Mark = (u64, &'static str, u64);
 
@@ -31,7 +31,7 @@ const CARDS: [(&str, &str); 8] = [
     ("right.md", "---\nservers: [once, twice]\n---\nYou are right."),
 ];
 
-/// The members with the turns at which they call tools; one more turn is their answer.
+/// The agents with the turns at which they call tools; one more turn is their answer.
 const MEMBERS: [(&str, u64); 6] =
     [("front", 0), ("solo", 3), ("first", 2), ("second", 1), ("left", 2), ("right", 1)];
 

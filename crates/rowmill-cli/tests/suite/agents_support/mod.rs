@@ -1,4 +1,4 @@
-//! Cards, rules for the simulator, and what each member was told.
+//! Cards, rules for the simulator, and what each agent was told.
 
 use rowmill_testkit::{CallSeen, Rules, Script, SeenRole, Simulator};
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub(crate) fn heard(simulator: &Simulator) -> Vec<String> {
     simulator.calls().iter().map(told).collect()
 }
 
-/// The same, sorted, for members that are asked at the same time.
+/// The same, sorted, for agents that are asked at the same time.
 pub(crate) fn heard_sorted(simulator: &Simulator) -> Vec<String> {
     let mut heard = heard(simulator);
     heard.sort();

@@ -393,7 +393,7 @@ pub(crate) fn assert_all_ok(envelopes: &[Value], rows: usize) {
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-/// How many calls a line of telemetry tells of.
+/// How many calls a line of telemetry reports.
 pub(crate) fn attempts(telemetry: &Value) -> usize {
     telemetry["usage"]["provider_attempts"].as_array().map_or(0, Vec::len)
 }

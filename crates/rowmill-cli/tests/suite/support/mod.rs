@@ -234,7 +234,7 @@ pub(crate) fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until a process hears Ctrl-C.
+/// Waits until a process handles Ctrl-C.
 #[track_caller]
 pub(crate) fn wait_for_signals(child: &Child) {
     wait_for(|| {
