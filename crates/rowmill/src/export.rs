@@ -224,8 +224,8 @@ fn no_run(path: &Path) -> Problem {
     Problem::new(ProblemCode::RunUnusable, what).hint(hint)
 }
 
-/// The problem if the run changes while it is read. Rows written to standard output cannot be taken
-/// back; otherwise, this is the end of the attempts.
+/// The problem if the run changed while it was read: a table on standard output cannot be taken back, and
+/// for files this was the last attempt.
 fn changed(run: &Path) -> Problem {
     let message = format!("the run in `{}` changed while it was read", run.display());
     Problem::new(ProblemCode::OutputBusy, message).hint("try again in a moment")

@@ -267,7 +267,7 @@ fn cost(
     }
 }
 
-/// An agent graph of one agent whose only model counts tokens.
+/// A row worker of one agent whose only model counts tokens.
 fn counting_crew(setup: &Setup, model: Arc<CountingModel>) -> Result<Crew, Problem> {
     let lanes = vec![Arc::new(counting_lane(setup, model))];
     let voices = vec![Voice { lanes, files: attachment_rules(setup) }];
