@@ -1,4 +1,4 @@
-//! Where cards are: files, folders and addresses.
+//! Finds cards: files, folders and addresses.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,15 +12,15 @@ use rowmill_types::{Problem, ProblemCode};
 /// The text of a card.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// Where it is, as a person may see it.
+    /// The file or address, as it may be shown to the user.
     pub(super) shown: String,
-    /// What is written there.
+    /// The text.
     pub(super) text: String,
-    /// The folder that it is in; a card from a remote source has none.
+    /// The folder of the card; a card from a remote source has none.
     pub(super) folder: Option<PathBuf>,
 }
 
-/// Finds the cards of all sources, in order. A file that two sources name is taken once.
+/// Finds the cards of all sources, in order. A file that two sources name is loaded once.
 pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Vec<Found>, Problem> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
