@@ -53,7 +53,7 @@ impl Recording {
     pub(crate) fn put(self, folder: &WorkFolder) -> Result<(), Problem> {
         let Self::New(name, path) = self else { return Ok(()) };
         folder.put_rows(&path, &name)?;
-        // The file has been linked under its permanent name.
+        // The file has its permanent name now and must not be deleted.
         drop(path.keep());
         Ok(())
     }
