@@ -1,4 +1,4 @@
-//! What `run` and `plan` have in common: a runtime, progress, and signals that stop the work.
+//! The common parts of `run` and `plan`: a runtime, progress, and signals that stop the work.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::signals::{Asked, Signals};
 use crate::surroundings::environment;
 use crate::vocabulary::vocabulary;
 
-/// Does some work with progress on the screen and signals handled.
+/// Runs some work while showing progress and handling signals.
 pub(crate) fn conduct<T>(
     show: Show,
     work: impl AsyncFnOnce(&Control) -> Result<T, Problem>,
@@ -19,8 +19,8 @@ pub(crate) fn conduct<T>(
     let cannot = |error: std::io::Error| {
         Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
     };
-    // One thread drives all calls: it is the cheapest per row, and a core of it is
-    // enough for tens of thousands of rows a second.
+    // One thread drives all calls: this costs the least per row, and one core is enough for tens of
+    // thousands of rows per second.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
     let done = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(cannot)?;
@@ -50,24 +50,24 @@ pub(crate) fn conduct<T>(
                 }
             }
         };
-        // The work was dropped, and with it went the processes that it had started.
+        // The work was dropped, which ended the processes that it had started.
         let outcome = outcome.unwrap_or_else(exit_now);
         progress.finish();
         outcome
     });
-    // A thread that still waits for standard input must not hold up the end.
+    // A thread that still waits for standard input must not delay the exit.
     runtime.shutdown_background();
     done
 }
 
-/// Whether the end of the work is waited for.
+/// Whether to wait for the end of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Patience {
     Left,
     Over,
 }
 
-/// First drains, then aborts, then exits. SIGTERM and SIGHUP only ever drain.
+/// The first signal drains, the second aborts, the third exits. SIGTERM and SIGHUP only drain.
 fn stop(stop: &Stop, signal: Asked, asked: u32, talk: &dyn Fn(&str)) -> Patience {
     match (signal, asked) {
         (Asked::Terminate, _) | (Asked::Interrupt, 1) => {

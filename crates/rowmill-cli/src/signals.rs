@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What was asked for from outside.
+/// The request of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// Ctrl-C.
@@ -13,15 +13,15 @@ pub(crate) enum Asked {
     Terminate,
 }
 
-/// Listens for signals from now on.
+/// Listens for signals from its creation on.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// `None` where SIGHUP is ignored, as by `nohup`, and must stay so.
+    /// `None` if SIGHUP is ignored, as by `nohup`, and must stay ignored.
     hangup: Option<Signal>,
-    /// Listened to so that a file that may not grow any more is an error of the write and not the
-    /// end of the process.
+    /// Handled so that exceeding the limit on file size is an error of the write and does not end the
+    /// process.
     _file_size: Signal,
 }
 
@@ -45,7 +45,7 @@ impl Signals {
     }
 }
 
-/// Waits for a signal; for ever where it is not listened to.
+/// Waits for a signal; forever if the signal is not handled.
 async fn heard(signal: Option<&mut Signal>) {
     match signal {
         Some(signal) => drop(signal.recv().await),
@@ -66,8 +66,8 @@ fn ignored_signals(status: &str) -> Option<u64> {
     u64::from_str_radix(mask.trim(), 16).ok()
 }
 
-/// What is ignored is handed down, and a shell does not change it: one that outlives a SIGHUP
-/// ignores it. For systems where there is nothing to read it from.
+/// Whether a child shell survives a SIGHUP. Ignored signals are inherited, and a shell does not change
+/// that. For systems without `/proc`.
 fn child_ignores_hangup() -> bool {
     let mut shell = Command::new("sh");
     shell.args(["-c", "kill -HUP $$"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
