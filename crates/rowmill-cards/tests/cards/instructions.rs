@@ -35,7 +35,7 @@ fn markers_stay_and_without_variables_so_do_unknown_names() {
     assert_eq!(card.instruction.unwrap(), expected);
 }
 
-/// What is reported of all that an instruction lacks.
+/// The problem with everything that an instruction lacks: its message and its hint.
 fn lacks(body: &str, variables: &str, flags: &[&str]) -> (String, String) {
     let mut card = card(body, variables);
     let filled = card.fill(&given(flags));
@@ -66,7 +66,7 @@ fn all_that_tells_of_the_day_and_the_machine_is_asked_for_at_once_with_the_flags
          var: 'agentCardDir=.' var_file: 'internal:x=FILE'; the date and the machine are not filled in by themselves, \
          because every day and every machine would then ask something else"
     );
-    // Once they are given, text in braces is as free as it was.
+    // Once they have values, other text in braces is allowed again.
     let flags = ["currentDate=D", "env=E", "workspaceRoot=W", "agentCardDir=C", "internal:x=X"];
     let mut card = card(body, "");
     assert_eq!(card.fill(&given(&flags)).unfilled, []);
