@@ -54,7 +54,7 @@ fn a_second_ctrl_c_aborts_and_the_rows_in_flight_are_sent_again_by_a_resume() {
     ]);
     let envelopes = home.envelopes();
     assert_eq!(envelopes.len(), 14);
-    // Which calls came first is not said, so neither is which rows were cut.
+    // The order of the calls is not defined, so neither is which rows were aborted.
     let cut: Vec<_> = envelopes.iter().filter(|envelope| envelope["ok"] == false).collect();
     assert_eq!(cut.len(), 4);
     for envelope in cut {
