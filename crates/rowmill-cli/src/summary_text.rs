@@ -254,7 +254,7 @@ fn reused_line(report: &RunReport) -> Option<String> {
     (!parts.is_empty()).then(|| format!("reused: {}", parts.join(", ")))
 }
 
-/// The estimated cost of the rows that needed no call, from those that did.
+/// The cost that reused answers saved, estimated from the rows that needed a call.
 fn saved_by_reuse(report: &RunReport) -> Option<Money> {
     let numbers = &report.summary.numbers;
     let reused = numbers.reused.duplicate + numbers.reused.cache;

@@ -124,7 +124,7 @@ fn claim(spec: &RunSpec, folder: &WorkFolder) -> Result<Option<OutputFile>, Prob
     match &spec.output {
         Output::File(path) => OutputFile::claim(path, prepare::claim(spec.existing)).map(Some),
         Output::Stdout => Ok(None),
-        // The table itself was checked before; its envelopes are checked here.
+        // Whether the table may be replaced was checked before; its envelopes follow that decision.
         Output::Table(_) => {
             let path = WorkFolder::envelopes_in(folder.path());
             let claimed = OutputFile::claim(&path, Claim::Resume);

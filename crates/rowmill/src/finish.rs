@@ -40,7 +40,7 @@ pub(crate) struct Ended {
     pub(crate) header: RunHeader,
     pub(crate) known_by: KnownBy,
     pub(crate) found: FoundBefore,
-    /// How many of the selected rows were found to be done already; `None` if it is not a resume.
+    /// The counts of selected rows in earlier parts of the run; `None` if it is not a resume.
     pub(crate) resumed: Option<ResumeCounts>,
     pub(crate) limits: RateFlags,
     /// The ledger, to which nothing is appended any more.

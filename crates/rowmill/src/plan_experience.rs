@@ -40,7 +40,7 @@ impl Experience {
     }
 }
 
-/// Statistics of sample calls, or of an earlier part of this run.
+/// Statistics of sample calls, or of an earlier run with the same kind of requests.
 pub(crate) async fn experience(
     spec: &RunSpec,
     sample_calls: Option<u64>,

@@ -280,8 +280,8 @@ pub(crate) fn done_before(spec: &RunSpec, ids: IdRule) -> Result<DoneBefore, Pro
 
 /// The telemetry file to continue, and its length before the ledger began.
 ///
-/// Everything after that is written again from the ledger, so a crash between ledger and telemetry
-/// leaves no gap.
+/// If the ledger knows the file, everything after that is written again from the ledger, so a crash
+/// between ledger and telemetry leaves no gap.
 fn resumed_telemetry(
     spec: &RunSpec,
     place: &RunPlace,

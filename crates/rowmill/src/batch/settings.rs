@@ -99,8 +99,8 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     }
 
     /// Shares the state of provider accounts with every batch that is given a clone of the same value:
-    /// reported rate limits, how much of them is used, pauses and outages. Messages about its own calls
-    /// stay with each batch. By default, a batch shares nothing.
+    /// reported rate limits, how much of them is used, pauses and outages. What a batch learns about
+    /// its own calls stays with that batch. By default, a batch shares nothing.
     ///
     /// ```
     /// use rowmill::{Batch, Limits};

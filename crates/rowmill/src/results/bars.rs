@@ -1,4 +1,4 @@
-//! Distributions, as histograms whose bars have round borders.
+//! Distributions, as histograms whose bars have round bounds.
 
 use rowmill_core::stats::Spread;
 use serde::Serialize;
@@ -32,9 +32,9 @@ pub struct Distribution {
 /// A range of values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bar {
-    /// The lower border, which belongs to the range.
+    /// The lower bound, which belongs to the range.
     pub from: f64,
-    /// The upper border, which belongs to the next range.
+    /// The upper bound, which belongs to the next range.
     pub to: f64,
     /// The number of values in the range.
     pub count: u64,
