@@ -71,7 +71,7 @@ pub struct RunSummary {
     /// The sources of the agent cards, if there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agent_card: Vec<String>,
-    /// The agent that worked on the rows, where a card describes it.
+    /// The agent that worked on the rows, if a card describes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The names of the template's variables.
