@@ -15,75 +15,75 @@ use crate::{
     ToolPolicy,
 };
 
-/// One agent, as it was written down.
+/// One agent, as described by its card.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Card {
     /// The name that other cards and `--agent` use.
     pub name: String,
-    /// The file or address that it came from, for messages.
+    /// The file or address that the card was loaded from, for messages.
     pub source: String,
-    /// What it does, with its children by name.
+    /// The type-specific settings, with the children by name.
     pub kind: Kind,
-    /// The system prompt; `None` where the card has none, or where its type asks no model.
+    /// The system prompt; `None` if the card has none, or if its type calls no model.
     pub instruction: Option<String>,
-    /// What it is good for, told to whoever may choose it.
+    /// A description for models and people that choose between agents.
     pub description: Option<String>,
-    /// Whether it is the worker where several could be.
+    /// Whether this agent is the worker if several could be.
     pub default: bool,
     /// Whether only other agents may use it.
     pub tool_only: bool,
     /// The model string.
     pub model: Option<String>,
-    /// The line in which the card names its model.
+    /// The line of the card in which the model is set.
     pub model_line: Option<u64>,
-    /// The key for the model's provider.
+    /// The API key for the model's provider.
     pub api_key: Option<Secret>,
-    /// How the model is asked.
+    /// The settings of requests.
     pub request: RequestParams,
-    /// Tools that the provider runs.
+    /// Tools that run at the provider.
     pub hosted: HostedTools,
-    /// The MCP servers of the configuration that it uses.
+    /// The MCP servers of the configuration that the agent uses.
     pub servers: Vec<String>,
-    /// Which tools of a server are offered; all, if the server is not named.
+    /// Which tools of a server are offered; all if the server is not listed.
     pub tools: Filter,
     /// Which resources of a server are offered.
     pub resources: Filter,
     /// Which prompts of a server are offered.
     pub prompts: Filter,
-    /// MCP servers that the card brings itself.
+    /// MCP servers that the card defines itself.
     pub mcp_connect: Vec<McpConnect>,
-    /// The folders of its skills.
+    /// The folders of the agent's skills.
     pub skills: Vec<PathBuf>,
     /// Python functions that are offered as tools.
     pub function_tools: Vec<FunctionTool>,
-    /// Functions that are called round model calls and tool calls.
+    /// Functions that are called before and after model calls and tool calls.
     pub tool_hooks: Vec<(HookKind, PythonFunction)>,
-    /// Functions that are called when the run begins and ends.
+    /// Functions that are called when the run starts and ends.
     pub lifecycle_hooks: Vec<(LifecycleHook, PythonFunction)>,
-    /// How calls of some tools are treated, by the name that the model knows a tool by.
+    /// How calls of some tools are handled, by the name that the model knows a tool by.
     pub tool_policy: Vec<(String, ToolPolicy)>,
-    /// Whether it may run commands.
+    /// Whether the agent may run shell commands.
     pub shell: bool,
-    /// Where commands run.
+    /// The folder in which commands run.
     pub cwd: Option<PathBuf>,
-    /// The arguments that this agent takes as a tool, a JSON Schema of an object.
+    /// The arguments that this agent takes as a tool, as a JSON Schema of an object.
     pub tool_input_schema: Option<Map<String, Value>>,
-    /// How many of its children may work at once.
+    /// The maximum number of children that work at once.
     pub max_parallel: Option<NonZeroU32>,
-    /// How long a child may work.
+    /// The timeout of a child.
     pub child_timeout: Option<Duration>,
-    /// Files with messages that go before the row's.
+    /// Files with messages that precede the message of the row.
     pub messages: Vec<PathBuf>,
     /// These messages, once they are loaded.
     pub history: Vec<Message>,
     /// The variables of the instruction, with their defaults.
     pub variables: Variables,
-    /// Fields that have no meaning in a batch, as the card spells them.
+    /// Fields that have no effect in a batch, as the card spells them.
     pub ignored: Vec<String>,
-    /// What the card says, without secrets, instruction and what does not shape answers.
+    /// The fields that shape answers, without secrets and without the instruction.
     pub shape: Value,
     /// The line of each child's name, in the order of [`Kind::children`].
     pub(crate) child_lines: Vec<u64>,
-    /// Where the card says what it says.
+    /// The lines of the fields, for messages.
     pub(crate) lines: Lines,
 }

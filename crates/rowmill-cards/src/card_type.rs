@@ -1,4 +1,4 @@
-//! The types of cards and the fields that each has.
+//! The types of cards and their fields.
 
 use std::fmt;
 
@@ -7,24 +7,24 @@ use crate::fields::Fields;
 use crate::mistake::{Mistake, listed, nearest, suggestion};
 use crate::yaml::Entry;
 
-/// What a card describes.
+/// The type of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CardType {
     /// A model with an instruction, tools and children.
     Agent,
-    /// Agents one after the other.
+    /// Several agents, one after the other.
     Chain,
-    /// Agents side by side.
+    /// Several agents, side by side.
     Parallel,
-    /// One agent writes, another rates, until it is good enough.
+    /// One agent writes and another rates, until the rating is good enough.
     EvaluatorOptimizer,
-    /// A model that chooses the agent.
+    /// A model that chooses the agent for a request.
     Router,
-    /// A model that plans and gives steps to agents.
+    /// A model that makes a plan and assigns its steps to agents.
     Orchestrator,
     /// A model that plans one step after the other.
     IterativePlanner,
-    /// One agent is asked until one answer leads.
+    /// One agent that is asked repeatedly until one answer leads.
     Maker,
 }
 
@@ -69,7 +69,7 @@ impl CardType {
         Self::Maker,
     ];
 
-    /// The type as it is written in a card.
+    /// The name of the type in a card.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -109,13 +109,13 @@ impl CardType {
         COMMON.iter().chain(own.into_iter().flatten()).copied()
     }
 
-    /// Whether a card of this type asks a model itself, and does not only pass on what others say.
+    /// Whether a card of this type calls a model itself, instead of only passing on answers of others.
     #[must_use]
     pub fn speaks(self) -> bool {
         matches!(self, Self::Agent | Self::Router | Self::Orchestrator | Self::IterativePlanner)
     }
 
-    /// Reads the `type` of a card, and whether it is the old name `smart`.
+    /// Reads the `type` of a card; also returns whether it is the old name `smart`.
     pub(crate) fn read(field: Option<Field>) -> Result<(Self, bool), Mistake> {
         let Some(field) = field else { return Ok((Self::Agent, false)) };
         let wrong = field.clone();
@@ -137,7 +137,7 @@ impl CardType {
         }
     }
 
-    /// The fields that this type does not have, each with what was probably meant.
+    /// The fields that this type does not have, each with the name that was probably meant.
     pub(crate) fn unknown_fields(self, fields: &Fields) -> Vec<Mistake> {
         let known = |name: &str| self.fields().any(|field| field == name);
         let unknown = fields.entries().iter().filter(|entry| !known(&entry.key));
@@ -152,7 +152,7 @@ impl CardType {
             return Mistake::at(entry.line, format!("type `{self}` has no field `{name}`"))
                 .hint(format!("it belongs to: {}", listed(having)));
         }
-        // A word for another type is still nearer to what was meant than nothing.
+        // A field name of another type is still a better suggestion than none.
         let everywhere = || Self::ALL.iter().flat_map(|other| other.fields());
         let hint = match nearest(name, self.fields()).or_else(|| nearest(name, everywhere())) {
             Some(near) => format!("did you mean `{near}`?"),

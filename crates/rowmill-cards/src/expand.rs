@@ -6,10 +6,10 @@ use crate::mistake::Mistake;
 use crate::parse::Origin;
 use crate::yaml::{Content, Node};
 
-/// Fields for people and models to read, where `${…}` may be meant as it stands.
+/// Fields with text for people and models, in which `${…}` may be meant literally.
 const PROSE: [&str; 4] = ["instruction", "description", "refinement_instruction", "variables"];
 
-/// Puts values of the environment into all texts of a card.
+/// Replaces variables of the environment in all texts of a card.
 pub(crate) fn expand(card: &mut Node, origin: &Origin<'_>) -> Result<(), Vec<Mistake>> {
     let Content::Mapping(entries) = &mut card.content else { return Ok(()) };
     let mut mistakes = Vec::new();
@@ -23,7 +23,7 @@ pub(crate) fn expand(card: &mut Node, origin: &Origin<'_>) -> Result<(), Vec<Mis
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
-/// Goes through all texts of a node that may name variables, with their lines.
+/// Calls a function for all texts of a node that may name variables, with their lines.
 fn each_text(node: &mut Node, change: &mut dyn FnMut(&mut String, u64)) {
     match &mut node.content {
         Content::Text(text) if text.contains("${") => change(text, node.line),
@@ -33,7 +33,7 @@ fn each_text(node: &mut Node, change: &mut dyn FnMut(&mut String, u64)) {
     }
 }
 
-/// Fails with the name of a variable that has no value.
+/// Expands a text; fails with the name of a variable that has no value.
 fn expand_text(text: &str, origin: &Origin<'_>, strict: bool) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! One value of a card, read as what it must be.
+//! One value of a card, parsed as the expected type.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use crate::mistake::{Mistake, listed, nearest};
 use crate::yaml::{Content, Entry, Node, mapping_to_json};
 
-/// A value and the way to it, for messages.
+/// A value and its path, for messages.
 #[derive(Debug, Clone)]
 pub(crate) struct Field {
-    /// Where it is, such as `request_params.top_p` or `agents[2]`.
+    /// The path, such as `request_params.top_p` or `agents[2]`.
     pub(crate) path: String,
     pub(crate) line: u64,
     pub(crate) content: Content,
@@ -21,7 +21,7 @@ impl Field {
         Self { path, line: node.line, content: node.content }
     }
 
-    /// A mistake that says what is wrong with this value.
+    /// A mistake in this value.
     pub(crate) fn mistake(&self, what: &str) -> Mistake {
         Mistake::at(self.line, format!("`{}` {what}", self.path))
     }
@@ -38,7 +38,7 @@ impl Field {
         self.mistake(&format!("must be {expected}, not {found}"))
     }
 
-    /// `true` or `false`, or a word that YAML once took for them.
+    /// `true` or `false`, or a word that older YAML versions read as one of them.
     pub(crate) fn boolean(self) -> Result<bool, Mistake> {
         let word = |word: &str, words: [&str; 2]| words.iter().any(|known| known.eq_ignore_ascii_case(word));
         match &self.content {
@@ -49,13 +49,13 @@ impl Field {
         }
     }
 
-    /// Text that is not blank, without the space round it.
+    /// Text that is not blank, trimmed.
     pub(crate) fn text(self) -> Result<String, Mistake> {
         let text = self.any_text()?;
         Ok(text.trim().to_owned())
     }
 
-    /// Text that is not blank, as it stands.
+    /// Text that is not blank, unchanged.
     pub(crate) fn any_text(self) -> Result<String, Mistake> {
         match &self.content {
             Content::Text(text) if text.trim().is_empty() => {
@@ -69,7 +69,7 @@ impl Field {
         }
     }
 
-    /// A whole number that is not less than `least`.
+    /// An integer that is not less than `least`.
     pub(crate) fn whole(self, least: i64) -> Result<i64, Mistake> {
         let Content::Number(number) = &self.content else { return Err(self.must_be("a whole number")) };
         let Some(whole) = number.as_i64() else {
@@ -81,7 +81,7 @@ impl Field {
         Ok(whole)
     }
 
-    /// A whole number that fits 32 bits.
+    /// An integer that fits in 32 bits.
     pub(crate) fn count(self, least: u32) -> Result<u32, Mistake> {
         let wrong = self.clone();
         let whole = self.whole(i64::from(least))?;
@@ -95,7 +95,7 @@ impl Field {
         }
     }
 
-    /// A span of time in seconds.
+    /// A duration in seconds.
     pub(crate) fn seconds(self) -> Result<Duration, Mistake> {
         let wrong = self.clone();
         let seconds = self.number()?;
@@ -111,7 +111,7 @@ impl Field {
             }
             Content::Text(ref text) => {
                 let name = self.path.rsplit('.').next().unwrap_or_default();
-                // What is given to a server may be a secret.
+                // Settings of a server may be secrets.
                 let shown = if self.path.starts_with("mcp_connect") { "…" } else { text };
                 Err(self.must_be("a list").hint(format!("write `{name}: [{shown}]`")))
             }
@@ -124,7 +124,7 @@ impl Field {
         self.list()?.into_iter().map(Self::text).collect()
     }
 
-    /// A text or a list of them.
+    /// A text or a list of texts.
     pub(crate) fn text_or_texts(self) -> Result<Vec<String>, Mistake> {
         match self.content {
             Content::Text(_) => Ok(vec![self.text()?]),
@@ -139,7 +139,7 @@ impl Field {
         }
     }
 
-    /// A mapping, its keys with their values.
+    /// The entries of a mapping.
     pub(crate) fn entries(self) -> Result<Vec<(String, Self)>, Mistake> {
         let path = self.path.clone();
         let entry = |entry: Entry| {
@@ -166,7 +166,7 @@ impl Field {
         Ok(mapping_to_json(&self.mapping()?))
     }
 
-    /// One of a few words, whatever the case of their letters.
+    /// One of several words, ignoring case.
     pub(crate) fn choice<T: Copy>(self, choices: &[(&str, T)]) -> Result<T, Mistake> {
         let wrong = self.clone();
         let word = self.text()?;

@@ -1,11 +1,11 @@
-//! A mapping whose keys are known.
+//! A mapping with a fixed set of keys.
 
 use crate::field::Field;
 use crate::mistake::{Mistake, suggestion};
 use crate::yaml::{Content, Entry};
 
-/// The fields of a card, or of a mapping inside of it. Reading goes on after a mistake, so that all
-/// are told at once.
+/// The fields of a card, or of a mapping in it. Parsing continues after a mistake, so that all mistakes
+/// are reported together.
 #[derive(Debug)]
 pub(crate) struct Fields {
     prefix: String,
@@ -20,7 +20,7 @@ impl Fields {
         Self { prefix: String::new(), line, entries, mistakes: Vec::new() }
     }
 
-    /// A mapping inside of a card; a name that is not `known` is a mistake.
+    /// The fields of a mapping in a card; a name that is not in `known` is a mistake.
     pub(crate) fn of(field: Field, known: &[&str]) -> Result<Self, Mistake> {
         let (prefix, line) = (format!("{}.", field.path), field.line);
         let mut fields = Self { prefix, line, entries: field.mapping()?, mistakes: Vec::new() };
@@ -30,12 +30,12 @@ impl Fields {
         Ok(fields)
     }
 
-    /// Notes mistakes that were found by other means.
+    /// Records mistakes that were found elsewhere.
     pub(crate) fn note(&mut self, mistakes: impl Into<Vec<Mistake>>) {
         self.mistakes.extend(mistakes.into());
     }
 
-    /// What was read, or nothing and its mistakes noted.
+    /// Returns the value, or records the mistakes and returns the default.
     pub(crate) fn keep<T: Default>(&mut self, read: Result<T, impl Into<Vec<Mistake>>>) -> T {
         read.unwrap_or_else(|mistakes| {
             self.note(mistakes);
@@ -43,12 +43,12 @@ impl Fields {
         })
     }
 
-    /// What was made of the fields, if nothing was wrong with any of them.
+    /// Returns the parsed value if no field had a mistake.
     pub(crate) fn finish<T>(self, read: T) -> Result<T, Vec<Mistake>> {
         if self.mistakes.is_empty() { Ok(read) } else { Err(self.mistakes) }
     }
 
-    /// Says that a field is not known.
+    /// The mistake for an unknown field.
     pub(crate) fn unknown(&self, entry: &Entry) -> Mistake {
         Mistake::at(entry.line, format!("unknown field `{}{}`", self.prefix, entry.key))
     }
@@ -61,7 +61,7 @@ impl Fields {
         self.line
     }
 
-    /// Takes a field out. One without a value counts as absent.
+    /// Removes and returns a field. A field without a value counts as absent.
     pub(crate) fn take(&mut self, name: &str) -> Option<Field> {
         let index = self.entries.iter().position(|entry| entry.key == name)?;
         let entry = self.entries.remove(index);
@@ -69,7 +69,7 @@ impl Fields {
         present.then(|| Field::new(format!("{}{name}", self.prefix), entry.node))
     }
 
-    /// Reads a field, if it is there. One that cannot be read counts as absent from then on.
+    /// Parses a field, if it is there. A field that cannot be parsed counts as absent from then on.
     pub(crate) fn read<T, E: Into<Vec<Mistake>>>(
         &mut self,
         name: &str,
@@ -88,7 +88,7 @@ impl Fields {
     }
 }
 
-/// All values of a list, or all that is wrong with them.
+/// Parses all values of a list; returns them, or all mistakes.
 pub(crate) fn all<T, E: Into<Vec<Mistake>>>(
     values: impl IntoIterator<Item = Result<T, E>>,
 ) -> Result<Vec<T>, Vec<Mistake>> {

@@ -1,10 +1,10 @@
-//! Which texts are cards, and where the fields of a card end and its body begins.
+//! Recognizes cards, and splits their fields from the body.
 
 use std::path::Path;
 
 use crate::mistake::Mistake;
 
-/// How a card is written down.
+/// The format of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CardForm {
     /// `.md` or `.markdown`: YAML between two lines of `---`, then the instruction.
@@ -14,7 +14,7 @@ pub enum CardForm {
 }
 
 impl CardForm {
-    /// The form that a file's name tells, if it tells one.
+    /// The format that the extension of a file name indicates, if any.
     ///
     /// ```
     /// # use rowmill_cards::CardForm;
@@ -32,28 +32,28 @@ impl CardForm {
     }
 }
 
-/// Whether a file's name is that of a skill, which is no card.
+/// Whether a file's name is that of a skill, which is not a card.
 #[must_use]
 pub fn is_skill_manifest(name: &str) -> bool {
     Path::new(name).file_name().is_some_and(|name| name == "SKILL.md")
 }
 
-/// Whether a Markdown text begins with front matter. In a folder of cards, Markdown without it
-/// is a page to be read by people.
+/// Whether a Markdown text starts with front matter. In a folder of cards, Markdown without it is
+/// documentation.
 #[must_use]
 pub fn has_front_matter(text: &str) -> bool {
     let first = unmarked(text).lines().find(|line| !line.trim().is_empty());
     first.is_some_and(|line| is_boundary(line) || line.trim_end() == "+++")
 }
 
-/// A Markdown card in its two parts.
+/// The two parts of a Markdown card.
 #[derive(Debug)]
 pub(crate) struct Split {
-    /// The fields, in the lines where they were.
+    /// The fields, on the same lines as in the card.
     pub(crate) yaml: String,
-    /// What follows them.
+    /// The text after the fields.
     pub(crate) body: String,
-    /// The line where the body begins.
+    /// The line where the body starts.
     pub(crate) body_line: u64,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn split(text: &str) -> Result<Split, Mistake> {
                 .hint("start the card with its fields as YAML between two lines of `---`"));
         }
     };
-    // Blank lines stand for what was before, so that the parser counts as a reader does.
+    // Blank lines replace the lines before, so that the parser reports the line numbers of the file.
     let mut yaml = "\n".repeat(skipped + 1);
     for (index, line) in lines.by_ref() {
         if is_boundary(line) {
@@ -90,7 +90,7 @@ fn line_number(index: usize) -> u64 {
     index as u64 + 1
 }
 
-/// Three or more hyphens from the margin.
+/// Whether a line consists of three or more hyphens without indentation.
 fn is_boundary(line: &str) -> bool {
     let line = line.trim_end();
     line.len() >= 3 && line.bytes().all(|byte| byte == b'-')

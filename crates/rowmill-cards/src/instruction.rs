@@ -1,4 +1,4 @@
-//! The instruction of a card: where it is written, what it includes, and its variables.
+//! The instruction of a card: its source, its includes, and its variables.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -15,29 +15,29 @@ use crate::parse::Origin;
 use crate::placeholders::{Part, filled, parts, replaced};
 use crate::unfilled::{EMPTY_HERE, Unfilled, is_known_placeholder};
 
-/// Stands in an instruction where what the MCP servers say about themselves belongs.
+/// The placeholder for what the MCP servers say about themselves.
 pub const SERVER_INSTRUCTIONS: &str = "{{serverInstructions}}";
 
-/// Stands in an instruction where the list of skills belongs.
+/// The placeholder for the list of skills.
 pub const AGENT_SKILLS: &str = "{{agentSkills}}";
 
-/// A text that an instruction wants in the place of a placeholder.
+/// A text that an instruction includes by a placeholder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Include {
-    /// The placeholder as it is written.
+    /// The placeholder as written.
     pub placeholder: String,
-    /// Where the text is.
+    /// The source of the text.
     pub from: IncludeFrom,
 }
 
-/// Where an included text is.
+/// The source of an included text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IncludeFrom {
     /// A file.
     File {
         /// Its path, relative to the card.
         path: PathBuf,
-        /// Whether nothing is put in where there is no such file.
+        /// Whether a missing file counts as empty.
         optional: bool,
     },
     /// An `http://`, `https://` or `hf://` address.
@@ -45,7 +45,7 @@ pub enum IncludeFrom {
 }
 
 impl IncludeFrom {
-    /// What a placeholder's name includes, if it includes something.
+    /// The source for the name in a placeholder; `None` if it is not an include.
     fn of(name: &str) -> Option<Self> {
         let file = |path: &str, optional| Self::File { path: PathBuf::from(path.trim()), optional };
         if let Some(path) = name.strip_prefix("file:") {
@@ -90,7 +90,7 @@ fn of_body(body: &str, first_line: u64) -> Result<Option<String>, Mistake> {
     Ok((!text.is_empty()).then_some(text))
 }
 
-/// What an instruction may not include.
+/// Includes that the instruction must not have.
 pub(crate) fn wrong_includes(instruction: &str, origin: &Origin<'_>, lines: &Lines) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     for part in parts(instruction) {
@@ -125,7 +125,7 @@ fn is_address(url: &str) -> bool {
 }
 
 impl Card {
-    /// The texts that the instruction includes, each once.
+    /// The texts that the instruction includes, without repetitions.
     #[must_use]
     pub fn includes(&self) -> Vec<Include> {
         let mut includes: Vec<Include> = Vec::new();
@@ -140,11 +140,11 @@ impl Card {
         includes
     }
 
-    /// Puts included texts in their places. `texts` holds placeholders and what stands there.
+    /// Replaces includes by their texts. `texts` holds pairs of a placeholder and its text.
     ///
     /// # Errors
     ///
-    /// An included text includes another.
+    /// An included text includes another one.
     pub fn inline(&mut self, texts: &[(String, String)]) -> Result<(), Problem> {
         let Some(instruction) = self.instruction.take() else { return Ok(()) };
         for (placeholder, text) in texts {
@@ -167,10 +167,11 @@ impl Card {
         Ok(())
     }
 
-    /// Fills the variables of the instruction: those that were `given` go before the card's own.
+    /// Fills in the variables of the instruction; values in `given` override those of the card.
     ///
-    /// [`SERVER_INSTRUCTIONS`] and [`AGENT_SKILLS`] stay for whoever knows these texts. Once there
-    /// is a variable whose name somebody chose, a name that nobody gave is no plain text any more.
+    /// [`SERVER_INSTRUCTIONS`] and [`AGENT_SKILLS`] stay, to be replaced by the caller who knows these
+    /// texts. As soon as any variable has a name of the author's choice, a placeholder without a value
+    /// is no longer treated as plain text.
     pub fn fill(&mut self, given: &Variables) -> Filled {
         let Some(instruction) = self.instruction.take() else { return Filled::default() };
         let mut variables = self.variables.clone();
@@ -209,11 +210,11 @@ impl Card {
     }
 }
 
-/// What became of the placeholders of an instruction.
+/// The result of filling in the variables of an instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filled {
-    /// The variables that it uses.
+    /// The variables that the instruction uses.
     pub used: Vec<String>,
-    /// What nobody gave.
+    /// Placeholders without a value.
     pub unfilled: Vec<Unfilled>,
 }

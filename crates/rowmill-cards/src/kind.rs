@@ -1,84 +1,84 @@
-//! How an agent comes to its answer, and which others it asks.
+//! How an agent of each type finds its answer, and which agents it uses.
 
 use std::num::NonZeroU32;
 
 use crate::CardType;
 
-/// What a card does, with its children by name.
+/// The type-specific settings of a card, with its children by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// A model that may call tools, and its children as tools.
+    /// A model that may call tools, with its children as tools.
     Agent {
         /// The children that are offered as tools.
         agents: Vec<String>,
     },
-    /// The answer of each is the message to the next.
+    /// The answer of each agent is the message to the next.
     Chain {
-        /// Who is asked, in order.
+        /// The agents, in order.
         sequence: Vec<String>,
-        /// Whether each hears the request and all answers before, not only the last one.
+        /// Whether each agent receives the request and all earlier answers, not only the last one.
         cumulative: bool,
     },
-    /// All are asked the same, and their answers are put together.
+    /// All agents receive the same request, and their answers are combined.
     Parallel {
-        /// Who is asked.
+        /// The agents that receive the request.
         fan_out: Vec<String>,
-        /// Who makes one answer of all; without it they are listed.
+        /// The agent that combines the answers; without it, they are listed.
         fan_in: Option<String>,
-        /// Whether the request is told together with the answers.
+        /// Whether the request is included with the answers.
         include_request: bool,
     },
     /// An answer is refined until it is rated good enough.
     EvaluatorOptimizer {
-        /// Who writes.
+        /// The agent that writes.
         generator: String,
-        /// Who rates.
+        /// The agent that rates.
         evaluator: String,
-        /// The rating that is good enough.
+        /// The minimum rating of an accepted answer.
         min_rating: Rating,
-        /// How often it is refined at most.
+        /// The maximum number of refinements.
         max_refinements: u32,
-        /// What the evaluator is told that it is.
+        /// The role description for the evaluator.
         refinement_instruction: Option<String>,
     },
-    /// A model chooses who answers.
+    /// A model chooses the agent that answers.
     Router {
-        /// Among whom it chooses.
+        /// The agents to choose from.
         agents: Vec<String>,
     },
-    /// A model plans steps that others carry out.
+    /// A model plans steps that agents carry out.
     Orchestrator {
-        /// Who carries steps out.
+        /// The agents that carry out steps.
         agents: Vec<String>,
-        /// Whether it plans everything at once.
+        /// Whether everything is planned at once.
         plan_type: PlanType,
-        /// How many rounds of planning there may be; `None` is without bound.
+        /// The maximum number of planning rounds; `None` means no limit.
         plan_iterations: Option<NonZeroU32>,
     },
     /// A model plans one step after the other.
     IterativePlanner {
-        /// Who carries steps out.
+        /// The agents that carry out steps.
         agents: Vec<String>,
-        /// How many steps there may be; `None` is without bound.
+        /// The maximum number of steps; `None` means no limit.
         plan_iterations: Option<NonZeroU32>,
     },
-    /// One agent is asked again and again until one answer leads by `k`.
+    /// One agent is asked repeatedly until one answer leads by `k`.
     Maker {
-        /// Who is asked.
+        /// The agent that is asked.
         worker: String,
-        /// By how many answers one must lead.
+        /// By how many votes the winning answer must lead.
         k: u32,
-        /// How often it is asked at most; then the most frequent answer wins.
+        /// The maximum number of samples; after it, the most frequent answer wins.
         max_samples: u32,
-        /// Which answers count as the same.
+        /// Which answers count as equal.
         match_strategy: MatchStrategy,
-        /// Answers with more characters are thrown away.
+        /// Longer answers, in characters, are discarded.
         red_flag_max_length: Option<u32>,
     },
 }
 
 impl Kind {
-    /// The type that the card has.
+    /// The type of the card.
     #[must_use]
     pub fn card_type(&self) -> CardType {
         match self {
@@ -137,16 +137,16 @@ pub enum Rating {
 pub enum PlanType {
     /// All steps at once.
     Full,
-    /// One step, then the next.
+    /// One step after the other.
     Iterative,
 }
 
-/// Which answers count as the same.
+/// Which answers count as equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchStrategy {
-    /// The same text, letter for letter.
+    /// The same text, character by character.
     Exact,
-    /// The same words, whatever their case and the space between them.
+    /// The same words, ignoring case and whitespace.
     Normalized,
     /// The same JSON value.
     Structured,

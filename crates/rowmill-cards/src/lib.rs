@@ -1,7 +1,7 @@
-//! Agent cards: what an agent is, written down as Markdown or YAML.
+//! Agent cards: descriptions of agents in Markdown or YAML.
 //!
-//! A card's text becomes a [`Card`], cards that belong together become a [`CardSet`]. Nothing
-//! here reads a file: who loads cards gives the texts, and the texts of what they include.
+//! The text of a card is parsed into a [`Card`]; cards that refer to each other form a [`CardSet`].
+//! This crate does not read files: the caller provides the texts of cards and of what they include.
 
 mod card;
 mod card_type;

@@ -1,4 +1,4 @@
-//! Where in its text a card says something, for what is found wrong once the text is read.
+//! The line numbers of a card's fields, for problems that are found after parsing.
 
 use rowmill_types::Problem;
 
@@ -8,7 +8,7 @@ use crate::mistake::Mistake;
 use crate::placeholders::{Part, parts};
 use crate::yaml::{Content, Node};
 
-/// Fields that name what is outside of the card. No other values are kept: they may be secrets.
+/// Fields that name something outside the card. Other values are not kept: they may be secrets.
 const NAMING: [&str; 9] = [
     "name",
     "model",
@@ -50,7 +50,7 @@ impl Lines {
         Self { named, placeholders: Vec::new() }
     }
 
-    /// Adds the placeholders of an instruction, which are looked for in the text of the card.
+    /// Adds the placeholders of an instruction, which are searched for in the text of the card.
     pub(crate) fn add_placeholders(&mut self, instruction: &str, card: &str) {
         for part in parts(instruction) {
             let Part::Placeholder { source, .. } = part else { continue };
@@ -59,14 +59,14 @@ impl Lines {
         }
     }
 
-    /// The line of a placeholder as it is written, or 0.
+    /// The line of a placeholder as written, or 0.
     pub(crate) fn of_placeholder(&self, source: &str) -> u64 {
         self.placeholders.iter().find(|(known, _)| known == source).map_or(0, |(_, line)| *line)
     }
 
     fn of_name(&self, field: &str, name: &str) -> u64 {
         let of_field = || self.named.iter().filter(|(known, ..)| *known == field);
-        // A function stands after its file.
+        // A function is written after its file.
         let is_name = |known: &str| known == name || known.starts_with(&format!("{name}:"));
         let exact = of_field().find(|(_, known, _)| is_name(known));
         exact.or_else(|| of_field().next()).map_or(0, |(.., line)| *line)
@@ -83,14 +83,14 @@ fn collect(node: &Node, field: &'static str, named: &mut Vec<(&'static str, Stri
 }
 
 impl Card {
-    /// A problem with what a field names, told with the card and the line. `name` is the value as
-    /// the card has it; where no line has it, that of the field is told.
+    /// A problem with a name in a field, reported with the card and the line. `name` is the value as
+    /// written in the card; if no line has it, the line of the field is used.
     #[must_use]
     pub fn problem(&self, (field, name): (&str, &str), message: impl Into<String>) -> Problem {
         Mistake::at(self.lines.of_name(field, name), message).of(&self.source)
     }
 
-    /// A problem with a placeholder of the instruction, told with the card and the line.
+    /// A problem with a placeholder of the instruction, reported with the card and the line.
     #[must_use]
     pub fn placeholder_problem(&self, placeholder: &str, message: impl Into<String>) -> Problem {
         Mistake::at(self.lines.of_placeholder(placeholder), message).of(&self.source)

@@ -1,4 +1,4 @@
-//! `mcp_connect`: servers that a card brings itself.
+//! `mcp_connect`: MCP servers that a card defines itself.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::yaml::{Content, mapping_to_json};
 /// An MCP server of a card.
 #[derive(Clone, PartialEq)]
 pub struct McpConnect {
-    /// The name that tools carry before theirs, and that filters use.
+    /// The prefix of tool names, which filters use, too.
     pub name: String,
     /// Its settings, checked: exactly one of `target`, `command` and `url`, and any of
     /// `description`, `include_instructions`, `args`, `env`, `cwd`, `headers`, `access_token`, `auth`, `timeout`,
@@ -55,7 +55,8 @@ const KNOWN: &[&str] = &[
     "defer_loading",
 ];
 
-/// Reads `mcp_connect`, a mapping of names or a list. What a batch has no use for goes to `ignored`.
+/// Reads `mcp_connect`, a mapping by name or a list. Settings without effect in a batch are added to
+/// `ignored`.
 pub(crate) fn read(field: Option<Field>, ignored: &mut Vec<String>) -> Result<Vec<McpConnect>, Vec<Mistake>> {
     let Some(field) = field else { return Ok(Vec::new()) };
     let entries: Vec<(Option<String>, Field)> = match &field.content {
@@ -93,7 +94,7 @@ fn read_server(
     let mut settings = settings(&mut fields);
     refuse_provider_side(&mut fields, ignored);
     let own = fields.read("name", Field::text);
-    // What follows would only repeat what is wrong already.
+    // Further checks would only report the same mistakes again.
     fields.finish(())?;
     if let (Some(key), Some(own)) = (&key, &own)
         && key != own
@@ -117,7 +118,7 @@ fn read_server(
     Ok(McpConnect { name, settings })
 }
 
-/// The settings that a server of this machine has, checked.
+/// The settings of a local server, checked.
 fn settings(fields: &mut Fields) -> Map<String, Value> {
     let mut settings = Map::new();
     for name in ["target", "description", "command", "cwd", "url", "access_token"] {
@@ -162,7 +163,7 @@ fn settings(fields: &mut Fields) -> Map<String, Value> {
     settings
 }
 
-/// Servers that a provider connects to by itself are not tools of a run.
+/// Rejects servers that a provider connects to by itself: they are not tools of a run.
 fn refuse_provider_side(fields: &mut Fields, ignored: &mut Vec<String>) {
     if let Some(field) = fields.take("connector_id") {
         fields.note(
@@ -194,7 +195,7 @@ fn idempotent(field: Field) -> Result<Value, Mistake> {
     }
 }
 
-/// A number of calls, or numbers by tools.
+/// A number of calls, or numbers by tool.
 fn max_parallel(field: Field) -> Result<Value, Mistake> {
     if !matches!(field.content, Content::Mapping(_)) {
         return Ok(field.count(1)?.into());
@@ -208,7 +209,7 @@ fn name_of(target: &str) -> String {
     let word = match target.split_once("://") {
         Some((_, rest)) => {
             let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-            // Who asks is no part of the name, which models and messages see.
+            // Credentials must not be part of the name, which models and messages see.
             let host = authority.rsplit('@').next().unwrap_or_default();
             host.split(':').next().unwrap_or_default()
         }

@@ -1,22 +1,22 @@
-//! Messages that go before the row's: examples of how to answer.
+//! Messages that precede the message of the row: examples of how to answer.
 
 use rowmill_types::{Message, Problem};
 
 use crate::messages_json::{read as json, resource_text};
 use crate::mistake::Mistake;
 
-/// How messages are written down.
+/// The format of a file of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageForm {
-    /// Text with lines of `---USER`, `---ASSISTANT` and `---RESOURCE`; without such a line it is
-    /// one message of the user.
+    /// Text with lines of `---USER`, `---ASSISTANT` and `---RESOURCE`; without such a line it is one
+    /// message of the user.
     Delimited,
-    /// `{"messages": [{"role": …, "content": …}]}` in a file that ends with `.json`.
+    /// `{"messages": [{"role": …, "content": …}]}` in a file with the extension `.json`.
     Json,
 }
 
 impl MessageForm {
-    /// The form that a file's name tells.
+    /// The format that the extension of a file name indicates.
     #[must_use]
     pub fn of(name: &str) -> Self {
         let extension = std::path::Path::new(name).extension();
@@ -36,8 +36,8 @@ impl MessageForm {
 ///
 /// # Errors
 ///
-/// There is no message, one is neither text nor calls of tools with what they gave, or a call has
-/// no result.
+/// There is no message, a message is neither text nor tool calls with their results, or a call has no
+/// result.
 pub fn parse_messages(text: &str, form: MessageForm, source: &str) -> Result<Vec<Message>, Problem> {
     let messages = match form {
         MessageForm::Delimited => delimited(text),
@@ -51,18 +51,18 @@ pub fn parse_messages(text: &str, form: MessageForm, source: &str) -> Result<Vec
     Ok(messages)
 }
 
-/// What the lines after a delimiter are.
+/// The role of the lines after a delimiter.
 #[derive(Clone, Copy)]
 enum Block {
     User,
     Assistant,
-    /// A text that belongs to the message before it.
+    /// A text that belongs to the previous message.
     Resource,
 }
 
 fn delimited(text: &str) -> Result<Vec<Message>, Mistake> {
     let mut messages = Vec::new();
-    // What stands before the first line that says who speaks is the user's.
+    // Text before the first delimiter belongs to the user.
     let (mut block, mut first) = (Block::User, 1);
     let mut lines: Vec<&str> = Vec::new();
     for (index, line) in text.lines().enumerate() {

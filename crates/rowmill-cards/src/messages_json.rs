@@ -1,12 +1,12 @@
-//! Messages written as JSON: those of MCP prompts and of fast-agent's histories, and those of
-//! OpenAI's chat protocol.
+//! Messages in JSON: the formats of MCP prompts, of fast-agent's histories, and of OpenAI's chat
+//! protocol.
 
 use rowmill_types::{Message, ToolCall, ToolOutput};
 use serde_json::{Map, Value};
 
 use crate::mistake::Mistake;
 
-/// Reads a list of messages, or an object that holds one.
+/// Parses a list of messages, or an object with one.
 pub(crate) fn read(text: &str) -> Result<Vec<Message>, Mistake> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         Mistake::at(error.line() as u64, "cannot be read as JSON")
@@ -29,7 +29,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Message>, Mistake> {
     reader.end()
 }
 
-/// The text of a resource that is written as JSON: a block of an MCP message, or the resource in it.
+/// The text of a resource in JSON: a block of an MCP message, or the resource in it.
 pub(crate) fn resource_text(json: &str) -> Option<String> {
     let value: Value = serde_json::from_str(json).ok()?;
     let resource = value.get("resource").unwrap_or(&value);
@@ -39,10 +39,10 @@ pub(crate) fn resource_text(json: &str) -> Option<String> {
 #[derive(Default)]
 struct Reader {
     messages: Vec<Message>,
-    /// Calls that have no result yet: the id of the file, the call, and the message it is in.
+    /// Calls without a result so far: the id in the file, the call, and the number of its message.
     open: Vec<(String, ToolCall, usize)>,
     calls: usize,
-    /// The message that is read, counted from 1.
+    /// The number of the current message, counted from 1.
     number: usize,
 }
 
@@ -103,8 +103,7 @@ impl Reader {
                     .hint("write `{\"params\": {\"name\": …, \"arguments\": {…}}}`")
             })?;
             self.calls += 1;
-            // Ids of another provider may not be taken by this one. Nine letters and digits are
-            // taken by all.
+            // Some providers reject ids of other providers. All of them accept nine letters and digits.
             let call = ToolCall { id: format!("ex{:07}", self.calls), name, arguments };
             self.open.push((id.unwrap_or_default().to_owned(), call.clone(), self.number));
             said.calls.push(call);
@@ -116,7 +115,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds what a tool gave.
+    /// Adds the output of a tool.
     fn answer(&mut self, id: &str, output: ToolOutput) -> Result<(), Mistake> {
         let Some(place) = self.open.iter().position(|(known, ..)| known == id) else {
             return Err(self
@@ -128,7 +127,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Every provider refuses a conversation that goes on while a call has no result.
+    /// Every provider rejects a conversation that continues while a call has no result.
     fn check_answered(&self) -> Result<(), Mistake> {
         let Some((_, call, number)) = self.open.first() else { return Ok(()) };
         Err(Mistake::whole(format!("message {number} calls `{}` but no result follows", call.name))
@@ -157,7 +156,7 @@ impl Reader {
     }
 }
 
-/// The tool and the arguments of a call, as MCP or as OpenAI's chat protocol writes it.
+/// The tool and the arguments of a call, in the format of MCP or of OpenAI's chat protocol.
 fn called(call: &Value) -> Option<(String, String)> {
     let inner = call.get("params").or_else(|| call.get("function")).unwrap_or(call);
     let name = inner.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())?;
@@ -173,7 +172,7 @@ fn called(call: &Value) -> Option<(String, String)> {
     Some((name.to_owned(), arguments))
 }
 
-/// A text, or blocks of text as paragraphs. Resources that are text count as such.
+/// A text, or blocks of text as paragraphs. Text resources count as such.
 fn text_of(content: &Value) -> Option<String> {
     match content {
         Value::String(text) => Some(text.clone()),

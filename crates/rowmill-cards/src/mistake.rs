@@ -1,11 +1,11 @@
-//! Mistakes in a card, told with the line and with what was probably meant.
+//! Mistakes in a card, reported with the line and a suggestion.
 
 use rowmill_types::{Problem, ProblemCode};
 
 /// The page that lists every field.
 const DOCS: &str = "`docs/agent-cards.md` lists the fields of every type";
 
-/// What is wrong with a card, before it is known which one it is.
+/// A mistake in a card, without the name of the card.
 #[derive(Debug)]
 pub(crate) struct Mistake {
     pub(crate) line: Option<u64>,
@@ -17,7 +17,7 @@ pub(crate) struct Mistake {
 impl Mistake {
     /// A mistake in a line.
     pub(crate) fn at(line: u64, message: impl Into<String>) -> Self {
-        // The parser has no line for what is not in the text.
+        // The parser has no line for what is missing from the text.
         let line = (line > 0).then_some(line);
         Self { line, message: message.into(), cause: None, hint: DOCS.to_owned() }
     }
@@ -27,19 +27,19 @@ impl Mistake {
         Self::at(0, message)
     }
 
-    /// Says what to do instead of naming the page.
+    /// Replaces the hint, which refers to the documentation, by a specific one.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
         self
     }
 
-    /// Adds what another system said.
+    /// Adds the message of another system as the cause.
     pub(crate) fn cause(mut self, cause: impl Into<String>) -> Self {
         self.cause = Some(cause.into());
         self
     }
 
-    /// Says which card it is.
+    /// Adds the name of the card.
     pub(crate) fn of(self, source: &str) -> Problem {
         let message = match self.line {
             Some(line) => format!("`{source}`, line {line}: {}", self.message),
@@ -53,17 +53,18 @@ impl Mistake {
     }
 }
 
-/// Reading goes on after a mistake where it can, so that all are told at once.
+/// Parsing continues after a mistake if it can, so that all mistakes are reported together.
 impl From<Mistake> for Vec<Mistake> {
     fn from(mistake: Mistake) -> Self {
         vec![mistake]
     }
 }
 
-/// The most problems that one message lists.
+/// The maximum number of problems in one message.
 const MOST_LISTED: usize = 20;
 
-/// One problem of all that is wrong with some cards: the only one as it is, or a list.
+/// Combines all problems of some cards into one: a single problem stays as it is, several become a
+/// list.
 #[must_use]
 pub fn one_problem(mut problems: Vec<Problem>) -> Problem {
     if problems.len() == 1
@@ -77,7 +78,7 @@ pub fn one_problem(mut problems: Vec<Problem>) -> Problem {
         if let Some(cause) = cause {
             message.push_str(&format!(": {}", cause.marked()));
         }
-        // Advice for several in a row is given after the last of them.
+        // A hint that several consecutive problems share is shown only after the last of them.
         let is_repeated = problems.get(index + 1).is_some_and(|next| next.hint == *hint);
         if let Some(hint) = hint.as_ref().filter(|hint| **hint != DOCS && !is_repeated) {
             message.push_str(&format!("\n    help: {}", hint.marked()));
@@ -90,7 +91,7 @@ pub fn one_problem(mut problems: Vec<Problem>) -> Problem {
     Problem::new(ProblemCode::InvalidCard, message).hint(hint)
 }
 
-/// The candidate that differs least, if it is near enough to be meant.
+/// The most similar candidate, if it is similar enough.
 pub(crate) fn nearest<'n>(name: &str, candidates: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let name = name.to_lowercase();
     let bound = name.chars().count().div_ceil(3);
@@ -102,7 +103,7 @@ pub(crate) fn nearest<'n>(name: &str, candidates: impl IntoIterator<Item = &'n s
         .map(|(_, candidate)| candidate)
 }
 
-/// "did you mean …?" before a list of what there is.
+/// "did you mean …?", followed by a list of the valid names.
 pub(crate) fn suggestion<'n>(
     name: &str,
     candidates: impl IntoIterator<Item = &'n str> + Clone,

@@ -1,4 +1,4 @@
-//! From the text of a card to a [`Card`].
+//! Parses the text of a card into a [`Card`].
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,26 +20,26 @@ use crate::parse_tools::Tools;
 use crate::yaml::{Content, Entry, Node};
 use crate::{Card, HostedTools, mcp, parse_kind, request, shape, yaml};
 
-/// The text of a card and where it came from.
+/// The text of a card and its source.
 #[derive(Debug)]
 pub struct CardText<'a> {
-    /// The file or address. Its last part tells the form, and the name of a card that has none.
+    /// The file or address. Its extension determines the format, and its stem is the default name.
     pub source: &'a str,
-    /// What is written there.
+    /// The text.
     pub text: &'a str,
-    /// How far it is trusted.
+    /// How far the card is trusted.
     pub origin: Origin<'a>,
 }
 
 /// How far a card is trusted.
 #[derive(Clone, Copy)]
 pub enum Origin<'a> {
-    /// A file of this machine: it may name other files and variables of the environment.
+    /// A local file: it may name other files and variables of the environment.
     Local {
         /// Looks up a variable of the environment.
         environment: &'a dyn Fn(&str) -> Option<String>,
     },
-    /// From elsewhere: it may name neither.
+    /// From a remote source: it may name neither.
     Remote,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Debug for Origin<'_> {
     }
 }
 
-/// Reads a card.
+/// Parses a card.
 ///
 /// ```
 /// # use rowmill_cards::{CardText, Origin, parse};
@@ -64,8 +64,8 @@ impl fmt::Debug for Origin<'_> {
 ///
 /// # Errors
 ///
-/// The text is no card, or fields are unknown, missing or wrong: all that is, in the order of the
-/// lines. Messages name the source and, where there is one, the line.
+/// The text is not a card, or fields are unknown, missing or wrong: all mistakes, in the order of their
+/// lines. Messages name the source and, if there is one, the line.
 pub fn parse(card: &CardText<'_>) -> Result<Card, Vec<Problem>> {
     read(card).map_err(|mut mistakes| {
         mistakes.sort_by_key(|mistake| mistake.line);
@@ -73,11 +73,11 @@ pub fn parse(card: &CardText<'_>) -> Result<Card, Vec<Problem>> {
     })
 }
 
-/// The fields of a card as they were written, and its body.
+/// The fields of a card as written, and its body.
 struct Written {
     fields: Fields,
     body: Option<(String, u64)>,
-    /// `mcp_connect` before the environment was put in, which may hold secrets.
+    /// `mcp_connect` before variables of the environment were filled in, which may hold secrets.
     servers: Option<Value>,
 }
 
@@ -145,7 +145,7 @@ fn read(card: &CardText<'_>) -> Result<Card, Vec<Mistake>> {
     })
 }
 
-/// Fields that depend on no others.
+/// Fields that do not depend on others.
 struct Rest {
     description: Option<String>,
     api_key: Option<Secret>,
@@ -175,7 +175,7 @@ fn refuse(card: &CardText<'_>, fields: &mut Fields) {
     }
 }
 
-/// Whether the card is the one to be run, or only for others.
+/// Whether the card is the default worker, and whether it is only for other agents.
 fn standing(fields: &mut Fields) -> (bool, bool) {
     let line = fields.entries().iter().find(|entry| entry.key == "tool_only").map_or(0, |entry| entry.line);
     let (default, tool_only) = (fields.flag("default"), fields.flag("tool_only"));
@@ -188,8 +188,7 @@ fn standing(fields: &mut Fields) -> (bool, bool) {
     (default, tool_only)
 }
 
-/// The instruction and the files of messages. A card that asks no model itself has nobody to be
-/// told anything.
+/// The instruction and the files of messages. A card that calls no model itself has no use for them.
 fn told(
     card_type: CardType,
     fields: &mut Fields,
@@ -248,7 +247,7 @@ fn as_written(card: &Node, name: &str) -> Option<Value> {
     entries.iter().find(|entry| entry.key == name).map(|entry| entry.node.to_json())
 }
 
-/// A card from elsewhere has no folder, and must not choose files of this machine.
+/// Rejects local files in a card from a remote source, which must not choose files of this machine.
 fn local_files(fields: &Fields) -> Vec<Mistake> {
     const LOCAL: [&str; 6] = ["messages", "skills", "function_tools", "tool_hooks", "lifecycle_hooks", "cwd"];
     let asks = |entry: &&Entry| match &entry.node.content {
@@ -266,16 +265,16 @@ fn local_files(fields: &Fields) -> Vec<Mistake> {
     fields.entries().iter().filter(local).filter(asks).map(refused).collect()
 }
 
-/// Takes out what has no meaning in a batch, and notes what asks for something.
+/// Removes fields that have no effect in a batch, and records those that ask for something.
 fn take_idle(fields: &mut Fields, ignored: &mut Vec<String>) {
     let mut note = |name: &str, asks: bool| {
         if asks {
             ignored.push(name.to_owned());
         }
     };
-    // `subagents` lets an agent start others that it makes up, `harness_tools` lets it give commands
-    // to the program round it, `human_input` lets it ask a person, and none is there. Without them it
-    // answers with the tools that it has.
+    // `subagents` lets an agent start others that it defines itself, `harness_tools` lets it control
+    // the program around it, `human_input` lets it ask a person, and none of these exists here. Without
+    // them it answers with the tools that it has.
     for name in
         ["human_input", "use_history", "save_trajectory", "trim_tool_history", "subagents", "harness_tools"]
     {

@@ -1,4 +1,4 @@
-//! The fields that make the difference between types.
+//! Parses the fields that differ between types.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::fields::{Fields, all};
 use crate::mistake::Mistake;
 use crate::{CardType, Kind, MatchStrategy, PlanType, Rating};
 
-/// How a card comes to its answer.
+/// The parsed type-specific fields.
 #[derive(Debug)]
 pub(crate) struct KindRead {
     pub(crate) kind: Kind,
@@ -131,13 +131,13 @@ impl Reader<'_> {
         }))
     }
 
-    /// The name of a child, written as names are.
+    /// The name of a child, in normalized form.
     fn named(&mut self, field: Field) -> Result<String, Mistake> {
         self.lines.push(field.line);
         Ok(field.text()?.replace(' ', "_"))
     }
 
-    /// A number of rounds, where -1 is without bound.
+    /// A number of rounds; -1 means no limit.
     fn iterations(&mut self, default: Option<NonZeroU32>) -> Option<NonZeroU32> {
         let rounds = self.fields.read("plan_iterations", |field| {
             let place = field.clone();

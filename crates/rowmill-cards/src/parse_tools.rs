@@ -1,4 +1,4 @@
-//! The fields that say what an agent may use.
+//! Parses the fields that define what an agent may use.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ const LIFECYCLE_HOOKS: [(&str, LifecycleHook); 2] =
 const ROUTES: [(&str, ToolRoute); 3] =
     [("call", ToolRoute::Call), ("deny", ToolRoute::Deny), ("passthrough", ToolRoute::Passthrough)];
 
-/// What an agent may use.
+/// Everything that an agent may use.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     pub(crate) servers: Vec<String>,
@@ -42,10 +42,11 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Reads the fields; `connected` are the servers that the card brings, if they could be read.
+    /// Reads the fields; `connected` are the servers that the card defines, if they could be parsed.
     pub(crate) fn read(fields: &mut Fields, connected: Option<&[McpConnect]>) -> Self {
         let servers = fields.take("servers").map(Field::texts).transpose();
-        // Where a mistake hides some servers, a filter of an unknown one may be right.
+        // If some servers are unknown because of a mistake, a filter for an unknown server may be
+        // right.
         let known: Option<Vec<&str>> = servers.as_ref().ok().zip(connected).map(|(named, connected)| {
             let named = named.iter().flatten().map(String::as_str);
             named.chain(connected.iter().map(|server| server.name.as_str())).collect()
@@ -90,7 +91,7 @@ fn function_tools(field: Field) -> Result<Vec<FunctionTool>, Vec<Mistake>> {
     }
 }
 
-/// `file.py:function`, or a mapping that says more.
+/// `file.py:function`, or a mapping with more settings.
 fn function_tool(field: Field) -> Result<FunctionTool, Vec<Mistake>> {
     if !matches!(field.content, Content::Mapping(_)) {
         return Ok(FunctionTool { entrypoint: PythonFunction::read(field)?, code: None, idempotent: false });
@@ -114,7 +115,7 @@ fn function_tool(field: Field) -> Result<FunctionTool, Vec<Mistake>> {
         language: language.unwrap_or_else(|| "python".to_owned()),
     });
     let idempotent = fields.flag("idempotent");
-    // One that is wrong, or written another way, is told already.
+    // If there was a mistake, it has been reported already.
     fields.finish(())?;
     let entrypoint = entrypoint
         .ok_or_else(|| place.mistake("needs `entrypoint`").hint("write `entrypoint: file.py:function`"))?;

@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::Card;
 
 impl Card {
-    /// Replaces every path of the card by where `resolve` finds it. It is told the field and the
-    /// path as it is written there.
+    /// Replaces every path of the card by the result of `resolve`, which is called with the name of the
+    /// field and the path as written.
     pub fn resolve_paths(&mut self, resolve: &mut dyn FnMut(&'static str, &Path) -> PathBuf) {
         let mut each = |field: &'static str, path: &mut PathBuf| *path = resolve(field, path);
         self.skills.iter_mut().for_each(|path| each("skills", path));

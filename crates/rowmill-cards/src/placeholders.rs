@@ -1,20 +1,20 @@
-//! `{{name}}` in an instruction, and `\{{`, which stands for itself.
+//! `{{name}}` in an instruction, and the escape `\{{`.
 
 use rowmill_core::prompt::{Piece, pieces};
 
-/// How `{{` is written where no placeholder is meant.
+/// The escape for a literal `{{`.
 const ESCAPED_OPEN: &str = "\\{{";
 
 /// A part of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part<'t> {
-    /// Text that stands for itself.
+    /// Literal text.
     Literal(&'t str),
     /// `\{{`.
     EscapedOpen,
     /// A placeholder.
     Placeholder {
-        /// What it names.
+        /// The name in it.
         name: &'t str,
         /// The placeholder as written.
         source: &'t str,
@@ -36,7 +36,7 @@ pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// An instruction with its placeholders replaced; what is escaped stays escaped.
+/// Replaces the placeholders of an instruction; escapes stay.
 pub(crate) fn replaced<'t, E>(
     text: &'t str,
     mut replace: impl FnMut(&'t str, &'t str) -> Result<String, E>,
@@ -52,7 +52,7 @@ pub(crate) fn replaced<'t, E>(
     Ok(out)
 }
 
-/// An instruction as it is sent: placeholders filled, escapes taken away.
+/// The instruction as it is sent: placeholders filled in, escapes resolved.
 pub(crate) fn filled<'t, E>(
     text: &'t str,
     mut fill: impl FnMut(&'t str, &'t str) -> Result<String, E>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::field::Field;
 use crate::mistake::Mistake;
 
-/// A function in a file.
+/// A function in a Python file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PythonFunction {
     /// The file; relative to the card until the card's paths are resolved.
@@ -15,7 +15,7 @@ pub struct PythonFunction {
 }
 
 impl PythonFunction {
-    /// Reads `file.py:function`.
+    /// Parses `file.py:function`.
     pub(crate) fn read(field: Field) -> Result<Self, Mistake> {
         let wrong = field.clone();
         let text = field.text()?;

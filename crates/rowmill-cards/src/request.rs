@@ -1,4 +1,4 @@
-//! `request_params`: how a model is asked, and how far an agent may go.
+//! `request_params`: the settings of requests, and the limits of an agent.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -10,45 +10,45 @@ use crate::fields::Fields;
 use crate::mistake::Mistake;
 use crate::yaml::Content;
 
-/// What a card says about requests. What it does not say is left to the model string and the flags.
+/// A card's settings for requests. Missing settings come from the model string and the flags.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestParams {
-    /// The longest answer in tokens.
+    /// The maximum length of an answer in tokens.
     pub max_tokens: Option<NonZeroU32>,
-    /// How many model calls an agent may make for one answer.
+    /// The maximum number of model calls for one answer of the agent.
     pub max_iterations: Option<NonZeroU32>,
     /// Whether the model may call several tools in one turn.
     pub parallel_tool_calls: Option<bool>,
-    /// How long a stream may be silent.
+    /// The maximum time without data in a stream.
     pub streaming_timeout: Option<StreamingTimeout>,
-    /// Sampling temperature.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
     /// Nucleus sampling.
     pub top_p: Option<f64>,
-    /// Sampling among the best.
+    /// Sampling from the `k` most likely tokens.
     pub top_k: Option<u32>,
-    /// The least probability of a token against the best.
+    /// The minimum probability of a token relative to the most likely one.
     pub min_p: Option<f64>,
-    /// Against words that came already.
+    /// The penalty for words that have occurred.
     pub presence_penalty: Option<f64>,
-    /// Against words that came often.
+    /// The penalty for words by how often they have occurred.
     pub frequency_penalty: Option<f64>,
-    /// Against repetition.
+    /// The penalty for repetition.
     pub repetition_penalty: Option<f64>,
-    /// The service tier that is asked for.
+    /// The requested service tier.
     pub service_tier: Option<ServiceTier>,
-    /// What becomes of tool results.
+    /// How tool results are used.
     pub tool_result_mode: ToolResultMode,
-    /// How a schema and tools go together.
+    /// How a schema and tools are combined.
     pub structured_tool_policy: StructuredToolPolicy,
 }
 
-/// How long a stream may be silent.
+/// The maximum time without data in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamingTimeout {
-    /// As long as it likes.
+    /// No limit.
     Never,
-    /// Not longer than this.
+    /// A time limit.
     After(Duration),
 }
 
@@ -61,27 +61,28 @@ pub enum ServiceTier {
     Flex,
 }
 
-/// What becomes of tool results.
+/// How tool results are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolResultMode {
-    /// The model makes an answer of them.
+    /// The model makes an answer from them.
     #[default]
     Postprocess,
     /// They are the answer.
     Passthrough,
-    /// Whoever calls this agent as a tool chooses; otherwise the model makes an answer of them.
+    /// The caller that uses this agent as a tool chooses; otherwise the model makes an answer from
+    /// them.
     Selectable,
 }
 
-/// How a schema and tools go together.
+/// How a schema and tools are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StructuredToolPolicy {
-    /// As suits the model.
+    /// The best way for the model.
     #[default]
     Auto,
-    /// The schema is asked for in every turn.
+    /// The schema is sent in every turn.
     Always,
-    /// The schema is asked for once a tool has given something.
+    /// The schema is sent once a tool has returned something.
     Defer,
     /// No tools are offered.
     NoTools,
@@ -118,10 +119,10 @@ const KNOWN: &[&str] = &[
     "structured_schema",
 ];
 
-/// What a batch has no use for.
+/// Settings that have no effect in a batch.
 const IDLE: [&str; 4] = ["use_history", "emit_loop_progress", "template_vars", "mcp_metadata"];
 
-/// `request_params` with what belongs to the card as a whole.
+/// `request_params`, and the settings in it that belong to the card as a whole.
 #[derive(Debug, Default)]
 pub(crate) struct Requested {
     pub(crate) params: RequestParams,
@@ -209,7 +210,7 @@ fn at_least_zero(field: Field, most: f64) -> Result<f64, Mistake> {
     Ok(number)
 }
 
-/// Here `null` says something: there is no bound.
+/// Here, `null` has a meaning: no limit.
 fn streaming_timeout(fields: &mut Fields) -> Option<StreamingTimeout> {
     let name = "streaming_timeout";
     let is_null = |fields: &Fields| {

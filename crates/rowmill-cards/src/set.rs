@@ -1,4 +1,4 @@
-//! Cards that belong together.
+//! Sets of cards that refer to each other.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,8 @@ use rowmill_types::{Problem, ProblemCode, Words};
 use crate::Card;
 use crate::mistake::{Mistake, listed, one_problem, suggestion};
 
-/// Cards whose names differ, whose children are all there, and of which none asks itself.
+/// A set of cards with unique names and existing children, in which no agent uses itself, even
+/// indirectly.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CardSet {
     cards: Vec<Card>,
@@ -16,11 +17,11 @@ pub struct CardSet {
 }
 
 impl CardSet {
-    /// Puts cards together.
+    /// Creates a set of cards.
     ///
     /// # Errors
     ///
-    /// Two have the same name, a child is missing, or agents ask each other in a circle.
+    /// Two cards have the same name, a child is missing, or agents use each other in a circle.
     pub fn new(cards: Vec<Card>) -> Result<Self, Problem> {
         let mut places: HashMap<String, usize> = HashMap::with_capacity(cards.len());
         for (index, card) in cards.iter().enumerate() {
@@ -45,23 +46,23 @@ impl CardSet {
         &self.cards
     }
 
-    /// The same, to be completed: names and children must stay.
+    /// The cards, for completing them: names and children must not change.
     pub fn cards_mut(&mut self) -> &mut [Card] {
         &mut self.cards
     }
 
-    /// The card with a name.
+    /// The card with this name.
     #[must_use]
     pub fn card(&self, name: &str) -> Option<&Card> {
         self.places.get(name).and_then(|place| self.cards.get(*place))
     }
 
-    /// The card that works on rows: the one that is `wanted`, else the only one that is not for
-    /// others alone, else the only one of these that is the default.
+    /// The card that works on rows: the one that is `wanted`, otherwise the only one that is not just
+    /// for other agents, otherwise the only default among these.
     ///
     /// # Errors
     ///
-    /// The one that is wanted is not there or only for others, or it is not clear which it is.
+    /// The wanted card does not exist or is only for other agents, or the choice is ambiguous.
     pub fn worker(&self, wanted: Option<&str>) -> Result<&Card, Problem> {
         let runnable: Vec<&Card> = self.cards.iter().filter(|card| !card.tool_only).collect();
         let names = || runnable.iter().map(|card| card.name.as_str());
@@ -86,7 +87,7 @@ impl CardSet {
         }
     }
 
-    /// The cards that a worker needs: itself first, then its children, each once.
+    /// The cards that a worker needs: its own first, then its children, each once.
     #[must_use]
     pub fn members(&self, worker: &str) -> Vec<&Card> {
         let mut members: Vec<&Card> = self.card(worker).into_iter().collect();
@@ -121,7 +122,7 @@ impl CardSet {
         if problems.is_empty() { Ok(()) } else { Err(one_problem(problems)) }
     }
 
-    /// Walks from every card along its children. The walk keeps its own stack, because a chain of
+    /// Follows the children of every card to find circles. It uses its own stack, because a chain of
     /// cards may be long.
     fn check_circles(&self) -> Result<(), Problem> {
         let mut finished = vec![false; self.cards.len()];
@@ -150,7 +151,7 @@ impl CardSet {
         Ok(())
     }
 
-    /// The places of a card's children, the first one last.
+    /// The indices of a card's children, in reverse order.
     fn children_of(&self, place: usize) -> Vec<usize> {
         let children = self.cards.get(place).map(|card| card.kind.children()).unwrap_or_default();
         children.into_iter().rev().filter_map(|(_, child)| self.places.get(child).copied()).collect()

@@ -1,12 +1,12 @@
-//! What of a card shapes answers, for the fingerprint of a run.
+//! The part of a card that shapes answers, for the fingerprint of a run.
 
 use serde_json::{Map, Value};
 
 use crate::CardType;
 use crate::fields::Fields;
 
-/// Fields that are left out: some shape nothing, `api_key` is a secret, and the instruction counts
-/// as it is sent, with its variables filled in.
+/// Fields that are left out: some do not affect answers, `api_key` is a secret, and the instruction is
+/// included in the form in which it is sent, with its variables filled in.
 const APART: [&str; 19] = [
     "name",
     "instruction",
@@ -32,8 +32,8 @@ const APART: [&str; 19] = [
 /// Settings of a server whose values may be secrets.
 const SECRET: [&str; 4] = ["headers", "access_token", "auth", "env"];
 
-/// The fields that shape answers, in the order of their names. Servers are taken as they were
-/// written, because the environment may put secrets into them.
+/// The fields that shape answers, sorted by name. Servers are included as written, because variables of
+/// the environment in them may be secrets.
 pub(crate) fn of(card_type: CardType, fields: &Fields, servers: Option<Value>) -> Value {
     let shaping = |name: &str| name != "mcp_connect" && !APART.contains(&name);
     let mut shape: Vec<(String, Value)> = fields

@@ -1,4 +1,4 @@
-//! What an agent may use, as its card says it.
+//! What an agent may use according to its card.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub struct FunctionTool {
     pub entrypoint: PythonFunction,
     /// For a tool that takes a program, how it takes it.
     pub code: Option<CodeTool>,
-    /// Whether it may run twice with the same arguments.
+    /// Whether the function may run twice with the same arguments.
     pub idempotent: bool,
 }
 
@@ -37,39 +37,39 @@ pub enum LifecycleHook {
     OnShutdown,
 }
 
-/// Tools that the provider runs; `None` leaves them as the model string says.
+/// Tools that run at the provider; `None` leaves the choice to the model string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostedTools {
-    /// Searching the web.
+    /// Web search.
     pub web_search: Option<bool>,
-    /// Reading pages of the web.
+    /// Fetching web pages.
     pub web_fetch: Option<bool>,
-    /// Searching X.
+    /// Search on X.
     pub x_search: Option<bool>,
 }
 
-/// How calls of one tool are treated.
+/// How calls of one tool are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ToolPolicy {
     /// Where a call goes.
     pub route: ToolRoute,
-    /// Whether the tool may run twice with the same arguments; `None` leaves it as its server or
-    /// function says.
+    /// Whether the tool may run twice with the same arguments; `None` leaves this to its server or
+    /// function.
     pub idempotent: Option<bool>,
-    /// How long a call may take.
+    /// The timeout of a call.
     pub timeout: Option<Duration>,
-    /// How many calls of it are made at once, over all rows.
+    /// The maximum number of parallel calls of the tool, over all rows.
     pub max_parallel: Option<NonZeroU32>,
 }
 
-/// Where a call of a tool goes.
+/// Where a tool call goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolRoute {
-    /// To the tool, and what it gives to the model.
+    /// To the tool, and its output to the model.
     #[default]
     Call,
-    /// Nowhere: the model is told that it may not.
+    /// Nowhere: the model is informed that the call is not allowed.
     Deny,
-    /// To the tool, and what it gives is the agent's answer, without another turn.
+    /// To the tool, and its output becomes the agent's answer, without another turn.
     Passthrough,
 }

@@ -1,4 +1,4 @@
-//! Placeholders that nothing fills in by itself, and how to give them.
+//! Placeholders without a value, and how to provide one.
 
 use rowmill_core::variables::Variables;
 use rowmill_types::settings::{VAR, VAR_FILE};
@@ -7,9 +7,9 @@ use rowmill_types::{Problem, ProblemCode, SettingMention};
 use crate::Card;
 use crate::mistake::suggestion;
 
-/// What tells about the day, this machine or the program round an agent, with a value to begin
-/// with for those who want it told, as a shell takes it. It would be sent to the provider with
-/// every row, and every machine and every day would ask something else.
+/// Placeholders about the day, this machine or the program around an agent, with a suggested value in
+/// shell syntax. They are not filled in automatically: the values would be sent to the provider with
+/// every row, and every machine and every day would have different requests.
 const ASKED_FOR: [(&str, &str); 19] = [
     ("currentDate", "$(date '+%d %B %Y')"),
     ("env", "Working folder: $PWD. Platform: $(uname -sm)."),
@@ -32,27 +32,27 @@ const ASKED_FOR: [(&str, &str); 19] = [
     ("agentCapabilities", "…"),
 ];
 
-/// Guides of fast-agent to itself. Here there is nothing that they could tell.
+/// Guides for fast-agent itself, which have no content here.
 pub(crate) const EMPTY_HERE: [&str; 3] = ["model_specific", "modelReferences", "agentInternalResources"];
 
-/// Texts that come with fast-agent itself.
+/// Texts that are part of fast-agent.
 const PACKAGED: &str = "internal:";
 
-/// Whether a placeholder is one of fast-agent's own, so that no card's author chose its name.
+/// Whether a placeholder is one of fast-agent's own, not a name chosen by the author of a card.
 pub(crate) fn is_known_placeholder(name: &str) -> bool {
     ASKED_FOR.iter().any(|(known, _)| *known == name)
         || EMPTY_HERE.contains(&name)
         || name.starts_with(PACKAGED)
 }
 
-/// A placeholder of an instruction that nobody gave a value.
+/// A placeholder of an instruction without a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfilled {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The placeholder as it is written.
+    /// The placeholder as written.
     pub placeholder: String,
-    /// The names of the variables that there are.
+    /// The names of the defined variables.
     pub(crate) known: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ impl Unfilled {
         }
     }
 
-    /// The setting that gives it, with a value ready for a shell.
+    /// The setting that provides the value, with a value ready for a shell.
     fn given_by(&self, card: &Card) -> SettingMention {
         let name = &self.name;
         let source = std::path::Path::new(&card.source);
@@ -84,8 +84,8 @@ impl Unfilled {
     }
 }
 
-/// One problem of all that the instructions of some cards name and nobody gave: where each stands,
-/// and the settings to add.
+/// One problem for all placeholders of some cards without a value: the position of each, and the
+/// settings to add.
 #[must_use]
 pub fn unfilled_problem(unfilled: &[(&Card, Unfilled)]) -> Problem {
     let (mut places, mut settings): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! YAML with line numbers, read within bounds.
+//! A YAML parser with line numbers and limits.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use serde_saphyr::{Options, Spanned};
 
 use crate::mistake::Mistake;
 
-/// The longest YAML that is read. A card is written by hand.
+/// The maximum length of a YAML text. A card is written by hand.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// What stands at a place of a YAML text.
+/// The content of a YAML node.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Content {
     Null,
@@ -24,7 +24,7 @@ pub(crate) enum Content {
     Mapping(Vec<Entry>),
 }
 
-/// Content with the line where it begins.
+/// Content with its first line.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) line: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
-/// Reads one YAML document.
+/// Parses one YAML document.
 pub(crate) fn parse(text: &str) -> Result<Node, Mistake> {
     if text.len() > MAX_BYTES {
         let message = format!("its YAML is longer than {} KiB", MAX_BYTES >> 10);
@@ -62,11 +62,11 @@ pub(crate) fn parse(text: &str) -> Result<Node, Mistake> {
     })
 }
 
-/// Reads a configuration that is written as YAML.
+/// Parses a YAML configuration.
 ///
 /// # Errors
 ///
-/// It is no YAML; the message names the source and the line.
+/// The text is not valid YAML; the message names the source and the line.
 pub fn yaml_to_json(source: &str, text: &str) -> Result<Value, Problem> {
     let node = parse(text).map_err(|mistake| {
         let mut problem = mistake.of(source);
@@ -76,7 +76,7 @@ pub fn yaml_to_json(source: &str, text: &str) -> Result<Value, Problem> {
     Ok(node.to_json())
 }
 
-/// Bounds that no card comes near, so that a hostile one costs little.
+/// Limits that no card comes near, so that a hostile one costs little.
 fn options() -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -96,14 +96,14 @@ fn options() -> Options {
             max_replay_stack_depth: 8,
         },
         non_finite_float_policy: NonFiniteFloatPolicy::Reject,
-        // `no` and `y` are names as well; a field that wants true or false takes them as such.
+        // `no` and `y` can be names as well; a Boolean field accepts them as words.
         strict_booleans: true,
         with_snippet: false,
     }
 }
 
 impl Node {
-    /// The same as JSON, without the lines.
+    /// Converts to JSON, without the lines.
     pub(crate) fn to_json(&self) -> Value {
         match &self.content {
             Content::Null => Value::Null,
@@ -116,7 +116,7 @@ impl Node {
     }
 }
 
-/// A mapping as a JSON object.
+/// Converts a mapping to a JSON object.
 pub(crate) fn mapping_to_json(entries: &[Entry]) -> Map<String, Value> {
     entries.iter().map(|entry| (entry.key.clone(), entry.node.to_json())).collect()
 }

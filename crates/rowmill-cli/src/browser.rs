@@ -1,4 +1,4 @@
-//! The person at the screen, and their browser.
+//! The user at the terminal, and their browser.
 
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};
@@ -9,11 +9,11 @@ use rowmill::{Control, Notice, Person};
 use crate::resolve::Show;
 use crate::surroundings::environment;
 
-/// How long the browser is waited for.
+/// How long to wait for the browser.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The person who can sign in to servers while a run starts, if one is there: standard input and
-/// standard error are a terminal, progress is shown, and it is no job of a CI system.
+/// The user who can sign in to servers while a run starts, if one is present: standard input and
+/// standard error are a terminal, progress is shown, and the process is not a CI job.
 pub(crate) fn person(show: Show, control: &Control) -> Option<Person> {
     let is_job =
         environment().variable("CI").is_some_and(|value| !matches!(value.trim(), "" | "0" | "false"));
@@ -31,8 +31,8 @@ pub(crate) fn person(show: Show, control: &Control) -> Option<Person> {
     })
 }
 
-/// Opens an address in a browser, where there is a screen. Whether it works or not, the address is
-/// to be on the screen too.
+/// Opens an address in a browser, if there is a graphical screen. The caller must print the address,
+/// too, because this may fail.
 pub(crate) fn open(address: &str) {
     let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| environment().variable(name).is_some());
     let opener = match (cfg!(target_os = "macos"), has_screen) {

@@ -1,4 +1,4 @@
-//! What `run` and `plan` have in common: a runtime, progress, and signals that stop the work.
+//! The common parts of `run` and `plan`: a runtime, progress, and signals that stop the work.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::signals::{Asked, Signals};
 use crate::surroundings::environment;
 use crate::vocabulary::vocabulary;
 
-/// Does some work with progress on the screen and signals heard.
+/// Runs some work while showing progress and handling signals.
 pub(crate) fn conduct<T>(
     show: Show,
     work: impl AsyncFnOnce(&Control) -> Result<T, Problem>,
@@ -49,24 +49,24 @@ pub(crate) fn conduct<T>(
                 }
             }
         };
-        // The work was dropped, and with it went the processes that it had started.
+        // The work was dropped, which ended the processes that it had started.
         let outcome = outcome.unwrap_or_else(exit_now);
         progress.finish();
         outcome
     });
-    // A thread that still waits for standard input must not hold up the end.
+    // A thread that still waits for standard input must not delay the exit.
     runtime.shutdown_background();
     done
 }
 
-/// Whether the end of the work is waited for.
+/// Whether to wait for the end of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Patience {
     Left,
     Over,
 }
 
-/// First drains, then aborts, then exits. SIGTERM and SIGHUP only ever drain.
+/// The first signal drains, the second aborts, the third exits. SIGTERM and SIGHUP only drain.
 fn stop(stop: &Stop, signal: Asked, asked: u32, talk: &dyn Fn(&str)) -> Patience {
     match (signal, asked) {
         (Asked::Terminate, _) | (Asked::Interrupt, 1) => {

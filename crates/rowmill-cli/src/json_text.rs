@@ -1,20 +1,20 @@
-//! JSON text laid out anew, token by token: a number keeps its digits, however many it has.
+//! Reformats JSON text token by token, so that a number keeps all its digits.
 
 /// JSON text on one line.
 pub(crate) fn compact(json: &str) -> String {
     lay_out(json, Breaks::None)
 }
 
-/// JSON text over several lines, as a value that stands so deep in another one.
+/// JSON text on several lines, indented as a value at the given depth.
 pub(crate) fn indented(json: &str, depth: usize) -> String {
     lay_out(json, Breaks::Indented(depth))
 }
 
-/// Where lines are broken.
+/// Where to break lines.
 #[derive(Clone, Copy)]
 enum Breaks {
     None,
-    /// Before every item, which is indented by two blanks for every level.
+    /// Before every item, with two spaces of indentation per level.
     Indented(usize),
 }
 
@@ -79,7 +79,7 @@ fn lay_out(json: &str, mut breaks: Breaks) -> String {
     out
 }
 
-/// How long the string is that `text` begins with, its quotes included.
+/// The length of the string at the start of `text`, including its quotes.
 fn string_length(text: &str) -> usize {
     let mut escaped = false;
     let ends = |(at, byte): (usize, u8)| {
@@ -90,7 +90,7 @@ fn string_length(text: &str) -> usize {
     text.bytes().enumerate().position(ends).map_or(text.len(), |at| at + 1)
 }
 
-/// Appends a string without escapes that it does not need.
+/// Appends a string without unnecessary escapes.
 fn push_string(token: &str, out: &mut String) {
     let decoded = serde_json::from_str::<String>(token);
     match decoded.and_then(|text| serde_json::to_string(&text)) {

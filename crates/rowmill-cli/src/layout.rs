@@ -1,4 +1,4 @@
-//! Text that fits a screen: widths, tables, and values that cannot disturb it.
+//! Fits text to the screen: widths, tables, and values with control characters escaped.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -7,18 +7,18 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::surroundings::environment;
 
-/// The width where nothing tells it.
+/// The width if it is unknown.
 const USUAL_WIDTH: usize = 80;
-/// Narrower screens get lines that are too long.
+/// On narrower screens, lines are too long.
 const LEAST_WIDTH: usize = 40;
 
-/// How many columns a line may take: those of the terminal, or of `COLUMNS`.
+/// The maximum width of a line: that of the terminal, or `COLUMNS`.
 pub(crate) fn screen_width() -> usize {
     let told = || environment().variable("COLUMNS").and_then(|columns| columns.parse().ok());
     terminal_width(&std::io::stdout()).or_else(told).unwrap_or(USUAL_WIDTH).max(LEAST_WIDTH)
 }
 
-/// How many columns the terminal on standard error has now.
+/// The current width of the terminal on standard error.
 pub(crate) fn stderr_width() -> usize {
     terminal_width(&std::io::stderr()).unwrap_or(USUAL_WIDTH)
 }
@@ -31,13 +31,13 @@ fn terminal_width(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// How many columns a text takes.
+/// The width of a text in columns.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The text with everything escaped that would move the cursor, change the colour or turn
-/// the direction of writing.
+/// Escapes everything in a text that would move the cursor, change the colour or reverse the direction
+/// of writing.
 pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -50,7 +50,7 @@ pub(crate) fn printable(text: &str) -> String {
     out
 }
 
-/// [`printable`] for a text of several lines, which stay.
+/// Like [`printable`], for a text of several lines, which are kept.
 pub(crate) fn printable_lines(text: &str) -> String {
     text.split('\n')
         .map(|line| line.split('\t').map(printable).collect::<Vec<_>>().join("\t"))
@@ -63,7 +63,7 @@ fn is_disturbing(character: char) -> bool {
         || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// The text, cut with `…` where it takes more than `most` columns.
+/// The text, truncated with `…` if it is wider than `most` columns.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     if width(text) <= most {
         return text.to_owned();
@@ -81,8 +81,8 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     out
 }
 
-/// The lines of a text, none wider than `most`; of a long text the first `lines`, and how
-/// many there are besides.
+/// The lines of a text, none wider than `most`; of a long text only the first `lines`, with the number
+/// of those left out.
 pub(crate) fn wrapped(text: &str, most: usize, lines: usize) -> (Vec<String>, usize) {
     let mut out: Vec<String> = Vec::new();
     let mut rest = 0;
@@ -108,8 +108,8 @@ pub(crate) fn wrapped(text: &str, most: usize, lines: usize) -> (Vec<String>, us
     (out, rest)
 }
 
-/// A text in lines of at most `most` columns, broken between words; all but the first begin with
-/// `indent` spaces. A word that is wider than a line stays whole, because it may be a path.
+/// Wraps a text to lines of at most `most` columns, between words; all lines but the first start with
+/// `indent` spaces. A word that is wider than a line is not broken, because it may be a path.
 pub(crate) fn folded(text: &str, most: usize, indent: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -125,14 +125,14 @@ pub(crate) fn folded(text: &str, most: usize, indent: usize) -> Vec<String> {
     lines
 }
 
-/// On which side of its column a cell stands.
+/// The alignment of a cell in its column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Left,
     Right,
 }
 
-/// Rows of cells. Only the last column is cut where a line would be too wide.
+/// A table. Only the last column is truncated if a line would be too wide.
 #[derive(Debug)]
 pub(crate) struct Table {
     sides: Vec<Side>,
@@ -142,7 +142,7 @@ pub(crate) struct Table {
 #[derive(Debug)]
 struct Cells {
     cells: Vec<String>,
-    /// How many of them count for the widths of columns.
+    /// How many rows count for the widths of columns.
     counted: usize,
 }
 
@@ -155,12 +155,12 @@ impl Table {
         self.rows.push(Cells { cells: cells.into_iter().map(Into::into).collect(), counted: usize::MAX });
     }
 
-    /// A row of which the second cell takes the place of all others.
+    /// Adds a row whose second cell spans all other columns.
     pub(crate) fn spanning(&mut self, first: String, rest: String) {
         self.rows.push(Cells { cells: vec![first, rest], counted: 1 });
     }
 
-    /// How wide the widest line is, if nothing is cut.
+    /// The width of the widest line without truncation.
     pub(crate) fn width(&self) -> usize {
         self.widths().iter().sum::<usize>() + 2 * self.sides.len().saturating_sub(1)
     }
@@ -173,7 +173,7 @@ impl Table {
         (0..self.sides.len()).map(|at| widest(at).unwrap_or(0)).collect()
     }
 
-    /// The lines, each begun with `indent` spaces and at most `most` columns wide.
+    /// The lines, indented by `indent` spaces and at most `most` columns wide.
     pub(crate) fn lines(&self, indent: usize, most: usize) -> Vec<String> {
         let widths = self.widths();
         let line = |row: &Cells| {

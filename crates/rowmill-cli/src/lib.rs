@@ -1,4 +1,4 @@
-//! The command line: flags, progress, messages and exit codes. Thin over `rowmill`.
+//! The command line: flags, progress, messages and exit codes. A thin layer over `rowmill`.
 
 mod agent_flags;
 mod args;

@@ -1,4 +1,4 @@
-//! The last lines of a terminal, drawn over and over.
+//! The last lines of a terminal, redrawn repeatedly.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,20 +6,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::layout::{cut, stderr_width, width};
 use crate::printer;
 
-/// What turns round at the beginning of the first line, to show that the program lives.
+/// The spinner at the start of the first line, which shows that the program is alive.
 const SPINNER: [&str; 8] = ["⠁", "⠂", "⠄", "⡀", "⢀", "⠠", "⠐", "⠈"];
-/// Columns that the text cannot have: those of the spinner, and the last one, where some terminals
-/// begin a new line.
+/// Columns that are not available for text: those of the spinner, and the last one, because some
+/// terminals wrap the line there.
 const BESIDE_TEXT: usize = 3;
 
-/// Lines at the end of the terminal on standard error; where there is none, nothing is drawn. Clones
+/// Lines at the end of the terminal on standard error; without a terminal, nothing is drawn. Clones
 /// draw the same lines.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LiveLines {
     drawn: Option<Arc<Mutex<Drawn>>>,
 }
 
-/// What is on the screen.
+/// The current content of the screen.
 #[derive(Debug, Default)]
 struct Drawn {
     lines: Vec<String>,
@@ -32,12 +32,12 @@ impl LiveLines {
         Self { drawn: Some(Arc::default()) }
     }
 
-    /// How many columns a line of text can have now.
+    /// The current number of columns for a line of text.
     pub(crate) fn columns() -> usize {
         stderr_width().saturating_sub(BESIDE_TEXT).max(1)
     }
 
-    /// Draws these lines in the place of those before.
+    /// Draws these lines in place of the previous ones.
     pub(crate) fn draw(&self, texts: &[String]) {
         self.change(None, |drawn| {
             let spinner = SPINNER.get(drawn.frames % SPINNER.len()).copied().unwrap_or_default();
@@ -47,12 +47,12 @@ impl LiveLines {
         });
     }
 
-    /// Prints a text above the lines, without the secrets of the environment.
+    /// Prints a text above the lines, with the secrets of the environment masked.
     pub(crate) fn talk(&self, text: &str) {
         self.talk_as_it_is(&printer::shown(text));
     }
 
-    /// Prints a text above the lines, whatever is in it.
+    /// Prints a text above the lines, without masking.
     pub(crate) fn talk_as_it_is(&self, text: &str) {
         match &self.drawn {
             Some(_) => self.change(Some(text), |_| {}),
@@ -60,19 +60,19 @@ impl LiveLines {
         }
     }
 
-    /// Takes the lines away.
+    /// Removes the lines.
     pub(crate) fn clear(&self) {
         self.change(None, |drawn| drawn.lines.clear());
     }
 
-    /// Changes the lines, with a text above them if there is one.
+    /// Changes the lines, and prints a text above them if there is one.
     fn change(&self, above: Option<&str>, change: impl FnOnce(&mut Drawn)) {
         let Some(drawn) = &self.drawn else { return };
         let mut drawn = drawn.lock().unwrap_or_else(PoisonError::into_inner);
         let columns = stderr_width();
         let mut written = erase(&drawn.lines, columns);
         change(&mut drawn);
-        // They were fitted to a screen that may have become narrower since.
+        // The lines were fitted to a screen that may have become narrower since.
         drawn.lines = fitted(&drawn.lines, columns);
         if let Some(text) = above {
             written.push_str(text);
@@ -80,18 +80,18 @@ impl LiveLines {
         }
         written.push_str(&drawn.lines.join("\n"));
         let mut stderr = io::stderr().lock();
-        // A screen that is gone needs no progress.
+        // If the screen is gone, progress is not needed.
         drop(stderr.write_all(written.as_bytes()).and_then(|()| stderr.flush()));
     }
 }
 
-/// The lines, none of them so wide that a screen of so many columns would break it.
+/// The lines, truncated so that a screen of this width does not wrap them.
 fn fitted(lines: &[String], columns: usize) -> Vec<String> {
     lines.iter().map(|line| cut(line, columns.saturating_sub(1).max(1))).collect()
 }
 
-/// What takes lines off a screen, with the cursor at the end of the last one. A screen that has
-/// become narrower since has broken them.
+/// The control sequence that erases lines, starting with the cursor at the end of the last one. A
+/// screen that has become narrower since has wrapped them.
 fn erase(lines: &[String], columns: usize) -> String {
     let rows: usize = lines.iter().map(|line| width(line).div_ceil(columns.max(1)).max(1)).sum();
     match rows {

@@ -1,8 +1,7 @@
 //! The command `rowmill`.
 
-/// Records are made on one thread and freed on another. The system's allocator answers
-/// that with an arena per thread, so memory creeps up with the number of rows; this one
-/// gives such memory back.
+/// Records are allocated on one thread and freed on another. The system's allocator reacts to that with
+/// an arena per thread, so memory grows with the number of rows; this one returns such memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

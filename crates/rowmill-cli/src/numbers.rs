@@ -1,4 +1,4 @@
-//! Numbers for people.
+//! Formats numbers for people.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ pub(crate) fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
-/// A rate with as many digits as say something.
+/// A rate with its significant digits.
 pub(crate) fn rate(value: f64) -> String {
     if value >= 100.0 { grouped(value.round() as u64) } else { format!("{value:.1}") }
 }
 
-/// A length of time: `40ms`, `0.4s`, `12s`, `3m 05s`, `2h 10m`.
+/// A duration: `40ms`, `0.4s`, `12s`, `3m 05s`, `2h 10m`.
 pub(crate) fn time(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -31,7 +31,7 @@ pub(crate) fn size(bytes: u64) -> String {
     let mut value = bytes as f64;
     let mut units = ["B", "kB", "MB", "GB", "TB"].into_iter();
     let mut unit = units.next().unwrap_or_default();
-    // What would be rounded up to 1000 is shown in the next unit.
+    // A value that would be rounded up to 1000 is shown in the next unit.
     while let Some(larger) = (value >= 999.5).then(|| units.next()).flatten() {
         (value, unit) = (value / 1000.0, larger);
     }

@@ -1,23 +1,24 @@
-//! The limit on open files: raised where the run needs it, and kept to where it cannot be.
+//! The limit on open files: raised if the run needs it, otherwise respected.
 
 use rowmill::{Notice, Parallel, Problem, ProblemCode, WorkSpec, grouped};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What a run needs besides its calls: standard streams, input, outputs, ledger, cache, timers.
+/// The files that a run needs besides its calls: standard streams, input, outputs, ledger, cache,
+/// timers.
 const OTHERS: u64 = 32;
-/// Pipes of the servers that agents talk to.
+/// Pipes to the servers that agents use.
 const SERVERS: u64 = 32;
-/// What a call takes: its connection. With agents, also the pipes of a process that works for it.
+/// The files per call: its connection; with agents also the pipes of its tool process.
 const PER_CALL: (u64, u64) = (1, 4);
-/// With nothing set, fewer calls at once than this are worth a word.
+/// If the user set no number, a notice is shown only if fewer calls than this can run at once.
 const FEW: usize = 128;
 
-/// Checks, before any file is opened, that a command can do its work at all. Where it cannot, half of it
-/// would fail in places that can say no more than that a file cannot be opened.
+/// Checks, before any file is opened, that a command can do its work at all. Otherwise, half of it
+/// would fail with errors that say only that a file cannot be opened.
 ///
 /// # Errors
 ///
-/// This machine allows too few open files.
+/// The system allows too few open files.
 pub(crate) fn check() -> Result<(), Problem> {
     let needed = OTHERS + open_now() + PER_CALL.0;
     match raise_to(needed) {
@@ -31,8 +32,8 @@ pub(crate) fn check() -> Result<(), Problem> {
     }
 }
 
-/// Raises the limit on open files to what a run needs, and lets it make no more calls at once than
-/// what there is allows. Tells where that is fewer than were asked for.
+/// Raises the limit on open files to what a run needs, or else reduces the number of parallel calls to
+/// what the limit allows. Returns a notice if that is fewer than requested.
 pub(crate) fn fit(work: &mut WorkSpec) -> Option<Notice> {
     let has_agents = !work.agents.cards.is_empty();
     let (others, per_call) = match has_agents {
@@ -53,7 +54,8 @@ pub(crate) fn fit(work: &mut WorkSpec) -> Option<Notice> {
     )))
 }
 
-/// How many calls are made at once where no more than so many can be, and what is said of it.
+/// The parallelism for this maximum number of calls, and the text for a notice; `None` if nothing
+/// changes.
 fn fitted(parallel: Parallel, calls: usize) -> Option<(Parallel, Option<String>)> {
     if parallel.ceiling() <= calls {
         return None;
@@ -68,7 +70,7 @@ fn fitted(parallel: Parallel, calls: usize) -> Option<(Parallel, Option<String>)
     })
 }
 
-/// Raises the soft limit as far as it must and may be; what it is then, where there is one.
+/// Raises the soft limit as far as needed and possible; returns the new limit, if there is one.
 fn raise_to(wanted: u64) -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     let current = limit.current?;
@@ -82,13 +84,13 @@ fn raise_to(wanted: u64) -> Option<u64> {
     }
 }
 
-/// Files that are open already, such as those that a shell handed down.
+/// The number of files that are open already, such as those inherited from a shell.
 fn open_now() -> u64 {
     // One of the entries is the folder that is being read.
     std::fs::read_dir("/dev/fd").map_or(3, |entries| entries.count().saturating_sub(1) as u64)
 }
 
-/// A number that a person would type.
+/// Rounds up to a number that a person would type.
 fn round_up(files: u64) -> u64 {
     files.div_ceil(256).saturating_mul(256)
 }

@@ -1,10 +1,10 @@
-//! Flags that other tools have, and what does the same here.
+//! Flags of other tools, and their equivalents here.
 
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// What other tools call it, and the flag here.
+/// The flag names of other tools, and the flag here.
 const FLAGS: &[(&[&str], &str)] = &[
     (&["--schema", "--output-schema", "--response-schema", "--response-format"], "--json-schema"),
     (&["--input-file", "--input-path", "--infile", "--file", "--data", "--dataset"], "--input"),
@@ -38,7 +38,7 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--errors", "--error-file", "--failed"], "--error-output"),
 ];
 
-/// What other tools have a flag for, and what does it here.
+/// Flags of other tools without an equivalent flag here, and what to do instead.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (
         &["--dry-run", "--estimate", "--preview"],
@@ -63,8 +63,8 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["--provider"], "the provider is part of the model string, such as `--model openai.gpt-5.4-mini`"),
 ];
 
-/// The error with a tip, where the flag that is unknown here is one of another tool, or a value stands
-/// without its flag. `words` are those of the command line.
+/// Adds a tip to an error if the unknown flag is one of another tool, or if a value has no flag.
+/// `words` is the command line.
 pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
@@ -80,7 +80,7 @@ pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error 
     error
 }
 
-/// What helps whoever gave a value without a flag.
+/// The tip for a value without a flag.
 fn value_tip(given: &str, words: &[String]) -> String {
     let is_file =
         Path::new(given).exists() || given.contains("://") || Path::new(given).extension().is_some();

@@ -1,9 +1,9 @@
-//! What is printed of panics.
+//! Suppresses messages of panics that become errors.
 
 use std::panic::{set_hook, take_hook};
 
-/// From now on, panics of parsers that others wrote are not printed: they become errors, which are told. All other
-/// panics go to the hook that was there before.
+/// From now on, panics of third-party parsers are not printed: they become errors, which are reported.
+/// All other panics go to the previous hook.
 pub(crate) fn silence_foreign_code() {
     let before = take_hook();
     set_hook(Box::new(move |panic| {

@@ -1,23 +1,23 @@
-//! Whether a budget is enough for a plan.
+//! Whether a budget is enough for a planned run.
 
 use rowmill::{BudgetLimits, Interval, Money, PlanReport};
 use serde_json::{Value, json};
 
 use crate::numbers::{counted, grouped};
 
-/// What a budget comes to beside what a run is expected to use.
+/// A comparison of a budget with the expected usage of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PlannedBudget {
-    /// Whether it is enough for all rows, as far as can be foreseen.
+    /// Whether the budget is enough for all rows according to the estimate.
     enough: bool,
-    /// For about how many rows it is.
+    /// The approximate number of rows that it is enough for.
     rows: u64,
     /// Whether it is enough however long the answers are.
     certain: bool,
 }
 
 impl PlannedBudget {
-    /// `None` where there is no budget, or it is not known what rows use of it.
+    /// `None` if there is no budget, or if the usage of rows is unknown.
     pub(crate) fn of(report: &PlanReport, limits: BudgetLimits) -> Option<Self> {
         let spent = report.spent_before;
         let cost = limits.cost.zip(report.cost_usd);
@@ -32,13 +32,13 @@ impl PlannedBudget {
             (limit.saturating_sub(spent.tokens) as f64, both)
         });
         let of = |(limit, needed): (f64, Interval)| {
-            // Where no answer was seen, the longest are all that is known.
+            // If no answer was seen, only the maximum is known.
             let likely = needed.expected.unwrap_or(needed.high);
             let share = if likely > 0.0 { (limit / likely).min(1.0) } else { 1.0 };
             let calls = (report.calls as f64 * share) as u64;
             Self {
                 enough: likely <= limit,
-                // Rows that need no call end with those around them.
+                // Rows without a call end together with the rows around them.
                 rows: report.rows.saturating_sub(report.reach.rows() - report.reach.rows_after(calls)),
                 certain: needed.high <= limit,
             }

@@ -1,4 +1,4 @@
-//! The one place that prints. Standard output is data, standard error is talk.
+//! The only module that prints. Standard output is for data, standard error for messages.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -15,11 +15,11 @@ use crate::numbers::{counted, grouped};
 use crate::surroundings::environment;
 use crate::vocabulary::{vocabulary, worded};
 
-/// Whether anybody reads what is printed.
+/// Whether the output still has a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
     Listens,
-    /// It has what it wanted, as `head` does. That is no mistake of anybody.
+    /// The reader stopped early, as `head` does, which is not an error.
     Ended,
 }
 
@@ -27,13 +27,13 @@ pub(crate) enum Reader {
 ///
 /// # Errors
 ///
-/// Standard output does not take it: its disk is full, or it is not open for writing.
+/// Standard output cannot be written: its disk is full, or it is not open for writing.
 pub(crate) fn data(text: &str) -> Result<Reader, Problem> {
     let written = StandardOutput::open().and_then(|mut out| out.write_all(line(text).as_bytes()));
     reader(written)
 }
 
-/// What came of printing data.
+/// Interprets the result of printing data.
 pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Problem> {
     let Err(error) = written else { return Ok(Reader::Listens) };
     let hint = match error.kind() {
@@ -49,7 +49,7 @@ pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Problem> {
     Err(Problem::new(ProblemCode::WriteFailed, "cannot write to standard output").cause(error).hint(hint))
 }
 
-/// Prints a report: data about what people gave, without the secrets of the environment.
+/// Prints a report: data about what the user provided, with the secrets of the environment masked.
 ///
 /// # Errors
 ///
@@ -58,29 +58,30 @@ pub(crate) fn report(text: &str) -> Result<Reader, Problem> {
     data(&shown(text))
 }
 
-/// Prints talk, without the secrets of the environment.
+/// Prints a message, with the secrets of the environment masked.
 pub(crate) fn talk(text: &str) {
     talk_as_it_is(&shown(text));
 }
 
-/// Prints talk whole: an address to sign in at does not work with a part of it masked.
+/// Prints a message without masking: an address for signing in would not work with a part of it masked.
 pub(crate) fn talk_as_it_is(text: &str) {
-    // Long data is written in parts, and nothing may come between them where both go to one place.
+    // Long data is written in parts, and no message may come between them if both streams are one.
     let _data_waits = go_to_one_place().then(|| io::stdout().lock());
     drop(io::stderr().lock().write_all(line(text).as_bytes()));
 }
 
-/// A text that names what people gave, without the secrets of the environment.
+/// Masks the secrets of the environment in a text that repeats what the user provided.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     environment().without_secrets(text)
 }
 
-/// Text and newline in one piece: written apart, something else can come between them.
+/// Text and newline in one string: if they were written separately, other output could come between
+/// them.
 fn line(text: &str) -> String {
     format!("{text}\n")
 }
 
-/// Whether standard output and standard error are one pipe, file or terminal.
+/// Whether standard output and standard error are the same pipe, file or terminal.
 fn go_to_one_place() -> bool {
     static ONE_PLACE: OnceLock<bool> = OnceLock::new();
     let place = |stream: &dyn AsFd| {
@@ -105,8 +106,8 @@ pub(crate) fn warning_line(text: &Words) -> String {
     format!("warning: {}", printable_lines(&worded(text.clone())))
 }
 
-/// A problem with its code, cause and hint. What it names may come from a file that somebody else wrote, so nothing in it
-/// gets at the screen.
+/// A problem with its code, cause and hint. Names in it may come from a file that somebody else wrote,
+/// so control characters are escaped.
 pub(crate) fn problem_text(problem: &Problem) -> String {
     let vocabulary = vocabulary();
     let mut text = format!("error[{}]: {}", problem.code.code(), problem.message.render(vocabulary));
@@ -157,7 +158,7 @@ pub(crate) fn next_step(report: &RunReport) -> Option<String> {
             grouped(worst.tokens)
         )),
         Some(StopCause::Problem(_)) => None,
-        // Everything is on standard output, and nothing is left to go on from.
+        // All results are on standard output, and nothing is left to resume from.
         None if is_gone(report) => (report.summary.numbers.failed_rows > 0).then(|| {
             worded(format!(
                 "see the envelopes of failed rows for the errors; with {} instead of standard output, \

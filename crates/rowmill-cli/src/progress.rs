@@ -1,4 +1,4 @@
-//! Progress: a live line on a terminal, plain lines elsewhere.
+//! Progress: a live line on a terminal, otherwise plain lines.
 
 use std::collections::VecDeque;
 use std::io::IsTerminal;
@@ -16,18 +16,18 @@ use crate::progress_line::{Importance, ProgressPart, fitted_lines, whole_line};
 use crate::resolve::Show;
 use crate::surroundings::environment;
 
-/// How often the live line is drawn.
+/// The interval at which the live line is drawn.
 const FRAME: Duration = Duration::from_millis(100);
-/// Without a terminal, a line is printed at most this often.
+/// The minimum interval between plain lines without a terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
-/// Waits shorter than this are part of the pace and not shown.
+/// Shorter waits are part of the normal pace and not shown.
 const NOTICEABLE: Duration = Duration::from_secs(1);
-/// The same wait is told again after this time.
+/// The same wait is reported again after this time.
 const TOLD_AGAIN: Duration = Duration::from_secs(60);
-/// The rate that is shown is that of this time.
+/// The period over which the displayed rate is measured.
 const LATELY: Duration = Duration::from_secs(30);
 
-/// What has happened so far.
+/// The state of the run so far.
 #[derive(Debug, Default)]
 struct Counts {
     processed: AtomicU64,
@@ -36,38 +36,38 @@ struct Counts {
     in_flight: AtomicU64,
     retrying: AtomicU64,
     tokens: AtomicU64,
-    /// Rows that were chosen so far, and at most how many ever will be.
+    /// The rows selected so far, and an upper bound on their total number.
     selected: AtomicU64,
     wanted: AtomicU64,
     all_read: AtomicBool,
     bytes_read: AtomicU64,
     bytes_total: AtomicU64,
     draining: AtomicBool,
-    /// Picodollars.
+    /// In picodollars.
     cost: AtomicU64,
     budget: BudgetLimits,
-    /// What earlier parts of the run spent, in picodollars and in tokens.
+    /// The amount that earlier parts of the run spent, in picodollars and in tokens.
     cost_before: AtomicU64,
     tokens_before: AtomicU64,
     waiting: Mutex<Option<Waiting>>,
-    /// The last grave reason that was told, and when.
+    /// The last serious reason for waiting that was reported, and when.
     told: Mutex<Option<(WaitReason, Instant)>>,
-    /// Rows at some moments of the last half minute, oldest first.
+    /// The row counts at some moments of the last half minute, oldest first.
     recent: Mutex<VecDeque<(Instant, u64)>>,
 }
 
-/// What calls wait for.
+/// The reason why calls wait.
 #[derive(Debug)]
 struct Waiting {
     lane: String,
     reason: WaitReason,
     since: Instant,
     until: Option<Instant>,
-    /// When calls went out again, if they did.
+    /// When calls were sent again, if they were.
     over: Option<Instant>,
 }
 
-/// Watches a run and shows how far it has come.
+/// Observes a run and shows its progress.
 #[derive(Debug)]
 pub(crate) struct Progress {
     counts: Arc<Counts>,
@@ -78,7 +78,7 @@ pub(crate) struct Progress {
     ended: Arc<AtomicBool>,
 }
 
-/// The part of a [`Progress`] that hears events.
+/// The part of a [`Progress`] that receives events.
 struct Watcher {
     /// Whether anything is shown at all.
     tells: bool,
@@ -91,7 +91,7 @@ struct Watcher {
 impl Progress {
     /// Starts to show progress as the user wants it.
     pub(crate) fn start(show: Show) -> Self {
-        // A line that is drawn over and over would run into envelopes on the same screen.
+        // A line that is redrawn would mix with envelopes on the same screen.
         let shares_screen = show.envelopes_on_stdout && std::io::stdout().is_terminal();
         let live = show.progress && can_move_cursor() && !shares_screen;
         let screen = if live { LiveLines::on_terminal() } else { LiveLines::default() };
@@ -107,7 +107,7 @@ impl Progress {
         progress
     }
 
-    /// The observer to give to a run.
+    /// The observer to pass to a run.
     pub(crate) fn observer(&self) -> Arc<dyn Observer> {
         let (counts, screen) = (self.counts.clone(), self.screen.clone());
         let tells = self.painter.is_some();
@@ -132,12 +132,12 @@ impl Progress {
         }
     }
 
-    /// Takes the live line away.
+    /// Removes the live line.
     pub(crate) fn finish(mut self) {
         self.ended.store(true, Relaxed);
         if let Some(painter) = self.painter.take() {
             painter.thread().unpark();
-            // A painter that failed has nothing left to say.
+            // A painter that panicked has nothing left to draw.
             drop(painter.join());
         }
         self.screen.clear();
@@ -212,7 +212,7 @@ impl Observer for Watcher {
 }
 
 impl Watcher {
-    /// Remembers what is waited for. Grave reasons are also told once, as a line that stays.
+    /// Records the reason for waiting. Serious reasons are also reported once, in a permanent line.
     fn waits(&self, lane: &str, reason: &WaitReason, wait: Option<Duration>) {
         let mut waiting = self.counts.waiting();
         let now = Instant::now();
@@ -248,7 +248,7 @@ impl Counts {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a grave reason was not told in the last minute; it counts as told from now on.
+    /// Whether a serious reason was not reported in the last minute; marks it as reported now.
     fn is_news(&self, reason: &WaitReason, now: Instant) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let known = told
@@ -264,7 +264,7 @@ impl Counts {
         self.waiting().as_ref().is_some_and(|waiting| waiting.over.is_none() && waiting.reason.is_grave())
     }
 
-    /// What is waited for, unless it is only the ordinary alternation of calls.
+    /// The reason for waiting, unless it is only the normal alternation of calls.
     fn wait_text(&self) -> Option<String> {
         let now = Instant::now();
         let waiting = self.waiting();
@@ -273,13 +273,13 @@ impl Counts {
         if shown.reason.is_grave() || left >= NOTICEABLE {
             return shown.over.is_none().then(|| format!("waiting {}", shown.text(now)));
         }
-        // Calls that go out at the pace of a limit wait for it again and again.
+        // Calls at the pace of a limit wait for it again and again.
         let is_late = shown.over.is_none_or(|over| now.duration_since(over) < NOTICEABLE);
         let lasts = now.duration_since(shown.since) >= NOTICEABLE;
         (is_late && lasts).then(|| format!("throttled by {}", shown.reason))
     }
 
-    /// The state of the run, in the order in which it is told.
+    /// The state of the run, in the order of display.
     fn parts(&self, began: Instant) -> Vec<ProgressPart> {
         let elapsed = began.elapsed();
         let processed = self.processed.load(Relaxed);
@@ -322,7 +322,7 @@ impl Counts {
         if self.draining.load(Relaxed) {
             add(Importance::Stopping, "stopping".to_owned());
         } else if self.waits_gravely() {
-            // Nobody knows how long it will take.
+            // The remaining time is unknown during such a wait.
         } else if let Some(rows) = self.rows_to_budget(total) {
             let in_time = match Duration::try_from_secs_f64(rows as f64 / per_second) {
                 Ok(left) if rows > 0 => format!(" in about {}", time(left)),
@@ -336,7 +336,7 @@ impl Counts {
         parts
     }
 
-    /// How many more rows the budget is enough for, where that is fewer than there are.
+    /// How many more rows the budget is enough for, if that is fewer than remain.
     fn rows_to_budget(&self, total: Option<u64>) -> Option<u64> {
         let processed = self.processed.load(Relaxed);
         let rows_for = |limit: u64, before: &AtomicU64, now: &AtomicU64| {
@@ -354,8 +354,8 @@ impl Counts {
         (rows < left).then_some(rows)
     }
 
-    /// How many rows there will be: counted once all are read, before that estimated
-    /// from the share of the input that was read.
+    /// The total number of rows: counted once all are read, before that estimated from the share of the
+    /// input that was read.
     fn total(&self) -> Option<u64> {
         let selected = self.selected.load(Relaxed);
         if self.all_read.load(Relaxed) {
@@ -370,7 +370,7 @@ impl Counts {
         }
     }
 
-    /// Rows a second, lately: a burst at the start says nothing of the rest.
+    /// The recent number of rows per second: a burst at the start does not predict the rest.
     fn rate_now(&self, processed: u64, elapsed: Duration) -> f64 {
         let now = Instant::now();
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -398,7 +398,7 @@ impl Counts {
     }
 }
 
-/// Whether standard error is a terminal on which lines can be drawn again.
+/// Whether standard error is a terminal on which lines can be redrawn.
 fn can_move_cursor() -> bool {
     std::io::stderr().is_terminal() && environment().variable("TERM").is_some_and(|kind| kind != "dumb")
 }

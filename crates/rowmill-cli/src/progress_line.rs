@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::layout::{cut, width};
 
-/// The most lines that progress takes.
+/// The maximum number of lines of progress.
 const LINES: usize = 2;
-/// What stands between two parts.
+/// The separator between two parts.
 const BETWEEN: &str = ", ";
 
-/// How much a part of the progress matters, most first. Where there is no room for all, the
-/// least important goes first.
+/// The importance of a part of the progress, most important first. If there is no room for all parts,
+/// the least important is left out first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Importance {
     Rows,
@@ -26,7 +26,7 @@ pub(crate) enum Importance {
     Tokens,
 }
 
-/// One thing that progress tells.
+/// One part of the progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProgressPart {
     pub(crate) importance: Importance,
@@ -39,8 +39,8 @@ pub(crate) fn whole_line(parts: &[ProgressPart]) -> String {
     texts.join(BETWEEN)
 }
 
-/// The parts that fit two lines of `columns` each, in their order. The most important are put in
-/// first, and a part that is wider than a line is cut.
+/// The parts that fit into two lines of `columns` each, in their order. The most important parts are
+/// placed first, and a part that is wider than a line is truncated.
 pub(crate) fn fitted_lines(parts: &[ProgressPart], columns: usize) -> Vec<String> {
     let mut by_importance: Vec<(usize, &ProgressPart)> = parts.iter().enumerate().collect();
     by_importance.sort_by_key(|(_, part)| part.importance);

@@ -19,7 +19,7 @@ fn progress_keeps_the_contract_of_observers() {
     }
 }
 
-/// What progress says of the time left after 50 of 1,000 rows, for half a dollar.
+/// The displayed remaining time after 50 of 1,000 rows that cost half a dollar.
 fn time_left(budget: BudgetLimits, spent_before: Money) -> String {
     let counts = Counts { budget, ..Counts::default() };
     for (count, value) in [

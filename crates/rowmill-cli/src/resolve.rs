@@ -1,5 +1,5 @@
-//! From flags to a spec. A flag wins over the environment, the environment over
-//! `rowmill.toml`, the file over the default; this is the only place that says so.
+//! Turns flags into a spec. A flag overrides the environment, which overrides `rowmill.toml`, which
+//! overrides the default; only this module implements that.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::output_flags::OutputFlags;
 use crate::spec_file::resolve_spec;
 use crate::values::{Deadline, Quota, Rows, SummaryFormat, duration, rows};
 
-/// What a command line asks for, besides the run itself.
+/// The request of a command line, including options beside the run itself.
 #[derive(Debug)]
 pub(crate) struct Resolved {
     pub(crate) spec: RunSpec,
@@ -31,14 +31,14 @@ pub(crate) struct Show {
     pub(crate) every: Option<u64>,
     /// Whether envelopes go to standard output.
     pub(crate) envelopes_on_stdout: bool,
-    /// At most how many rows there will be, where a flag says so.
+    /// The maximum number of rows, if a flag sets it.
     pub(crate) wanted: Option<u64>,
-    /// What the run may spend.
+    /// The budget of the run.
     pub(crate) budget: BudgetLimits,
     pub(crate) json_summary: bool,
 }
 
-/// What a command asks for, by its flags or by a spec.
+/// The request of a command, from its flags or from a spec.
 pub(crate) fn resolved(flags: CommonFlags, output: OutputFlags) -> Result<Resolved, Problem> {
     match flags.spec.clone() {
         Some(path) => resolve_spec(&flags, &path),
@@ -46,7 +46,7 @@ pub(crate) fn resolved(flags: CommonFlags, output: OutputFlags) -> Result<Resolv
     }
 }
 
-/// Checks flags against each other and fills in what was not said.
+/// Checks flags against each other and fills in defaults.
 fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> Result<Resolved, Problem> {
     check_conflicts(&flags)?;
     flags.data.check()?;
@@ -110,7 +110,7 @@ fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> Result<Reso
     Ok(Resolved { spec, show })
 }
 
-/// What only the configuration says of the work.
+/// The settings that only the configuration file has.
 fn work_of_config(file: &ConfigFile) -> WorkSpec {
     let (providers, aliases) = (file.config.providers.clone(), file.config.alias_config());
     WorkSpec { providers, aliases, prices: file.config.prices.clone(), ..WorkSpec::default() }
@@ -136,7 +136,7 @@ fn keep_temp(flags: &CommonFlags) -> KeepTemp {
     }
 }
 
-/// Envelopes and a summary cannot both have standard output.
+/// Checks that envelopes and a summary do not both go to standard output.
 pub(crate) fn check_summary(flags: &CommonFlags, output: &Output) -> Result<(), Problem> {
     let asked = match flags.summary_format {
         Some(SummaryFormat::Json) => Some("--summary-format json"),
@@ -177,8 +177,8 @@ pub(crate) fn show(
     }
 }
 
-/// Whether standard output gets the summary as JSON. On a terminal only if it is asked for: the
-/// summary for people is there already.
+/// Whether the summary is printed as JSON on standard output. On a terminal only if requested: the
+/// human-readable summary is there already.
 fn has_json_summary(flags: &CommonFlags, output: &Output) -> bool {
     match flags.summary_format.unwrap_or_default() {
         _ if flags.no_final_summary => false,
@@ -246,7 +246,7 @@ fn check_conflicts(flags: &CommonFlags) -> Result<(), Problem> {
     Ok(())
 }
 
-/// How many rows are worked on at once; the file must keep to the values of the flag.
+/// How many rows are worked on at once; a value of the file is checked like that of the flag.
 fn parallel(flag: Option<Rows>, file: &ConfigFile) -> Result<Parallel, Problem> {
     let configured = match &file.config.run.parallel {
         None => Ok(Rows::Auto),
@@ -304,12 +304,12 @@ fn stop_rules(flags: &CommonFlags) -> StopRules {
     StopRules {
         max_errors: [flags.max_errors, on_error].into_iter().flatten().min(),
         max_error_rate: flags.max_error_rate.map(|share| ErrorRate { share, after }),
-        // Whoever says how many rows may fail has decided.
+        // A user who sets the number of failed rows has decided already.
         same_failure: usual.same_failure.filter(|_| !flags.keep_going && flags.max_errors.is_none()),
         first_result: flags.stop_on_first_result,
         deadline: flags.deadline.map(|deadline| match deadline {
             Deadline::In(time) => time,
-            // What is past already ends the run before its first row.
+            // A deadline in the past ends the run before its first row.
             Deadline::At(when) => {
                 Duration::try_from(when.duration_since(jiff::Timestamp::now())).unwrap_or(Duration::ZERO)
             }
@@ -317,7 +317,7 @@ fn stop_rules(flags: &CommonFlags) -> StopRules {
     }
 }
 
-/// A time from the flag, or from the file, whose mistakes are told as the file's.
+/// A time from the flag, or from the file, whose mistakes are reported as the file's.
 fn time(
     flag: Option<Duration>,
     configured: &Option<TimeSetting>,
@@ -336,8 +336,8 @@ pub(crate) fn usage(message: impl Into<Words>) -> Problem {
     Problem::new(ProblemCode::Usage, message)
 }
 
-/// The model string. A variable that is set to nothing counts as unset.
-/// Agent cards may name their own.
+/// The model string. A variable with an empty value counts as unset. Agent cards may name their own
+/// models.
 fn model(flag: Option<String>, defaults: &RunDefaults, has_cards: bool) -> Result<String, Problem> {
     let named = flag.filter(|name| !name.is_empty()).or_else(|| defaults.model.clone());
     named.or_else(|| has_cards.then(String::new)).ok_or_else(no_model)
@@ -350,7 +350,7 @@ fn no_model() -> Problem {
     )
 }
 
-/// The folder that the search for `rowmill.toml` begins in.
+/// The folder in which the search for `rowmill.toml` starts.
 pub(crate) fn current_folder() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
 }

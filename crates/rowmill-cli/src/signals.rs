@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What was asked for from outside.
+/// The request of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// Ctrl-C.
@@ -13,12 +13,12 @@ pub(crate) enum Asked {
     Terminate,
 }
 
-/// Hears signals from now on.
+/// Listens for signals from its creation on.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// `None` where SIGHUP is ignored, as by `nohup`, and must stay so.
+    /// `None` if SIGHUP is ignored, as by `nohup`, and must stay ignored.
     hangup: Option<Signal>,
 }
 
@@ -51,7 +51,7 @@ impl Signals {
     }
 }
 
-/// Waits for a signal; for ever where it is not listened to.
+/// Waits for a signal; forever if the signal is not handled.
 async fn heard(signal: Option<&mut Signal>) {
     match signal {
         Some(signal) => drop(signal.recv().await),
@@ -72,8 +72,8 @@ fn ignored_signals(status: &str) -> Option<u64> {
     u64::from_str_radix(mask.trim(), 16).ok()
 }
 
-/// What is ignored is handed down, and a shell does not change it: one that outlives a SIGHUP
-/// ignores it. For systems where there is nothing to read it from.
+/// Whether a child shell survives a SIGHUP. Ignored signals are inherited, and a shell does not change
+/// that. For systems without `/proc`.
 fn child_ignores_hangup() -> bool {
     let mut shell = Command::new("sh");
     shell.args(["-c", "kill -HUP $$"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

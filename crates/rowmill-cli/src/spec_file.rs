@@ -14,7 +14,7 @@ use crate::printer;
 use crate::resolve::{Resolved, check_summary, existing, show, usage};
 use crate::surroundings::environment;
 
-/// Flags that are no part of a spec: they say what to do with what exists, and what to show.
+/// Flags that are not part of a spec: they define what to do with existing files, and what to show.
 pub(crate) const BESIDE: [&str; 13] = [
     "spec",
     "print_spec",
@@ -44,7 +44,7 @@ fn is_given(given: &ArgMatches, id: &str) -> bool {
     source == Some(ValueSource::CommandLine)
 }
 
-/// Refuses flags beside `--spec` that are part of one.
+/// Rejects flags beside `--spec` that are part of a spec.
 pub(crate) fn check_beside(command: &Command, given: &ArgMatches) -> Result<(), Problem> {
     if let Some((name, below)) = given.subcommand()
         && let Some(command) = command.find_subcommand(name)
@@ -62,7 +62,7 @@ pub(crate) fn check_beside(command: &Command, given: &ArgMatches) -> Result<(), 
     }
 }
 
-/// What a command with `--spec` asks for.
+/// The request of a command with `--spec`.
 pub(crate) fn resolve_spec(flags: &CommonFlags, path: &Path) -> Result<Resolved, Problem> {
     if flags.resume && flags.overwrite {
         return Err(usage("--resume and --overwrite cannot be used together"));
@@ -80,7 +80,7 @@ pub(crate) fn resolve_spec(flags: &CommonFlags, path: &Path) -> Result<Resolved,
     Ok(Resolved { spec, show })
 }
 
-/// Prints a spec, and does nothing else.
+/// Prints a spec without running it.
 pub(crate) fn print_spec(spec: &RunSpec) -> Result<ExitCode, Problem> {
     let text = spec.to_json()?;
     if let Cow::Owned(_) = environment().without_secrets(&text) {
@@ -93,7 +93,8 @@ pub(crate) fn print_spec(spec: &RunSpec) -> Result<ExitCode, Problem> {
     Ok(ExitCode::Ok)
 }
 
-/// More than any spec is. Whoever names a dataset by mistake is told so instead of having it read into memory.
+/// The maximum size of a spec. A dataset that is passed by mistake is rejected instead of being read
+/// into memory.
 const MOST_BYTES: u64 = 16 << 20;
 
 fn read(path: &Path) -> Result<RunSpec, Problem> {

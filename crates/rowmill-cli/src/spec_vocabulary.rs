@@ -1,10 +1,10 @@
-//! How people who run a spec are told of settings: by its fields, and by the flags that may stand beside it.
+//! How messages about a spec name settings: by its fields, and by the flags that may be used beside it.
 
 use rowmill::wording::{Action, ActionMention, Setting, SettingMention, Vocabulary};
 
 use crate::vocabulary::FLAGS;
 
-/// The words of `--spec`.
+/// The vocabulary of `--spec`.
 pub(crate) const SPEC_FIELDS: Vocabulary = Vocabulary { name_settings, describe_action };
 
 fn name_settings(mention: &SettingMention) -> String {
@@ -17,7 +17,7 @@ fn name_settings(mention: &SettingMention) -> String {
     let has_fields = !fields.is_empty();
     names.extend(fields.into_iter().map(|(setting, value)| mention.quote(&named_field(setting, value))));
     let names = names.join(" and ");
-    // What stands without backticks is part of a longer name.
+    // A name without backticks is part of a longer name.
     if has_fields && !mention.is_bare { format!("{names} in the spec") } else { names }
 }
 
@@ -29,7 +29,7 @@ fn named_field(setting: Setting, value: Option<String>) -> String {
     }
 }
 
-/// A value as it stands in a spec; messages have it as it is typed in a shell.
+/// A value in the syntax of a spec; messages contain it in the syntax of a shell.
 fn json_value(setting: Setting, typed: &str) -> String {
     let value = typed.trim_matches(['\'', '"']);
     let text = |text: &str| serde_json::Value::from(text).to_string();
@@ -52,7 +52,7 @@ fn json_value(setting: Setting, typed: &str) -> String {
     }
 }
 
-/// The field of a spec that says it; `None` for what flags beside the spec say.
+/// The field of a spec for a setting; `None` for settings that are flags beside the spec.
 #[expect(clippy::too_many_lines, reason = "a table with a line for each setting")]
 fn field(setting: Setting) -> Option<&'static str> {
     Some(match setting {
@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether the path of a field leads somewhere in a JSON Schema, through any of its choices.
+    /// Whether the path of a field exists in a JSON Schema, through any of its alternatives.
     fn has_field(whole: &Value, schema: &Value, path: &[&str]) -> bool {
         let Some((first, rest)) = path.split_first() else { return true };
         if let Some(name) = schema["$ref"].as_str() {

@@ -1,4 +1,4 @@
-//! The end of a run, for people.
+//! The human-readable summary at the end of a run.
 
 use std::time::Duration;
 
@@ -13,30 +13,30 @@ use crate::numbers::{counted, grouped, rate, time};
 use crate::printer::next_step;
 use crate::vocabulary::worded;
 
-/// The most groups of failures that an example is shown of.
+/// The maximum number of groups of failures that are shown with an example.
 const EXAMPLES: usize = 5;
-/// The most columns of an example's message.
+/// The maximum width of an example's message.
 const MESSAGE: usize = 240;
-/// Where the text begins behind the names of lines.
+/// The indentation of text after the names of lines.
 const INDENT: usize = 8;
 
-/// What the summary tells besides the report.
+/// The data of the summary besides the report.
 #[derive(Debug, Clone)]
 pub(crate) struct SummaryContext {
-    /// How wide a line may be; `None` where no line is broken.
+    /// The maximum width of a line; `None` if lines are not wrapped.
     pub(crate) columns: Option<usize>,
-    /// Other files that the run wrote, with what is in them.
+    /// Other files that the run wrote, with their contents.
     pub(crate) side_files: Vec<String>,
-    /// The command as it was given, where whoever typed it can see the summary.
+    /// The command line, if the user who typed it can see the summary.
     pub(crate) arguments: Option<Vec<String>>,
-    /// The output, where `rowmill results` can look at it.
+    /// The output, if `rowmill results` can read it.
     pub(crate) results: Option<String>,
-    /// Whether `--sql` says which rows there are.
+    /// Whether `--sql` determines the rows.
     pub(crate) asks_a_query: bool,
 }
 
 impl SummaryContext {
-    /// What is known before the run begins.
+    /// The part that is known before the run starts.
     pub(crate) fn of(spec: &RunSpec, columns: Option<usize>) -> Self {
         let files = [
             (&spec.error_output, "failed rows"),
@@ -65,7 +65,7 @@ impl SummaryContext {
     }
 }
 
-/// The summary for people.
+/// Renders the summary for people.
 pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> String {
     let numbers = &report.summary.numbers;
     let mut lines = vec![first_line(report)];
@@ -113,7 +113,7 @@ pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> Stri
     lines.join("\n")
 }
 
-/// What was done to the output, where it is not just the rows that ended.
+/// The changes of the output besides the rows that ended.
 fn output_lines(report: &RunReport, context: &SummaryContext) -> Vec<String> {
     let OutputChanges { moved_rows, removed_rows, dropped_rows, made_whole, set_aside } = &report.output;
     let mut lines = Vec::new();
@@ -161,14 +161,14 @@ fn first_line(report: &RunReport) -> String {
         line.push_str(&format!(", {} skipped ({})", grouped(numbers.skipped_rows), why_skipped(report)));
     }
     line.push_str(&format!(" in {}", time(Duration::from_secs_f64(seconds))));
-    // Of the shortest runs a rate says nothing.
+    // For very short runs, a rate is meaningless.
     if seconds >= 0.1 {
         line.push_str(&format!(" ({} rows/s)", rate(numbers.processed_rows as f64 / seconds)));
     }
     line
 }
 
-/// Why a resume passes rows over.
+/// Why a resume skips rows.
 fn why_skipped(report: &RunReport) -> &'static str {
     match report.resumed.map(|before| (before.done, before.undecided)) {
         Some((0, 1..)) => "left as `OutcomeUnknown`",
@@ -177,7 +177,7 @@ fn why_skipped(report: &RunReport) -> &'static str {
     }
 }
 
-/// A run that ended early must not look like one that came to its end.
+/// Why a run ended early, so that it does not look like a complete one.
 fn stopped_line(report: &RunReport) -> Option<String> {
     let why = match report.stopped.as_ref()? {
         StopCause::Interrupted => "interrupted",
@@ -190,7 +190,7 @@ fn stopped_line(report: &RunReport) -> Option<String> {
     Some(format!("stopped: {why}; the remaining rows were not sent"))
 }
 
-/// A failed row of each of the most frequent groups of failures, and how many are like it.
+/// An example of each of the most frequent groups of failures, and how many rows are in the group.
 fn examples(report: &RunReport) -> Vec<String> {
     let mut groups: Vec<(&FailureGroup, &FailureExample)> = report.failure_examples.iter().collect();
     groups.sort_by_key(|(_, example)| std::cmp::Reverse(example.rows));
@@ -236,7 +236,7 @@ fn cost_line(report: &RunReport) -> Option<String> {
     Some(line)
 }
 
-/// What a run may have spent besides the calls that it knows the price of.
+/// What a run may have spent in addition to calls with a known cost.
 fn also_spent(report: &RunReport) -> String {
     let cut = report.summary.numbers.calls.outcome_unknown;
     let cut = (cut > 0).then(|| format!("{} that may have been billed", counted(cut, "call")));
@@ -257,7 +257,7 @@ fn reused_line(report: &RunReport) -> Option<String> {
     (!parts.is_empty()).then(|| format!("reused: {}", parts.join(", ")))
 }
 
-/// What the rows that needed no call would have cost, if they were like those that did.
+/// The cost that reused answers saved, estimated from the rows that needed a call.
 fn saved_by_reuse(report: &RunReport) -> Option<Money> {
     let numbers = &report.summary.numbers;
     let reused = numbers.reused.duplicate + numbers.reused.cache;
@@ -268,7 +268,7 @@ fn saved_by_reuse(report: &RunReport) -> Option<Money> {
 
 fn retries_line(report: &RunReport) -> Option<String> {
     let numbers = &report.summary.numbers;
-    // Where no call was repeated, they are the failures told above.
+    // If no call was repeated, they are the failures reported above.
     let called = numbers.processed_rows - numbers.reused.duplicate - numbers.reused.cache;
     let repeated = numbers.calls.made > called || numbers.calls.failed != numbers.failures;
     let list = by_kind(numbers.calls.failed.iter()).filter(|_| repeated)?;
@@ -295,7 +295,7 @@ fn by_kind<'a, K: std::fmt::Display + 'a>(counts: impl Iterator<Item = (&'a K, &
     (!list.is_empty()).then(|| list.join(", "))
 }
 
-/// Commands that can be given next, as they are.
+/// Suggested next commands, ready to run.
 fn commands(report: &RunReport, context: &SummaryContext) -> Vec<String> {
     let Some(arguments) = &context.arguments else { return Vec::new() };
     let numbers = &report.summary.numbers;
@@ -303,7 +303,7 @@ fn commands(report: &RunReport, context: &SummaryContext) -> Vec<String> {
     let helps = match &report.stopped {
         Some(StopCause::Interrupted | StopCause::MaxErrors(_) | StopCause::ErrorRate { .. }) => true,
         None => numbers.failed_rows > 0 && !numbers.failures.keys().any(|kind| kind.needs_correction()),
-        // Something of the command must be changed first.
+        // A part of the command must be changed first.
         Some(_) => false,
     };
     if helps {
@@ -318,13 +318,13 @@ fn commands(report: &RunReport, context: &SummaryContext) -> Vec<String> {
     labels.zip(commands).flat_map(|(label, words)| command_lines(label, &words, context.columns)).collect()
 }
 
-/// A command in lines that are no wider than the screen, which a shell reads as one.
+/// A command, split with backslashes into lines that fit the screen.
 fn command_lines(label: &str, words: &[String], columns: Option<usize>) -> Vec<String> {
     let most = columns.unwrap_or(usize::MAX);
     let mut lines = Vec::new();
     let mut line = format!("{label:INDENT$}");
     for (at, word) in words.iter().enumerate() {
-        // A backslash that breaks a line takes two columns.
+        // A backslash at the end of a line takes two columns.
         let end = if at + 1 == words.len() { 0 } else { 2 };
         if at > 0 && width(&line) + 1 + width(word) + end > most {
             lines.push(format!("{line} \\"));
@@ -338,7 +338,7 @@ fn command_lines(label: &str, words: &[String], columns: Option<usize>) -> Vec<S
     lines
 }
 
-/// The words of the command that goes on with a run, as a shell reads them.
+/// The words of the command that resumes a run, in shell syntax.
 fn resume_command(arguments: &[String], report: &RunReport) -> Vec<String> {
     let given = arguments.iter().filter(|argument| !matches!(argument.as_str(), "--overwrite" | "--resume"));
     let mut words: Vec<String> = given.map(|argument| quoted(argument)).collect();
@@ -350,7 +350,7 @@ fn resume_command(arguments: &[String], report: &RunReport) -> Vec<String> {
     words
 }
 
-/// A word as a shell reads it.
+/// A word, quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

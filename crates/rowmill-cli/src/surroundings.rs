@@ -1,10 +1,10 @@
-//! The environment that commands hand to the library: that of this process, read once.
+//! The environment that commands pass to the library: that of this process, read once.
 
 use std::sync::OnceLock;
 
 use rowmill::Environment;
 
-/// The variables of this process, with itself as the program that extracts text.
+/// The variables of this process; the program that extracts text is this executable.
 pub(crate) fn environment() -> &'static Environment {
     static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
     ENVIRONMENT.get_or_init(|| {

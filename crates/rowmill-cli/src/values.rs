@@ -1,10 +1,10 @@
-//! Values of flags: how they are read, and what is said when they are wrong.
+//! Parses the values of flags, and formulates the errors.
 
 use std::time::Duration;
 
 use rowmill::{Format, Money};
 
-/// How many rows at once.
+/// The number of rows at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
     Auto,
@@ -18,7 +18,7 @@ pub(crate) enum Quota {
     Stop,
 }
 
-/// What standard output gets at the end of a run.
+/// What is written to standard output at the end of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum SummaryFormat {
     #[default]
@@ -27,7 +27,7 @@ pub(crate) enum SummaryFormat {
     Json,
 }
 
-/// A point in time, or a time from now.
+/// A point in time, or a duration from now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deadline {
     In(Duration),
@@ -60,7 +60,7 @@ pub(crate) fn summary_format(text: &str) -> Result<SummaryFormat, String> {
     }
 }
 
-/// `auto` or `off`.
+/// Parses `auto` or `off`.
 pub(crate) fn switch(text: &str) -> Result<bool, String> {
     match text {
         "auto" => Ok(true),
@@ -114,7 +114,7 @@ pub(crate) fn positive(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A length of time such as `500ms`, `90s`, `5m` or `1h 30m`; a bare number is seconds.
+/// Parses a duration such as `500ms`, `90s`, `5m` or `1h 30m`; a bare number is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "must be a duration such as `30` (seconds), `500ms`, `90s` or `5m`".to_owned();
     if text.starts_with(|first: char| first.is_ascii_digit())
@@ -127,7 +127,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(parsed).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
 }
 
-/// A length of time, or `0` for none.
+/// Parses a duration, or `0` for none.
 pub(crate) fn duration_or_none(text: &str) -> Result<Duration, String> {
     if text == "0" { Ok(Duration::ZERO) } else { duration(text) }
 }

@@ -1,4 +1,4 @@
-//! How people at a command line are told of settings: by their flags, or by the fields of the spec that they run.
+//! How messages name settings: by flags, or by the fields of the spec that is run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,23 +8,23 @@ use crate::spec_vocabulary::SPEC_FIELDS;
 
 static RUNS_SPEC: AtomicBool = AtomicBool::new(false);
 
-/// Has settings told as fields of a spec from now on: the command of this process runs one, and flags for them would be
-/// refused.
+/// From now on, messages name settings as fields of a spec: the command of this process runs one, and
+/// would reject flags for them.
 pub(crate) fn use_spec_fields() {
     RUNS_SPEC.store(true, Ordering::Relaxed);
 }
 
-/// The words of the command of this process.
+/// The vocabulary of the command of this process.
 pub(crate) fn vocabulary() -> Vocabulary {
     if RUNS_SPEC.load(Ordering::Relaxed) { SPEC_FIELDS } else { FLAGS }
 }
 
-/// A text with settings named in the words of the command of this process.
+/// Renders a text in the vocabulary of the command of this process.
 pub(crate) fn worded(text: impl Into<Words>) -> String {
     text.into().render(vocabulary())
 }
 
-/// The words of the command line.
+/// The vocabulary of the command line.
 pub const FLAGS: Vocabulary = Vocabulary { name_settings, describe_action };
 
 /// Flags have the names of settings, with dashes.
@@ -83,7 +83,7 @@ mod tests {
         let problems = ProblemCode::ALL.iter().flat_map(|code| [code.what(), code.next()]);
         let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.what(), kind.next()]);
         for text in problems.chain(kinds) {
-            // A setting has another name here than it has for nobody in particular.
+            // A setting has a different name here than in the neutral form.
             let (told, neutral) = (text.render(FLAGS), text.to_string());
             assert_eq!(told.contains("--"), told != neutral, "{told}");
         }

@@ -1,4 +1,4 @@
-//! Code files are analysed for vulnerabilities, and the model reports what it finds with a typed tool.
+//! Analyses code files for vulnerabilities: the model reports its findings with a typed tool.
 
 use std::{error::Error, io::Write};
 

@@ -1,6 +1,6 @@
-//! A provider of one's own: a `Model` that speaks a protocol that rowmill does not know.
+//! Your own provider: a `Model` for a protocol that rowmill does not know.
 //!
-//! The protocol is made up. `POST /speak` takes `{"role": …, "said": […]}` and gives
+//! The protocol is fictional. `POST /speak` takes `{"role": …, "said": […]}` and returns
 //! `{"say": …, "words": [heard, said]}`; 429 means "later", with the seconds in `retry-after`.
 
 use std::error::Error;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Asks the provider. What is the same for every request is in it already.
+/// Calls the provider. It already contains everything that is the same for every request.
 #[derive(Debug)]
 pub(crate) struct Speaker {
     pub(crate) address: SocketAddr,
@@ -41,7 +41,7 @@ impl Model for Speaker {
 }
 
 impl Speaker {
-    /// Sends one request and gives the head and the body of the answer. Any HTTP client will do.
+    /// Sends one request and returns the head and the body of the answer. Any HTTP client will do.
     async fn post(&self, body: &str) -> Result<(String, String), CallError> {
         let connecting = TcpStream::connect(self.address).await;
         let mut stream =
@@ -57,7 +57,7 @@ impl Speaker {
     }
 }
 
-/// What a status other than 200 means. The engine decides whether and when to try again.
+/// The meaning of a status other than 200. The engine decides whether and when to retry.
 fn refusal(head: &str) -> Option<CallError> {
     let status: u16 = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
     let failure = match status {
@@ -73,7 +73,7 @@ fn refusal(head: &str) -> Option<CallError> {
     Some(CallError { status: Some(status), retry_after, ..error })
 }
 
-/// The provider: it says the last words again, loudly. It is too busy for so many calls first.
+/// The provider: it repeats the last message, loudly. It is too busy for the first `busy_for` calls.
 pub(crate) fn provider(busy_for: usize) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;

@@ -1,4 +1,4 @@
-//! A source of one's own: a `Dataset` whose rows are the paragraphs of a text.
+//! Your own source: a `Dataset` whose rows are the paragraphs of a text.
 
 use std::error::Error;
 use std::io::Write;
@@ -8,11 +8,11 @@ use rowmill::extend::{BadRow, Dataset, InputIdentity, Position, Problem, Room, R
 use rowmill::{ErrorKind, ReturnError};
 use serde_json::json;
 
-/// The paragraphs of a text. One that is longer than a postcard is a bad row.
+/// The paragraphs of a text. A paragraph that is longer than a postcard is a bad row.
 #[derive(Debug)]
 pub(crate) struct Paragraphs(pub(crate) &'static str);
 
-/// What fits on a postcard, in bytes.
+/// The size of a postcard in bytes.
 const POSTCARD: usize = 60;
 
 impl Dataset for Paragraphs {

@@ -1,5 +1,5 @@
-//! A tool host of one's own: it carries calls out, keeps a notebook for every item and forgets it
-//! when the item has ended.
+//! Your own tool host: it runs calls, keeps a notebook for every item and deletes it when the item has
+//! ended.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -11,7 +11,7 @@ use rowmill::{Batch, OfferedTool, Tools, Worker};
 use rowmill_testkit::{Answer, Script, Simulator, Turn};
 use serde_json::{Value, json};
 
-/// Notes by the number of the row.
+/// Notes by row number.
 #[derive(Debug, Default)]
 pub(crate) struct Notebooks(Mutex<HashMap<u64, Vec<String>>>);
 
@@ -51,7 +51,7 @@ impl ToolHost for Notebooks {
 }
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
-    // Plays the model: it writes every word down, one after the other.
+    // Plays the model: it notes every word, one after the other.
     let simulator = Simulator::start_blocking(Script::new().reply(|seen| {
         let word = usize::try_from(seen.turn - 1).ok().and_then(|word| seen.prompt.split(' ').nth(word));
         match word {

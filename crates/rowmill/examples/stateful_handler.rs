@@ -1,4 +1,4 @@
-//! Queries are run by a tool that counts failures for every item, with one database for all.
+//! Runs queries with a tool that counts failures per item, with one database for all items.
 
 use std::{error::Error, io::Write, sync::Arc, sync::atomic::AtomicU32, sync::atomic::Ordering};
 
@@ -11,7 +11,7 @@ struct Query {
 }
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
-    // Plays the model: it mistypes its first query, and mends it when it is told.
+    // Plays the model: it mistypes its first query, and fixes it after the error.
     let simulator = Simulator::start_blocking(Script::new().reply(|seen| {
         let verb = if seen.turn == 1 { "SELEKT" } else { "SELECT" };
         Turn::new().call("run_query", serde_json::json!({"sql": format!("{verb} {}", seen.prompt)})).into()

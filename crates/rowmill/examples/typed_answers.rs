@@ -1,4 +1,4 @@
-//! Questions are answered with values of a type, and its JSON Schema goes with every request.
+//! Answers questions with values of a type, whose JSON Schema is sent with every request.
 
 use std::error::Error;
 use std::io::Write;
@@ -15,7 +15,7 @@ struct Answer {
 }
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
-    // Plays the model: it knows two answers, and says something without form otherwise.
+    // Plays the model: it knows two answers, and gives unstructured text otherwise.
     let simulator = Simulator::start_blocking(Script::new().reply(|seen| match seen.prompt {
         "What is 2+2?" => Reply::Json(json!({"answer": "4", "confidence": 1.0})),
         "Capital of France?" => Reply::Json(json!({"answer": "Paris", "confidence": 0.99})),

@@ -1,5 +1,5 @@
-//! A function makes the worker of every item: another instruction for each, and a stronger model
-//! where the text is long.
+//! Creates a separate worker for every item: each with another instruction, and with a stronger model
+//! for long texts.
 
 use std::error::Error;
 use std::io::Write;
@@ -11,7 +11,7 @@ const LETTERS: [(&str, &str); 3] =
     [("Norwegian", "Hello!"), ("French", "Thank you for all the fish."), ("Klingon", "Success!")];
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
-    // Plays the models: they tell who they are and what they were told to do.
+    // Plays the models: each answers with its name and its instruction.
     let simulator = Simulator::start_blocking(
         Script::new().reply(|seen| Answer::Text(format!("{}: {} {}", seen.model, seen.system, seen.prompt))),
     );

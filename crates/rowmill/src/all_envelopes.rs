@@ -1,4 +1,4 @@
-//! Everything that has ended of a run, wherever it stands.
+//! Collects all finished rows of a run, from the output and the ledger.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use rowmill_types::Problem;
 
 use crate::ids::KnownBy;
 
-/// Everything that has ended: what the file of envelopes has, and what only the ledger has yet. The file
-/// is read first, so that a row which is published meanwhile is found in the ledger.
+/// All finished rows: those in the file of envelopes, and those that are still only in the ledger. The
+/// file is read first, so that a row which is published meanwhile is found in the ledger.
 pub(crate) fn all_envelopes(
     file: Option<&Path>,
     store: Option<&Arc<dyn RunStore>>,

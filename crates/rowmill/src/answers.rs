@@ -1,4 +1,4 @@
-//! Answers that are used again: within a run, or from a cache.
+//! Reuse of answers, within a run or from a cache.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::inputs::Tell;
 use crate::run::on_thread;
 use crate::spec::RunSpec;
 
-/// How many answers are given back to a store at once.
+/// How many answers are restored into a store at once.
 const RESTORED_AT_ONCE: usize = 1024;
 
-/// Opens the store that `--cache` or `--dedupe` asks for. Without a cache, answers are kept
-/// in the work folder for as long as the run is unfinished.
+/// Opens the store for `--cache` or `--dedupe`. Without a cache, answers are kept in the work folder
+/// until the run is finished.
 pub(crate) fn answers(
     spec: &RunSpec,
     folder: &WorkFolder,
@@ -35,14 +35,14 @@ pub(crate) fn answers(
     Ok(Some(Answers { kept_before, ..cached(&place, identity, warn)? }))
 }
 
-/// Opens a store of answers that earlier runs may have filled.
+/// Opens a store that may have answers of earlier runs.
 pub(crate) fn cached(folder: &Path, identity: String, warn: Tell) -> Result<Answers, Problem> {
     let store = SqliteAnswers::open(folder, Arc::new(move |text| warn(text.into())))?;
     Ok(Answers { store: Arc::new(store), identity, kept_before: Reused::Cache })
 }
 
-/// Gives a store the answers that the ledger of an earlier run has and that the store did not
-/// get before the run was killed: they are paid for.
+/// Restores answers that are in the ledger of an earlier run but did not reach the store before the run
+/// was killed: they have been paid for.
 pub(crate) fn restore(answers: &Answers, store: &dyn RunStore) -> Result<(), Problem> {
     let mut found = Vec::new();
     store.scan(&mut |scanned| {
@@ -57,8 +57,9 @@ pub(crate) fn restore(answers: &Answers, store: &dyn RunStore) -> Result<(), Pro
     if found.is_empty() { Ok(()) } else { answers.store.restore(found) }
 }
 
-/// Ends a store of answers on a thread for it, however the run ends: the store writes down what it still has, which may
-/// take a while, and whoever drives calls must not wait for it. It outlives everybody else who has the store.
+/// Closes a store of answers on its own thread, however the run ends: the store writes its remaining
+/// answers, which may take a while, and the thread that drives calls must not wait for it. It is
+/// dropped after everything else that holds the store.
 pub(crate) struct AnswersEnd {
     answers: Option<Answers>,
     runtime: Handle,
@@ -69,7 +70,7 @@ impl AnswersEnd {
         Self { answers: answers.cloned(), runtime: Handle::current() }
     }
 
-    /// Waits until everything is written down.
+    /// Waits until everything is written.
     pub(crate) async fn wait(mut self) -> Result<(), Problem> {
         let Some(answers) = self.answers.take() else { return Ok(()) };
         on_thread(move || {
@@ -99,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// Tells on which thread it ends.
+    /// Sends the thread on which it is dropped.
     #[derive(Debug)]
     struct Ending(mpsc::Sender<ThreadId>);
 

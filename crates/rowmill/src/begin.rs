@@ -1,4 +1,4 @@
-//! Making the files of a run ours, and finding out what it begins from.
+//! Claims the files of a run, and determines what it starts from.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -22,7 +22,7 @@ use crate::spec::{Output, RunSpec};
 use crate::telemetry_file::telemetry_base;
 use crate::traces;
 
-/// What is ours for the length of the run, and what it begins from.
+/// What a run holds while it is in progress, and what it starts from.
 pub(crate) struct Begun {
     pub(crate) output: Option<OutputFile>,
     pub(crate) lock: RunLock,
@@ -31,12 +31,13 @@ pub(crate) struct Begun {
     pub(crate) beginning: Beginning,
 }
 
-/// Opens the store of answers, where one is wanted.
+/// Opens the store of answers, if one is wanted.
 pub(crate) type OpenAnswers =
     Box<dyn FnOnce(&RunSpec, &WorkFolder) -> Result<Option<Answers>, Problem> + Send>;
 
-/// Makes the output, the work folder and the folder of traces ours and finds out what there is to
-/// go on with. Whatever an earlier run left is given up last, when nothing can refuse the run any more.
+/// Claims the output, the work folder and the folder of traces, and determines what is left of an
+/// earlier run. The results of that run are discarded last, when nothing can reject the new run any
+/// more.
 pub(crate) fn begin(
     spec: &RunSpec,
     place: &RunPlace,
@@ -68,11 +69,12 @@ pub(crate) fn begin(
     }
 }
 
-/// Checks that folders take the files that are made in them later: tables, copies that take the place
-/// of a file, what goes with rows and what tools gave. Nobody wants to pay for a run to learn of it.
+/// Checks that files can be created in the folders that are used later: those of tables, of copies that
+/// replace a file, of attached files and of tool outputs. Otherwise, the error would come only after
+/// paid calls.
 fn check_folders(spec: &RunSpec) -> Result<(), Problem> {
     let beside = |path: &Path| {
-        // What a link leads to is replaced, and not the link. A device is not replaced.
+        // The target of a link is replaced, not the link. A device is not replaced.
         let path = link_target(path);
         if path.exists() && !path.is_file() {
             return Ok(());
@@ -96,11 +98,11 @@ fn check_folders(spec: &RunSpec) -> Result<(), Problem> {
 }
 
 /// Checks that the files beside the output can be opened, before the output of an earlier run is
-/// given up for this one. What is new is made again when it is needed.
+/// discarded. New files are removed again, and created when they are needed.
 fn check_sides(spec: &RunSpec) -> Result<(), Problem> {
     for (_, path) in sides(spec) {
         let is_new = !path.exists();
-        // Whoever opens a pipe waits for its reader.
+        // Opening a pipe blocks until it has a reader.
         if is_new || path.is_file() {
             drop(LineSink::append(path, Part::Telemetry, u64::MAX)?);
         }
@@ -111,24 +113,25 @@ fn check_sides(spec: &RunSpec) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Removes an output that is new and empty: it would only be in the way of the next run.
+/// Removes an output that is new and empty: it would only block the next run.
 pub(crate) fn give_up(output: Option<OutputFile>) {
     if let Some(output) = output {
         output.discard();
     }
 }
 
-/// Makes the file of envelopes ours, if there is one.
+/// Claims the file of envelopes, if there is one.
 fn claim(spec: &RunSpec, folder: &WorkFolder) -> Result<Option<OutputFile>, Problem> {
     match &spec.output {
         Output::File(path) => OutputFile::claim(path, prepare::claim(spec.existing)).map(Some),
         Output::Stdout => Ok(None),
-        // What may be done with the table was checked; its envelopes follow.
+        // Whether the table may be replaced was checked before; its envelopes follow that decision.
         Output::Table(_) => {
             let path = WorkFolder::envelopes_in(folder.path());
             let claimed = OutputFile::claim(&path, Claim::Resume);
             if claimed.is_ok() {
-                // It is no output that others may read. Where that cannot be said, its folder is all that hides it.
+                // Others must not read this file. If its permissions cannot be set, only its folder
+                // protects it.
                 drop(fs::set_permissions(&path, fs::Permissions::from_mode(0o600)));
             }
             claimed.map(Some).map_err(|problem| match problem.code {
@@ -170,18 +173,18 @@ fn beginning(
             return Err(problem);
         }
     };
-    // From here on what was there is gone.
+    // From here on, the earlier results are gone.
     if let Some(output) = output {
         output.cut(0)?;
     }
     if !matches!(spec.output, Output::Table(_)) {
-        // They are of an older run, whose output was a table.
+        // They belong to an older run, whose output was a table.
         folder.forget_envelopes();
     }
     Ok((fresh(files, place, prepared, recording)?, answers))
 }
 
-/// Opens what envelopes, errors and telemetry are written to.
+/// Opens the sinks for envelopes, errors and telemetry.
 pub(crate) fn sinks(
     spec: &RunSpec,
     output: Option<&OutputFile>,
@@ -193,7 +196,7 @@ pub(crate) fn sinks(
         None => sinks.ordered.push(Box::new(LineSink::stdout(Part::Envelopes)?)),
     }
     if let Some(path) = &spec.error_output {
-        // Standard output gets every envelope of a resumed run again, and so do the errors.
+        // Standard output receives every envelope of a resumed run again, and so do the errors.
         let appends = spec.existing.resumes() && output.is_some();
         let keep = if appends { u64::MAX } else { 0 };
         sinks.ordered.push(Box::new(LineSink::append(path, Part::Failures, keep)?));

@@ -1,4 +1,4 @@
-//! Tells a person how a budget shapes a run.
+//! Notifies the user of how a budget affects a run.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use rowmill_types::{Setting, grouped};
 use crate::control::{Control, Notice};
 use crate::work::WorkSpec;
 
-/// Where notices go.
+/// The receiver of notices.
 type Tell = Arc<dyn Fn(Notice) + Send + Sync>;
 
-/// Who hears of a run: with a budget, a person does too.
+/// The observer of a run: with a budget, it also notifies the user.
 pub(crate) fn observer(work: &WorkSpec, control: &Control) -> Arc<dyn Observer> {
     if !work.budget.any() && !work.agents.row_budget.any() {
         return Arc::clone(&control.observer);
@@ -24,11 +24,11 @@ pub(crate) fn observer(work: &WorkSpec, control: &Control) -> Arc<dyn Observer> 
     })
 }
 
-/// Makes notices of what is told of a budget, and hands everything on.
+/// Turns budget events into notices, and forwards all events.
 struct BudgetNotices {
     observer: Arc<dyn Observer>,
     notice: Tell,
-    /// What sets the budget of the run.
+    /// The setting of the run's budget.
     setting: Setting,
 }
 
@@ -41,7 +41,7 @@ impl Observer for BudgetNotices {
     }
 }
 
-/// What a person is told of an event, where it is about the budget that `setting` sets.
+/// The notice for an event, if it is about the budget that `setting` sets.
 fn notice(event: &Event<'_>, setting: Setting) -> Option<Notice> {
     match event {
         Event::AnswersLimited { tokens, calls, .. } => {

@@ -1,4 +1,4 @@
-//! Stores of answers, for those who look after them: what is in one, and making it smaller.
+//! Inspects and prunes stores of cached answers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ pub use rowmill_store::answers::{PruneSpec, Pruned, SqliteAnswers, Stats};
 use rowmill_types::settings::CACHE;
 use rowmill_types::{Problem, ProblemCode};
 
-/// What the store in `folder` holds.
+/// Statistics of the answer store in `folder`.
 ///
 /// # Errors
 ///
@@ -16,7 +16,7 @@ pub fn stats(folder: &Path) -> Result<Stats, Problem> {
     existing(folder)?.stats()
 }
 
-/// Removes answers from the store in `folder`, and says what is left too.
+/// Removes answers from the store in `folder`; returns what was removed, and the statistics after it.
 ///
 /// # Errors
 ///
@@ -27,13 +27,13 @@ pub fn prune(folder: &Path, spec: PruneSpec) -> Result<(Pruned, Stats), Problem>
     Ok((pruned, store.stats()?))
 }
 
-/// Looking at a store must not make one.
+/// Opens a store that exists; inspecting one must not create it.
 fn existing(folder: &Path) -> Result<SqliteAnswers, Problem> {
     if !SqliteAnswers::file_in(folder).exists() {
         let message = format!("there is no answer cache in `{}`", folder.display());
         return Err(Problem::new(ProblemCode::CacheUnusable, message)
             .hint(format!("use the folder that a run was given with {CACHE}")));
     }
-    // What the file cannot do is told as the problem of the call itself.
+    // A problem with the file is returned as the problem of the call itself.
     SqliteAnswers::open(folder, Arc::new(drop))
 }

@@ -1,4 +1,4 @@
-//! The columns of the input that a run has a use for, and what is said where it has no rows.
+//! The columns of the input that a run uses, and messages about runs without rows.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub(crate) fn wanted_columns(spec: &RunSpec, template: &Template) -> Vec<WantedC
     of_template.chain(of_ids).chain(of_files).chain(split_column(&spec.output)).collect()
 }
 
-/// The columns that are read, where the rest of a row is of no use to the run.
+/// The columns to read, if the run does not use the rest of a row.
 pub(crate) fn read_columns(
     spec: &RunSpec,
     template: &Template,
@@ -31,7 +31,7 @@ pub(crate) fn read_columns(
     is_enough.then(|| wanted.iter().map(|column| column.name.clone()).collect())
 }
 
-/// The column that rows are split by, where that is a column of the input and nothing deeper.
+/// The column that rows are split by, if it is a top-level column of the input.
 fn split_column(output: &Output) -> Option<WantedColumn> {
     let Output::Table(TableOutput { target: TableTarget::Folder { split_by, .. }, .. }) = output else {
         return None;
@@ -40,7 +40,7 @@ fn split_column(output: &Output) -> Option<WantedColumn> {
     Some(WantedColumn { name: name.to_owned(), named_by: format!("{SPLIT_BY} names `{split_by}`").into() })
 }
 
-/// What is said of a prompt that is the same for every row; `None` if it is not, or may well be.
+/// The warning about a prompt that is the same for every row; `None` if prompts differ, or may differ.
 pub(crate) fn same_prompt_text(spec: &RunSpec, template: &Template, rows: &Rows) -> Option<String> {
     let sends_files = rows.dataset.own_id().is_some() || !spec.files.attach.is_empty();
     if sends_files || !template.is_constant() {
@@ -63,7 +63,7 @@ pub(crate) fn same_prompt_text(spec: &RunSpec, template: &Template, rows: &Rows)
     Some(format!("the prompt uses no column, so every row gets the same prompt; {advice}"))
 }
 
-/// The first column of an input that can be looked at before it is read.
+/// The first column, if the input can be inspected before it is read.
 fn first_column(dataset: &dyn Dataset) -> Option<String> {
     if let Some(columns) = dataset.columns().ok()? {
         return columns.into_iter().next().map(|column| column.name);
@@ -75,7 +75,7 @@ fn first_column(dataset: &dyn Dataset) -> Option<String> {
     row.fields().next().map(|(name, _)| name.to_owned())
 }
 
-/// The first name that stands between single braces, as other tools write placeholders.
+/// The first name in single braces, the placeholder syntax of other tools.
 fn single_braced(text: &str) -> Option<&str> {
     let is_name = |name: &&str| {
         !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || "_-. ".contains(letter))
@@ -83,8 +83,8 @@ fn single_braced(text: &str) -> Option<&str> {
     text.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name)).find(is_name)
 }
 
-/// Why a run that went through its input took no row; `None` if it took some. Whose query gave none is
-/// told what there is to ask for.
+/// Why a run that read its whole input took no row; `None` if it took some. If a query found nothing,
+/// the message lists the available columns.
 pub(crate) fn no_rows_text(spec: &RunSpec, tally: &Tally, all_rows: &dyn Dataset) -> Option<String> {
     if tally.selected_rows > 0 {
         return None;
@@ -119,9 +119,9 @@ pub(crate) fn no_rows_text(spec: &RunSpec, tally: &Tally, all_rows: &dyn Dataset
     })
 }
 
-/// What is added to a sentence about rows that were looked for: the columns there are.
+/// The list of available columns, as an addition to a message about rows that were not found.
 fn columns_text(all_rows: &dyn Dataset) -> String {
-    // The run itself went well: a look that fails is no reason to say anything else.
+    // The run itself succeeded, so an error while listing the columns is ignored.
     let listed = listed_columns(all_rows).ok().flatten();
     listed.map(|listed| format!("; {listed}")).unwrap_or_default()
 }

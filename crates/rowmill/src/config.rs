@@ -1,4 +1,4 @@
-//! The configuration file `rowmill.toml`, found upward from the current folder.
+//! The configuration file `rowmill.toml`, searched for from the current folder upward.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,24 +14,24 @@ use serde::Deserialize;
 /// The name of the file.
 const NAME: &str = "rowmill.toml";
 
-/// What the file may say. A flag wins over the environment, the environment over
-/// the file, the file over the default.
+/// The contents of the configuration file. A flag overrides the environment, which overrides the file,
+/// which overrides the default.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Defaults of `rowmill run`.
     #[serde(default)]
     pub run: RunDefaults,
-    /// Providers: base URLs, key variables and headers.
+    /// Providers: base URLs, variables of API keys, and headers.
     #[serde(default)]
     pub providers: BTreeMap<String, ProviderConfig>,
     /// MCP servers that agent cards can name.
     #[serde(default)]
     pub mcp: McpConfig,
-    /// Short names for models, and the model strings that they stand for.
+    /// Short names for models, with the model strings that they stand for.
     #[serde(default)]
     pub aliases: BTreeMap<String, String>,
-    /// What `$NAMESPACE.KEY` stands for, by namespace and key.
+    /// The values of `$NAMESPACE.KEY`, by namespace and key.
     #[serde(default)]
     pub model_references: BTreeMap<String, BTreeMap<String, String>>,
     /// Prices by `provider.model` or `provider.*`, in dollars per million tokens.
@@ -54,35 +54,35 @@ pub struct McpConfig {
 pub struct RunDefaults {
     /// The model string.
     pub model: Option<String>,
-    /// Rows worked on at once: a number, or `auto`.
+    /// The number of rows worked on at once, or `auto`.
     pub parallel: Option<ParallelSetting>,
-    /// Requests per minute, at most.
+    /// The maximum number of requests per minute.
     pub rpm: Option<u64>,
-    /// Tokens per minute, at most.
+    /// The maximum number of tokens per minute.
     pub tpm: Option<u64>,
-    /// Prompt tokens per minute, at most.
+    /// The maximum number of prompt tokens per minute.
     pub itpm: Option<u64>,
-    /// Generated tokens per minute, at most.
+    /// The maximum number of generated tokens per minute.
     pub otpm: Option<u64>,
-    /// Models to ask when the first gives no answer.
+    /// Models to call if the first gives no answer.
     #[serde(default)]
     pub fallback_models: Vec<String>,
-    /// The folder in which answers are kept.
+    /// The folder of the answer cache.
     pub cache: Option<PathBuf>,
-    /// Whether answers are forced to disk as they come, to outlast a power failure.
+    /// Whether answers are forced to disk as they arrive, so that they survive a power failure.
     #[serde(default)]
     pub durable: bool,
-    /// Further tries after a call that failed.
+    /// The number of retries of a call that failed.
     pub retries: Option<u32>,
-    /// The first wait between tries: seconds, or a text such as `500ms`.
+    /// The wait before the first retry: seconds, or a text such as `500ms`.
     pub retry_wait: Option<TimeSetting>,
-    /// How long one call may take: seconds, or a text such as `90s`.
+    /// The timeout of one call: seconds, or a text such as `90s`.
     pub timeout: Option<TimeSetting>,
-    /// How often an answer that breaks the schema may be corrected.
+    /// How often an answer that violates the schema may be sent back for correction.
     pub repairs: Option<u32>,
-    /// The most processes at once that Python functions run in.
+    /// The maximum number of processes for Python functions.
     pub python_processes: Option<NonZeroU32>,
-    /// Keys of models that Python functions get all the same, by the names of their variables.
+    /// Variables with API keys of models that are passed to Python functions nevertheless.
     #[serde(default)]
     pub python_env: Vec<String>,
 }
@@ -91,17 +91,17 @@ pub struct RunDefaults {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum ParallelSetting {
-    /// So many.
+    /// A number of rows.
     Rows(u64),
-    /// `auto`.
+    /// The word `auto`.
     Word(String),
 }
 
-/// A length of time.
+/// A duration.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum TimeSetting {
-    /// So many seconds.
+    /// A number of seconds.
     Seconds(f64),
     /// A text such as `500ms` or `5m`.
     Text(String),
@@ -116,12 +116,12 @@ impl fmt::Display for TimeSetting {
     }
 }
 
-/// A configuration and where it came from.
+/// A configuration, and the file that it comes from.
 #[derive(Debug, Clone, Default)]
 pub struct ConfigFile {
     /// The file, if there is one.
     pub path: Option<PathBuf>,
-    /// What it says.
+    /// The contents.
     pub config: Config,
 }
 
@@ -157,7 +157,7 @@ impl ConfigFile {
 }
 
 impl Config {
-    /// The short names for models that it adds.
+    /// The short names for models that the file adds.
     #[must_use]
     pub fn alias_config(&self) -> AliasConfig {
         AliasConfig { aliases: self.aliases.clone(), references: self.model_references.clone() }
@@ -165,7 +165,7 @@ impl Config {
 }
 
 impl ConfigFile {
-    /// The folder of the file, which paths in it begin at.
+    /// The folder of the file; relative paths in the file start from it.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).to_owned()

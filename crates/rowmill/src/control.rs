@@ -1,4 +1,4 @@
-//! What comes with a run and is no data: who watches and stops it, and where it runs.
+//! What a run needs besides its data: observers, a way to stop it, and its environment.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use crate::environment::Environment;
 /// How a run is watched and stopped.
 #[derive(Clone)]
 pub struct Control {
-    /// Hears of everything that happens.
+    /// Receives every event.
     pub observer: Arc<dyn Observer>,
-    /// Is told what a person should know.
+    /// Receives notices for the user.
     pub notice: Arc<dyn Fn(Notice) + Send + Sync>,
     /// Stops the run.
     pub stop: Stop,
-    /// The limits that it keeps to; runs with clones of one value share them.
+    /// The shared limits of accounts; runs with clones of one value share them.
     pub limits: Limits,
-    /// Who is present and can sign in to MCP servers; where nobody is, a server that asks for a
-    /// sign-in is a problem.
+    /// The person who can sign in to MCP servers; without one, a server that requires a sign-in is a
+    /// problem.
     pub person: Option<Person>,
-    /// Where it looks up variables: keys, addresses, tokens and what `${NAME}` stands for.
+    /// Where variables are looked up: keys, addresses, tokens and the values of `${NAME}`.
     pub environment: Environment,
-    /// How errors of rows name settings, wherever they are written down.
+    /// How errors of rows name settings in files.
     pub vocabulary: Vocabulary,
 }
 
-/// Hears nothing.
+/// An observer that ignores all events.
 struct Nobody;
 
 impl Observer for Nobody {
@@ -38,14 +38,14 @@ impl Observer for Nobody {
 }
 
 impl Control {
-    /// Nobody watches or stops the run or is present, and it has limits of its own. It sees the
-    /// environment of this process.
+    /// A control without observers, notices or a person, with its own limits. It uses the environment
+    /// of this process.
     #[must_use]
     pub fn quiet() -> Self {
         Self::quiet_in(Environment::of_process())
     }
 
-    /// The same in another environment.
+    /// The same, with another environment.
     #[must_use]
     pub fn quiet_in(environment: Environment) -> Self {
         Self {
@@ -72,34 +72,35 @@ impl fmt::Debug for Control {
     }
 }
 
-/// Something that a person should know while the run goes on.
+/// A notice for the user while the run is in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// What is going on.
+    /// Information about what is happening.
     Info(Words),
-    /// What may not be as it should.
+    /// A warning that something may be wrong.
     Warning(Words),
-    /// Where to sign in. It is shown as it is: with a part of it masked, the address would not work.
+    /// The address for signing in. It is shown unmasked: with a part of it masked, the address would
+    /// not work.
     SignIn(Words),
 }
 
 impl Notice {
-    /// Something that is going on.
+    /// Creates an informational notice.
     pub fn info(text: impl Into<Words>) -> Self {
         Self::Info(text.into())
     }
 
-    /// Something that may not be as it should.
+    /// Creates a warning.
     pub fn warning(text: impl Into<Words>) -> Self {
         Self::Warning(text.into())
     }
 
-    /// Where to sign in.
+    /// Creates a notice with the address for signing in.
     pub fn sign_in(text: impl Into<Words>) -> Self {
         Self::SignIn(text.into())
     }
 
-    /// The notice in the words of an entry point.
+    /// Renders the notice in the vocabulary of an entry point.
     #[must_use]
     pub fn worded(self, vocabulary: Vocabulary) -> Self {
         match self {

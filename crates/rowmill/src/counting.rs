@@ -1,4 +1,4 @@
-//! What stands in for model, ledger and store while a run is only looked at.
+//! Substitutes for model, ledger and store while a run is only planned.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,14 +17,14 @@ use rowmill_types::{CallError, Completion, Problem, ProblemCode, Request};
 
 use crate::plan_reach::ReachObserver;
 
-/// A model that counts the tokens it is asked with.
+/// A model that counts the tokens of its requests.
 #[derive(Debug)]
 pub(crate) struct CountingModel {
     counter: TokenCounter,
     reach: Arc<ReachObserver>,
     fixed: u64,
     tokens: AtomicU64,
-    /// Whether a file was met whose tokens can only be guessed.
+    /// Whether there was a file whose tokens can only be estimated.
     guessed: AtomicBool,
 }
 
@@ -33,7 +33,7 @@ impl CountingModel {
         Self { counter, reach, fixed, tokens: AtomicU64::new(0), guessed: AtomicBool::new(false) }
     }
 
-    /// How far the count can be trusted, with what was met.
+    /// How accurate the count is, given the files that occurred.
     pub(crate) fn accuracy(&self) -> Accuracy {
         if self.guessed.load(Ordering::Relaxed) {
             self.counter.accuracy_with_files()
@@ -63,12 +63,12 @@ impl Model for CountingModel {
     }
 }
 
-/// Keeps nothing: a look ahead leaves no trace.
+/// A ledger that stores nothing: a plan must leave no files behind.
 #[derive(Debug)]
 pub(crate) struct NoLedger;
 
 impl NoLedger {
-    /// A ledger that keeps nothing, open.
+    /// Opens a ledger that stores nothing.
     pub(crate) fn open() -> OpenLedger {
         OpenLedger { ledger: Arc::new(Self), epoch: Epoch::default() }
     }
@@ -99,7 +99,7 @@ impl RecordReader for NoLedger {
     }
 }
 
-/// Finds what a store has and what was asked meanwhile, and keeps nothing in the store.
+/// Looks up answers in a store and among the requests so far, without writing to the store.
 #[derive(Debug)]
 pub(crate) struct ReadOnly {
     store: Arc<dyn AnswerStore>,
@@ -108,9 +108,9 @@ pub(crate) struct ReadOnly {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// What was asked, or found in the store.
+    /// The keys of earlier requests, and of answers found in the store.
     keys: HashSet<AskedKey>,
-    /// What the answers used that were found.
+    /// The usage of the answers that were found.
     used: History,
 }
 
@@ -119,7 +119,7 @@ impl ReadOnly {
         Self { store, seen: Mutex::default() }
     }
 
-    /// What the answers used that were found in the store, each of them once.
+    /// The usage of the answers that were found in the store, each counted once.
     pub(crate) fn used(&self) -> History {
         self.seen().used.clone()
     }
@@ -138,7 +138,7 @@ impl AnswerStore for ReadOnly {
             let found = self.store.find(key).await?;
             let mut seen = self.seen();
             if let Some(usage) = found.usage.as_ref().filter(|_| seen.keys.insert(key)) {
-                // How long the answer took was not kept with it.
+                // The duration of a call is not stored with its answer.
                 seen.used.add(usage, Duration::ZERO);
             }
             Some(found)

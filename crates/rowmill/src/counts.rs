@@ -7,7 +7,7 @@ pub(crate) fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), verb(count, "", "s"))
 }
 
-/// The form of a word that goes with a count.
+/// The singular or plural form of a word for a count.
 pub(crate) fn verb(count: u64, one: &'static str, many: &'static str) -> &'static str {
     if count == 1 { one } else { many }
 }

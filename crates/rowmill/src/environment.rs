@@ -1,5 +1,5 @@
-//! What a run knows of the process that it is part of: variables, a folder for temporary files, and a program
-//! that extracts text. Entry points hand it in, and nothing below them looks for itself.
+//! The environment of a run: variables, a folder for temporary files, and a program that extracts text.
+//! Entry points pass it in; nothing below them reads the process environment.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,11 +14,11 @@ use rowmill_data::{Extractor, FetchSettings};
 use rowmill_http::HttpClient;
 use rowmill_types::{Problem, Secret};
 
-/// The folder for temporary files where no variable names one.
+/// The folder for temporary files if no variable names one.
 const TEMP_FOLDER: &str = "/tmp";
 
-/// Where runs and batches look up variables: keys and addresses of providers, tokens, proxies, and what
-/// `${NAME}` stands for in settings. They see this and nothing else of the environment.
+/// Where runs and batches look up variables: keys and addresses of providers, tokens, proxies, and the
+/// values of `${NAME}` in settings. They see nothing else of the process environment.
 ///
 /// ```
 /// use rowmill::{Batch, Environment};
@@ -37,9 +37,9 @@ pub struct Environment {
 struct Inner {
     variables: BTreeMap<OsString, OsString>,
     temp_folder: PathBuf,
-    /// The program that extracts text in a process of its own, with its first arguments.
+    /// The program that extracts text in its own process, with its leading arguments.
     text_extractor: Option<(PathBuf, Vec<String>)>,
-    /// Looks for what variables hold that is secret; made when it is first needed.
+    /// Masks the secrets in variables; created when first needed.
     redactor: OnceLock<Option<Redactor>>,
 }
 
@@ -61,14 +61,14 @@ impl fmt::Debug for Environment {
 }
 
 impl Environment {
-    /// The environment of this process, as it is now. It is what entry points use unless they are told
-    /// otherwise.
+    /// The environment of this process at the time of the call. Entry points use it by default.
     #[must_use]
     pub fn of_process() -> Self {
         Self::new(std::env::vars_os().collect(), std::env::temp_dir())
     }
 
-    /// These variables and no others; `TMPDIR` among them names the folder for temporary files.
+    /// An environment with exactly these variables; `TMPDIR` among them names the folder for temporary
+    /// files.
     #[must_use]
     pub fn of_variables<N, V>(variables: impl IntoIterator<Item = (N, V)>) -> Self
     where
@@ -86,8 +86,8 @@ impl Environment {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The same, with a program that extracts the text of a document in a process of its own, and its first
-    /// arguments. Without one a thread does, which a broken document can hold up.
+    /// Adds a program that extracts the text of a document in its own process, with its leading
+    /// arguments. Without one, a thread extracts the text, which a broken document can block.
     #[must_use]
     pub fn with_text_extractor(self, program: PathBuf, arguments: Vec<String>) -> Self {
         let Inner { variables, temp_folder, .. } = &*self.inner;
@@ -100,14 +100,14 @@ impl Environment {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The value of a variable; one that is not valid text counts as unset.
+    /// The value of a variable; a value that is not valid UTF-8 counts as unset.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {
         self.inner.variables.get(OsStr::new(name)).and_then(|value| value.to_str()).map(str::to_owned)
     }
 
-    /// The same for providers: where `HF_TOKEN` is not set, signing in with the hub's own client
-    /// serves as well.
+    /// The value of a variable for providers: if `HF_TOKEN` is not set, the token that the hub's own
+    /// client stored is used.
     #[must_use]
     pub fn provider_variable(&self, name: &str) -> Option<String> {
         let set = self.variable(name).filter(|value| !value.trim().is_empty());
@@ -117,8 +117,8 @@ impl Environment {
         })
     }
 
-    /// A text as it may be shown: without what variables hold that is secret, which people put into paths,
-    /// names of placeholders and other places that are repeated to them.
+    /// Masks the secrets of variables in a text for display; people put them into paths, placeholder
+    /// names and other texts that are shown back to them.
     #[must_use]
     pub fn without_secrets<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.inner.redactor.get_or_init(|| self.redactor().ok()) {
@@ -127,26 +127,26 @@ impl Environment {
         }
     }
 
-    /// What variables hold that is secret, going by their names and by what they look like: a tool may
-    /// print what it finds in the environment.
+    /// The secrets in variables, recognized by their names and by what they look like: a tool may print
+    /// what it finds in the environment.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         let texts = self.inner.variables.iter();
         let texts = texts.filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
         texts.flat_map(|(name, value)| variable_secrets(name, value)).collect()
     }
 
-    /// Looks for the secrets that variables hold. What it learns later is its own.
+    /// A redactor for the secrets in variables. What it learns later is not shared with others.
     pub(crate) fn redactor(&self) -> Result<Redactor, Problem> {
         Redactor::new(&self.secrets())
     }
 
-    /// Looks up variables, for who knows nothing of environments.
+    /// A function that looks up variables, for code that does not know `Environment`.
     pub(crate) fn lookup(&self) -> impl Fn(&str) -> Option<String> + Send + Sync + use<> {
         let environment = self.clone();
         move |name| environment.variable(name)
     }
 
-    /// All variables, for processes that get what this one has.
+    /// All variables, for processes that inherit the environment.
     pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
         self.inner.variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     }

@@ -1,4 +1,4 @@
-//! Making a table again from what a run left, also while it goes on.
+//! Builds a table from the results of a run, even while the run is in progress.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -20,46 +20,47 @@ use crate::run_place::RunPlace;
 use crate::spec::{FOLDER_IN_OUTPUT, TableOutput};
 use crate::texts::text_of;
 
-/// A run that ends while it is read moves its records; then everything is read again.
+/// The maximum number of attempts. A run that ends while it is read moves its records, so all of them
+/// are read again.
 const TRIES: usize = 5;
 
-/// What is to be exported, and where to.
+/// What to export, and where to.
 #[derive(Debug, Clone)]
 pub struct ExportSpec {
     /// The output of a run, or its work folder.
     pub run: PathBuf,
-    /// The work folder of the run, where it is not beside its output.
+    /// The work folder of the run, if it is not beside its output.
     pub work_dir: Option<PathBuf>,
-    /// The table to make.
+    /// The table to write.
     pub table: TableOutput,
-    /// Whether the input rows are part of it.
+    /// Whether the table contains the input rows.
     pub input: InputPart,
-    /// The source of the JSON Schema of results, where the run does not tell it.
+    /// The source of the JSON Schema of results, if the run does not record it.
     pub schema: Option<String>,
-    /// Whether a table that exists is replaced.
+    /// Whether an existing table is replaced.
     pub overwrite: bool,
     /// Where variables are looked up.
     pub environment: Environment,
 }
 
-/// What was exported.
+/// The report of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportReport {
-    /// Rows in the table.
+    /// The number of rows in the table.
     pub rows: u64,
-    /// Those of them that failed.
+    /// The number of these rows that failed.
     pub failed_rows: u64,
-    /// Files that were written.
+    /// The number of files that were written.
     pub files: u64,
-    /// What a person should know: folders that were made.
+    /// Notices for the user: folders that were created.
     pub notices: Vec<Words>,
 }
 
-/// Makes a table of everything that a run has done so far. Nothing of the run is changed.
+/// Writes a table with all results of a run so far. Nothing of the run is changed.
 ///
 /// # Errors
 ///
-/// There is no such run, nothing is in it, or the table cannot be written.
+/// There is no such run, it has no results, or the table cannot be written.
 pub async fn export(spec: ExportSpec) -> Result<ExportReport, Problem> {
     let claim = if spec.overwrite { Claim::Overwrite } else { Claim::New };
     spec.table.target.check(claim).map_err(without_resume)?;
@@ -119,7 +120,7 @@ fn attempt(
     Ok(Some(report))
 }
 
-/// A run can be resumed; an export can only be made again, in the place of what is there or elsewhere.
+/// Removes hints about resuming: an export can only be repeated, with the same or another table.
 fn without_resume(problem: Problem) -> Problem {
     match problem.code {
         ProblemCode::OutputExists => {
@@ -133,20 +134,20 @@ fn without_resume(problem: Problem) -> Problem {
     }
 }
 
-/// What a run left.
+/// The files of a run that were found.
 #[derive(Debug)]
 struct Found {
     /// The file of envelopes, if there is one.
     envelopes: Option<PathBuf>,
-    /// Where the run is kept, if that is still there.
+    /// The storage of the run, if it still exists.
     place: Option<RunPlace>,
 }
 
-/// What changes when a run ends, begins again or is gone on with.
+/// What changes when a run ends, restarts or is resumed.
 #[derive(Debug, PartialEq)]
 struct State {
     header: Option<RunHeader>,
-    /// The file itself: a settled output takes the place of another.
+    /// The identity of the file: a settled output is a new file.
     file: Option<u64>,
 }
 
@@ -174,7 +175,7 @@ impl Found {
         Ok(Self { envelopes, place })
     }
 
-    /// Every file that is read for the table, or belongs to the run and is another table.
+    /// Every file that is read for the table, or that belongs to the run and is another table.
     fn reads(&self, spec: &ExportSpec) -> Vec<ReadPath> {
         let work = self.place.iter().flat_map(|place| WorkFolder::files_in(place.folder.path()));
         let tables = match &spec.table.target {
@@ -182,7 +183,7 @@ impl Found {
             TableTarget::Stdout | TableTarget::Folder { .. } => Vec::new(),
         };
         let run = self.envelopes.iter().cloned().chain(work).chain(tables);
-        // A header that cannot be read is told of when the table is made.
+        // A header that cannot be read is reported when the table is made.
         let header = self.place.as_ref().and_then(|place| place.store.header().ok().flatten());
         let made_from = header.as_ref().map(|header| made_from_files(&header.reads)).unwrap_or_default();
         let input = header.map(|header| header.fingerprint.input.path).filter(|path| path != "-");
@@ -202,7 +203,7 @@ impl Found {
     }
 }
 
-/// The output that a work folder stands beside.
+/// The output that belongs to a work folder.
 fn output_of(folder: &Path) -> Option<PathBuf> {
     let name = folder.file_name()?.to_str()?.strip_prefix('.')?.strip_suffix(".rowmill")?;
     Some(folder.with_file_name(name)).filter(|_| !name.is_empty())
@@ -224,13 +225,14 @@ fn no_run(path: &Path) -> Problem {
     Problem::new(ProblemCode::RunUnusable, what).hint(hint)
 }
 
-/// What went to standard output cannot be taken back, and elsewhere there is an end to trying.
+/// The problem if the run changed while it was read: a table on standard output cannot be taken back, and
+/// for files this was the last attempt.
 fn changed(run: &Path) -> Problem {
     let message = format!("the run in `{}` changed while it was being read", run.display());
     Problem::new(ProblemCode::OutputBusy, message).hint("try again in a moment")
 }
 
-/// The first line tells whether a file is one of envelopes.
+/// Checks by its first line that a file is one of envelopes.
 fn check_is_output(path: &Path) -> Result<(), Problem> {
     let unusable = |cause: &dyn std::fmt::Display| {
         let message = format!("`{}` is not an output of rowmill", path.display());
@@ -247,7 +249,7 @@ fn check_is_output(path: &Path) -> Result<(), Problem> {
         }
     }
     match EnvelopeHead::parse(&line) {
-        // The very first line may be on its way to the file just now.
+        // The very first line may be half written at this moment.
         Err(error) if error.is_eof() && line.last() != Some(&b'\n') => Ok(()),
         parsed => parsed.map(drop).map_err(|error| unusable(&error)),
     }

@@ -1,7 +1,7 @@
-//! What an implementor of an own model, source, tool host or observer needs, in one place.
+//! Everything needed to implement your own model, source, tool host or observer.
 //!
-//! Each trait has its contract in its documentation, and `rowmill-testkit` has a suite for each in
-//! its module `conformance`, which tells every way in which an implementation breaks it.
+//! Each trait documents its contract, and `rowmill-testkit` has a conformance suite for each in its
+//! module `conformance`, which reports every way in which an implementation violates it.
 //!
 //! | to bring | implement | use it with |
 //! |---|---|---|
@@ -10,7 +10,7 @@
 //! | tools | [`ToolHost`] | [`Tools::of_host`](crate::Tools::of_host), [`Tools::per_item`](crate::Tools::per_item) |
 //! | eyes | [`Observer`] | [`Control`](crate::Control); a function for [`Batch::on_event`](crate::Batch::on_event) |
 //!
-//! The crate's folder `examples` has a provider, a source and a tool host that are whole.
+//! The crate's folder `examples` has a complete provider, source and tool host.
 
 pub use futures_util::future::BoxFuture;
 pub use rowmill_core::ports::{

@@ -1,4 +1,4 @@
-//! What a person is told while inputs and texts are fetched.
+//! Progress notices while inputs and texts are downloaded.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use rowmill_data::{FetchEvent, FetchStep};
 
 use crate::control::{Control, Notice};
 
-/// How often the progress of a download is told.
+/// The interval between notices about one download.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// Turns what happens to downloads into notices, not too many.
+/// Turns download events into a limited number of notices.
 pub(crate) fn fetch_notices(control: &Control) -> impl Fn(FetchEvent) + Send + Sync {
     let notice = control.notice.clone();
     let last = Mutex::new(Instant::now());
@@ -49,7 +49,7 @@ fn of_total(total: Option<u64>) -> String {
     total.map(|total| format!(" of {}", size(total))).unwrap_or_default()
 }
 
-/// A number of bytes as people say it.
+/// A number of bytes in readable form.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} bytes"),

@@ -1,4 +1,4 @@
-//! The files that go with the rows of a run.
+//! Attaches files to the rows of a run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::paths::{AttachedFiles, ReadPath, WrittenPath, check_apart, writes};
 use crate::sides::sides;
 use crate::spec::{Existing, RunSpec};
 
-/// As many rows are looked at before the run for files that it would write to, where it replaces
-/// nothing that is there already.
+/// The maximum number of rows that are checked before the run for attached files that it would
+/// overwrite, if it replaces no existing file.
 const MOST_CHECKED: usize = 100_000;
-/// How many of them one read may bring.
+/// The maximum size of one read.
 const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
 
-/// Whoever brings the files of rows; `None` where no row has any.
+/// Loads the files of rows; `None` if no row has any.
 pub(crate) fn files(
     spec: &RunSpec,
     dataset: &dyn Dataset,
@@ -47,18 +47,18 @@ pub(crate) fn files(
     })))
 }
 
-/// Whether every row has to be looked at before the first is worked on: files go with rows, and the
-/// run replaces something that is there.
+/// Whether every row must be checked before the first is worked on: rows have attached files, and the
+/// run replaces existing files.
 ///
-/// What is replaced is gone before the row comes that wants to send it, so it does not do to look
-/// when a file is attached. An input that can be read only once is copied first, because that needs
-/// nothing new; a draft that takes the place of the output at the end would have to be found and gone
-/// on with by every resume, `export` and `results`. Where nothing is replaced, nothing can be lost.
+/// A replaced file is gone before a later row attaches it, so a check at that time would be too late.
+/// An input that can be read only once is copied first, which needs no new mechanism; the alternative,
+/// a draft that replaces the output at the end, would have to be found and continued by every resume,
+/// `export` and `results`. If nothing is replaced, nothing can be lost.
 pub(crate) fn must_look_through(spec: &RunSpec, work_folder: &Path) -> bool {
     if spec.files.attach.is_empty() {
         return false;
     }
-    // What a run wrote beside its output is replaced by that of the next without being asked for.
+    // Files that a run wrote beside its output are replaced by those of the next run without a flag.
     sides(spec).any(|(_, path)| holds_something(path))
         || spec.existing == Existing::Overwrite
             && writes(spec, work_folder).iter().any(|write| holds_something(&write.path))
@@ -69,8 +69,8 @@ fn holds_something(path: &Path) -> bool {
         || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// Checks that no file that goes with a row is written by the run, as far as it can be known before.
-/// Gives the files that were seen.
+/// Checks that the run does not overwrite files attached to its rows, as far as they are known
+/// beforehand. Returns the files that were seen.
 pub(crate) fn check_attached(
     spec: &RunSpec,
     dataset: &dyn Dataset,
@@ -95,7 +95,7 @@ pub(crate) fn check_attached(
     Ok(seen_files)
 }
 
-/// The files that the fields of a row name. What is wrong with them is that row's failure.
+/// The files that the fields of a row name. Errors in them are that row's failure.
 fn attached(fields: &[String], base: &Path, row: &Row) -> Vec<ReadPath> {
     let texts = |json: &str| match serde_json::from_str::<Value>(json) {
         Ok(Value::String(text)) => vec![text],
@@ -109,7 +109,7 @@ fn attached(fields: &[String], base: &Path, row: &Row) -> Vec<ReadPath> {
     paths.map(|path| ReadPath::new(ATTACH, base.join(path))).collect()
 }
 
-/// Sends no file that the run writes, whatever was known of the rows before.
+/// Rejects files that the run writes, whatever was known of the rows before.
 #[derive(Debug)]
 struct KeptApart {
     files: Arc<dyn Attachments>,
@@ -138,8 +138,8 @@ impl Attachments for KeptApart {
     }
 }
 
-/// The same files, save those that a run with this work folder writes; those that go with rows are added
-/// to what was `seen`.
+/// Wraps the files so that those which a run with this work folder writes are rejected; attached files
+/// are added to `seen`.
 pub(crate) fn kept_apart(
     spec: &RunSpec,
     work_folder: &Path,
@@ -150,14 +150,14 @@ pub(crate) fn kept_apart(
     Ok(Arc::new(KeptApart { files, fields: spec.files.attach.clone(), base: base(spec)?, writes, seen }))
 }
 
-/// The folder that relative paths in rows start from: that of the input, unless the input is a
-/// list of documents, whose paths start from the current folder already.
+/// The folder that relative paths in rows start from: the folder of the input, unless the input is a
+/// list of documents, whose paths are relative to the current folder already.
 fn base(spec: &RunSpec) -> Result<PathBuf, Problem> {
     let documents = matches!(local_files(&spec.input)?, Some((_, Format::Documents)));
     Ok(if documents { PathBuf::new() } else { folder_of_input(&spec.input.location) })
 }
 
-/// Flags that are about files are mistakes where no file is sent.
+/// Rejects flags about files if no file is sent.
 fn nothing_to_send(spec: &RunSpec) -> Result<(), Problem> {
     let given = [
         (EXTRACT, spec.files.extract_text),

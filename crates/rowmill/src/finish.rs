@@ -1,4 +1,4 @@
-//! What is done once the last row has ended: settle the files, tidy up, sum up.
+//! Finishes a run whose last row has ended: settles the files, cleans up, and sums up.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -33,22 +33,23 @@ use crate::spec::{KeepTemp, Output, Prompt, RunSpec, Schema, TableOutput};
 pub(crate) struct Ended {
     pub(crate) end: RunEnd,
     pub(crate) model: String,
-    /// The agent that worked on the rows, where a card describes it.
+    /// The agent that worked on the rows, if a card describes it.
     pub(crate) agent: Option<String>,
     pub(crate) started: jiff::Timestamp,
     pub(crate) variables: Vec<String>,
     pub(crate) header: RunHeader,
     pub(crate) known_by: KnownBy,
     pub(crate) found: FoundBefore,
-    /// How many of the rows that were selected had been found; `None` if it is no resume.
+    /// The counts of selected rows in earlier parts of the run; `None` if it is not a resume.
     pub(crate) resumed: Option<ResumeCounts>,
     pub(crate) limits: RateFlags,
-    /// The ledger, to which nobody appends any more.
+    /// The ledger, to which nothing is appended any more.
     pub(crate) ledger: OpenLedger,
 }
 
 impl Ended {
-    /// Rows that failed. Those that were left as they are have failed, though not in this part of the run.
+    /// The number of failed rows. Failed rows that were not retried count, although they did not fail
+    /// in this part of the run.
     fn failed_rows(&self) -> u64 {
         self.end.tally.failed_rows + self.found.counts.map_or(0, |counts| counts.undecided)
     }
@@ -61,8 +62,8 @@ pub(crate) fn finish(
     output: Option<Arc<OutputFile>>,
     mut ended: Ended,
 ) -> Result<RunReport, Problem> {
-    // After a write failure the ledger may hold what the output lacks, and a run that another process goes on
-    // with is that process's: leave all as it is.
+    // After a write failure the ledger may have records that the output lacks, and a run that another
+    // process resumed belongs to that process: change nothing.
     let codes = [ProblemCode::WriteFailed, ProblemCode::OutputBusy];
     let intact =
         !matches!(&ended.end.stopped, Some(StopCause::Problem(problem)) if codes.contains(&problem.code));
@@ -103,8 +104,8 @@ pub(crate) fn finish(
     Ok(report)
 }
 
-/// Puts the output in order and removes what is no longer needed; says whether the work
-/// folder still holds something, and what was done to the output.
+/// Puts the output in order and removes what is no longer needed. Returns whether the work folder still
+/// holds something, and what was done to the output.
 fn tidy(
     spec: &RunSpec,
     (place, environment): (&RunPlace, &Environment),
@@ -139,14 +140,14 @@ fn retain(
         place.store.finish(at_end, Retention::Ledger)?;
         return Ok(true);
     }
-    // To standard output a part of the run gives the rows that it selects, and the ledger keeps the others.
+    // On standard output, this part of the run has only the selected rows; the ledger keeps the others.
     let has_others = output.is_none() && ended.found.has_ledger_rows && !spec.selects_all();
     if !has_others && leaves_nothing(spec, end.stopped.as_ref(), all_ok) {
         place.store.forget()?;
         return Ok(false);
     }
     match output {
-        // Rows that were cut go on from their turns, which only the ledger has.
+        // Interrupted rows continue from their turns, which only the ledger has.
         Some(_) if spec.work.agents.checkpoint_turns && end.stopped.is_some() => {
             place.store.finish(at_end, Retention::Ledger)?;
         }
@@ -157,22 +158,22 @@ fn retain(
             }
             return Ok(!all_ok);
         }
-        // Without a file the ledger is the only place that has the results.
+        // Without a file, only the ledger has the results.
         None => place.store.finish(at_end, Retention::Ledger)?,
     }
     Ok(true)
 }
 
-/// Whether nobody can ask for anything more of a run. Of one to standard output that came to its end,
-/// every envelope is out; where the user named no folder for it, nothing of it is to stay behind.
+/// Whether nothing of a run needs to be kept. All envelopes of a finished run to standard output have
+/// been written; if the user named no folder for it, nothing must be left behind.
 fn leaves_nothing(spec: &RunSpec, stopped: Option<&StopCause>, all_ok: bool) -> bool {
     let is_over = matches!(stopped, None | Some(StopCause::FirstResult));
     let is_out = spec.output.is_stdout() && (all_ok || is_over && spec.work_dir.is_none());
     is_out || all_ok && spec.keep_temp == KeepTemp::Nothing
 }
 
-/// Of a run to standard output only its work folder has the answers, so what stopped it says
-/// where that is and what to do with it.
+/// Only the work folder of a run to standard output has the answers, so a problem that stopped it names
+/// the folder and what to do with it.
 fn tell_where_answers_are(problem: &mut Problem, folder: &Path) {
     let folder = &shell_word(folder);
     let hint = problem.hint.take();
@@ -196,7 +197,7 @@ fn tell_where_answers_are(problem: &mut Problem, folder: &Path) {
     );
 }
 
-/// A path as it can be pasted into a shell.
+/// A path, quoted for a shell.
 fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+=:,@".contains(letter);
@@ -265,7 +266,7 @@ fn summary(
     }
 }
 
-/// A summary that cannot be written does not undo the run, but it must be told.
+/// A summary that cannot be written does not undo the run, but it must be reported.
 fn write_summary(spec: &RunSpec, report: &mut RunReport) {
     let Some(path) = &spec.summary_output else { return };
     let written = serde_json::to_vec_pretty(&report.summary)
@@ -285,7 +286,7 @@ fn write_summary(spec: &RunSpec, report: &mut RunReport) {
     }
 }
 
-/// Replaces a file; what stands behind `/dev/stdout` is added to.
+/// Replaces a file; appends to what is behind `/dev/stdout`.
 fn write_whole(path: &Path, text: &[u8]) -> std::io::Result<()> {
     if names_open_file(path) {
         return OpenOptions::new().append(true).open(path)?.write_all(text);

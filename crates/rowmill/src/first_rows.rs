@@ -1,5 +1,5 @@
-//! The first rows of an input, read before anything is written: an input that cannot be read, or lacks
-//! a column, then costs nobody the output of an earlier run.
+//! Reads the first rows of an input before anything is written, so that an input that cannot be read,
+//! or lacks a column, does not cost the output of an earlier run.
 
 use std::collections::VecDeque;
 
@@ -9,19 +9,19 @@ use rowmill_types::{Problem, SourceRow};
 
 use crate::prepare::Rows;
 
-/// As many rows are read at once while a run goes on.
+/// The same read size as during a run.
 const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
 
 /// A source with its first rows.
 struct Begun {
     first: VecDeque<SourceRow>,
     source: Box<dyn RowSource>,
-    /// Whether there may be more than the first rows.
+    /// Whether there may be more rows.
     more: bool,
 }
 
-/// Opens the input and waits for its first rows, unless none is wanted. Nothing of an earlier run is
-/// given up before they are there.
+/// Opens the input and waits for its first rows, unless no rows are wanted. The results of an earlier
+/// run are discarded only after this.
 ///
 /// # Errors
 ///
@@ -41,8 +41,8 @@ pub(crate) fn first_rows(
     Ok(Box::new(Begun { first: first.into(), source, more }))
 }
 
-/// Reads only these columns of an input that declares what it has. The row of a document names its
-/// file, whoever looks at that.
+/// Opens the input with only these columns, if it declares its columns. The row of a document always
+/// contains the name of its file.
 fn open(dataset: &dyn Dataset, columns: Option<Vec<String>>) -> Result<Box<dyn RowSource>, Problem> {
     let declared = if dataset.own_id().is_some() { None } else { dataset.columns()? };
     let (Some(wanted), Some(declared)) = (columns, declared) else { return dataset.open() };

@@ -1,4 +1,4 @@
-//! A look at the first rows of an input, and at what a template makes of them.
+//! A preview of the first rows of an input, and of the prompts that a template renders from them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,21 +18,21 @@ use crate::kinds::{Kind, KindCounts};
 use crate::spec::{Prompt, Query};
 use crate::texts::text_of;
 
-/// How many rows are looked at for the types of columns.
+/// How many rows are read to determine the types of columns.
 const LOOKED_AT: usize = 1000;
 
-/// What to look at.
+/// What to preview.
 #[derive(Clone)]
 pub struct HeadSpec {
     /// Where rows come from.
     pub input: InputSpec,
-    /// How many rows to give.
+    /// How many rows to return.
     pub rows: usize,
     /// The template to render for each of them.
     pub prompt: Option<Prompt>,
-    /// What of the input is seen.
+    /// The query on the input.
     pub query: Query,
-    /// Who hears what a query cannot see.
+    /// Receives notices about what a query cannot see.
     pub notice: HeadNotice,
     /// Where variables are looked up.
     pub environment: Environment,
@@ -47,58 +47,58 @@ impl fmt::Debug for HeadSpec {
     }
 }
 
-/// Hears what a query cannot see of an input.
+/// A callback for notices about what a query cannot see of an input.
 pub type HeadNotice = Arc<dyn Fn(Words) + Send + Sync>;
 
-/// What an input looks like.
+/// The preview of an input.
 #[derive(Debug)]
 pub struct Head {
-    /// What the input is called.
+    /// The name of the input.
     pub name: String,
-    /// Its format, by the name that `--input-format` takes.
+    /// The format, by the name that `--input-format` takes.
     pub format: Option<&'static str>,
-    /// How many files it is made of; none for a stream.
+    /// The number of files; none for a stream.
     pub files: usize,
-    /// Its size, where known.
+    /// The size in bytes, if known.
     pub bytes: Option<u64>,
-    /// How many rows it has, where that is known without reading on.
+    /// The number of rows, if known without reading on.
     pub count: Option<u64>,
-    /// How many rows were looked at.
+    /// How many rows were read.
     pub looked_at: u64,
-    /// Those of them that are bad rows.
+    /// How many of them are bad rows.
     pub bad: u64,
-    /// The columns of these rows, in the order in which they came up.
+    /// The columns of these rows, in the order in which they first appeared.
     pub columns: Vec<ColumnSeen>,
     /// The first rows.
     pub rows: Vec<HeadRow>,
-    /// What a person should know about how they were read.
+    /// A notice for the user about how the rows were read.
     pub notice: Option<Words>,
 }
 
-/// A column, as far as the first rows tell.
+/// A column, as far as the first rows show.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ColumnSeen {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The type that the input declares for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declared: Option<String>,
-    /// The kinds of its values.
+    /// The kinds of the values.
     pub kinds: KindCounts,
-    /// How many of the rows that were looked at do not have it.
+    /// How many of the rows that were read lack the column.
     pub missing: u64,
 }
 
 /// One of the first rows.
 #[derive(Debug)]
 pub struct HeadRow {
-    /// The row, or why it is none.
+    /// The row, or the reason why the record is not a row.
     pub row: SourceRow,
-    /// What the template makes of it.
+    /// The prompt that the template renders from it.
     pub prompt: Option<Result<String, RowError>>,
 }
 
-/// Looks at the first rows of an input.
+/// Reads the first rows of an input.
 ///
 /// # Errors
 ///
@@ -133,7 +133,7 @@ pub async fn head(mut spec: HeadSpec) -> Result<Head, Problem> {
         None => spec.input.format.map(|format| format.name()),
     };
     if let Some((list, Format::Documents)) = &files {
-        // What is read of a folder is counted in files.
+        // The size of a folder is that of the files read from it.
         let size = |file: &InputFile| std::fs::metadata(&file.path).map_or(0, |found| found.len());
         head.bytes = Some(list.files.iter().map(size).sum());
     }
@@ -141,11 +141,11 @@ pub async fn head(mut spec: HeadSpec) -> Result<Head, Problem> {
     Ok(head)
 }
 
-/// Looks at the first rows of a dataset, whatever it was made of.
+/// Reads the first rows of any dataset.
 ///
 /// # Errors
 ///
-/// It cannot be read.
+/// The dataset cannot be read.
 pub fn look(dataset: &dyn Dataset, rows: usize, template: Option<&Template>) -> Result<Head, Problem> {
     let most = rows.max(LOOKED_AT);
     let types = dataset.sql_types()?.unwrap_or_default();
@@ -188,7 +188,7 @@ pub fn look(dataset: &dyn Dataset, rows: usize, template: Option<&Template>) -> 
     })
 }
 
-/// The columns that came up, found by name.
+/// The columns seen so far, indexed by name.
 #[derive(Default)]
 struct Columns {
     places: HashMap<String, usize>,
@@ -196,7 +196,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Columns that were declared. A kind that tells nothing gives way to the type that SQL has for it.
+    /// Columns that were declared. An uninformative declared type is replaced by the SQL type.
     fn declared(declared: Vec<Column>, types: Vec<String>) -> Self {
         let mut columns = Self::default();
         let mut types = types.into_iter();

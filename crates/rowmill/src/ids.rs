@@ -1,6 +1,6 @@
-//! How the rows of a resumed run are known: by their ids, or by their numbers if it began without
-//! `--id-field`. Then a resume that names the field puts the ids in once its last row has ended, so
-//! that the run can be killed and resumed until then as one without ids.
+//! How the rows of a resumed run are identified: by their ids, or by their numbers if it was started
+//! without `--id-field`. If a resume then names the field, it replaces the numbers by ids after the
+//! last row has ended, so that until then the run can be killed and resumed like one without ids.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,38 +24,39 @@ use crate::resume::NewRun;
 use crate::rows::{ROOM, check_ids};
 use crate::spec::RunSpec;
 
-/// How rows are known while a run goes on.
+/// How rows are identified while a run is in progress.
 #[derive(Debug)]
 pub(crate) enum KnownBy {
-    /// By the ids of their envelopes. Where the input can be read again, rows that moved are found in it.
+    /// By the ids in their envelopes. If the input can be read again, rows that moved are found in it.
     Ids(Option<Box<NumberedInput>>),
     /// By their numbers, whatever ids envelopes have.
     Numbers(IdsAtEnd),
 }
 
-/// Which ids envelopes have once the last row has ended.
+/// The ids of envelopes after the last row has ended.
 #[derive(Debug)]
 pub(crate) enum IdsAtEnd {
-    /// Those that they have already.
+    /// The ids that they have already.
     Same,
-    /// Their numbers: a resume that put ids in was killed before it was whole, and now nobody wants them.
+    /// Their numbers: a resume that was replacing them by ids was killed, and the ids are no longer
+    /// wanted.
     Numbers,
-    /// Those of the input; the run then has this fingerprint.
+    /// The ids of the input; the run then has this fingerprint.
     OfInput(Box<(NumberedInput, Fingerprint)>),
 }
 
 /// An input that can be read again to look up the ids of its rows.
 #[derive(Debug)]
 pub(crate) struct NumberedInput {
-    /// What makes the run the same run as an earlier one, if rows are known by their numbers.
+    /// The fingerprint of the run if rows are identified by their numbers.
     fingerprint: Fingerprint,
     ids: IdRule,
-    /// All of it: rows of an earlier part of the run need ids, too, whatever is selected now.
+    /// All rows: rows of an earlier part of the run need ids, too, whatever is selected now.
     rows: Arc<dyn Dataset>,
 }
 
 impl NumberedInput {
-    /// The input of a resume with an id field; `None` where it is not needed or cannot be read again.
+    /// The input of a resume with an id field; `None` if it is not needed or cannot be read again.
     pub(crate) fn of(spec: &RunSpec, rows: &Rows, by_number: Fingerprint) -> Result<Option<Self>, Problem> {
         let can_be_read_again = rows.dataset.rereadable() && spec.input.location != Location::Stdin;
         let has_ids = rows.ids.field.is_some();
@@ -70,7 +71,7 @@ impl NumberedInput {
     }
 }
 
-/// How rows are known that an earlier run may have begun with, and the header to go on with.
+/// How the rows of a possible earlier run are identified, and the header to continue with.
 pub(crate) fn known_by(
     before: Option<&RunHeader>,
     new: NewRun,
@@ -127,7 +128,7 @@ fn cannot_be_added(field: &str, reason: &str) -> Problem {
     ))
 }
 
-/// Why nobody knows which rows are not in the input any more.
+/// Why it is unknown which rows are no longer in the input.
 fn cannot_be_dropped(has_ids: bool) -> Problem {
     let (message, hint) = if has_ids {
         (
@@ -162,12 +163,12 @@ fn other_ids(old: &str, now: Option<&str>) -> Problem {
 }
 
 impl KnownBy {
-    /// How the rows of an earlier run are known.
+    /// How the rows of an earlier run are identified.
     pub(crate) fn of(header: &RunHeader) -> Self {
         if header.fingerprint.id_field.is_some() { Self::Ids(None) } else { Self::Numbers(IdsAtEnd::Same) }
     }
 
-    /// The head of an envelope of the earlier run, with the id by which its row is known.
+    /// The head of an envelope of the earlier run, with the id that identifies its row.
     pub(crate) fn head(&mut self, head: EnvelopeHead) -> EnvelopeHead {
         let Self::Numbers(at_end) = self else { return head };
         if matches!(at_end, IdsAtEnd::Same) && head.id != RowId::Number(head.number) {
@@ -176,7 +177,7 @@ impl KnownBy {
         head.by_number()
     }
 
-    /// The ids that rows have while the run goes on, instead of `ids`.
+    /// The ids of rows while the run is in progress, instead of `ids`.
     pub(crate) fn ids(&self, ids: IdRule) -> IdRule {
         match self {
             Self::Ids(_) => ids,
@@ -189,8 +190,8 @@ impl KnownBy {
         matches!(self, Self::Numbers(IdsAtEnd::OfInput(_)))
     }
 
-    /// Settles the output of a run that was resumed, then gives its envelopes the ids or the order
-    /// that they are to have. All this happens as often as the run is resumed, with the same outcome.
+    /// Settles the output of a run that was resumed, then gives its envelopes their final ids or order.
+    /// All of this is repeated whenever the run is resumed, with the same outcome.
     pub(crate) fn settle(
         &self,
         output: &Path,
@@ -226,23 +227,23 @@ impl KnownBy {
     }
 }
 
-/// What is known of an output that is to be settled.
+/// What is known about an output that is to be settled.
 #[derive(Debug)]
 pub(crate) struct Settling<'a> {
     /// Whether it is settled already.
     pub(crate) is_settled: bool,
-    /// Whether every row has the number in the input that its envelope has.
+    /// Whether every row has the same number in the input as in its envelope.
     pub(crate) in_place: bool,
-    /// How many rows of the input have an envelope, at least.
+    /// The minimum number of input rows that have an envelope.
     pub(crate) expected_rows: u64,
-    /// What becomes of envelopes whose rows are gone.
+    /// How to handle envelopes whose rows are gone.
     pub(crate) removed: RemovedRows,
-    /// Where files may be made for a while.
+    /// The folder for temporary files.
     pub(crate) folder: &'a Path,
 }
 
 impl NumberedInput {
-    /// Brings a settled output into the order of the input.
+    /// Sorts a settled output into the order of the input.
     fn order(&self, output: &Path, settling: &Settling<'_>) -> Result<InputOrder, Problem> {
         let open = || -> Result<InputIds<'static>, Problem> {
             let mut reader = IdReader::open(self)?;
@@ -262,7 +263,7 @@ impl NumberedInput {
 }
 
 impl IdsAtEnd {
-    /// Gives the envelopes of a settled output the ids that they are to have.
+    /// Replaces the ids in the envelopes of a settled output.
     fn put_ids(&self, output: &Path, header: &RunHeader) -> Result<(), Problem> {
         match self {
             Self::Same => Ok(()),
@@ -285,7 +286,7 @@ struct IdReader {
     ids: IdRule,
     source: Box<dyn RowSource>,
     rows: std::vec::IntoIter<SourceRow>,
-    /// The row that was read and is not asked for yet, with its number.
+    /// A row that was read but not requested yet, with its number.
     waiting: Option<(u64, RowId)>,
     has_more: bool,
 }
@@ -298,7 +299,7 @@ impl IdReader {
         Ok(Self { ids: input.ids.clone(), source, rows, waiting: None, has_more: true })
     }
 
-    /// The id of a row; its number where the row has none.
+    /// The id of a row; its number if the row has none.
     fn id_of(&mut self, number: u64) -> Result<RowId, Problem> {
         loop {
             match self.waiting.take() {

@@ -1,4 +1,4 @@
-//! The input of a run: fetched, opened, and narrowed to what the run is to see.
+//! The input of a run: downloaded, opened, and narrowed by the query.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,22 +20,22 @@ use crate::files::must_look_through;
 use crate::recorded::{Recording, recorded};
 use crate::spec::{Query, RunSpec};
 
-/// Tells a person what they should know.
+/// Sends a notice to the user.
 pub(crate) type Tell = Arc<dyn Fn(Words) + Send + Sync>;
 
-/// Passes warnings on to whoever watches the run.
+/// Sends warnings to the observer of the run.
 pub(crate) fn warnings(control: &Control) -> Tell {
     let notice = Arc::clone(&control.notice);
     Arc::new(move |text| notice(Notice::warning(text)))
 }
 
-/// Brings the input of a run onto this machine, if it is elsewhere.
+/// Downloads the input of a run if it is remote.
 pub(crate) async fn fetch(spec: &mut RunSpec, control: &Control) -> Result<(), Problem> {
     let purpose = if spec.query.sql.is_some() { Purpose::Sql } else { Purpose::Rows };
     bring_input(&mut spec.input.location, purpose, &fetch_notices(control), &control.environment).await
 }
 
-/// Brings an input onto this machine, if it is elsewhere.
+/// Downloads an input if it is remote.
 pub(crate) async fn bring_input(
     location: &mut Location,
     purpose: Purpose,
@@ -49,16 +49,15 @@ pub(crate) async fn bring_input(
 
 /// An input that is open.
 pub(crate) struct OpenedInput {
-    /// All rows that are in it.
+    /// All rows of the input.
     pub(crate) input: Arc<dyn Dataset>,
-    /// The rows that the query gives.
+    /// The rows that the query returns.
     pub(crate) rows: Arc<dyn Dataset>,
     pub(crate) recording: Recording,
 }
 
-/// Opens the input, which must have the columns that are wanted. A stream that must be read more
-/// than once is kept in the work folder, on disk, and so are the rows of a query that may give others
-/// each time.
+/// Opens the input, which must have the wanted columns. A stream that must be read more than once is
+/// copied to disk in the work folder, and so are the rows of a query that may return others each time.
 pub(crate) fn open(
     spec: &RunSpec,
     folder: &Path,
@@ -78,7 +77,7 @@ pub(crate) fn open(
     }
     match &spec.query {
         query if query.sql.is_some() => check_columns(&*narrowed, wanted)?,
-        // Rows that `--where` leaves out have the same columns, and are not searched for others.
+        // Rows excluded by `--where` have the same columns, so they are not searched for others.
         query if query.columns.is_empty() => check_columns(&*input, wanted)?,
         query => check_columns(&*columns_dataset(Arc::clone(&input), &query.columns)?, wanted)?,
     }
@@ -94,14 +93,14 @@ pub(crate) fn open(
     Ok(OpenedInput { input, rows: narrowed, recording })
 }
 
-/// All rows that have numbers, of those that the run is to see.
+/// All rows with numbers, out of those that the run can see.
 pub(crate) fn all_rows(spec: &RunSpec, seen: &Arc<dyn Dataset>) -> Result<Arc<dyn Dataset>, Problem> {
     let query = &spec.query;
     let is_all = query.sql.is_some() || query.condition.is_none() && query.columns.is_empty();
     if is_all { Ok(Arc::clone(seen)) } else { dataset(&spec.input) }
 }
 
-/// A row that has lost the path of its file cannot be sent with it, and must not be sent without.
+/// Checks that rows keep the path of their document, which must not be silently left out of a request.
 fn check_documents(spec: &RunSpec) -> Result<(), Problem> {
     let (message, hint) = match (&spec.query.sql, spec.files.attach.is_empty()) {
         (None, _) => (
@@ -117,7 +116,7 @@ fn check_documents(spec: &RunSpec) -> Result<(), Problem> {
     Err(Problem::new(ProblemCode::Usage, message).hint(hint))
 }
 
-/// What a query leaves of the input.
+/// The rows and columns that a query leaves of the input.
 fn narrowed(
     input: Arc<dyn Dataset>,
     spec: &RunSpec,
@@ -128,7 +127,7 @@ fn narrowed(
     if query.is_empty() {
         return Ok((input, Recording::Unneeded));
     }
-    // Sorts and copies of a query go where the run keeps its other files.
+    // Sorted data and copies of a query go where the run keeps its other files.
     if query.sql.is_some() && spec.id_field.is_none() {
         warn(
             format!(
@@ -144,14 +143,14 @@ fn narrowed(
     Ok((chosen_columns(chosen, query)?, recording))
 }
 
-/// Where a query keeps its files, who hears what it cannot see, and what it may know of the environment.
+/// Where a query keeps its files, and who is notified of what it cannot see.
 pub(crate) struct Narrowing<'n> {
     pub(crate) temp: &'n Path,
     pub(crate) warn: &'n Tell,
     pub(crate) environment: &'n Environment,
 }
 
-/// The rows of an input that a query gives, or that satisfy its condition.
+/// The rows of an input that a query returns, or that satisfy its condition.
 pub(crate) fn chosen_rows(
     input: Arc<dyn Dataset>,
     query: &Query,
@@ -185,7 +184,7 @@ pub(crate) fn chosen_rows(
     }
 }
 
-/// The fields that a query leaves of rows.
+/// The fields of rows that a query selects.
 pub(crate) fn chosen_columns(rows: Arc<dyn Dataset>, query: &Query) -> Result<Arc<dyn Dataset>, Problem> {
     if query.columns.is_empty() { Ok(rows) } else { columns_dataset(rows, &query.columns) }
 }

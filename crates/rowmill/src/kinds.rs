@@ -1,8 +1,8 @@
-//! What kinds of JSON values there are among many.
+//! Counts the kinds of JSON values.
 
 use serde::Serialize;
 
-/// What a JSON value is.
+/// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -41,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// Its name for people.
+    /// The display name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -74,13 +74,13 @@ impl KindCounts {
         self.0.get(kind as usize).copied().unwrap_or_default()
     }
 
-    /// How many there were in all.
+    /// The total number of values.
     #[must_use]
     pub fn all(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// The kinds that occur, null apart, the most frequent first.
+    /// The kinds that occur, without null, the most frequent first.
     #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {
         let mut found: Vec<Kind> =

@@ -1,4 +1,4 @@
-//! The models of a run: the one that is asked, and those that stand in for it.
+//! The models of a run: the main model and its fallbacks.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,17 +24,18 @@ use crate::control::{Control, Notice};
 use crate::environment::Environment as RunEnvironment;
 use crate::work::WorkSpec;
 
-/// Answers of built-in models are short; this is more than any of them has.
+/// The output limit of built-in models, whose answers are always shorter.
 const BUILTIN_OUTPUT: u64 = 4_096;
-/// Providers that count the stated length of an answer until they know the true one.
+/// Providers that count the maximum length of an answer against the limits until they know the actual
+/// length.
 const RESERVING: &[&str] = &["openai", "responses", "azure"];
-/// Bytes in a token, at least, when a prefix is compared with what a provider caches.
+/// The minimum number of bytes per token, for comparing a prefix with what a provider caches.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// How a voice asks its models.
+/// The requests of a model role.
 #[derive(Debug, Default)]
 pub(crate) struct Asks {
-    /// Model strings: the one that is asked, then those that stand in for it.
+    /// Model strings: the main model, then its fallbacks.
     pub(crate) models: Vec<String>,
     /// The system text.
     pub(crate) instruction: Option<String>,
@@ -42,14 +43,14 @@ pub(crate) struct Asks {
     pub(crate) schema: Option<serde_json::Value>,
     /// The tools that are offered.
     pub(crate) tools: Vec<ToolSpec>,
-    /// Whether several tools may be called in one turn, where that is said.
+    /// Whether several tools may be called in one turn, if set.
     pub(crate) parallel_tool_calls: Option<bool>,
-    /// What a card or a worker brings to reach its provider.
+    /// The access to the provider that a card or a worker defines.
     pub(crate) access: Option<Access>,
 }
 
-/// How a provider is reached, in place of what the environment says. It counts for the provider of
-/// the model and for no other.
+/// How to reach a provider, overriding the environment. It applies to the provider of the model and to
+/// no other.
 #[derive(Debug)]
 pub(crate) struct Access {
     pub(crate) model: String,
@@ -58,7 +59,7 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// What stands in the place of a variable of the environment.
+    /// The value that overrides a variable of the environment.
     fn value(&self, name: &str) -> Option<String> {
         if is_key(name) {
             return self.key.as_ref().map(|key| key.reveal().to_owned());
@@ -72,28 +73,28 @@ fn is_key(name: &str) -> bool {
     ["KEY", "TOKEN"].iter().any(|ending| name.ends_with(ending))
 }
 
-/// The models of a voice.
+/// The models of a model role.
 pub(crate) struct Lanes {
-    /// The model that is asked first.
+    /// The main model.
     pub(crate) model: ModelString,
-    /// All of them, ready to be called.
+    /// All models, ready to be called.
     pub(crate) lanes: Vec<Arc<Lane>>,
-    /// Names everything that shapes an answer besides the messages.
+    /// Identifies everything besides the messages that shapes an answer.
     pub(crate) identity: String,
-    /// What files the model takes that is asked first.
+    /// Which files the main model accepts.
     pub(crate) rules: AttachmentRules,
-    /// What must be in no file.
+    /// Secrets, which must not appear in any file.
     pub(crate) secrets: Vec<Secret>,
 }
 
-/// Makes models ready; no call is made.
+/// Sets up models; no call is made.
 pub(crate) struct Maker<'a> {
     spec: &'a WorkSpec,
     providers: Providers,
     prices: PriceTable,
     http: HttpClient,
     control: &'a Control,
-    /// What was told already: several agents may ask the same model.
+    /// Notices that were already shown: several agents may use the same model.
     told: Mutex<BTreeSet<String>>,
 }
 
@@ -114,7 +115,7 @@ impl<'a> Maker<'a> {
         self.control.vocabulary
     }
 
-    /// Who can sign in to servers, if anyone is present.
+    /// The person who can sign in to servers, if anyone is present.
     pub(crate) fn person(&self) -> Option<Person> {
         self.control.person.clone()
     }
@@ -129,7 +130,7 @@ impl<'a> Maker<'a> {
         self.providers.aliases()
     }
 
-    /// The model that a text stands for; what an alias means is told.
+    /// Resolves a model string; shows a notice about the meaning of an alias.
     pub(crate) fn model(&self, text: &str) -> Result<ModelString, Problem> {
         let model = ModelString::parse(text, &self.providers)?;
         self.tell_info(alias_notice(text, &model, &self.providers));
@@ -142,7 +143,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The models of one voice.
+    /// The models of one model role.
     pub(crate) fn lanes(&self, asks: &Asks) -> Result<Lanes, Problem> {
         let (mut lanes, mut secrets) = (Vec::new(), Vec::new());
         let mut first = None;
@@ -173,7 +174,7 @@ impl<'a> Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Tells what a person should know, once.
+    /// Shows a notice to the user, once.
     pub(crate) fn tell(&self, notice: Notice) {
         let (Notice::Info(text) | Notice::Warning(text) | Notice::SignIn(text)) = &notice;
         let is_new = self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_string());
@@ -182,7 +183,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The variables of the environment that may hold the keys of these models.
+    /// The environment variables that may hold the keys of these models.
     pub(crate) fn key_variables<'m>(&self, models: impl IntoIterator<Item = &'m String>) -> Vec<String> {
         let models = models.into_iter().filter_map(|name| ModelString::parse(name, &self.providers).ok());
         let providers = models.filter_map(|model| self.providers.named(&model.provider));
@@ -192,7 +193,7 @@ impl Maker<'_> {
         names
     }
 
-    /// Says when a provider will refuse every request, because there are too many tools in it.
+    /// Warns if a provider will reject every request because it has too many tools.
     fn check_tools(&self, model: &ModelString, facts: &LaneFacts, tools: usize) {
         if let Some(most) = facts.max_tools.filter(|most| tools > *most) {
             self.tell(Notice::warning(format!(
@@ -203,7 +204,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Says which models may be meant by a name that is not known but nearly so.
+    /// Suggests similar model names for a name that is not known.
     fn check_name(&self, model: &ModelString, priced: Option<&Priced<'_>>) {
         let near: Vec<String> = match priced {
             None => self.prices.near(&model.provider, &model.model),
@@ -233,14 +234,14 @@ pub(crate) fn known_providers(spec: &WorkSpec) -> Result<Providers, Problem> {
     Providers::with_config(spec.providers.clone())?.with_aliases(spec.aliases.clone())
 }
 
-/// What an alias stands for, in words; `None` where `text` is none.
+/// Describes what an alias stands for; `None` if `text` is not an alias.
 pub(crate) fn alias_notice(text: &str, model: &ModelString, providers: &Providers) -> Option<String> {
     let whole = providers.aliases().expand(text).ok()?;
     let name = text.split_once('?').map_or(text, |(name, _)| name).trim();
     (whole != text.trim()).then(|| format!("`{name}` means `{model}`"))
 }
 
-/// What is known of a model's price.
+/// What is known about a model's price.
 pub(crate) fn priced<'a>(prices: &'a PriceTable, model: &ModelString) -> Option<Priced<'a>> {
     prices.find(&model.provider, &model.model, model.settings.word(Key::ServiceTier))
 }
@@ -267,8 +268,8 @@ pub(crate) fn setup(
     })
 }
 
-/// Does something that needs a key only because calls would; where none is set, a made-up
-/// one serves, because nothing is sent.
+/// Runs something that needs a key only for calls; if no key is set, a sample key is used, because
+/// nothing is sent.
 pub(crate) fn keyless<T>(
     environment: &RunEnvironment,
     make: impl Fn(Environment<'_>) -> Result<T, Problem>,
@@ -282,7 +283,7 @@ pub(crate) fn keyless<T>(
     }
 }
 
-/// The most tokens that an answer can have, where anything tells.
+/// The maximum number of tokens in an answer, if known.
 pub(crate) fn max_output(facts: &LaneFacts, priced: Option<&Priced<'_>>) -> Option<u64> {
     let builtin = facts.is_builtin.then_some(BUILTIN_OUTPUT);
     facts.max_output.or(priced.and_then(|priced| priced.max_output)).or(builtin)
@@ -307,7 +308,7 @@ fn lane(
         max_output: facts.max_output,
         reserves_output,
         priming: spec.prime && primes(&facts),
-        // A model in this process is never down.
+        // A model in this process never has an outage.
         max_outage: if facts.is_builtin { Duration::ZERO } else { spec.max_outage },
     };
     let settings = LaneSettings { share, on_quota: spec.on_quota };
@@ -326,7 +327,7 @@ fn lane(
     })
 }
 
-/// Whether the part that all requests share is long enough for the provider's cache.
+/// Whether the shared prefix of all requests is long enough for the provider's cache.
 fn primes(facts: &LaneFacts) -> bool {
     facts.caches_prefix.is_some_and(|least| facts.fixed_bytes as u64 / BYTES_PER_TOKEN >= least)
 }
@@ -334,7 +335,7 @@ fn primes(facts: &LaneFacts) -> bool {
 pub(crate) fn identity(setup: &Setup) -> String {
     let (model, facts) = (&setup.model, lane_facts(setup));
     let digest_of = |text: Option<String>| text.map_or_else(|| "-".to_owned(), |text| digest(&text));
-    // The same model under another key gives the same answers; at another address it may not.
+    // The same model with another key gives the same answers; at another address it may not.
     let mut identity = format!(
         "{model}\n{}\n{}\n{}",
         facts.address,
@@ -358,7 +359,7 @@ fn tool_line(tool: &ToolSpec) -> String {
     format!("\n{}", digest(&tool.identity()))
 }
 
-/// A budget can be kept only if the worst case of a call is known and fits.
+/// Checks the budget: it can be kept only if the worst-case cost of a call is known and fits.
 fn check_budget(
     setting: Setting,
     limits: BudgetLimits,
@@ -388,7 +389,7 @@ fn check_budget(
         )
         .hint(format!("set one in the model string, such as `{name}?max_tokens=1000`")));
     };
-    // Where nobody set a limit on answers, a call is sent with as little as makes sense.
+    // If nothing limits the length of answers, a call is sent with the smallest sensible limit.
     let least = AnswerLengths::default().needs(facts.thinking_budget, None).least;
     let most = if facts.takes_output_cap { most.min(least) } else { most };
     let worst = priced.map_or(Money::ZERO, |priced| priced.price.worst(0, most));
@@ -410,8 +411,9 @@ fn check_budget(
     }
 }
 
-/// A round number of tokens that half of the budget pays, which leaves the rest for the prompt, where
-/// an answer of `most` tokens costs `worst`. Under a hundred there is hardly an answer.
+/// A round number of tokens that half of the budget pays for, which leaves the rest for the prompt,
+/// given that an answer of `most` tokens costs `worst`. Under a hundred tokens, there is hardly an
+/// answer.
 fn payable_answer(limit: Money, worst: Money, most: u64) -> Option<u64> {
     let tokens = u128::from(most) * u128::from(limit.pico()) / u128::from(worst.pico().max(1)) / 2;
     let tokens = u64::try_from(tokens).unwrap_or(most);

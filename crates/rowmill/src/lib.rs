@@ -1,7 +1,7 @@
-//! rowmill as a library: the one engine, from code.
+//! The rowmill library: the engine of the command `rowmill`, for programs.
 //!
-//! A [`Batch`] has items of the program, a worker and results in order. Ten lines that need
-//! neither key nor network:
+//! A [`Batch`] takes the program's items and a worker, and returns results in order. This example needs
+//! neither an API key nor a network:
 //!
 //! ```
 //! use rowmill::Batch;
@@ -17,15 +17,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * Who works on items: a [`Worker`] asks a model, the agents of cards or an own [`extend::Model`];
-//!   [`Tools`] are functions that its model may call.
-//! * What becomes of failures: [`Raise`], [`ReturnNone`], [`ReturnError`].
-//! * What is kept: a [`LedgerFolder`] to go on from after a crash.
-//! * What can be brought: see [`extend`].
-//! * Files in and files out, as the command `rowmill run` does: [`run`] takes a [`RunSpec`].
+//! * Workers: a [`Worker`] calls a model, the agents of cards or your own [`extend::Model`]; [`Tools`]
+//!   are functions that its model may call.
+//! * Failures: [`Raise`], [`ReturnNone`] or [`ReturnError`].
+//! * Persistence: a [`LedgerFolder`], to resume from after a crash.
+//! * Your own models, sources, tool hosts and observers: see [`extend`].
+//! * Runs from files to files, as with the command `rowmill run`: [`run`] takes a [`RunSpec`].
 //!
-//! Every way to start goes through the same engine, and this is the only crate that names
-//! adapters. The guide is `docs/library.md`.
+//! All entry points use the same engine, and this is the only crate that names adapters. The guide is
+//! `docs/library.md`.
 
 mod agent_flags;
 mod agents;
@@ -134,7 +134,7 @@ pub use spec_json::{SpecVersion, run_spec_schema};
 pub use texts::check_agent_cards;
 pub use work::WorkSpec;
 
-/// The guide, whose blocks are tested.
+/// The guide, whose code blocks are tested.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/library.md")]
 struct Guide;

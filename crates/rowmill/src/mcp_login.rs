@@ -1,4 +1,4 @@
-//! Signing in to MCP servers with a browser, and out again.
+//! Signing in to MCP servers with a browser, and signing out.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::config::ConfigFile;
 use crate::environment::Environment;
 
-/// Who signs in, and to which server.
+/// The parameters of a sign-in to an MCP server.
 #[derive(Debug, Clone)]
 pub struct McpLogin {
     /// An address, or the name of a server in the configuration.
     pub server: String,
-    /// What is asked for; the server says it where this is empty.
+    /// The scopes to request; if empty, the server decides.
     pub scopes: Vec<String>,
-    /// How long the browser is waited for.
+    /// How long to wait for the browser.
     pub patience: Duration,
 }
 
-/// Signs in to an MCP server: `show` is given the address that a person opens in a browser, and
-/// the tokens are kept in a file that only its owner can read.
+/// Signs in to an MCP server: `show` receives the address that the user opens in a browser, and the
+/// tokens are stored in a file that only its owner can read.
 ///
-/// Returns the address of the server as it may be shown.
+/// Returns the address of the server in a form that may be displayed.
 ///
 /// # Errors
 ///
-/// The server is not known, cannot be signed in to, or nobody did within the time.
+/// The server is not known, does not support signing in, or nobody signed in within the time.
 pub async fn mcp_login(
     login: &McpLogin,
     config: &ConfigFile,
@@ -46,7 +46,7 @@ pub async fn mcp_login(
     Ok(bare_addresses(&url))
 }
 
-/// Forgets the tokens of an MCP server, and says whether there were any.
+/// Deletes the tokens of an MCP server; returns whether there were any.
 ///
 /// # Errors
 ///
@@ -56,7 +56,7 @@ pub fn mcp_logout(server: &str, config: &ConfigFile, environment: &Environment) 
     forget_tokens(&token_file(&url, environment).ok_or_else(no_folder)?)
 }
 
-/// The file for the tokens of a server, whether it is there or not.
+/// The path of the file for the tokens of a server, whether it exists or not.
 pub(crate) fn token_file(url: &str, environment: &Environment) -> Option<PathBuf> {
     let set =
         |name: &str| environment.variable(name).filter(|value| !value.trim().is_empty()).map(PathBuf::from);

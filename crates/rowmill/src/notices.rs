@@ -1,4 +1,4 @@
-//! What a person is told when a run begins and ends.
+//! Notices shown to the user when a run begins and ends.
 
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{Dataset, Event};
@@ -15,12 +15,12 @@ use crate::ids::KnownBy;
 use crate::resume::listed_changes;
 use crate::spec::{Output, RunSpec};
 
-/// What a resume goes on with.
+/// The rows that a resume starts with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResumedRows {
     /// All rows of the run.
     pub(crate) all: ResumeCounts,
-    /// Those of them that are selected, where that was counted.
+    /// The selected rows among them, if they were counted.
     pub(crate) selected: Option<ResumeCounts>,
 }
 
@@ -31,7 +31,7 @@ impl ResumedRows {
     }
 }
 
-/// Says what a resume goes on with.
+/// Shows what a resume starts with.
 pub(crate) fn tell_beginning(
     control: &Control,
     resumed: Option<ResumedRows>,
@@ -73,7 +73,7 @@ pub(crate) fn tell_beginning(
     }
 }
 
-/// Says which rows a resume does not send, because a tool may have run.
+/// Warns about rows that a resume does not send, because a tool may have run.
 fn tell_unsent(control: &Control, counts: ResumeCounts) {
     if counts.cut_tools > 0 {
         let rows = counts.cut_tools;
@@ -98,7 +98,7 @@ fn tell_unsent(control: &Control, counts: ResumeCounts) {
     }
 }
 
-/// Says which folders were made, and what is different from the run that goes on.
+/// Shows which folders were created, and what differs from the run that is resumed.
 pub(crate) fn tell_made_and_changed(
     control: &Control,
     made: Vec<Words>,
@@ -120,7 +120,7 @@ pub(crate) fn tell_made_and_changed(
     }
 }
 
-/// Tells what is noteworthy of a run over these rows that has ended, before its table is written.
+/// Shows notices about the rows of a run that has ended, before its table is written.
 pub(crate) fn tell_end(
     control: &Control,
     (spec, all_rows): (&RunSpec, &dyn Dataset),
@@ -145,7 +145,7 @@ pub(crate) fn tell_end(
     tell_table(control, &spec.output);
 }
 
-/// Tells that secrets were found in what was written.
+/// Reports that secrets were found in what was written.
 pub(crate) fn tell_replaced(control: &Control, redactor: &Redactor) {
     let replaced = redactor.replaced();
     if replaced > 0 {
@@ -158,7 +158,7 @@ pub(crate) fn tell_replaced(control: &Control, redactor: &Redactor) {
     }
 }
 
-/// A large table takes its time, and nothing else is seen to happen then.
+/// Announces a large table, because writing it takes a while without other progress.
 fn tell_table(control: &Control, output: &Output) {
     if matches!(output, Output::Table(_)) && !output.is_stdout() {
         (control.notice)(Notice::info(format!("writing `{}`", output.name())));

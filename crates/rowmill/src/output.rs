@@ -1,4 +1,5 @@
-//! What a table and the envelopes that it is made from allow to be done with each other.
+//! Checks whether a table and the envelopes that it is made from allow what a run wants to do with
+//! them.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -12,10 +13,10 @@ use serde_json::Value;
 
 use crate::spec::{Existing, Output, RunSpec};
 
-/// How much of a file is read to see its first line.
+/// How much of a file is read to find its first line.
 const FIRST_LINE: u64 = 16 << 20;
 
-/// Checks that a run may begin or go on with the envelopes in its work folder.
+/// Checks that a run may create or continue the envelopes in its work folder.
 pub(crate) fn check_envelopes(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
     let path = WorkFolder::envelopes_in(work_folder);
     let kept = path.metadata().is_ok_and(|found| found.len() > 0);
@@ -49,7 +50,7 @@ pub(crate) fn check_envelopes(spec: &RunSpec, work_folder: &Path) -> Result<(), 
     }
 }
 
-/// Whether a file begins with an envelope, and so is what a run without a table has written.
+/// Whether a file starts with an envelope, and so was written by a run without a table.
 fn holds_envelopes(target: &TableTarget) -> bool {
     let TableTarget::File(path) = target else { return false };
     let mut line = String::new();

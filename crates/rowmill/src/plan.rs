@@ -1,4 +1,4 @@
-//! What a run would come to, found out without running it.
+//! Plans a run: estimates its calls, cost and duration without running it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,44 +40,44 @@ use crate::spec::{FileFlags, RunSpec};
 use crate::texts::{self, Texts};
 use crate::work::WorkSpec;
 
-/// What a run would come to.
+/// The plan of a run: its calls, and their estimated cost and duration.
 #[derive(Debug, Clone, Serialize)]
 pub struct PlanReport {
     /// The model string.
     pub model: String,
-    /// Rows that are selected.
+    /// The number of selected rows.
     pub rows: u64,
     /// Calls that would be made, without retries and repairs.
     pub calls: u64,
-    /// Rows that cannot be sent, because they or the template are wrong.
+    /// Rows that cannot be sent, because of an error in the row or the template.
     pub unsendable_rows: u64,
-    /// Rows whose answer is in the cache or is another row's.
+    /// Rows whose answer is in the cache or shared with another row.
     pub reused_rows: u64,
     /// Prompt tokens of all calls.
     pub input_tokens: Interval,
-    /// How they were counted.
+    /// How the prompt tokens were counted.
     pub counted_by: String,
-    /// Generated tokens of all calls, where anything bounds them.
+    /// Generated tokens of all calls, if anything bounds them.
     pub output_tokens: Option<Interval>,
-    /// What they are judged by: sample calls, an earlier run, or kept answers.
+    /// What the output tokens are estimated from: sample calls, an earlier run, or kept answers.
     pub judged_by: String,
-    /// Whether answers were seen; without, only the most that they can be is known.
+    /// Whether answers were seen; otherwise only an upper bound is known.
     pub answers_seen: bool,
-    /// Dollars with live calls, where the price is known.
+    /// The cost in dollars with live calls, if the price is known.
     pub cost_usd: Option<Interval>,
-    /// Dollars through the provider's batch interface, where it has one.
+    /// The cost in dollars with the provider's batch API, if it has one.
     pub batch_cost_usd: Option<Interval>,
     /// The day of the price that was used.
     pub price_as_of: Option<String>,
-    /// Seconds at the limits that are known.
+    /// The duration in seconds at the known limits.
     pub seconds: Option<f64>,
     /// Those limits, per minute.
     pub limits: PlanLimits,
     /// What the sample calls cost.
     pub sample_cost_usd: Money,
-    /// What the run that `resume` goes on with has spent, or may have: a budget is for both.
+    /// What the run that `resume` continues has spent, or may have spent: a budget covers both.
     pub spent_before: Spend,
-    /// How far a part of the calls brings the run.
+    /// How many rows a part of the calls completes.
     #[serde(skip)]
     pub reach: Reach,
 }
@@ -95,8 +95,8 @@ pub struct PlanLimits {
     pub output_tokens: Option<u64>,
 }
 
-/// Reads the whole selection and says what the run would come to. Nothing is called, except
-/// `sample_calls` rows where that is asked for. `None` if it was stopped before the end.
+/// Reads the whole selection and estimates the run. No calls are made, except for `sample_calls` rows
+/// if requested. Returns `None` if it was stopped before the end.
 ///
 /// # Errors
 ///
@@ -106,7 +106,7 @@ pub async fn plan(
     sample_calls: Option<u64>,
     control: &Control,
 ) -> Result<Option<PlanReport>, Problem> {
-    // A run would be refused for it, so nothing is spent on looking ahead.
+    // A run would be rejected for this, so nothing is spent on the plan.
     let folder = spec.work_folder().unwrap_or_else(|| control.environment.temp_folder().to_owned());
     check_apart(&reads(&spec), &writes(&spec, &folder), Some(&spec.input))?;
     let clock = RunClock::start(&spec, control);
@@ -146,8 +146,8 @@ pub async fn plan(
     Ok(Some(report(&model, &end, input, counter, &setup, priced.as_ref(), experience)))
 }
 
-/// The tokens of all prompts, how far the count can be trusted, what the run that would be resumed has
-/// spent, and how far calls bring it.
+/// The tokens of all prompts, how accurate the count is, what the run to be resumed has spent, and how
+/// many rows a number of calls completes.
 struct Counted {
     tokens: u64,
     accuracy: Accuracy,
@@ -179,7 +179,7 @@ fn report(
     let nothing = (calls == 0).then(|| Interval::exactly(0.0));
     let output_tokens = nothing.or(seen).or(unseen);
     let cached_share = experience.history.as_ref().map_or(0.0, History::cached_share);
-    // What all calls share may be read from the provider's cache, from the second call on.
+    // The shared prefix of all calls may be read from the provider's cache, from the second call on.
     let shared = fixed_bytes_tokens(&facts, counter, setup);
     let cost_usd = priced
         .zip(output_tokens)
@@ -216,21 +216,22 @@ fn report(
     }
 }
 
-/// The same through the provider's batch interface, where it has one.
+/// The cost with the provider's batch API, if it has one.
 fn batch_cost(price: &Price, live: Interval) -> Option<Interval> {
     price.batch_percent?;
     let of = |dollars| Money::from_dollars(dollars).and_then(|live| price.batch(live));
     Some(live.map(|dollars| of(dollars).unwrap_or_default().dollars()))
 }
 
-/// Tokens of a call that the provider may keep for the next, if it keeps any.
+/// Tokens of a call that the provider may cache for the next one, if it caches any.
 fn fixed_bytes_tokens(facts: &rowmill_models::LaneFacts, counter: TokenCounter, setup: &Setup) -> u64 {
     let schema = setup.schema.as_ref().map(ToString::to_string);
     let fixed = fixed_tokens(&counter, setup.instruction.as_deref(), schema.as_deref());
     if facts.caches_prefix.is_some_and(|least| fixed >= least) { fixed } else { 0 }
 }
 
-/// The cost of all calls: at best the provider's cache has what they share, at worst never.
+/// The cost of all calls: at best the provider always has the shared prefix in its cache, at worst
+/// never.
 fn cost(
     price: &Price,
     calls: u64,
@@ -241,7 +242,7 @@ fn cost(
 ) -> Interval {
     let of = |input: f64, output: f64, cached: u64, written: u64| {
         let calls = calls.max(1);
-        // Long prompts have their own price, so a call is priced by its share.
+        // Long prompts have a different price, so the price is that of an average call.
         let usage = Usage {
             input: (input / calls as f64).round() as u64,
             cached,
@@ -268,15 +269,15 @@ fn cost(
     }
 }
 
-/// One agent whose only model counts.
+/// A row worker of one agent whose only model counts tokens.
 fn counting_crew(setup: &Setup, model: Arc<CountingModel>) -> Result<Crew, Problem> {
     let lanes = vec![Arc::new(counting_lane(setup, model))];
     let voices = vec![Voice { lanes, files: attachment_rules(setup) }];
     Ok(Crew { cast: Arc::new(Cast::plain(None, 0)?), voices, tools: None })
 }
 
-/// Runs the selection through the engine with a model that only counts; with what the answers used
-/// that are kept for its rows.
+/// Runs the selection through the engine with a model that only counts; also returns the usage of the
+/// kept answers for its rows.
 async fn count(
     spec: &RunSpec,
     texts: &Texts,
@@ -291,7 +292,7 @@ async fn count(
     let folder = home.path().to_owned();
     let (warn, wanted) = (warnings(control), wanted_columns(spec, &texts.template));
     let environment = control.environment.clone();
-    // Whoever opens a pipe waits for somebody who writes into it.
+    // Opening a pipe blocks until something writes into it.
     let opened = blocking(spec.clone(), move |spec| {
         let rows = prepare::rows(spec, &folder, (&warn, &environment), &wanted)?;
         let source = rows.dataset.open()?;
@@ -300,7 +301,7 @@ async fn count(
     let (spec, (rows, source)) = RunClock::start(spec, control).unless_stopped(opened).await?;
     let schema = setup.schema.as_ref().map(ToString::to_string);
     let fixed = fixed_tokens(&counter, setup.instruction.as_deref(), schema.as_deref());
-    // A look ahead keeps no copies of what it looks at.
+    // A plan keeps no copies of the files that it reads.
     let looked_at = RunSpec { files: FileFlags { archive: None, ..spec.files.clone() }, ..spec.clone() };
     let (http, rules) = (control.environment.http_client(), attachment_rules(setup));
     let files = files(&looked_at, &*rows.dataset, rules, (&http, &control.environment))?;
@@ -347,7 +348,7 @@ async fn count(
     Ok((end, Counted { tokens, accuracy, spent, reach: reach.reach() }, kept))
 }
 
-/// A lane without limits to a model that only counts.
+/// An endpoint without limits, for a model that only counts.
 fn counting_lane(setup: &Setup, model: Arc<CountingModel>) -> Lane {
     let share = ShareSettings {
         parallel: Parallel::AtMost(1),

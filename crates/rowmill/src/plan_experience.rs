@@ -1,4 +1,4 @@
-//! What a plan judges by: answers that were seen before.
+//! The statistics that a plan estimates from: answers of earlier calls.
 
 use rowmill_core::history::History;
 use rowmill_core::limits::RateFlags;
@@ -15,7 +15,7 @@ use crate::run_place::RunPlace;
 use crate::spec::{Existing, Output, RunSpec};
 use crate::texts::Texts;
 
-/// What there is to judge by where no answer was seen.
+/// The source of the estimate if there are no answers.
 fn longest_answers() -> Words {
     format!(
         "the longest answers that are allowed (use {sample} for a better estimate)",
@@ -24,7 +24,7 @@ fn longest_answers() -> Words {
     .into()
 }
 
-/// What answers are judged by.
+/// The statistics from which answers are estimated.
 pub(crate) struct Experience {
     pub(crate) history: Option<History>,
     pub(crate) judged_by: Words,
@@ -33,8 +33,8 @@ pub(crate) struct Experience {
 }
 
 impl Experience {
-    /// The same, or what the answers say that a store has for the selected rows, if there are more of
-    /// them. Answers of sample calls are among those that are kept, so they are not counted twice.
+    /// Uses the stored answers for the selected rows instead, if there are more of them. Answers of
+    /// sample calls are stored too, so they are not counted twice.
     pub(crate) fn or_kept_answers(self, kept: History) -> Self {
         if kept.rows <= self.history.as_ref().map_or(0, |history| history.rows) {
             return self;
@@ -43,7 +43,7 @@ impl Experience {
     }
 }
 
-/// Answers of this run that were seen before: of sample calls, or of an earlier run.
+/// Statistics of sample calls, or of an earlier run with the same kind of requests.
 pub(crate) async fn experience(
     spec: &RunSpec,
     sample_calls: Option<u64>,
@@ -71,7 +71,7 @@ pub(crate) async fn experience(
     Ok(Experience { history: Some(header.history), judged_by, ..none })
 }
 
-/// Runs some rows for real, through the same engine, and forgets their envelopes.
+/// Runs some rows with real calls, through the same engine, and discards their envelopes.
 async fn sample(spec: &RunSpec, calls: u64, control: &Control) -> Result<Experience, Problem> {
     let home = tempfile::tempdir_in(control.environment.temp_folder()).map_err(|error| {
         Problem::new(ProblemCode::WriteFailed, "cannot create a temporary folder for the sample calls")

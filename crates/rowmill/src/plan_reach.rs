@@ -1,15 +1,15 @@
-//! How far a number of calls brings a run, when some of its rows need none.
+//! How many rows a number of calls completes, if some rows need none.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rowmill_core::ports::{Event, Observer};
 
-/// Points that are kept at most; where there would be more, every second one goes.
+/// The maximum number of stored points; beyond it, every second one is dropped.
 const MOST_POINTS: usize = 1024;
 
-/// How many rows end before each call is made, in a run that makes them one after the other. Of many calls
-/// only evenly spaced ones are kept.
+/// How many rows have ended before each call, in a run that makes calls one after the other. For many
+/// calls only evenly spaced points are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
     /// The rows that had ended at every `stride`-th call.
@@ -26,7 +26,7 @@ impl Default for Reach {
 }
 
 impl Reach {
-    /// The rows that end when no more than `calls` are made, about.
+    /// The approximate number of rows that end with at most `calls` calls.
     #[must_use]
     pub fn rows_after(&self, calls: u64) -> u64 {
         if calls >= self.calls {
@@ -42,7 +42,7 @@ impl Reach {
         low + (high - low) * (calls - from) / (to - from)
     }
 
-    /// The rows that end with all calls.
+    /// The number of rows that end with all calls.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows
@@ -64,7 +64,7 @@ impl Reach {
     }
 }
 
-/// Follows a run for its reach, and passes on what it hears.
+/// Observes a run to record its reach, and forwards its events.
 pub(crate) struct ReachObserver {
     reach: Mutex<Reach>,
     observer: Arc<dyn Observer>,
@@ -75,7 +75,7 @@ impl ReachObserver {
         Arc::new(Self { reach: Mutex::default(), observer })
     }
 
-    /// A call is about to be made.
+    /// Records that a call is about to be made.
     pub(crate) fn call_made(&self) {
         self.lock().call_made();
     }
@@ -108,7 +108,7 @@ impl Observer for ReachObserver {
 mod tests {
     use super::*;
 
-    /// Rows of which every `every`-th needs a call.
+    /// The reach for rows of which every `every`-th needs a call.
     fn reach(rows: u64, every: u64) -> Reach {
         let mut reach = Reach::default();
         for row in 0..rows {

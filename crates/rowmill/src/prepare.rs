@@ -1,5 +1,5 @@
-//! Everything that is checked before the first call, in the order in which
-//! mistakes are told. Nothing of the user's is touched here.
+//! All checks before the first call, in the order in which mistakes are reported. None of the user's
+//! files is changed here.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,29 +27,29 @@ use crate::sides::sides;
 use crate::spec::{Existing, Output, RunSpec};
 use crate::texts::Texts;
 
-/// The input, looked at as far as the run needs.
+/// The input, inspected as far as the run needs.
 pub(crate) struct Rows {
-    /// All rows of the input, whatever the query takes of them.
+    /// All rows of the input, regardless of the query.
     pub(crate) input: Arc<dyn Dataset>,
     pub(crate) dataset: Arc<dyn Dataset>,
     pub(crate) selector: Selector,
     pub(crate) ids: IdRule,
     pub(crate) id_check: IdCheck,
-    /// Where its rows stand, if a resume looked at them.
+    /// Where the rows are, if a resume looked them up.
     pub(crate) looked_at: Option<LookedAt>,
     /// Whether the rows are recorded for a resume.
     pub(crate) recording: Recording,
 }
 
-/// What a look at an input found, and what the input was then.
+/// What was found in an input, and the identity of the input at that time.
 pub(crate) struct LookedAt {
     stretches: InputStretches,
     identity: InputIdentity,
 }
 
 impl Rows {
-    /// Spares a resume the rows that are done and stand where they stood. An input that changed since it was
-    /// looked at is read from its beginning.
+    /// Lets a resume skip rows that are done and have not moved. An input that changed since then is
+    /// read from its beginning.
     pub(crate) fn compare_with(&self, resume: &mut Resume) {
         let Some(LookedAt { stretches, identity }) = &self.looked_at else { return };
         if self.dataset.identity().is_ok_and(|now| now == *identity) {
@@ -66,7 +66,7 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
         Output::Stdout => StandardOutput::check()?,
         Output::Table(table) => table.target.check(claim(spec.existing))?,
     }
-    // A header that cannot be read is told of when it is needed.
+    // A header that cannot be read is reported when it is needed.
     let before = RunPlace::of(work_folder).store.header().ok().flatten();
     for (side, path) in sides(spec) {
         OutputFile::check(path, side.setting(), Claim::Overwrite)?;
@@ -108,7 +108,7 @@ fn check_work_folder(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> 
     Ok(())
 }
 
-/// Whether there is the header of a run. One that cannot be read is told of when it is needed.
+/// Whether there is the header of a run. One that cannot be read is reported when it is needed.
 fn holds_run(work_folder: &Path) -> bool {
     !matches!(RunPlace::of(work_folder).store.header(), Ok(None))
 }
@@ -121,8 +121,8 @@ pub(crate) fn claim(existing: Existing) -> Claim {
     }
 }
 
-/// Opens the input and looks at it as far as needed: counts rows for a sample, checks
-/// ids where the input can be read twice.
+/// Opens the input and inspects it as far as needed: counts rows for a sample, checks ids if the input
+/// can be read twice.
 pub(crate) fn rows(
     spec: &RunSpec,
     folder: &Path,
@@ -148,7 +148,7 @@ pub(crate) fn rows(
     Ok(Rows { input, dataset, selector, ids, id_check, looked_at, recording })
 }
 
-/// What makes this run the same run as an earlier one, if its rows are known by their numbers.
+/// The fingerprint of a run whose rows are identified by their numbers.
 pub(crate) fn fingerprint_by_number(
     spec: &RunSpec,
     rows: &Rows,
@@ -163,16 +163,17 @@ pub(crate) fn fingerprint_by_number(
     Ok(Fingerprint { input, delimiter, query: spec.query.identity(), ..wording(spec, model, texts) })
 }
 
-/// The same if its rows are known by their ids.
+/// The fingerprint of a run whose rows are identified by their ids.
 pub(crate) fn fingerprint(by_number: &Fingerprint, ids: &IdRule) -> Fingerprint {
     let by_number = by_number.clone();
     let Some(field) = ids.field.as_deref() else { return by_number };
-    // Rows are known by their ids, so the input may grow, be corrected and be asked otherwise.
+    // Rows are identified by their ids, so the input may grow, be corrected or be read with another
+    // query.
     let input = InputIdentity { size: None, probe: None, ..by_number.input };
     Fingerprint { input, id_field: Some(field.to_owned()), query: None, delimiter: None, ..by_number }
 }
 
-/// The part of the fingerprint that says how a model is asked, whatever the input.
+/// The part of the fingerprint that covers the requests, independent of the input.
 pub(crate) fn wording(spec: &RunSpec, model: &str, texts: &Texts) -> Fingerprint {
     let mut files = spec.files.attach.clone();
     if spec.files.extract_text {

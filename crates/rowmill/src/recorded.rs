@@ -1,5 +1,5 @@
-//! Rows of a query that may give others when it is asked again: they are recorded in the work folder,
-//! so that a resume has the same.
+//! Records the rows of a query that may return others when it is repeated, in the work folder, so that
+//! a resume has the same rows.
 
 use std::fs::File;
 use std::path::Path;
@@ -20,18 +20,18 @@ use crate::spec::{Query, RunSpec};
 /// Whether the rows of a run are recorded.
 #[derive(Debug, Default)]
 pub(crate) enum Recording {
-    /// They are not: they are the same whenever they are read.
+    /// Not recorded, because every read returns the same rows.
     #[default]
     Unneeded,
-    /// An earlier part of the run recorded them, in the file of this name.
+    /// Recorded by an earlier part of the run, in the file of this name.
     Found(String),
-    /// They were recorded for this run, in the file of this name once it is put there. Until then the
-    /// file goes with whoever has this.
+    /// Recorded for this run, in a file that gets this name once it is persisted. Until then the file
+    /// is temporary and is deleted with this value.
     New(String, TempPath),
 }
 
 impl Recording {
-    /// Names the file in the header of the run.
+    /// Adds the name of the file to the header of the run.
     pub(crate) fn name_in(&self, header: RunHeader) -> RunHeader {
         let recorded_rows = match self {
             Self::Unneeded => None,
@@ -40,8 +40,8 @@ impl Recording {
         RunHeader { recorded_rows, ..header }
     }
 
-    /// The header with the input that its rows come from: what an earlier part of the run recorded is of
-    /// the input as it was then, whatever that holds now.
+    /// The header with the identity of the recorded input: what an earlier part of the run recorded
+    /// belongs to the input as it was then, even if it has changed since.
     pub(crate) fn with_input_of(&self, before: Option<&RunHeader>, mut now: RunHeader) -> RunHeader {
         if let (Self::Found(_), Some(before)) = (self, before) {
             now.fingerprint.input = before.fingerprint.input.clone();
@@ -49,17 +49,17 @@ impl Recording {
         now
     }
 
-    /// Puts the file where the header will name it.
+    /// Moves the file to the path that the header will name.
     pub(crate) fn put(self, folder: &WorkFolder) -> Result<(), Problem> {
         let Self::New(name, path) = self else { return Ok(()) };
         folder.put_rows(&path, &name)?;
-        // It has another name now, by which it stays.
+        // The file has its permanent name now and must not be deleted.
         drop(path.keep());
         Ok(())
     }
 }
 
-/// The rows that `given` has now, or had when the run began, if it may give others each time.
+/// The rows that `given` returns now, or returned when the run started, if the query is not repeatable.
 pub(crate) fn recorded(
     spec: &RunSpec,
     folder: &Path,
@@ -86,17 +86,17 @@ pub(crate) fn recorded(
             .hint(format!("choose another folder with {WORK_DIR}"))
     })?;
     let (file, path) = spool.into_parts();
-    // No run has rows of the same name, so that none can take those of another for its own.
+    // The name is unique, so that no run can mistake the rows of another run for its own.
     let name = format!("{begins}-{:x}.jsonl", jiff::Timestamp::now().as_nanosecond());
     let rows = record_rows(given, file, &path)?;
     Ok((rows, Recording::New(name, path)))
 }
 
-/// How the name of the file for the rows of the query begins, if they must be recorded.
+/// The start of the file name for the rows of the query, if they must be recorded.
 fn name_begins(spec: &RunSpec) -> Option<String> {
     let Query { sql, condition, engine, .. } = &spec.query;
     let query = match (sql, condition) {
-        // It works with many threads, so not even a plain query is sure to give rows in the same order.
+        // DuckDB uses many threads, so not even a plain query is sure to return rows in the same order.
         (Some(sql), _) if *engine == SqlEngine::DuckDb || !is_repeatable_query(sql) => format!("SQL {sql}"),
         (None, Some(condition)) if !is_repeatable_condition(condition) => format!("WHERE {condition}"),
         _ => return None,

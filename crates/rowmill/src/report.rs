@@ -1,4 +1,4 @@
-//! What a run came to, for people, programs and the shell.
+//! The report of a run, for people, programs and the shell.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,26 +11,26 @@ use rowmill_engine::StopCause;
 use rowmill_types::ExitCode;
 use serde::Serialize;
 
-/// How a run ended.
+/// The report of a run that has ended.
 #[derive(Debug)]
 pub struct RunReport {
-    /// What it came to.
+    /// The summary.
     pub summary: RunSummary,
-    /// How the process should end.
+    /// The exit code for the process.
     pub exit: ExitCode,
-    /// Why it ended before its input did, if it did.
+    /// Why the run ended before its input did, if it did.
     pub stopped: Option<StopCause>,
     /// Rows whose calls were aborted; a resume sends them again.
     pub unknown_rows: u64,
-    /// A failed row of each group of failures that say the same.
+    /// An example of a failed row for each group of equal failures.
     pub failure_examples: BTreeMap<FailureGroup, FailureExample>,
-    /// What rows used, to foresee another run.
+    /// The usage and times of rows, for estimates of later runs.
     pub history: History,
-    /// The limits of the model that are known by now, per minute.
+    /// The limits of the model per minute, as far as known.
     pub limits: RateFlags,
     /// What was done to the output once the last row had ended.
     pub output: OutputChanges,
-    /// What a resume found before it began.
+    /// What a resume found before it started.
     pub resumed: Option<ResumeCounts>,
     /// The work folder, if something is kept in it.
     pub kept: Option<PathBuf>,
@@ -39,15 +39,15 @@ pub struct RunReport {
 /// What was done to an output once the last row had ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutputChanges {
-    /// Rows that have another place in the input than before, and so in the output.
+    /// Rows whose position in the input changed, and so their position in the output.
     pub moved_rows: u64,
-    /// Rows that are not in the input any more, whose envelopes stay.
+    /// Rows that are no longer in the input, whose envelopes were kept.
     pub removed_rows: u64,
-    /// Rows that are not in the input any more, whose envelopes were left out.
+    /// Rows that are no longer in the input, whose envelopes were dropped.
     pub dropped_rows: u64,
-    /// Whether somebody had changed it meanwhile, so that it was made whole from the ledger.
+    /// Whether the output was changed during the run, so that it was rebuilt from the ledger.
     pub made_whole: bool,
-    /// Where the changed file is now, if it had lines that are no envelopes.
+    /// Where the changed file is now, if it had lines that are not envelopes.
     pub set_aside: Option<PathBuf>,
 }
 
@@ -58,53 +58,53 @@ pub struct RunSummary {
     pub run: String,
     /// The model string.
     pub model: String,
-    /// Where rows came from.
+    /// The source of the rows.
     pub input: String,
-    /// Where envelopes went.
+    /// The destination of the envelopes.
     pub output: String,
     /// The source of the schema.
     pub schema: Option<String>,
-    /// The pydantic model that gave the schema.
+    /// The pydantic model that the schema comes from.
     pub schema_model: Option<String>,
     /// The source of the instruction.
     pub instruction: Option<String>,
     /// The sources of the agent cards, if there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agent_card: Vec<String>,
-    /// The agent that worked on the rows, where a card describes it.
+    /// The agent that worked on the rows, if a card describes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The names of its variables.
+    /// The names of the template's variables.
     pub variables: Vec<String>,
-    /// The source of the template; `<default>` or `<inline>` where there is none.
+    /// The source of the template; `<default>` or `<inline>` if there is no file.
     pub template: String,
     /// `text` or `structured`.
     pub output_mode: &'static str,
-    /// The folder of traces, if they were wanted.
+    /// The folder of traces, if they were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub export_traces: Option<String>,
-    /// Rows worked on at once: `auto`, or so many at most.
+    /// Rows worked on at once: `auto`, or the maximum number.
     pub parallel: serde_json::Value,
-    /// When it started, UTC.
+    /// The start time in UTC.
     pub started_at: String,
-    /// When it ended, UTC.
+    /// The end time in UTC.
     pub completed_at: String,
-    /// How it ended: `finished`, `interrupted`, `max_errors`, `max_error_rate`, `deadline`,
+    /// How the run ended: `finished`, `interrupted`, `max_errors`, `max_error_rate`, `deadline`,
     /// `budget`, `first_result` or `stopped`.
     pub status: &'static str,
-    /// Why it was stopped, if it was.
+    /// Why the run was stopped, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<String>,
     /// Rows whose calls were aborted.
     pub outcome_unknown_rows: u64,
-    /// What the run and its earlier parts spent, or may have: calls that were cut count in full.
+    /// What the run and its earlier parts spent, or may have: interrupted calls count in full.
     pub spent_usd: rowmill_types::Money,
-    /// What was counted.
+    /// All counts.
     #[serde(flatten)]
     pub numbers: Numbers,
 }
 
-/// How the run ended, for the summary.
+/// The status of the run for the summary.
 pub(crate) fn status(stopped: Option<&StopCause>) -> &'static str {
     match stopped {
         None => "finished",
@@ -118,7 +118,7 @@ pub(crate) fn status(stopped: Option<&StopCause>) -> &'static str {
     }
 }
 
-/// How the process should end.
+/// The exit code for the process.
 pub(crate) fn exit_code(stopped: Option<&StopCause>, failed_rows: u64) -> ExitCode {
     match stopped {
         Some(StopCause::Problem(problem)) => problem.exit(),
@@ -129,7 +129,7 @@ pub(crate) fn exit_code(stopped: Option<&StopCause>, failed_rows: u64) -> ExitCo
             | StopCause::Deadline(_)
             | StopCause::Budget { .. },
         ) => ExitCode::LimitReached,
-        // What was wanted is there; that the rest was cancelled is no failure.
+        // The wanted result is there; cancelling the rest is not a failure.
         Some(StopCause::FirstResult) => ExitCode::Ok,
         None if failed_rows > 0 => ExitCode::RowsFailed,
         None => ExitCode::Ok,

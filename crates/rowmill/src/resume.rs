@@ -1,4 +1,4 @@
-//! What a run begins from: nothing, or what an earlier run left.
+//! What a run starts from: nothing, or the state of an earlier run.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,36 +23,36 @@ use crate::run_place::{LedgerSettings, RunPlace};
 use crate::spec::{Existing, RunSpec};
 use crate::telemetry_file::{resumed_telemetry, telemetry_base, telemetry_length, telemetry_sink};
 
-/// The run that is to begin, or to go on.
+/// A run that is about to start or to be resumed.
 pub(crate) struct NewRun {
     pub(crate) header: RunHeader,
-    /// Its input, where rows can be given ids that they did not have before.
+    /// The input, if rows can be given ids that they did not have before.
     pub(crate) input: Option<NumberedInput>,
-    /// Whether its rows are recorded for a resume.
+    /// Whether the rows are recorded for a resume.
     pub(crate) recording: Recording,
 }
 
-/// What a run begins from.
+/// The state that a run starts from.
 pub(crate) struct Beginning {
     pub(crate) header: RunHeader,
     pub(crate) known_by: KnownBy,
     pub(crate) ledger: OpenLedger,
     pub(crate) resume: Resume,
     pub(crate) telemetry: Option<LineSink>,
-    /// Whether the output was found with one envelope per row, in order.
+    /// Whether the output already had one envelope per row, in order.
     pub(crate) is_settled: bool,
-    /// Whether rows of an earlier run were found without the settings they were made with.
+    /// Whether there are rows of an earlier run without a record of its settings.
     pub(crate) settings_unknown: bool,
-    /// What is different from the earlier run, and accepted.
+    /// Accepted differences from the earlier run.
     pub(crate) changes: Vec<Words>,
-    /// What the earlier parts of the run spent, or may have.
+    /// The amount that the earlier parts of the run spent, or may have spent.
     pub(crate) spent: Spend,
 }
 
 /// What a run found of its earlier parts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FoundBefore {
-    /// How many rows; `None` if it is no resume.
+    /// The counts of rows; `None` if it is not a resume.
     pub(crate) counts: Option<ResumeCounts>,
     /// The rows that were done, with the numbers that they had.
     pub(crate) places: RowPlaces,
@@ -78,11 +78,11 @@ impl Beginning {
 #[derive(Clone, Copy)]
 pub(crate) struct RunFiles<'a> {
     pub(crate) spec: &'a RunSpec,
-    /// `None` for standard output, which gets everything again from the ledger.
+    /// `None` for standard output, which receives everything again from the ledger.
     pub(crate) output: Option<&'a OutputFile>,
 }
 
-/// Makes a new run ready beside whatever is there.
+/// Prepares a new run without changing existing files.
 pub(crate) fn prepare_fresh(
     settings: &LedgerSettings,
     place: &RunPlace,
@@ -91,7 +91,7 @@ pub(crate) fn prepare_fresh(
     place.store.prepare(header, settings.room).map_err(without_run)
 }
 
-/// Nothing can be resumed of a run that did not begin.
+/// Removes hints about resuming, because a run that did not start cannot be resumed.
 fn without_run(problem: Problem) -> Problem {
     match problem.hint.as_deref().and_then(hint_of_no_room) {
         Some(remedy) => problem.hint(format!("{remedy} and run the same command again; nothing was sent")),
@@ -99,7 +99,7 @@ fn without_run(problem: Problem) -> Problem {
     }
 }
 
-/// Starts a new run: whatever was there is replaced.
+/// Starts a new run and replaces what exists.
 pub(crate) fn fresh(
     files: Option<RunFiles<'_>>,
     place: &RunPlace,
@@ -123,7 +123,7 @@ pub(crate) fn fresh(
     })
 }
 
-/// Goes on with an earlier run. Nothing is changed before all checks have passed.
+/// Resumes an earlier run. Nothing is changed before all checks have passed.
 pub(crate) fn resumed(
     settings: &LedgerSettings,
     place: &RunPlace,
@@ -154,7 +154,7 @@ pub(crate) fn resumed(
     let is_settled = found.as_ref().is_some_and(|found| is_settled(found, &resume));
     let (end, spent) = match &before {
         Some(before) => scan_ledger(&*place.store, before, &mut resume)?,
-        // A ledger that no header names counts for nothing.
+        // A ledger without a header is ignored.
         None => (LedgerPosition::START, Spend::default()),
     };
     let changes = match &before {
@@ -167,7 +167,7 @@ pub(crate) fn resumed(
     }
     let mut turns_from = before.as_ref().map_or(LedgerPosition::START, |before| before.turns_from);
     if !settings.checkpoint_turns || !asks_the_same(before.as_ref(), &now) {
-        // They are of other agents, or nobody wants them; rows begin anew, and so do their turns.
+        // They belong to other agents, or are not wanted; rows start over, and so do their turns.
         resume.forget_turns();
         turns_from = end;
     }
@@ -196,14 +196,14 @@ pub(crate) fn resumed(
     })
 }
 
-/// A file that has no envelope, and no header beside it, may be anybody's.
+/// A file without envelopes, and without a header beside it, may belong to another program.
 fn foreign_output_problem(output: &Path) -> Problem {
     let message = format!("`{}` does not look like the output of a run", output.display());
     Problem::new(ProblemCode::OutputUnusable, message)
         .hint("move the file away, or choose another output; nothing was changed")
 }
 
-/// The header of an earlier run with the settings that it has now.
+/// The header of an earlier run, updated with its current settings.
 fn gone_on_with(before: RunHeader, now: &RunHeader) -> RunHeader {
     // Rows that stay were made from what the earlier part of the run read.
     let reads: BTreeSet<String> = now.reads.iter().chain(&before.reads).cloned().collect();
@@ -221,15 +221,15 @@ fn gone_on_with(before: RunHeader, now: &RunHeader) -> RunHeader {
     }
 }
 
-/// Whether an output has one envelope per row, in order; `resume` has seen nothing else yet.
+/// Whether an output has one envelope per row, in order, if `resume` has seen nothing else yet.
 fn is_settled(found: &OutputScan, resume: &Resume) -> bool {
     let counts = resume.counts();
     let rows = counts.done + counts.failed + counts.unknown + counts.undecided;
     !found.unordered && !found.torn && !found.lacks_newline && rows == found.envelopes
 }
 
-/// Checks that all rows of the output will hold their input, where that is wanted. Rows that failed are
-/// tried again and then have theirs, unless they are not among those that are selected.
+/// Checks that all rows of the output will contain their input, if that is wanted. Rows that failed are
+/// retried and then contain it, unless they are not selected.
 fn check_inputs(
     spec: &RunSpec,
     (place, output): (&RunPlace, &OutputFile),
@@ -252,17 +252,17 @@ fn asks_the_same(before: Option<&RunHeader>, now: &RunHeader) -> bool {
     before.is_some_and(|before| before.fingerprint.asks_the_same_as(&now.fingerprint))
 }
 
-/// What an earlier run did, only looked at.
+/// The state of an earlier run, read without changing it.
 pub(crate) struct DoneBefore {
-    /// What a resume would pass over.
+    /// The rows that a resume would skip.
     pub(crate) resume: Resume,
-    /// How rows are named: as was asked for, or by their numbers where the earlier run began so.
+    /// How rows are identified: as requested, or by their numbers if the earlier run started so.
     pub(crate) ids: IdRule,
-    /// What it spent, or may have.
+    /// The amount that it spent, or may have spent.
     pub(crate) spent: Spend,
 }
 
-/// Looks at what an earlier run did, for whoever plans a resume.
+/// Reads the state of an earlier run for the plan of a resume.
 pub(crate) fn done_before(spec: &RunSpec, ids: IdRule) -> Result<DoneBefore, Problem> {
     let mut resume = Resume::new(spec.work.agents.retry_unknown);
     let mut spent = Spend::default();
@@ -300,19 +300,19 @@ pub(crate) fn compact(
     place.store.finish(next, Retention::Header)
 }
 
-/// The header of an ended run whose ledger stays, up to `end_of_ledger`. What the run spent is known now, so a
-/// resume need not count the most that the ledger vouched for.
+/// The header of an ended run whose ledger stays, up to `end_of_ledger`. The exact amount spent is
+/// known now, so a resume need not assume the maximum in the ledger.
 pub(crate) fn with_ledger(
     header: &RunHeader,
     end_of_ledger: LedgerPosition,
     end: &RunEnd,
     output: Option<&OutputFile>,
 ) -> RunHeader {
-    // The output was put in order before.
+    // The output has been put in order before.
     let settled_to = output.map_or(header.settled_to, |_| end_of_ledger);
     let ended = RunHeader { unfinished: unfinished(end), settled_to, ..header.clone() };
     match &end.stopped {
-        // A ledger that could not be written may lack something.
+        // A ledger that could not be written may lack records.
         Some(StopCause::Problem(_)) => ended,
         _ => RunHeader { spent: end.spent, counted: end_of_ledger, ..ended },
     }
@@ -323,13 +323,13 @@ fn unfinished(end: &RunEnd) -> Option<Unfinished> {
     end.stopped.is_some().then_some(Unfinished { rows: end.tally.all_rows })
 }
 
-/// What changed, a line for each setting.
+/// The changes, one line for each setting.
 pub(crate) fn listed_changes(changes: &[Words]) -> String {
     changes.iter().map(Words::marked).collect::<Vec<_>>().join("\n  ")
 }
 
-/// What changed, if the run may go on with it. As long as no row is ok, nothing is mixed in the
-/// output by asking another model or in other words.
+/// The changes of settings, if the run may be resumed with them. As long as no row is ok, another model
+/// or other texts cannot mix results in the output.
 fn accepted_changes(
     before: &RunHeader,
     now: &RunHeader,

@@ -1,4 +1,4 @@
-//! What the ledger of an earlier run says: where each row stands, and what was spent.
+//! Reads the ledger of an earlier run: the state of each row, and what was spent.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use rowmill_core::resume::Resume;
 use rowmill_core::run_header::RunHeader;
 use rowmill_types::{Money, Problem, ProblemCode, RowId};
 
-/// Takes in what the ledger says; returns where it ends, and what the run cannot have spent more than.
+/// Reads the ledger; returns its end, and an upper bound on what the run has spent.
 ///
-/// Each part of a run counts on its own, because only a part with a budget says beforehand
-/// what it cannot pass.
+/// Each part of a run counts separately, because only a part with a budget records in advance what it
+/// cannot exceed.
 pub(crate) fn scan_ledger(
     store: &dyn RunStore,
     header: &RunHeader,
@@ -52,11 +52,12 @@ pub(crate) fn scan_ledger(
         }
         Ok(())
     })?;
-    // Whatever was in flight at a crash is covered; a part without a budget left no cover.
+    // The budget of a part covers what was in flight at a crash; a part without a budget has no such
+    // bound.
     Ok((end, cover.unwrap_or(recorded.sum)))
 }
 
-/// Whoever goes on with a run must know what its ledger says has to be known.
+/// Rejects a ledger with a required entry that this version does not know.
 fn check_known(note: &NoteEvent) -> Result<(), Problem> {
     if !note.required {
         return Ok(());
@@ -66,15 +67,15 @@ fn check_known(note: &NoteEvent) -> Result<(), Problem> {
         .hint("continue with the version that started the run; nothing was changed"))
 }
 
-/// What turns and records say was spent, each call once.
+/// What turns and records say was spent, each call counted once.
 struct Recorded {
     sum: Spend,
-    /// What the turns of rows used that no record has told yet.
+    /// The usage of turns whose rows have no record yet.
     open: HashMap<RowId, Spend>,
 }
 
 impl Recorded {
-    /// Adds what a turn used.
+    /// Adds the usage of a turn.
     fn turn(&mut self, row: RowId, happening: Option<&Happening>, is_new: bool, is_current: bool) {
         let Some(Happening::Answered { calls, .. } | Happening::Failed { calls, .. }) = happening else {
             return;
@@ -89,8 +90,8 @@ impl Recorded {
         }
     }
 
-    /// Adds what a record says its row spent, beside what its turns have said; whether it
-    /// tells of any call.
+    /// Adds the usage in a row's record, minus that of its turns. Returns whether the record contains
+    /// any call.
     fn ended(&mut self, row: &RowId, line: &[u8], is_new: bool) -> bool {
         let is_open = self.open.contains_key(row);
         if !is_new && !is_open {

@@ -1,4 +1,4 @@
-//! Looks at the rows before the first call: counts them, and checks their ids.
+//! Inspects the rows before the first call: counts them, and checks their ids.
 
 use std::ops::ControlFlow;
 
@@ -8,13 +8,13 @@ use rowmill_core::select::{Choice, IdRule, IdSet, InputStretches, Selection, Sel
 use rowmill_data::read_overlapped;
 use rowmill_types::{Problem, RowId, SourceRow};
 
-/// How many rows one read may bring.
+/// The maximum size of one read.
 pub(crate) const ROOM: Room = Room { rows: 256, bytes: 1 << 18 };
 
-/// As many rows are looked at to tell what a resume goes on with.
+/// The maximum number of rows that are counted to show what a resume starts with.
 const MOST_COUNTED: u64 = 1_000_000;
 
-/// How many candidates there are.
+/// The number of candidate rows.
 pub(crate) fn count(dataset: &dyn Dataset) -> Result<u64, Problem> {
     match dataset.count()? {
         Some(rows) => Ok(rows),
@@ -22,8 +22,8 @@ pub(crate) fn count(dataset: &dyn Dataset) -> Result<u64, Problem> {
     }
 }
 
-/// Checks that every selected row has a valid id of its own, and says where it stands. A missing field is
-/// no mistake here: it is that row's failure later.
+/// Checks that every selected row has a valid and unique id, and records where the row is. A missing
+/// field is not a mistake here: it is that row's failure later.
 pub(crate) fn check_ids(
     dataset: &dyn Dataset,
     ids: &IdRule,
@@ -45,7 +45,7 @@ pub(crate) fn check_ids(
         match id {
             Ok(id) if seen.insert(&id) => Ok(true),
             Ok(id) => match first_with(dataset, ids, selection, candidates, &id)? {
-                // Another id has the same digest.
+                // Another id with the same digest.
                 first if first == row.number() => Ok(true),
                 first => {
                     let field = ids.field.as_deref().unwrap_or_default();
@@ -58,8 +58,8 @@ pub(crate) fn check_ids(
     Ok(stretches)
 }
 
-/// What an earlier run left of the selected rows; `None` where they are too many to be counted before
-/// the run goes on.
+/// The counts of the selected rows in an earlier run; `None` if there are too many rows to count before
+/// the run continues.
 pub(crate) fn selected_counts(
     dataset: &dyn Dataset,
     ids: &IdRule,
@@ -101,8 +101,8 @@ fn first_with(
     Ok(found)
 }
 
-/// Gives selected rows to `saw` until it says `false`. Only the id is looked at, so that is
-/// all that is read where a dataset can do so, and rows that are passed are not read at all.
+/// Passes selected rows to `saw` until it returns `false`. Only the id is read, if the dataset supports
+/// that, and skipped rows are not read at all.
 fn each_selected(
     dataset: &dyn Dataset,
     ids: &IdRule,
@@ -127,7 +127,7 @@ fn each_selected(
     )
 }
 
-/// Rows of a source that are taken.
+/// The selected rows of a source.
 struct SelectedRows {
     source: Box<dyn RowSource>,
     selector: Selector,
@@ -135,7 +135,7 @@ struct SelectedRows {
 }
 
 impl SelectedRows {
-    /// The next of them; `None` after the last.
+    /// The next selected rows; `None` after the last.
     fn next_batch(&mut self) -> Result<Option<Vec<SourceRow>>, Problem> {
         if self.ended || self.selector.is_finished() {
             return Ok(None);

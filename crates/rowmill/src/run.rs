@@ -40,7 +40,7 @@ use crate::texts::{self, Texts};
 use crate::traces::{self, Traced};
 use crate::work::PlanParts;
 
-/// Runs a spec to its end: files in, files out, as `rowmill run` does.
+/// Runs a spec to its end, from files to files, as `rowmill run` does.
 ///
 /// ```
 /// use rowmill::{Control, InputSpec, Location, Output, Prompt, RunSpec, run};
@@ -65,8 +65,8 @@ use crate::work::PlanParts;
 ///
 /// # Errors
 ///
-/// The run could not start; nothing was sent and nothing of the user's was changed.
-/// Whatever happens later is told by the report.
+/// The run could not start; nothing was sent and none of the user's files was changed. Later problems
+/// are in the report.
 pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Problem> {
     let control = &Control { limits: control.limits.for_run(), ..control.clone() };
     let started = jiff::Timestamp::now();
@@ -83,7 +83,8 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         paths::check_apart(&paths::card_files(&spec, cards, &control.environment), &writes, None)?;
     }
     let made = MadeFolders::make(&writes)?.for_run(&run, &folder);
-    // Made here and by nobody else: a thread that goes on after the run was stopped must not make it again.
+    // Created here and nowhere else: a thread that is still running after the run was stopped must not
+    // create it again.
     WorkFolder::open(&folder)?;
     let wanted = wanted_columns(&spec, &texts.template);
     let columns = read_columns(&spec, &texts.template, &wanted);
@@ -101,10 +102,10 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     if let Some(text) = same_prompt_text(&spec, &texts.template, &rows) {
         (control.notice)(Notice::warning(text));
     }
-    // Tools are started once nothing else can be wrong.
+    // Tools are started only after all other checks have passed.
     let stage = match model {
         Some(stage) => stage,
-        // Servers may take a minute to start, and whoever stops the run then does not want to wait for it.
+        // Servers may take a minute to start, and stopping the run must not wait for that.
         None => {
             let staged = Box::pin(agents::of_cards(&spec, &mut texts, &http, control));
             clock.unless_stopped(staged).await?
@@ -116,7 +117,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     let recorder = stage.recorder.clone();
     let prepared = Prepared { started, run, folder, made, http, texts, rows, source, attached, stage };
     let done = Box::pin(on_stage(spec, control, prepared)).await;
-    // However it ended, nothing that was started for it is left.
+    // However the run ended, everything that was started for it is closed.
     if let Some(tools) = tools {
         tools.host.close().await;
     }
@@ -129,7 +130,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     done
 }
 
-/// A run of which everything is known that it needs.
+/// A run with everything that it needs, ready to start.
 struct Prepared {
     started: jiff::Timestamp,
     run: String,
@@ -143,13 +144,13 @@ struct Prepared {
     stage: Stage,
 }
 
-/// Runs with everything that was made ready.
+/// Runs with everything that was set up.
 async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Result<RunReport, Problem> {
     let Prepared { started, run, folder, made, http, texts, mut rows, source, attached, stage } = prepared;
     let Stage { cast, voices, tools, model, mut identity, rules, speakers, redactor, .. } = stage;
-    // It is in messages and files; models know their own names.
+    // The name appears in messages and files; the models have their own copy.
     let model = redactor.redact(&model).into_owned();
-    // What is kept of an answer is what the user's code made of it.
+    // A kept answer is the value that the user's code returned.
     identity.extend(texts.schema_code.iter().map(|code| format!(" checked by {code}")));
     let files = files(&spec, &*rows.dataset, rules, (&http, &control.environment))?;
     let files = files.map(|files| kept_apart(&spec, &folder, files, &attached)).transpose()?;
@@ -176,7 +177,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let worker = Worker {
         attachments: files,
         answers,
-        // Rows with their input and rows without would not make a table.
+        // Rows with their input and rows without it cannot be in one table.
         include_input: header.keeps_input,
         traces,
         redactor: redactor.clone(),
@@ -208,7 +209,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     Ok(report)
 }
 
-/// Ends the run on a thread for it.
+/// Finishes the run on a blocking thread.
 async fn finish_aside(
     spec: RunSpec,
     control: &Control,
@@ -221,7 +222,7 @@ async fn finish_aside(
     Ok(report)
 }
 
-/// Begins the run on a thread for it, with what a resume goes on with.
+/// Starts the run on a blocking thread, including the state that a resume continues from.
 async fn begin_aside(
     spec: RunSpec,
     place: &RunPlace,
@@ -238,14 +239,14 @@ async fn begin_aside(
     Ok((spec, (resumed, begun)))
 }
 
-/// Keeps with a run which files went with its rows, as far as they were seen.
+/// Records which files were attached to the rows of the run, as far as they were seen.
 fn note_attached(header: &mut RunHeader, attached: &AttachedFiles) {
     header.reads.extend(paths::kept_paths(attached.paths()));
     header.reads.sort_unstable();
     header.reads.dedup();
 }
 
-/// What a resume goes on with.
+/// The state of the rows that a resume continues from.
 fn resumed_rows(
     spec: &RunSpec,
     dataset: &dyn Dataset,
@@ -260,13 +261,13 @@ fn resumed_rows(
     let selected = match spec.selects_all() {
         true => Some(all),
         false if !dataset.rereadable() => None,
-        // What cannot be read now is told when it is to be worked on.
+        // What cannot be read now is reported when it is worked on.
         false => selected_counts(dataset, &known_by.ids(ids), &spec.selection, resume).ok().flatten(),
     };
     Some(ResumedRows { all, selected })
 }
 
-/// Takes secrets out of what stopped a run: it is in the summary too.
+/// Masks secrets in the problem that stopped a run: it appears in the summary, too.
 fn mask(problem: &mut Problem, redactor: &Redactor) {
     let texts = [Some(&mut problem.message), problem.cause.as_mut(), problem.hint.as_mut()];
     for text in texts.into_iter().flatten() {
@@ -274,7 +275,7 @@ fn mask(problem: &mut Problem, redactor: &Redactor) {
     }
 }
 
-/// What the run is, for its work folder and for a resume.
+/// The description of the run for its work folder and for a resume.
 fn new_run(
     spec: &RunSpec,
     rows: &mut prepare::Rows,
@@ -299,8 +300,8 @@ fn new_run(
     Ok(NewRun { header, input, recording })
 }
 
-/// Carries a plan out, gives back what its models keep at their providers, and tells what there
-/// is to tell of the input. With the end come the limits of the first model, as far as known.
+/// Carries out a plan, deletes what its models stored at their providers, and shows the notices about
+/// the input. Also returns the limits of the first model, as far as known.
 async fn carry_out(
     plan: Plan,
     dataset: &dyn Dataset,
@@ -323,7 +324,7 @@ async fn carry_out(
     Ok((end, limits))
 }
 
-/// Takes back what was made for a run that cannot begin.
+/// Removes what was created for a run that cannot start.
 fn opened_or_refused<T>(
     opened: Result<T, Problem>,
     output: Option<OutputFile>,
@@ -339,13 +340,13 @@ fn opened_or_refused<T>(
     }
 }
 
-/// Beside the output, or where the user says; for standard output in the folder for
+/// The work folder: beside the output, or where the user sets it; for standard output in the folder for
 /// temporary files, because paid answers must be on disk somewhere.
 fn work_folder(spec: &RunSpec, run: &str, environment: &Environment) -> PathBuf {
     spec.work_folder().unwrap_or_else(|| environment.temp_folder().join(format!("rowmill-{run}")))
 }
 
-/// Runs blocking code on a thread for it, so that Ctrl-C is heard meanwhile.
+/// Runs blocking code on a blocking thread, so that Ctrl-C is handled meanwhile.
 pub(crate) async fn blocking<T: Send + 'static>(
     spec: RunSpec,
     work: impl FnOnce(&RunSpec) -> Result<T, Problem> + Send + 'static,
@@ -354,7 +355,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     outcome.await
 }
 
-/// Does something that blocks on a thread for it.
+/// Runs blocking code on a blocking thread.
 pub(crate) async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -362,14 +363,14 @@ pub(crate) async fn on_thread<T: Send + 'static>(
     done.map_err(|error| Problem::new(ProblemCode::Internal, "a worker thread failed").cause(error))?
 }
 
-/// Names the run by its time, with enough of the process to tell two of them apart.
+/// The id of a run: its start time, with enough of the process id to tell two runs apart.
 pub(crate) fn run_id(started: jiff::Timestamp) -> String {
     let noise =
         xxhash_rust::xxh3::xxh3_64(format!("{}-{}", started.as_nanosecond(), std::process::id()).as_bytes());
     format!("{}-{:08x}", started.strftime("%Y%m%dT%H%M%SZ"), noise as u32)
 }
 
-/// UTC with whole seconds.
+/// A time in UTC with whole seconds.
 pub(crate) fn seconds(time: jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

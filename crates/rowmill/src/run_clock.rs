@@ -1,4 +1,4 @@
-//! How long a run may take, from its very beginning.
+//! Limits the duration of a run, from its very beginning.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::control::Control;
 use crate::spec::RunSpec;
 
-/// The time of a run that has begun, and whoever stops it.
+/// The deadline of a run that has started, and its control.
 pub(crate) struct RunClock<'c> {
     control: &'c Control,
     began: Instant,
@@ -17,17 +17,17 @@ pub(crate) struct RunClock<'c> {
 }
 
 impl<'c> RunClock<'c> {
-    /// Begins to count the time that a run may take.
+    /// Starts the clock of a run.
     pub(crate) fn start(spec: &RunSpec, control: &'c Control) -> Self {
         Self { control, began: Instant::now(), deadline: spec.work.stop_rules.deadline }
     }
 
-    /// How much of the time is left, where it has an end.
+    /// The remaining time, if there is a deadline.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_sub(self.began.elapsed()))
     }
 
-    /// Does what comes before the first row, unless the run is stopped or its time is over meanwhile.
+    /// Does the work before the first row, unless the run is stopped or its time is over meanwhile.
     pub(crate) async fn unless_stopped<T>(
         &self,
         work: impl Future<Output = Result<T, Problem>>,
@@ -47,9 +47,10 @@ impl<'c> RunClock<'c> {
         }
     }
 
-    /// Waits until the time is over; for ever if it has no end.
+    /// Waits until the time is over; forever if there is no deadline.
     async fn over(&self) {
-        // Without any time the run itself says that it is over. The longest times cannot be told as a moment.
+        // With a limit of zero, the run itself reports its end. The longest durations have no
+        // representable end time.
         let deadline = self.deadline.filter(|deadline| !deadline.is_zero());
         match deadline.and_then(|deadline| self.began.checked_add(deadline)) {
             Some(end) => tokio::time::sleep_until(end).await,

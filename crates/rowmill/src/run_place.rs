@@ -1,4 +1,4 @@
-//! Where a run keeps what it needs while it is not finished.
+//! The storage of a run until it is finished.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use rowmill_types::Problem;
 use crate::spec::Existing;
 use crate::work::WorkSpec;
 
-/// When a disk is full, the rows that have just ended and those in flight must still fit
-/// into the ledger, while the output may be taking as much from the same disk.
+/// When a disk is full, the rows that have just ended and those in flight must still fit into the
+/// ledger, while the output may be taking as much from the same disk.
 const RESERVED_PER_PLACE: usize = 4;
 
-/// Places that are reserved for when nobody knows how many calls there will be at once.
+/// The number of slots to reserve if it is unknown how many calls there will be at once.
 const PLACES_OF_AUTO: usize = 128;
 
-/// The store of a run, and a folder for whatever else it keeps: answers that rows share, rows that a
-/// query gave, envelopes that a table is made from.
+/// The store of a run, and a folder for everything else it keeps: answers that rows share, rows of a
+/// query, envelopes that a table is made from.
 #[derive(Debug, Clone)]
 pub(crate) struct RunPlace {
     pub(crate) store: Arc<dyn RunStore>,
@@ -27,12 +27,12 @@ pub(crate) struct RunPlace {
 }
 
 impl RunPlace {
-    /// The run in the work folder at `path`, which is made if it is missing.
+    /// Opens the run in the work folder at `path`, which is created if it is missing.
     pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
         WorkFolder::open(path).map(Self::in_folder)
     }
 
-    /// The same, only to look at; the folder need not exist.
+    /// Opens it for reading only; the folder need not exist.
     pub(crate) fn of(path: &Path) -> Self {
         Self::in_folder(WorkFolder::of(path))
     }
@@ -42,16 +42,16 @@ impl RunPlace {
     }
 }
 
-/// How a run begins or goes on, whatever its rows come from and its results go to.
+/// How a run starts or continues, wherever its rows come from and its results go.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LedgerSettings {
-    /// What may be done with a run that exists.
+    /// What to do if a run already exists.
     pub(crate) existing: Existing,
-    /// Whether rows are worked on again whose tools may have run.
+    /// Whether rows are retried whose tools may have run.
     pub(crate) retry_unknown: bool,
-    /// Whether turns are kept.
+    /// Whether turns are recorded.
     pub(crate) checkpoint_turns: bool,
-    /// What the ledger should be ready for.
+    /// How much space the ledger should reserve.
     pub(crate) room: LedgerRoom,
 }
 

@@ -1,4 +1,5 @@
-//! `--schema-model`: asks the user's Python for the schema of a pydantic model, which then checks answers.
+//! `--schema-model`: gets the schema of a pydantic model from the user's Python, which then checks
+//! answers.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -12,20 +13,20 @@ use rowmill_types::{Problem, ProblemCode};
 
 use crate::environment::Environment;
 
-/// How long the check of one answer may take.
+/// The timeout for checking one answer.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What Python says of a model.
+/// What Python reports about a model.
 pub(crate) struct ModelFacts {
-    /// Its JSON Schema.
+    /// The JSON Schema.
     pub(crate) schema: String,
-    /// What checks answers with it, where it can.
+    /// The Python process that checks answers, if it can.
     pub(crate) check: Option<Arc<SchemaModel>>,
     /// A digest of the code that checks answers.
     pub(crate) code: Option<String>,
 }
 
-/// The JSON Schema of a pydantic model named as `module.path:Class`, and what checks answers with it.
+/// The JSON Schema of a pydantic model named as `module.path:Class`, and the check of answers with it.
 ///
 /// # Errors
 ///
@@ -52,7 +53,7 @@ pub(crate) async fn schema_of(spec: &str, environment: &Environment) -> Result<M
     .hint(format!("install Python, or write the schema to a file and use {JSON_SCHEMA}")))
 }
 
-/// Checks that a module and a class are named.
+/// Checks that the name has a module and a class.
 fn check_form(spec: &str) -> Result<(), Problem> {
     let wrong = |message: String, right: Option<String>| {
         let problem = Problem::new(ProblemCode::Usage, message);
@@ -80,7 +81,7 @@ fn check_form(spec: &str) -> Result<(), Problem> {
     wrong(message, is_below.then(|| format!("{right}:{class}")))
 }
 
-/// What is said where Python gave no schema.
+/// The problem if Python gave no schema.
 fn problem(interpreter: &str, spec: &str, failure: ModelFailure) -> Problem {
     let module = spec.split(':').next().unwrap_or_default();
     let (message, hint) = match failure {

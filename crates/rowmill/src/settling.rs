@@ -1,4 +1,4 @@
-//! Putting an output in order once the last row has ended.
+//! Puts an output in order once the last row has ended.
 
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::resume::ResumeCounts;
@@ -13,7 +13,7 @@ use crate::report::OutputChanges;
 use crate::run_place::RunPlace;
 use crate::spec::RunSpec;
 
-/// Makes an output whole, one envelope per row in input order; says what was done to it.
+/// Completes an output, with one envelope per row in input order; returns what was changed.
 pub(crate) fn put_in_order(
     spec: &RunSpec,
     place: &RunPlace,
@@ -54,16 +54,16 @@ pub(crate) fn put_in_order(
     Ok(changes)
 }
 
-/// Whether the output may lack rows that the ledger had at the beginning: after a crash they are
-/// published where the input has them, and this part of the run did not come by all of its rows.
+/// Whether the output may lack rows that were in the ledger at the start: after a crash such rows are
+/// published when the input reaches them, and this part of the run did not reach all of them.
 fn lacks_ledger_rows(spec: &RunSpec, ended: &Ended) -> bool {
     let met_all =
         ended.end.stopped.is_none() && spec.selects_all() && ended.end.skipped == ended.found.places;
     ended.found.has_ledger_rows && !met_all
 }
 
-/// Whether the rows of an earlier part of the run are certain to have the numbers that they had:
-/// all of them were done, and were met again with their numbers.
+/// Whether the rows of an earlier part of the run certainly have the same numbers as before: all of
+/// them were done, and were found again with their numbers.
 fn is_in_place(ended: &Ended) -> bool {
     let only_done = ended
         .found
@@ -72,7 +72,7 @@ fn is_in_place(ended: &Ended) -> bool {
     only_done && ended.end.stopped.is_none() && ended.end.skipped == ended.found.places
 }
 
-/// Writes an output again from the ledger, and from what is left of it.
+/// Rebuilds an output from the ledger, and from what is left of it.
 fn make_whole(place: &RunPlace, output: &OutputFile, ended: &Ended) -> Result<MadeWhole, Problem> {
     let mut records = match ended.known_by {
         KnownBy::Ids(_) => Newer::default(),
@@ -87,7 +87,7 @@ fn make_whole(place: &RunPlace, output: &OutputFile, ended: &Ended) -> Result<Ma
     output.make_whole(&place.store, records)
 }
 
-/// What an earlier part of the run wrote is in the output alone.
+/// Checks that nothing is missing that an earlier part of the run wrote only to the output.
 fn check_nothing_lost(output: &OutputFile, ended: &Ended, envelopes: u64) -> Result<(), Problem> {
     let before = ended.found.counts.unwrap_or_default();
     let expected = before.done + before.undecided + ended.end.tally.processed_rows;

@@ -1,4 +1,4 @@
-//! Files that a run writes beside its output, and whether what is at their place may be replaced.
+//! Files that a run writes beside its output, and whether existing files may be replaced by them.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -17,11 +17,11 @@ use crate::full_paths::full_path_text;
 use crate::run_place::RunPlace;
 use crate::spec::{Existing, RunSpec};
 
-/// As many lines of telemetry are looked at to tell that a run wrote them.
+/// How many lines of telemetry are checked to recognize a file that a run wrote.
 const TELEMETRY_LINES: usize = 100;
-/// How every line begins that is of one row.
+/// How every line about one row starts.
 const BEGIN: &[u8] = b"{\"id\":";
-/// A summary is shorter than this.
+/// An upper bound on the size of a summary.
 const MOST_OF_SUMMARY: u64 = 1 << 20;
 
 /// A kind of file beside the output.
@@ -52,9 +52,10 @@ impl Side {
         }
     }
 
-    /// Checks that nothing is lost with what is at `path`. What a run wrote there for the same flag
-    /// is replaced by that of the next; anything else is somebody's and is replaced only where the
-    /// user says so, and the output of a run not even then. `before` is the run that was there before.
+    /// Checks that nothing is lost by replacing the file at `path`. A file that a run wrote for the
+    /// same flag is replaced by that of the next run; any other file belongs to the user and is
+    /// replaced only if the user allows it, and the output of a run not even then. `before` is the
+    /// previous run.
     pub(crate) fn check(
         self,
         path: &Path,
@@ -71,7 +72,7 @@ impl Side {
                 Problem::new(ProblemCode::OutputExists, message).hint("choose another path, or move it away")
             );
         }
-        // What cannot be read cannot be written either, which is told then.
+        // What cannot be read cannot be written either, which is reported then.
         let is_known = self == Self::Errors && is_error_output_of(before, path);
         if existing == Existing::Overwrite || is_known {
             return Ok(());
@@ -105,7 +106,7 @@ impl Side {
     }
 }
 
-/// What every line of telemetry has.
+/// The fields of every line of telemetry.
 #[derive(Deserialize)]
 struct TelemetryFields {
     #[serde(rename = "row_number")]
@@ -114,7 +115,7 @@ struct TelemetryFields {
     _timing: IgnoredAny,
 }
 
-/// What every summary has.
+/// The fields of every summary.
 #[derive(Deserialize)]
 struct SummaryFields {
     #[serde(rename = "model")]
@@ -129,13 +130,13 @@ fn is_telemetry(line: &[u8]) -> bool {
     serde_json::from_slice::<TelemetryFields>(line).is_ok()
 }
 
-/// Whether a run says that it wrote its failed rows to this file.
+/// Whether the header of a run names this file as its file of failed rows.
 fn is_error_output_of(run: Option<&RunHeader>, path: &Path) -> bool {
     let known = run.and_then(|header| header.error_output.as_deref());
     known.is_some_and(|known| known == full_path_text(path))
 }
 
-/// Whether a file of failed rows has every row from the first on, as an output has.
+/// Whether a file of failed rows contains every row from the first on, as an output does.
 fn holds_first_rows(path: &Path) -> bool {
     let mut expected = 0;
     let is_next = |line: &[u8]| {
@@ -145,21 +146,21 @@ fn holds_first_rows(path: &Path) -> bool {
     all_lines(path, usize::MAX, is_next).unwrap_or(false)
 }
 
-/// Whether a file is what `--output` of some run wrote.
+/// Whether a file is the `--output` of some run.
 fn is_output(path: &Path) -> bool {
-    // A folder that cannot be made sense of may be that of a run.
+    // A work folder that cannot be read may belong to a run.
     let has_run = !matches!(RunPlace::of(&WorkFolder::beside(path)).store.header(), Ok(None));
     let is_ok = |line: &[u8]| EnvelopeHead::parse(line).is_ok_and(|head| head.ok) && !is_telemetry(line);
     let mut found = false;
     let looked = all_lines(path, usize::MAX, |line| {
         found = is_ok(line);
-        // Of a file of another kind nothing more is read.
+        // If the first line is of another kind, nothing more is read.
         !found && EnvelopeHead::parse(line).is_ok() && !is_telemetry(line)
     });
     has_run || looked.is_ok() && found
 }
 
-/// Whether the first lines of a file are all of one kind. The last line may be cut.
+/// Whether the first lines of a file are all of one kind. The last line may be incomplete.
 fn all_lines(path: &Path, most: usize, mut is_kind: impl FnMut(&[u8]) -> bool) -> std::io::Result<bool> {
     let mut reader = BufReader::new(File::open(path)?);
     let mut line = Vec::new();

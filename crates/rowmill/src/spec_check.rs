@@ -1,5 +1,5 @@
-//! What a spec must not say at once. Flags are checked against each other where they are read; this is the
-//! same for specs, which people write by hand, too.
+//! Contradictions in a spec. The command checks flags against each other when it reads them; this does
+//! the same for specs, which people also write by hand.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use rowmill_data::SqlEngine;
 use crate::agent_flags::AgentFlags;
 use crate::spec::{Query, RunSpec};
 
-/// A place in a spec, and what is wrong with it.
+/// A position in a spec, and what is wrong there.
 type Contradiction = (&'static str, &'static str);
 
 impl RunSpec {
-    /// The first thing in it that cannot be, or that would be passed over.
+    /// The first contradiction in the spec, or the first setting that would be ignored.
     pub(crate) fn contradiction(&self) -> Option<Contradiction> {
         let agents = &self.work.agents;
         let has_cards = !agents.cards.is_empty();
@@ -33,7 +33,7 @@ impl RunSpec {
             .or_else(|| self.nothing_at_all())
     }
 
-    /// Numbers and times that leave nothing.
+    /// Numbers and durations of zero that leave nothing to do.
     fn nothing_at_all(&self) -> Option<Contradiction> {
         let (work, agents) = (&self.work, &self.work.agents);
         let is_nothing = |limit: Option<u64>| limit == Some(0);
@@ -64,7 +64,7 @@ impl RunSpec {
     }
 }
 
-/// What of a query would be passed over.
+/// Settings of a query that would be ignored.
 fn query(query: &Query) -> Option<Contradiction> {
     let has_sql = query.sql.is_some();
     let beside_sql = "cannot be used with `query.sql`: express it in the query";
@@ -89,7 +89,7 @@ fn query(query: &Query) -> Option<Contradiction> {
     None
 }
 
-/// What means nothing without agent cards.
+/// Settings that have no effect without agent cards.
 fn without_cards(agents: &AgentFlags) -> Option<Contradiction> {
     let given = [
         ("work.agents.agent", agents.agent.is_some()),

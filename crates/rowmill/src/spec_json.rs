@@ -1,4 +1,4 @@
-//! The spec of a run as JSON: written, read back equal, and described by a JSON Schema.
+//! The spec of a run as JSON: written, read back unchanged, and described by a JSON Schema.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::spec::RunSpec;
 use crate::spec_mistake::{SpecText, plain_mistake};
 use crate::spec_place::Place;
 
-/// The version of the form that specs are written in.
+/// The format version of specs.
 const VERSION: u64 = 1;
 
 /// The version of the form that a spec is written in; this rowmill knows one.
@@ -32,7 +32,7 @@ impl<'de> Deserialize<'de> for SpecVersion {
     }
 }
 
-/// Tells what is wrong where the number stands.
+/// Reports an error at the position of the number.
 struct VersionVisitor;
 
 impl Visitor<'_> for VersionVisitor {
@@ -66,7 +66,7 @@ impl JsonSchema for SpecVersion {
     }
 }
 
-/// The version of a spec, whatever else is in it.
+/// Only the version of a spec, to be read first.
 #[derive(Deserialize)]
 struct VersionOnly {
     #[serde(rename = "version")]
@@ -74,7 +74,7 @@ struct VersionOnly {
 }
 
 impl RunSpec {
-    /// The spec as JSON, with every setting that it has.
+    /// Serializes the spec to JSON, including all defaults.
     ///
     /// ```
     /// use rowmill::{InputSpec, Location, Output, RunSpec};
@@ -88,7 +88,7 @@ impl RunSpec {
     ///
     /// # Errors
     ///
-    /// A path in it is no text.
+    /// A path in the spec is not valid UTF-8.
     pub fn to_json(&self) -> Result<String, Problem> {
         serde_json::to_string_pretty(self).map_err(|error| {
             Problem::new(ProblemCode::InvalidSpec, "the spec cannot be written as JSON")
@@ -97,16 +97,17 @@ impl RunSpec {
         })
     }
 
-    /// Reads a spec. `source` is what the text is called in messages.
+    /// Parses a spec. `source` is the name of the text in messages.
     ///
     /// # Errors
     ///
-    /// It is no spec, or says things that exclude each other. The message names the place.
+    /// The text is not a spec, or its settings contradict each other. The message names the position.
     pub fn from_json(text: &str, source: &str) -> Result<Self, Problem> {
-        // What is no JSON is told first: of such a text nothing else can be said.
+        // Invalid JSON is reported first: nothing else can be said about such a text.
         serde_json::from_str::<IgnoredAny>(text)
             .map_err(|error| refused(text, source, &error, SpecText::Broken))?;
-        // Whoever has a spec of another version is told that, and not what is strange in it.
+        // For a spec of another version, the version is reported, and not the fields that are unknown
+        // here.
         read::<VersionOnly>(text, source)?;
         let spec: Self = read(text, source)?;
         match spec.contradiction() {

@@ -22,7 +22,7 @@ use crate::agent_flags::AgentFlags;
 use crate::spec::{Existing, FileFlags, KeepTemp, Output, Prompt, Query, Schema, TableOutput, VariableFlags};
 use crate::work::WorkSpec;
 
-/// Any text, quotes and control characters included.
+/// Any text, including quotes and control characters.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), "[a-z]{1,8}".prop_map(String::from)]
 }

@@ -1,16 +1,16 @@
-//! What is wrong with the JSON of a spec, in plain words instead of those of the parser.
+//! Translates the JSON parser's messages about a spec into plain ones.
 
 use rowmill_core::known_secrets::without_value;
 
-/// Whether the text that a parser refused is JSON at all. Of what is no JSON the parser tells other things in the
-/// same words.
+/// Whether the text that the parser rejected is JSON at all. For text that is not JSON, the same
+/// message of the parser means something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpecText {
     Json,
     Broken,
 }
 
-/// What a message of the parser means.
+/// The plain form of a message of the parser.
 pub(crate) fn plain_mistake(message: &str, text: SpecText) -> String {
     let plain = match text {
         SpecText::Broken => broken_text(message).map(str::to_owned),
@@ -22,7 +22,7 @@ pub(crate) fn plain_mistake(message: &str, text: SpecText) -> String {
         .unwrap_or_else(|| without_value(message))
 }
 
-/// What is said of text that is no JSON.
+/// The message for text that is not JSON.
 fn broken_text(message: &str) -> Option<&'static str> {
     Some(match message {
         "EOF while parsing a list" => "the text ends before a `[` is closed by `]`",
@@ -50,7 +50,7 @@ fn broken_text(message: &str) -> Option<&'static str> {
     })
 }
 
-/// What is said where one of several names is expected, and something else stands there.
+/// The message for a value that is not one of the expected names.
 fn wrong_choice(message: &str) -> Option<&'static str> {
     Some(match message {
         "expected value" => "expected a name in quotes, or an object with one name in it",
@@ -67,7 +67,7 @@ fn wrong_choice(message: &str) -> Option<&'static str> {
     })
 }
 
-/// `invalid type: integer, expected struct InputSpec` as people say it.
+/// The plain form of `invalid type: integer, expected struct InputSpec`.
 fn wrong_type(message: &str) -> Option<String> {
     if let Some((found, expected)) =
         message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
@@ -113,7 +113,7 @@ fn found_kind(found: &str) -> &str {
     }
 }
 
-/// What is said of a name that there is not, with the one that was meant; `None` for any other message.
+/// The message for an unknown name, with the most similar one; `None` for any other message.
 fn nearest_name(message: &str) -> Option<String> {
     let (what, rest) = match message.strip_prefix("unknown field `") {
         Some(rest) => ("unknown field", rest),
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// What is told of a spec with this field and value instead of the usual ones.
+    /// The message for a spec with this field and value instead of the default.
     fn told(field: &str, value: &str) -> String {
         let (mut input, mut output, mut more) =
             (r#"{"location": "stdin"}"#.to_owned(), r#""stdout""#.to_owned(), String::new());

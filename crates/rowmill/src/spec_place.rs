@@ -1,24 +1,24 @@
-//! Where in a JSON text something is wrong, as a path of names.
+//! The position of an error in a JSON text, as a path of names.
 
 use std::fmt;
 
-/// A place in a JSON text.
+/// A position in a JSON text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     steps: Vec<Step>,
 }
 
-/// What one level of a text is about.
+/// One level of the path.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     /// An object, at this name; at none before the first.
     Field(Option<String>),
-    /// A list, at this entry.
+    /// A list, at this index.
     Entry(usize),
 }
 
 impl Place {
-    /// The place that a parser had come to: so many bytes of a line are read.
+    /// The position that a parser had reached, given by line and column.
     pub(crate) fn at(text: &str, line: usize, column: usize) -> Self {
         let lines = text.split_inclusive('\n').take(line.saturating_sub(1));
         let end = lines.map(str::len).sum::<usize>() + column;
@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-/// The string that begins after a quote, and what follows it.
+/// The string that starts after a quote, and the text after it.
 fn string(text: &[u8]) -> (String, &[u8]) {
     let mut is_escaped = false;
     let end = text.iter().position(|&byte| {

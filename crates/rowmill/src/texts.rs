@@ -24,24 +24,24 @@ use crate::environment::Environment;
 use crate::schema_model::schema_of;
 use crate::spec::{Prompt, RunSpec, Schema, VariableFlags};
 
-/// What is the same for every row.
+/// The texts that are the same for every row.
 #[derive(Debug)]
 pub(crate) struct Texts {
     pub(crate) schema: Option<ResultSchema>,
     pub(crate) schema_text: Option<String>,
-    /// What checks answers with the user's own model, where there is one.
+    /// Checks answers with the user's own pydantic model, if there is one.
     pub(crate) schema_model: Option<Arc<SchemaModel>>,
-    /// A digest of the code that it is made of.
+    /// A digest of the code of that model.
     pub(crate) schema_code: Option<String>,
     pub(crate) template: Template,
     pub(crate) instruction: Option<String>,
     pub(crate) variables: Vec<String>,
-    /// The agents that work on rows, if cards describe some.
+    /// The agents that work on rows, if cards describe them.
     pub(crate) cards: Option<LoadedCards>,
 }
 
 impl Texts {
-    /// What is kept of them with the run, so that a resume can show what changed.
+    /// The texts that are stored with the run, so that a resume can show what changed.
     pub(crate) fn kept(&self, redactor: &Redactor) -> RunTexts {
         let texts = RunTexts {
             prompt: Some(self.template.text().to_owned()),
@@ -53,10 +53,10 @@ impl Texts {
     }
 }
 
-/// Loads and checks all texts, in the order in which their mistakes are told.
+/// Loads and checks all texts, in the order in which their mistakes are reported.
 pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -> Result<Texts, Problem> {
     let settings = control.environment.fetch_settings();
-    // Texts are short, so only what may be wrong is worth telling.
+    // Texts are short, so only warnings are shown.
     let told = |event: rowmill_data::FetchEvent| {
         if let FetchStep::Warning(text) = event.step {
             (control.notice)(Notice::warning(text));
@@ -109,7 +109,7 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
     Ok(Texts { schema, schema_text, schema_model, schema_code, template, instruction, variables, cards })
 }
 
-/// Loads the cards that are named, and says what of them means nothing here.
+/// Loads the cards that are named, and warns about fields that have no effect here.
 async fn cards(
     agents: &AgentFlags,
     variables: &Variables,
@@ -150,12 +150,12 @@ pub(crate) async fn load_cards(
 }
 
 /// Checks agent cards without running anything: their text, the files, variables, servers and models
-/// that they name, and how they go together.
+/// that they name, and how they fit together.
 ///
 /// # Errors
 ///
-/// There are no cards where the spec says, or the variables cannot be read. What is wrong with
-/// cards is no error here.
+/// There are no cards at the given location, or the variables cannot be read. Mistakes in cards are
+/// part of the result, not an error.
 pub async fn check_agent_cards(spec: &CheckSpec) -> Result<CardChecks, Problem> {
     let (settings, http) = (spec.environment.fetch_settings(), spec.environment.http_client());
     let fetcher = &Fetcher { settings: &settings, http: &http, told: &|_| {} };

@@ -1,4 +1,4 @@
-//! Traces of a run: who speaks, what must not be told, and the folder that gets them.
+//! Traces of a run: the agents in them, the masking of secrets, and their folder.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -13,49 +13,49 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::prepare;
 use crate::spec::{Existing, RunSpec};
 
-/// The name of a worker that is a model and nothing else.
+/// The agent name of a worker that is a model without a card.
 pub(crate) const PLAIN_WORKER: &str = "worker";
 
-/// Who speaks in a run.
+/// The agents that appear in the traces of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Speakers {
-    /// The member that rows go to.
+    /// The agent that rows go to.
     pub(crate) agent: String,
-    /// All members, by their place in the cast.
+    /// All agents, by their index in the agent graph.
     pub(crate) members: Vec<String>,
-    /// How each voice asks.
+    /// The request settings of each model role.
     pub(crate) voices: Vec<TracedVoice>,
 }
 
 impl Speakers {
-    /// A model and nothing else.
+    /// A single model without agents.
     pub(crate) fn plain(model: String, instruction: Option<String>) -> Self {
         let voices = vec![TracedVoice { model, system: instruction }];
         Self { agent: PLAIN_WORKER.to_owned(), members: vec![PLAIN_WORKER.to_owned()], voices }
     }
 }
 
-/// Makes the folder of traces ours, if one is wanted; what is in it stays as it is.
+/// Claims the folder of traces, if they are wanted; its contents stay as they are.
 pub(crate) fn claim(spec: &RunSpec) -> Result<Option<TraceFolder>, Problem> {
     let claim = prepare::claim(spec.existing);
     spec.traces.as_deref().map(|path| TraceFolder::claim(path, claim)).transpose()
 }
 
-/// What traces are begun with.
+/// What is needed to write traces.
 #[derive(Debug)]
 pub(crate) struct Traced<'a> {
-    /// The folder, if they are wanted.
+    /// The folder, if traces are wanted.
     pub(crate) folder: Option<TraceFolder>,
-    /// The run that they are of.
+    /// The id of the run.
     pub(crate) run: &'a str,
-    /// Who speaks.
+    /// The agents.
     pub(crate) speakers: Speakers,
-    /// Takes out what must not be told.
+    /// Masks secrets.
     pub(crate) redactor: Redactor,
 }
 
-/// Adds a sink for traces, if they are wanted; gives what they are made with. The rows of the run
-/// are about to begin.
+/// Adds a sink for traces, if they are wanted; returns the settings of traces. Called just before the
+/// first row of the run.
 pub(crate) fn begin(
     spec: &RunSpec,
     traced: Traced<'_>,
@@ -70,11 +70,12 @@ pub(crate) fn begin(
         )));
     }
     let Speakers { agent, members, voices } = speakers;
-    // A clock before 1970 is no reason not to run.
+    // A clock before 1970 must not keep the run from starting.
     let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let facts = TraceFacts { run: run.to_owned(), agent, started, members, voices };
     let settings = Arc::new(TraceSettings::new(facts, redactor));
-    // Before the output, whose envelopes say that a row needs no publishing any more.
+    // Before the output, because an envelope in the output means that the row has been published
+    // completely.
     sinks.ordered.insert(0, Box::new(folder.sink(settings.clone())?));
     Ok(Some(settings))
 }

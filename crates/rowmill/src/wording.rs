@@ -1,9 +1,10 @@
-//! What an entry point needs to name settings in its own words.
+//! The types with which an entry point names settings in its own vocabulary.
 //!
-//! Messages name settings and actions without saying what they are called. [`Words`] holds such a text, and a
-//! [`Vocabulary`] says how the user of an entry point knows them: by flags, by methods, by the fields of a file. A
-//! program that runs specs gives its vocabulary with [`Control`](crate::Control), for what is written down of rows, and
-//! uses it on the [`Problem`](crate::Problem)s and [`Notice`](crate::Notice)s that it gets.
+//! Messages refer to settings and actions without naming them. [`Words`] holds such a text, and a
+//! [`Vocabulary`] defines the names that the user of an entry point knows: flags, methods, or fields of
+//! a file. A program that runs specs sets its vocabulary in [`Control`](crate::Control), for the errors
+//! that are written to files, and applies it to the [`Problem`](crate::Problem)s and
+//! [`Notice`](crate::Notice)s that it receives.
 
 pub use rowmill_types::{
     Action, ActionMention, Setting, SettingMention, Vocabulary, Words, actions, settings,

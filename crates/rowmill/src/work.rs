@@ -113,9 +113,9 @@ impl Default for WorkSpec {
     }
 }
 
-/// What a plan is made of besides settings.
+/// The parts of a plan besides settings.
 pub(crate) struct PlanParts {
-    /// The id that the run began with, so that keys of calls are the same after a resume.
+    /// The id of the first run, so that the keys of calls are the same after a resume.
     pub(crate) run: String,
     pub(crate) source: Box<dyn RowSource>,
     pub(crate) reading: ReadingThread,
@@ -124,19 +124,19 @@ pub(crate) struct PlanParts {
     pub(crate) id_check: IdCheck,
     pub(crate) resume: Resume,
     pub(crate) worker: Worker,
-    /// What earlier parts of the run spent, or may have.
+    /// The amount that earlier parts of the run spent, or may have spent.
     pub(crate) spent: Spend,
     pub(crate) ledger: OpenLedger,
 }
 
 impl WorkSpec {
-    /// What holds for a run from files to files about which nothing else is said.
+    /// The defaults of a run from files to files.
     #[must_use]
     pub fn usual() -> Self {
         Self { stop_rules: StopRules::usual(), ..Self::default() }
     }
 
-    /// A plan of the engine whose results go nowhere but to the ledger.
+    /// A plan for the engine whose results go only to the ledger.
     pub(crate) fn plan(&self, parts: PlanParts, control: &Control) -> Plan {
         let PlanParts { run, source, reading, selector, ids, id_check, resume, worker, spent, ledger } =
             parts;
@@ -161,7 +161,7 @@ impl WorkSpec {
         }
     }
 
-    /// What the engine needs to know of it, for rows without files whose answers are not reused.
+    /// The engine's view of the worker, for rows without files whose answers are not reused.
     pub(crate) fn worker(&self, casting: Casting, prompts: Arc<dyn Prompts>) -> Worker {
         Worker {
             casting,

@@ -1,5 +1,4 @@
-//! The examples of this crate: each is run, says what it is meant to say, and is as short as it
-//! is meant to be.
+//! Runs each example of this crate, and checks its output and its maximum length.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must fail")]
 
 #[path = "../examples/analyse_code.rs"]

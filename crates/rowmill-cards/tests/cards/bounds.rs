@@ -1,4 +1,4 @@
-//! Texts that no person wrote: every one is a card or a problem, and soon.
+//! Generated texts: each is a card or a problem, and the result comes quickly.
 
 use proptest::prelude::*;
 use rowmill_cards::{CardSet, MessageForm, parse_messages};
@@ -6,7 +6,7 @@ use rowmill_core::variables::Variables;
 
 use crate::{local, mistake, remote};
 
-/// Pieces of cards, so that made texts come near to real ones.
+/// Fragments of cards, so that generated texts resemble real ones.
 fn line() -> impl Strategy<Value = String> {
     let keys = "type name agents model request_params mcp_connect function_tools tool_hooks tool_policy \
                 tool_input_schema messages variables sequence fan_out k plan_iterations instruction servers \
@@ -22,7 +22,7 @@ fn line() -> impl Strategy<Value = String> {
         .prop_map(|(indent, key, value)| format!("{indent}{key}: {value}\n"))
 }
 
-/// Goes through everything that is done with a card.
+/// Performs every operation on a card.
 fn handle(source: &str, text: &str) {
     for card in [local(source, text), remote(source, text)].into_iter().flatten() {
         let mut card = card;

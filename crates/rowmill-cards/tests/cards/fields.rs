@@ -1,4 +1,4 @@
-//! Every field of every type, and what it is where it is left out.
+//! Every field of every type, and its default.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! What becomes of placeholders, and of messages before the row's.
+//! What happens to placeholders, and to messages before the row's.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ fn markers_stay_and_without_variables_so_do_unknown_names() {
     assert_eq!(card.instruction.unwrap(), expected);
 }
 
-/// What is told of all that an instruction lacks.
+/// The problem with everything that an instruction lacks: its message and its hint.
 fn lacks(body: &str, variables: &str, flags: &[&str]) -> (String, String) {
     let mut card = card(body, variables);
     let filled = card.fill(&given(flags));
@@ -68,7 +68,7 @@ fn all_that_tells_of_the_day_and_the_machine_is_asked_for_at_once_with_the_flags
          date and the machine are not filled in automatically, because the prompt would then differ between \
          days and machines"
     );
-    // Once they are given, text in braces is as free as it was.
+    // Once they have values, other text in braces is allowed again.
     let flags = ["currentDate=D", "env=E", "workspaceRoot=W", "agentCardDir=C", "internal:x=X"];
     let mut card = card(body, "");
     assert_eq!(card.fill(&given(&flags)).unfilled, []);

@@ -1,4 +1,4 @@
-//! Cards as their authors write them, and what they are told about mistakes.
+//! Cards as authors write them, and the messages about mistakes in them.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it finds something wrong")]
 
 mod bounds;
@@ -31,12 +31,12 @@ fn remote(source: &str, text: &str) -> Result<Card, Problem> {
     parse(&CardText { source, text, origin: Origin::Remote }).map_err(one_problem)
 }
 
-/// A YAML card that must be right.
+/// A YAML card that must be valid.
 fn yaml(text: &str) -> Card {
     local("a.yaml", text).unwrap()
 }
 
-/// A card that must be wrong: its message, cause apart, and its hint.
+/// A card that must be invalid: its message without the cause, and its hint.
 fn mistake(source: &str, text: &str) -> (String, String) {
     said(local(source, text).unwrap_err())
 }
@@ -46,7 +46,7 @@ fn said(problem: Problem) -> (String, String) {
     (problem.message.to_string(), problem.hint.unwrap().to_string())
 }
 
-/// Whether each text gives its message and its hint, word for word.
+/// Checks that each text gives its message and its hint, word for word.
 fn assert_mistakes(table: &[(&str, &str, &str)]) {
     for (text, message, hint) in table {
         let found = mistake("a.yaml", text);

@@ -82,7 +82,7 @@ fn messages_that_are_no_texts_are_refused() {
     }
 }
 
-/// A message in one line: who, what, calls and what is answered.
+/// A message in one line: role, text, calls and results.
 fn line(message: &Message) -> String {
     let calls = message.calls.iter().map(|call| format!(" {}={}{}", call.id, call.name, call.arguments));
     let answers = message.answers.as_ref();

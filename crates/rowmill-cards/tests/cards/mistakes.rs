@@ -1,4 +1,4 @@
-//! What is said about mistakes in a card as a whole, word for word.
+//! Messages about mistakes in a card as a whole, word for word.
 
 use rowmill_cards::{CardText, CardType, Origin, one_problem, parse};
 use rowmill_types::{Problem, ProblemCode};
@@ -252,7 +252,7 @@ fn a_card_from_elsewhere_may_not_reach_into_this_machine() {
 fn every_field_of_a_type_is_known_to_it() {
     for card_type in CardType::ALL {
         for field in card_type.fields().filter(|field| *field != "type") {
-            // Without a value a field counts as left out, so only its name is looked at.
+            // A field without a value counts as absent, so only its name is checked.
             let found = local("a.yaml", &format!("type: {card_type}\n{field}:\n"));
             if let Err(problem) = found {
                 assert!(problem.message.contains(" needs `"), "{card_type} {field}: {problem}");
@@ -283,7 +283,7 @@ fn all_that_is_wrong_with_a_card_is_told_at_once_in_the_order_of_the_lines() {
     assert!(one_problem(many).message.ends_with("\n  no 19\n  and 5 more"));
 }
 
-/// A card on which every line but the first ones of mappings has a mistake, and what is said of each.
+/// A card on which every line but the first ones of mappings has a mistake, with the message for each.
 const MANY: [(&str, Option<&str>); 32] = [
     ("human_input: maybe", Some("`human_input` must be `true` or `false`, not text")),
     ("use_history: maybe", Some("`use_history` must be `true` or `false`, not text")),

@@ -1,4 +1,4 @@
-//! What is said about mistakes inside of mappings, word for word.
+//! Messages about mistakes inside of mappings, word for word.
 
 use crate::{assert_mistakes, mistake};
 

@@ -1,11 +1,11 @@
-//! Cards that belong together.
+//! Sets of cards that refer to each other.
 
 use rowmill_cards::{Card, CardSet};
 use rowmill_types::Problem;
 
 use crate::{local, said};
 
-/// Cards from `name: fields` pairs, each from a file of its name.
+/// Cards from `name: fields` pairs, each from a file with its name.
 fn cards(cards: &[(&str, &str)]) -> Vec<Card> {
     cards.iter().map(|(name, text)| local(&format!("{name}.yaml"), &format!("\n{text}\n")).unwrap()).collect()
 }

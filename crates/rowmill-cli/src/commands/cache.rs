@@ -1,4 +1,4 @@
-//! `rowmill cache`: what a store of answers holds, and making it smaller.
+//! `rowmill cache`: statistics of an answer cache, and pruning it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -115,7 +115,7 @@ fn as_json(stats: &Stats) -> String {
         "kept": stats.kept,
         "saved": stats.saved,
     });
-    // Plain data, so it is always JSON.
+    // Plain data, so it always serializes to JSON.
     serde_json::to_string_pretty(&whole).unwrap_or_default()
 }
 
@@ -134,7 +134,7 @@ fn tokens(usage: Usage) -> String {
 /// A time of the store, in UTC.
 fn time(seconds: u64) -> String {
     let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-    // A time that no clock shows stands there as it is.
+    // A time outside of the calendar is shown as a number.
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
 }
 

@@ -1,4 +1,4 @@
-//! `rowmill card check`: whether agent cards can be used, without running them.
+//! `rowmill card check`: checks whether agent cards can be used, without running them.
 
 use std::path::PathBuf;
 
@@ -149,6 +149,6 @@ fn as_json(checks: &CardChecks) -> String {
     let cards: Vec<Value> = checks.cards.iter().map(card).collect();
     let problems: Vec<Value> = checks.problems.iter().map(problem).collect();
     let whole = json!({ "ok": checks.is_ok(), "cards": cards, "problems": problems });
-    // Plain data, so it is always JSON.
+    // Plain data, so it always serializes to JSON.
     serde_json::to_string_pretty(&whole).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `rowmill export`: a table from what a run left.
+//! `rowmill export`: builds a table from the results of a run.
 
 use std::path::PathBuf;
 
@@ -60,7 +60,7 @@ pub(crate) fn export(flags: ExportFlags) -> Result<ExitCode, Problem> {
         |error: std::io::Error| Problem::new(ProblemCode::Internal, "cannot start the runtime").cause(error);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
     let report = match runtime.block_on(rowmill::export(spec)) {
-        // Whoever reads the table has what it wanted, as `head` does.
+        // A reader that stops early, like `head`, has what it wanted.
         Err(problem) if problem.message == READER_ENDED => return Ok(ExitCode::Ok),
         exported => exported?,
     };

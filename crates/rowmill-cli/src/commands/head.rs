@@ -1,4 +1,4 @@
-//! `rowmill head`: the first rows of an input, its columns, and what a template makes of it.
+//! `rowmill head`: shows the first rows of an input, its columns, and rendered prompts.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::surroundings::environment;
 use crate::values::{format_name, whole};
 use crate::vocabulary::FLAGS;
 
-/// The most lines of a prompt that are shown.
+/// The maximum number of lines that are shown of a prompt.
 const PROMPT_LINES: usize = 20;
 
 /// Show the first rows of an input, its columns, and the prompts that a template makes of them.
@@ -176,7 +176,7 @@ fn columns(head: &Head) -> Table {
     table
 }
 
-/// A share of all rows, where even one row is more than nothing.
+/// A share of all rows; even one row is shown as more than nothing.
 fn share(count: u64, all: u64) -> String {
     let percent = 100.0 * count as f64 / all.max(1) as f64;
     match percent {
@@ -187,7 +187,7 @@ fn share(count: u64, all: u64) -> String {
     }
 }
 
-/// The rows as a table, for where they are narrow enough.
+/// The rows as a table, if they are narrow enough.
 fn table(head: &Head) -> Table {
     let mut sides = vec![Side::Right];
     sides.extend(head.columns.iter().map(|_| Side::Left));
@@ -248,7 +248,7 @@ fn bad_text(kind: &str, message: &str) -> String {
     printable(&format!("bad row: {kind}: {message}"))
 }
 
-/// A value of a column. The size of a file is told in bytes, which nobody reads.
+/// A value of a column. The size of a file is in bytes, which are hard to read, so it is shortened.
 fn cell(head: &Head, column: &str, json: &str) -> String {
     match json.parse() {
         Ok(bytes) if column == "size" && head.format == Some(Format::Documents.name()) => size(bytes),
@@ -256,7 +256,7 @@ fn cell(head: &Head, column: &str, json: &str) -> String {
     }
 }
 
-/// A value for people: text without its quotes, anything else as JSON on one line.
+/// A value for display: text without its quotes, anything else as JSON on one line.
 fn shown(json: &str) -> String {
     match serde_json::from_str::<String>(json) {
         Ok(text) => printable(&text),
@@ -264,7 +264,7 @@ fn shown(json: &str) -> String {
     }
 }
 
-/// What is printed as JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct HeadJson<'h> {
     input: &'h str,
@@ -297,10 +297,10 @@ struct ErrorJson<'h> {
 }
 
 impl<'h> RowJson<'h> {
-    /// A row in the list of rows, which stands three levels deep.
+    /// An entry of the list of rows, which is nested three levels deep.
     fn of(row: &'h HeadRow) -> Self {
         let (number, fields, bad) = match &row.row {
-            // Of a name that occurs twice, the row has one value.
+            // If a name occurs twice, the row has one value for it.
             Ok(row) => (row.number(), Some(row.with_fields(std::iter::empty())), None),
             Err(bad) => (bad.number, None, Some(ErrorJson { kind: bad.kind.name(), message: &bad.message })),
         };

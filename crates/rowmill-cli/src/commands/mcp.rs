@@ -1,4 +1,4 @@
-//! `rowmill mcp`: sign in to MCP servers, and out.
+//! `rowmill mcp`: signs in to MCP servers, and out.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ pub(crate) fn mcp(flags: McpFlags) -> Result<ExitCode, Problem> {
     Ok(ExitCode::Ok)
 }
 
-/// Shows the address that a person opens, and opens it where that is possible.
+/// Prints the address for signing in, and opens it if possible.
 fn show(address: &str) {
     printer::talk_as_it_is(&format!("open this address to sign in:\n{address}"));
     browser::open(address);

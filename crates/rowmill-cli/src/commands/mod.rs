@@ -48,8 +48,8 @@ pub fn main() -> ExitCode {
     ExitCode::from(code.unwrap_or_else(|problem| told_problem(&problem)) as u8)
 }
 
-/// The command line, as it was given and as it is meant. A spec is complete, so variables of the environment that
-/// stand for flags are not even looked at beside one.
+/// Parses the command line; returns both the raw and the typed arguments. A spec is complete, so
+/// environment variables that replace flags are ignored beside one.
 fn arguments() -> Result<(ArgMatches, Arguments), clap::Error> {
     let given = match without_variables(command()).try_get_matches() {
         Ok(given) if names_spec(&given) => {
@@ -62,13 +62,13 @@ fn arguments() -> Result<(ArgMatches, Arguments), clap::Error> {
     Ok((given, arguments))
 }
 
-/// A command whose flags are given by the command line alone.
+/// A command that takes its flags from the command line only.
 fn without_variables(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|flag| flag.env(None));
     command.mut_subcommands(without_variables)
 }
 
-/// Says what stopped a command, and gives what the process ends with.
+/// Prints the problem that stopped a command, and returns the exit code.
 fn told_problem(problem: &Problem) -> rowmill::ExitCode {
     printer::talk(&printer::problem_text(problem));
     problem.exit()
@@ -99,7 +99,7 @@ fn carry_out(command_line: Command) -> Result<rowmill::ExitCode, Problem> {
     }
 }
 
-/// Says what is wrong with a command line; to whoever left out what a run needs, with an example.
+/// Prints a mistake in the command line; if a required argument is missing, with an example.
 fn wrong_arguments(error: clap::Error) -> ExitCode {
     let given: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
@@ -111,7 +111,7 @@ fn wrong_arguments(error: clap::Error) -> ExitCode {
     if let Cow::Owned(masked) = printer::shown(text.trim_end()) {
         printer::talk(&masked);
     } else if let (Err(problem), false) = (printer::reader(print(&error)), error.use_stderr()) {
-        // Help and the version are what was asked for; a screen that is gone cannot be told of a mistake.
+        // Help and the version were requested; if the screen is gone, a mistake cannot be shown anyway.
         return ExitCode::from(told_problem(&problem) as u8);
     }
     let command = command.filter(|name| name == "run" || name == "plan");
@@ -123,7 +123,7 @@ fn wrong_arguments(error: clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(rowmill::ExitCode::Usage as u8))
 }
 
-/// Prints help, the version or a mistake, in colour where there is any.
+/// Prints help, the version or a mistake, in colour if supported.
 fn print(error: &clap::Error) -> std::io::Result<()> {
     if !error.use_stderr() {
         StandardOutput::open()?;
@@ -131,8 +131,8 @@ fn print(error: &clap::Error) -> std::io::Result<()> {
     error.print()
 }
 
-/// An unknown flag with the usage of the command that it was given to. Left to itself, clap shows a usage
-/// with the flag that it takes for the one that was meant, which may be another than the tip names.
+/// Adds to an unknown flag the usage of the command that it was given to. By default, clap shows a
+/// usage with the flag that it suggests, which may differ from the one in the tip.
 fn with_usage(mut error: clap::Error, given: &[String]) -> clap::Error {
     if error.kind() == ErrorKind::UnknownArgument {
         let mut whole = command();
@@ -142,7 +142,7 @@ fn with_usage(mut error: clap::Error, given: &[String]) -> clap::Error {
     error
 }
 
-/// How the command is used that words of a command line name.
+/// The usage of the command that the words of a command line name.
 fn usage_of(named: &mut clap::Command, given: &[String]) -> StyledStr {
     if let Some((first, rest)) = given.split_first()
         && let Some(below) = named.find_subcommand_mut(first)
@@ -168,8 +168,8 @@ fn internal(error: std::io::Error) -> Problem {
     Problem::new(rowmill::ProblemCode::Internal, "cannot generate the manual page").cause(error)
 }
 
-/// The other end of `--extract text`: a document in, its text out, and whatever goes wrong ends
-/// this process and no other.
+/// The child process of `--extract text`: reads a document and writes its text. A crash ends only this
+/// process.
 fn extract_text(media_type: &str) -> rowmill::ExitCode {
     match rowmill::extract_main(media_type, &mut std::io::stdin().lock(), &mut std::io::stdout().lock()) {
         Ok(()) => rowmill::ExitCode::Ok,

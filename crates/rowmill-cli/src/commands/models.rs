@@ -1,4 +1,4 @@
-//! `rowmill models`: providers, aliases, prices, and what is known of one model.
+//! `rowmill models`: lists providers, aliases and prices, and describes one model.
 
 mod aliases;
 mod one;
@@ -11,13 +11,13 @@ use crate::args::ModelsFlags;
 use crate::printer;
 use crate::resolve::current_folder;
 
-/// What the command looks at.
+/// The data that the command reads.
 struct Known {
     providers: Providers,
     prices: PriceTable,
 }
 
-/// What the command found, for people and for machines.
+/// The output of the command, as text and as JSON.
 struct Answer {
     text: String,
     json: serde_json::Value,
@@ -38,7 +38,7 @@ pub(crate) fn models(flags: &ModelsFlags) -> Result<ExitCode, Problem> {
         }
         (None, None) => providers::providers(&known),
     };
-    // Plain data, so it is always JSON.
+    // Plain data, so it always serializes to JSON.
     let json = || serde_json::to_string_pretty(&answer.json).unwrap_or_default();
     let text = if flags.json { json() } else { answer.text };
     printer::report(&text)?;

@@ -1,4 +1,4 @@
-//! `rowmill plan`: what a run would come to.
+//! `rowmill plan`: estimates a run without running it.
 
 use rowmill::wording::actions::SET_PRICES;
 use rowmill::wording::settings::{RPM, TPM};
@@ -17,13 +17,13 @@ pub(crate) fn plan(flags: PlanFlags) -> Result<ExitCode, Problem> {
     let Resolved { mut spec, show } = resolved(flags.common, flags.output)?;
     let sample_calls = flags.sample_calls;
     let limits = spec.work.budget;
-    // Nothing is said of it: a plan makes few calls, if any.
+    // The notice is dropped: a plan makes few calls, if any.
     drop(open_files::fit(&mut spec.work));
     let planned = conduct(show, async |control| Box::pin(rowmill::plan(spec, sample_calls, control)).await)?;
     let Some(report) = planned else { return Ok(ExitCode::Interrupted) };
     let budget = PlannedBudget::of(&report, limits);
     if flags.json {
-        // Plain data, so it is always JSON.
+        // Plain data, so it always serializes to JSON.
         let mut whole = serde_json::to_value(&report).unwrap_or_default();
         if let (Some(budget), Some(fields)) = (budget, whole.as_object_mut()) {
             fields.insert("budget".to_owned(), budget.json());

@@ -1,4 +1,4 @@
-//! `rowmill results --sql`: rows of a query on the screen.
+//! `rowmill results --sql`: prints the rows of a query.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use crate::numbers::grouped;
 use crate::printer::{self, Reader};
 use crate::surroundings::environment;
 
-/// More rows than this are no table for people.
+/// The maximum number of rows that are printed as a table.
 const MOST_ROWS: usize = 1_000;
-/// How wide a column is at most, so that one long text does not push the others off the screen.
+/// The maximum width of a column, so that one long text does not push the others off the screen.
 const WIDEST: usize = 40;
 
 /// Runs a query over the results of a run and prints its rows.
@@ -63,7 +63,7 @@ fn text(head: Vec<String>, rows: Vec<Vec<(Side, String)>>, count: u64) -> String
     lines.join("\n")
 }
 
-/// A value as a cell: texts without quotes, numbers to the right, nothing for null.
+/// A value as a cell: texts without quotes, numbers right-aligned, nothing for null.
 fn cell(value: &str) -> (Side, String) {
     match serde_json::from_str::<serde_json::Value>(value) {
         Ok(serde_json::Value::String(text)) => (Side::Left, printable(&text)),

@@ -1,4 +1,4 @@
-//! `rowmill results`: what came of a run, and what differs from another one.
+//! `rowmill results`: summarizes a run, or compares it with another one.
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,9 @@ use crate::numbers::{counted, grouped};
 use crate::printer;
 use crate::values::whole;
 
-/// How many rows that differ are shown.
+/// How many differing rows are shown.
 const EXAMPLES: usize = 5;
-/// How many columns the longest bar of a histogram takes.
+/// The length of the longest bar of a histogram in columns.
 const BAR: usize = 40;
 
 /// Summarize a run: counts, failures, result values, tokens and times.
@@ -114,7 +114,7 @@ fn text(found: &Results, width: usize) -> String {
     lines.join("\n")
 }
 
-/// Says that a run is not at its end, and what goes on with it where nothing does.
+/// Reports that a run is unfinished, and how to resume it if it is not in progress.
 pub(super) fn unfinished_lines(unfinished: UnfinishedRun, width: usize) -> Vec<String> {
     let missing = match unfinished.missing {
         Some(1) => "1 row is missing".to_owned(),
@@ -197,7 +197,7 @@ fn value_text(value: &str) -> String {
     if value.is_empty() { "(empty)".into() } else { cut(&printable(value), 24) }
 }
 
-/// A number with as many digits as say something.
+/// A number with its significant digits.
 fn number(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         let sign = if value < 0.0 { "-" } else { "" };
@@ -238,7 +238,7 @@ fn histogram(title: &str, unit: &str, found: &Distribution, width: usize) -> Vec
     let most = found.bars.iter().map(|bar| bar.count).max().unwrap_or(1).max(1);
     let mut table = Table::new(&[Side::Right, Side::Right, Side::Left]);
     for bar in &found.bars {
-        // A bar is cut to whole columns, but what is there is seen.
+        // A bar is rounded to whole columns, but any value above zero is visible.
         let columns = (bar.count as f64 * BAR as f64 / most as f64).round() as usize;
         let columns = if bar.count > 0 { columns.max(1) } else { 0 };
         let range = format!("{} – {}", shown(bar.from), shown(bar.to));

@@ -1,4 +1,4 @@
-//! `rowmill run`: from flags to an exit code.
+//! `rowmill run`: runs the spec that the flags describe, and returns an exit code.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
     if flags.print_spec {
         return print_spec(&spec);
     }
-    // Nothing may be written over it.
+    // These files must not be overwritten.
     spec.config_files.extend(own_file);
     let notice = open_files::fit(&mut spec.work);
     notice.iter().for_each(|notice| printer::talk(&printer::notice_line(notice)));
@@ -30,7 +30,7 @@ pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
         let control = Control { person: browser::person(show, control), ..control.clone() };
         Box::pin(rowmill::run(spec, &control)).await
     })?;
-    // The screen may have another width than at the beginning.
+    // The width of the screen may have changed since the start.
     let context = SummaryContext { columns: is_terminal.then(stderr_width), ..context };
     printer::talk(&summary_text(&report, &context));
     if let Some(StopCause::Problem(problem)) = &report.stopped {
@@ -42,9 +42,9 @@ pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
     Ok(report.exit)
 }
 
-/// Prints the summary as JSON. That it is missing is the mistake to tell only where there is no other.
+/// Prints the summary as JSON. A failure to print it is reported only if there is no other problem.
 fn print_summary(report: &RunReport) -> Result<(), Problem> {
-    // The summary is plain data, so it is always JSON.
+    // The summary is plain data, so it always serializes to JSON.
     let printed = printer::report(&serde_json::to_string_pretty(&report.summary).unwrap_or_default());
     match printed {
         Err(problem) if report.exit == ExitCode::Ok => {

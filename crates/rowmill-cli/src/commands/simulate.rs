@@ -1,4 +1,4 @@
-//! `rowmill simulate`: a provider on this machine, until it is told to stop.
+//! `rowmill simulate`: a simulated provider on this machine, until it is stopped.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +11,7 @@ use crate::printer;
 use crate::signals::Signals;
 use crate::simulate_flags::SimulateFlags;
 
-/// How every line of a log of calls begins.
+/// The start of every line of a call log.
 const LOG_LINE: &[u8] = b"{\"call\":";
 
 /// Runs the command.
@@ -32,7 +32,7 @@ pub(crate) fn simulate(flags: SimulateFlags) -> Result<ExitCode, Problem> {
         .build()
         .map_err(|error| Problem::new(ProblemCode::Internal, "cannot start the runtime").cause(error))?;
     runtime.block_on(async {
-        // Signals are heard before anybody is told that the server is there.
+        // Signals are handled before the server's address is announced.
         let mut signals = Signals::listen()
             .map_err(|error| Problem::new(ProblemCode::Internal, "cannot listen for signals").cause(error))?;
         let simulator = Simulator::try_start(script(flags)?).map_err(cannot)?;
@@ -42,7 +42,7 @@ pub(crate) fn simulate(flags: SimulateFlags) -> Result<ExitCode, Problem> {
     })
 }
 
-/// The script that the flags tell, with the files that they name.
+/// The script that the flags describe, with the files that they name.
 fn script(flags: SimulateFlags) -> Result<Script, Problem> {
     if let (Some(script), Some(log)) = (&flags.script, &flags.log_requests)
         && rowmill::same_file(script, log)
@@ -77,10 +77,10 @@ fn rules(path: &Path) -> Result<Rules, Problem> {
     })
 }
 
-/// A new file for the log of calls. An earlier log is replaced, and nothing else.
+/// Creates the file for the call log. Only an earlier log is replaced, no other file.
 fn create(path: &Path) -> Result<File, Problem> {
     let mut first = Vec::new();
-    // What is not there, or no regular file, holds nothing that could be lost.
+    // A missing file, or one that is not a regular file, holds nothing that could be lost.
     if path.is_file()
         && let Ok(file) = File::open(path)
         && file.take(LOG_LINE.len() as u64).read_to_end(&mut first).is_ok()

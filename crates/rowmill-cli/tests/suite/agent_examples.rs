@@ -1,4 +1,4 @@
-//! The cards of the examples and of the documentation work as they are written, without a key.
+//! The cards of the examples and of the documentation work as written, without a key.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ fn every_card_of_the_examples_runs_with_built_in_models() {
         let flags = ["--agent-card", "cards", "--agent", &worker, "-p", "{{review}}", "--overwrite"];
         place.run_rows(&[&flags[..], &["-m", "simulated"]].concat()).ok();
         assert_eq!(place.json("out.jsonl").len(), 2, "{worker}");
-        // Members that choose, judge or plan need a model that keeps to a schema.
+        // Agents that choose, judge or plan need a model that keeps to a schema.
         if !["frontdoor", "plan", "polished", "step-by-step"].contains(&worker.as_str()) {
             place.run_rows(&[&flags[..], &["-m", "passthrough"]].concat()).ok();
         }
@@ -70,7 +70,7 @@ fn the_cards_of_the_page_about_cards_run() {
     let snippets = blocks("yaml");
     assert_eq!(snippets.len(), 2);
     for (number, snippet) in snippets.iter().enumerate() {
-        // A child is checked for its form, not started, where the worker does not ask it.
+        // A child that the worker does not use is parsed but not started.
         place.write(
             &format!("forms/part{number}.yaml"),
             format!("{snippet}\ntool_only: true\n{}", servers(snippet)),
@@ -80,7 +80,7 @@ fn the_cards_of_the_page_about_cards_run() {
     place.run_rows(&["--agent-card", "forms", "-m", "simulated", "-p", "{{review}}", "--overwrite"]).ok();
 }
 
-/// What a snippet about tools needs beside it to be a card.
+/// What a snippet about tools needs to become a complete card.
 fn servers(snippet: &str) -> &'static str {
     if snippet.starts_with("tool_policy") { "servers: [files, notes]\n" } else { "" }
 }

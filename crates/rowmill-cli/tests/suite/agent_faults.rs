@@ -1,4 +1,4 @@
-//! Tools that go wrong in every way: the model is told, and no row disturbs another.
+//! Tools that fail in every way: the model receives the error, and no row disturbs another.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use rowmill_testkit::{Answer, Fault, Script, Seen, SeenRole, Simulator};
 use serde_json::{Value, json};
 
 const ROWS: usize = 300;
-/// The most bytes of a result that a model is shown.
+/// The maximum size in bytes of a result that a model receives.
 const LIMIT: usize = 2_000;
 
 const CARD: &str = "---
@@ -40,12 +40,12 @@ def die(label: str) -> str:
     os._exit(3)
 "#;
 
-/// What a row of a kind has its model call, and what the model is told then.
+/// The tool call of a kind of row, and what the model receives for it.
 struct Kind {
     call: fn(usize) -> (&'static str, Value),
-    /// Texts that the result holds.
+    /// Texts in the result.
     told: fn(usize) -> Vec<String>,
-    /// Whether telemetry has the call, and as what.
+    /// Whether telemetry counts the call, and whether as a success.
     counts: Option<bool>,
 }
 
@@ -154,12 +154,12 @@ const BROKEN: [Kind; 17] = [
     },
 ];
 
-/// Every third row is a healthy one.
+/// The kind of a row; every third row is a healthy one.
 fn kind(row: usize) -> &'static Kind {
     if row.is_multiple_of(3) { &HEALTHY[row / 3 % 2] } else { &BROKEN[(row - row / 3) % BROKEN.len()] }
 }
 
-/// Calls the tool of the row, then says what it was told.
+/// Calls the tool of the row, then answers with what it received.
 fn reply(seen: &Seen<'_>) -> Answer {
     let row = seen.prompt.split(' ').nth(1).unwrap().parse().unwrap();
     if seen.turn == 1 {
@@ -176,7 +176,7 @@ fn reply(seen: &Seen<'_>) -> Answer {
     Answer::Text(format!("row {row} was told {}", json!(told)))
 }
 
-/// An answer of the provider whose arguments are no JSON.
+/// An answer of the provider with arguments that are not valid JSON.
 fn broken_call(name: &str) -> String {
     let call =
         json!({"id": "call_1", "type": "function", "function": {"name": name, "arguments": "{\"n\": "}});
@@ -204,11 +204,11 @@ fn prepare(home: &Home) {
     home.write("tools.py", TOOLS);
 }
 
-/// The processes that work in a folder or were started with a path in it.
+/// The processes that run in a folder or were started with a path in it.
 fn processes(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for process in fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path()) {
-        // A process may end while it is looked at.
+        // A process may end while it is inspected.
         let words = fs::read(process.join("cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).replace('\0', " ");
         let works_there = fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder));

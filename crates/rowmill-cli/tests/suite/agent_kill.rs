@@ -1,5 +1,5 @@
-//! Rows of many turns that are killed in the middle, again and again: no turn that was finished
-//! is paid twice, and no tool that must not run twice does so unless the row says it.
+//! Rows with many turns that are killed repeatedly: no finished turn is paid twice, and no tool that
+//! must not run twice does so unless the row allows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,7 +18,7 @@ const ROWS: u64 = 500;
 const KILLS: u64 = 50;
 const PARALLEL: usize = 32;
 
-/// Numbers that look random and are the same in every run of the test.
+/// Pseudo-random numbers that are the same in every run of the test.
 struct Dice(u64);
 
 impl Dice {
@@ -28,7 +28,7 @@ impl Dice {
     }
 }
 
-/// What is known of the lives that ended so far.
+/// The state after the processes that were killed so far.
 #[derive(Default)]
 struct Account {
     kept: Kept,
@@ -38,7 +38,7 @@ struct Account {
 }
 
 impl Account {
-    /// Takes in a life that has just ended; returns the turns that were answered in it.
+    /// Records a process that has just died; returns the turns that were answered during it.
     fn died(&mut self, home: &Home, answered: BTreeMap<Mark, u64>) -> BTreeSet<Mark> {
         let mut now = BTreeSet::new();
         for (mark, count) in &answered {
@@ -59,12 +59,12 @@ impl Account {
         now
     }
 
-    /// How many turns are still to be answered.
+    /// The number of turns that are still to be answered.
     fn left(&self) -> u64 {
         (1..=ROWS).flat_map(turns).filter(|mark| !self.kept.has(mark)).count() as u64
     }
 
-    /// What the answers used that were lost.
+    /// The usage of the answers that were lost.
     fn lost_use(&self, telemetry: &[Value]) -> Used {
         let mut sum = Used::default();
         for mark in &self.lost {
@@ -83,13 +83,13 @@ fn command(home: &Home, simulator: &Simulator) -> faults_support::Run {
     run(home).on(simulator).args(&["--checkpoint-turns", "--resume", "--keep-temp", "--parallel", &parallel])
 }
 
-/// Lets the run be killed [`KILLS`] times, then lets it end as far as it can.
+/// Kills the run [`KILLS`] times, then lets it end as far as it can.
 fn kill_over_and_over(home: &Home, simulator: &Simulator, answered: &Answered) -> Account {
     let mut dice = Dice(5);
     let mut account = Account::default();
     for kill in 0..KILLS {
         let before = simulator.stats();
-        // Once in a while it dies before its first answer; else somewhere in its share of the turns.
+        // Sometimes it dies before its first answer; otherwise somewhere in its share of the turns.
         let share = 2 * account.left() / (KILLS - kill + 4);
         let answers = if dice.below(8) == 0 { 0 } else { 1 + dice.below(share) };
         let running = command(home, simulator).start();
@@ -108,7 +108,7 @@ fn kill_over_and_over(home: &Home, simulator: &Simulator, answered: &Answered) -
     account
 }
 
-/// Checks what is there once nothing more can be done unasked; returns the rows that are undecided.
+/// Checks the results once nothing more can be done automatically; returns the undecided rows.
 fn check_undecided(home: &Home, account: &Account) -> BTreeSet<u64> {
     let undecided = account.kept.undecided();
     let envelopes = home.envelopes();
@@ -150,7 +150,7 @@ fn finished_turns_are_never_paid_twice_and_tools_run_twice_only_where_they_may()
     let mut account = kill_over_and_over(&home, &simulator, &answered);
     let undecided = check_undecided(&home, &account);
 
-    // A further resume leaves them alone and says so.
+    // A further resume leaves them alone and reports this.
     let (before, counts) = (simulator.stats().requests, counted(&home));
     let passed = command(&home, &simulator).end();
     assert_eq!((simulator.stats().requests, counted(&home)), (before, counts.clone()));
@@ -164,7 +164,7 @@ fn finished_turns_are_never_paid_twice_and_tools_run_twice_only_where_they_may()
         passed.says(&[&left]);
     }
 
-    // Asked for, they are worked on from their start, all others are not.
+    // If requested, they are worked on from their start; all others are not.
     command(&home, &simulator).args(&["--retry-unknown"]).ends_with(0);
     let envelopes = home.envelopes();
     assert_all_ok(&envelopes, ROWS as usize);
@@ -177,7 +177,7 @@ fn finished_turns_are_never_paid_twice_and_tools_run_twice_only_where_they_may()
         assert_eq!(more, u64::from(undecided.contains(&mark.0)), "{mark:?}");
     }
 
-    // Everything that was paid for is told: once, and with what came before a kill.
+    // Everything that was paid for is reported once, including the time before a kill.
     account.kept.read(&home);
     let telemetry = home.json_lines("telemetry.jsonl");
     assert_eq!(telemetry.len(), ROWS as usize + undecided.len());
@@ -193,7 +193,7 @@ fn finished_turns_are_never_paid_twice_and_tools_run_twice_only_where_they_may()
     assert!(account.lost.len() as u64 <= KILLS * 2 * PARALLEL as u64);
 }
 
-/// The trace of the first row tells of a call that nobody answered.
+/// The trace of the first row contains a call without a result.
 fn assert_cut_call_is_traced(home: &Home) {
     let spans = &home.json_lines("traces/spans.jsonl")[0]["resourceSpans"][0]["scopeSpans"][0]["spans"];
     let spans = spans.as_array().unwrap();
@@ -238,7 +238,7 @@ fn a_call_that_waited_for_its_turn_at_the_kill_never_left_and_is_made() {
     assert!(counted(&home).values().all(|count| *count == 1), "no call was made twice: {:?}", counted(&home));
 }
 
-/// Waits until the ledger has so many answers of models.
+/// Waits until the ledger has this many answers of models.
 fn wait_for_turns(home: &Home, turns: usize) {
     let path = home.path(".out.jsonl.rowmill/ledger-1.jsonl");
     while std::fs::read_to_string(&path).unwrap_or_default().matches("{\"answered\":").count() < turns {

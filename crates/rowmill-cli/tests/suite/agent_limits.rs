@@ -1,4 +1,4 @@
-//! What bounds the work on a row: turns, money, tokens, time, and how much goes on at once.
+//! Limits on the work of a row: turns, money, tokens, time, and concurrency.
 
 use crate::support;
 
@@ -30,7 +30,7 @@ fn a_row_has_no_more_turns_than_flag_and_card_allow() {
         assert_eq!(row_error(&place), ("TurnLimit".to_owned(), message));
         assert_eq!(simulator.calls().len(), calls);
         assert_eq!(place.json("out.jsonl")[0]["error"]["raw_text"], format!("once more {calls}"));
-        // The calls of the last turn would have nobody to tell.
+        // The results of calls in the last turn would reach no model.
         let made = place.json("t.jsonl")[0]["tool_calls"].as_array().map_or(0, Vec::len);
         assert!(made < calls, "{made} of {calls}");
     }
@@ -57,7 +57,7 @@ fn turns_count_those_of_all_members_together() {
     assert_eq!(simulator.calls().len(), 5);
 }
 
-/// A priced provider and a card for it whose answers have a bound.
+/// A priced provider, and a card for it with a limit on answers.
 fn priced(script: Script) -> (rowmill_testkit::Simulator, Place) {
     let (simulator, place) = scripted(script.price(notation::price("input=1,output=4").unwrap()));
     place.write("rowmill.toml", "[prices.\"generic.m\"]\ninput = 1.0\noutput = 4.0\n");
@@ -105,7 +105,7 @@ fn members_that_work_at_once_wait_for_what_the_others_leave_of_the_row() {
     }
     write_cards(&place, &[("all", &format!("type: parallel\nfan_out: [{}]", names.join(", ")), "")]);
     write_prompt(&place, "x");
-    // One worst case fits beside what all answers really use, and two do not.
+    // One worst case fits in addition to what all answers really use, and two do not.
     run_cards(&place, &["-m", "generic.m?max_tokens=500", "--max-row-tokens", "1200"]).ok();
     assert_eq!(simulator.stats().answers, 6);
 }
@@ -142,7 +142,8 @@ fn a_child_that_takes_too_long_is_told_to_its_parent() {
     );
     write_prompt(&place, "x");
     let late = "the agent failed: no answer within 0.5 s";
-    // Where only one call may be made at once, the other one waits as long, and then all goes on.
+    // If only one call may run at once, the second one waits for the first, and then everything
+    // continues.
     for (parallel, quick) in [("4", "here"), ("1", late)] {
         run_cards(&place, &["-m", "generic.m", "--overwrite", "--parallel", parallel]).ok();
         let told = heard(&simulator).pop().unwrap_or_default();
@@ -179,7 +180,8 @@ fn only_so_many_children_work_at_once() {
             {"when": {"system": "Lead.", "turn": 1}, "then": {"calls": calls}},
             {"when": {"system": "Lead."}, "then": {"text": "done"}}
         ]);
-        // The first answer goes out at once; those of children are held until as many as may work are there.
+        // The first answer is sent at once; those of children are held until as many as may work are
+        // there.
         let (simulator, place) = scripted(script(&rules).hold_after(1));
         write_cards(
             &place,

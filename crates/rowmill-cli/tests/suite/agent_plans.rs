@@ -1,4 +1,4 @@
-//! Cards that plan, judge and vote, with all that each member was told.
+//! Cards that plan, judge and vote, with all messages that each agent received.
 
 use crate::support;
 
@@ -281,7 +281,7 @@ fn a_plan_that_does_not_come_to_its_end_is_answered_from_what_there_is() {
 
 #[test]
 fn a_maker_asks_until_one_answer_leads() {
-    // Answers of the worker in order, fields of the card, the result or the error, calls.
+    // Answers of the worker in order, fields of the card, the result or the error, number of calls.
     let ballots = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     for (answers, fields, result, calls) in [
         (ballots(&["x", "x", "x"]), "", Ok("x"), 3),

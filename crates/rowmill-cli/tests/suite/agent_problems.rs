@@ -3,7 +3,7 @@
 use crate::agents_support::{ruled, run_cards, write_cards, write_prompt};
 use serde_json::json;
 
-/// The front matter of the card `solo`, further cards, and what is said.
+/// The front matter of the card `solo`, further cards, and the expected messages.
 type Case = (&'static str, &'static [(&'static str, &'static str, &'static str)], &'static [&'static str]);
 
 const CASES: &[Case] = &[

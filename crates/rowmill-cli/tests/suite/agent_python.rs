@@ -1,4 +1,4 @@
-//! Python functions as tools and hooks, and pictures that tools give.
+//! Python functions as tools and hooks, and images that tools return.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -35,7 +35,7 @@ def picture() -> bytes:
     return base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 "#;
 
-/// A folder whose card calls these functions, and the rows' only prompt.
+/// A folder whose card calls these functions, with the prompt of every row.
 fn with_card(place: &mut Place, front: &str) {
     with_programs(place);
     place.write("cards/tools.py", TOOLS);
@@ -123,7 +123,7 @@ fn one_call() -> Value {
 fn each_hook_acts() {
     let plain =
         "assistant: wait\ncall: convert{\"amount\":1}\nconvert: {\"amount\":2.0,\"currency\":\"EUR\"}";
-    // The hooks, what the model was told at its second turn after the prompt, and the result.
+    // The hooks, the messages of the second turn after the prompt, and the result.
     for (hooks, told, result) in [
         ("before_llm_call: hooks.py:before_llm", format!("hello +before1\n{plain} +before2"), "done"),
         (
@@ -299,7 +299,7 @@ def which() -> str:
     return f"{os.getpid()}/{len(seen)}"
 "#;
 
-/// A folder that everyone may use, with functions that pry.
+/// A folder that everyone may use, with functions that try to read secrets.
 fn prying(rows: usize, config: &str) -> Home {
     let home = Home::with_rows(rows);
     fs::set_permissions(home.path(""), fs::Permissions::from_mode(0o777)).unwrap();
@@ -309,7 +309,7 @@ fn prying(rows: usize, config: &str) -> Home {
     home
 }
 
-/// A model that calls these tools one after the other and then says what they gave.
+/// A model that calls these tools one after the other and then answers with their results.
 fn calls_each(tools: &'static [&'static str]) -> Script {
     Script::new().reply(move |seen| match tools.get(seen.turn as usize - 1) {
         Some(tool) => Answer::Calls { text: String::new(), calls: vec![((*tool).to_owned(), json!({}))] },
@@ -327,7 +327,7 @@ fn a_function_gets_no_key_of_the_models_and_cannot_read_it_from_the_process_that
         [("", "OTHER_KEY"), ("[run]\npython_env = [\"GENERIC_API_KEY\"]", "GENERIC_API_KEY OTHER_KEY")]
     {
         let home = prying(1, config);
-        // Root may read every process, so the command runs as somebody else.
+        // Root may read every process, so the command runs as another user.
         let program = home.path("rowmill");
         fs::copy(env!("CARGO_BIN_EXE_rowmill"), &program).unwrap();
         let mut command = Command::new(program);

@@ -1,11 +1,11 @@
-//! Agents with kept answers, equal rows and runs that go on.
+//! Agents with cached answers, equal rows and resumed runs.
 
 use crate::agents_support::{heard, results, ruled, run_cards, write_cards, write_prompt};
 use crate::support::Place;
 use rowmill_testkit::Simulator;
 use serde_json::{Value, json};
 
-/// Calls `find` with the prompt, then says what came of it.
+/// Calls `find` with the prompt, then answers with the result.
 fn finder() -> (Simulator, Place) {
     let (simulator, place) = ruled(&json!([
         {"when": {"turn": 1, "tool": "find"}, "then": {"calls": [{"name": "find", "arguments": {"q": "{{prompt}}"}}]}},

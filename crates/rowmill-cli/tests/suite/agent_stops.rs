@@ -1,5 +1,5 @@
-//! Runs of agents that are stopped in the middle, by their user or by a budget, and those that
-//! are killed without turns being kept.
+//! Runs of agents that are stopped in the middle, by their user or by a budget, and runs that are
+//! killed without recorded turns.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ fn of_type<'a>(envelopes: &'a [Value], error: &str) -> Vec<&'a Value> {
     envelopes.iter().filter(|envelope| envelope["error"]["type"] == error).collect()
 }
 
-/// Checks that everything was asked and done once, but for rows that were begun anew.
+/// Checks that everything was requested and done once, except for rows that were started over.
 fn assert_done_once(home: &Home, answered: &Answered, anew: &BTreeSet<u64>) {
     assert_all_ok(&home.envelopes(), ROWS as usize);
     let (answers, counts) = (answered.counts(), counted(home));
@@ -33,13 +33,13 @@ fn assert_done_once(home: &Home, answered: &Answered, anew: &BTreeSet<u64>) {
     }
 }
 
-/// Checks that telemetry tells everything that was paid for, once.
+/// Checks that telemetry reports everything that was paid for, once.
 fn assert_all_told(home: &Home, simulator: &Simulator) {
     let stats = simulator.stats();
     assert_eq!(told(home), Used { input: stats.input_tokens, output: stats.output_tokens });
 }
 
-/// A run in which eight calls wait for their answers, and no other can be made.
+/// A run in which eight calls wait for their answers, and no other call can be made.
 fn held(home: &Home, simulator: &Simulator) -> Running {
     let running = run(home).on(simulator).args(&KEEPS).start();
     simulator.wait_until_blocking(|stats| stats.answers == 100 && stats.in_flight == 8);
@@ -85,7 +85,7 @@ fn a_second_ctrl_c_cuts_calls_and_a_resume_asks_only_those_again() {
     assert_eq!(simulator.stats().abandoned, 8, "the calls are cut, not left running");
 
     simulator.release();
-    // A tool that was running then may have run, which only its row can say.
+    // A tool that was running then may have run, which is known only from its row.
     let resumed = run(&home).on(&simulator).args(&KEEPS).args(&["--resume"]).end();
     let envelopes = home.envelopes();
     let unknown = of_type(&envelopes, "OutcomeUnknown");
@@ -144,7 +144,7 @@ fn a_budget_that_stops_a_run_between_turns_loses_none_of_them() {
     assert_eq!(simulator.stats().repeated_turns, 0);
 }
 
-/// The rows that the ledger says were taken and had not ended when the process died.
+/// The rows that the ledger shows as taken and not ended when the process died.
 fn in_flight(home: &Home, read: &mut usize) -> BTreeSet<u64> {
     let ledger = fs::read(home.path(".out.jsonl.rowmill/ledger-1.jsonl")).unwrap_or_default();
     let mut flying = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Results with a schema that come out of agents, in every protocol.
+//! Structured results of agents, in every protocol.
 
 use crate::support;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}"#;
 
-/// The first words of the system texts whose calls asked for the schema of the run.
+/// The first words of the system texts of calls that requested the run's schema.
 fn asked_for_result(simulator: &Simulator) -> Vec<String> {
     let bodies = simulator.requests().into_iter().map(|request| request.json());
     let asked = bodies.filter(|body| body["response_format"].to_string().contains("\"n\""));

@@ -8,7 +8,7 @@ use crate::agents_support::{
 use crate::support::scripted;
 use serde_json::{Value, json};
 
-/// Calls `find` with the prompt, then says what came of it.
+/// Calls `find` with the prompt, then answers with the result.
 fn finder() -> Value {
     json!([
         {"when": {"turn": 1, "tool": "find"}, "then": {"calls": [{"name": "find", "arguments": {"q": "{{prompt}}"}}]}},
@@ -261,7 +261,7 @@ fn recorded_results_follow_the_id_of_their_row_when_rows_change_places() {
     place.write("rows.jsonl", rows.concat());
     run_cards(&place, &["--id-field", "id", "--record-tools", "tape"]).ok();
     let first = results(&place);
-    // Every row makes the same call, so only the row tells the results apart.
+    // Every row makes the same call, so only the row distinguishes the results.
     assert!(first[0] != first[1] && first[1] != first[2], "{first:?}");
     place.write("rows.jsonl", rows.iter().rev().copied().collect::<String>());
     run_cards(&place, &["--id-field", "id", "--stub", "execute=tape/execute.jsonl", "--overwrite"]).ok();

@@ -1,11 +1,11 @@
-//! Every type of card from end to end, with all that each member was told.
+//! Every type of card from end to end, with all messages that each agent received.
 
 use crate::agents_support::{
     heard, heard_sorted, results, row_error, ruled, run_cards, write_cards, write_prompt,
 };
 use serde_json::{Value, json};
 
-/// Members that say who they are and what they heard last.
+/// Agents that answer with their name and the last message.
 fn speakers(names: &[&str]) -> Vec<Value> {
     let rule = |name: &&str| {
         let text = format!("{name}({{{{last}}}})");

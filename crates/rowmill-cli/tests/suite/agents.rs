@@ -1,4 +1,4 @@
-//! Which cards are taken, which model each member asks, and what instructions become.
+//! Which cards are loaded, which model each agent uses, and how instructions are filled in.
 
 use crate::support;
 
@@ -15,7 +15,8 @@ const A: (&str, &str, &str) = ("a", "tool_only: true", "You are a.");
 fn model_replaces_that_of_the_worker_and_children_keep_theirs() {
     let rules = json!([{"when": {"system": "You lead.", "turn": 1}, "then": {"calls": [
         {"name": "own", "arguments": {"message": "x"}}, {"name": "none", "arguments": {"message": "x"}}]}}]);
-    // The card's model, `--model`, the model of the configuration; whom worker, `own` and `none` ask.
+    // The card's model, `--model`, the model of the configuration; the models of the worker, `own` and
+    // `none`.
     for (card, flag, config, asked) in [
         ("generic.w", None, None, ["w", "c", "w"]),
         ("generic.w", Some("generic.x"), None, ["x", "c", "x"]),
@@ -231,7 +232,8 @@ fn the_key_of_a_card_goes_to_the_provider_of_its_model_and_to_no_other() {
 fn references_to_models_come_from_the_configuration_and_the_default_gives_way() {
     let references = "[model_references.system]\nfast = \"generic.f\"\n";
     let defined = format!("{references}default = \"generic.s\"\n");
-    // The configuration, `--model`; whom the worker with `$system.default` and its child with `$system.fast` ask.
+    // The configuration, `--model`; the models of the worker with `$system.default` and its child with
+    // `$system.fast`.
     for (config, flag, asked) in [
         (defined.clone(), None, ["s", "f"]),
         (defined, Some("generic.x"), ["x", "f"]),

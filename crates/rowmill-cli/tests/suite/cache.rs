@@ -1,4 +1,4 @@
-//! `rowmill cache`, with stores that were made through the library.
+//! `rowmill cache`, with stores that were created through the library.
 
 use std::fs;
 use std::sync::Arc;

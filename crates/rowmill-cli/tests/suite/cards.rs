@@ -1,4 +1,4 @@
-//! Cards that were written for fast-agent: what works as it is, what is told, and how to check.
+//! Cards that were written for fast-agent: what works unchanged, the messages, and checking them.
 
 use crate::agents_support::{ruled, run_cards, told, with_programs, write_cards, write_prompt};
 use crate::support::Place;
@@ -69,7 +69,7 @@ fn all_placeholders_that_tell_of_the_machine_are_asked_for_at_once_and_the_advic
     assert!(system.starts_with("On ") && system.ends_with(". {{kept}}"), "{system}");
 }
 
-/// A hook as fast-agent has them, in a file that tells when it is run.
+/// A hook in fast-agent's style, in a file that records when it is run.
 const HOOK: &str = "open('imported', 'w').close()\n\n\
     async def guard(ctx: \"HookContext\") -> None:\n    for call in ctx.message.tool_calls.values():\n        \
     call.params.arguments['limit'] = 1\n";
@@ -93,7 +93,7 @@ fn a_hook_of_fast_agent_is_refused_with_the_difference_before_anything_of_it_is_
             .says(&format!("in rowmill, a `{kind}` hook gets {gets}"));
         assert!(!place.exists("imported"), "{kind}");
     }
-    // What uses nothing but what is here too works, whatever its argument is called.
+    // A hook that uses only what exists here works, whatever its argument is called.
     place.write(
         "hooks/guard.py",
         "async def guard(ctx: \"HookContext\"):\n    return ctx.agent_name + ctx.hook_type\n",
@@ -183,7 +183,7 @@ const EXAMPLES: &str = r#"{"messages":[
 
 #[test]
 fn examples_with_calls_of_tools_are_sent_as_each_provider_writes_them() {
-    // Where the id of the call and that of its result stand in the body of a request.
+    // The positions of the call's id and of its result's id in the body of a request.
     for (model, call, result) in [
         ("generic.m", "/messages/2/tool_calls/0/id", "/messages/3/tool_call_id"),
         ("responses.gpt-5.4-mini", "/input/1/call_id", "/input/2/call_id"),

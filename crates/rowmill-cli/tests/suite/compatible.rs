@@ -1,5 +1,5 @@
-//! What rowmill reads and writes is what others write and read: pyarrow and DuckDB, from the
-//! environment that `scripts/prepare-python` makes.
+//! Files that rowmill reads and writes are compatible with pyarrow and DuckDB, from the environment
+//! that `scripts/prepare-python` creates.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::support::{Place, each};
 use serde_json::{Value, json};
 
-/// Runs a Python script in the folder of a test; what it prints is JSON.
+/// Runs a Python script in the folder of a test; its output is JSON.
 #[track_caller]
 fn python(place: &Place, script: &str) -> Value {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");

@@ -1,4 +1,4 @@
-//! One test per defect of the tool that this one replaces: none of them is here.
+//! One test per defect of the tool that this one replaces: none of them exists here.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ fn defect_1_a_failure_of_the_provider_is_not_recorded_as_ok() {
         home.run().model(&simulator, model).args(&["--retries", "1"]).ends_with(3);
         let ok: Vec<bool> = home.envelopes().iter().map(|line| line["ok"] == true).collect();
         assert_eq!(ok, [false, false, true], "{model}");
-        // And a resume tries them again instead of passing over them for ever.
+        // And a resume retries them instead of skipping them forever.
         home.run()
             .model(&simulator, model)
             .args(&["--retries", "0", "--resume"])
@@ -232,7 +232,7 @@ fn performance_connections_are_reused() {
 
 #[test]
 fn performance_the_input_is_read_once_whatever_runs_at_once() {
-    // A pipe cannot be read twice, so a run that reads it whole has read it once.
+    // A pipe cannot be read twice, so a run that reads all of it has read it once.
     let simulator = Simulator::start_blocking(Script::new());
     let home = Home::with_rows(2_000);
     let rows = home.read("in.jsonl");
@@ -246,6 +246,6 @@ fn performance_a_row_costs_one_request_unless_it_fails() {
     let simulator = Simulator::start_blocking(Script::new());
     let home = Home::with_prompts(["a [[500]]", "b [[503]]", "c"]);
     home.run().on(&simulator).ends_with(3);
-    // One try and four retries by default; no loop around a loop.
+    // One attempt and four retries by default; there is no outer retry loop.
     assert_eq!(simulator.stats().requests, 5 + 5 + 1);
 }

@@ -1,11 +1,11 @@
-//! The commands that README and docs show, and what the docs must warn of.
+//! The commands in README and docs are valid, and the docs contain required warnings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 
-/// A command line with the page and the line where it begins.
+/// A command line with its page and first line.
 struct ShownCommand {
     place: String,
     words: Vec<String>,
@@ -22,7 +22,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The lines of the blocks that a person would type, joined where they end with a backslash.
+/// The lines of code blocks that a user would type, joined at backslashes.
 fn typed_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines = Vec::new();
     let mut block = None;
@@ -34,7 +34,7 @@ fn typed_lines(text: &str) -> Vec<(usize, String)> {
         }
         let typed = match block.as_deref() {
             Some("sh" | "bash") => Some(line.trim()),
-            // What a terminal shows has a prompt before what was typed.
+            // In a terminal transcript, typed lines start with a prompt.
             Some(_) if open.is_some() => Some(line.trim()),
             Some(_) => line.trim().strip_prefix("$ "),
             None => None,
@@ -49,7 +49,7 @@ fn typed_lines(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// The words of a line that are given to `rowmill`, with its own name first.
+/// The words of a line that are passed to `rowmill`, with its own name first.
 fn rowmill_words(line: &str) -> Option<Vec<String>> {
     let is_end = |word: &String| ["|", "||", "&&", "&", ";", ">", ">>", "2>", "<"].contains(&word.as_str());
     let words: Vec<String> = shlex::Shlex::new(line).collect();
@@ -78,7 +78,7 @@ fn every_command_in_the_docs_is_one_that_the_program_takes() {
     assert!(commands.len() > 80, "the docs are read: {}", commands.len());
     let mut refused = Vec::new();
     for ShownCommand { place, words } in commands {
-        // `…` stands for what the reader knows; what it leaves out is not missed.
+        // `…` stands for arguments that the reader knows; they may be missing.
         let shortened = words.iter().any(|word| word == "…");
         let words = words.into_iter().filter(|word| word != "…");
         if let Err(error) = rowmill_cli::command().try_get_matches_from(words) {
@@ -100,7 +100,7 @@ fn the_page_about_mcp_warns_of_servers_that_lose_writes_and_says_what_to_do() {
     let page = pages().into_iter().find(|page| page.ends_with("docs/mcp.md")).unwrap();
     let text = fs::read_to_string(page).unwrap();
     let section = text.split("\n## ").find(|section| section.starts_with("Calls at once\n")).unwrap();
-    // Where a line ends is of no importance.
+    // Line breaks do not matter.
     let section = section.split_whitespace().collect::<Vec<_>>().join(" ");
     for sentence in [
         "**Some lose writes.** A server that reads a file, changes it and writes it back with every call can \

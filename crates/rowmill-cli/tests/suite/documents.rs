@@ -1,5 +1,4 @@
-//! A folder of files through the command: every file is a row, and what reaches the provider
-//! is the file.
+//! A folder of files as input: every file is a row, and the provider receives the file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +11,7 @@ use serde_json::Value;
 
 use crate::support;
 
-/// Files that cannot be sent, and what their rows say.
+/// Files that cannot be sent, with the errors of their rows.
 const BAD: [(&str, &str); 6] = [
     ("broken-header.pdf", "is broken"),
     ("cut.pdf", "is broken or truncated"),
@@ -45,11 +44,11 @@ fn folder(place: &Place) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// The answers of a provider that has `gone.pdf` removed when it is first called.
+/// A provider that removes `gone.pdf` when it is first called.
 fn removing(place: &Arc<Place>) -> Simulator {
     let gone = place.path("papers/gone.pdf");
     let script = Script::new().key(KEY).answer(move |_, _| {
-        // It is there only for the first call.
+        // It exists only at the first call.
         drop(fs::remove_file(&gone));
         Answer::Text("seen".into())
     });

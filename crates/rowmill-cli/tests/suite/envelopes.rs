@@ -1,4 +1,4 @@
-//! What a run writes: envelopes, errors, telemetry, summary, progress, and when.
+//! The output of a run: envelopes, errors, telemetry, summary, progress, and when they are written.
 
 use crate::support;
 
@@ -46,7 +46,7 @@ fn failures_keep_status_code_attempts_and_the_text_that_came() {
         ("[[filter]]", "ContentFilter", Value::Null, 1, Value::Null),
     ] {
         let (_simulator, place) = simulated();
-        // A second row that is fine shows that the provider is there.
+        // A second row without an error shows that the provider is available.
         place.write("rows.jsonl", format!("{{\"t\":\"ok\"}}\n{{\"t\":\"{marker}\"}}\n"));
         let flags = ["-m", "openai.m", "-p", "{{t}}", "--retries", "1", "--retry-wait", "1ms"];
         place.run_rows(&[&flags[..], &["--parallel", "1"]].concat()).code(3);
@@ -103,7 +103,7 @@ fn finished_rows_are_on_disk_while_the_run_goes_on() {
     place.write_rows(5);
     let child = place.start_rows(&["-m", "openai.m", "--parallel", "1"]);
     simulator.wait_until_blocking(|stats| stats.requests == 4);
-    // No call goes out before the rows that ended are in the ledger.
+    // No call is sent before the rows that ended are in the ledger.
     let ledger = place.read(".out.jsonl.rowmill/ledger-1.jsonl");
     assert_eq!(ledger.matches("\"event\":\"row_ended\"").count(), 3);
     let output = place.wait_for_lines("out.jsonl", 3);
@@ -249,7 +249,7 @@ fn a_run_without_a_terminal_is_silent_but_for_its_summary_and_the_lines_asked_fo
     let summary_lines = run(&[]).lines().count();
     let lines: Vec<String> = run(&["--progress-every", "4"]).lines().map(str::to_owned).collect();
     assert_eq!(lines.len(), summary_lines + 2);
-    // The share that is done stands before it once it is known.
+    // The line starts with the finished share once it is known.
     let tells = |line: &str, rows: &str| format!(" {line}").contains(rows);
     assert!(tells(&lines[0], " 4 rows, ") && tells(&lines[1], " 8 rows, "), "{lines:?}");
     for quiet in [&["--no-progress"][..], &["--progress-every", "1", "--no-progress"]] {

@@ -1,10 +1,10 @@
-//! Every example of the repository works as it is written, without a key.
+//! Every example of the repository works as written, without a key.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The folder of each example, and how many envelopes it leaves.
+/// The folder of each example, and the number of envelopes it writes.
 pub(crate) const EXAMPLES: [(&str, usize); 11] = [
     ("01-first-run", 20),
     ("02-schema", 20),
@@ -41,7 +41,7 @@ fn run(script: &Path) -> Output {
     run_with(script, env!("CARGO_BIN_EXE_rowmill"), &[])
 }
 
-/// Runs an example with a command in the place of `rowmill`, and further variables.
+/// Runs an example with a command in place of `rowmill`, and additional variables.
 pub(crate) fn run_with(script: &Path, rowmill: &str, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new("bash");
     command.arg(script).env("ROWMILL", rowmill).envs(variables.iter().copied());
@@ -57,7 +57,7 @@ fn every_example_succeeds_and_leaves_one_envelope_per_row() {
     copy(&examples(), home.path());
     for (name, envelopes) in EXAMPLES {
         let folder = home.path().join(name);
-        // What someone left behind by hand must not count.
+        // Results of an earlier manual run must not count.
         drop(fs::remove_file(folder.join("results.jsonl")));
 
         let output = run(&folder.join("run.sh"));

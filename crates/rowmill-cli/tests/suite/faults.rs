@@ -1,5 +1,5 @@
-//! What goes wrong between us and a provider, seen from outside: passing faults are
-//! tried again, lasting ones fail their row and no other, and none is taken for a result.
+//! Faults between rowmill and a provider, seen from outside: temporary faults are retried, permanent
+//! ones fail their row and no other, and none is mistaken for a result.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::support::simulated;
 use rowmill_testkit::{Fault, Script, Simulator, When};
 use serde_json::Value;
 
-/// Every fault that passes: its marker, the error type it ends in when it lasts, and its status.
+/// Every temporary fault: its marker, the error type if it persists, and its status.
 const PASSING: [(&str, &str, Option<u16>); 10] = [
     ("408", "ServerError", Some(408)),
     ("409", "ServerError", Some(409)),
@@ -22,7 +22,7 @@ const PASSING: [(&str, &str, Option<u16>); 10] = [
     ("hang", "Timeout", None),
 ];
 
-/// Answers that are complete but no results: marker, error type, whether there is a text to keep.
+/// Answers that are complete but not results: marker, error type, whether there is a text to keep.
 const NO_RESULTS: [(&str, &str, bool); 4] = [
     ("refusal", "Refusal", true),
     ("empty", "EmptyAnswer", false),
@@ -76,7 +76,7 @@ fn a_fault_that_lasts_fails_its_row_with_type_status_and_attempts() {
         assert_eq!(error_of(envelope), (kind, status.map(u64::from), Some(2)), "{marker}: {envelope}");
         assert!(!envelope["error"]["message"].as_str().unwrap().is_empty(), "{marker}");
     }
-    // Rows that failed keep their timing and their tries.
+    // Rows that failed keep their timing and their attempts.
     for line in home.json_lines("telemetry.jsonl") {
         assert_eq!(attempts(&line), 2, "{line}");
         assert!(line["timing"]["duration_ms"].as_f64().unwrap() > 0.0, "{line}");
@@ -117,13 +117,14 @@ fn an_answer_that_is_no_result_fails_with_a_type_of_its_own_and_keeps_the_text()
         home.run().model(&simulator, model).ends_with(3);
         for (envelope, (marker, kind, has_text)) in home.envelopes().iter().zip(NO_RESULTS) {
             assert_eq!(envelope["ok"], false, "{model} {marker}");
-            // Google has no refusals of its own: what its models will not answer, its filter blocks.
+            // Google has no refusals of its own: its content filter blocks what its models will not
+            // answer.
             let kind = if model == "google.m" && marker == "refusal" { "ContentFilter" } else { kind };
             assert_eq!(error_of(envelope).0, kind, "{model} {marker}: {envelope}");
             let text = envelope["error"]["raw_text"].as_str().unwrap_or_default();
             assert!(!has_text || !text.is_empty(), "{model} {marker}: {envelope}");
         }
-        // None of them is a fault of the line, so none is tried again.
+        // None of them is a transmission fault, so none is retried.
         assert_eq!(simulator.stats().requests, NO_RESULTS.len() as u64, "{model}");
     }
 }
@@ -250,7 +251,7 @@ fn a_server_that_goes_away_for_too_long_stops_the_run_and_nothing_is_asked_twice
 
 #[test]
 fn a_single_row_that_cannot_connect_does_not_stop_a_run_that_others_go_on_with() {
-    // The faults strike calls by number, so that other rows are answered meanwhile.
+    // The faults are assigned to calls by number, so that other rows are answered meanwhile.
     let script = Script::new().fault(When::Rate(0.3), Fault::Reset).seed(5);
     let simulator = Simulator::start_blocking(script);
     let home = Home::with_rows(300);

@@ -1,4 +1,4 @@
-//! Every flag of `rowmill run` does what its help says, and refuses what it must.
+//! Every flag of `rowmill run` does what its help says, and rejects invalid values.
 
 use crate::support;
 
@@ -72,7 +72,7 @@ fn flags_that_exclude_or_need_each_other_are_told() {
         (&["--seed", "1"], "--seed requires --sample"),
     ] {
         let place = Place::new();
-        // The input does not exist, which must not be told first.
+        // The input does not exist, but this must not be reported first.
         let ended =
             place.run(&[&["-i", "none.jsonl", "-o", "out.jsonl", "-m", "passthrough"], arguments].concat());
         ended.code(2).says(&format!("error[RM0001]: {message}\n"));
@@ -196,7 +196,7 @@ fn parallel_bounds_the_calls_in_flight_and_without_it_eight_go_before_the_first_
         if most < 8 {
             simulator.release();
         } else {
-            // Later there may be more, if more are answered for it.
+            // Later there may be more, if more calls have been answered.
             assert_eq!(simulator.stats().max_in_flight, most);
             simulator.release();
         }
@@ -259,7 +259,7 @@ fn the_ledger_lies_in_the_work_folder_and_stays_only_if_kept() {
 
     let again = |more: &[&str]| place.run_rows(&[&["-m", "openai.m", "--overwrite"], more].concat()).ok();
     again(&["--keep-temp", "--work-dir", "work"]);
-    // The ledger of a run that is replaced stays until the new one is sure to begin.
+    // The ledger of a replaced run stays until the new run is sure to start.
     assert_eq!(place.names("work"), ["ledger-3.jsonl", "run.json"]);
     again(&["--keep-temp"]);
     assert!(place.names(".out.jsonl.rowmill").contains(&"ledger-1.jsonl".to_owned()));

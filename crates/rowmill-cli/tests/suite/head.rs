@@ -1,4 +1,4 @@
-//! `rowmill head` shows rows, columns and prompts so that they can be read on any screen.
+//! `rowmill head` shows rows, columns and prompts legibly on any screen.
 
 use crate::support;
 

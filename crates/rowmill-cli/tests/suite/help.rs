@@ -72,7 +72,7 @@ fn said(arguments: &[&str]) -> String {
     ended.stdout
 }
 
-/// Whether a text has a flag as a word of its own.
+/// Whether a text contains a flag as a separate word.
 fn has_flag(text: &str, flag: &str) -> bool {
     text.split(|c: char| !(c.is_alphanumeric() || c == '-')).any(|word| word == flag)
 }
@@ -120,7 +120,7 @@ fn the_short_help_has_every_flag_and_points_to_the_examples() {
 
 #[test]
 fn every_default_is_told_once_with_its_flag() {
-    // Lines are broken to the width of the screen.
+    // Lines are wrapped to the width of the screen.
     let help = said(&["run", "--help"]).split_whitespace().collect::<Vec<_>>().join(" ");
     for (default, flags) in [
         ("auto", 3),

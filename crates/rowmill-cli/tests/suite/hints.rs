@@ -1,4 +1,4 @@
-//! What somebody is told whose command line is almost right.
+//! Hints for a command line that is almost right.
 
 use crate::paths::ASK;
 use crate::support::Place;

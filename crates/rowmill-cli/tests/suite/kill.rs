@@ -1,6 +1,5 @@
-//! The promise that matters most: a run that is killed at any moment, again and
-//! again, ends with one envelope per row, and asks nothing twice but what was in
-//! flight when it died.
+//! The most important guarantee: a run that is killed at any moment, repeatedly, ends with one envelope
+//! per row, and requests nothing twice except what was in flight when it died.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +13,7 @@ const ROWS: usize = 5_000;
 const KILLS: u64 = 55;
 const PARALLEL: u64 = 32;
 
-/// Numbers that look random and are the same in every run of the test.
+/// Pseudo-random numbers that are the same in every run of the test.
 struct Dice(u64);
 
 impl Dice {
@@ -24,25 +23,25 @@ impl Dice {
     }
 }
 
-/// What is known of the kills so far.
+/// The state after the kills so far.
 #[derive(Default)]
 struct Account {
-    /// How often each row was in flight when the process died, by the ledger.
+    /// How often each row was in flight when the process died, according to the ledger.
     in_flight: BTreeMap<u64, u64>,
-    /// What each resume said it sends again.
+    /// The number of rows that each resume reported to send again.
     sent_again: Vec<u64>,
     ledger_read: usize,
 }
 
 impl Account {
-    /// Reads what the ledger says of the life that just ended.
+    /// Reads what the ledger has of the process that just died.
     fn died(&mut self, home: &Home) {
         let path = home.path(".out.jsonl.rowmill/ledger-1.jsonl");
         let ledger = fs::read(path).unwrap_or_default();
         let mut flying = BTreeSet::new();
         for line in ledger[self.ledger_read..].split_inclusive(|byte| *byte == b'\n') {
             if line.last() != Some(&b'\n') {
-                break; // Torn by the kill; the resume cuts it off.
+                break; // Torn by the kill; the resume truncates it.
             }
             self.ledger_read += line.len();
             let line: serde_json::Value = serde_json::from_slice(line).unwrap();
@@ -58,7 +57,7 @@ impl Account {
         }
     }
 
-    /// Takes in what a resume said.
+    /// Records the message of a resume.
     fn resumed(&mut self, ended: &Ended) {
         let Some((before, _)) = ended.err.split_once(" with unknown outcome") else {
             return; // It died before it could say anything.
@@ -71,7 +70,7 @@ impl Account {
     }
 }
 
-/// Counts how often each prompt was answered well.
+/// Counts how often each prompt was answered successfully.
 #[derive(Clone, Default)]
 struct Answered(Arc<Mutex<BTreeMap<String, u64>>>);
 
@@ -94,13 +93,13 @@ impl Answered {
     }
 }
 
-/// How many kills a run with shared answers survives; `cargo xtask soak resume` asks for more.
+/// How many times a run with shared answers is killed; `cargo xtask soak resume` sets a higher number.
 fn kills_of_shared() -> u64 {
     std::env::var_os("ROWMILL_SOAK_KILLS").map_or(12, |kills| kills.to_str().unwrap().parse().unwrap())
 }
 
-/// Three rows for every question. The run is killed over and over; every question is paid for once,
-/// and again only where a row that asked it was in flight.
+/// Three rows for every prompt. The run is killed repeatedly; every prompt is paid for once, and again
+/// only if a row that sent it was in flight.
 fn killed_with_shared_answers(reuse: &[&str], seed: u64) {
     let kills = kills_of_shared();
     let questions = 40 * kills;
@@ -139,7 +138,7 @@ fn no_kill_makes_a_run_with_shared_answers_pay_twice_for_more_than_was_in_flight
     killed_with_shared_answers(&["--cache", "answers"], 22);
 }
 
-/// Lets a run of [`ROWS`] rows be killed [`KILLS`] times, then lets it end, and checks everything.
+/// Kills a run of [`ROWS`] rows [`KILLS`] times, then lets it end, and checks everything.
 fn killed_and_resumed(script: Script, answered: &Answered, seed: u64) {
     let simulator = Simulator::start_blocking(script);
     let home = Home::with_rows(ROWS);
@@ -151,7 +150,7 @@ fn killed_and_resumed(script: Script, answered: &Answered, seed: u64) {
     for kill in 0..KILLS {
         let before = simulator.stats();
         let left = (ROWS as u64).saturating_sub(before.answers);
-        // Once in a while it dies before its first answer; else somewhere in its share of the rows.
+        // Sometimes it dies before its first answer; otherwise somewhere in its share of the rows.
         let answers = if dice.below(8) == 0 { 0 } else { 1 + dice.below(2 * left / (KILLS - kill + 2)) };
         let running = home.run().on(&simulator).args(&args).start();
         simulator.wait_until_blocking(|now| {

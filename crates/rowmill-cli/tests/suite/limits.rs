@@ -1,5 +1,5 @@
-//! Limits of a provider, seen from outside: calls wait for them, no row fails because of
-//! them, and a quota that is used up pauses the run or stops it.
+//! Limits of a provider, seen from outside: calls wait for them, no row fails because of them, and an
+//! exhausted quota pauses the run or stops it.
 
 use crate::faults_support::{Home, PROTOCOLS, Running, assert_all_ok, attempts};
 use rowmill_testkit::{Distribution, Fault, Limits, Script, Simulator, When};
@@ -51,7 +51,7 @@ fn a_refusal_that_stands_alone_is_waited_for_by_its_row_and_not_by_the_others() 
     });
     let home = Home::with_prompts(prompts);
     let running = home.run().on(&simulator).args(&["--parallel", "1", "--retries", "0"]).start();
-    // All others are answered, although the refused row waits for an hour in the only place.
+    // All others are answered, although the refused row waits for an hour with only one slot.
     simulator.wait_until_blocking(|stats| stats.answers == 39);
     running.signal(rustix::process::Signal::INT);
     let ended = running.end();
@@ -60,7 +60,7 @@ fn a_refusal_that_stands_alone_is_waited_for_by_its_row_and_not_by_the_others() 
     assert_all_ok(&home.envelopes(), 40);
 }
 
-/// A run with one limit of the user's own, and the least time that it can take.
+/// A run with one limit set by the user, and its minimum duration.
 struct Paced {
     home: Home,
     flag: &'static str,
@@ -68,7 +68,7 @@ struct Paced {
     running: Running,
 }
 
-/// Starts a run whose calls take 102 tokens of the kind that is limited.
+/// Starts a run whose calls use 102 tokens of the limited kind.
 fn paced(simulator: &Simulator, flag: &'static str, limit: &str, rows: usize, least: f64) -> Paced {
     let prompts = (0..rows).map(|row| format!("{row:>4}{}", "word".repeat(99)));
     let home = Home::with_prompts(prompts);
@@ -79,7 +79,7 @@ fn paced(simulator: &Simulator, flag: &'static str, limit: &str, rows: usize, le
 
 #[test]
 fn limits_of_the_users_own_hold_calls_back() {
-    // None of them can be broken by a slow machine: they bound how fast a run can be.
+    // A slow machine cannot break these checks: they limit how fast a run can be.
     let script = Script::new().answer_tokens(Distribution::Constant(100.0));
     let simulator = Simulator::start_blocking(script);
     let runs = [
@@ -112,7 +112,7 @@ fn limits_that_change_in_mid_run_are_followed_before_they_are_met() {
         let simulator = Simulator::start_blocking(Script::new().limits(requests(60_000)).hold_after(100));
         let home = Home::with_rows(220);
         let running = held(&home, &simulator, model, 4);
-        // The bucket is left with 60 calls, and gets 20 a second from now on.
+        // The bucket has 60 calls left, and gets 20 per second from now on.
         simulator.set_limits(requests(60));
         simulator.set_limits(requests(1_200));
         simulator.release();
@@ -123,7 +123,7 @@ fn limits_that_change_in_mid_run_are_followed_before_they_are_met() {
         assert_eq!(ended.code, Some(0), "{model}: {}", ended.err);
         assert_all_ok(&home.envelopes(), 220);
         let stats = simulator.stats();
-        // At most one in two hundred may be refused.
+        // At most one in two hundred calls may be refused.
         assert!(stats.rate_limited <= 1, "{model}: {} calls were refused", stats.rate_limited);
         assert_eq!((stats.answers, stats.repeated_answers), (220, 0), "{model}");
     }
@@ -181,7 +181,7 @@ fn a_quota_that_is_used_up_stops_the_run_without_a_failed_row_if_the_user_says_s
 
 #[test]
 fn a_quota_that_is_used_up_is_waited_for_and_the_reason_is_told() {
-    // OpenAI does not say when a quota is renewed, but whoever stands before it may.
+    // OpenAI does not report when a quota is renewed, but a proxy in front of it may.
     let body = r#"{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}"#;
     let spent = Fault::status(429).with_header("retry-after", "1").with_body(body);
     for model in ["generic.m", "responses.m"] {

@@ -1,4 +1,4 @@
-//! Outputs behind links that lead to files which are not there yet.
+//! Outputs behind links whose targets do not exist yet.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use crate::paths::{ASK, refused};
 use crate::support::Place;
 
-/// A folder with rows, and links of these names into a folder that is missing.
+/// A folder with rows, and links with these names into a missing folder.
 fn with_links(names: &[&str]) -> Place {
     let place = Place::new();
     place.write_rows(2);
@@ -23,7 +23,7 @@ fn every_output_behind_a_link_is_made_where_the_link_leads() {
     for output in ["out.jsonl", "out.csv", "out.parquet"] {
         let sides = ["--error-output", "errors", "--telemetry-output", "telemetry"];
         let more = ["--summary-output", "summary", "--export-traces", "traces"];
-        // Twice, because what is there now is replaced.
+        // Repeatedly, because the existing files are replaced.
         for existing in [&[][..], &["--overwrite"], &["--resume"]] {
             let io = ["-i", "rows.jsonl", "-o", output, "-p", "{{n}}"];
             place.run(&[&io[..], &sides, &more, existing, ASK].concat()).ok();

@@ -1,4 +1,4 @@
-//! All integration tests of this crate, in one program: it is linked once.
+//! All integration tests of this crate, in one program, so that it is linked once.
 
 #![expect(
     clippy::panic,

@@ -1,4 +1,4 @@
-//! `rowmill models`: prices, and what is known of one model.
+//! `rowmill models`: prices, and what is known about one model.
 
 use crate::support::Place;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Money: what calls cost is told exactly, and a budget is never passed, whatever happens.
+//! Money: the cost of calls is reported exactly, and a budget is never exceeded, whatever happens.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::faults_support::{Ended, Home, PROTOCOLS, Run, assert_all_ok};
 use rowmill_testkit::{Answer, Distribution, Fault, Script, Simulator, When, notation};
 use rustix::process::Signal;
 
-/// The most tokens of an answer, in every model string of these tests.
+/// The model string of these tests, with the maximum length of an answer.
 const MODEL: &str = "generic.m?max_tokens=50";
 
 /// A provider with prices, whose answers have 10 to 50 tokens.
@@ -15,7 +15,7 @@ fn script() -> Script {
     Script::new().price(price).answer_tokens(Distribution::Uniform { low: 10.0, high: 50.0 })
 }
 
-/// A folder whose `rowmill.toml` knows the prices of that provider.
+/// A folder whose `rowmill.toml` has the prices of that provider.
 fn priced(rows: usize) -> Home {
     let home = Home::with_rows(rows);
     home.write("rowmill.toml", "[prices.\"generic.m\"]\ninput = 1.0\ncached = 0.1\noutput = 4.0\n");
@@ -26,7 +26,7 @@ fn run(home: &Home, simulator: &Simulator) -> Run {
     home.run().model(simulator, MODEL).args(&["--final-summary"])
 }
 
-/// Dollars that the simulator counted.
+/// The cost in dollars that the simulator counted.
 fn counted(simulator: &Simulator) -> f64 {
     simulator.stats().cost_usd.unwrap().dollars()
 }
@@ -91,7 +91,7 @@ fn a_budget_stops_the_run_before_it_is_passed_and_a_higher_one_goes_on() {
         assert_eq!((&summary["status"], &summary["failed_rows"]), (&"budget".into(), &0.into()));
         let cost = counted(&simulator);
         assert!(cost <= limit, "{cost} > {limit}");
-        // What is left is less than one call could cost.
+        // The rest is less than one call could cost.
         assert!(cost >= limit - 0.001, "{cost} of {limit} is used");
         assert_same(spent(&ended), cost);
         let done = home.envelopes().len();
@@ -142,7 +142,7 @@ fn a_budget_holds_over_a_run_that_is_killed_again_and_again() {
     let ended = run(&home, &simulator).args(&args).ends_with(4);
     let cost = counted(&simulator);
     assert!(cost <= LIMIT, "{cost}");
-    // Calls in flight at a kill count in full, because nobody knows what they cost.
+    // Calls in flight at a kill count in full, because their cost is unknown.
     assert!(spent(&ended) >= cost, "{} < {cost}", spent(&ended));
     let ended = run(&home, &simulator).args(&["--max-cost", "1", "--resume"]).ends_with(0);
     assert_all_ok(&home.envelopes(), 400);
@@ -262,10 +262,10 @@ fn what_the_provider_does_not_price_is_told() {
     assert!(home.json_lines("telemetry.jsonl").iter().all(|line| line["usage"].get("cost_usd").is_none()));
 }
 
-/// The longest answer of the models of these tests, where their strings do not bound it: $0.40.
+/// The maximum answer length of the models of these tests, if their strings do not limit it: $0.40.
 const LONGEST: u64 = 100_000;
 
-/// A folder whose `rowmill.toml` knows the prices and the longest answers of all protocols.
+/// A folder whose `rowmill.toml` has the prices and answer limits of all protocols.
 fn priced_with_longest(rows: usize) -> Home {
     let home = Home::with_rows(rows);
     let price = format!("input = 1.0\ncached = 0.1\noutput = 4.0\nmax_output = {LONGEST}\n");
@@ -280,7 +280,7 @@ fn without_a_bound_on_answers_a_budget_leaves_as_many_calls_in_flight_as_are_wan
     let home = priced_with_longest(80);
     let args = ["--max-cost", "1", "--parallel", "32", "--final-summary"];
     let running = home.run().model(&simulator, "generic.m").args(&args).start();
-    // Two of the longest answers would fit at once.
+    // Two answers of maximum length would fit at once.
     simulator.wait_until_blocking(|now| now.in_flight == 32);
     simulator.release();
     let ended = running.end();
@@ -328,7 +328,7 @@ fn every_protocol_asks_again_for_an_answer_that_the_budget_cut_and_pays_for_both
         let answers = simulator.stats().answers;
         assert_eq!(answers, 39 + caps.len() as u64, "{model}");
         assert!(calls.iter().all(|call| call["cost_usd"].as_f64().unwrap() > 0.0), "{model}");
-        // What was kept is the whole answer, and another budget asks the same.
+        // The cached answer is complete, and a run with another budget sends the same request.
         run(&["--overwrite", "--max-cost", "7"]).ends_with(0);
         assert_eq!(home.envelopes()[29]["result"], long.as_str(), "{model}");
         assert_eq!(simulator.stats().answers, answers, "{model}: every answer is known");
@@ -399,7 +399,7 @@ fn drawn(seed: u64, purpose: u64, below: u64) -> u64 {
     (mixed ^ (mixed >> 32)) % below
 }
 
-/// One run with a budget, killed and resumed some times, at a provider that fails in every way.
+/// One run with a budget, killed and resumed several times, with a provider that fails in every way.
 fn fuzz(seed: u64) {
     let draw = |purpose, below| drawn(seed, purpose, below);
     let faults = [
@@ -419,7 +419,7 @@ fn fuzz(seed: u64) {
     }
     let simulator = Simulator::start_blocking(script);
     let home = priced_with_longest(8 + draw(3, 50) as usize);
-    // From half a cent to thirty cents, as many small ones as large.
+    // From half a cent to thirty cents, as many small budgets as large.
     let limit = format!("{:.5}", 0.005 * 60_f64.powf(draw(4, 1_000) as f64 / 1_000.0));
     let bound = if draw(5, 4) == 0 { "?max_tokens=300" } else { "" };
     let model = format!("{}{bound}", PROTOCOLS[draw(6, 4) as usize]);

@@ -1,4 +1,4 @@
-//! What calls cost when something goes wrong with them, and what is known of rows that a budget stops.
+//! The cost of failed calls, and what is known about rows that a budget stops.
 
 use crate::faults_support::{Home, PROTOCOLS};
 use rowmill_testkit::{Script, Simulator, notation};
@@ -13,7 +13,7 @@ fn script() -> Script {
     Script::new().price(price)
 }
 
-/// A folder whose `rowmill.toml` knows the prices of that provider, for every protocol.
+/// A folder whose `rowmill.toml` has the prices of that provider, for every protocol.
 fn priced(prompts: impl IntoIterator<Item = String>) -> Home {
     let home = Home::with_prompts(prompts);
     let prices = PROTOCOLS.map(|model| format!("[prices.\"{model}\"]\n{PRICE}"));
@@ -31,7 +31,7 @@ fn assert_same(left: f64, right: f64, what: &str) {
     assert!((left - right).abs() < 1e-10, "{what}: {left} is not {right}");
 }
 
-/// Faults after which both sides know what a call cost, be it nothing.
+/// Faults after which both sides know the cost of a call, even if it is zero.
 const KNOWN: [&str; 17] = [
     "400",
     "408",
@@ -51,7 +51,7 @@ const KNOWN: [&str; 17] = [
     "fenced",
     "null",
 ];
-/// Faults after which nobody on our side knows: the answer was made or not.
+/// Faults after which our side does not know whether the answer was generated.
 const UNKNOWN: [&str; 5] = ["reset", "midway", "truncate", "garbage", "hang"];
 
 #[test]
@@ -104,7 +104,7 @@ fn a_row_that_a_budget_stops_between_its_repairs_is_not_of_unknown_outcome() {
                 "telemetry.jsonl",
             ])
         };
-        // Just enough for the first call and too little for the next, which sends more.
+        // Enough for the first call but too little for the next, which sends more.
         let unsent = run("0.0003").ends_with(4).err;
         let (_, worst) = unsent.split_once("the next call could use $").unwrap();
         let worst: f64 = worst.split(' ').next().unwrap().parse().unwrap();
@@ -140,7 +140,7 @@ fn an_own_price_keeps_what_is_known_of_the_longest_answer() {
     let home = Home::with_rows(3);
     home.write("rowmill.toml", "[prices.\"openai.gpt-5.4-mini\"]\ninput = 0.5\noutput = 3.0\n");
     let simulator = Simulator::start_blocking(Script::new());
-    // Without the longest answer of the model no budget could hold.
+    // Without the model's maximum answer length no budget could be kept.
     home.run().model(&simulator, "openai.gpt-5.4-mini").args(&["--max-cost", "1"]).ends_with(0);
     let shown = home.command("models", &["openai.gpt-5.4-mini"]).ends_with(0).out;
     assert!(shown.contains("max output  128,000 tokens"), "{shown}");

@@ -1,4 +1,4 @@
-//! What somebody meets who knows other tools, misspells a name, or comes back to a run later.
+//! Situations of users who know other tools, misspell a name, or come back to a run later.
 
 use crate::support::{KEY, Place, finish, scripted, simulated};
 use rowmill_testkit::{Script, Simulator};
@@ -93,7 +93,7 @@ fn a_run_that_was_stopped_says_so_when_its_results_are_looked_at() {
     let talk = place.rowmill(&["head", "out.jsonl"]).ok().stderr.replace("\n  ", " ");
     assert!(talk.contains(&missing), "{talk}");
 
-    // One that came to its end with failed rows is finished.
+    // A run that reached its end with failed rows is finished.
     place.run_rows(&[&flags[..], &["--resume"]].concat()).code(3);
     let shown = place.rowmill(&["results", "out.jsonl"]).ok().stdout;
     assert!(shown.contains("40 rows: 39 ok, 1 failed") && !shown.contains("unfinished"), "{shown}");
@@ -128,7 +128,7 @@ fn a_plan_says_whether_the_budget_is_enough_and_for_how_many_rows() {
         let flags = ["plan", "-i", "rows.jsonl", "-m", "openai.gpt-5.4-mini?max_tokens=1000", "-p", "{{n}}"];
         place.rowmill(&[&flags[..], budget].concat()).ok().stdout
     };
-    // A cent for each row at most.
+    // At most a cent for each row.
     assert!(!plan(&[]).contains("budget"));
     assert!(plan(&["--max-cost", "2"]).contains("\nbudget: enough for all 100 rows\n"));
     let shown = plan(&["--max-cost", "0.25"]);
@@ -159,7 +159,7 @@ fn a_plan_of_a_resume_takes_what_was_spent_from_the_budget() {
     let (spent, needed) = (&whole["spent_before"]["cost"], &whole["cost_usd"]["expected"]);
     let (spent, needed) = (spent.as_f64().unwrap(), needed.as_f64().unwrap());
     assert!(spent > 0.0 && needed > 0.0, "{whole}");
-    // Enough for the rows that are left, if nothing had been spent.
+    // Enough for the remaining rows, if nothing had been spent.
     let shown = plan(&format!("{:.6}", needed + spent / 2.0));
     assert!(
         shown.contains("\nbudget: not enough; exhausted after about ") && shown.contains("already spent"),

@@ -1,5 +1,4 @@
-//! Providers that go down: the run pauses and probes, or asks another model, and no row
-//! fails for it.
+//! Provider outages: the run pauses and probes, or uses another model, and no row fails because of it.
 
 use crate::faults_support;
 
@@ -89,7 +88,7 @@ fn ctrl_c_ends_a_wait_for_a_provider() {
     assert_eq!(simulator.stats().repeated_answers, 0);
 }
 
-/// Two providers, and a run that asks the second when the first cannot help.
+/// Two providers, and a run that uses the second if the first is unavailable.
 struct Two {
     home: Home,
     first: Simulator,
@@ -141,7 +140,7 @@ fn another_model_is_asked_at_once_while_the_provider_of_the_first_is_down() {
         assert!(!ended.err.contains(WAITING), "nothing was waited for: {}", ended.err);
         assert_all_ok(&two.home.envelopes(), 50);
         assert_eq!(two.answered_by("b"), 50, "{kind:?}");
-        // It takes a few calls to tell that it is down; a probe now and then asks whether it is back.
+        // It takes a few calls to detect the outage; a probe now and then checks whether it is over.
         let asked = two.first.stats().requests;
         assert!((5..=12).contains(&asked), "{kind:?}: {asked} calls");
     }
@@ -187,7 +186,7 @@ fn too_few_open_files_bound_the_calls_at_once_and_are_no_outage_of_the_provider(
         let simulator = Simulator::start_blocking(Script::new().latency(latency));
         let home = Home::with_rows(300);
         let args = ["--parallel", parallel, "--retries", "0", "--progress"];
-        // Hard and soft limit alike, so that it cannot be raised.
+        // Hard and soft limit are equal, so that it cannot be raised.
         let ended = home.run().on(&simulator).args(&args).under("ulimit -n 64").ends_with(0);
         ended.says(&[
             "warning: this machine allows 64 open files, so at most ",

@@ -1,5 +1,5 @@
-//! Nothing of the user's is lost: what a run writes keeps out of the way of what it reads, and a run
-//! that is refused leaves nothing behind.
+//! None of the user's files is lost: a run does not write to what it reads, and a run that is rejected
+//! leaves nothing behind.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -42,7 +42,7 @@ pub(crate) fn contents(place: &Place) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Runs and demands a refusal that says this and changes nothing at all.
+/// Runs a command, and checks that it is rejected with these messages and changes nothing.
 #[track_caller]
 pub(crate) fn refused(place: &Place, arguments: &[&str], said: &[&str]) {
     let before = contents(place);
@@ -83,7 +83,8 @@ fn what_a_run_reads_is_never_written_over_whichever_flags_name_it() {
     ];
     let writes = ["--error-output", "--telemetry-output", "--summary-output"];
     for (at, (flags, read, path)) in reads.into_iter().enumerate() {
-        // Every kind of read meets a kind of output, with and without leave to overwrite.
+        // Every kind of read is combined with a kind of output, with and without permission to
+        // overwrite.
         let write = writes[at % writes.len()];
         for overwrite in [&[][..], &["--overwrite"]] {
             let io = ["-i", "rows.jsonl", "-o", "out.jsonl", write, path];
@@ -131,7 +132,7 @@ fn links_of_both_kinds_and_standard_input_are_seen_through() {
         &["-i", "parts/*.jsonl", "-o", "linked/a.jsonl", "--overwrite"],
         &["error[RM1303]: `--output` must not point to the same file as `--input`"],
     );
-    // Two outputs of one file, the second by a link to what is not there yet.
+    // Two outputs to one file, the second by a link to a file that does not exist yet.
     symlink("new.jsonl", place.path("dangling.jsonl")).unwrap();
     refused(
         &place,
@@ -143,7 +144,7 @@ fn links_of_both_kinds_and_standard_input_are_seen_through() {
     let mut command = place.command(&[&arguments[..], ASK].concat());
     command.stdin(Stdio::from(fs::File::open(place.path("rows.jsonl")).unwrap()));
     finish(command.spawn().unwrap()).code(1).says("must not point to the same file as `--input -`");
-    // And standard output that was sent back into the input.
+    // And standard output that is redirected into the input.
     let mut command = place.command(&[&["run", "-i", "rows.jsonl", "-o", "-"], ASK].concat());
     let end = fs::OpenOptions::new().append(true).open(place.path("rows.jsonl")).unwrap();
     command.stdout(Stdio::from(end));
@@ -293,7 +294,7 @@ fn missing_folders_of_outputs_are_made_and_said_and_gone_again_if_the_run_is_ref
         ["--error-output", "d/e.jsonl", "--telemetry-output", "f/t.jsonl", "--summary-output", "g/s.json"];
     let rest = ["--cache", "h/cache", "--work-dir", "i/work"];
     let made = [&io[..], &sides, &rest].concat();
-    // Whatever refuses it: the input, the template, a file that cannot be opened.
+    // Different reasons for the rejection: the input, the template, a file that cannot be opened.
     let missing: Vec<&str> =
         made.iter().map(|&flag| if flag == "rows.jsonl" { "no.jsonl" } else { flag }).collect();
     refused(&place, &missing, &["error[RM1001]"]);
@@ -329,14 +330,14 @@ fn missing_folders_of_outputs_are_made_and_said_and_gone_again_if_the_run_is_ref
 fn a_file_that_cannot_be_opened_leaves_no_ledger_in_the_way_of_the_next_run() {
     let place = Place::new();
     place.write_rows(2);
-    // Nobody can make a file there.
+    // No file can be created there.
     symlink("/proc/e.jsonl", place.path("link")).unwrap();
     let io = ["-i", "rows.jsonl", "-o", "new/out.jsonl", "--telemetry-output", "t.jsonl"];
     let io = [&io[..], &["--export-traces", "traces"]].concat();
     let unwritable = ["error[RM1401]: cannot write `link`"];
     refused(&place, &[&io[..], &["--error-output", "link"]].concat(), &unwritable);
     place.run(&[&io[..], ASK].concat()).ok();
-    // Nor is an output given up for a run that cannot begin.
+    // Nor is an output discarded for a run that cannot start.
     refused(&place, &[&io[..], &["--overwrite", "--summary-output", "link"]].concat(), &unwritable);
 }
 

@@ -1,4 +1,4 @@
-//! What was there before a run and is not of that run stays, whatever flag names its place.
+//! Files that existed before a run and do not belong to it stay, whichever flag names them.
 
 use std::fs;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn a_file_beside_the_output_replaces_only_what_a_run_wrote_there_for_the_same_fl
         for existing in [&[][..], &["--resume"], &["--overwrite"]] {
             let said = ["error[RM1301]: `out.jsonl`", "is the output of another run"];
             refused(&place, &[&again[..], &[flag, "out.jsonl"], existing].concat(), &said);
-            // The file was moved away from its work folder; its rows are paid for all the same.
+            // The file was moved away from its work folder; its rows have been paid for all the same.
             fs::copy(place.path("out.jsonl"), place.path("moved.jsonl")).unwrap();
             refused(&place, &[&again[..], &[flag, "moved.jsonl"], existing].concat(), &["error[RM1301]"]);
         }
@@ -223,7 +223,7 @@ fn an_output_with_nothing_but_failed_rows_is_not_taken_for_a_file_of_failed_rows
         let said = ["error[RM1301]: `moved.jsonl`", "may be the output of a run whose rows all failed"];
         refused(&place, &[&again[..], &["--error-output", "moved.jsonl"], existing].concat(), &said);
     }
-    // The file of failed rows that a run has named is its own, whatever is in it.
+    // The file of failed rows that a run has named belongs to the run, whatever it contains.
     place.run(&[IO, &errors, &["--resume"], ASK].concat()).code(3);
     place.run(&[IO, &errors, &["--overwrite"], ASK].concat()).code(3);
     assert_eq!((place.json("errors").len(), place.json("moved.jsonl").len()), (2, 2));

@@ -1,4 +1,4 @@
-//! What a run was made from is not written over, wherever it is named: by a flag, a card, a server, a
+//! The sources of a run are not overwritten, wherever they are named: by a flag, a card, a server, a
 //! row, or an earlier run.
 
 use std::fs;
@@ -149,7 +149,7 @@ fn an_export_does_not_replace_what_the_run_was_made_from() {
             "--output-format",
             "jsonl",
         ];
-        // From another folder, because paths are kept as they are and not as they were written.
+        // From another folder, because paths are stored in full and not as written.
         let ended = place.rowmill_in("tmp", &export).code(1);
         ended.says("error[RM1303]: `--output` must not point to the same file as").says("the run");
         assert!(contents(&place) == before, "{file}");

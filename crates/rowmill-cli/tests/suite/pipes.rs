@@ -1,4 +1,4 @@
-//! Standard input and pipes: rows are worked on as they come, and no end is waited for in vain.
+//! Standard input and pipes: rows are worked on as they arrive, without waiting for the end.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -113,7 +113,7 @@ fn a_copy_of_a_pipe_that_a_killed_run_left_is_no_hindrance() {
 fn envelopes_and_messages_are_written_in_whole_lines() {
     let place = Place::new();
     place.write("rows.jsonl", "{\"n\":1}\nbroken\n{\"n\":2}\n");
-    // Every write to such a socket is a message of its own.
+    // Every write to such a socket is a separate message.
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let mut command =
@@ -179,7 +179,7 @@ fn a_pipe_that_stays_silent_until_the_deadline_costs_no_earlier_output() {
     let run = ["run", "-i", "-", "--input-format", "jsonl", "-o", "out.jsonl", "-m", "passthrough"];
     let mut command = place.command(&[&run[..], &["--deadline", "300ms", "--overwrite"]].concat());
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-    // The writer says nothing and stays.
+    // The writer sends nothing and stays open.
     let writer = child.stdin.take();
     finish(child).code(4).says("error[RM1040]: the deadline passed before the first row was read");
     drop(writer);

@@ -1,13 +1,13 @@
-//! `rowmill plan` says before a run what it will come to, and calls nothing for it.
+//! `rowmill plan` estimates a run, without making calls.
 
 use crate::faults_support::{Home, Run, assert_all_ok};
 use rowmill_testkit::{Distribution, Limits, Script, Simulator, Tokenizer, notation};
 use serde_json::{Value, json};
 
-/// A model with a tokenizer of its own, whose answers are bounded.
+/// A model with its own tokenizer, whose answers are limited.
 const MODEL: &str = "openai.gpt-5.4-mini?max_tokens=2000";
 
-/// A provider that counts as that model does, with its price.
+/// A provider that counts tokens like that model, with its price.
 fn script() -> Script {
     let price = notation::price("input=0.5,cached=0.05,output=3").unwrap();
     Script::new()
@@ -133,7 +133,7 @@ fn what_nobody_can_expect_is_unknown_and_only_the_most_is_told() {
         assert_eq!(told[name]["expected"], Value::Null, "{told}");
         assert!(told[name]["high"].as_f64().unwrap() > told[name]["low"].as_f64().unwrap(), "{told}");
     }
-    // One of the limits counts answers, so the time is not known either.
+    // One of the limits counts answer tokens, so the time is not known either.
     assert_eq!(told["seconds"], Value::Null);
     let text = "time:   unknown, because answer length is unknown; use `--sample-calls N` for an estimate\n";
     assert!(plan().ends_with(0).out.contains(text));
@@ -192,7 +192,8 @@ fn a_plan_learns_from_kept_answers_and_from_each_of_them_once() {
     let first = plan(&["--sample-calls", "20"]);
     assert_eq!(first["judged_by"], "20 sample calls");
     let asked = simulator.stats();
-    // The same rows are drawn again, and none of them is sent; nor is one for a plan without samples.
+    // The same rows are drawn again, and none of them is sent; nor does a plan without samples send
+    // any.
     for again in [plan(&["--sample-calls", "20"]), plan(&[])] {
         assert_eq!(again["judged_by"], "20 cached answers");
         assert_eq!((&again["answers_seen"], &again["calls"]), (&json!(true), &json!(40)));
@@ -201,7 +202,7 @@ fn a_plan_learns_from_kept_answers_and_from_each_of_them_once() {
         }
     }
     assert_eq!(simulator.stats().requests, asked.requests);
-    // Rows that ask the same have one answer, which says no more by being found twice.
+    // Rows with the same request share one answer, which counts only once in the statistics.
     home.append("in.jsonl", &home.read("in.jsonl"));
     assert_eq!(plan(&[])["judged_by"], "20 cached answers");
 }
@@ -222,7 +223,7 @@ fn a_plan_is_judged_by_an_earlier_run_that_asked_the_same() {
     home.run().model(&simulator, MODEL).args(&["--resume"]).ends_with(0);
     let whole = plan(&[]);
     assert_inside(&whole, "output_tokens", simulator.stats().output_tokens as f64);
-    // What asks otherwise says nothing of this run.
+    // Statistics of different requests are not used for this run.
     home.write("kind.md", "Be kind.");
     let other = plan(&["--instruction", "kind.md"]);
     assert!(other["judged_by"].as_str().unwrap().starts_with("the maximum answer lengths"), "{other}");

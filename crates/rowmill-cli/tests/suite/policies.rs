@@ -1,11 +1,11 @@
-//! When a run ends before its input does, because the user said so.
+//! Stop rules that end a run before its input ends.
 
 use std::time::Duration;
 
 use crate::faults_support::{Home, assert_all_ok};
 use rowmill_testkit::{Script, Simulator};
 
-/// Rows of which every `nth` is refused for good.
+/// Rows of which every `nth` fails permanently.
 fn failing_every(nth: usize, rows: usize) -> Home {
     Home::with_prompts((1..=rows).map(|row| match row % nth {
         0 => format!("row {row} [[400]]"),
@@ -49,11 +49,11 @@ fn the_stricter_of_two_rules_on_errors_counts() {
 #[test]
 fn a_share_of_failed_rows_stops_the_run_once_enough_have_ended() {
     for (nth, rows, after, code, ended_rows) in [
-        // One in ten is more than one in twenty, and is noticed as soon as it is looked at.
+        // One in ten is more than one in twenty, and is detected at the first check.
         (10, 300, "100", 4, Some(100)),
         (10, 300, "37", 4, Some(37)),
         (25, 300, "100", 3, None),
-        // What fails before enough have ended stops nothing.
+        // Failures before enough rows have ended stop nothing.
         (10, 60, "100", 3, None),
     ] {
         let simulator = Simulator::start_blocking(Script::new());
@@ -156,7 +156,7 @@ fn after_the_deadline_no_call_is_sent_and_those_in_flight_are_finished() {
 #[test]
 fn a_deadline_ends_a_wait_for_a_limit() {
     let simulator = Simulator::start_blocking(Script::new());
-    // Before the first answer a refusal is taken for a limit, for which all rows wait.
+    // Before the first answer a refusal is treated as a limit, for which all rows wait.
     let home = Home::with_prompts(["a [[429x1,retry-after=3600]]", "b"]);
     home.run().on(&simulator).args(&["--deadline", "1s", "--parallel", "1"]).ends_with(4);
     let requests = simulator.stats().requests;

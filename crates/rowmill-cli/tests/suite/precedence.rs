@@ -1,4 +1,4 @@
-//! A flag wins over the environment, the environment over `rowmill.toml`, the file over the default.
+//! A flag overrides the environment, which overrides `rowmill.toml`, which overrides the default.
 
 use crate::support;
 
@@ -45,7 +45,7 @@ fn the_number_of_rows_at_once_follows_the_same_order() {
         simulator.release();
         let ended = finish(child).ok();
         assert_eq!(simulator.stats().max_in_flight, most);
-        // Where nobody chose, few are sent before the first answer.
+        // By default, few calls are sent before the first answer.
         let told = if most == 8 { json!("auto") } else { json!(most) };
         assert_eq!(ended.summary()["parallel"], told);
     }
@@ -157,7 +157,7 @@ fn a_provider_of_the_file_has_its_address_key_and_headers() {
     assert_eq!(request.header("x-team"), Some("blue"));
     assert_eq!(request.json()["model"], "some-model");
     place.run_rows(&["-m", "generic.m", "--overwrite"]).ok();
-    // The environment wins over the file.
+    // The environment overrides the file.
     place.set("GENERIC_BASE_URL", "http://127.0.0.1:1/v1");
     place.run_rows(&["-m", "generic.m", "--overwrite", "--retries", "0"]).code(1).says("127.0.0.1:1");
 }

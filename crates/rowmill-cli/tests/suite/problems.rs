@@ -1,6 +1,6 @@
-//! What can go wrong around a run: each message names the cause and the remedy, and
-//! once the cause is gone a resume finishes without asking anything twice. What a provider
-//! can do to a run (nothing at the port, a wrong key, an unknown model) is in `faults.rs`.
+//! Problems in the environment of a run: each message names the cause and the remedy, and once the
+//! cause is gone a resume finishes without requesting anything twice. Problems with the provider
+//! (nothing at the port, a wrong key, an unknown model) are in `faults.rs`.
 
 use crate::faults_support;
 
@@ -12,13 +12,13 @@ use std::process::Command;
 use crate::faults_support::{Home, Run, assert_all_ok, names};
 use rowmill_testkit::{Script, Simulator, tell_skipped};
 
-/// A small file system; it is gone when this is dropped.
+/// A small file system; it is unmounted when this is dropped.
 struct SmallDisk {
     folder: PathBuf,
 }
 
 impl SmallDisk {
-    /// Makes one at `name`; `None` for a user who may not.
+    /// Creates one at `name`; `None` if the user is not permitted to.
     fn mount(home: &Home, name: &str, size: &str) -> Option<Self> {
         if !rustix::process::getuid().is_root() {
             let test = std::thread::current().name().unwrap_or_default().to_owned();
@@ -55,7 +55,7 @@ fn mount(folder: &Path, options: &str) -> bool {
 
 const ROWS: usize = 1_500;
 
-/// Fills the disk with a run, checks what it says, makes room and resumes.
+/// Fills the disk with a run, checks its message, frees space and resumes.
 fn full_disk(place: impl Fn(&SmallDisk, &Home) -> Vec<String>) {
     full_disk_of("1m", 1_500, place);
 }
@@ -332,7 +332,7 @@ fn an_output_that_cannot_be_written_is_found_before_the_first_call() {
         fs::set_permissions(home.path(name), PermissionsExt::from_mode(mode)).unwrap();
     };
     mode("locked", 0o444);
-    // What is in the folder may be written, but nothing new can be put there.
+    // Existing files in the folder can be written, but no new ones can be created.
     mode("closed", 0o555);
     let before = (home.names(), names(&home.path("closed")), home.read("out.jsonl"));
     for (args, named) in [

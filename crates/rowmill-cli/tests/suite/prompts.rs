@@ -1,4 +1,4 @@
-//! What reaches the provider.
+//! The requests that reach the provider.
 
 use crate::support::{KEY, Place, chat_prompts, each, file_url, scripted, simulated};
 use rowmill_testkit::{Script, Simulator};

@@ -1,4 +1,4 @@
-//! The same run through every provider, and what is told when one cannot be used.
+//! The same run with every provider, and the messages if one cannot be used.
 
 use std::io::{Read, Write, copy};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use crate::support::{EVERY_FILE, KEY, Place, assert_in_no_file, each, finish, sc
 use rowmill_testkit::{Fault, RequestSeen, Script, When};
 use serde_json::{Value, json};
 
-/// How a protocol's request names its key and its path, and how it is asked to stream.
+/// How requests of a protocol contain the key and the path, and how they request streaming.
 struct Protocol {
     model: &'static str,
     path: &'static str,
@@ -88,7 +88,7 @@ fn usage_is_the_same_for_every_provider() {
                 "times.jsonl",
             ];
             let ended = place.run_rows(&[&["-m", model.as_str()], &flags[..]].concat()).ok();
-            // Vendors count their caches in different ways, and one tells what it writes.
+            // Vendors count their caches in different ways, and one reports what it writes.
             let (written, cached) = match protocol.model {
                 "anthropic.m" => (1_200, 1_200),
                 "google.m" => (0, 1_200),
@@ -140,8 +140,8 @@ fn one_websocket_per_call_in_flight_serves_all_rows() {
     }
 }
 
-/// Passes connections on to `target`, but refuses those that want to become a WebSocket.
-/// Returns the address; the threads end with the test.
+/// Forwards connections to `target`, but rejects those that request a WebSocket. Returns the address;
+/// the threads end with the test.
 fn without_websockets(target: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -486,7 +486,7 @@ fn an_alias_is_sent_as_the_model_that_it_stands_for_and_said_once() {
         "`kimi26instant` means `hf.moonshotai/Kimi-K2.6:novita?reasoning=off&temperature=0.5&top_p=0.95`";
     place.unset("HF_TOKEN");
     place.run_rows(&["-m", "kimi26instant", "--overwrite"]).code(1).says("HF_TOKEN");
-    // A sign-in of the hub's own client does as well.
+    // A sign-in with the hub's own client works as well.
     place.write(".cache/huggingface/token", KEY);
     place.run_rows(&["-m", "kimi26instant", "--overwrite"]).ok();
     let moved = format!("`HF_BASE_URL` has no path; calls go to `{}/v1`", simulator.url());

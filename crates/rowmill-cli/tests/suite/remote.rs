@@ -61,7 +61,7 @@ fn a_resume_notices_that_the_dataset_changed() {
     hub.put(SET, "rows.jsonl", numbered_rows(10), FileKind::Small);
     let run = ["-i", "hf://datasets/o/n", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}}"];
     place.run(&[&run[..], &["--limit", "4"]].concat()).ok();
-    // Neither another file nor another cache is a change.
+    // Neither another file nor another cache counts as a change.
     hub.put(SET, "README.md", "about", FileKind::Small);
     place.run(&[&run[..], &["--limit", "6", "--resume"]].concat()).ok();
     assert_eq!(place.json("out.jsonl").len(), 6);

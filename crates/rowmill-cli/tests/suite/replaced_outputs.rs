@@ -1,4 +1,4 @@
-//! Outputs that somebody replaces by something else while a run goes on.
+//! Outputs that are replaced by another process while a run is in progress.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -82,7 +82,7 @@ fn an_output_that_becomes_a_folder_or_a_pipe_is_told_and_a_resume_writes_it_agai
 #[test]
 fn a_run_that_another_process_goes_on_with_leaves_ledger_and_output_to_that_process() {
     let (simulator, place, run) = halfway(&["-o", "out.jsonl"]);
-    // As a resume elsewhere would: a header with a later epoch takes the place of this one.
+    // Simulates a resume on another machine: a header with a later epoch replaces this one.
     let folder = ".out.jsonl.rowmill";
     let mut header: serde_json::Value =
         serde_json::from_str(&place.read(&format!("{folder}/run.json"))).unwrap();

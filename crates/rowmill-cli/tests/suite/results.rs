@@ -1,4 +1,4 @@
-//! `rowmill results` tells what came of a run, and what differs from another one.
+//! `rowmill results` summarizes a run, and shows the differences from another one.
 
 use crate::support::{Place, simulated};
 use serde_json::json;
@@ -163,7 +163,7 @@ fn two_runs_are_compared_row_by_row() {
                 \x20 error  here   —\n\
                 \x20        there  \"Timeout\"\n";
     assert_eq!(place.rowmill(&["results", "new.jsonl", "--diff", "old.jsonl"]).code(3).stdout, told);
-    // In another order, and under other numbers, they are found by their ids.
+    // In another order, and with other numbers, they are found by their ids.
     let mut lines: Vec<String> = format!("{old}{more}").lines().map(str::to_owned).collect();
     lines.reverse();
     place.write("old.jsonl", lines.join("\n").replace("\"row_number\":4", "\"row_number\":7"));
@@ -187,7 +187,7 @@ fn rows_that_moved_are_no_difference() {
     place.write("there.jsonl", line("b", 7) + &line("a", 8) + &line("c", 9));
     let diff = place.rowmill(&["results", "here.jsonl", "--diff", "there.jsonl", "--json"]).code(3).summary();
     assert_eq!((&diff["same"], &diff["only_here"], &diff["only_there"]), (&json!(2), &json!(0), &json!(1)));
-    // A row that failed and was tried again counts as it ended.
+    // A row that failed and was retried counts with its final outcome.
     let failed = "{\"id\":\"a\",\"row_number\":1,\"ok\":false,\"result\":null,\"error\":{\"type\":\"Timeout\",\"message\":\"\"}}\n";
     place.write("twice.jsonl", format!("{failed}{}{}", line("b", 2), line("a", 1)));
     let diff = place.rowmill(&["results", "twice.jsonl", "--diff", "here.jsonl", "--json"]).ok().summary();

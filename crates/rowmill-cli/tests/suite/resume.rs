@@ -1,12 +1,11 @@
-//! Going on with an earlier run: what is skipped, what is sent again, what is mended
-//! and what is refused.
+//! Resuming an earlier run: what is skipped, what is sent again, what is repaired and what is rejected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::faults_support::{Home, Run, assert_all_ok, attempts};
 use rowmill_testkit::{Fault, Script, Simulator, When};
 
-/// The prompts whose rows fail at their first run and are well afterwards.
+/// Prompts whose rows fail in their first run and succeed afterwards.
 fn ten_rows_two_of_which_fail_once() -> Home {
     let prompts = (1..=10).map(|number| match number {
         3 | 7 => format!("row {number} [[400x1]]"),
@@ -33,7 +32,7 @@ fn only_failed_rows_are_tried_again_and_take_their_place_in_input_order() {
     let answers: BTreeMap<String, u64> = simulator.stats().answers_by_prompt;
     assert!(answers.len() == 10 && answers.values().all(|&count| count == 1), "{answers:?}");
     assert_eq!(home.read("errors.jsonl"), "", "no failure is left");
-    // Telemetry tells of every try that was made, so rows that were tried twice have two lines.
+    // Telemetry reports every attempt that was made, so rows that were attempted twice have two lines.
     let telemetry = home.json_lines("telemetry.jsonl");
     assert_eq!(telemetry.len(), 12);
     assert_eq!(telemetry.iter().filter(|line| line["ok"] == true).count(), 10);
@@ -136,7 +135,7 @@ fn without_its_ledger_a_run_goes_on_from_the_output_with_a_warning() {
     assert_eq!(simulator.stats().requests, 12);
 }
 
-/// What a run is made with, as far as these tests change it.
+/// The settings of a run that these tests change.
 struct Settings {
     input: &'static str,
     model: &'static str,
@@ -289,7 +288,7 @@ fn as_long_as_no_row_is_ok_a_resume_takes_other_words_and_models_without_being_a
     let ended = home.run().model(&simulator, "generic.m").args(&["--resume"]).ends_with(0);
     ended.says(&["continuing with changed settings", "  model: `generic.nope` -> `generic.m`"]);
     assert_all_ok(&home.envelopes(), 3);
-    // Other rows are another matter: what is left of the old ones would stay in the output.
+    // Different rows are another matter: results of the old ones would stay in the output.
     home.write("in.jsonl", "{\"p\":\"[[400]]\"}\n");
     let again = ["-i", "in.jsonl", "-o", "new.jsonl", "-p", "{{p}}"];
     home.run_with(&again).model(&simulator, "generic.m").ends_with(3);

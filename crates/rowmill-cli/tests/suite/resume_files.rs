@@ -1,4 +1,4 @@
-//! Going on with an earlier run: rows that moved, limits, streams, locks and work folders.
+//! Resuming an earlier run: rows that moved, limits, streams, locks and work folders.
 
 use crate::faults_support::{Home, assert_all_ok, names, parse_lines};
 use crate::support::wait_for;
@@ -186,7 +186,7 @@ fn telemetry_that_a_crash_tore_is_made_whole_again() {
     let files = ["--telemetry-output", "telemetry.jsonl", "--parallel", "4"];
     let running = home.run().on(&simulator).args(&files).start();
     simulator.wait_until_blocking(|stats| stats.requests == 24);
-    // Telemetry follows the ledger in its own time, and there must be something to tear.
+    // Telemetry is written with a delay after the ledger, and there must be something to tear.
     let is_whole = |text: &String| text.ends_with('\n') && text.lines().count() == 20;
     let telemetry = wait_for(|| Some(home.read("telemetry.jsonl")).filter(is_whole));
     running.kill();
@@ -263,7 +263,7 @@ fn killed_without_ids(output: &str) -> Home {
     home
 }
 
-/// Runs until `answers` more rows are answered and the next one waits, then kills.
+/// Runs until `answers` more rows are answered and the next one waits, then kills the run.
 fn killed_after(home: &Home, output: &str, answers: u64, args: &[&str]) {
     let simulator = Simulator::start_blocking(Script::new().hold_after(answers));
     let io = ["-i", "in.jsonl", "-o", output, "-p", "{{p}}", "--parallel", "1"];
@@ -272,7 +272,7 @@ fn killed_after(home: &Home, output: &str, answers: u64, args: &[&str]) {
     run.kill();
 }
 
-/// Every row is there once, ok, in order, with its own answer and the id that is wanted.
+/// Every row is there once, ok, in order, with its own answer and the expected id.
 #[track_caller]
 fn assert_each_once(envelopes: &[Value], id_of: impl Fn(u64) -> Value) {
     let seen: Vec<_> = envelopes.iter().map(|line| (&line["row_number"], &line["id"], &line["ok"])).collect();
@@ -284,7 +284,7 @@ fn assert_each_once(envelopes: &[Value], id_of: impl Fn(u64) -> Value) {
     }
 }
 
-/// The id field by which the run knows its rows.
+/// The id field by which the run identifies its rows.
 fn id_field(home: &Home) -> Value {
     let header: Value = serde_json::from_str(&home.read(".out.jsonl.rowmill/run.json")).unwrap();
     header["fingerprint"]["id_field"].clone()
@@ -315,7 +315,7 @@ fn an_id_field_that_a_resume_adds_names_every_row_though_it_is_killed_and_resume
     assert!((5..=6).contains(&asked), "{asked}: the row in flight at each kill and those that were left");
     assert_eq!(id_field(&home), "id");
 
-    // Killed after the ids were put in and before the header tells so.
+    // Killed after the ids were put in and before the header records it.
     let restore = || {
         for (text, name) in &left {
             home.write(&format!(".out.jsonl.rowmill/{name}"), text);
@@ -341,7 +341,7 @@ fn a_table_has_the_ids_that_a_resume_adds() {
     let home = killed_without_ids("out.csv");
     let simulator = Simulator::start_blocking(Script::new());
     let io = ["-i", "in.jsonl", "-o", "out.csv", "-p", "{{p}}"];
-    // What `--where` leaves out now was done before, and has an id, too.
+    // Rows that `--where` now excludes were done before, and have an id, too.
     let rest = [&WITH_IDS[..], &["--where", "id <> 'r1'"]].concat();
     home.run_with(&io).on(&simulator).args(&rest).ends_with(0);
     let table = home.read("out.csv");

@@ -1,5 +1,5 @@
-//! Going on with an earlier run: rows that moved or are gone, outputs that somebody changed, and queries
-//! that give other rows each time.
+//! Resuming an earlier run: rows that moved or are gone, outputs that were changed, and queries that
+//! return different rows each time.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn rows(ids: &str) -> String {
     ids.split(' ').map(row).collect()
 }
 
-/// The ids of the output in its order. Numbers must be those of places from 1 on, and results those of ids.
+/// The ids of the output in its order. Numbers must count up from 1, and results must match the ids.
 #[track_caller]
 fn ids_in_order(home: &Home) -> String {
     let envelopes = home.envelopes();
@@ -107,7 +107,8 @@ fn a_row_that_was_mended_is_counted_as_done_beside_a_ledger_that_was_kept() {
     assert_eq!(ids_in_order(&home), "x a b c");
 }
 
-/// Checks that there is one envelope per row of the input, in its order: of a row that cannot be read its number.
+/// Checks that there is one envelope per row of the input, in its order; an unreadable row has its
+/// number as the id.
 #[track_caller]
 fn assert_follows_input(home: &Home, ids: &[&str]) {
     let envelopes = home.envelopes();
@@ -159,7 +160,7 @@ fn rows_that_are_gone_are_kept_at_the_end_and_told_or_dropped_if_the_user_says_s
     let ended = run(&["--resume"]);
     ended.says(&["gone:   2 rows are no longer in the input", "`--removed-rows drop`"]);
     assert_eq!(ids_in_order(&home), "d c x a b");
-    // What is only not selected is not gone.
+    // A row that is merely not selected is not gone.
     let ended = run(&["--resume", "--removed-rows", "drop", "--limit", "1"]);
     ended.says(&["gone:   2 rows are no longer in the input and dropped from the output"]);
     assert_eq!(ids_in_order(&home), "d c x");
@@ -193,7 +194,7 @@ fn rows_can_be_dropped_only_where_ids_tell_which_are_gone() {
     assert_eq!(simulator.stats().requests, 3);
 }
 
-/// What somebody does to an output, and whether the file as it was then is kept beside it.
+/// A change of an output by someone else, and whether the changed file is kept beside it.
 type Damage = (&'static str, fn(&Home), bool);
 
 #[test]
@@ -340,7 +341,7 @@ fn answers_that_only_the_ledger_has_are_kept_by_a_resume_that_does_not_come_by_t
         &["--max-errors", "0"],
     ];
     for flags in partial {
-        // The first row hangs, so that the output has none and only the ledger has the others.
+        // The first row hangs, so that the output is empty and only the ledger has the others.
         let simulator = Simulator::start_blocking(Script::new());
         let prompts =
             (1..=20).map(|n| if n == 1 { "row 1 [[hangx1]]".to_owned() } else { format!("row {n}") });
@@ -378,7 +379,7 @@ fn rows_that_were_recorded_are_taken_although_the_input_has_changed_since() {
         resume().ends_with(0).resumed(2, 0, 1);
         let expected = "a b c d e f".split(' ').map(|id| format!("answer to: prompt {id}"));
         assert_eq!(answered_rows(&home), expected.collect::<BTreeSet<_>>(), "{query:?}");
-        // Without the recorded rows nobody knows which rows these numbers were.
+        // Without the recorded rows it is unknown which rows these numbers were.
         let recorded =
             names(&home.path(".out.jsonl.rowmill")).into_iter().find(|name| name.starts_with("rows-"));
         home.remove(&format!(".out.jsonl.rowmill/{}", recorded.unwrap()));

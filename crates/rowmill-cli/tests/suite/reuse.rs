@@ -1,4 +1,4 @@
-//! Not paying twice: rows that ask the same, answers of earlier runs, and the provider's cache.
+//! Not paying twice: rows with the same request, answers of earlier runs, and the provider's cache.
 
 use crate::faults_support::{Home, Run, assert_all_ok};
 use rowmill_testkit::{Script, Simulator, notation};
@@ -9,7 +9,7 @@ fn sixty_rows() -> Home {
     Home::with_prompts((0..60).map(|row| format!("prompt {}", row % 20)))
 }
 
-/// How many envelopes are marked with this.
+/// The number of envelopes with this mark.
 fn reused(home: &Home, how: &str) -> usize {
     home.envelopes().iter().filter(|line| line["reused"] == how).count()
 }
@@ -145,7 +145,7 @@ fn answers_of_an_earlier_run_are_used_again_and_nothing_is_called() {
     assert_eq!(simulator.stats().requests, 20, "the second run calls nothing");
     assert_all_ok(&home.envelopes(), 60);
     assert_eq!(home.envelopes().iter().map(|line| line["result"].clone()).collect::<Vec<_>>(), results);
-    // Rows that ask the same at the same time are looked up once.
+    // Rows with the same request at the same time are looked up once.
     assert_eq!(reused(&home, "cache") + reused(&home, "duplicate"), 60);
     assert!(reused(&home, "cache") >= 20);
     assert_eq!(
@@ -205,7 +205,7 @@ fn whatever_shapes_an_answer_makes_another_question_of_it() {
         run();
         assert_eq!(simulator.stats().requests, 3 * asked, "the same again: {args:?}");
     }
-    // How a run goes about it shapes no answer.
+    // Settings of speed and retries do not affect answers.
     let args = ["--parallel", "1", "--retries", "0", "--no-prime", "--rpm", "100000"];
     cached(&home, &simulator).args(&args).key("another").ends_with(0);
     assert_eq!(simulator.stats().requests, 21);
@@ -246,7 +246,7 @@ fn with_long_instruction(simulator: &Simulator, model: &str) -> (Home, Run) {
 
 #[test]
 fn the_first_call_goes_alone_so_that_all_others_find_the_prefix_in_the_providers_cache() {
-    // Calls that are sent before the first answer find nothing, so the count tells.
+    // Calls that are sent before the first answer find nothing in the cache, so the count matters.
     for (model, cached) in [("openai.m", 1_152), ("responses.m", 1_152), ("anthropic.m", 1_200)] {
         let simulator =
             Simulator::start_blocking(Script::new().latency(std::time::Duration::from_millis(30)));

@@ -1,4 +1,4 @@
-//! What becomes a row, what a row is called, and what reaches the model and the envelope of it.
+//! Which records become rows, their ids, and what reaches the model and the envelope.
 
 use crate::support;
 

@@ -30,7 +30,7 @@ class Review(BaseModel):
         return value.upper()
 "#;
 
-/// A search path on which the Python that has pydantic comes first.
+/// A search path on which the Python with pydantic comes first.
 fn path_with_pydantic() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin");
     let output = Command::new(folder.join("python3")).args(["-c", "import pydantic"]).output();
@@ -41,7 +41,8 @@ fn path_with_pydantic() -> String {
     format!("{}:/usr/bin:/bin", folder.display())
 }
 
-/// A folder with a model, and a provider that gives these answers in turn, the last of them for ever.
+/// A folder with a pydantic model, and a provider that returns these answers in turn, repeating the
+/// last one.
 fn with_model(answers: &'static [&'static str]) -> (Simulator, Place) {
     let given = Arc::new(AtomicUsize::new(0));
     let script = Script::new().key(KEY).answer(move |_, _| {
@@ -96,7 +97,7 @@ fn an_answer_that_is_used_again_keeps_what_the_model_made_of_it() {
     place.run_rows(&[FLAGS, &["--dedupe"]].concat()).ok();
     let results: Vec<Value> = each(&place.json("out.jsonl"), "/result");
     assert_eq!(simulator.requests().len(), 1);
-    // `GOOD` is what the validator made of the answer, so it is not given to it again.
+    // The validator turned the answer into `GOOD`, which is not validated again.
     assert_eq!(results, vec![json!({"label": "GOOD", "score": 5}); 3]);
 }
 
@@ -115,7 +116,7 @@ fn a_resume_with_another_model_code_is_refused() {
     assert_eq!(place.json("out.jsonl").len(), 2);
 }
 
-/// Whether everything was read that a server of this machine sent.
+/// Whether everything that a local server sent has been read.
 fn is_all_read(url: &str) -> bool {
     let port: u16 = url.trim_end_matches('/').rsplit(':').next().and_then(|port| port.parse().ok()).unwrap();
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
@@ -135,7 +136,7 @@ fn answers_that_wait_for_the_model_at_a_second_ctrl_c_are_kept_and_not_paid_for_
     home.write("gate", "");
     let gate = std::fs::File::open(home.path("gate")).unwrap();
     gate.lock().unwrap();
-    // The first answer waits at the gate, and the others wait for their turn.
+    // The first answer waits at the call gate, and the others wait for their turn.
     let waits =
         "        import fcntl\n        fcntl.flock(open('gate'), fcntl.LOCK_SH)\n        if value == ";
     home.write("shapes.py", &SHAPES.replace("        if value == ", waits));
@@ -143,7 +144,7 @@ fn answers_that_wait_for_the_model_at_a_second_ctrl_c_are_kept_and_not_paid_for_
     let run = || home.run().on(&simulator).args(&flags).env("PATH", &path_with_pydantic());
     let mut running = run().start();
     simulator.wait_until_blocking(|stats| stats.answers == ROWS as u64 && stats.in_flight == 0);
-    // What was sent is there once it was read, and the rows are then waiting.
+    // Once everything that was sent has been read, the rows are waiting.
     wait_for(|| is_all_read(&simulator.url()).then_some(()));
     for told in ["stopping: finishing rows in progress", "aborting: cancelling calls in flight"] {
         running.signal(Signal::INT);
@@ -161,7 +162,7 @@ fn answers_that_wait_for_the_model_at_a_second_ctrl_c_are_kept_and_not_paid_for_
 fn a_process_that_the_module_leaves_behind_is_not_waited_for() {
     let (_simulator, place) = with_model(&[r#"{"label": "good"}"#]);
     place.write_rows(1);
-    // It keeps what it got of the process that started it, and leaves its group.
+    // It keeps the file handles of the process that started it, and leaves its group.
     let behind = "import subprocess, sys\nkept = subprocess.Popen(['tail', '-f', '/dev/null'], start_new_session=True)\n\
                   with open('behind', 'a') as file: print(kept.pid, file=file)\n";
     place.write("shapes.py", format!("{behind}{SHAPES}"));

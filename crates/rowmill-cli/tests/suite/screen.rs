@@ -1,4 +1,4 @@
-//! What people see: on a terminal, and when what they gave cannot be what they meant.
+//! What users see: on a terminal, and when their input is probably a mistake.
 
 use std::process::{Command, Stdio};
 
@@ -7,8 +7,8 @@ use rowmill_testkit::{Script, Simulator};
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
-/// Runs a command on a terminal of its own and prints what it showed, then its exit code. With
-/// `stdout` the terminal has standard output as well, else that is a file.
+/// Runs a command on its own terminal and prints what it showed, then its exit code. With `stdout` the
+/// terminal is standard output as well, otherwise that is a file.
 const TERMINAL: &str = r#"
 import fcntl, json, os, pty, select, struct, subprocess, sys, termios
 widths, stdout, environment, command = json.loads(sys.argv[1])
@@ -30,7 +30,7 @@ while True:
 sys.stdout.write(json.dumps([shown.decode(), child.wait()]))
 "#;
 
-/// What a terminal was shown.
+/// What a terminal showed.
 struct Shown {
     raw: String,
     code: i64,
@@ -56,13 +56,13 @@ impl Shown {
         text.filter(|piece| !piece.is_empty()).collect()
     }
 
-    /// What was shown as plain text, line by line.
+    /// The output as plain text, line by line.
     fn text(&self) -> String {
         self.pieces().join("\n")
     }
 }
 
-/// Runs `rowmill` on a terminal with these numbers of columns, one after the other.
+/// Runs `rowmill` on a terminal with these widths, one after the other.
 fn on_terminal(place: &Place, widths: &[u16], stdout: Option<&str>, arguments: &[&str]) -> Shown {
     let command = place.command(arguments);
     let environment: serde_json::Map<_, _> = command
@@ -100,7 +100,7 @@ fn on_a_terminal_the_end_of_a_run_is_for_people_and_json_only_if_asked_for() {
     let flags = [&flags[..], &["id", "--dedupe", "--error-output", "errors.jsonl", "--overwrite"]].concat();
     let shown = on_terminal(&place, &[60], None, &flags);
     assert_eq!(shown.code, 3, "{}", shown.text());
-    // A command may be broken between its words, as a shell reads it.
+    // A command may be broken between its words, in shell syntax.
     let text = shown.text().replace(" \\\n          ", " ");
     for line in [
         "5 rows: 2 ok, 3 failed in ",
@@ -118,7 +118,7 @@ fn on_a_terminal_the_end_of_a_run_is_for_people_and_json_only_if_asked_for() {
     assert!(!text.contains("\"processed_rows\""), "{text}");
     let summary: Vec<String> =
         shown.pieces().into_iter().skip_while(|line| !line.starts_with("5 rows: ")).collect();
-    // A word that is wider than the screen stays whole: it may be a path.
+    // A word that is wider than the screen is not broken: it may be a path.
     for line in summary.iter().filter(|line| line.contains(' ') && !line.contains("/rowmill")) {
         assert!(line.width() <= 60, "{line}");
     }
@@ -206,7 +206,7 @@ fn a_column_that_no_row_has_is_told_with_those_there_are_before_anything_is_sent
     place.rowmill(&plan).code(1).says("did you mean `review`?");
     assert_eq!(simulator.stats().requests, 0);
 
-    // What only some rows have is a failure of the others alone.
+    // A field that only some rows have makes only the others fail.
     let flags = ["-i", "rows.jsonl", "-o", "out.jsonl", "-m", "openai.m", "-p", "{{product}}"];
     place.run(&flags).code(3);
     assert_eq!(each(&place.json("out.jsonl"), "/ok"), [json!(false), json!(true)]);
@@ -288,13 +288,13 @@ fn a_run_whose_first_fifty_rows_all_fail_for_one_reason_stops_and_says_so() {
         .says("Retry these rows with `--resume`; `--keep-going` sends all rows regardless\n");
     drop(ended);
 
-    // A few rows that fail for another reason do not hide what is wrong with all of them.
+    // A few rows that fail for another reason do not hide the common cause.
     let odd = |n: usize| if n % 20 == 1 { row(n).replace("[[400]]", "[[422]]") } else { row(n) };
     place.write("rows.jsonl", (1..=300).map(odd).collect::<String>());
     let ended = place.run_rows(&[&flags[..], &["--parallel", "1", "--overwrite"]].concat()).code(1);
     drop(ended.says("error[RM2008]: stopped: the first 50 rows all failed, 47 of them with BadRequest"));
 
-    // A resume counts anew, and goes through once it is put right.
+    // A resume counts anew, and succeeds once the cause is fixed.
     place.write("rows.jsonl", row(1).replace("[[400]]", "") + &(2..=300).map(row).collect::<String>());
     place.run_rows(&[&flags[..], &["--resume", "--parallel", "1"]].concat()).code(3);
     assert_eq!(place.json("out.jsonl").len(), 300);

@@ -1,4 +1,4 @@
-//! Secrets that stand where nobody expects them are shown nowhere.
+//! Secrets in unexpected places are not shown anywhere.
 
 use crate::support::{EVERY_FILE, Ended, Place, assert_in_no_file, each, scripted, simulated};
 use base64::Engine as _;
@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use rowmill_testkit::{Fault, Script, When};
 use serde_json::json;
 
-/// Demands that a text is in no file of the place and was not said.
+/// Checks that a text is in no file of the place and in no output.
 #[track_caller]
 fn assert_nowhere(place: &Place, ended: &[&Ended], secret: &str) {
     for said in ended.iter().flat_map(|ended| [&ended.stdout, &ended.stderr]) {
@@ -30,7 +30,7 @@ fn no_part_of_a_login_in_a_base_url_is_seen_when_the_server_echoes_the_header() 
         place.set("GENERIC_BASE_URL", &simulator.url().replace("://", &format!("://{login}@")));
         place.write_rows(1);
         let ended = place.run_rows(&[&["-m", "generic.m"], EVERY_FILE].concat()).code(3);
-        // The user comes first in the header, so its beginning must not be left.
+        // The user name comes first in the header, so its beginning must be masked, too.
         assert_nowhere(&place, &[&ended], header.get(..10).unwrap());
         let error = &place.json("out.jsonl")[0]["error"]["message"];
         assert!(error.as_str().unwrap().starts_with("no such login: Basic *** (***)"), "{error}");
@@ -50,12 +50,12 @@ fn a_secret_in_the_place_of_a_name_is_not_repeated() {
         assert_ne!(ended.code, 0, "{flags:?}");
         assert_nowhere(&place, &[&ended], secret);
     }
-    // Where other rows have it, it is those without it that fail.
+    // If other rows have the field, the rows without it fail.
     place.write("rows.jsonl", format!("{{\"n\":1,\"{secret}\":\"x\"}}\n{{\"n\":2}}\n"));
     let ended = run(&[&["-p", &placeholder][..], EVERY_FILE].concat()).code(3).says("***");
     std::fs::remove_file(place.path("rows.jsonl")).unwrap();
     assert_nowhere(&place, &[&ended], secret);
-    // A command line that cannot be read is told in other words.
+    // The message about an invalid command line is a different one.
     let ended = place.rowmill(&["run", "--parallel", secret]).code(2).says("***");
     assert_nowhere(&place, &[&ended], secret);
 }
@@ -77,7 +77,7 @@ fn a_secret_in_a_model_string_is_masked_in_every_message_report_and_file() {
     let results = place.rowmill(&["results", "out.jsonl"]).ok();
     assert_nowhere(&place, &[&run, &again, &planned[0], &planned[1], &results], secret);
     assert_eq!(run.summary()["model"], "generic.***");
-    // The provider gets it as it is.
+    // The provider receives it unmasked.
     assert_eq!(simulator.requests()[0].json()["model"], secret);
     let ended = place.run_rows(&["-m", &format!("nobody.{secret}"), "--overwrite"]).code(1).says("***");
     assert_nowhere(&place, &[&ended], secret);

@@ -1,5 +1,5 @@
-//! Which rows a run sees: `--sql`, `--where` and `--columns`, together with the flags that
-//! choose among them.
+//! Which rows a run sees: `--sql`, `--where` and `--columns`, together with the flags that select among
+//! them.
 
 use crate::support;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const ECHO: [&str; 4] = ["-m", "passthrough", "-p", "{{row_json}}"];
 
-/// Twelve orders in three formats that say the same.
+/// Twelve orders in three formats with the same content.
 fn orders() -> Place {
     let place = Place::new();
     let (mut lines, mut table) = (String::new(), String::from("id,city,amount\n"));

@@ -54,7 +54,7 @@ fn a_second_ctrl_c_aborts_and_the_rows_in_flight_are_sent_again_by_a_resume() {
     ]);
     let envelopes = home.envelopes();
     assert_eq!(envelopes.len(), 14);
-    // Which calls came first is not said, so neither is which rows were cut.
+    // The order of the calls is not defined, so neither is which rows were aborted.
     let cut: Vec<_> = envelopes.iter().filter(|envelope| envelope["ok"] == false).collect();
     assert_eq!(cut.len(), 4);
     for envelope in cut {
@@ -120,7 +120,7 @@ fn a_wait_before_a_retry_is_not_waited_out_after_ctrl_c() {
     let ended = running.end();
     assert_eq!(ended.code, Some(130), "{}", ended.err);
     let envelopes = home.envelopes();
-    // Rows that only wait for another try are given back as if they had not been sent.
+    // Rows that only wait for another attempt are given back as if they had not been sent.
     assert_eq!(envelopes.len(), 1);
     assert_eq!(envelopes[0]["ok"], true);
     home.run().on(&simulator).args(&["--resume", "--retries", "0"]).ends_with(3).resumed(1, 0, 0);

@@ -1,4 +1,4 @@
-//! `rowmill simulate` as a program: rowmill calls it, and its statistics tell what happened.
+//! `rowmill simulate` as a program: rowmill calls it, and its statistics show what happened.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 struct Program {
     child: Option<Child>,
     url: String,
-    /// Where it runs; the folder is there as long as the program.
+    /// The folder in which it runs, which must live as long as the program.
     _place: Place,
 }
 
@@ -50,7 +50,7 @@ impl Program {
         reply.split_once("\r\n\r\n").unwrap().1.to_owned()
     }
 
-    /// Ends it as a person would; the exit code.
+    /// Ends it like a user with a signal; returns the exit code.
     fn end(mut self, signal: Signal) -> i32 {
         let child = self.child.take().unwrap();
         kill_process(Pid::from_child(&child), signal).unwrap();

@@ -1,4 +1,4 @@
-//! `rowmill simulate` as a model that calls tools, by a file of rules or from prepared bytes.
+//! `rowmill simulate` as a model that calls tools, from a file of rules or with canned bytes.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ impl Program {
         Self { child, address }
     }
 
-    /// The message of the model after these.
+    /// The answer of the model to these messages.
     fn ask(&self, messages: &Value) -> Value {
         let tool = json!({"type": "function", "function": {"name": "find"}});
         let body = json!({"model": "m", "messages": messages, "tools": [tool]}).to_string();
@@ -33,7 +33,7 @@ impl Program {
             "POST /v1/chat/completions HTTP/1.1\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
         );
         stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-        // Prepared answers do not close the connection, so no more is read than is there.
+        // Canned answers do not close the connection, so only the available bytes are read.
         let mut reply = BufReader::new(stream);
         let mut length = 0;
         loop {
@@ -50,7 +50,7 @@ impl Program {
         serde_json::from_slice::<Value>(&body).unwrap()["choices"][0]["message"].clone()
     }
 
-    /// Answers one call of the model; what it says then.
+    /// Answers one tool call of the model; returns the next text of the model.
     fn answer(&self, messages: &mut Value, result: &str) -> Value {
         let said = self.ask(messages);
         let list = messages.as_array_mut().unwrap();

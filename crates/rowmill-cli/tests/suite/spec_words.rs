@@ -1,4 +1,5 @@
-//! What people are told who run a spec: fields of it, in plain words, and nothing that disturbs their screen.
+//! Messages to users who run a spec: they name its fields, in plain words, and cannot disturb the
+//! screen.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Place, finish};
 
-/// A spec of a run over two rows, with this in the place of what it usually says.
+/// A spec of a run over two rows, with this value in place of the usual one.
 fn place_with(pointer: &str, value: Value) -> Place {
     let place = Place::new();
     place.write_rows(2);
@@ -80,7 +81,7 @@ fn what_is_too_large_for_a_spec_is_not_read_to_its_end() {
     place.run(&["--spec", "large.json"]).code(1).says(&format!("error[RM1204]: `large.json` {told}"));
     let mut child = place.command(&["run", "--spec", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // Nobody reads the rest.
+    // The rest is not read.
     stdin.write_all(text.as_bytes()).and_then(|()| stdin.write_all(text.as_bytes())).unwrap_err();
     drop(stdin);
     finish(child).code(1).says(&format!("`-` {told}"));

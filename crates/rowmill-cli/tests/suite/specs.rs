@@ -12,7 +12,7 @@ use crate::agents_support::{ruled, write_cards};
 use crate::examples::{EXAMPLES, copy, examples, run_with};
 use crate::support::{Ended, Place, finish, simulated};
 
-/// The schema of specs, as the repository has it.
+/// The schema of specs in the repository.
 fn schema() -> jsonschema::Validator {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/run-spec.schema.json");
     let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
@@ -27,7 +27,7 @@ fn assert_accepted(schema: &jsonschema::Validator, spec: &str) {
     assert!(errors.is_empty(), "{errors:#?}");
 }
 
-/// Runs a command, and the spec of it, which must leave the same bytes; gives the spec.
+/// Runs a command, and its spec, which must write the same bytes; returns the spec.
 #[track_caller]
 fn same_by_spec(place: &Place, arguments: &[&str], output: &str) -> String {
     place.run(&[arguments, &["--no-progress"]].concat()).ok();
@@ -35,7 +35,7 @@ fn same_by_spec(place: &Place, arguments: &[&str], output: &str) -> String {
     let spec = place.run(&[arguments, &["--print-spec"]].concat()).ok().stdout;
     assert_accepted(&schema(), &spec);
     place.write("spec.json", &spec);
-    // A spec is complete.
+    // A spec is complete, so the file is not needed.
     drop(fs::remove_file(place.path("rowmill.toml")));
     place.run(&["--spec", "spec.json", "--overwrite", "--no-progress"]).ok();
     assert!(fs::read(place.path(output)).unwrap() == by_flags, "{output} differs");
@@ -147,7 +147,7 @@ fn a_credential_that_the_user_wrote_is_kept_and_warned_of() {
     assert!(!ended.stderr.contains("planted"));
 }
 
-/// A spec that works, for what stands beside it.
+/// A spec that works, for tests of the flags beside it.
 fn with_spec() -> Place {
     let place = Place::new();
     place.write_rows(2);
@@ -176,7 +176,7 @@ fn flags_that_are_part_of_a_spec_are_refused_beside_it_by_name() {
         assert!(said.contains(flag) && said.contains("--spec"), "{said}");
     }
     assert!(!place.exists("out.jsonl"));
-    // Nobody gave these with the command, and the spec says it.
+    // Nothing on the command line set these, and the spec shows it.
     place.set("ROWMILL_MODEL", "no.such-model");
     place.set("ROWMILL_RETRIES", "9");
     place.run(&["--spec", "spec.json", "--no-progress", "--final-summary"]).ok();
@@ -261,7 +261,7 @@ fn the_short_spec_of_the_docs_works() {
     assert_eq!(place.json("results.jsonl")[0]["id"], "a");
 }
 
-/// A spec without anything that can be left out.
+/// A minimal spec.
 fn short() -> Value {
     json!({
         "version": 1,
@@ -282,12 +282,12 @@ fn what_a_short_spec_leaves_out_is_as_in_a_short_command() {
     by_code.work.model = "passthrough".into();
     by_code.work.stop_rules.same_failure = Some(50);
     assert_eq!(by_hand, by_code);
-    // Whether the model stands on the command line matters only to agents.
+    // Whether the model was set on the command line matters only to agents.
     by_hand.work.agents.model_given = true;
     assert_eq!(by_hand, by_flags);
 }
 
-/// What is put into a short spec, where, and the place that is told; `null` takes something away.
+/// A value to put into a short spec, its position, and the reported position; `null` removes the field.
 fn broken() -> Vec<(&'static str, Value, &'static str)> {
     vec![
         ("/version", json!(2), "`version`"),
@@ -344,7 +344,7 @@ fn broken_specs_are_refused_with_the_place_by_the_schema_and_by_the_command() {
         }
         let places: Vec<String> =
             schema.iter_errors(&spec).map(|error| error.instance_path().to_string()).collect();
-        // What is missing or unknown is told of the object that it is missing or unknown in.
+        // A missing or unknown field is reported at the object that contains it.
         assert!(places.iter().any(|place| place.starts_with(parent)), "{pointer} in {places:?}: {spec}");
         place.write("spec.json", serde_json::to_string_pretty(&spec).unwrap());
         place.run(&["--spec", "spec.json"]).code(1).says("error[RM1204]: `spec.json`").says(told);
@@ -371,7 +371,7 @@ fn what_is_wrong_is_told_with_its_line_and_what_was_meant() {
     place.run(&["--spec", "spec.json"]).code(1).says("`query.condition` cannot be used with `query.sql`");
 }
 
-/// Prints the spec of every run that an example makes before it is made.
+/// Prints the spec of every run of an example before the run.
 const WRAPPER: &str = r#"#!/usr/bin/env bash
 if [ "$1" = run ]; then
   "$ROWMILL_ITSELF" "$@" --print-spec < /dev/null > "$(mktemp "$SPECS/XXXXXX")" || exit

@@ -1,4 +1,4 @@
-//! Standard output that takes nothing: closed, not open for writing, or on a full disk.
+//! Standard output that cannot be written: closed, not open for writing, or on a full disk.
 
 use std::fs::{File, OpenOptions};
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::paths::ASK;
 use crate::support::{Ended, Place, finish, simulated};
 
-/// Runs `rowmill` with standard output led somewhere by a shell.
+/// Runs `rowmill` with standard output redirected by a shell.
 fn led(place: &Place, lead: &str, arguments: &[&str]) -> Ended {
     let rowmill = place.command(arguments);
     let mut shell = Command::new("/bin/sh");

@@ -171,7 +171,7 @@ fn the_text_of_numbers_and_the_order_of_keys_are_those_of_the_model() {
 #[test]
 fn null_is_a_result_where_the_schema_allows_it_and_a_violation_where_not() {
     for model in MODELS {
-        // A strict mode whose root must be an object carries the value in one.
+        // A strict mode whose root must be an object wraps the value in one.
         let answer = if *model == "google.m" { Value::Null } else { json!({"value": null}) };
         let (_simulator, place) = scripted(Script::new().answer(move |_, _| Answer::Json(answer.clone())));
         run(&place, &["a"], r#"{"type":["object","null"]}"#, &["-m", model]).ok();

@@ -1,4 +1,4 @@
-//! Tables of runs that are killed, interrupted or still going on.
+//! Tables of runs that are killed, interrupted or still in progress.
 
 use std::fs::File;
 use std::process::Command;
@@ -36,7 +36,7 @@ fn started(home: &Home, simulator: &Simulator, more: &[&str]) -> Running {
     home.run_with(&TABLE).on(simulator).args(&["--parallel", "8"]).args(more).start()
 }
 
-/// Waits until the ledger has this many rows: telemetry is told of them afterwards.
+/// Waits until the ledger has this many rows: telemetry is written after it.
 fn wait_for_records(home: &Home, rows: usize) {
     while !home.exists("telemetry.jsonl") || home.read("telemetry.jsonl").matches('\n').count() < rows {
         std::thread::yield_now();
@@ -54,7 +54,7 @@ fn a_parquet_run_that_is_killed_again_and_again_ends_with_one_row_each() {
         simulator.wait_until_blocking(|stats| stats.requests == 88);
         assert_eq!(running.kill().code, None, "it must have died, not ended");
         assert!(!home.exists("out.parquet"), "no table before the end");
-        // What is there can be had at once; a kill lost nothing of it.
+        // The rows so far can be exported at once; the kill lost none of them.
         let name = format!("so-far-{kill}.parquet");
         export(&home, &["out.parquet", "-o", &name]);
         let (numbers, ok) = rows(&home, &name);

@@ -1,4 +1,4 @@
-//! Packed text, JSON lists, several files and folders are inputs like any other.
+//! Compressed text, JSON lists, several files and folders are inputs like any other.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 
-/// `{"n":1}` and `{"n":2}` on lines, packed with gzip.
+/// `{"n":1}` and `{"n":2}` on lines, compressed with gzip.
 const PACKED: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xabV\xcaS\xb22\xac\xe5\xaa\x06\xd1F\xb5\\\x00E\xc6\x98\xbe\x10\x00\x00\x00";
 
 /// The row number and the result of each envelope, or the message of its error.
@@ -40,7 +40,7 @@ fn packed_rows_come_from_files_pipes_and_samples_alike() {
 fn rows_before_the_place_where_packed_input_is_cut_are_kept_and_a_resume_does_the_rest() {
     let place = Place::new();
     let flags = ["-i", "rows.jsonl.gz", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}}"];
-    // Everything but the end of the checksum is there.
+    // Everything but the end of the checksum.
     place.write("rows.jsonl.gz", &PACKED[..PACKED.len() - 3]);
     place
         .run(&flags)
@@ -149,7 +149,7 @@ fn a_record_of_csv_over_the_bound_is_one_failed_row_and_the_next_is_worked_on() 
     assert_eq!(told, expected);
 }
 
-/// `{"n":1}` and `{"n":2}` on lines in a frame of zstd that is whole, and half of another frame.
+/// `{"n":1}` and `{"n":2}` on lines in a complete zstd frame, and half of another frame.
 const CUT_ZSTD: &[u8] =
     b"\x28\xb5\x2f\xfd\x20\x10\x81\x00\x00{\"n\":1}\n{\"n\":2}\n\x28\xb5\x2f\xfd\x20\x08\x41\x00\x00{\"n";
 
@@ -159,7 +159,7 @@ fn an_input_that_is_cut_is_never_taken_for_a_shorter_one() {
     let base = ["-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}}", "--overwrite"];
     let query = ["--sql", "SELECT n FROM input"];
     let read = [(1, "\"1\"".to_owned()), (2, "\"2\"".to_owned())];
-    // What ends inside of a record, the row number that stands for it, and where that is.
+    // A text that ends inside of a record, the row number of the error, and the position.
     for (name, text, number, place_in_it) in [
         ("a.json", "[{\"n\":1},{\"n\":2},{\"n\":", 3, "item 3: the input ends in the middle of it"),
         ("b.json", "[{\"n\":1},{\"n\":2}", 3, "item 3: the input ends before the `]` of the list"),
@@ -192,7 +192,7 @@ fn an_input_that_is_cut_is_never_taken_for_a_shorter_one() {
         ("h.jsonl.zst", "input ends in the middle of its zstd data", &read),
         ("i.parquet", "input file is truncated", &[]),
     ] {
-        // A query looks at the first rows before it begins, and comes by the cut there.
+        // A query reads the first rows before it starts, and finds the truncation there.
         for flags in [&["--where", "n < 9"], &query, &[][..]] {
             let flags = [&["-i", name][..], &base, flags].concat();
             place.run(&flags).code(1).says(&format!("error[RM1002]: {what}"));

@@ -1,4 +1,4 @@
-//! Every wait has its bound, and what was cut says by which one.
+//! Every wait has a limit, and the error names the limit that was exceeded.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use crate::faults_support::{Home, PROTOCOLS, assert_all_ok};
 use rowmill_testkit::{Script, Simulator};
 use serde_json::Value;
 
-/// Runs one row that goes wrong, and returns its error. It is alone: the short time would be that of
-/// every other row as well, and a busy machine may need more for an answer.
+/// Runs one row that fails, and returns its error. It runs alone: the short timeout would apply to all
+/// other rows, too, and a busy machine may need longer for an answer.
 fn error_of(script: Script, model: &str, marker: &str, args: &[&str]) -> Value {
     let simulator = Simulator::start_blocking(script);
     let home = Home::with_prompts([marker]);
@@ -68,7 +68,7 @@ fn a_row_has_one_time_for_all_its_tries() {
     home.run().on(&simulator).args(&args).ends_with(3);
     let error = &home.envelopes()[0]["error"];
     let tries = error["attempts"].as_u64().unwrap();
-    // A try takes no less than its time, so there is no room for more.
+    // An attempt takes at least its timeout, so there is no room for more.
     assert!(error["type"] == "Timeout" && tries <= 4, "{error}");
 }
 
@@ -82,7 +82,7 @@ fn a_wait_for_a_limit_does_not_count_as_time_of_the_row() {
 
 #[test]
 fn a_connection_that_nobody_answers_is_given_up_and_named() {
-    // The kernel accepts for the listener, so that TCP is there and TLS never comes.
+    // The kernel accepts connections for the listener, so that TCP works and TLS never starts.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let home = Home::with_prompts(["a"]);
     let url = format!("https://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! `--export-traces`: every row is accounted for, everything parses, no key is anywhere.
+//! `--export-traces`: every row is accounted for, everything parses, and no key appears anywhere.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,10 +7,10 @@ use crate::faults_support::{Home, names};
 use rowmill_testkit::{Script, Simulator};
 use serde_json::Value;
 
-/// The key of the provider, which prompts, ids and answers hold, too.
+/// The key of the provider, which prompts, ids and answers contain, too.
 const KEY: &str = "sk-planted-4711-secret";
 
-/// Looks at every byte of the traces of a finished run; gives the manifest.
+/// Checks every byte of the traces of a finished run; returns the manifest.
 fn checked(home: &Home) -> Vec<Value> {
     let folder = home.path("traces");
     let manifest = home.json_lines("traces/manifest.jsonl");
@@ -46,7 +46,7 @@ fn root(line: &Value) -> &Value {
     &line["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
 }
 
-/// Rows that are answered, refused, cannot be asked and cannot be read; all hold the key.
+/// Rows that are answered, refused, cannot be sent and cannot be read; all contain the key.
 fn write_rows(home: &Home, count: usize) {
     let rows: String = (1..=count)
         .map(|number| match number % 50 {

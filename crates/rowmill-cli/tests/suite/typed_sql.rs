@@ -1,4 +1,4 @@
-//! What the columns of a query are, what runs it, and what is said when a value is not what it should be.
+//! The types of a query's columns, the engines, and the messages about values of the wrong type.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +24,7 @@ fn place_with_duckdb() -> Place {
     place_with("bin", "python3")
 }
 
-/// A place where a program of the Python environment of the tests is found.
+/// A place with a program of the tests' Python environment.
 fn place_with(folder: &str, program: &str) -> Place {
     let mut place = Place::new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv").join(folder);
@@ -150,7 +150,7 @@ fn the_program_of_duckdb_and_its_package_give_rows_while_they_run_and_end_with_t
             .code(1)
             .says("error[RM1021]: `--sql` failed while it ran: Conver")
             .says("Could not convert string 'x1' to INT32");
-        // All of these rows would take hours.
+        // Reading all of these rows would take hours.
         let endless = "SELECT range AS n FROM range(100000000000)";
         let head = ["head", "rows.jsonl", "-n", "2", "--sql", endless, "--sql-engine", "duckdb"];
         let shown = place.rowmill(&head).ok().stdout;
@@ -209,7 +209,7 @@ fn duckdb_reads_the_delimiters_and_the_header_that_are_recognised_without_it() {
     let query = "SELECT city, note FROM input ORDER BY city";
     let flags = ["--overwrite", "--sql", query, "--sql-engine", "duckdb"];
     let expected = [json!({"city": "Bern, CH", "note": "d, y"}), json!({"city": "Oslo, NO", "note": "c, x"})];
-    // DuckDB by itself takes the commas for what stands between values.
+    // DuckDB alone would read the commas as separators.
     for (name, text) in [
         ("semicolons.csv", "city;note\nOslo, NO;c, x\nBern, CH;d, y\n"),
         ("tabs.csv", "city\tnote\nOslo, NO\tc, x\nBern, CH\td, y\n"),
@@ -222,7 +222,7 @@ fn duckdb_reads_the_delimiters_and_the_header_that_are_recognised_without_it() {
     place.write("parts.csv/2.csv", "note,city\n\"d, y\",\"Bern, CH\"\n");
     run(&place, "parts.csv", &flags).ok();
     assert_eq!(seen(&place), expected);
-    // And a header of text over rows of text for one of them.
+    // And a text header over rows of text for one of them.
     place.write("header.csv", "city\nOslo\nBern\n");
     run(
         &place,

@@ -1,4 +1,4 @@
-//! `rowmill card check`: what is wrong with cards, without running anything.
+//! `rowmill card check`: finds mistakes in cards without running anything.
 
 use rowmill_cards::{Card, CardSet};
 use rowmill_core::variables::Variables;
@@ -15,52 +15,52 @@ use crate::environment::Environment;
 use crate::lanes::Maker;
 use crate::work::WorkSpec;
 
-/// What is checked.
+/// The parameters of a check.
 #[derive(Debug, Clone, Default)]
 pub struct CheckSpec {
-    /// Cards, their models and servers. Only one agent is checked, with those that it asks, if the
-    /// spec names one.
+    /// Cards, their models and servers. If the spec names an agent, only this agent and those that it
+    /// uses are checked.
     pub work: WorkSpec,
-    /// Variables of instructions.
+    /// The variables of instructions.
     pub variables: crate::spec::VariableFlags,
     /// Where variables are looked up.
     pub environment: Environment,
 }
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug, Clone)]
 pub struct CardChecks {
     /// The cards that could be read, in the order in which they were loaded.
     pub cards: Vec<CardCheck>,
-    /// What is wrong with the others, or with how cards go together.
+    /// Problems with the other cards, or with how the cards fit together.
     pub problems: Vec<Problem>,
 }
 
-/// What was found of one card and of those that it asks.
+/// The result for one card and the agents that it uses.
 #[derive(Debug, Clone)]
 pub struct CardCheck {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its type as it is written in cards.
+    /// The card type as written in cards.
     pub card_type: &'static str,
-    /// The file or address that it came from.
+    /// The file or address that the card was loaded from.
     pub source: String,
-    /// Why it cannot work on rows, or be asked by others.
+    /// Why the agent cannot work on rows, or be used by others.
     pub problem: Option<Problem>,
-    /// What is passed over, or may not be as it should.
+    /// Warnings about what is ignored or may be wrong.
     pub notices: Vec<String>,
 }
 
 impl CardChecks {
-    /// Whether nothing is wrong.
+    /// Whether the card has no problem.
     #[must_use]
     pub fn is_ok(&self) -> bool {
         self.problems.is_empty() && self.cards.iter().all(|card| card.problem.is_none())
     }
 }
 
-/// Checks cards as far as that can be done without starting anything: no model is asked, no server
-/// started, and no function imported.
+/// Checks cards as far as possible without starting anything: no model is called, no server started,
+/// and no function imported.
 pub(crate) async fn check_cards(
     work: &WorkSpec,
     variables: &Variables,
@@ -81,7 +81,7 @@ pub(crate) async fn check_cards(
                 cards.push(check(work, card, (&written, &set), (variables, fetcher, environment)).await);
             }
         }
-        // Whoever asks a card that could not be read is told of that card.
+        // If the requested card is one that could not be read, its own problem has been reported.
         Err(_) if !problems.is_empty() => {
             cards.extend(written.cards.iter().map(|card| checked(card, None, Vec::new())));
         }
@@ -101,7 +101,7 @@ async fn check(
         Err(problem) => checked(card, Some(problem), Vec::new()),
         Ok(loaded) => {
             let members = loaded.set.members(&loaded.worker);
-            // Servers and models may stand in the configuration of fast-agent, as for a run.
+            // Servers and models may be defined in the configuration of fast-agent, as for a run.
             let work = with_fast_agent_config(work, Some(&loaded), &environment.lookup(), &|_| {});
             let problem = work.and_then(|work| {
                 check_configured(&work, &members)?;
@@ -122,7 +122,7 @@ fn checked(card: &Card, problem: Option<Problem>, notices: Vec<String>) -> CardC
     }
 }
 
-/// Whether model strings can be read; keys are not looked for.
+/// Checks that model strings can be parsed; keys are not looked up.
 fn check_models(
     work: &WorkSpec,
     members: &[&Card],
@@ -136,7 +136,7 @@ fn check_models(
     Ok(())
 }
 
-/// What a person is told of cards that can be used.
+/// Warnings about cards that can be used.
 pub(crate) fn notices(loaded: &LoadedCards) -> Vec<String> {
     let ignored = loaded.ignored.iter().map(|(card, field)| {
         format!("`{field}` of the agent card `{card}` has no effect in a batch and is ignored")

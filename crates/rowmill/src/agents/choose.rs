@@ -1,4 +1,4 @@
-//! What answers rows: a model, or the agents of cards.
+//! Selects what answers rows: a model, or the agents of cards.
 
 use rowmill_core::validate::ResultSchema;
 use rowmill_http::HttpClient;
@@ -11,7 +11,7 @@ use crate::lanes::{Asks, Maker};
 use crate::spec::RunSpec;
 use crate::texts::Texts;
 
-/// The model that answers rows, if no card describes an agent.
+/// The model that answers rows if no card describes an agent.
 pub(crate) fn model(
     spec: &RunSpec,
     texts: &mut Texts,
@@ -28,7 +28,7 @@ pub(crate) fn model(
     plain(&work, &Maker::new(&work, http, control)?, &asks, (schema, traced)).map(Some)
 }
 
-/// The agents of cards. Their tools are started.
+/// Sets up the agents of cards, and starts their tools.
 pub(crate) async fn of_cards(
     spec: &RunSpec,
     texts: &mut Texts,
@@ -48,7 +48,7 @@ pub(crate) async fn of_cards(
     }
 }
 
-/// How a model is asked that has no card.
+/// How to call a model without a card.
 pub(crate) fn asks(spec: &RunSpec, texts: &Texts, schema: Option<&ResultSchema>) -> Asks {
     Asks {
         models: std::iter::once(&spec.work.model).chain(&spec.work.fallback_models).cloned().collect(),

@@ -1,5 +1,5 @@
-//! Configuration files of fast-agent: MCP servers and model references that cards name and
-//! `rowmill.toml` does not have.
+//! Reads fast-agent's configuration files, for MCP servers and model references that cards name and
+//! `rowmill.toml` does not define.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ use super::load::{Environment, LoadedCards};
 use crate::control::Notice;
 use crate::work::WorkSpec;
 
-/// The names that the file has, or had in earlier versions.
+/// The names of the file in current and earlier versions.
 const CONFIGS: [&str; 3] = ["fast-agent.yaml", "fast-agent.config.yaml", "fastagent.config.yaml"];
 const SECRETS: [&str; 2] = ["fast-agent.secrets.yaml", "fastagent.secrets.yaml"];
-/// The folder that fast-agent keeps its things in.
+/// The folder of fast-agent's own files.
 const HOME: &str = ".fast-agent";
-/// What cards call the usual model.
+/// The reference to the default model in cards.
 const USUAL: &str = "$system.default";
-/// Settings that are taken over.
+/// Settings that are used.
 const TAKEN: &[&str] = &[
     "description",
     "target",
@@ -36,7 +36,7 @@ const TAKEN: &[&str] = &[
     "read_timeout_seconds",
     "protocol_mode",
 ];
-/// Settings that have no meaning here and change nothing of what a server does.
+/// Settings that have no effect here and do not change what a server does.
 const HARMLESS: &[&str] = &[
     "name",
     "transport",
@@ -48,19 +48,19 @@ const HARMLESS: &[&str] = &[
     "implementation",
 ];
 
-/// The file, with its secrets put in.
+/// The file, with its secrets filled in.
 struct FastAgentConfig {
     path: PathBuf,
     settings: Value,
 }
 
-/// What of a spec is missing and may be in such a file.
+/// The parts of a spec that are missing and may be defined in such a file.
 struct Missing<'a> {
     servers: Vec<&'a str>,
     references: Vec<&'a str>,
 }
 
-/// The files of such configurations that a run with cards of these folders may read.
+/// The configuration files that a run with cards of these folders may read.
 pub(super) fn config_files(folders: &[PathBuf]) -> Vec<PathBuf> {
     let here = [PathBuf::from("."), PathBuf::from(HOME)];
     let names = || CONFIGS.iter().chain(&SECRETS);
@@ -68,8 +68,8 @@ pub(super) fn config_files(folders: &[PathBuf]) -> Vec<PathBuf> {
     all.filter(|path| path.is_file()).collect()
 }
 
-/// The spec with servers and model references of a configuration of fast-agent, where something is
-/// missing and there is such a file: in the current folder, or in the folder of a card.
+/// Adds servers and model references from a fast-agent configuration to the spec, if any are missing
+/// and there is such a file: in the current folder, or in the folder of a card.
 ///
 /// # Errors
 ///
@@ -154,8 +154,8 @@ impl FastAgentConfig {
         Ok(None)
     }
 
-    /// The namespace, the key and the value of a reference. The usual model is the default model
-    /// where it is not defined itself.
+    /// The namespace, the key and the value of a reference. `$system.default` stands
+    /// for the default model of the file if it is not defined itself.
     fn reference(&self, token: &str) -> Option<(String, String, String)> {
         let (namespace, key) = token.strip_prefix('$')?.split_once('.')?;
         let own = self.settings.get("model_references").and_then(|all| all.get(namespace)?.get(key));
@@ -205,7 +205,7 @@ impl FastAgentConfig {
         Ok(McpServerConfig { from_variables, ..self.taken_over(&entry) })
     }
 
-    /// What both know of a server.
+    /// The settings of a server that both programs support.
     fn taken_over(&self, entry: &Map<String, Value>) -> McpServerConfig {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
         let config = McpServerConfig {
@@ -245,7 +245,7 @@ fn read(path: &Path) -> Result<Value, Problem> {
     yaml_to_json(&shown, &text)
 }
 
-/// Puts one mapping over another, key by key.
+/// Merges one mapping into another, key by key; values of `over` win.
 fn merge(under: &mut Value, over: Value) {
     match (under, over) {
         (Value::Object(under), Value::Object(over)) => {
@@ -258,7 +258,7 @@ fn merge(under: &mut Value, over: Value) {
     }
 }
 
-/// Looks up a variable, and may note what it found.
+/// Looks up a variable; may record the value that was found.
 type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 /// The entry with `${NAME}` and `${NAME:default}` replaced; the error is a name that is not set.
@@ -301,7 +301,7 @@ fn text_map(value: Option<&Value>) -> BTreeMap<String, String> {
     entries.into_iter().flatten().map(|(key, value)| (key.clone(), plain_text(value))).collect()
 }
 
-/// Numbers and the like are written without quotes, and mean texts.
+/// Converts an unquoted value, such as a number, to text.
 fn plain_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! MCP servers of Hugging Face, which learn who asks by the user's access token.
+//! MCP servers of Hugging Face, which identify the user by an access token.
 
 use rowmill_data::HubSettings;
 use rowmill_http::Url;
@@ -7,13 +7,13 @@ use rowmill_types::Secret;
 
 /// The hosts of the hub itself.
 const HOSTS: [&str; 2] = ["huggingface.co", "hf.co"];
-/// The hub takes the token as everybody does.
+/// The hub accepts the token in the usual header.
 const FOR_HUB: &str = "Authorization";
-/// A space may want `Authorization` for itself, so the token goes beside it.
+/// A space may use `Authorization` itself, so the token goes into another header.
 const FOR_SPACES: &str = "X-HF-Authorization";
 
-/// Sends the user's token to a server of Hugging Face, unless its entry says itself who asks. The
-/// token never goes over plain HTTP, except to a stand-in of the hub on this machine.
+/// Sends the user's token to a server of Hugging Face, unless its entry has its own credentials. The
+/// token is never sent over plain HTTP, except to a stand-in of the hub on this machine.
 pub(super) fn send_token(server: &mut McpServer, hub: &HubSettings) {
     let Transport::Http { url, headers, auth } = &mut server.transport else { return };
     let Ok(mut address) = Url::parse(url) else { return };
@@ -44,14 +44,14 @@ fn is_hub(address: &Url) -> bool {
     address.host_str().is_some_and(|host| HOSTS.contains(&host))
 }
 
-/// A space has one name before `hf.space`.
+/// Whether this is the address of a space: a single name before `hf.space`.
 fn is_space(address: &Url) -> bool {
     let name = address.host_str().and_then(|host| host.strip_suffix(".hf.space"));
     name.is_some_and(|name| !name.is_empty() && name != "-" && !name.contains('.'))
 }
 
-/// Where `HF_ENDPOINT` points if that is this machine; a mirror elsewhere has the hub's files and
-/// not its tools.
+/// The address in `HF_ENDPOINT` if it is on this machine; a remote mirror has the hub's files but not
+/// its tools.
 fn stand_in(hub: &HubSettings) -> Option<Url> {
     let endpoint = Url::parse(&hub.endpoint).ok()?;
     let is_local = matches!(endpoint.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));

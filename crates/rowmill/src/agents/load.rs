@@ -17,7 +17,7 @@ use super::load_hooks::wrong_hooks;
 use super::load_paths::PathFinder;
 use super::load_sources::{Found, find};
 
-/// What the flags say about cards.
+/// The flags about cards.
 #[derive(Debug)]
 pub(crate) struct CardFlags<'a> {
     /// The values of `--agent-card`: files, folders and addresses.
@@ -28,47 +28,48 @@ pub(crate) struct CardFlags<'a> {
     pub(crate) variables: &'a Variables,
 }
 
-/// Cards that are ready for use.
+/// Loaded cards that are ready for use.
 #[derive(Debug)]
 pub(crate) struct LoadedCards {
-    /// All cards. Those that the worker needs are complete: includes, variables and messages are in.
+    /// All cards. Those that the worker needs are complete, with includes, variables and messages.
     pub(crate) set: CardSet,
     /// The name of the card that works on rows.
     pub(crate) worker: String,
-    /// The folders of cards of this machine.
+    /// The folders of local cards.
     pub(crate) folders: Vec<PathBuf>,
     /// A digest of everything in the worker and its children that shapes answers, without secrets.
     pub(crate) digest: String,
-    /// The same as lines, to show what changed.
+    /// The same contents as lines, to show what changed.
     pub(crate) text: String,
     /// Variables of the flags that no instruction uses.
     pub(crate) unused_variables: Vec<String>,
-    /// Fields that have no meaning in a batch, each with the card that has it.
+    /// Fields that have no effect in a batch, each with its card.
     pub(crate) ignored: Vec<(String, String)>,
-    /// What else a person should know, such as files that were not where they belong.
+    /// Other notices for the user, such as files that were not where they belong.
     pub(crate) notices: Vec<String>,
-    /// Every file that was or will be read for the cards: themselves, and what they name.
+    /// Every file that was or will be read for the cards: the cards themselves, and the files that they
+    /// name.
     pub(crate) files: Vec<PathBuf>,
-    /// What variables of the environment put into the cards.
+    /// Values of environment variables that were filled into the cards.
     pub(crate) from_variables: Vec<Secret>,
 }
 
 /// Looks up a variable of the environment.
 pub(crate) type Environment = dyn Fn(&str) -> Option<String> + Sync;
 
-/// Cards as they are written, before anything that they name is brought.
+/// Cards as written, before the files that they name are loaded.
 #[derive(Debug, Clone)]
 pub(super) struct WrittenCards {
     pub(super) cards: Vec<Card>,
-    /// The folder of each by its name; a card from elsewhere has none.
+    /// The folder of each card by its name; a card from a remote source has none.
     folders: Vec<(String, Option<PathBuf>)>,
     home: Option<PathBuf>,
-    /// What variables of the environment put into the cards.
+    /// Values of environment variables that were filled into the cards.
     from_variables: Vec<Secret>,
 }
 
 impl WrittenCards {
-    /// The files of the cards that are on this machine.
+    /// The files of local cards.
     fn local_files(&self) -> impl Iterator<Item = PathBuf> {
         let local = self.cards.iter().zip(&self.folders).filter(|(_, (_, folder))| folder.is_some());
         local.map(|(card, _)| PathBuf::from(&card.source))
@@ -95,7 +96,7 @@ pub(crate) async fn load(
     complete(&written, set, worker, (flags.variables, fetcher)).await
 }
 
-/// Reads all cards, and tells what is wrong with those that cannot be read.
+/// Reads all cards, and collects the problems of those that cannot be read.
 pub(super) async fn read(
     sources: &[String],
     environment: &Environment,
@@ -134,7 +135,7 @@ pub(super) async fn complete(
     let members: Vec<String> = set.members(&worker).into_iter().map(|card| card.name.clone()).collect();
     let mut found = Completed::default();
     for card in set.cards_mut() {
-        // A card that the worker does not need may lack what it would need itself.
+        // A card that the worker does not need may lack files or variables of its own.
         if members.contains(&card.name) {
             let folder = written.folders.iter().find(|(name, _)| *name == card.name);
             let folder = folder.and_then(|(_, folder)| folder.as_deref()).unwrap_or(Path::new(""));
@@ -178,12 +179,12 @@ pub(super) async fn complete(
     })
 }
 
-/// What came of completing cards, all that is wrong included.
+/// The result of completing cards, including all problems.
 #[derive(Default)]
 struct Completed {
     /// Variables that instructions use.
     used: Vec<String>,
-    /// What nobody gave, with the names of the cards.
+    /// Placeholders without a value, with the names of the cards.
     unfilled: Vec<(String, Unfilled)>,
     problems: Vec<Problem>,
     notices: Vec<String>,
@@ -191,7 +192,7 @@ struct Completed {
     files: Vec<PathBuf>,
 }
 
-/// Brings what a card names.
+/// Loads what a card names.
 async fn complete_card(
     card: &mut Card,
     finder: &mut PathFinder<'_>,
@@ -237,12 +238,12 @@ async fn complete_card(
     found.problems.extend(wrong_hooks(card, finder));
     found.files.extend(card.messages.iter().cloned());
     found.files.extend(functions(card).flat_map(|(_, function)| modules_beside(&function.file)));
-    // A folder of skills that cannot be read is told above.
+    // A folder of skills that cannot be read is reported above.
     let texts = card.skills.iter().flat_map(|folder| skill_texts(folder).unwrap_or_default());
     found.files.extend(texts.flat_map(|text| files_under(text.parent().unwrap_or(Path::new(".")))));
 }
 
-/// Says which card a problem comes from, and the line of a placeholder.
+/// Adds to a problem the card, and the line of a placeholder.
 fn at_placeholder(card: &Card, placeholder: &str, problem: Problem) -> Problem {
     let message = card.placeholder_problem(placeholder, problem.message.marked()).message;
     let hint = "relative paths are resolved from the card's folder, then from the current one".into();
@@ -250,13 +251,13 @@ fn at_placeholder(card: &Card, placeholder: &str, problem: Problem) -> Problem {
     Problem { message, hint, ..problem }
 }
 
-/// Says which card a problem comes from, and the line of what it names.
+/// Adds to a problem the card, and the line of the name in it.
 fn at_name(card: &Card, (field, name): (&str, &str), problem: Problem) -> Problem {
     let message = card.problem((field, name), problem.message.marked()).message;
     Problem { message, ..problem }
 }
 
-/// Says before the first row that something is not there.
+/// Finds missing files before the first row.
 fn missing_paths(card: &Card, finder: &PathFinder<'_>) -> Vec<Problem> {
     let missing = |field: &str, what: &str, path: &Path| {
         let name = finder.written(path);

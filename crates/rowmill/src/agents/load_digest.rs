@@ -1,4 +1,4 @@
-//! What of a worker shapes answers, in one digest.
+//! The digest of everything in a worker that shapes answers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::load::functions;
 
-/// The digest of cards, whatever the order in which they were loaded and the folder they are in.
+/// The digest of cards, independent of the order in which they were loaded and of their folder.
 pub(super) fn digest(members: &[&Card]) -> Result<String, Problem> {
     let mut members = members.to_vec();
     members.sort_by(|left, right| left.name.cmp(&right.name));
@@ -18,7 +18,7 @@ pub(super) fn digest(members: &[&Card]) -> Result<String, Problem> {
     Ok(fingerprint::digest(&Value::Array(shapes).to_string()))
 }
 
-/// The same for people, as lines; of files that cards name, what tells one content from another.
+/// The same contents as readable lines; files that cards name appear with a digest of their contents.
 pub(super) fn shown(members: &[&Card]) -> Result<String, Problem> {
     let mut members = members.to_vec();
     members.sort_by(|left, right| left.name.cmp(&right.name));
@@ -54,7 +54,7 @@ fn shape(card: &Card) -> Result<Value, Problem> {
     }))
 }
 
-/// A message of plain text counts as it did before messages could hold calls.
+/// A message of plain text has the same form as before messages could hold calls.
 fn message(message: &Message) -> Value {
     let mut parts = vec![json!(message.role == Role::Assistant), json!(message.text)];
     parts.extend(message.calls.iter().map(|call| json!([call.id, call.name, call.arguments])));
@@ -73,7 +73,7 @@ fn named_files(card: &Card) -> Result<Vec<PathBuf>, Problem> {
     Ok(files)
 }
 
-/// The descriptions of the skill in a folder, or of those in the folders inside.
+/// The descriptions of the skill in a folder, or of those in its subfolders.
 pub(super) fn skill_texts(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     let own = folder.join("SKILL.md");
     if own.is_file() {
@@ -90,7 +90,7 @@ pub(super) fn skill_texts(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     Ok(texts)
 }
 
-/// The file of a function and the modules that it may import from its folder.
+/// The file of a function, and the modules that it may import from its folder.
 pub(super) fn modules_beside(file: &Path) -> Vec<PathBuf> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -98,13 +98,13 @@ pub(super) fn modules_beside(file: &Path) -> Vec<PathBuf> {
     std::iter::once(file.to_owned()).chain(modules).collect()
 }
 
-/// Every file in a folder and the folders in it: a skill may have an agent read any of them.
+/// Every file in a folder and its subfolders: a skill may have an agent read any of them.
 pub(super) fn files_under(folder: &Path) -> Vec<PathBuf> {
     let mut folders = vec![folder.to_owned()];
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            // Links are not followed further: they may lead round in a circle.
+            // Links to folders are not followed: they may form a circle.
             match entry.file_type() {
                 Ok(found) if found.is_dir() => folders.push(entry.path()),
                 _ => files.push(entry.path()),

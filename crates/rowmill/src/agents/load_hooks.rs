@@ -1,4 +1,4 @@
-//! Hooks that were written for fast-agent, told before the first row. Nothing of them is run.
+//! Detects hooks that were written for fast-agent, before the first row. None of their code is run.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use rowmill_types::Problem;
 
 use super::load_paths::PathFinder;
 
-/// What fast-agent's hooks find in their argument, and hooks here do not.
+/// Attributes that the argument of fast-agent's hooks has, and that of hooks here does not.
 const ONLY_THERE: [&str; 13] = [
     "message",
     "message_history",
@@ -54,7 +54,7 @@ pub(super) fn wrong_hooks(card: &Card, finder: &PathFinder<'_>) -> Vec<Problem> 
     }).collect()
 }
 
-/// The name of a hook, and what it is given and may do here.
+/// The name of a kind of hook, and what it receives and may do here.
 fn of_tools(kind: HookKind) -> (&'static str, &'static str) {
     match kind {
         HookKind::BeforeModel => {
@@ -82,8 +82,8 @@ fn of_lifecycle(moment: LifecycleHook) -> (&'static str, &'static str) {
     (name, "only `ctx.hook_type` and `ctx.agent_name`")
 }
 
-/// What of fast-agent's own a function uses, as it is written there. A file that cannot be read is
-/// told elsewhere.
+/// The features of fast-agent that a function uses, as written there. A file that cannot be read is
+/// reported by other checks.
 fn used_of_fast_agent(function: &PythonFunction) -> Option<Vec<String>> {
     let text = fs::read_to_string(&function.file).ok()?;
     let used = used_in(&without_comments(&text), &function.function);
@@ -93,7 +93,7 @@ fn used_of_fast_agent(function: &PythonFunction) -> Option<Vec<String>> {
 fn used_in(text: &str, function: &str) -> Vec<String> {
     let Some(definition) = Definition::find(text, function) else { return Vec::new() };
     let is_typed = TYPES_THERE.iter().any(|name| definition.signature.contains(name));
-    // What is known to take fast-agent's argument may hand it on to other functions of the file.
+    // A function with fast-agent's argument type may pass it on to other functions of the file.
     let searched = if is_typed { text } else { definition.body };
     let mut used = Vec::new();
     for (at, _) in searched.match_indices(&format!("{}.", definition.argument)) {
@@ -109,11 +109,11 @@ fn used_in(text: &str, function: &str) -> Vec<String> {
     used
 }
 
-/// A function as it is written.
+/// The source text of a function.
 struct Definition<'t> {
-    /// From the bracket on to the colon.
+    /// The signature, from the bracket to the colon.
     signature: &'t str,
-    /// The name of its first argument.
+    /// The name of the first argument.
     argument: &'t str,
     body: &'t str,
 }
@@ -153,8 +153,8 @@ fn is_name_letter(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Python without what follows `#` and without texts in three quotes, where a hook may speak of
-/// what it does not do. Lines stay where they are.
+/// Python source without comments and texts in triple quotes, which may mention what the hook does not
+/// do. Line numbers stay the same.
 fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for quote in ["\"\"\"", "'''"] {

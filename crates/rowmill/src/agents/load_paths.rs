@@ -1,18 +1,18 @@
-//! Where the files of a card are: in its folder, or else in the current one.
+//! Finds the files of a card: in its folder, or else in the current one.
 
 use std::path::{Path, PathBuf};
 
 use rowmill_cards::Card;
 
-/// Finds what a card names, and remembers what it was called there.
+/// Finds the files that a card names, and remembers the paths as written.
 pub(super) struct PathFinder<'a> {
     /// The card's folder.
     folder: &'a Path,
     home: Option<&'a Path>,
     card: &'a str,
-    /// Paths as the card has them, by where they are.
+    /// Paths as the card has them, by the path that was found.
     written: Vec<(PathBuf, String)>,
-    /// What was not found where it belongs.
+    /// Notices about files that were not found where they belong.
     pub(super) notices: Vec<String>,
 }
 
@@ -21,12 +21,12 @@ impl<'a> PathFinder<'a> {
         Self { folder, home, card, written: Vec::new(), notices: Vec::new() }
     }
 
-    /// The path that is meant. The card's folder goes before the current one, so that a card means
-    /// the same wherever it is used from.
+    /// Resolves a path. The card's folder comes before the current one, so that a card means the same
+    /// wherever it is used from.
     pub(super) fn find(&mut self, named_by: &str, path: &Path) -> PathBuf {
         let found = match (path.strip_prefix("~"), self.home) {
             (Ok(rest), Some(home)) => home.join(rest),
-            // An absolute path stays what it is.
+            // An absolute path stays as it is.
             _ => self.in_folders(named_by, path),
         };
         self.written.push((found.clone(), path.to_string_lossy().into_owned()));

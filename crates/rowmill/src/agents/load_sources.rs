@@ -1,4 +1,4 @@
-//! Where cards are: files, folders and addresses.
+//! Finds cards: files, folders and addresses.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,20 +12,21 @@ use rowmill_types::{Problem, ProblemCode};
 /// The text of a card.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// Where it is, as a person may see it.
+    /// The file or address, as it may be shown to the user.
     pub(super) shown: String,
-    /// What is written there.
+    /// The text.
     pub(super) text: String,
-    /// The folder that it is in; a card from elsewhere has none.
+    /// The folder of the card; a card from a remote source has none.
     pub(super) folder: Option<PathBuf>,
 }
 
-/// Finds the cards of all sources, in order. A file that two sources name is taken once.
+/// Finds the cards of all sources, in order. A file that two sources name is loaded once.
 pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Vec<Found>, Problem> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     for source in sources {
-        // What is no path is an address, or something that only the loader of texts can say more about.
+        // A source that is not a path is an address, or something for which the text loader has a
+        // better message.
         let Some(path) = local_path(source) else {
             let text = load_text(source, AGENT_CARD.into(), fetcher).await?;
             found.push(Found { shown: shown_source(source), text, folder: None });
@@ -37,7 +38,7 @@ pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Ve
             (vec![path], Skip::Nothing)
         };
         for file in files {
-            // A file that is not there is told when it is read.
+            // A missing file is reported when it is read.
             if !seen.insert(fs::canonicalize(&file).unwrap_or_else(|_| file.clone())) {
                 continue;
             }
@@ -64,14 +65,14 @@ pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Ve
     Ok(found)
 }
 
-/// Whether Markdown that is no card is passed over.
+/// Whether Markdown files that are not cards are skipped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Skip {
     Nothing,
     WithoutFrontMatter,
 }
 
-/// The files of a folder that may be cards, in the order of their names.
+/// The files of a folder that may be cards, sorted by name.
 pub(crate) fn cards_in(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     let unreadable = |error: std::io::Error| {
         let message = format!("cannot read the folder for {AGENT_CARD}: `{}`", folder.display());
@@ -89,7 +90,7 @@ pub(crate) fn cards_in(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     Ok(files)
 }
 
-/// Whether a file is one that fast-agent keeps beside cards, and no card.
+/// Whether a file is a configuration file of fast-agent, which may be beside cards.
 fn is_configuration(path: &Path) -> bool {
     const NAMES: [&str; 6] = [
         "fast-agent.yaml",
@@ -102,7 +103,7 @@ fn is_configuration(path: &Path) -> bool {
     path.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known))
 }
 
-/// Absolute, because programs that a card starts may run elsewhere.
+/// Absolute, because programs that a card starts may run in another folder.
 fn folder_of(file: &Path) -> PathBuf {
     let folder = file.parent().unwrap_or(Path::new(""));
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };

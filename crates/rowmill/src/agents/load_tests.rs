@@ -1,4 +1,4 @@
-//! Cards of real files and of a real server.
+//! Loads cards from real files and from a real server.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! Agents: cards from where they are, to what a run is made of.
+//! Agents: loads cards, and sets up what a run needs from them.
 
 mod check;
 mod choose;

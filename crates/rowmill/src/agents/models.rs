@@ -1,4 +1,4 @@
-//! Which model a card asks, and how.
+//! Which model a card uses, and with which settings.
 
 use rowmill_cards::{Card, RequestParams, ServiceTier};
 use rowmill_types::settings::MODEL;
@@ -7,8 +7,8 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::lanes::{Access, Maker};
 use crate::work::WorkSpec;
 
-/// The model string of a card. `--model` replaces the worker's own; the others keep theirs, and
-/// those that have none ask the model of the run, or else the worker's.
+/// The model string of a card. `--model` replaces the worker's own; the other cards keep theirs, and
+/// those without a model use the model of the run, or else the worker's.
 pub(super) fn model_of(
     spec: &WorkSpec,
     maker: &Maker<'_>,
@@ -38,14 +38,14 @@ pub(super) fn model_of(
     }
 }
 
-/// Models that answer in this process have no use for what a card says of sampling, and a card
-/// must be easy to try with them.
+/// Models that answer in this process ignore a card's sampling settings, so that a card is easy to try
+/// with them.
 const BUILTIN: [&str; 5] = ["passthrough", "playback", "silent", "simulated", "slow"];
 
-/// What a card says for "the model that is usual here".
+/// The reference to the default model in cards.
 const USUAL: &str = "$system.default";
 
-/// The model that a card names. `$system.default` gives way to `--model`, and where nobody defines
+/// The model that a card names. `$system.default` is overridden by `--model`, and if nothing defines
 /// it, it means the model of the run.
 fn named_model<'a>(spec: &'a WorkSpec, card: &'a Card) -> Option<&'a String> {
     let model = card.model.as_ref()?;
@@ -54,7 +54,7 @@ fn named_model<'a>(spec: &'a WorkSpec, card: &'a Card) -> Option<&'a String> {
     Some(if model == USUAL && gives_way { &spec.model } else { model })
 }
 
-/// The model string in full, with what the card says of how the model is asked.
+/// The full model string, with the card's settings for requests.
 fn resolved(maker: &Maker<'_>, model: &str, card: &Card) -> Result<String, Problem> {
     let of_card = |mut problem: Problem| {
         if card.model.as_deref() == Some(model) {
@@ -69,7 +69,8 @@ fn resolved(maker: &Maker<'_>, model: &str, card: &Card) -> Result<String, Probl
     maker.model(&text).map(|model| model.to_string()).map_err(of_card)
 }
 
-/// What the model string says itself stands after what the card says, because the last one wins.
+/// Adds the card's settings to the model string. Settings of the model string itself come last, because
+/// the last one wins.
 fn with_settings(model: &str, card: &Card) -> String {
     let (name, query) = model.split_once('?').unwrap_or((model, ""));
     let mut settings = settings(&card.request);
@@ -106,7 +107,7 @@ fn settings(request: &RequestParams) -> Vec<String> {
     settings
 }
 
-/// The key that a card brings for its model, or for the one that it asks where it names none.
+/// The key of a card for its model, or for the model that it uses if it names none.
 pub(super) fn access_of(card: &Card, asked: &str) -> Option<Access> {
     let own = card.model.clone().filter(|model| model != USUAL);
     let model = own.unwrap_or_else(|| asked.to_owned());

@@ -1,4 +1,4 @@
-//! The tools of each member, from wherever they come, and the hosts that call them.
+//! The tools of each agent from all sources, and the hosts that call them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,14 +22,13 @@ use crate::environment::Environment;
 use crate::lanes::Maker;
 use crate::work::WorkSpec;
 
-/// How many Python processes there are at once, at most, for each core; never fewer and never more
-/// than these, unless somebody says how many. Functions mostly wait, so there may be many, but each
-/// of them takes memory.
+/// The maximum number of Python processes per core, with a lower and an upper bound, unless the user
+/// sets a number. Functions mostly wait, so there may be many, but each process takes memory.
 const PROCESSES_PER_CORE: usize = 8;
 const FEWEST_PROCESSES: usize = 16;
 const MOST_PROCESSES: usize = 64;
 
-/// A tool that one member is offered.
+/// A tool that one agent is offered.
 pub(super) struct Offer {
     pub(super) spec: ToolSpec,
     pub(super) host_name: String,
@@ -37,31 +36,32 @@ pub(super) struct Offer {
     pub(super) timeout: Duration,
 }
 
-/// All that members can call, except each other.
+/// Everything that agents can call, except each other.
 pub(super) struct Offers {
-    /// By member.
+    /// By agent.
     pub(super) tools: Vec<Vec<Offer>>,
-    /// What the instruction of each member says of its servers and skills.
+    /// What the instruction of each agent says about its servers and skills.
     pub(super) server_texts: Vec<String>,
     pub(super) skill_texts: Vec<Option<String>>,
     pub(super) hosts: Vec<(Vec<Names>, Arc<dyn ToolHost>)>,
     pub(super) hooks: Option<Arc<dyn Hooks>>,
-    /// How many calls are made at once.
+    /// How many calls may run at once.
     pub(super) limits: ParallelLimits,
 }
 
-/// What the tools of members are made with.
+/// What is needed to create the tools of agents.
 pub(super) struct Surroundings<'a> {
     pub(super) spec: &'a WorkSpec,
     pub(super) maker: &'a Maker<'a>,
     pub(super) loaded: &'a LoadedCards,
-    /// The model strings of the members.
+    /// The model strings of the agents.
     pub(super) models: &'a [String],
-    /// Learns what must be in no file.
+    /// Learns secrets, which must not appear in any file.
     pub(super) redactor: &'a Redactor,
 }
 
-/// Starts what the members need. What was started before something fails is ended by being dropped.
+/// Starts what the agents need. If something fails, what was started before it is ended by being
+/// dropped.
 pub(super) async fn offers(with: Surroundings<'_>, members: &[&Card]) -> Result<Offers, Problem> {
     let spec = with.spec;
     let mut offers = Offers {
@@ -72,7 +72,7 @@ pub(super) async fn offers(with: Surroundings<'_>, members: &[&Card]) -> Result<
         hooks: None,
         limits: ParallelLimits::default(),
     };
-    // What can be checked without starting a process comes first.
+    // Checks that need no process come first.
     check_configured(spec, members)?;
     for (index, card) in members.iter().enumerate() {
         offers.add_shell(&with, index, card)?;
@@ -195,7 +195,7 @@ impl Offers {
     }
 }
 
-/// How many rows there are at once, for hosts that keep something for each.
+/// How many rows there are at once, for hosts that keep state for each.
 fn places(spec: &WorkSpec) -> usize {
     spec.parallel.ceiling().min(4096)
 }
@@ -233,14 +233,14 @@ fn functions(spec: &WorkSpec, members: &[&Card], environment: &Environment) -> P
     settings
 }
 
-/// How many Python processes there may be at once; more than rows would be idle.
+/// How many Python processes there may be at once; more processes than rows would be idle.
 fn processes(spec: &WorkSpec) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let usual = (cores * PROCESSES_PER_CORE).clamp(FEWEST_PROCESSES, MOST_PROCESSES);
     spec.agents.python_processes.unwrap_or(usual).min(spec.parallel.ceiling()).max(1)
 }
 
-/// What is worth knowing of how functions are run.
+/// Notices about how functions are run.
 fn python_notices(spec: &WorkSpec, settings: &PythonSettings) -> Vec<Notice> {
     let mut notices = Vec::new();
     let most = settings.processes;

@@ -1,4 +1,4 @@
-//! Where calls of tools go: to the tool, to recorded answers, to the result, or nowhere.
+//! Where tool calls go: to the tool, to recorded answers, to the result, or nowhere.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::offers::{Offer, Offers};
 use crate::agent_flags::AgentFlags;
 
-/// What the flags say of tools.
+/// The flags about tools.
 pub(super) struct Routes {
     deny: Filter,
     passthrough: Filter,
@@ -23,7 +23,7 @@ pub(super) struct Routes {
     stubbed: Vec<String>,
 }
 
-/// The name under which a host knows recorded answers, apart from the tool itself.
+/// The name under which a host knows recorded answers, as opposed to the tool itself.
 fn stub_name(tool: &str) -> String {
     format!("stub/{tool}")
 }
@@ -51,7 +51,7 @@ impl Routes {
         Ok(Self { deny, passthrough, stubs, stubbed })
     }
 
-    /// Tools that only recorded answers know are the worker's.
+    /// Adds the tools that exist only as recorded answers to the worker.
     pub(super) fn add_stubs(mut self, offers: &mut Offers) -> Self {
         let Some(worker) = offers.tools.first() else { return self };
         let unknown = self
@@ -81,8 +81,8 @@ impl Routes {
         self
     }
 
-    /// Refuses names that no tool has: a rule for it would do nothing, where something was to be
-    /// forbidden, perhaps.
+    /// Rejects names that no tool has: a rule for such a name would have no effect, although it may
+    /// have been meant to forbid something.
     pub(super) fn check(
         &self,
         flags: &AgentFlags,
@@ -114,15 +114,15 @@ impl Routes {
         Ok(())
     }
 
-    /// How many calls of a tool the card lets be made at once, where it says so; recorded answers may
-    /// be given at any time.
+    /// The maximum number of parallel calls of a tool, if the card sets it; recorded answers have no
+    /// limit.
     pub(super) fn max_parallel(&self, card: &Card, tool: &str) -> Option<usize> {
         let policy = card.tool_policy.iter().find(|(name, _)| name == tool)?.1;
         let most = policy.max_parallel.filter(|_| !self.stubbed.iter().any(|stub| stub == tool))?;
         usize::try_from(most.get()).ok()
     }
 
-    /// A tool of a member, as the card and the flags want it used. Flags win.
+    /// A tool of an agent with the settings of the card and the flags. Flags win.
     pub(super) fn tool(&self, card: &Card, offer: Offer) -> Tool {
         let name = offer.spec.name.clone();
         let policy = card.tool_policy.iter().find(|(tool, _)| *tool == name).map(|(_, policy)| *policy);
@@ -148,7 +148,7 @@ impl Routes {
     }
 }
 
-/// Which tools there are, for a hint.
+/// The available tools, for a hint.
 fn listed(who: &str, names: &[String]) -> String {
     match names {
         [] => format!("{who} no tools"),
@@ -156,15 +156,15 @@ fn listed(who: &str, names: &[String]) -> String {
     }
 }
 
-/// The digest of agents with where their calls go: answers that rest on recorded results, or on
-/// tools that were denied, are not those of the agents alone.
+/// The digest of agents including their tool routes: answers based on recorded results or denied tools
+/// differ from those of the agents alone.
 pub(crate) fn with_routes(agents: &str, flags: &AgentFlags) -> String {
     let AgentFlags { passthrough, deny, shell, tool_result_limit, .. } = flags;
     let recorded = recorded_answers(flags);
     digest(&json!([agents, recorded, passthrough, deny, shell, tool_result_limit]).to_string())
 }
 
-/// The same for people, as lines.
+/// The same contents as readable lines.
 pub(crate) fn routes_text(flags: &AgentFlags) -> String {
     let AgentFlags { passthrough, deny, shell, tool_result_limit, .. } = flags;
     let mut text = format!(
@@ -178,10 +178,10 @@ pub(crate) fn routes_text(flags: &AgentFlags) -> String {
     text
 }
 
-/// The tools that are not called, with what is answered for them.
+/// The tools that are not called, with their recorded answers.
 fn recorded_answers(flags: &AgentFlags) -> Vec<(&str, String)> {
-    // What a file says counts, not its name; `text:…` is what it says. What cannot be read is
-    // refused when the answers are, with its place.
+    // The content of a file counts, not its name; `text:…` is the content itself. What cannot be read
+    // is rejected when the answers are loaded, with its position.
     let split = flags.stubs.iter().map(|stub| stub.split_once('=').unwrap_or((stub, "")));
     split
         .map(|(tool, source)| (tool, std::fs::read_to_string(source).unwrap_or_else(|_| source.to_owned())))

@@ -1,4 +1,4 @@
-//! An MCP server of a card, completed by the entry of the configuration that has its name.
+//! Completes an MCP server of a card from the configuration entry of the same name.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use rowmill_http::Url;
 use rowmill_tools::{McpServerConfig, ProtocolConfig};
 use rowmill_types::{Problem, ProblemCode};
 
-/// What a card says of a server, with what the configuration adds. What the card says wins.
+/// Merges a card's settings for a server with those of the configuration. The card's settings win.
 ///
 /// # Errors
 ///
-/// The entry has credentials that would go to a place which only a card from elsewhere names.
+/// The entry has credentials that would go to an address that only a card from a remote source names.
 pub(super) fn completed(
     card: &Card,
     own: McpServerConfig,
@@ -41,9 +41,9 @@ pub(super) fn completed(
     Ok(whole)
 }
 
-/// Adds what holds wherever the server is.
+/// Adds the settings that apply wherever the server is.
 fn add_settings(whole: &mut McpServerConfig, entry: &McpServerConfig) {
-    // Every field has its name here, so that none is forgotten when one is added.
+    // Every field is listed here, so that none is forgotten when one is added.
     let McpServerConfig {
         protocol_mode,
         timeout,
@@ -56,14 +56,14 @@ fn add_settings(whole: &mut McpServerConfig, entry: &McpServerConfig) {
         include_instructions,
         max_parallel,
         from_variables,
-        // The card says where the server is.
+        // The card defines where the server is.
         target: _,
         command: _,
         url: _,
-        // What an entry is called and what people read there is its own.
+        // The name and description of an entry are its own.
         name: _,
         description: _,
-        // These depend on where it is.
+        // These depend on where the server is.
         args: _,
         env: _,
         cwd: _,
@@ -109,7 +109,8 @@ fn address(config: &McpServerConfig) -> Option<Url> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
 }
 
-/// Whether an entry that names a place names this one; `None` where it names none.
+/// Whether an entry has the same origin as the card's server, or both are programs; `None` if it names no
+/// server.
 fn is_same_place(own: &McpServerConfig, entry: &McpServerConfig) -> Option<bool> {
     if [&entry.command, &entry.url, &entry.target].into_iter().all(Option::is_none) {
         return None;
@@ -129,7 +130,7 @@ fn is_from_elsewhere(card: &Card) -> bool {
     card.source.contains("://") && !card.source.to_ascii_lowercase().starts_with("file://")
 }
 
-/// A card that was fetched must not be able to send a credential where it likes.
+/// The problem of a fetched card, which must not be able to send a credential to any address.
 fn credentials_for_anyone(card: &Card, name: &str, url: &Url) -> Problem {
     let place = url.origin().ascii_serialization();
     let message = format!(

@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::paths::ReadPath;
 use crate::work::WorkSpec;
 
-/// The files that the MCP servers of the worker and of those that it asks are started with.
+/// The files with which the MCP servers of the worker and of the agents that it uses are started.
 pub(crate) fn server_files(
     spec: &WorkSpec,
     loaded: &LoadedCards,
@@ -21,8 +21,7 @@ pub(crate) fn server_files(
     let all = with_fast_agent_config(spec, Some(loaded), &environment.lookup(), &|_| {})
         .and_then(|spec| servers(&spec, &members, &[], environment))
         .map(|servers| servers.all);
-    // What is wrong with servers is told when they are to be started, which is before anything is
-    // written.
+    // Problems with servers are reported when they are started, which is before anything is written.
     let all = all.unwrap_or_default();
     let files = all.iter().flat_map(|server| {
         let flag = format!("a file that the MCP server `{}` is started with", server.name);
@@ -31,7 +30,7 @@ pub(crate) fn server_files(
     files.collect()
 }
 
-/// The files that a command line and its variables name, as far as they exist.
+/// The existing files that a command line and its variables name.
 fn named_files(transport: &Transport) -> Vec<PathBuf> {
     let Transport::Stdio { command, args, env, cwd } = transport else { return Vec::new() };
     let start = cwd.as_deref().unwrap_or(Path::new(""));

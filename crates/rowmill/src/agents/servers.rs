@@ -1,4 +1,4 @@
-//! The MCP servers of a run: those of the configuration that a card uses, and those that cards bring.
+//! The MCP servers of a run: those of the configuration that a card uses, and those that cards define.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,15 +17,15 @@ use crate::environment::Environment;
 use crate::mcp_login::token_file;
 use crate::work::WorkSpec;
 
-/// The servers of the members.
+/// The servers of the agents.
 pub(super) struct Servers {
-    /// Each once.
+    /// Each server once.
     pub(super) all: Vec<McpServer>,
-    /// What each member sees of those that it uses, by member.
+    /// The servers that each agent uses, with its view of them, by agent.
     pub(super) seen: Vec<Vec<(String, View)>>,
 }
 
-/// The servers that some member needs.
+/// The servers that at least one agent needs.
 pub(super) fn servers(
     spec: &WorkSpec,
     members: &[&Card],
@@ -61,7 +61,7 @@ pub(super) fn servers(
             })?;
             server.from_variables.extend_from_slice(from_variables);
             brought.insert((&card.name, &connect.name), server.view());
-            // Another card may bring the same server and want something else of it.
+            // Another card may define the same server with a different filter.
             server.tools = Filter::Everything;
             (server.resources, server.prompts) = (Filter::Nothing, Filter::Nothing);
             match found.get(&connect.name) {
@@ -100,7 +100,7 @@ fn server_names(card: &Card) -> impl Iterator<Item = &str> {
     card.servers.iter().map(String::as_str).chain(brought)
 }
 
-/// What a card sees of a server: what it lists, and where it lists nothing what the entry says.
+/// A card's view of a server: what the card lists, or else what the entry lists.
 fn narrowed(card: &Card, server: &str, entry: View) -> View {
     let listed = |filter: &rowmill_cards::Filter| {
         let found = filter.iter().find(|(name, _)| name == server);
@@ -113,7 +113,7 @@ fn narrowed(card: &Card, server: &str, entry: View) -> View {
     }
 }
 
-/// Tells at once all servers that cards use and nobody defines.
+/// Reports all servers that cards use and nothing defines, in one problem.
 pub(super) fn check_configured(spec: &WorkSpec, members: &[&Card]) -> Result<(), Problem> {
     let known: Vec<&str> = spec.agents.servers.keys().map(String::as_str).collect();
     let mut problems = Vec::new();
@@ -142,7 +142,7 @@ pub(super) fn check_configured(spec: &WorkSpec, members: &[&Card]) -> Result<(),
     Err(one_problem(problems.into_iter().map(|problem| problem.hint(hint.clone())).collect()))
 }
 
-/// The server that is meant; where nothing is said of its time, that of all tools counts.
+/// The server with this name; without a timeout of its own, the timeout of all tools applies.
 fn server(
     spec: &WorkSpec,
     config: &McpServerConfig,
@@ -160,7 +160,7 @@ fn server(
     Ok(server)
 }
 
-/// What must be in no file.
+/// Secrets, which must not appear in any file.
 pub(super) fn secrets(servers: &[McpServer]) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for server in servers {

@@ -1,4 +1,4 @@
-//! From cards to what the engine needs: a cast, the models of its voices, and its tools.
+//! Sets up agents for the engine: the agent graph, the models of its model roles, and its tools.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ use crate::lanes::{Asks, Lanes, Maker};
 use crate::traces::Speakers;
 use crate::work::WorkSpec;
 
-/// How many model calls one conversation may have, where a card does not say.
+/// The default maximum number of model calls in one conversation.
 const MAX_ITERATIONS: u32 = 50;
-/// The longest name that providers take for a tool.
+/// The longest tool name that providers accept.
 const LONGEST_NAME: usize = 64;
 
 /// Everything that answers rows.
@@ -34,30 +34,30 @@ pub(crate) struct Stage {
     pub(crate) cast: Arc<Cast>,
     pub(crate) voices: Vec<Voice>,
     pub(crate) tools: Option<Tools>,
-    /// The model string that the run goes by.
+    /// The model string that represents the run.
     pub(crate) model: String,
-    /// Names everything that shapes an answer besides the messages.
+    /// Identifies everything besides the messages that shapes an answer.
     pub(crate) identity: String,
-    /// What files can go with a row.
+    /// Which files can be attached to a row.
     pub(crate) rules: AttachmentRules,
     pub(crate) speakers: Speakers,
-    /// Takes out of texts what must be in no file.
+    /// Masks secrets, which must not appear in any file.
     pub(crate) redactor: Redactor,
-    /// Tells after the run what could not be recorded.
+    /// Reports after the run what could not be recorded.
     pub(crate) recorder: Option<Arc<Recorder>>,
 }
 
-/// What agents are made ready with, besides their cards.
+/// What agents are set up with, besides their cards.
 pub(crate) struct StageSettings {
     /// The JSON Schema of results.
     pub(crate) schema: Option<ResultSchema>,
-    /// Whether what they say is kept for traces.
+    /// Whether messages are kept for traces.
     pub(crate) traced: bool,
-    /// Learns what of them must be in no file.
+    /// Learns the secrets of the agents, which must not appear in any file.
     pub(crate) redactor: Redactor,
 }
 
-/// A model and nothing else.
+/// A single model without agents.
 pub(super) fn plain(
     spec: &WorkSpec,
     maker: &Maker<'_>,
@@ -82,7 +82,7 @@ pub(super) fn plain(
     })
 }
 
-/// The agents of cards. Their tools are started.
+/// Sets up the agents of cards, and starts their tools.
 pub(crate) async fn stage(
     spec: &WorkSpec,
     maker: &Maker<'_>,
@@ -142,7 +142,7 @@ pub(crate) async fn stage(
         redactor.learn(&lanes.secrets)?;
         stage.add(index, asks.instruction.clone(), lanes);
     }
-    // The clone knows without a lock what was learned so far.
+    // The clone can read what was learned so far without a lock.
     stage.redactor = redactor.clone();
     if let Some(recorder) = &stage.recorder {
         recorder.redact_with(stage.redactor.clone());
@@ -162,7 +162,7 @@ impl Stage {
     }
 }
 
-/// One host for all tools, which writes down what they give if that is wanted.
+/// One host for all tools, which records their output if requested.
 #[expect(clippy::type_complexity, reason = "a host, and the same host where it records")]
 fn host(
     spec: &WorkSpec,
@@ -174,7 +174,7 @@ fn host(
     match &spec.agents.record_tools {
         None => Ok((all, None)),
         Some(folder) => {
-            // Recorded under the name that `--stub` goes by.
+            // Recorded under the name that `--stub` uses.
             let named = cast.tools().iter().map(|tool| (tool.host_name.clone(), tool.spec.name.clone()));
             let recorder = Arc::new(Recorder::new(all, folder.clone(), named.collect())?);
             Ok((Arc::clone(&recorder) as Arc<dyn ToolHost>, Some(recorder)))
@@ -182,7 +182,7 @@ fn host(
     }
 }
 
-/// The card's instruction with what its servers and skills say.
+/// The card's instruction, with the texts of its servers and skills.
 fn own_instruction(card: &Card, offers: &Offers, index: usize) -> Option<String> {
     let servers = offers.server_texts.get(index).map(String::as_str).unwrap_or_default();
     let skills = offers.skill_texts.get(index).and_then(|text| text.as_deref());
@@ -228,7 +228,7 @@ fn cast(
     Ok(cast.with_turns(spec.agents.turns).with_repairs(spec.repairs))
 }
 
-/// Two tools of one agent must not have the same name.
+/// Checks that no two tools of one agent have the same name.
 fn check_names(card: &Card, tools: &[Tool], member: Option<&Member>) -> Result<(), Problem> {
     let Some(Kind::Agent(agent)) = member.map(|member| &member.kind) else { return Ok(()) };
     let own = agent.tools.iter().filter_map(|&index| tools.get(index)).map(|tool| tool.spec.name.as_str());
@@ -321,7 +321,7 @@ fn rating(rating: rowmill_cards::Rating) -> Rating {
     }
 }
 
-/// An agent as another one is offered it.
+/// An agent in the form in which it is offered to another one.
 fn child(cards: &[&Card], place: usize) -> Result<Child, Problem> {
     let Some(card) = cards.get(place) else {
         return Err(Problem::new(ProblemCode::Internal, "a child is not among the members"));
@@ -348,7 +348,7 @@ fn child(cards: &[&Card], place: usize) -> Result<Child, Problem> {
     })
 }
 
-/// What a voice offers its model.
+/// The tools that a model role offers its model.
 fn tool_specs(cast: &Cast, member: usize, form: Form, card: &Card) -> Vec<ToolSpec> {
     let no_tools = card.request.structured_tool_policy == StructuredToolPolicy::NoTools;
     match cast.members().get(member).map(|member| &member.kind) {

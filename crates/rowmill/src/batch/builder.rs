@@ -1,4 +1,4 @@
-//! The builder: items, what is asked about them, who answers, and what is made of answers.
+//! The batch builder: items, prompts, the worker, and how results are made from answers.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,31 +19,31 @@ use super::policy::{OnFailure, Raise};
 use super::settings::Settings;
 use super::worker::Worker;
 
-/// Makes a prompt of an item.
+/// Makes the prompt of an item.
 pub(super) type PromptFn<T> = Arc<dyn Fn(&T) -> Result<String, Failure> + Send + Sync>;
-/// Names an item.
+/// Makes the id of an item.
 pub(super) type IdFn<T> = Arc<dyn Fn(&T) -> String + Send + Sync>;
-/// Makes a result of an answer.
+/// Makes a result from an answer.
 pub(super) type OutputFn<T, A, U> = Arc<dyn Fn(Done<T, A>) -> Result<U, Failure> + Send + Sync>;
-/// Chooses the worker of an item.
+/// Chooses the worker for an item.
 pub(super) type ChooseFn<T> = Arc<dyn Fn(usize, &T) -> Result<Worker, Failure> + Send + Sync>;
-/// Reads an answer from JSON, and writes it.
+/// Decodes an answer from JSON, and encodes it.
 pub(super) type Decode<A> = fn(&str) -> Result<A, String>;
 pub(super) type Encode<A> = fn(&A) -> Result<String, String>;
 
-/// Who works on items.
+/// What works on items.
 pub(super) enum Chosen<T, A> {
-    /// Nobody was named.
+    /// No worker was set.
     Nobody,
-    /// The same worker for all.
+    /// The same worker for all items.
     Same(Worker),
-    /// One for each.
+    /// A worker for each item.
     Each(ChooseFn<T>),
-    /// A function of the program.
+    /// A function of the program instead of a worker.
     Function(WorkFn<T, A>),
 }
 
-/// What of a batch depends on the types of answers and results.
+/// The parts of a batch that depend on the types of answers and results.
 struct Answering<T, A, U> {
     chosen: Chosen<T, A>,
     decode: Option<Decode<A>>,
@@ -53,7 +53,8 @@ struct Answering<T, A, U> {
 }
 
 impl<T, A> Chosen<T, A> {
-    /// The same where answers are of another type, which a function would not give.
+    /// The same choice for another type of answers; a function is dropped, because it returns the old
+    /// type.
     fn without_function<B>(self) -> Chosen<T, B> {
         match self {
             Self::Same(worker) => Chosen::Same(worker),
@@ -63,13 +64,13 @@ impl<T, A> Chosen<T, A> {
     }
 }
 
-/// What can be a prompt: a text, or a text or a failure.
+/// A prompt: a text, or a `Result` with a text.
 pub trait IntoPrompt {
-    /// The prompt.
+    /// Returns the prompt.
     ///
     /// # Errors
     ///
-    /// It could not be made.
+    /// The prompt could not be made.
     fn into_prompt(self) -> Result<String, Failure>;
 }
 
@@ -91,19 +92,19 @@ impl<S: Into<String>, E: Into<Failure>> IntoPrompt for Result<S, E> {
     }
 }
 
-/// A list of items, a worker, and results in order.
+/// A batch: a list of items, a worker, and results in the order of the items.
 ///
-/// `T` is the type of items, `A` that of answers, `U` that of results, and `P` what becomes of
-/// failures. The settings can be given in any order, with two exceptions: [`Batch::typed`] and
+/// `T` is the type of the items, `A` of the answers and `U` of the results; `P` decides how failures
+/// are handled. The settings can be given in any order, with two exceptions: [`Batch::typed`] and
 /// [`Batch::worker_fn`] decide the type of answers and come before [`Batch::output`].
 pub struct Batch<T, A = String, U = A, P = Raise> {
     pub(super) items: Items<T>,
     pub(super) prompt: Option<PromptFn<T>>,
     pub(super) id: Option<IdFn<T>>,
     pub(super) chosen: Chosen<T, A>,
-    /// How answers of models are read; `None` where a function gives them.
+    /// How to parse answers of models; `None` if a function returns them.
     pub(super) decode: Option<Decode<A>>,
-    /// How answers are kept, where they are.
+    /// How to store and load answers, if they are stored.
     pub(super) codec: Option<(Encode<A>, Decode<A>)>,
     pub(super) schema: Option<serde_json::Value>,
     pub(super) output: OutputFn<T, A, U>,
@@ -121,12 +122,12 @@ impl<T, A, U, P> fmt::Debug for Batch<T, A, U, P> {
 }
 
 impl<T: Send + Sync + 'static> Batch<T> {
-    /// A batch over a list or anything else that can be iterated over.
+    /// Creates a batch over a list or anything else that can be iterated over.
     ///
-    /// The iterator is asked on other threads, some hundred items ahead; a source that gives
-    /// its next item only after the result of an earlier one belongs into [`Batch::over_stream`].
-    /// Where its `size_hint` has an upper bound, they are threads of the runtime, which waits for
-    /// them when it ends; others may wait for their next item for ever.
+    /// The iterator is read on other threads, a few hundred items ahead; a source that yields its next
+    /// item only after the result of an earlier one needs [`Batch::over_stream`]. If its `size_hint`
+    /// has an upper bound, the threads belong to the runtime, which waits for them when it shuts down;
+    /// other iterators may wait for their next item forever.
     ///
     /// ```
     /// use rowmill::Batch;
@@ -143,7 +144,7 @@ impl<T: Send + Sync + 'static> Batch<T> {
         Self::new(Items::Iterator(Box::new(items.into_iter())))
     }
 
-    /// A batch over a stream, which is asked only while there is room for its items.
+    /// Creates a batch over a stream, which is polled only while there is room for more items.
     ///
     /// ```
     /// use futures_util::stream;
@@ -178,16 +179,17 @@ impl<T: Send + Sync + 'static> Batch<T> {
 }
 
 impl Batch<Row> {
-    /// A batch over the rows of a dataset, or of an own source. A record that is no row is an
-    /// item that failed.
+    /// Creates a batch over the rows of a dataset, or of your own source. A record that is not a row
+    /// becomes a failed item.
     pub fn over_rows(source: impl RowSource + 'static) -> Self {
         Self::new(Items::Rows(Box::new(source), |row| row))
     }
 }
 
 impl<T: Send + Sync + 'static, P> Batch<T, String, String, P> {
-    /// Asks for answers of a type: its JSON Schema goes with every request, answers that break
-    /// it are corrected as often as [`Batch::repairs`] says, and what comes is of that type.
+    /// Requests answers of a type: its JSON Schema is sent with every request, an answer that violates
+    /// it is sent back for correction up to [`Batch::repairs`] times, and the answers are values of
+    /// that type.
     ///
     /// ```
     /// use rowmill::Batch;
@@ -215,7 +217,7 @@ impl<T: Send + Sync + 'static, P> Batch<T, String, String, P> {
 }
 
 impl<T: Send + Sync + 'static, A: Send + 'static, P> Batch<T, A, A, P> {
-    /// Makes the result of an item out of its answer.
+    /// Makes the result of an item from its answer.
     ///
     /// ```
     /// use rowmill::Batch;
@@ -233,8 +235,8 @@ impl<T: Send + Sync + 'static, A: Send + 'static, P> Batch<T, A, A, P> {
         self.try_output(move |done| Ok(output(done)))
     }
 
-    /// Makes the result of an item out of its answer, or says why that cannot be done: then the
-    /// item has failed, and a ledger keeps the answer, so that nothing is paid for twice.
+    /// Makes the result of an item from its answer, or returns why it cannot. In that case the item has
+    /// failed, but a ledger keeps the answer, so that nothing is paid for twice.
     ///
     /// ```
     /// use rowmill::{Batch, ReturnNone};
@@ -260,9 +262,9 @@ impl<T: Send + Sync + 'static, A: Send + 'static, P> Batch<T, A, A, P> {
 }
 
 impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
-    /// Makes the prompt of an item. It may give a text or a `Result`: an item whose prompt cannot
-    /// be made has failed, and nothing is sent for it. One that takes long holds up no other item: it is
-    /// called on other threads until it has shown to be brief.
+    /// Makes the prompt of an item. The function may return a text or a `Result`; if it returns an
+    /// error, the item has failed and nothing is sent for it. A slow function delays no other item: it
+    /// is called on other threads until it has proven to be fast.
     ///
     /// ```
     /// use rowmill::{Batch, ReturnNone};
@@ -281,9 +283,9 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Names items, so that a resume knows them again although they have moved. Names must be
-    /// unique: an item with the name of an earlier one has failed. Without it an item is known by
-    /// its place and its prompt.
+    /// Gives items ids, so that a resume recognizes them even if they have moved. Ids must be unique:
+    /// an item with the id of an earlier one has failed. Without ids, an item is recognized by its
+    /// index and its prompt.
     pub fn id<F>(mut self, id: F) -> Self
     where
         F: Fn(&T) -> String + Send + Sync + 'static,
@@ -292,17 +294,17 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// The worker of all items: a model string, an agent card, an own model. Every item gets a
-    /// clone of it with a fresh history; connections, limits and tools are shared.
+    /// Sets the worker of all items: a model string, an agent card, or your own model. Every item gets
+    /// a clone of it with a fresh history; connections, limits and tools are shared.
     pub fn worker(mut self, worker: impl Into<Worker>) -> Self {
         self.chosen = Chosen::Same(worker.into());
         self
     }
 
-    /// A worker for every item, by its place and itself. A failure is that item's. Clones of one
-    /// worker are made ready once and share what they have started; a worker that is made anew for
-    /// an item is made ready for it and closed when it has ended. One that takes long holds up no other
-    /// item, as with [`Batch::prompt`].
+    /// Chooses a worker for every item by its index and value. An error is that item's failure. Clones
+    /// of one worker are set up once and share the processes and connections they start; a worker that
+    /// is created for a single item is set up for it and closed when the item has ended. A slow
+    /// function delays no other item, as with [`Batch::prompt`].
     ///
     /// ```
     /// use rowmill::{Batch, Failure, ReturnNone, Worker};
@@ -326,14 +328,14 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Says what becomes of items that fail: [`Raise`], which is what happens unless something
-    /// else is said, [`ReturnNone`](super::ReturnNone) or [`ReturnError`](super::ReturnError).
+    /// Sets how failed items are handled: [`Raise`] (the default), [`ReturnNone`](super::ReturnNone) or
+    /// [`ReturnError`](super::ReturnError).
     pub fn on_failure<Q: OnFailure>(self, _: Q) -> Batch<T, A, U, Q> {
         self.remade(|same| same)
     }
 
-    /// Keeps every answer in a ledger on disk as soon as it is there, so that nothing that was
-    /// paid for is lost, whatever happens to the process.
+    /// Writes every answer to a ledger on disk as soon as it arrives, so that nothing that was paid for
+    /// is lost, whatever happens to the process.
     pub fn ledger(mut self, folder: super::ledger::LedgerFolder) -> Self
     where
         A: Serialize + DeserializeOwned,
@@ -343,7 +345,7 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// The same batch with answers of another type.
+    /// The same batch with another type of answers.
     pub(super) fn with_answers<B, V>(
         self,
         decode: Option<Decode<B>>,
@@ -358,7 +360,7 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
         })
     }
 
-    /// The same batch with answers, results or failures of another type.
+    /// The same batch with other types of answers, results or failure handling.
     fn remade<B, V, Q>(
         self,
         make: impl FnOnce(Answering<T, A, U>) -> Answering<T, B, V>,
@@ -370,7 +372,7 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
     }
 }
 
-/// An answer of any type.
+/// Parses an answer of any type.
 fn json<A: DeserializeOwned>(json: &str) -> Result<A, String> {
     serde_json::from_str(json).map_err(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! Functions of the program in the place of a worker.
+//! Functions of the program as workers.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use super::function::WorkFn;
 use super::item::{Done, Item};
 
 impl<T: Send + Sync + 'static, P> Batch<T, String, String, P> {
-    /// Has a function work on items instead of a model: every item gets a call of its own, and
-    /// what the call keeps is the item's alone. A panic is that item's failure.
+    /// Lets a function work on the items instead of a model. Every item gets its own call, so the local
+    /// state of a call belongs to one item. A panic is that item's failure.
     ///
-    /// It runs on threads for such work, as many as there are cores, so that one that computes holds
-    /// up neither calls nor other batches. Once calls have shown to be brief, less than a tenth of a
-    /// millisecond without waiting, they are made beside the work on other items, where they cost
-    /// least, until one takes longer. A function that blocks takes one of few threads; it belongs
-    /// into [`Batch::worker_blocking`]. A call that computes when the batch is cancelled goes on
-    /// until it next waits.
+    /// The function runs on separate threads, at most as many as there are cores, so that a long
+    /// computation delays neither model calls nor other batches. Once calls have proven to be fast
+    /// (less than a tenth of a millisecond without waiting), they run on the thread that drives the
+    /// batch, which is cheapest, until one takes longer. A function that blocks occupies one of these
+    /// few threads; use [`Batch::worker_blocking`] for it. If the batch is cancelled during a
+    /// computation, the call runs on until it next waits.
     ///
     /// ```
     /// use rowmill::Batch;
@@ -38,9 +38,9 @@ impl<T: Send + Sync + 'static, P> Batch<T, String, String, P> {
         }
     }
 
-    /// Has a function work on items that blocks or computes for long: it runs on threads for such
-    /// work, as many at once as [`Batch::concurrency`] says. A call that has begun runs to its end
-    /// even if nobody waits for it any more.
+    /// Lets a function that blocks or computes for long work on the items. It runs on threads for
+    /// blocking work, with up to [`Batch::concurrency`] calls at once. A call that has started runs to
+    /// its end even if nothing waits for it any more.
     ///
     /// ```
     /// use rowmill::Batch;

@@ -1,4 +1,4 @@
-//! A worker for every item.
+//! A separate worker for every item.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,23 +18,23 @@ use super::function_runner::FunctionRunner;
 use super::shelf::{Shelf, index};
 use super::worker::{Inner, Worker};
 
-/// A worker that several items share, and what was made ready for it.
+/// A worker that several items share, with its setup.
 struct Shared {
-    /// Kept, so that no other worker can come to stand in the same place of memory.
+    /// Kept alive, so that no other worker can get the same address in memory.
     _worker: Arc<Inner>,
     ready: Arc<OnceCell<Ready>>,
 }
 
-/// Chooses the worker of every item, and makes it ready.
+/// Chooses the worker of every item, and sets it up.
 pub(super) struct Chooser<T, A, U> {
     pub(super) choose: ChooseFn<T>,
     pub(super) shelf: Arc<Shelf<T, A, U>>,
     pub(super) scene: Scene,
     runner: Arc<FunctionRunner>,
     shared: Mutex<HashMap<usize, Shared>>,
-    /// Workers that were made for one item only, by their crew.
+    /// Workers that were made for one item only, by the address of their row worker.
     single: Mutex<HashMap<usize, Ready>>,
-    /// Hosts of tools that such workers were given and that later ones may be given again.
+    /// Tool hosts that the program passed to such workers and may pass to later ones.
     given: Mutex<HashMap<usize, Arc<dyn rowmill_core::ports::ToolHost>>>,
 }
 
@@ -80,7 +80,7 @@ impl<T, A, U> Chooser<T, A, U> {
             RowError::new(ErrorKind::Function, format!("{}{cause}", problem.message.marked()))
         };
         if Arc::strong_count(&worker.inner) == 1 {
-            // Nobody else has it, so no other item can be given it.
+            // Nothing else holds this worker, so no other item can use it.
             let ready = self.scene.ready(&worker).await.map_err(failed)?;
             let crew = Arc::clone(&ready.crew);
             self.note_given(&ready);
@@ -99,13 +99,13 @@ impl<T, A, U> Chooser<T, A, U> {
         Ok(Arc::clone(&ready.crew))
     }
 
-    /// Remembers hosts that the program gave, each once.
+    /// Remembers the hosts that the program passed in, each once.
     fn note_given(&self, ready: &Ready) {
         let given = ready.given.iter().map(|host| (Arc::as_ptr(host).addr(), Arc::clone(host)));
         locked(&self.given).extend(given);
     }
 
-    /// Ends what was started for workers and is not ended yet.
+    /// Closes everything that was started for workers and is still open.
     pub(super) async fn close(&self) {
         let shared = std::mem::take(&mut *locked(&self.shared));
         let single = std::mem::take(&mut *locked(&self.single));

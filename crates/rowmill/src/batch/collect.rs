@@ -1,4 +1,4 @@
-//! Hears of items that end, and brings their results to whoever wants them.
+//! Collects the results of items as they end, and delivers them to the caller.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,23 +13,23 @@ use super::progress::Progress;
 use super::shelf::{Shelf, index};
 use super::turnstile::Turnstile;
 
-/// The result of an item on its way out, with its place.
+/// The result of an item with the item's index.
 pub(super) type Delivered<U> = (usize, Result<U, ItemError>);
 
-/// The place of an item in a list: its result, once it has ended.
+/// The slot of an item in a list of results; filled when the item has ended.
 pub(super) type Slot<U> = Option<Result<U, ItemError>>;
 
 /// Where results go.
 pub(super) enum Outlet<U> {
-    /// A list in the order of the items.
+    /// Into a list in the order of the items.
     List(Arc<Mutex<Vec<Slot<U>>>>),
-    /// Whoever takes them one by one, in the order in which items end.
+    /// To a receiver that takes them one by one, in the order in which items end.
     Channel(mpsc::UnboundedSender<Delivered<U>>),
-    /// Only the first is wanted.
+    /// Only the first result is wanted.
     First(Arc<Mutex<FirstOf<U>>>),
 }
 
-/// The first result, and the first failure, for whoever raises it.
+/// The first result, and the first failure in case it is raised.
 pub(super) struct FirstOf<U> {
     pub(super) result: Option<(usize, U)>,
     pub(super) failure: Option<ItemError>,
@@ -48,7 +48,7 @@ struct Spent {
     called: bool,
 }
 
-/// What was counted of a batch.
+/// The counts of a batch.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
     pub(super) ok: u64,
@@ -59,10 +59,10 @@ pub(super) struct Counts {
     pub(super) cost: Money,
 }
 
-/// Hears how far a batch has come.
+/// A callback for the progress of a batch.
 pub(super) type ProgressFn = Arc<dyn Fn(&Progress) + Send + Sync>;
 
-/// What the program wants to hear.
+/// The callbacks of the program.
 #[derive(Clone, Default)]
 pub(super) struct Hooks {
     pub(super) events: Option<Arc<dyn Observer>>,
@@ -91,7 +91,7 @@ impl<T, A, U> Collector<T, A, U> {
         locked(&self.counts)
     }
 
-    /// An item has ended; nothing was spent on it in this run if that was in an earlier one.
+    /// Records the end of an item; `spent` is `None` if an earlier run had finished it.
     fn end(&self, number: u64, error: Option<&RowError>, spent: Option<Spent>) {
         let output = self.shelf.clear(number);
         let index = index(number);
@@ -130,7 +130,7 @@ impl<T, A, U> Collector<T, A, U> {
                 }
             }
             Outlet::Channel(channel) => {
-                // A receiver that is gone wants nothing any more.
+                // A receiver that was dropped needs no more results.
                 drop(channel.send((index, result.map(|(output, _)| output))));
             }
             Outlet::First(first) => {
@@ -138,7 +138,7 @@ impl<T, A, U> Collector<T, A, U> {
                 match result {
                     Ok((output, true)) if first.result.is_none() => first.result = Some((index, output)),
                     Ok(_) => {}
-                    // Thousands may fail before one succeeds, and one is enough to tell.
+                    // Thousands may fail before one succeeds, and one is enough to report.
                     Err(error) => drop(first.failure.get_or_insert(error)),
                 }
             }

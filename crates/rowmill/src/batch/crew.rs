@@ -1,4 +1,4 @@
-//! From the description of a worker to what the engine needs.
+//! Turns the description of a worker into what the engine needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::spec::VariableFlags;
 use crate::texts::load_cards;
 use crate::work::WorkSpec;
 
-/// How many model calls one conversation with tools may have.
+/// The maximum number of model calls in one conversation with tools.
 const MAX_ITERATIONS: u32 = 50;
 
 /// What all workers of a batch have in common.
@@ -35,24 +35,24 @@ pub(super) struct Scene {
     pub(super) control: Control,
     /// The JSON Schema of answers.
     pub(super) schema: Option<serde_json::Value>,
-    /// Learns what of workers must be in no file.
+    /// Learns the secrets of workers, which must not appear in any file.
     pub(super) redactor: Redactor,
 }
 
-/// A worker that is made ready.
+/// A worker that has been set up.
 #[derive(Debug, Clone)]
 pub(super) struct Ready {
     pub(super) crew: Arc<Crew>,
-    /// The model string, or what the worker goes by.
+    /// The model string, or the name of the worker.
     pub(super) name: String,
-    /// Names everything that shapes an answer besides the messages.
+    /// Identifies everything besides the messages that shapes an answer.
     pub(super) identity: String,
-    /// Hosts of tools that other workers may have as well.
+    /// Tool hosts that other workers may use as well.
     pub(super) given: Vec<Arc<dyn ToolHost>>,
 }
 
 impl Ready {
-    /// Ends what was started for it, and what it was given.
+    /// Closes what was started for this worker, and the hosts that it was given.
     pub(super) async fn close(&self) {
         self.close_own().await;
         for host in &self.given {
@@ -60,7 +60,7 @@ impl Ready {
         }
     }
 
-    /// Ends what was started for it alone.
+    /// Closes only what was started for this worker alone.
     pub(super) async fn close_own(&self) {
         if let Some(tools) = &self.crew.tools {
             tools.host.close().await;
@@ -77,7 +77,7 @@ impl Scene {
         text.map(|text| ResultSchema::parse(&text, "the type of answers")).transpose()
     }
 
-    /// Makes a worker ready.
+    /// Sets up a worker.
     pub(super) async fn ready(&self, worker: &Worker) -> Result<Ready, Problem> {
         let inner = &*worker.inner;
         match &inner.asked {
@@ -129,7 +129,7 @@ impl Scene {
         Ok(Ready { crew, name: model, identity, given: Vec::new() })
     }
 
-    /// One agent that asks a model, with tools or without.
+    /// An agent graph of one agent that calls a model, with or without tools.
     fn of_model(&self, inner: &Inner) -> Result<Ready, Problem> {
         let (cast_tools, specs, host, given) = match inner.tools.as_ref().map(Tools::ready).transpose()? {
             Some(ReadyTools { tools, specs, host, given }) => (tools, specs, Some(host), given),
@@ -176,7 +176,7 @@ impl Scene {
         Ok(Spoken { voice: Voice { lanes: vec![Arc::new(lane)], files }, model, identity: own })
     }
 
-    /// The models of a provider that is known.
+    /// The models of a known provider.
     fn known_voice(&self, inner: &Inner, name: &str, brief: Brief) -> Result<Spoken, Problem> {
         let maker = Maker::new(&self.work, &self.http, &self.control)?;
         let asks = Asks {
@@ -217,7 +217,7 @@ impl Scene {
             gate: self.control.limits.gate(key, settings),
             price: inner.price,
             max_output: inner.max_output,
-            // A model of the program need not know of a limit that a request sets.
+            // A model of the program need not know about a limit that a request sets.
             output_caps: None,
             fixed_bytes: 0,
             identity: String::new(),
@@ -225,14 +225,15 @@ impl Scene {
     }
 }
 
-/// A voice, and the name and the identity of who speaks.
+/// A model role, with the name and the identity of its model.
 struct Spoken {
     voice: Voice,
     model: String,
     identity: String,
 }
 
-/// A budget can be kept only if the worst case of a call is known.
+/// Checks that the worst-case cost of a call is known if there is a budget, which cannot be kept
+/// otherwise.
 fn check_own_budget(limits: BudgetLimits, name: &str, inner: &Inner) -> Result<(), Problem> {
     let unknown = |what: &str, method: &str| {
         let message = format!("a spending limit needs {what} of `{name}`, which is not known");
@@ -258,20 +259,20 @@ fn check_own_budget(limits: BudgetLimits, name: &str, inner: &Inner) -> Result<(
 /// More calls than there can be at once.
 const ANY_NUMBER: usize = 1 << 30;
 
-/// The crew that a function of the program is. Its answers may be anything.
+/// The row worker for a function of the program. Its answers may be anything.
 pub(super) fn function_crew(model: Arc<dyn Model>, keeps_answers: bool) -> Result<Crew, Problem> {
     let anything =
         keeps_answers.then(|| ResultSchema::parse("{}", "the answers of a function")).transpose()?;
     let share = ShareSettings {
-        // The batch takes no more items than it may, and a function of this process is not found
-        // out about with a few calls first, as a provider is.
+        // The batch limits the number of items at once, and a function of this process needs no probing
+        // with a few calls first, as a provider does.
         parallel: Parallel::AtMost(ANY_NUMBER),
         pace: Pace::Off,
         rates: RateFlags::default(),
         max_output: None,
         reserves_output: false,
         priming: false,
-        // A function in this process is never down.
+        // A function in this process never has an outage.
         max_outage: Duration::ZERO,
     };
     let settings = LaneSettings { share, on_quota: OnQuota::Stop };
@@ -291,7 +292,7 @@ pub(super) fn function_crew(model: Arc<dyn Model>, keeps_answers: bool) -> Resul
     Ok(Crew { cast: Arc::new(Cast::plain(anything, 0)?), voices, tools: None })
 }
 
-/// What an own model is told with every request, as text that stays the same in later versions.
+/// What an own model receives with every request, as text that stays the same in later versions.
 fn brief_identity(brief: &Brief) -> String {
     let tools: Vec<String> = brief.tools.iter().map(ToolSpec::identity).collect();
     json!([brief.instruction, brief.schema, tools]).to_string()

@@ -1,4 +1,4 @@
-//! What goes wrong: in a function, with an item, with a batch.
+//! Errors of functions, items and batches.
 
 use std::error::Error;
 use std::fmt;
@@ -8,10 +8,10 @@ use rowmill_types::{ErrorKind, Problem, RowError};
 
 use super::report::BatchReport;
 
-/// Why a function of the program could not do its work on an item.
+/// The reason why a function of the program failed on an item.
 ///
-/// Every error becomes one by `?`. It does not implement [`Error`] itself, because then it
-/// could not be made from all of them.
+/// The `?` operator converts every error into it. It does not implement [`Error`] itself, because the
+/// conversion from all errors would then be impossible.
 ///
 /// ```
 /// use rowmill::Failure;
@@ -33,24 +33,24 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that another try cannot mend.
+    /// A failure that a retry cannot fix.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), temporary: false }
     }
 
-    /// A failure that may be gone with the next try: it is tried again as often as
-    /// [`Batch::retries`](super::Batch::retries) says.
+    /// A failure that a retry may fix: the call is retried up to
+    /// [`Batch::retries`](super::Batch::retries) times.
     pub fn temporary(message: impl Into<String>) -> Self {
         Self { message: message.into(), temporary: true }
     }
 
-    /// Whether another try may help.
+    /// Whether a retry may help.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         self.temporary
     }
 
-    /// What happened.
+    /// The error message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -80,26 +80,26 @@ impl<E: Error> From<E> for Failure {
     }
 }
 
-/// Why there is no result for an item.
+/// The reason why an item has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ItemError {
-    /// It failed.
+    /// The item failed.
     Failed {
-        /// The place of the item, counted from 0.
+        /// The index of the item, counted from 0.
         index: usize,
-        /// What happened.
+        /// The error.
         error: RowError,
     },
-    /// It was not worked on, because the batch ended before.
+    /// The item was not worked on, because the batch ended first.
     NotRun {
-        /// The place of the item, counted from 0.
+        /// The index of the item, counted from 0.
         index: usize,
     },
 }
 
 impl ItemError {
-    /// The place of the item, counted from 0.
+    /// The index of the item, counted from 0.
     #[must_use]
     pub fn index(&self) -> usize {
         match self {
@@ -107,7 +107,7 @@ impl ItemError {
         }
     }
 
-    /// What kind of failure it is; none for an item that was not worked on.
+    /// The kind of failure; `None` for an item that was not worked on.
     #[must_use]
     pub fn kind(&self) -> Option<ErrorKind> {
         match self {
@@ -128,7 +128,7 @@ impl fmt::Display for ItemError {
 
 impl Error for ItemError {}
 
-/// Why a batch gave no results for all items. What it has is inside.
+/// The error of a batch that did not give results for all items. It holds the results that there are.
 ///
 /// ```
 /// use rowmill::{Batch, BatchCause, Failure};
@@ -149,15 +149,15 @@ struct Inner<U> {
     report: Option<BatchReport>,
 }
 
-/// What kept a batch from giving results for all items.
+/// The reason why a batch did not give results for all items.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum BatchCause {
     /// An item failed, and the batch raises failures.
     Item(ItemError),
-    /// A limit was reached, or it was stopped from outside.
+    /// A limit was reached, or the batch was stopped from outside.
     Stopped(StopCause),
-    /// It could not start, or no further item could succeed.
+    /// The batch could not start, or no further item could succeed.
     Problem(Problem),
 }
 
@@ -166,25 +166,25 @@ impl<U> BatchError<U> {
         Self { inner: Box::new(Inner { cause, partial, report }) }
     }
 
-    /// What happened.
+    /// The reason why the batch ended.
     #[must_use]
     pub fn cause(&self) -> &BatchCause {
         &self.inner.cause
     }
 
-    /// The results that there are, in the order of the items; `None` where there is none.
+    /// The results so far, in the order of the items; `None` for an item without one.
     #[must_use]
     pub fn partial(&self) -> &[Option<U>] {
         &self.inner.partial
     }
 
-    /// Takes the results that there are.
+    /// Takes the results out of the error.
     #[must_use]
     pub fn into_partial(self) -> Vec<Option<U>> {
         self.inner.partial
     }
 
-    /// What the batch came to; nothing where it could not start.
+    /// The report of the batch; `None` if it could not start.
     #[must_use]
     pub fn report(&self) -> Option<&BatchReport> {
         self.inner.report.as_ref()
@@ -218,7 +218,7 @@ impl<U> fmt::Display for BatchError<U> {
 
 impl<U> Error for BatchError<U> {}
 
-/// Why a batch ended early, for a person.
+/// Describes for the user why a batch ended early.
 fn told(cause: &StopCause) -> String {
     match cause {
         StopCause::Problem(problem) => problem.message.to_string(),

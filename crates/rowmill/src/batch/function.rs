@@ -1,4 +1,4 @@
-//! A function of the program as the model of the engine.
+//! Wraps a function of the program as a model for the engine.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -16,17 +16,17 @@ use super::function_runner::FunctionRunner;
 use super::item::Item;
 use super::shelf::Shelf;
 
-/// Stands for an answer that waits on the shelf.
+/// Stands for an answer that waits in the item table.
 const ON_THE_SHELF: &str = "null";
 
 /// A function that works on items.
 pub(super) type WorkFn<T, A> = Arc<dyn Fn(Item<T>) -> BoxFuture<'static, Result<A, Failure>> + Send + Sync>;
 
-/// Answers rows with a function. What it gives waits on the shelf, unless a ledger is to have it.
+/// Answers rows with a function. The answer is kept in the item table, unless it goes to a ledger.
 pub(super) struct FunctionModel<T, A, U> {
     pub(super) work: WorkFn<T, A>,
     pub(super) shelf: Arc<Shelf<T, A, U>>,
-    /// How answers become JSON, where they are kept.
+    /// How answers become JSON, if they are stored.
     pub(super) encode: Option<Encode<A>>,
     pub(super) runner: Arc<FunctionRunner>,
 }
@@ -49,7 +49,7 @@ where
                 return Err(CallError::new(CallFailure::Internal, "the item is gone"));
             };
             let work = Arc::clone(&self.work);
-            // A panic is the fault of the function, and is told as one.
+            // A panic is a defect of the function, and is reported as one.
             let working = AssertUnwindSafe(self.runner.call(move || work(item))).catch_unwind();
             let answer = working
                 .await

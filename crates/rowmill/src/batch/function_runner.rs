@@ -1,8 +1,9 @@
-//! Functions of the program, away from the thread that drives all calls.
+//! Runs functions of the program away from the thread that drives all calls.
 //!
-//! A function that computes for long would hold up every other call there. To hand each call over costs
-//! more than a brief function takes, though, so a function that has shown to be brief is called beside
-//! the work on other items; as soon as it takes long there, its calls go away again.
+//! A function that computes for long would delay every other call on that thread. But handing each call
+//! over to another thread costs more than a fast function takes. So a function that has proven to be
+//! fast is called on the driving thread; as soon as it takes long there, its calls move to other
+//! threads again.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -19,30 +20,30 @@ use tokio::runtime::Handle;
 
 use super::collect::locked;
 
-/// A call that never computes for longer than this without waiting is brief.
+/// A call that never computes for longer than this without waiting counts as fast.
 const BRIEF: Duration = Duration::from_micros(100);
-/// How many calls in a row have to be brief before others may be made beside the work on items. Each
-/// time that proves wrong, so many times as many are needed, up to the last number.
+/// How many calls in a row must be fast before calls run on the driving thread: the initial number, the
+/// factor by which it grows each time this proves wrong, and its upper bound.
 const ENOUGH: (u32, u32, u32) = (16, 8, 1 << 20);
 
-/// How long whoever gives a call up waits until nothing of it runs: brief ones are through by then, and
-/// those that compute must not hold up the loop.
+/// How long the drop of a call waits for it to stop running. Fast calls end within this time, and those
+/// that compute must not block the loop.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// What a function gives that only computes.
+/// The result of a function that only computes.
 pub(super) enum Computed<R> {
-    /// It has given it.
+    /// It has finished.
     Now(R),
-    /// It computes on another thread.
+    /// It is still computing on another thread.
     Later(BoxFuture<'static, R>),
 }
 
 /// Calls functions of the program.
 pub(super) struct FunctionRunner {
     queue: Mutex<Queue>,
-    /// How many threads may be at work at once.
+    /// How many threads may run calls at once.
     most_threads: usize,
-    /// How many calls in a row were brief, and how many have to be.
+    /// How many calls in a row were fast, and how many are required.
     brief_calls: AtomicU32,
     enough: AtomicU32,
 }
@@ -53,9 +54,9 @@ struct Queue {
     threads: usize,
 }
 
-/// A call that is ready to go on.
+/// A call that is ready to continue.
 trait QueuedCall: Send + Sync {
-    /// Goes on with it until it waits or ends.
+    /// Runs the call until it waits or ends.
     fn go_on(self: Arc<Self>, runner: &Arc<FunctionRunner>);
 }
 
@@ -63,7 +64,7 @@ impl Default for FunctionRunner {
     fn default() -> Self {
         Self {
             queue: Mutex::default(),
-            // Two at least, so that one that takes long does not hold up all others.
+            // At least two, so that one slow call does not delay all others.
             most_threads: std::thread::available_parallelism().map_or(1, usize::from).max(2),
             brief_calls: AtomicU32::new(0),
             enough: AtomicU32::new(ENOUGH.0),
@@ -72,7 +73,7 @@ impl Default for FunctionRunner {
 }
 
 impl FunctionRunner {
-    /// Makes a call and waits for its end. Panics of the function are panics of this.
+    /// Makes a call and waits for its end. Panics of the function are passed on to the caller.
     pub(super) async fn call<R, F>(self: &Arc<Self>, make: F) -> R
     where
         R: Send + 'static,
@@ -94,8 +95,8 @@ impl FunctionRunner {
         CallEnd(call).await
     }
 
-    /// Calls a function that does not wait for anything but its own computing. Panics of the function are
-    /// panics of this, or of whoever waits for its end.
+    /// Calls a function that only computes and does not wait. Panics of the function are passed on to
+    /// the caller, or to the task that awaits the result.
     pub(super) fn compute<R, F>(self: &Arc<Self>, function: F) -> Computed<R>
     where
         R: Send + 'static,
@@ -132,7 +133,7 @@ impl FunctionRunner {
         done
     }
 
-    /// Takes in for how long a call computed without waiting.
+    /// Updates the count of fast calls from how long a call computed without waiting.
     fn judge(&self, longest: Duration) {
         let is_trusted = self.is_trusted();
         if longest > BRIEF {
@@ -146,7 +147,7 @@ impl FunctionRunner {
         }
     }
 
-    /// Has a thread go on with a call.
+    /// Queues a call to be continued on another thread.
     fn queue(self: &Arc<Self>, call: Arc<dyn QueuedCall>, runtime: &Handle) {
         let mut queue = locked(&self.queue);
         queue.calls.push_back(call);
@@ -177,7 +178,7 @@ impl FunctionRunner {
 /// A call that is made away from the loop.
 struct Call<R> {
     state: Mutex<CallState<R>>,
-    /// Told when it does not run any more.
+    /// Notified when the call is no longer running.
     paused: Condvar,
     runner: Arc<FunctionRunner>,
     runtime: Handle,
@@ -185,13 +186,13 @@ struct Call<R> {
 
 struct CallState<R> {
     stage: Stage<R>,
-    /// Whether what it waited for came while it was running.
+    /// Whether the call was woken while it was running.
     is_woken: bool,
-    /// Whether a thread is at it, wanted or not.
+    /// Whether a thread is running it, even if its result is no longer wanted.
     is_running: bool,
-    /// For how long it computed without waiting, at most.
+    /// The longest time for which it computed without waiting.
     longest: Duration,
-    /// Who is told of its end.
+    /// Woken when the call ends.
     listener: Waker,
 }
 
@@ -201,7 +202,7 @@ enum Stage<R> {
     /// It waits for something of its own.
     Waiting(BoxFuture<'static, R>),
     Ended(Result<R, Box<dyn Any + Send>>),
-    /// Nobody wants to know of it any more.
+    /// Its result is no longer wanted.
     GivenUp,
 }
 
@@ -228,7 +229,7 @@ impl<R: Send + 'static> QueuedCall for Call<R> {
         match polled {
             Ok(Poll::Pending) => self.wait_on(future, took),
             Ok(Poll::Ready(done)) => {
-                // Nobody hears of the end before everything that the call held is gone.
+                // The end is reported only after everything that the call held has been dropped.
                 drop(future);
                 runner.judge(took.max(locked(&self.state).longest));
                 self.end(Ok(done));
@@ -297,7 +298,7 @@ impl<R: Send + 'static> Wake for Call<R> {
     }
 }
 
-/// Waits for the end of a call. Dropping it gives the call up: it goes no further than it must.
+/// Waits for the end of a call. Dropping it abandons the call, which stops as early as it can.
 struct CallEnd<R>(Arc<Call<R>>);
 
 impl<R> Future for CallEnd<R> {

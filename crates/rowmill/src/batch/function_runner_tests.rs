@@ -7,12 +7,12 @@ use futures_util::future::join_all;
 
 use super::*;
 
-/// Calls a function that tells on which thread it ran.
+/// Calls a function that returns the thread on which it ran.
 async fn thread_of_call(runner: &Arc<FunctionRunner>) -> ThreadId {
     runner.call(|| async { current().id() }.boxed()).await
 }
 
-/// A runner that has seen enough brief calls.
+/// A runner that has seen enough fast calls.
 fn trusting() -> Arc<FunctionRunner> {
     let runner = Arc::new(FunctionRunner::default());
     (0..ENOUGH.0).for_each(|_| runner.judge(Duration::ZERO));
@@ -82,7 +82,7 @@ async fn no_more_threads_than_cores_are_taken_by_any_number_of_calls() {
         })
     });
     join_all(calls).await;
-    // Once the function has shown to be brief, this thread calls it as well.
+    // Once the function has proven to be fast, this thread calls it as well.
     assert!(most.load(Ordering::SeqCst) <= runner.most_threads + 1);
 }
 

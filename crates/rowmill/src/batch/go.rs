@@ -1,4 +1,4 @@
-//! Runs a batch: everything that it is made of becomes a plan of the engine.
+//! Runs a batch: turns its parts into a plan of the engine, and carries it out.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -30,27 +30,28 @@ use crate::control::Control;
 use crate::notices::tell_replaced;
 use crate::work::PlanParts;
 
-/// Items that may wait between a stream and the reader.
+/// The capacity of the channel between a stream and the reader.
 const WAITING_ITEMS: usize = 64;
 
 /// How a batch is driven.
 pub(super) struct Drive<U> {
     pub(super) outlet: Outlet<U>,
     pub(super) turnstile: Arc<Turnstile>,
-    /// Whether the first failure ends it.
+    /// Whether the first failure ends the batch.
     pub(super) raises: bool,
-    /// Whether the first result ends it.
+    /// Whether the first result ends the batch.
     pub(super) first: bool,
     pub(super) counts: Option<CountsFn<U>>,
 }
 
-/// What a batch came to, and how many items there are.
+/// The report of a batch that has ended, and the number of its items.
 pub(super) struct Driven {
     pub(super) report: BatchReport,
     pub(super) items: u64,
 }
 
-/// Closes the turnstile however a batch ends, dropped ones included, so that the reader goes.
+/// Closes the backpressure when the batch ends in any way, even by being dropped, so that the reader
+/// stops.
 struct Closing(Arc<Turnstile>);
 
 impl Drop for Closing {
@@ -106,10 +107,10 @@ where
         let prompts = Arc::new(PromptMap { prompt: asks, shelf: Arc::clone(&shelf), runner: Arc::default() });
         let maps = Maps { finish, prompts };
         let speaker = staff.speaker(schema.as_ref().map(ToString::to_string));
-        // The clone knows without a lock what was learned so far.
+        // The clone can read what was learned so far without a lock.
         let parts = Parts { items, naming, shelf, maps, speaker, redactor: redactor.clone() };
         let ended = carry_out(parts, &staff, &mut settings, &control, &turnstile).await;
-        // However it ended, nothing that was started for it is left.
+        // However the batch ended, everything that was started for it is closed.
         staff.close().await;
         tell_replaced(&control, &redactor);
         let end = ended?;
@@ -118,7 +119,7 @@ where
         Ok(Driven { report: BatchReport::new(end, &counts, items), items })
     }
 
-    /// Finds mistakes before anything of the program is called.
+    /// Finds mistakes before any function of the program is called.
     fn check(&self) -> Result<(), Problem> {
         let wrong = |what: &str, hint: &str| Err(Problem::new(ProblemCode::Usage, what).hint(hint));
         let Settings { concurrency, batch_size, ledger, work, .. } = &self.settings;
@@ -186,7 +187,7 @@ fn scene(
     }
 }
 
-/// What a plan is made of, besides what the settings say.
+/// The parts of a plan that the settings do not contain.
 struct Parts<T, A, U> {
     items: Items<T>,
     naming: Naming<T>,
@@ -196,13 +197,13 @@ struct Parts<T, A, U> {
     redactor: Redactor,
 }
 
-/// What the program makes of items and of answers.
+/// The functions that make prompts and results.
 struct Maps {
     finish: Arc<dyn Finish>,
     prompts: Arc<dyn Prompts>,
 }
 
-/// Hands on what a stream gives while there is room for it; a panic is the last that it gives.
+/// Forwards the items of a stream while there is room for them; a panic is forwarded as the last item.
 async fn pump<T>(mut stream: BoxStream<'static, T>, sender: mpsc::Sender<Result<T, String>>) {
     loop {
         let next = match AssertUnwindSafe(stream.next()).catch_unwind().await {
@@ -217,7 +218,7 @@ async fn pump<T>(mut stream: BoxStream<'static, T>, sender: mpsc::Sender<Result<
     }
 }
 
-/// Carries the plan out, and feeds it from a stream where items come from one.
+/// Carries out the plan, and feeds it from a stream if the items come from one.
 async fn carry_out<T, A, U>(
     parts: Parts<T, A, U>,
     staff: &Staff<T, A, U>,
@@ -232,7 +233,7 @@ where
 {
     let Parts { items, naming, shelf, maps, speaker, redactor } = parts;
     let answers = staff.answers(settings, control)?;
-    // Before the worker, so that it outlives whatever else has the store.
+    // Declared before the worker, so that it is dropped after everything else that holds the store.
     let end_of_answers = AnswersEnd::of(answers.as_ref());
     let worker = Worker {
         finish: Some(maps.finish),

@@ -1,4 +1,4 @@
-//! What a program hears of a batch, and what it tells of providers.
+//! Callbacks of a batch, and its settings for providers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ impl<F: Fn(&Event<'_>) + Send + Sync> Observer for EventFn<F> {
     }
 }
 
-/// What the program hears, and what it tells of providers.
+/// Callbacks, and settings for providers.
 impl<T, A, U, P> Batch<T, A, U, P> {
-    /// Hears of everything that happens. It is called from the loop that drives the batch, so it
-    /// must return at once.
+    /// Sets a callback for every event. It is called from the loop that drives the batch, so it must
+    /// return quickly.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,8 +48,8 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Hears how far the batch has come, whenever an item has ended. It is called from the loop
-    /// that drives the batch, so it must return at once.
+    /// Sets a callback for progress, which is called whenever an item has ended. It is called from the
+    /// loop that drives the batch, so it must return quickly.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,8 +70,8 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Hears what a person should know, such as settings that have no effect. It may be called from the
-    /// loop that drives the batch, so it must return at once.
+    /// Sets a callback for notices to the user, such as settings that have no effect. It may be called
+    /// from the loop that drives the batch, so it must return quickly.
     #[must_use]
     pub fn on_notice<F>(mut self, hear: F) -> Self
     where
@@ -81,14 +81,14 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Providers besides those that are known, and what is different about those that are.
+    /// Adds providers to the known ones, or overrides settings of known ones.
     #[must_use]
     pub fn providers(mut self, providers: BTreeMap<String, ProviderConfig>) -> Self {
         self.settings.work.providers = providers;
         self
     }
 
-    /// Short names for models, besides those that are built in.
+    /// Adds short names for models to the built-in ones.
     ///
     /// ```
     /// # use std::collections::BTreeMap;
@@ -105,7 +105,7 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Prices besides those that are known, by `provider.model`.
+    /// Adds prices to the known ones, by `provider.model`.
     #[must_use]
     pub fn prices(mut self, prices: BTreeMap<String, PriceConfig>) -> Self {
         self.settings.work.prices = prices;

@@ -1,4 +1,4 @@
-//! What the functions of a program get to see: an item, and what was made of it.
+//! The arguments of the program's functions: an item, and its answer.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,7 +8,7 @@ use rowmill_types::{Money, Usage};
 
 /// An item that a function works on.
 ///
-/// It can be used like a reference to the item: fields and methods are those of the item.
+/// It dereferences to the item, so fields and methods of the item can be used directly.
 pub struct Item<T> {
     index: usize,
     value: Arc<T>,
@@ -19,13 +19,13 @@ impl<T> Item<T> {
         Self { index, value }
     }
 
-    /// Its place among the items, counted from 0.
+    /// The index of the item, counted from 0.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// The item itself. It is copied only if it is still in use elsewhere.
+    /// Returns the item itself. It is cloned only if it is still in use somewhere else.
     #[must_use]
     pub fn into_inner(self) -> T
     where
@@ -55,21 +55,21 @@ impl<T: fmt::Debug> fmt::Debug for Item<T> {
     }
 }
 
-/// An item that was answered, as the function given to [`Batch::output`](super::Batch::output)
-/// gets to see it.
+/// An item with its answer, the argument of the function given to
+/// [`Batch::output`](super::Batch::output).
 #[non_exhaustive]
 pub struct Done<T, A> {
-    /// The place of the item, counted from 0.
+    /// The index of the item, counted from 0.
     pub index: usize,
     /// The item.
     pub item: Item<T>,
-    /// What the worker answered.
+    /// The worker's answer.
     pub answer: A,
-    /// What the calls of the item used, as far as providers told.
+    /// The tokens that the calls of the item used, as far as providers reported them.
     pub usage: Usage,
-    /// What they cost, as far as prices are known.
+    /// The cost of the calls, as far as prices are known.
     pub cost: Money,
-    /// How many model calls were made for it in this run, failed ones included.
+    /// The number of model calls for the item in this run, including failed ones.
     pub calls: usize,
 }
 

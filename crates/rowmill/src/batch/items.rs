@@ -16,24 +16,24 @@ use super::builder::{IdFn, PromptFn};
 use super::shelf::Shelf;
 use super::turnstile::Turnstile;
 
-/// The field of rows that names items.
+/// The row field that holds the id of an item.
 pub(super) const ID_FIELD: &str = "id";
 
-/// What one read found in the place of an item.
+/// An item that was read, or the error in its position.
 type Pulled<T> = Result<T, BadRow>;
 
 /// The items of a batch.
 pub(super) enum Items<T> {
-    /// From an iterator, with their number where it tells.
+    /// From an iterator, with its length if known.
     Iterator(Box<dyn Iterator<Item = T> + Send>),
     /// From a stream.
     Stream(BoxStream<'static, T>),
-    /// Rows of a dataset; the function makes an item of a row.
+    /// Rows of a dataset; the function makes an item from a row.
     Rows(Box<dyn RowSource>, fn(Row) -> T),
 }
 
 impl<T> Items<T> {
-    /// How many there are, where that is known.
+    /// The number of items, if known.
     pub(super) fn total(&self) -> Option<u64> {
         match self {
             Self::Iterator(iterator) => match iterator.size_hint() {
@@ -44,8 +44,8 @@ impl<T> Items<T> {
         }
     }
 
-    /// On which threads they are read. An iterator that cannot tell how many items there are at most
-    /// may wait for them, as that of a channel does, and so may a source of the program.
+    /// On which threads items are read. An iterator without an upper bound on its length may wait for
+    /// its items, like that of a channel, and so may a source of the program.
     pub(super) fn reading(&self) -> ReadingThread {
         match self {
             Self::Iterator(iterator) if iterator.size_hint().1.is_some() => ReadingThread::Shared,
@@ -65,10 +65,10 @@ impl<T> fmt::Debug for Items<T> {
     }
 }
 
-/// Items as the reader takes them.
+/// Items in the form in which the reader takes them.
 pub(super) enum Pull<T> {
     Iterator(Box<dyn Iterator<Item = T> + Send>),
-    /// What a stream gave, or what it said when it panicked; with the next, where that was waited for.
+    /// Items of a stream, or the message of its panic; with the next one, if it was already received.
     Channel(mpsc::Receiver<Result<T, String>>, Option<Result<T, String>>),
     Rows(Box<dyn RowSource>, fn(Row) -> T),
 }
@@ -84,7 +84,7 @@ impl<T> Pull<T> {
             }
             Self::Channel(channel, first) => {
                 let mut next = first.take();
-                // What comes later is not waited for: the first may be what it depends on.
+                // Does not wait for later items: they may depend on the result of the first.
                 while let Some(item) = next.take() {
                     into.push(Ok(item.map_err(|panic| unreadable(&panic))?));
                     if into.len() < most {
@@ -104,7 +104,7 @@ impl<T> Pull<T> {
 }
 
 impl<T> Pull<T> {
-    /// Whether something can be pulled without waiting for it.
+    /// Whether something can be pulled without waiting.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::Channel(channel, first @ None) => *first = ready!(channel.poll_recv(context)),
@@ -115,13 +115,13 @@ impl<T> Pull<T> {
     }
 }
 
-/// How items are known again.
+/// How items are recognized by a resume.
 pub(super) enum Naming<T> {
-    /// By their place.
+    /// By their index.
     Place,
-    /// By what the program calls them.
+    /// By ids that the program assigns.
     Own(IdFn<T>),
-    /// By their place and what is asked about them.
+    /// By their index and their prompt.
     Asked(PromptFn<T>),
 }
 
@@ -136,7 +136,7 @@ pub(super) struct ItemSource<T, A, U> {
 }
 
 impl<T: Send + Sync, A: Send, U: Send> ItemSource<T, A, U> {
-    /// Names an item; with the text of its row comes its prompt, where that was needed.
+    /// Returns the id of an item, and its prompt if it was needed for the id.
     fn name(&self, number: u64, item: &T) -> Result<(String, Option<String>), BadRow> {
         let named = |id: &str| format!("{{\"{ID_FIELD}\":{}}}", serde_json::Value::from(id));
         match &self.naming {
@@ -148,7 +148,7 @@ impl<T: Send + Sync, A: Send, U: Send> ItemSource<T, A, U> {
                     Err(BadRow { number, kind: ErrorKind::InvalidIdField, message })
                 }
             },
-            // Where there is no prompt, the row fails when it is asked for again.
+            // If there is no prompt, the row fails later, when its prompt is made again.
             Naming::Asked(prompt) => match catch_unwind(AssertUnwindSafe(|| prompt(item))) {
                 Ok(Ok(text)) => {
                     let asked = digest(&text);
@@ -188,7 +188,7 @@ impl<T: Send + Sync, A: Send, U: Send> RowSource for ItemSource<T, A, U> {
         let mut pulled = std::mem::take(&mut self.pulled);
         let more = catch_unwind(AssertUnwindSafe(|| self.pull.pull(&mut pulled, most)));
         self.turnstile.took(pulled.len());
-        // An iterator that panicked has not come to its end, so nobody may take it for one.
+        // An iterator that panicked has not reached its end, so it must not be treated as finished.
         let more = more.unwrap_or_else(|panic| Err(unreadable(said(&*panic))))?;
         let mut placed = Vec::with_capacity(pulled.len());
         for item in pulled.drain(..) {

@@ -1,4 +1,4 @@
-//! Where a batch keeps its ledger, and what it goes on from.
+//! The ledger of a batch: where it is, and what a resume continues from.
 
 use std::path::PathBuf;
 
@@ -20,10 +20,10 @@ use crate::run_place::{LedgerSettings, RunPlace};
 use crate::spec::Existing;
 use crate::work::WorkSpec;
 
-/// A folder on disk with the ledger of a batch, and what may be done with one that is there.
+/// A folder on disk with the ledger of a batch, and what to do if there already is one.
 ///
-/// An answer is in the ledger before anything is made of it. A resume gives the results of items
-/// that are done without asking again, and works on the others.
+/// An answer is in the ledger before a result is made from it. A resume returns the results of finished
+/// items without calling the model again, and works on the others.
 ///
 /// ```
 /// use rowmill::{Batch, LedgerFolder};
@@ -48,39 +48,39 @@ impl LedgerFolder {
         Self { path: path.into(), existing }
     }
 
-    /// A folder for a new ledger; one that is there already is an error.
+    /// Creates a new ledger in the folder; an existing ledger is an error.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self::of(path, Existing::Refuse)
     }
 
-    /// Goes on with the ledger that is there, if there is one. Another worker, instruction or type
-    /// of answers is an error.
+    /// Resumes the existing ledger, if there is one. A different worker, instruction or type of answers
+    /// is an error.
     pub fn resume(path: impl Into<PathBuf>) -> Self {
         Self::of(path, Existing::Resume)
     }
 
-    /// Goes on with the ledger that is there, even with another worker, instruction or type.
+    /// Resumes the existing ledger, even with a different worker, instruction or type.
     pub fn resume_changed(path: impl Into<PathBuf>) -> Self {
         Self::of(path, Existing::ResumeChanged)
     }
 
-    /// Forgets the ledger that is there, if there is one.
+    /// Deletes the existing ledger, if there is one, and starts a new one.
     pub fn replace(path: impl Into<PathBuf>) -> Self {
         Self::of(path, Existing::Overwrite)
     }
 }
 
-/// What a batch begins from.
+/// The state from which a batch starts.
 pub(super) struct Begun {
     pub(super) run: String,
     pub(super) ledger: OpenLedger,
     pub(super) resume: Resume,
     pub(super) spent: Spend,
-    /// Kept for as long as the batch runs.
+    /// Held for as long as the batch runs.
     pub(super) held: Option<HeldRun>,
 }
 
-/// The run of a batch that nobody else can carry out meanwhile.
+/// The run of a batch, locked against other processes.
 pub(super) struct HeldRun {
     place: RunPlace,
     header: RunHeader,
@@ -88,14 +88,14 @@ pub(super) struct HeldRun {
     _lock: RunLock,
 }
 
-/// Who answers, as far as a resume has to know.
+/// What answers, as far as a resume has to know it.
 pub(super) struct Speaker {
     pub(super) name: String,
     pub(super) identity: String,
     pub(super) schema: Option<String>,
 }
 
-/// Opens the ledger of a batch; nothing is kept where none is wanted.
+/// Opens the ledger of a batch, if it has one.
 pub(super) async fn begin(
     folder: Option<LedgerFolder>,
     work: &WorkSpec,
@@ -136,22 +136,22 @@ pub(super) async fn begin(
     })
     .await?;
     let (place, lock, Beginning { header, ledger, resume, spent, .. }) = begun;
-    // The id that the batch began with, so that keys of calls are the same after a resume.
+    // The id of the first run, so that the keys of calls are the same after a resume.
     let run = header.run.clone();
     let held = HeldRun { place, header, ledger: ledger.clone(), _lock: lock };
     Ok(Begun { run, ledger, resume, spent, held: Some(held) })
 }
 
-/// Puts down what was spent, now that nothing is in flight any more. Until then a resume counts
-/// the most that it can have been, which is what the ledger says.
+/// Records the exact amount spent, now that nothing is in flight any more. Until then, a resume assumes
+/// the maximum that may have been spent, as the ledger records it.
 pub(super) fn settle(held: HeldRun, spent: Spend) {
     let HeldRun { place, header, ledger, _lock } = held;
     let counted = ledger.ledger.position();
-    // Where this cannot be written, what the ledger says is safe if not exact.
+    // If this cannot be written, the amount in the ledger is safe, if not exact.
     place.store.finish(RunHeader { spent, counted, ..header }, Retention::Ledger).ok();
 }
 
-/// The same problem with what a program can do about it, where a command would name its flags.
+/// Replaces the hint of a problem, which may name flags, by one for programs.
 fn hint(problem: Problem) -> Problem {
     match problem.code {
         ProblemCode::OutputBusy => problem.hint("wait for it, or choose another folder"),
@@ -163,7 +163,7 @@ fn hint(problem: Problem) -> Problem {
     }
 }
 
-/// Items name what is asked themselves, so only who is asked is looked at.
+/// The ids of items cover the prompts, so only the worker is compared.
 fn fingerprint(speaker: Speaker) -> Fingerprint {
     Fingerprint {
         input: InputIdentity { path: "items".into(), size: None, probe: None },

@@ -1,4 +1,4 @@
-//! The maps of a program at the ports of the engine: items to prompts, answers to results.
+//! Adapts the program's functions to the ports of the engine: items to prompts, answers to results.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use super::function_runner::{Computed, FunctionRunner};
 use super::item::Done;
 use super::shelf::{Shelf, index};
 
-/// Says whether a result is one that a batch can end with.
+/// Decides whether a batch may end with a result.
 pub(super) type CountsFn<U> = Arc<dyn Fn(&U) -> bool + Send + Sync>;
 
-/// Makes prompts of items.
+/// Makes prompts from items.
 pub(super) struct PromptMap<T, A, U> {
-    /// `None` where a function works on items, which has no use for prompts.
+    /// `None` if a function works on the items, which needs no prompts.
     pub(super) prompt: Option<PromptFn<T>>,
     pub(super) shelf: Arc<Shelf<T, A, U>>,
     pub(super) runner: Arc<FunctionRunner>,
@@ -52,10 +52,10 @@ fn prompt_error(failure: Failure) -> RowError {
     failure.row_error(ErrorKind::Prompt)
 }
 
-/// Makes results of answers.
+/// Makes results from answers.
 pub(super) struct OutputMap<T, A, U> {
     pub(super) output: OutputFn<T, A, U>,
-    /// How an answer is read from JSON; `None` where a function leaves it on the shelf.
+    /// How to parse an answer from JSON; `None` if a function leaves it in the item table.
     pub(super) decode: Option<Decode<A>>,
     pub(super) counts: Option<CountsFn<U>>,
     pub(super) shelf: Arc<Shelf<T, A, U>>,

@@ -1,7 +1,7 @@
-//! Batches: a list of items of the program, a worker, and results in order.
+//! Batches: a list of items of the program, a worker, and results in the order of the items.
 //!
-//! A [`Batch`] is a run of the engine like any other: its items are rows, its worker asks models
-//! through the same limits, budgets and retries, and its ledger is that of `rowmill run`.
+//! A [`Batch`] is a run of the engine like any other: its items are rows, its worker calls models with
+//! the same limits, budgets and retries, and its ledger is the same as that of `rowmill run`.
 
 mod builder;
 mod by_function;

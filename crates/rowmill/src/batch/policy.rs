@@ -1,10 +1,10 @@
-//! What becomes of failures, as a type: it decides what a list of results is made of.
+//! How failures are handled, as a type parameter that decides the type of the results.
 
 use super::failure::ItemError;
 
-/// What becomes of items that fail.
+/// How failed items are handled.
 ///
-/// [`Raise`], [`ReturnNone`] and [`ReturnError`] are all there is.
+/// [`Raise`], [`ReturnNone`] and [`ReturnError`] are the only implementations.
 ///
 /// ```
 /// use rowmill::{Batch, ItemError, Raise, ReturnError, ReturnNone};
@@ -18,7 +18,7 @@ use super::failure::ItemError;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait OnFailure: sealed::Sealed + Send + 'static {
-    /// What stands in the place of an item.
+    /// The type of one entry in the list of results.
     type Slot<U>;
 }
 
@@ -35,17 +35,16 @@ pub(super) mod sealed {
     }
 }
 
-/// The first failure ends the batch: calls in flight are finished, no further item is taken, and
-/// the error holds the results that there are. This is what happens unless something else is
-/// said.
+/// The first failure ends the batch: calls in flight are finished, no further item is started, and the
+/// error holds the results so far. This is the default.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Raise;
 
-/// An item that fails has `None` in its place, and the batch goes on.
+/// A failed item has `None` as its result, and the batch continues.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReturnNone;
 
-/// An item that fails has its error in its place, and the batch goes on.
+/// A failed item has its error as its result, and the batch continues.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReturnError;
 

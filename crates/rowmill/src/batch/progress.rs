@@ -1,11 +1,11 @@
-//! How far a batch has come.
+//! The progress of a batch.
 
 use std::time::Duration;
 
 use rowmill_types::{Money, Usage};
 
-/// How far a batch has come, as the function given to
-/// [`Batch::on_progress`](super::Batch::on_progress) gets to see it whenever an item has ended.
+/// The progress of a batch, the argument of the callback given to
+/// [`Batch::on_progress`](super::Batch::on_progress), which is called whenever an item has ended.
 ///
 /// ```
 /// use rowmill::Batch;
@@ -28,17 +28,17 @@ pub struct Progress {
     pub ok: u64,
     /// Items that failed.
     pub failed: u64,
-    /// Those of the results that an earlier run had paid for.
+    /// Items with a result that an earlier run had already paid for.
     pub kept: u64,
     /// Items that are being worked on.
     pub in_flight: u64,
-    /// How many items there are, where that is known.
+    /// The number of items, if known.
     pub total: Option<u64>,
-    /// What the calls used, as far as providers told.
+    /// The tokens that the calls used, as far as providers reported them.
     pub usage: Usage,
-    /// What they cost, as far as prices are known.
+    /// The cost of the calls, as far as prices are known.
     pub cost: Money,
-    /// How long it has taken so far.
+    /// The time since the start.
     pub elapsed: Duration,
 }
 
@@ -56,7 +56,7 @@ impl Progress {
         worked / self.elapsed.as_secs_f64().max(1e-9)
     }
 
-    /// How long the rest will take at this rate, where it is known how much that is.
+    /// The estimated remaining time at this rate, if the number of items is known.
     #[must_use]
     pub fn time_left(&self) -> Option<Duration> {
         let left = self.total?.saturating_sub(self.done()) as f64;

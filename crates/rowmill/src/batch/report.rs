@@ -1,4 +1,4 @@
-//! What a batch came to.
+//! The report of a batch.
 
 use std::time::Duration;
 
@@ -9,32 +9,32 @@ use rowmill_types::{Money, Usage};
 use super::collect::Counts;
 use super::vocabulary::LIBRARY;
 
-/// What a batch came to, for this batch only.
+/// The report of a batch. It covers this batch only.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct BatchReport {
-    /// Items with a result, those of an earlier run included.
+    /// Items with a result, including those of an earlier run.
     pub ok: u64,
     /// Items that failed.
     pub failed: u64,
-    /// Those of the results that an earlier run had paid for.
+    /// Items with a result that an earlier run had already paid for.
     pub kept: u64,
-    /// Items whose work was cut short; what was sent for them may have been billed.
+    /// Items whose work was cancelled; calls that were sent for them may have been billed.
     pub cancelled: u64,
-    /// Items that were never begun, as far as it is known how many there are.
+    /// Items that were never started, as far as the number of items is known.
     pub not_run: u64,
-    /// What the calls used, as far as providers told.
+    /// The tokens that the calls used, as far as providers reported them.
     pub usage: Usage,
-    /// What the calls cost, as far as prices are known.
+    /// The cost of the calls, as far as prices are known.
     pub cost: Money,
-    /// What was spent or may have been, over all runs of a batch with a ledger. Calls that were
-    /// cut count with the most that they can have cost.
+    /// The amount that was or may have been spent, over all runs of a batch with a ledger. Interrupted
+    /// calls count with their maximum cost.
     pub spent: Money,
-    /// How long it took.
+    /// The duration of the batch.
     pub duration: Duration,
-    /// Why it ended before all items were worked on, if it did.
+    /// Why the batch ended before all items were worked on, if it did.
     pub stopped: Option<StopCause>,
-    /// Everything that was counted, as in the summary of `rowmill run`.
+    /// All counts, as in the summary of `rowmill run`.
     pub numbers: Numbers,
 }
 
@@ -44,7 +44,7 @@ impl BatchReport {
         let cancelled = end.unknown_rows;
         Self {
             ok,
-            // Items that were cut are told apart from those that failed by themselves.
+            // Cancelled items are counted separately from those that failed by themselves.
             failed: failed.saturating_sub(cancelled),
             kept,
             cancelled,
@@ -62,13 +62,13 @@ impl BatchReport {
     }
 }
 
-/// The results of a batch, in the order of the items, and what it came to.
+/// The results of a batch in the order of the items, and its report.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Results<S> {
-    /// One per item, in the order of the items.
+    /// One result per item, in the order of the items.
     pub items: Vec<S>,
-    /// What the batch came to.
+    /// The report of the batch.
     pub report: BatchReport,
 }
 
@@ -77,7 +77,7 @@ impl<S> Results<S> {
         Self { items, report }
     }
 
-    /// The results alone.
+    /// Returns the results without the report.
     #[must_use]
     pub fn into_vec(self) -> Vec<S> {
         self.items
@@ -106,9 +106,9 @@ impl<'a, S> IntoIterator for &'a Results<S> {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct First<U> {
-    /// The place of the item, counted from 0, and its result; `None` if no item had one.
+    /// The index of the item, counted from 0, and its result; `None` if no item had one.
     pub result: Option<(usize, U)>,
-    /// What the batch came to, the items included that were cancelled or never begun.
+    /// The report of the batch, including items that were cancelled or never started.
     pub report: BatchReport,
 }
 

@@ -22,10 +22,10 @@ where
     U: Send + 'static,
     P: OnFailure,
 {
-    /// Runs the batch and gives the results in the order of the items.
+    /// Runs the batch and returns the results in the order of the items.
     ///
-    /// It needs a tokio runtime with time and, where models are called, I/O (`enable_all`).
-    /// Dropping the future cancels the batch: nothing of it runs on.
+    /// It needs a tokio runtime with time enabled and, if models are called, I/O (`enable_all`).
+    /// Dropping the future cancels the batch: no part of it keeps running.
     ///
     /// ```
     /// use rowmill::Batch;
@@ -41,9 +41,9 @@ where
     ///
     /// # Errors
     ///
-    /// The batch could not start, or something made every further item pointless. With
-    /// [`Raise`](super::Raise) also: an item failed, a limit was reached, or the batch was
-    /// stopped. The error holds the results that there are.
+    /// The batch could not start, or no further item could have succeeded. With [`Raise`](super::Raise)
+    /// also: an item failed, a limit was reached, or the batch was stopped. The error holds the results
+    /// so far.
     pub async fn run(self) -> Result<Results<P::Slot<U>>, BatchError<U>> {
         let list: Arc<Mutex<Vec<Slot<U>>>> = Arc::default();
         let drive = Drive {
@@ -67,8 +67,8 @@ where
         Ok(Results::new(slots.collect(), report))
     }
 
-    /// [`Batch::run`] for programs without a runtime: it makes one of its own and blocks until
-    /// the batch has ended. It works inside a runtime as well, and blocks the thread there.
+    /// Runs the batch like [`Batch::run`], for programs without a runtime: it creates its own and
+    /// blocks until the batch has ended. It also works inside a runtime, but blocks the thread there.
     ///
     /// # Errors
     ///
@@ -80,8 +80,8 @@ where
         on_own_runtime(|| self.run()).unwrap_or_else(|problem| Err(not_started(problem)))
     }
 
-    /// Runs the batch until an item has a result: exactly one is given, and all that is under way
-    /// for other items is cancelled and counted in the report.
+    /// Runs the batch until one item has a result. Exactly one result is returned; work in progress on
+    /// other items is cancelled and counted in the report.
     ///
     /// ```
     /// use rowmill::Batch;
@@ -103,7 +103,8 @@ where
         self.first_counting(None).await
     }
 
-    /// Runs the batch until an item has a result that `counts`; others are passed over.
+    /// Runs the batch until an item has a result for which `counts` returns `true`; other results are
+    /// skipped.
     ///
     /// ```
     /// use rowmill::Batch;
@@ -139,7 +140,7 @@ where
         let Driven { report, .. } = Box::pin(self.drive(drive)).await.map_err(not_started)?;
         let FirstOf { result, failure } = std::mem::replace(&mut *locked(&first), FirstOf::none());
         match cause::<P>(&report, failure.as_ref(), true) {
-            // What was wanted is there, whatever happened to others meanwhile.
+            // The wanted result is there, whatever happened to other items.
             Some(_) if result.is_some() => Ok(First::new(result, report)),
             Some(cause) => Err(BatchError::new(cause, Vec::new(), Some(report))),
             None => Ok(First::new(result, report)),
@@ -152,7 +153,7 @@ where
     }
 }
 
-/// Why a batch is an error, if it is one.
+/// The reason why a batch is an error, if it is one.
 pub(super) fn cause<P: OnFailure>(
     report: &BatchReport,
     failure: Option<&ItemError>,
@@ -180,8 +181,8 @@ pub(super) fn internal() -> Problem {
         .hint("please report it with a description of the batch")
 }
 
-/// Runs a future to its end on a runtime of its own, on a thread of its own where this one
-/// drives a runtime already.
+/// Runs a future to its end on its own runtime, and on its own thread if the current one already drives
+/// a runtime.
 fn on_own_runtime<F, R>(make: impl FnOnce() -> F + Send) -> Result<R, Problem>
 where
     F: Future<Output = R>,

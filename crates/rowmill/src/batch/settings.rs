@@ -1,4 +1,4 @@
-//! The controls of a batch. Each means what the flag of `rowmill run` means.
+//! The settings of a batch. Each has the same meaning as its flag of `rowmill run`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ use crate::control::Notice;
 use crate::environment::Environment;
 use crate::work::WorkSpec;
 
-/// Everything about a batch that has nothing to do with the types of its items.
+/// The settings of a batch that do not depend on the types of its items.
 #[derive(Clone, Default)]
 pub(super) struct Settings {
     pub(super) work: WorkSpec,
-    /// How many items are worked on at once, where that was said.
+    /// How many items are worked on at once, if set.
     pub(super) concurrency: Option<usize>,
-    /// Items of one batch, where there are barriers.
+    /// The number of items per group, if items are worked on in groups.
     pub(super) batch_size: Option<usize>,
     pub(super) ledger: Option<LedgerFolder>,
     pub(super) hooks: Hooks,
@@ -44,12 +44,12 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// How much at once, and in which order items begin.
+/// Concurrency, and the order in which items start.
 impl<T, A, U, P> Batch<T, A, U, P> {
-    /// Works on so many items at once: as soon as one has ended, the next begins. Without it the
-    /// number is found by the answers of the model, and is 64 where a function works on items.
-    /// A model is sent a few calls only until its first answer is there, because a wrong key or
-    /// an unknown model need not be told a hundred times.
+    /// Works on this many items at once: as soon as one has ended, the next starts. By default, the
+    /// number adapts to the answers of the model, and is 64 if a function works on the items. A model
+    /// gets only a few calls until its first answer arrives, so that a wrong key or an unknown model is
+    /// not reported a hundred times.
     ///
     /// ```
     /// use rowmill::Batch;
@@ -78,11 +78,12 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self.concurrency(1)
     }
 
-    /// Works on so many items, and begins with the next so many when all of them have ended.
-    /// Within a batch all are worked on at once, unless [`Batch::concurrency`] says otherwise.
+    /// Works on groups of this many items, and starts the next group when all items of the last one
+    /// have ended. Within a group all items are worked on at once, unless [`Batch::concurrency`] is
+    /// set.
     ///
-    /// One slow item holds up all others, so [`Batch::concurrency`] alone is mostly what is
-    /// wanted.
+    /// One slow item delays the whole group, so [`Batch::concurrency`] alone is usually the better
+    /// choice.
     ///
     /// ```
     /// use rowmill::Batch;
@@ -97,9 +98,9 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// What is known of accounts, shared with every batch that is given a clone of the same value:
-    /// rates that providers told, what is used of them, pauses and outages. What this batch is told
-    /// about its own calls stays its own. Without it a batch shares nothing.
+    /// Shares the state of provider accounts with every batch that is given a clone of the same value:
+    /// reported rate limits, how much of them is used, pauses and outages. What a batch learns about
+    /// its own calls stays with that batch. By default, a batch shares nothing.
     ///
     /// ```
     /// use rowmill::{Batch, Limits};
@@ -116,22 +117,22 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Where keys, addresses, tokens and other variables are looked up. Without it, that is the environment
-    /// of this process.
+    /// Sets where keys, addresses, tokens and other variables are looked up. By default, that is the
+    /// environment of this process.
     #[must_use]
     pub fn environment(mut self, environment: &Environment) -> Self {
         self.settings.environment = environment.clone();
         self
     }
 
-    /// Limits per minute that the provider does not tell.
+    /// Sets limits per minute that the provider does not report.
     #[must_use]
     pub fn rates(mut self, rates: RateFlags) -> Self {
         self.settings.work.rates = rates;
         self
     }
 
-    /// Whether limits that the provider tells are kept to.
+    /// Sets whether to respect the limits that the provider reports.
     #[must_use]
     pub fn pace(mut self, pace: Pace) -> Self {
         self.settings.work.pace = pace;
@@ -139,9 +140,9 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     }
 }
 
-/// What the batch and its items may use, and when it ends.
+/// Budgets of the batch and its items, and conditions that end it.
 impl<T, A, U, P> Batch<T, A, U, P> {
-    /// How many model calls an item may make. One that has no result by then has failed.
+    /// Sets how many model calls an item may make. An item without a result by then has failed.
     ///
     /// ```
     /// use rowmill::{Batch, ReturnError};
@@ -156,7 +157,7 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// What this batch may cost, resumes included. No call is sent that could pass it.
+    /// Limits the cost of this batch, including resumes. No call is sent that could exceed it.
     ///
     /// ```
     /// use rowmill::extend::{BoxFuture, CallError, Completion, Model, Request, Usage};
@@ -187,21 +188,21 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// How many tokens this batch may use, resumes included. No call is sent that could pass it.
+    /// Limits the tokens of this batch, including resumes. No call is sent that could exceed the limit.
     #[must_use]
     pub fn max_tokens(mut self, most: u64) -> Self {
         self.settings.work.budget.tokens = Some(most);
         self
     }
 
-    /// What one item may cost, and how many tokens it may use.
+    /// Limits the cost and the tokens of one item.
     #[must_use]
     pub fn item_budget(mut self, limits: BudgetLimits) -> Self {
         self.settings.work.agents.row_budget = limits;
         self
     }
 
-    /// Ends the batch after so long: calls in flight are finished, no further one is sent.
+    /// Ends the batch after this time: calls in flight are finished, no further call is sent.
     ///
     /// ```
     /// use std::time::Duration;
@@ -218,24 +219,25 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Ends the batch once so many items have failed.
+    /// Ends the batch once this many items have failed.
     #[must_use]
     pub fn max_errors(mut self, most: u64) -> Self {
         self.settings.work.stop_rules.max_errors = Some(most);
         self
     }
 
-    /// Ends the batch once a larger share of items has failed, looked at after so many items.
+    /// Ends the batch once the share of failed items exceeds `share`, checked once `after` items have
+    /// ended.
     #[must_use]
     pub fn max_error_rate(mut self, share: f64, after: u64) -> Self {
         self.settings.work.stop_rules.max_error_rate = Some(ErrorRate { share, after });
         self
     }
 
-    /// Ends the batch when its first so many items all fail for the same reason and none is ok.
+    /// Ends the batch if the first `items` items all fail for the same reason and none is ok.
     ///
-    /// Without this a batch goes on, whatever becomes of its items: a program sees every failure and
-    /// can decide for itself. `rowmill run` does it after fifty rows.
+    /// By default, a batch continues however many items fail: the program sees every failure and can
+    /// decide for itself. `rowmill run` stops after fifty such rows.
     ///
     /// ```
     /// use rowmill::{Batch, Failure, ReturnNone};
@@ -251,7 +253,8 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// A handle that stops the batch from outside: its clones can be kept elsewhere.
+    /// Sets a handle that stops the batch from outside; its clones can be kept by other parts of the
+    /// program.
     ///
     /// ```
     /// use rowmill::{Batch, ReturnNone, Stop};
@@ -270,9 +273,9 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     }
 }
 
-/// Calls and what happens when they fail.
+/// Calls, retries and timeouts.
 impl<T, A, U, P> Batch<T, A, U, P> {
-    /// Further tries after a call that failed and may work when tried again.
+    /// Sets the number of retries of a call whose failure may be temporary.
     ///
     /// ```
     /// use std::time::Duration;
@@ -295,65 +298,67 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// The first wait between tries.
+    /// Sets the wait before the first retry.
     #[must_use]
     pub fn retry_wait(mut self, wait: Duration) -> Self {
         self.settings.work.retry_wait = wait;
         self
     }
 
-    /// How long one call may take.
+    /// Limits the duration of one call.
     #[must_use]
     pub fn timeout(mut self, most: Duration) -> Self {
         self.settings.work.timeout = most;
         self
     }
 
-    /// How long the calls of one item may take together.
+    /// Limits the total duration of the calls of one item.
     #[must_use]
     pub fn item_timeout(mut self, most: Duration) -> Self {
         self.settings.work.row_timeout = Some(most);
         self
     }
 
-    /// How often an answer that breaks the schema may be corrected.
+    /// Sets how often an answer that violates the schema may be sent back for correction.
     #[must_use]
     pub fn repairs(mut self, times: u32) -> Self {
         self.settings.work.repairs = times;
         self
     }
 
-    /// What happens when the provider's quota is used up.
+    /// Sets what happens when the provider's quota is used up.
     #[must_use]
     pub fn on_quota(mut self, what: OnQuota) -> Self {
         self.settings.work.on_quota = what;
         self
     }
 
-    /// How long a provider that lets no call through is waited for. With no time at all nothing is waited for, not even
-    /// what the provider asks for if that is more than a minute: items fail when their tries are used up.
+    /// Sets how long to wait for a provider that lets no call through. With a duration of zero, the
+    /// batch does not wait at all, not even if the provider asks for more than a minute: items fail
+    /// when their attempts are used up.
     #[must_use]
     pub fn max_outage(mut self, most: Duration) -> Self {
         self.settings.work.max_outage = most;
         self
     }
 
-    /// Puts every finished turn of an agent into the ledger, so that a resume goes on after it.
+    /// Records every finished turn of an agent in the ledger, so that a resume continues after it.
     #[must_use]
     pub fn checkpoint_turns(mut self) -> Self {
         self.settings.work.agents.checkpoint_turns = true;
         self
     }
 
-    /// Forces every answer to disk before anything is made of it, so that it outlasts a power failure too.
-    /// It is of use only with a ledger, and takes a few milliseconds for each group of answers.
+    /// Forces every answer to disk before a result is made from it, so that it survives a power failure
+    /// too. This has an effect only with a ledger, and takes a few milliseconds for each group of
+    /// answers.
     #[must_use]
     pub fn durable(mut self) -> Self {
         self.settings.work.durability = Durability::Power;
         self
     }
 
-    /// A folder with answers that were paid for, for this batch and others to use again.
+    /// Sets a folder in which paid answers are kept for reuse, by this batch and by others.
     #[must_use]
     pub fn cache(mut self, folder: impl Into<PathBuf>) -> Self {
         self.settings.work.cache = Some(folder.into());
@@ -373,5 +378,5 @@ impl Settings {
     }
 }
 
-/// How many calls of a function are under way at once, unless something else is said.
+/// How many calls of a function run at once by default.
 const FUNCTIONS_AT_ONCE: usize = 64;

@@ -1,4 +1,4 @@
-//! Where the items of a batch are while rows stand for them in the engine.
+//! Holds the items of a batch while rows stand for them in the engine.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,21 +7,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::item::Item;
 
-/// What is kept for one item.
+/// The data of one item.
 struct Slot<T, A, U> {
     item: Arc<T>,
-    /// Its prompt, where that was needed before.
+    /// The prompt, if it was already made.
     prompt: Option<String>,
-    /// What a function made of it.
+    /// The answer of a function.
     answer: Option<A>,
-    /// What was made of the answer, and whether that counts as a result.
+    /// The result, and whether it counts as one.
     output: Option<(U, bool)>,
 }
 
-/// Slots by the numbers of their rows.
+/// Slots by row number.
 type Slots<T, A, U> = HashMap<u64, Slot<T, A, U>, BuildHasherDefault<NumberHasher>>;
 
-/// The items that were read and have not ended, by the numbers of their rows.
+/// The items that were read and have not ended, by row number.
 pub(super) struct Shelf<T, A, U> {
     slots: Mutex<Slots<T, A, U>>,
 }
@@ -43,7 +43,7 @@ impl<T, A, U> Shelf<T, A, U> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts items down whose rows have consecutive numbers from `first` on.
+    /// Adds items whose rows have consecutive numbers, starting with the first one.
     pub(super) fn put(&self, placed: impl Iterator<Item = (u64, Arc<T>, Option<String>)>) {
         let mut slots = self.locked();
         for (number, item, prompt) in placed {
@@ -67,7 +67,7 @@ impl<T, A, U> Shelf<T, A, U> {
         }
     }
 
-    /// The item, and what a function made of it.
+    /// Returns the item, and takes the answer of a function.
     pub(super) fn take_answer(&self, number: u64) -> Option<(Item<T>, Option<A>)> {
         let mut slots = self.locked();
         let slot = slots.get_mut(&number)?;
@@ -80,7 +80,7 @@ impl<T, A, U> Shelf<T, A, U> {
         }
     }
 
-    /// The item has ended: takes what was made of it, and forgets it.
+    /// Removes an item that has ended, and returns its result.
     pub(super) fn clear(&self, number: u64) -> Option<(U, bool)> {
         // The item itself is dropped without the lock, because its own code may run then.
         let slot = self.locked().remove(&number);
@@ -88,12 +88,12 @@ impl<T, A, U> Shelf<T, A, U> {
     }
 }
 
-/// The place of an item, from the number of its row.
+/// The index of an item, from its row number.
 pub(super) fn index(number: u64) -> usize {
     usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX)
 }
 
-/// Row numbers follow each other, so a multiplication spreads them well enough.
+/// A hasher for row numbers: they are consecutive, so a multiplication spreads them well enough.
 #[derive(Default)]
 pub(super) struct NumberHasher(u64);
 

@@ -1,4 +1,4 @@
-//! Who works on the items of a batch, made ready.
+//! Sets up the workers of a batch.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::answers::cached;
 use crate::control::Control;
 use crate::inputs::warnings;
 
-/// Who works on items, made ready.
+/// The workers of a batch, after setup.
 pub(super) enum Staff<T, A, U> {
     Same(Ready),
     Each(Arc<Chooser<T, A, U>>),
@@ -58,7 +58,7 @@ where
     A: Send + 'static,
     U: Send + 'static,
 {
-    /// Makes whoever was chosen ready. Answers of a function are encoded where they are kept.
+    /// Sets up the chosen worker. Answers of a function are encoded if they are stored.
     pub(super) async fn of(
         chosen: Chosen<T, A>,
         shelf: &Arc<Shelf<T, A, U>>,
@@ -78,7 +78,7 @@ where
         })
     }
 
-    /// Opens the cache, where one is wanted.
+    /// Opens the answer cache, if one is set.
     pub(super) fn answers(&self, settings: &Settings, control: &Control) -> Result<Option<Answers>, Problem> {
         match (&settings.work.cache, self) {
             (Some(folder), Self::Same(ready)) => {

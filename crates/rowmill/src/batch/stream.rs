@@ -28,14 +28,14 @@ where
     U: Send + 'static,
     P: OnFailure,
 {
-    /// Gives results as items end, each with the place of its item. Memory does not grow with the
-    /// number of items: where results are not taken, no further items are.
+    /// Streams results as items end, each with the index of its item. Memory does not grow with the
+    /// number of items: if results are not taken, no further items are read.
     ///
-    /// The batch starts when the stream is first polled, which needs a tokio runtime, and goes on
-    /// while the program works on a result. Dropping the stream cancels it.
+    /// The batch starts when the stream is first polled, which needs a tokio runtime, and continues
+    /// while the program processes a result. Dropping the stream cancels the batch.
     ///
-    /// An error is the last thing that the stream gives; when it is given is said at
-    /// [`Batch::run`]. Items that were not worked on are not in the stream.
+    /// An error is always the last entry of the stream; [`Batch::run`] describes when there is one.
+    /// Items that were not worked on are not in the stream.
     pub fn stream(self) -> ResultStream<U, P> {
         let turnstile = self.turnstile(true);
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -83,11 +83,11 @@ where
 pub struct ResultStream<U, P> {
     /// The batch, until it is started.
     waiting: Option<BoxFuture<'static, Result<BatchReport, Problem>>>,
-    /// The batch, once it is. Dropped with it.
+    /// The running batch, dropped with the stream.
     tasks: JoinSet<Result<BatchReport, Problem>>,
     receiver: mpsc::UnboundedReceiver<Delivered<U>>,
     turnstile: Arc<Turnstile>,
-    /// What it came to, until everything that it gave was taken.
+    /// The end of the batch, until all of its results were taken.
     ended: Option<Result<BatchReport, Problem>>,
     /// The failure that is raised at the end.
     failure: Option<ItemError>,
@@ -96,7 +96,7 @@ pub struct ResultStream<U, P> {
 }
 
 impl<U, P> ResultStream<U, P> {
-    /// What the batch came to, once the stream has ended.
+    /// The report of the batch, once the stream has ended.
     #[must_use]
     pub fn report(&self) -> Option<&BatchReport> {
         self.report.as_ref()
@@ -113,7 +113,7 @@ impl<U, P> ResultStream<U, P>
 where
     P: OnFailure,
 {
-    /// The batch has ended: says what made it an error, if anything did.
+    /// Handles the end of the batch: returns its error, if there is one.
     fn end(&mut self, ended: Result<BatchReport, Problem>) -> Option<BatchError<U>> {
         let report = match ended {
             Ok(report) => report,
@@ -152,7 +152,7 @@ where
                 }
             }
             if let Some(ended) = this.ended.take() {
-                // Everything that it gave was taken.
+                // All results of the batch were taken.
                 return Poll::Ready(this.end(ended).map(Err));
             }
             match ready!(this.tasks.poll_join_next(context)) {

@@ -17,19 +17,19 @@ use super::function_runner::FunctionRunner;
 use super::shelf::index;
 use super::tools::{OfferedTool, Tools};
 
-/// Makes the state of an item.
+/// Creates the state of an item.
 type MakeState<S> = Arc<dyn Fn(usize) -> S + Send + Sync>;
 /// Calls a function with the state of an item and the JSON text of the arguments.
 type CallFn<S> = Arc<dyn Fn(Arc<S>, &str) -> BoxFuture<'static, ToolOutput> + Send + Sync>;
 
-/// Functions with a state that every item has for itself; made with [`Tools::with_state`].
+/// Functions that share a separate state for every item; created with [`Tools::with_state`].
 ///
-/// A function gets the state as an [`Arc`], because a model may call several tools at once: what
-/// changes belongs into an atomic or a mutex. State is kept in memory only, so an item that goes on
-/// after a crash, with [`Batch::checkpoint_turns`](super::Batch::checkpoint_turns), begins with a
-/// fresh one.
+/// A function receives the state as an [`Arc`], because a model may call several tools at once: wrap
+/// mutable parts in an atomic or a mutex. The state is kept in memory only, so an item that is resumed
+/// after a crash, with [`Batch::checkpoint_turns`](super::Batch::checkpoint_turns), starts with a new
+/// one.
 ///
-/// It can be given wherever [`Tools`] are wanted.
+/// It can be used wherever [`Tools`] are expected.
 pub struct StatefulTools<S> {
     make: MakeState<S>,
     functions: Vec<(OfferedTool, CallFn<S>)>,
@@ -40,8 +40,8 @@ impl<S: Send + Sync + 'static> StatefulTools<S> {
         Self { make: Arc::new(make), functions: Vec::new() }
     }
 
-    /// Adds an async function of the state and of arguments. It is as with [`Tools::function`]
-    /// otherwise.
+    /// Adds an async function that takes the state and the arguments. Everything else is as with
+    /// [`Tools::function`].
     pub fn function<A, R, F, Fut>(
         self,
         name: impl Into<String>,
@@ -57,7 +57,7 @@ impl<S: Send + Sync + 'static> StatefulTools<S> {
         self.offer(OfferedTool::of::<A>(name, description), function)
     }
 
-    /// Adds an async function as the tool that is offered so, as [`Tools::offer`] does.
+    /// Adds an async function with the settings of an [`OfferedTool`], as [`Tools::offer`] does.
     pub fn offer<A, R, F, Fut>(mut self, offered: OfferedTool, function: F) -> Self
     where
         A: DeserializeOwned,
@@ -110,12 +110,12 @@ struct ItemStates<S> {
 impl<S> ItemStates<S> {
     fn of(&self, row: u64) -> Arc<S> {
         let state = Arc::clone(locked(&self.states).entry(row).or_default());
-        // Made without the lock, because the program's own code runs then.
+        // Created without the lock, because the program's own code runs then.
         Arc::clone(state.get_or_init(|| Arc::new((self.make)(index(row)))))
     }
 }
 
-/// Calls functions, each item with its state.
+/// Calls functions with the state of their item.
 struct FunctionHost<S> {
     functions: Arc<HashMap<String, CallFn<S>>>,
     states: Arc<ItemStates<S>>,

@@ -18,7 +18,7 @@ struct Word {
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-/// A model that calls what the prompt says and answers with what tools gave.
+/// A model that calls the tools that the prompt names and answers with their results.
 fn caller(tools: impl Into<Tools>) -> Worker {
     Worker::model("passthrough").tools(tools)
 }
@@ -56,7 +56,7 @@ async fn every_item_has_a_state_of_its_own_that_all_its_calls_see() {
     let twice = "***CALL_TOOL count\n***CALL_TOOL count";
     let batch = Batch::over(vec![twice; 200]).prompt(|item| *item).worker(caller(counting())).concurrency(64);
     for answer in batch.run().await.unwrap() {
-        // Calls of one turn are made at once, in no order.
+        // Calls of one turn are made concurrently, in no order.
         assert!(["1\n2", "2\n1"].contains(&answer.as_str()), "{answer}");
     }
 }
@@ -87,7 +87,7 @@ async fn two_batches_at_once_with_one_worker_do_not_meet_in_its_state() {
     let tools = Tools::with_state(|_| AtomicU32::new(0)).function("count", "", move |calls, _: Nothing| {
         let both = Arc::clone(&both);
         async move {
-            // Neither gets on before the other is here.
+            // Neither continues before the other has arrived.
             both.wait().await;
             Ok(calls.fetch_add(1, Ordering::Relaxed).to_string())
         }
@@ -200,7 +200,7 @@ async fn tools_that_cannot_be_offered_are_told_before_anything_is_sent() {
     }
 }
 
-/// Says nothing, and counts how often it was closed.
+/// A host without results that counts how often it was closed.
 #[derive(Debug, Clone, Default)]
 struct Closing(Arc<AtomicUsize>);
 

@@ -1,4 +1,4 @@
-//! Hosts round the hosts of the program.
+//! Wrappers for the tool hosts of the program.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,10 +11,10 @@ use rowmill_types::ToolOutput;
 use super::collect::locked;
 use super::shelf::index;
 
-/// Makes the host of one item.
+/// Creates the host of one item.
 pub(super) type HostFn = Arc<dyn Fn(usize) -> Arc<dyn ToolHost> + Send + Sync>;
 
-/// A host that several workers may have, and that is closed when all of them have ended.
+/// A host that several workers may share, and that is closed when all of them have ended.
 #[derive(Debug)]
 pub(super) struct KeptOpen(pub(super) Arc<dyn ToolHost>);
 
@@ -32,7 +32,7 @@ impl ToolHost for KeptOpen {
     }
 }
 
-/// One host for every item.
+/// Creates a separate host for every item.
 pub(super) struct PerItem {
     make: HostFn,
     hosts: Mutex<HashMap<u64, Arc<dyn ToolHost>>>,
@@ -53,7 +53,7 @@ impl PerItem {
         if let Some(host) = locked(&self.hosts).get(&row) {
             return Arc::clone(host);
         }
-        // Made without the lock, because the program's own code runs then.
+        // Created without the lock, because the program's own code runs then.
         let made = (self.make)(index(row));
         Arc::clone(locked(&self.hosts).entry(row).or_insert(made))
     }

@@ -17,9 +17,9 @@ use super::failure::Failure;
 use super::tool_functions::StatefulTools;
 use super::tool_hosts::{KeptOpen, PerItem};
 
-/// How long a tool may take, where nothing else is said.
+/// The default timeout of a tool.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The longest name that all providers take.
+/// The longest name that all providers accept.
 const LONGEST_NAME: usize = 64;
 
 /// A tool as a worker offers it to its model.
@@ -32,15 +32,15 @@ pub struct OfferedTool {
 }
 
 impl OfferedTool {
-    /// A tool with its name, what it is good for, and the JSON Schema of its arguments, which are
-    /// an object.
+    /// A tool with its name, its description for the model, and the JSON Schema of its arguments, which
+    /// must be an object.
     pub fn new(name: impl Into<String>, description: impl Into<String>, schema: serde_json::Value) -> Self {
         let spec = ToolSpec { name: name.into(), description: Some(description.into()), schema };
         Self { spec, idempotent: false, timeout: TIMEOUT, route: Route::Call }
     }
 
-    /// A tool whose arguments are of a type: a struct, whose JSON Schema the model is told with
-    /// the comments of its fields.
+    /// A tool whose arguments have the type `A`, a struct. The model receives its JSON Schema,
+    /// including the doc comments of its fields.
     ///
     /// ```
     /// use rowmill::OfferedTool;
@@ -60,34 +60,35 @@ impl OfferedTool {
         Self::new(name, description, schema.to_value())
     }
 
-    /// The tool may run twice for one call: it is run again where nobody knows whether it ran.
+    /// Declares that the tool may run twice for one call: it is run again if it is unknown whether it
+    /// ran.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
 
-    /// How long a call may take; a minute where nothing is said.
+    /// Sets the timeout of a call; the default is one minute.
     #[must_use]
     pub fn timeout(mut self, most: Duration) -> Self {
         self.timeout = most;
         self
     }
 
-    /// What the tool gives is the answer, and the model is not asked again.
+    /// Makes the output of the tool the answer; the model is not called again.
     #[must_use]
     pub fn answers(mut self) -> Self {
         self.route = Route::Passthrough;
         self
     }
 
-    /// The name that the model calls it by.
+    /// The name by which the model calls the tool.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.spec.name
     }
 
-    /// The JSON Schema of its arguments.
+    /// The JSON Schema of the arguments.
     #[must_use]
     pub fn schema(&self) -> &serde_json::Value {
         &self.spec.schema
@@ -120,24 +121,24 @@ impl OfferedTool {
 /// Where the host of a set of tools comes from.
 #[derive(Clone)]
 enum HostOf {
-    /// The program has it, and all batches that get it share it.
+    /// The program created it, and all batches that use it share it.
     Given(Arc<dyn ToolHost>),
-    /// It is made for every batch, so that the items of two batches never meet in it.
+    /// Created for every batch, so that two batches never share its state.
     Made(Arc<dyn Fn() -> Arc<dyn ToolHost> + Send + Sync>),
 }
 
-/// Tools that have one host.
+/// Tools that share a host.
 #[derive(Clone)]
 struct Set {
     offered: Vec<OfferedTool>,
     host: HostOf,
 }
 
-/// The tools of a worker: what its model is offered, and who carries calls out.
+/// The tools of a worker: what its model is offered, and which host runs the calls.
 ///
-/// Tools are functions of the program ([`Tools::function`], [`Tools::with_state`]) or come from a
-/// [`ToolHost`] of one's own ([`Tools::of_host`], [`Tools::per_item`]), and [`Tools::and`] puts
-/// several kinds together. Names are unique among all tools of a worker.
+/// Tools are functions of the program ([`Tools::function`], [`Tools::with_state`]) or come from your
+/// own [`ToolHost`] ([`Tools::of_host`], [`Tools::per_item`]); [`Tools::and`] combines several kinds.
+/// Names must be unique among all tools of a worker.
 ///
 /// ```
 /// use rowmill::{Batch, Tools, Worker};
@@ -164,24 +165,24 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// No tools yet; [`Tools::function`] adds them.
+    /// An empty set of tools; [`Tools::function`] adds to it.
     #[must_use]
     pub fn functions() -> Self {
         Self::default()
     }
 
-    /// Adds an async function of the program as a tool. The JSON Schema of its arguments is made
-    /// from their type, which is a struct, and calls whose arguments break it never reach the
+    /// Adds an async function of the program as a tool. The JSON Schema of its arguments is derived
+    /// from their type, which is a struct, and calls whose arguments violate it never reach the
     /// function.
     ///
-    /// What the function gives goes to the model: a text, or a [`ToolOutput`], which can also be
-    /// the result of the item ([`ToolOutput::result`]: the model is not asked again) or a failure
-    /// that the model is told of ([`ToolOutput::error`]). An `Err` is such a failure, too, so `?`
-    /// works on every error. A panic is the failure of the item and of no other.
+    /// The return value of the function goes to the model: a text, or a [`ToolOutput`], which can also
+    /// be the result of the item ([`ToolOutput::result`]: the model is not called again) or a failure
+    /// that is reported to the model ([`ToolOutput::error`]). An `Err` is such a failure, too, so `?`
+    /// works on every error. A panic is the failure of this item only.
     ///
-    /// It runs where functions of [`Batch::worker_fn`](super::Batch::worker_fn) do: computing is
-    /// fine, blocking code belongs into `tokio::task::spawn_blocking`. One call may take a minute;
-    /// use [`Tools::offer`] to say something else.
+    /// It runs on the same threads as functions of [`Batch::worker_fn`](super::Batch::worker_fn):
+    /// computing is fine, blocking code belongs in `tokio::task::spawn_blocking`. One call may take a
+    /// minute; use [`Tools::offer`] to change that.
     pub fn function<A, R, F, Fut>(
         self,
         name: impl Into<String>,
@@ -197,8 +198,8 @@ impl Tools {
         self.offer(OfferedTool::of::<A>(name, description), function)
     }
 
-    /// Adds an async function as the tool that is offered so: with a time of its own, another
-    /// schema, or the leave to run twice.
+    /// Adds an async function with the settings of an [`OfferedTool`]: its own timeout, another schema,
+    /// or permission to run twice.
     ///
     /// ```
     /// use std::time::Duration;
@@ -225,10 +226,10 @@ impl Tools {
         self.and(StatefulTools::new(|_| ()).offer(offered, move |_, arguments| function(arguments)))
     }
 
-    /// Tools with a state that every item has for itself: `make` makes it, by the place of the
-    /// item, when the item calls one of the tools for the first time. All calls of the item see
-    /// the same state, and it is dropped when the item has ended. Calls of one turn are made at
-    /// once, in no order.
+    /// Creates tools with a separate state for every item: `make` creates it from the index of the
+    /// item, when the item calls one of the tools for the first time. All calls of the item share this
+    /// state, and it is dropped when the item has ended. Calls of one turn are made concurrently, in no
+    /// order.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU32, Ordering};
@@ -262,15 +263,15 @@ impl Tools {
         StatefulTools::new(make)
     }
 
-    /// Tools of an own host, which serves all items and keeps them apart where it has to. It is
-    /// closed when the batch has ended; several batches can use a host that goes on after that,
-    /// and whose tools do not care that items of two batches have the same row numbers.
+    /// Uses the tools of your own host, which serves all items and must separate them if necessary. It
+    /// is closed when the batch has ended. Several batches can share a host that still works after
+    /// that, if its tools do not depend on row numbers being unique across batches.
     pub fn of_host(host: impl ToolHost + 'static, offered: Vec<OfferedTool>) -> Self {
         Self::one(offered, HostOf::Given(Arc::new(host)))
     }
 
-    /// Tools whose host is made for every item, by its place, so that what the host keeps is the
-    /// item's alone. It is closed when the item has ended.
+    /// Creates a host for every item from the index of the item, so that the state of the host belongs
+    /// to that item alone. The host is closed when the item has ended.
     ///
     /// ```
     /// use rowmill::extend::{BoxFuture, ToolFailure, ToolHost, ToolRequest};
@@ -300,7 +301,7 @@ impl Tools {
         Self::made(offered, move || Arc::new(PerItem::new(Arc::clone(&make) as _)))
     }
 
-    /// These tools and others.
+    /// Combines these tools with others.
     ///
     /// ```
     /// # use rowmill::Tools;
@@ -341,7 +342,7 @@ impl Tools {
         self.sets.iter().flat_map(|set| &set.offered)
     }
 
-    /// Makes the tools ready for a batch.
+    /// Sets up the tools for a batch.
     pub(super) fn ready(&self) -> Result<ReadyTools, Problem> {
         let mut seen = HashSet::new();
         if let Some(twice) = self.names().into_iter().find(|name| !seen.insert(*name)) {
@@ -370,11 +371,11 @@ impl Tools {
     }
 }
 
-/// Tools that are made ready for a batch.
+/// Tools that are set up for a batch.
 pub(super) struct ReadyTools {
     pub(super) tools: Vec<Tool>,
     pub(super) specs: Vec<ToolSpec>,
-    /// Carries calls out. To close it leaves the hosts open that the program gave.
+    /// Runs the calls. Closing it leaves open the hosts that the program passed in.
     pub(super) host: Arc<dyn ToolHost>,
     /// Those hosts, to be closed when the batch has ended.
     pub(super) given: Vec<Arc<dyn ToolHost>>,

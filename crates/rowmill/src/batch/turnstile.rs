@@ -1,28 +1,28 @@
-//! Lets items in: batch by batch, and no further ahead of whoever takes the results than is good
-//! for memory.
+//! Backpressure: admits items group by group, and only so far ahead of the caller who takes the results
+//! that memory stays bounded.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// How many items may be between the reader and whoever takes the results.
+/// How many items may be between the reader and the caller who takes the results.
 const AHEAD: u64 = 4_096;
 
 #[derive(Debug, Default)]
 struct Passed {
-    /// Items that were let in, that have ended, and whose results were taken.
+    /// The numbers of items that were admitted, that have ended, and whose results were taken.
     taken: u64,
     ended: u64,
     received: u64,
     closed: bool,
-    /// Wakes the reader, where it waits.
+    /// Wakes the reader, if it waits.
     waiting: Option<Waker>,
 }
 
-/// Where the reader waits until further items may come in.
+/// Where the reader waits until it may read further items.
 #[derive(Debug)]
 pub(super) struct Turnstile {
     passed: Mutex<Passed>,
-    /// Items of one batch; the next begins when all of them have ended.
+    /// The number of items per group; the next group starts when all items of the last one have ended.
     slice: Option<u64>,
     /// Whether results are taken one by one.
     streams: bool,
@@ -33,7 +33,7 @@ impl Turnstile {
         Self { passed: Mutex::default(), slice, streams }
     }
 
-    /// Whether anybody has to wait here at all.
+    /// Whether the reader never has to wait.
     fn is_open(&self) -> bool {
         self.slice.is_none() && !self.streams
     }
@@ -42,14 +42,14 @@ impl Turnstile {
         self.passed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many items may come in now, up to `most`; none once it is closed.
+    /// How many items may be admitted now, up to `most`; none once it is closed.
     pub(super) fn admit(&self, most: usize) -> usize {
         let passed = self.locked();
         let room = if passed.closed { 0 } else { self.room(&passed) };
         usize::try_from(room).unwrap_or(usize::MAX).min(most)
     }
 
-    /// Whether items may come in, or none ever will.
+    /// Ready once items may be admitted, or if none ever will be.
     pub(super) fn poll_open(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut passed = self.locked();
         let has_room = match passed.waiting {
@@ -63,7 +63,7 @@ impl Turnstile {
 
     fn room(&self, passed: &Passed) -> u64 {
         let in_slice = self.slice.map_or(u64::MAX, |slice| {
-            // Everything before the batch that is under way has ended.
+            // Everything before the current group has ended.
             let end = (passed.ended / slice).saturating_add(1).saturating_mul(slice);
             end.saturating_sub(passed.taken)
         });
@@ -74,7 +74,7 @@ impl Turnstile {
         in_slice.min(ahead)
     }
 
-    /// So many items came in.
+    /// Counts items that were admitted.
     pub(super) fn took(&self, items: usize) {
         self.locked().taken += items as u64;
     }
@@ -83,21 +83,21 @@ impl Turnstile {
         self.locked().taken
     }
 
-    /// An item has ended.
+    /// Counts an item that has ended.
     pub(super) fn ended(&self) {
         if !self.is_open() {
             self.note(|passed| passed.ended += 1);
         }
     }
 
-    /// A result was taken.
+    /// Counts a result that was taken.
     pub(super) fn received(&self) {
         if self.streams {
             self.note(|passed| passed.received += 1);
         }
     }
 
-    /// Nothing comes in any more.
+    /// Admits no more items.
     pub(super) fn close(&self) {
         self.note(|passed| passed.closed = true);
     }
@@ -112,8 +112,8 @@ impl Turnstile {
         }
     }
 
-    /// Whether the reader has something to do for a while: to wake it for every item that goes
-    /// would cost more than the items.
+    /// Whether the reader has enough to do if it is woken: waking it for every item that ends would
+    /// cost more than the items.
     fn is_worth_waking_for(&self, passed: &Passed) -> bool {
         let has_half = !self.streams || passed.taken.saturating_sub(passed.received) <= AHEAD / 2;
         has_half && self.room(passed) > 0

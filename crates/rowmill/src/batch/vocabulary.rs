@@ -1,8 +1,8 @@
-//! How programs are told of settings: by the methods that set them.
+//! How messages to programs name settings: by the methods that set them.
 
 use rowmill_types::{Action, ActionMention, Setting, SettingMention, Vocabulary};
 
-/// The words of the library.
+/// The vocabulary of the library.
 pub(super) const LIBRARY: Vocabulary = Vocabulary { name_settings, describe_action };
 
 fn name_settings(mention: &SettingMention) -> String {
@@ -10,7 +10,7 @@ fn name_settings(mention: &SettingMention) -> String {
     for (setting, value) in &mention.settings {
         let name = match (method(*setting), value) {
             (Some(method), Some(value)) if *setting == Setting::Model => format!("{method}({value:?})"),
-            // What a method is to be given is told by its own description.
+            // The documentation of a method describes its arguments.
             (Some(method), _) => method.to_owned(),
             (None, Some(value)) => format!("{}: {value}", setting.name()),
             (None, None) => setting.name().to_owned(),
@@ -24,7 +24,7 @@ fn name_settings(mention: &SettingMention) -> String {
     names.iter().map(|name| mention.quote(name)).collect::<Vec<_>>().join(" and ")
 }
 
-/// The method that sets something, where batches have it.
+/// The method that sets something, if batches have one.
 #[expect(clippy::too_many_lines, reason = "a table with a line for each setting")]
 fn method(setting: Setting) -> Option<&'static str> {
     Some(match setting {

@@ -1,4 +1,4 @@
-//! Workers: what answers items, as a description that can be cloned and kept.
+//! Workers: descriptions of what answers items, which can be cloned and kept.
 
 use std::fmt;
 use std::path::Path;
@@ -10,13 +10,14 @@ use rowmill_types::{Problem, Secret, ToolSpec};
 
 use super::tools::Tools;
 
-/// What answers items: a model, the agents of cards, or an own implementation of [`Model`].
+/// A worker, which answers items: a model, the agents of cards, or your own implementation of
+/// [`Model`].
 ///
 /// It is a description: nothing is started or sent before a batch runs. Every item gets a fresh
 /// history; connections, servers and limits are shared by all items of a batch.
 ///
-/// A text becomes the worker that asks the model of that name, so `"openai.gpt-5.4-mini"` can
-/// stand wherever a worker is wanted.
+/// A text converts into a worker that calls the model of that name, so `"openai.gpt-5.4-mini"` can be
+/// used wherever a worker is expected.
 ///
 /// ```
 /// use rowmill::{Batch, Worker};
@@ -43,13 +44,13 @@ pub(super) struct Inner {
     pub(super) max_output: Option<u64>,
 }
 
-/// Makes an own model from what it has to tell the provider.
+/// Creates an own model from what it must send to the provider.
 pub(super) type MakeFn = Arc<dyn Fn(&Brief) -> Result<Arc<dyn Model>, Problem> + Send + Sync>;
 
-/// Who is asked.
+/// What answers.
 #[derive(Clone)]
 pub(super) enum Asked {
-    /// A model of a provider that is known, by its model string.
+    /// A model of a known provider, by its model string.
     Model(String),
     /// A model of the program.
     Own { name: String, make: MakeFn },
@@ -57,7 +58,7 @@ pub(super) enum Asked {
     Cards { sources: Vec<String>, agent: Option<String>, model: Option<String>, variables: Vec<String> },
 }
 
-/// What an own model has to tell its provider with every request.
+/// What an own model must send to its provider with every request.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Brief {
@@ -84,12 +85,12 @@ impl Worker {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Asks a model, named as `--model` names it, such as `openai.gpt-5.4-mini?temperature=0`.
+    /// A worker that calls a model, named as in `--model`, such as `openai.gpt-5.4-mini?temperature=0`.
     pub fn model(name: impl Into<String>) -> Self {
         Self::asking(Asked::Model(name.into()))
     }
 
-    /// Asks the agents of cards: a file, a folder or an address.
+    /// A worker that runs the agents of cards, from a file, a folder or an address.
     ///
     /// ```
     /// use rowmill::{Batch, Worker};
@@ -107,7 +108,8 @@ impl Worker {
         Self::asking(Asked::Cards { sources, agent: None, model: None, variables: Vec::new() })
     }
 
-    /// Asks a model of the program, which knows everything that it tells its provider already.
+    /// A worker that calls a model of the program, which already has the instruction and all else it
+    /// sends.
     ///
     /// ```
     /// use rowmill::extend::{BoxFuture, CallError, Completion, Model, Request};
@@ -131,8 +133,8 @@ impl Worker {
         Self::made(name, move |_| Ok(Arc::clone(&model)))
     }
 
-    /// Asks a model of the program that is made when the instruction, the schema and the tools
-    /// are known.
+    /// A worker that calls a model of the program, which is created once the instruction, the schema
+    /// and the tools are known.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -165,13 +167,13 @@ impl Worker {
         self
     }
 
-    /// The instruction that stands before every item. Cards bring their own.
+    /// Sets the instruction that is sent before every item. Cards have their own.
     #[must_use]
     pub fn instruction(self, text: impl Into<String>) -> Self {
         self.with(|inner| inner.instruction = Some(text.into()))
     }
 
-    /// A model that is asked when the one before it gives no answer.
+    /// Adds a model that is called if the previous one gives no answer.
     ///
     /// ```
     /// use rowmill::{Batch, Worker};
@@ -187,8 +189,8 @@ impl Worker {
         self.with(|inner| inner.fallbacks.push(model.into()))
     }
 
-    /// The key for the model's provider, in place of the one in the environment. Cards bring their
-    /// own.
+    /// Sets the API key for the model's provider, instead of the one in the environment. Cards have
+    /// their own.
     ///
     /// ```
     /// use rowmill::Worker;
@@ -201,8 +203,8 @@ impl Worker {
         self.with(|inner| inner.key = Some(Secret::new(key.into())))
     }
 
-    /// Where the model's provider listens, in place of its own address and of the one in the
-    /// environment: a server of one's own, a proxy, or a simulator. For cards it is told with
+    /// Sets the base URL of the model's provider, instead of its default and of the one in the
+    /// environment: your own server, a proxy, or a simulator. For cards, use
     /// [`Batch::providers`](super::Batch::providers).
     ///
     /// ```
@@ -216,26 +218,26 @@ impl Worker {
         self.with(|inner| inner.base_url = Some(address.into()))
     }
 
-    /// The tools that the model may call. Cards bring their own.
+    /// Sets the tools that the model may call. Cards have their own.
     #[must_use]
     pub fn tools(self, tools: impl Into<Tools>) -> Self {
         self.with(|inner| inner.tools = Some(tools.into()))
     }
 
-    /// What an own model costs; without it a batch with a limit on cost cannot use it.
+    /// Sets the price of an own model; a batch with a limit on cost cannot use it without one.
     #[must_use]
     pub fn price(self, price: Price) -> Self {
         self.with(|inner| inner.price = Some(price))
     }
 
-    /// The most tokens that an answer of an own model can have; a batch with a limit on cost or
-    /// tokens needs to know.
+    /// Sets the maximum number of tokens in an answer of an own model; a batch with a limit on cost or
+    /// tokens requires it.
     #[must_use]
     pub fn max_output(self, tokens: u64) -> Self {
         self.with(|inner| inner.max_output = Some(tokens))
     }
 
-    /// The card that works on items, where several could.
+    /// Chooses the card that works on items, if several could.
     #[must_use]
     pub fn agent(self, name: impl Into<String>) -> Self {
         self.with(|inner| {
@@ -245,7 +247,7 @@ impl Worker {
         })
     }
 
-    /// The model that the worker's card asks, whatever the card says.
+    /// Overrides the model of the worker's card.
     #[must_use]
     pub fn card_model(self, name: impl Into<String>) -> Self {
         self.with(|inner| {
@@ -255,7 +257,7 @@ impl Worker {
         })
     }
 
-    /// A value for a variable of the cards' instructions.
+    /// Sets a variable of the cards' instructions.
     #[must_use]
     pub fn variable(self, name: &str, value: &str) -> Self {
         self.with(|inner| {

@@ -1,4 +1,4 @@
-//! The files that went with rows, kept small.
+//! The files attached to rows, in bounded memory.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::reads::{MOST_NAMED, ReadPath};
 
-/// No more folders than this are remembered.
+/// The maximum number of folders that are remembered.
 const MOST_FOLDERS: usize = 10_000;
 
-/// Files that go with rows, as far as they were seen: by their names, or of many files their folders.
-/// Clones see the same files.
+/// The attached files that were seen: by their names, or if there are many, by their folders. Clones
+/// share the same files.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AttachedFiles {
     seen: Arc<Mutex<SeenPaths>>,

@@ -1,5 +1,4 @@
-//! Whether what is written keeps out of the way of what is read and of everything else that is
-//! written. Nothing is touched here.
+//! Checks that no file is both written and read, or written twice. Nothing is changed here.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,19 +14,19 @@ use super::reads::{ReadPath, reads};
 use super::writes::{WrittenKind, WrittenPath, writes};
 use crate::spec::{Output, RunSpec};
 
-/// Checks that no file is written that is read or written as something else too, and that `input`,
-/// where it is a pattern or a folder, would not take in what is written.
+/// Checks that no file is written that is also read or written as something else, and that `input`, if
+/// it is a pattern or a folder, would not match what is written.
 ///
 /// # Errors
 ///
-/// The first such file, by the flags that name it.
+/// The first such file, with the flags that name it.
 pub(crate) fn check_apart(
     reads: &[ReadPath],
     writes: &[WrittenPath],
     input: Option<&InputSpec>,
 ) -> Result<(), Problem> {
     let written = Written::of(writes);
-    // Reads come first: that an input would be lost is the worse of two mistakes.
+    // Reads come first: losing an input is the worse of two mistakes.
     for read in reads {
         written.check_read(read)?;
     }
@@ -40,8 +39,9 @@ pub(crate) fn check_apart(
     input.map_or(Ok(()), |input| check_input(input, writes))
 }
 
-/// Checks the same again before files are replaced at the end of a run: one that is written may have been
-/// replaced by a link to one that is read. An output that is a file of envelopes sees to that itself.
+/// Repeats the check before files are replaced at the end of a run: a file that is written may have
+/// been replaced by a link to one that is read. An output that is a file of envelopes checks this
+/// itself.
 ///
 /// # Errors
 ///
@@ -63,11 +63,11 @@ pub(crate) fn check_still_apart(spec: &RunSpec, work_folder: &Path) -> Result<()
     })
 }
 
-/// What is written, with what it is found by.
+/// What is written, indexed for lookup.
 struct Written<'w> {
     writes: &'w [WrittenPath],
     identities: Vec<Option<FileIdentity>>,
-    /// The first of the writes that has this identity.
+    /// The first write with this identity.
     first: HashMap<FileIdentity, usize>,
 }
 
@@ -88,7 +88,7 @@ impl<'w> Written<'w> {
         if let Some(write) = same.and_then(|&at| self.writes.get(at)) {
             return Err(same_path((&write.named_by, &write.path), (&read.named_by, &read.path)));
         }
-        // A link counts where it stands, and where it leads.
+        // A link counts at its own path, and at its target.
         let is_link = fs::symlink_metadata(&read.path).is_ok_and(|found| found.is_symlink());
         let target = is_link.then(|| full_path(&read.path));
         let places = std::iter::once(read.path.as_path()).chain(target.as_deref());
@@ -120,7 +120,7 @@ impl<'w> Written<'w> {
         }
     }
 
-    /// The folder that a file stands in and may be replaced in, if it is one that is written.
+    /// The written folder that contains this file and may replace it.
     fn folder_of(&self, path: &Path) -> Option<&WrittenPath> {
         let name = path.file_name()?.to_str()?;
         let owns = |write: &WrittenPath| match &write.kind {
@@ -137,7 +137,7 @@ impl<'w> Written<'w> {
     }
 }
 
-/// Whether two writes of one file are a mistake. Standard output may be named by several flags.
+/// Whether two writes of one file are a mistake. Several flags may name standard output.
 fn clash(one: &WrittenPath, other: &WrittenPath) -> bool {
     one.named_by != other.named_by && !(names_open_file(&one.path) && names_open_file(&other.path))
 }
@@ -162,7 +162,7 @@ fn could_replace(folder: &WrittenPath, named_by: &Words, path: &Path) -> Problem
     Problem::new(ProblemCode::SamePath, message).hint(format!("use a separate folder for {writer}"))
 }
 
-/// An input that takes in what the run writes would read its own results when the run is resumed.
+/// Checks that the input does not match what the run writes: a resumed run would read its own results.
 fn check_input(input: &InputSpec, writes: &[WrittenPath]) -> Result<(), Problem> {
     let Some(write) = writes.iter().find(|write| takes_in(input, write, &write.path)) else {
         return Ok(());
@@ -176,7 +176,7 @@ fn check_input(input: &InputSpec, writes: &[WrittenPath]) -> Result<(), Problem>
     Err(Problem::new(ProblemCode::SamePath, message).hint(elsewhere(input, write)))
 }
 
-/// Whether the input would read something that is written, if it were at `path`.
+/// Whether the input would read a written file, if it were at `path`.
 fn takes_in(input: &InputSpec, write: &WrittenPath, path: &Path) -> bool {
     let path = full_path(path);
     match &write.kind {
@@ -186,7 +186,7 @@ fn takes_in(input: &InputSpec, write: &WrittenPath, path: &Path) -> bool {
     }
 }
 
-/// A place that the input does not take in, as a hint.
+/// A hint with a path that the input does not match.
 fn elsewhere(input: &InputSpec, write: &WrittenPath) -> String {
     let name = write.path.file_name().map_or_else(|| PathBuf::from("results"), PathBuf::from);
     let places = [name.clone(), Path::new("results").join(&name), Path::new("..").join(&name)];

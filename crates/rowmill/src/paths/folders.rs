@@ -1,4 +1,4 @@
-//! What is made for the outputs of a run before it begins, and taken back if it does not.
+//! Creates folders for the outputs of a run before it starts, and removes them if it does not.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -15,28 +15,28 @@ use crate::run_place::RunPlace;
 const OPEN_TO_ALL: u32 = 0o777;
 const PRIVATE: u32 = 0o700;
 
-/// Folders that were made for outputs. Unless it is kept, what was made is taken back when this is
-/// dropped, as far as nothing is in it.
+/// Folders that were created for outputs. Unless they are kept, they are removed when this is dropped,
+/// if they are empty.
 #[derive(Debug, Default)]
 pub(crate) struct MadeFolders {
-    /// Every folder that was made, parents first.
+    /// Every folder that was created, parents first.
     made: Vec<PathBuf>,
-    /// What there is to tell of them.
+    /// Notices about them.
     notices: Vec<Words>,
-    /// Files that were not there.
+    /// Files that did not exist before.
     new_files: Vec<PathBuf>,
-    /// The work folder with the run that is about to begin in it.
+    /// The work folder, with the id of the run that is about to start in it.
     work_folder: Option<(PathBuf, String)>,
-    /// Whether the work folder was there before.
+    /// Whether the work folder existed before.
     work_folder_existed: bool,
 }
 
 impl MadeFolders {
-    /// Makes the folders of outputs that are missing.
+    /// Creates the missing folders of outputs.
     ///
     /// # Errors
     ///
-    /// One cannot be made; those that were made are gone again.
+    /// A folder cannot be created; those that were created are removed again.
     pub(crate) fn make(writes: &[WrittenPath]) -> Result<Self, Problem> {
         let mut folders = Self::default();
         for write in writes {
@@ -65,8 +65,7 @@ impl MadeFolders {
         Ok(folders)
     }
 
-    /// The folders of a run with this work folder, of which nothing is left either if it does not
-    /// begin.
+    /// The same folders with the work folder of a run, which is removed too if the run does not start.
     #[must_use]
     pub(crate) fn for_run(mut self, run: &str, work_folder: &Path) -> Self {
         self.work_folder_existed = work_folder.exists() && !self.made.iter().any(|made| made == work_folder);
@@ -79,7 +78,7 @@ impl MadeFolders {
         let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
         for path in missing.into_iter().rev() {
             match DirBuilder::new().mode(mode).create(&path) {
-                // The way through `a/../b` makes `a`, and then `b` may be there.
+                // Creating the path `a/../b` creates `a`, and then `b` may exist.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => {
                     made?;
@@ -90,18 +89,18 @@ impl MadeFolders {
         Ok(())
     }
 
-    /// Takes back files that were made and have nothing in them. Only for whoever has the output
-    /// to itself.
+    /// Removes files that were created and are empty. Only the process that holds the output may call
+    /// this.
     pub(crate) fn remove_new_files(&self) {
         for file in &self.new_files {
             if file.metadata().is_ok_and(|found| found.is_file() && found.len() == 0) {
-                // One that cannot be removed is empty and in nobody's way.
+                // A file that cannot be removed is empty and does no harm.
                 drop(fs::remove_file(file));
             }
         }
     }
 
-    /// Leaves everything where it is; gives what a person should know of it.
+    /// Keeps everything; returns notices about it for the user.
     pub(crate) fn keep(mut self) -> Vec<Words> {
         self.made.clear();
         self.work_folder = None;
@@ -113,17 +112,17 @@ impl Drop for MadeFolders {
     fn drop(&mut self) {
         if let Some((path, run)) = &self.work_folder {
             let RunPlace { store, folder } = RunPlace::of(path);
-            // A folder with another run in it is that run's, also if it came there just now.
+            // A folder with another run in it belongs to that run, even if it was started just now.
             if store.header().is_ok_and(|header| header.is_some_and(|header| header.run == *run)) {
                 drop(store.forget());
             } else if !self.work_folder_existed {
-                // Of an input that was being copied when the run was stopped.
+                // Removes the copy of an input that was being made when the run was stopped.
                 folder.tidy();
                 drop(fs::remove_dir(path));
             }
         }
         for folder in self.made.iter().rev() {
-            // Whatever somebody put there meanwhile stays.
+            // A folder with new contents stays.
             drop(fs::remove_dir(folder));
         }
     }

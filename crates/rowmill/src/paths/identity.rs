@@ -1,4 +1,4 @@
-//! What tells one file from another, whatever it is called.
+//! Identifies a file independently of its path.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 use rowmill_data::output::link_target;
 
-/// A file or folder: device and inode where it exists, the full path where it does not.
+/// The identity of a file or folder: device and inode if it exists, otherwise the full path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum FileIdentity {
-    /// There is such a file.
+    /// The file exists.
     Existing { device: u64, inode: u64 },
-    /// There is none yet.
+    /// The file does not exist yet.
     Missing(PathBuf),
 }
 
 impl FileIdentity {
-    /// The file that a path leads to. Devices and pipes have none: they may be used any number
-    /// of times, and hold nothing that could be lost.
+    /// The identity of the file that a path leads to. Devices and pipes have none: they may be used any
+    /// number of times, and hold nothing that could be lost.
     pub(super) fn of(path: &Path) -> Option<Self> {
-        // Missing folders are made, and then `new/../a` leads to `a`.
+        // Missing folders will be created, and then `new/../a` leads to `a`.
         match fs::metadata(path).or_else(|_| fs::metadata(full_path(path))) {
             Ok(found) if found.is_file() || found.is_dir() => {
                 Some(Self::Existing { device: found.dev(), inode: found.ino() })
@@ -30,7 +30,7 @@ impl FileIdentity {
     }
 }
 
-/// Whether two paths lead to one file, be it by links of any kind.
+/// Whether two paths lead to the same file, also through links.
 #[must_use]
 pub fn same_file(one: &Path, other: &Path) -> bool {
     let identity = FileIdentity::of(one);
@@ -56,7 +56,7 @@ pub(super) fn full_path(path: &Path) -> PathBuf {
     }
 }
 
-/// Dots after a folder that does not exist are taken at their word.
+/// Dots after a folder that does not exist are resolved literally.
 fn joined(mut folder: PathBuf, name: &std::ffi::OsStr) -> PathBuf {
     if name == ".." {
         folder.pop();

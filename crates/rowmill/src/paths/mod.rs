@@ -1,5 +1,4 @@
-//! Every file and folder that a run reads or writes, and the check that they keep out of each
-//! other's way.
+//! Every file and folder that a run reads or writes, and the check that these do not conflict.
 
 mod attached;
 mod check;

@@ -1,4 +1,4 @@
-//! What a run reads.
+//! The files that a run reads.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -16,15 +16,16 @@ use rowmill_types::settings::{
     AGENT_CARD, INPUT, INSTRUCTION, JSON_SCHEMA, SCHEMA_MODEL, STUB, TEMPLATE, VAR_FILE, VARS_JSON,
 };
 
-/// So many files of an input are kept by their names with the run; of more, their folders.
+/// The maximum number of input files whose names are stored with the run; for more files, their folders
+/// are.
 pub(super) const MOST_NAMED: usize = 1000;
 
 /// A file that is read.
 #[derive(Debug)]
 pub(crate) struct ReadPath {
-    /// The flag that names it, as messages show it.
+    /// The flag that names the file, as messages show it.
     pub(crate) named_by: Words,
-    /// Where it is.
+    /// The path.
     pub(crate) path: PathBuf,
 }
 
@@ -34,8 +35,8 @@ impl ReadPath {
     }
 }
 
-/// Every file that the flags of a run have it read, as far as it is on this machine. A new flag
-/// that reads a file belongs here.
+/// Every local file that the flags of a run name for reading. A new flag that reads a file belongs
+/// here.
 pub(crate) fn reads(spec: &RunSpec) -> Vec<ReadPath> {
     let mut reads = input_files(spec);
     reads.extend(named_files(spec));
@@ -59,7 +60,7 @@ fn named_files(spec: &RunSpec) -> Vec<ReadPath> {
     if let Some(path) = &spec.variables.json {
         add(VARS_JSON, &path.to_string_lossy());
     }
-    // An entry without a `=` is told when variables are read.
+    // An entry without a `=` is reported when variables are read.
     for (_, path) in spec.variables.files.iter().filter_map(|entry| Variables::parse_file_pair(entry).ok()) {
         add(VAR_FILE, path);
     }
@@ -70,7 +71,7 @@ fn named_files(spec: &RunSpec) -> Vec<ReadPath> {
     }
     for source in &spec.work.agents.cards {
         let Some(path) = local_path(source) else { continue };
-        // A folder that cannot be read is told when its cards are.
+        // A folder that cannot be read is reported when its cards are.
         let files = if path.is_dir() { cards_in(&path).unwrap_or_default() } else { vec![path] };
         reads.extend(files.into_iter().map(|file| ReadPath::new(AGENT_CARD, file)));
     }
@@ -83,7 +84,7 @@ fn named_files(spec: &RunSpec) -> Vec<ReadPath> {
     reads
 }
 
-/// The files that agent cards were found to name, and what their MCP servers are started with.
+/// The files that agent cards name, and the files with which their MCP servers are started.
 pub(crate) fn card_files(spec: &RunSpec, cards: &LoadedCards, environment: &Environment) -> Vec<ReadPath> {
     let mut reads: Vec<ReadPath> =
         cards.files.iter().map(|path| ReadPath::new("an agent card or a file that it reads", path)).collect();
@@ -91,15 +92,15 @@ pub(crate) fn card_files(spec: &RunSpec, cards: &LoadedCards, environment: &Envi
     reads
 }
 
-/// What is kept with a run of what it was made from, so that nothing that is made of its results is
-/// written over it: full paths of files, and of folders where the input has very many files.
+/// The sources that are stored with a run, so that no later output made from its results overwrites
+/// them: full paths of files, or of folders if the input has very many files.
 pub(crate) fn made_from(
     spec: &RunSpec,
     cards: Option<&LoadedCards>,
     environment: &Environment,
 ) -> Vec<String> {
     let input = match &spec.input.location {
-        // Copies of what is elsewhere, and what cannot be found again.
+        // Copies of remote files, and streams, which cannot be found again.
         Location::Files(_) | Location::Stdin => Vec::new(),
         _ => input_files(spec),
     };
@@ -114,14 +115,14 @@ pub(crate) fn made_from(
     kept_paths(paths)
 }
 
-/// Paths as a header keeps them: in full, wherever the command was given.
+/// Paths in the form that a header stores: in full, independent of the current folder.
 pub(crate) fn kept_paths(paths: impl IntoIterator<Item = PathBuf>) -> Vec<String> {
     let in_full = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-    // A path that is no text cannot be kept in a header.
+    // A path that is not valid UTF-8 cannot be stored in a header.
     paths.into_iter().filter_map(|path| in_full(path).to_str().map(str::to_owned)).collect()
 }
 
-/// The files that [`made_from`] kept.
+/// The files that [`made_from`] stored.
 pub(crate) fn made_from_files(kept: &[String]) -> Vec<ReadPath> {
     let files = kept.iter().flat_map(|kept| match fs::read_dir(kept) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
@@ -135,7 +136,7 @@ fn input_files(spec: &RunSpec) -> Vec<ReadPath> {
         Location::Stdin => vec![ReadPath::new(INPUT.to("-"), "/dev/stdin")],
         Location::File(path) if !path.is_dir() => vec![ReadPath::new(INPUT, path)],
         Location::File(_) | Location::Pattern(_) | Location::Files(_) => {
-            // What is wrong with the input is told when it is opened.
+            // Problems with the input are reported when it is opened.
             let list = local_files(&spec.input).ok().flatten();
             let files = list.into_iter().flat_map(|(list, _)| list.files);
             files.map(|file| ReadPath::new(INPUT, Path::new(&file.path))).collect()

@@ -1,4 +1,4 @@
-//! What a run writes.
+//! The files that a run writes.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use rowmill_types::settings::{
     TELEMETRY_OUTPUT, WORK_DIR,
 };
 
-/// What a work folder is called that nobody named.
+/// The name in messages of a work folder that the user did not name.
 pub(super) const DEFAULT_WORK_FOLDER: &str = "the work folder";
 
 /// A file or folder that is written.
@@ -23,20 +23,20 @@ pub(super) const DEFAULT_WORK_FOLDER: &str = "the work folder";
 pub(crate) struct WrittenPath {
     /// The flag that names it, as messages show it.
     pub(crate) named_by: Words,
-    /// Where it is.
+    /// The path.
     pub(crate) path: PathBuf,
-    /// What it is.
+    /// The kind.
     pub(crate) kind: WrittenKind,
 }
 
-/// What is written.
+/// The kind of a path that is written.
 #[derive(Debug)]
 pub(crate) enum WrittenKind {
     /// A file.
     File,
-    /// A file that stands in a folder which is written as a whole.
+    /// A file in a folder that is written as a whole.
     FileOfFolder,
-    /// A folder, whose files get names that only the run knows.
+    /// A folder with files whose names only the run knows.
     Folder(FolderNames),
 }
 
@@ -45,9 +45,9 @@ pub(crate) enum WrittenKind {
 pub(crate) struct FolderNames {
     /// Whether a file of this name, directly in the folder, may be written or removed.
     pub(crate) owns: fn(&str) -> bool,
-    /// A few of those that there will be.
+    /// Examples of such names.
     pub(crate) samples: Vec<String>,
-    /// Whether nobody else may look into it.
+    /// Whether the folder is private to its owner.
     pub(crate) private: bool,
 }
 
@@ -68,7 +68,7 @@ impl WrittenPath {
     }
 }
 
-/// Everything that a run with this work folder writes. A new flag that writes belongs here.
+/// Everything that a run with this work folder writes. A new flag that writes a file belongs here.
 pub(crate) fn writes(spec: &RunSpec, work_folder: &Path) -> Vec<WrittenPath> {
     let mut writes = match &spec.output {
         Output::File(path) => vec![WrittenPath::file(OUTPUT, path)],
@@ -107,13 +107,13 @@ pub(crate) fn writes(spec: &RunSpec, work_folder: &Path) -> Vec<WrittenPath> {
     writes
 }
 
-/// Where a table goes.
+/// The target of a table.
 pub(crate) fn table_target(target: &TableTarget) -> WrittenPath {
     match target {
         TableTarget::File(path) => WrittenPath::file(OUTPUT, path),
         TableTarget::Stdout => standard_output(),
         TableTarget::Folder { path, .. } => {
-            // Values name the files, and any value may come.
+            // Values of rows name the files, and any value may occur.
             let owns = |name: &str| !name.starts_with('.');
             let samples =
                 ["value.jsonl", "value.csv", "value.tsv", "value.parquet"].map(str::to_owned).to_vec();
@@ -134,7 +134,7 @@ fn traces(path: &Path) -> Vec<WrittenPath> {
     writes
 }
 
-/// Copies have their digest for a name and replace nothing; only the index is written in place.
+/// Copies are named by their digest and replace nothing; only the index is overwritten.
 fn archive(path: &Path) -> Vec<WrittenPath> {
     let copies = ["pdf", "png", "jpg", "txt", "md", "html"].map(|ending| format!("ab/ab12.{ending}"));
     let samples: Vec<&str> = copies.iter().map(String::as_str).chain(["index.jsonl"]).collect();
@@ -143,7 +143,7 @@ fn archive(path: &Path) -> Vec<WrittenPath> {
     writes
 }
 
-/// A tool's answers are added to the file with its name.
+/// Answers of a tool are appended to the file with its name.
 fn recordings(path: &Path) -> Vec<WrittenPath> {
     let owns = |name: &str| name.ends_with(".jsonl");
     let mut writes = vec![WrittenPath::folder(RECORD_TOOLS, path, owns, &["tool.jsonl"])];

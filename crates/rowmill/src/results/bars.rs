@@ -1,61 +1,61 @@
-//! Distributions with bars between round numbers.
+//! Distributions, as histograms whose bars have round bounds.
 
 use rowmill_core::stats::Spread;
 use serde::Serialize;
 
-/// The most bars.
+/// The maximum number of bars.
 const MOST_BARS: usize = 12;
-/// The most bars of even width.
+/// The maximum number of bars of equal width.
 const FEW_BARS: f64 = 9.0;
 
-/// How values are spread.
+/// The distribution of a set of values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Distribution {
-    /// How many there are.
+    /// The number of values.
     pub count: u64,
-    /// The smallest.
+    /// The minimum.
     pub min: f64,
     /// The mean.
     pub mean: f64,
-    /// Half of them are not larger.
+    /// The median.
     pub p50: f64,
-    /// 90 % of them are not larger.
+    /// The 90th percentile.
     pub p90: f64,
-    /// 99 % of them are not larger.
+    /// The 99th percentile.
     pub p99: f64,
-    /// The largest.
+    /// The maximum.
     pub max: f64,
-    /// How many there are in each range.
+    /// The number of values in each range.
     pub bars: Vec<Bar>,
 }
 
 /// A range of values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bar {
-    /// Where it begins; this value belongs to it.
+    /// The lower bound, which belongs to the range.
     pub from: f64,
-    /// Where the next one begins.
+    /// The upper bound, which belongs to the next range.
     pub to: f64,
-    /// How many values there are in it.
+    /// The number of values in the range.
     pub count: u64,
 }
 
-/// What values are.
+/// The kind of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Values {
-    /// Counted: whole numbers.
+    /// Counts: whole numbers.
     Counted,
-    /// Measured: any numbers.
+    /// Measurements: any numbers.
     Measured,
 }
 
 impl Distribution {
-    /// What was collected, `None` if nothing was.
+    /// The distribution of the collected values; `None` if there are none.
     pub(super) fn of(spread: &Spread, values: Values) -> Option<Self> {
         let summary = spread.summary();
         let (min, max) = (summary.min?, summary.max?);
         let edges = edges(min, max);
-        // Of many values a spread knows only about where they are; what is counted is whole.
+        // For many values, a spread knows only their approximate size, but counts are whole numbers.
         let (shift, quantile): (f64, fn(f64) -> f64) = match values {
             Values::Counted => (0.5, f64::round),
             Values::Measured => (0.0, |value| value),
@@ -79,8 +79,8 @@ impl Distribution {
     }
 }
 
-/// Round numbers from below `min` to above `max`: evenly spaced where the values are
-/// close, else growing as 1, 2, 5, 10.
+/// Round numbers from below `min` to above `max`: evenly spaced if the values are close, otherwise
+/// growing as 1, 2, 5, 10.
 fn edges(min: f64, max: f64) -> Vec<f64> {
     if max >= 20.0 && max > 8.0 * min {
         let edges = growing(min, max, &[1.0, 2.0, 5.0]);
@@ -89,13 +89,13 @@ fn edges(min: f64, max: f64) -> Vec<f64> {
     let steps = (0..).flat_map(|decade| [1.0, 2.0, 5.0].map(|factor| factor * 10f64.powi(decade)));
     let range = |step: f64| ((min / step).floor(), (max / step).floor() + 1.0);
     let fits = |step: &f64| range(*step).1 - range(*step).0 <= FEW_BARS;
-    // Values are below twenty or close to each other, so a few steps are tried at most.
+    // Values are below twenty or close to each other, so a few steps are enough.
     let step = steps.take(64).find(fits).unwrap_or(1.0);
     let (first, last) = range(step);
     (0..=(last - first) as usize).map(|at| (first + at as f64) * step).collect()
 }
 
-/// The multiples of powers of ten by `factors` that lie around `min` and `max`.
+/// The multiples of powers of ten by `factors` that surround `min` and `max`.
 fn growing(min: f64, max: f64, factors: &[f64]) -> Vec<f64> {
     let mut edges = Vec::new();
     if min < 1.0 {

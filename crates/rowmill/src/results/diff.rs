@@ -1,4 +1,4 @@
-//! What differs between two runs, row by row.
+//! The differences between two runs, row by row.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,12 +10,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::envelopes::{Envelope, Lines, envelope, envelopes_of};
 
-/// What differs between two runs. "Here" is the first of them, "there" the other.
+/// The differences between two runs. "Here" is the first of them, "there" the second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Diff {
     /// Rows with the same result.
     pub same: u64,
-    /// Rows that are ok in both, with another result.
+    /// Rows that are ok in both, with different results.
     pub changed: u64,
     /// Rows that are ok here and failed there.
     pub ok_only_here: u64,
@@ -23,11 +23,11 @@ pub struct Diff {
     pub ok_only_there: u64,
     /// Rows that failed in both.
     pub failed_in_both: u64,
-    /// Rows that are not there.
+    /// Rows that are only in the first run.
     pub only_here: u64,
-    /// Rows that are not here.
+    /// Rows that are only in the second run.
     pub only_there: u64,
-    /// How many changed rows differ in each field; the name is empty where results are no objects.
+    /// How many changed rows differ in each field; the name is empty for results that are not objects.
     pub fields: BTreeMap<String, u64>,
     /// The first rows that differ.
     pub examples: Vec<Change>,
@@ -36,27 +36,27 @@ pub struct Diff {
 /// A row that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// Its number; that of the first run, where both have the row.
+    /// The row number; that of the first run, if both have the row.
     pub row_number: u64,
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// What differs.
+    /// The differences.
     pub fields: Vec<ChangedField>,
 }
 
 /// A field that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChangedField {
-    /// The field: of the result, or `error` for the type of an error.
+    /// The field of the result, or `error` for the type of an error.
     pub name: String,
-    /// Its value here, as JSON.
+    /// The value here, as JSON.
     pub here: Option<String>,
-    /// Its value there, as JSON.
+    /// The value there, as JSON.
     pub there: Option<String>,
 }
 
 impl Diff {
-    /// Whether every row is in both runs and came out the same.
+    /// Whether both runs have the same rows with the same outcomes.
     #[must_use]
     pub fn is_same(&self) -> bool {
         self.changed + self.ok_only_here + self.ok_only_there + self.only_here + self.only_there == 0
@@ -65,12 +65,12 @@ impl Diff {
 
 /// Compares the outputs of two runs by the ids of their rows.
 ///
-/// Where both are in the order of row numbers and agree on ids, they are read side by side;
-/// else 24 bytes per row of the other one are held.
+/// If both are in the order of row numbers and their ids agree, they are read side by side; otherwise
+/// 24 bytes per row of the second one are kept in memory.
 ///
 /// # Errors
 ///
-/// An output is missing, or a line of it is no envelope.
+/// An output is missing, or a line of it is not an envelope.
 pub fn diff(here: &Path, there: &Path, examples: usize) -> Result<Diff, Problem> {
     let (here, there) = (envelopes_of(here)?, envelopes_of(there)?);
     match side_by_side(&here, &there, examples)? {
@@ -79,13 +79,14 @@ pub fn diff(here: &Path, there: &Path, examples: usize) -> Result<Diff, Problem>
     }
 }
 
-/// Two runs while they are compared.
+/// Two runs during the comparison.
 struct Comparison {
     diff: Diff,
     examples: usize,
 }
 
-/// Reads both in the order of row numbers; `None` if that cannot tell which rows belong together.
+/// Reads both in the order of row numbers; `None` if the numbers do not determine which rows belong
+/// together.
 fn side_by_side(here: &Path, there: &Path, examples: usize) -> Result<Option<Diff>, Problem> {
     let mut comparison = Comparison { diff: Diff::default(), examples };
     let (mut left, mut right) = (Ordered::open(here)?, Ordered::open(there)?);
@@ -127,12 +128,12 @@ fn side_by_side(here: &Path, there: &Path, examples: usize) -> Result<Option<Dif
             }
         }
     }
-    // A row that has a name of its own may stand under another number there.
+    // A row with an id of its own may have another number there.
     let moved = texts && comparison.diff.only_here > 0 && comparison.diff.only_there > 0;
     Ok((!moved).then_some(comparison.diff))
 }
 
-/// Envelopes that should come in the order of row numbers.
+/// Envelopes that should be in the order of row numbers.
 struct Ordered {
     lines: Lines,
     line: Vec<u8>,
@@ -164,7 +165,7 @@ fn is_text(envelope: &Envelope<'_>) -> bool {
     envelope.id.get().starts_with('"')
 }
 
-/// Where the envelope of a row stands, by a digest of its id.
+/// The position of a row's envelope, by a digest of the id.
 #[derive(Clone, Copy)]
 struct Known {
     id: u64,
@@ -185,7 +186,7 @@ fn by_id(here: &Path, there: &Path, examples: usize) -> Result<Diff, Problem> {
             Err(error) => return Err(lines.no_envelope(&error)),
         };
         let id = xxh3_64(one.id.get().as_bytes());
-        // Of a row that has several envelopes the last one counts.
+        // If a row has several envelopes, the last one counts.
         let last = own.binary_search_by_key(&id, |row| row.id).ok().and_then(|at| own.get(at));
         if last.is_some_and(|last| last.offset != offset) {
             continue;
@@ -228,7 +229,7 @@ fn known_rows(path: &Path) -> Result<Vec<Known>, Problem> {
     Ok(known)
 }
 
-/// A digest of how a row came out.
+/// A digest of the outcome of a row.
 fn outcome(envelope: &Envelope<'_>) -> u64 {
     if envelope.ok {
         xxh3_64(envelope.result_text().as_bytes())
@@ -291,8 +292,8 @@ fn error_field(here: Option<&str>, there: Option<&str>) -> ChangedField {
     }
 }
 
-/// The fields in which two results differ, whatever their order; a field without a name
-/// stands for results that are not both objects.
+/// The fields in which two results differ, in any order; a field without a name stands for results that
+/// are not both objects.
 fn changed_fields(here: &str, there: &str) -> Vec<ChangedField> {
     if here == there {
         return Vec::new();

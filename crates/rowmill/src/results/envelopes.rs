@@ -1,4 +1,4 @@
-//! Reading the envelopes of a run, one at a time.
+//! Reads the envelopes of a run, one at a time.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -13,11 +13,11 @@ use serde_json::value::RawValue;
 
 use crate::spec::FOLDER_IN_OUTPUT;
 
-/// How much is read at once.
+/// The number of bytes read at once.
 const BLOCK: usize = 1 << 18;
 
-/// The file that holds the envelopes of the run with this output: the output itself, or
-/// for a table the file beside it.
+/// The file with the envelopes of the run that wrote this output: the output itself, or for a table the
+/// file beside it.
 ///
 /// # Errors
 ///
@@ -47,14 +47,14 @@ pub fn envelopes_of(output: &Path) -> Result<PathBuf, Problem> {
     Ok(output.to_owned())
 }
 
-/// An envelope, as far as it is looked at.
+/// The parts of an envelope that are used.
 #[derive(Debug, Deserialize)]
 pub(super) struct Envelope<'a> {
     #[serde(borrow)]
     pub(super) id: &'a RawValue,
     pub(super) row_number: u64,
     pub(super) ok: bool,
-    /// The result; `null` is none.
+    /// The result; `null` counts as none.
     #[serde(borrow, default)]
     pub(super) result: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -71,7 +71,7 @@ pub(super) struct ErrorPart<'a> {
 }
 
 impl Envelope<'_> {
-    /// The id for people: text without its quotes.
+    /// The id for display: a string without its quotes.
     pub(super) fn shown_id(&self) -> String {
         serde_json::from_str(self.id.get()).unwrap_or_else(|_| self.id.get().to_owned())
     }
@@ -98,7 +98,7 @@ pub(super) struct Lines {
     line: Vec<u8>,
     /// The number of the line that was read last.
     pub(super) number: u64,
-    /// Where the next line begins.
+    /// The offset of the next line.
     next: u64,
 }
 
@@ -109,7 +109,7 @@ impl Lines {
         Ok(Self { path: path.to_owned(), reader, line: Vec::new(), number: 0, next: 0 })
     }
 
-    /// The next line that is not blank with the place where it begins, `None` at the end.
+    /// The next line that is not blank, with its offset; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>, Problem> {
         let offset = loop {
             self.line.clear();
@@ -128,7 +128,7 @@ impl Lines {
         Ok(Some((offset, self.line.trim_ascii())))
     }
 
-    /// The line that begins at `offset`.
+    /// The line at `offset`.
     pub(super) fn at(&mut self, offset: u64) -> Result<&[u8], Problem> {
         self.line.clear();
         self.reader
@@ -138,7 +138,7 @@ impl Lines {
         Ok(self.line.trim_ascii())
     }
 
-    /// What is wrong with the line that was read last.
+    /// The problem with the line that was read last.
     pub(super) fn no_envelope(&self, error: &serde_json::Error) -> Problem {
         let message = format!("line {} of `{}` is not an envelope", self.number, self.path.display());
         Problem::new(ProblemCode::InputFormat, message)
@@ -147,7 +147,7 @@ impl Lines {
     }
 }
 
-/// Reads an envelope from its line.
+/// Parses an envelope from its line.
 pub(super) fn envelope(line: &[u8]) -> Result<Envelope<'_>, serde_json::Error> {
     serde_json::from_slice(line)
 }

@@ -1,4 +1,4 @@
-//! The values of results, field by field, in constant memory.
+//! Summarizes the values of results, field by field, in constant memory.
 
 use std::collections::HashMap;
 
@@ -8,35 +8,35 @@ use serde::Serialize;
 
 use crate::kinds::{Kind, KindCounts};
 
-/// The most different values of a field that are counted one by one.
+/// The maximum number of distinct values of a field that are counted individually.
 const MOST_VALUES: usize = 20;
 /// The longest value that is counted, in bytes.
 const LONGEST_VALUE: usize = 64;
-/// The most fields that are looked at.
+/// The maximum number of fields that are summarized.
 const MOST_FIELDS: usize = 200;
 
-/// What the values of a field of the results are.
+/// A summary of the values of one field of the results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FieldSummary {
-    /// The field, `None` for results that are no objects.
+    /// The field; `None` for results that are not objects.
     pub name: Option<String>,
-    /// The kinds of its values.
+    /// The kinds of the values.
     pub kinds: KindCounts,
-    /// How often each value occurs, the most frequent first, where there are few.
+    /// How often each value occurs, the most frequent first, if there are few values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<(String, u64)>>,
-    /// The smallest number.
+    /// The minimum of the numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
     /// The mean of the numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
-    /// The largest number.
+    /// The maximum of the numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
 }
 
-/// Takes in results.
+/// Collects results.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     places: HashMap<String, usize>,
@@ -45,7 +45,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Takes in the result of a row that is ok.
+    /// Adds the result of a row that is ok.
     pub(super) fn add(&mut self, result: &str) {
         if Kind::of(result) != Kind::Object {
             self.whole.add(result);
@@ -68,7 +68,7 @@ impl Fields {
         }
     }
 
-    /// What was found.
+    /// The summaries.
     pub(super) fn summaries(self) -> Vec<FieldSummary> {
         let whole = (self.whole.kinds.all() > 0).then(|| self.whole.summary(None));
         let fields = self.seen.into_iter().map(|(name, values)| values.summary(Some(name)));
@@ -81,7 +81,7 @@ impl Fields {
 struct Values {
     kinds: KindCounts,
     counts: HashMap<String, u64>,
-    /// There are too many different values, or they are too long, to count them.
+    /// There are too many distinct values, or they are too long, to count them.
     many: bool,
     numbers: u64,
     sum: f64,
@@ -125,7 +125,7 @@ impl Values {
 
     fn summary(self, name: Option<String>) -> FieldSummary {
         let counted = self.kinds.all() - self.kinds.of(Kind::Null);
-        // Values of which each occurs once are no choice but names or texts.
+        // Values that occur only once each are not categories but names or texts.
         let few = !self.many && counted > 0 && ((self.counts.len() as u64) < counted || counted == 1);
         let values = few.then(|| {
             let mut values: Vec<(String, u64)> = self.counts.into_iter().collect();

@@ -1,5 +1,5 @@
-//! What came of a run, read from its output: counts, failures, values, times, and what
-//! differs from another run.
+//! The results of a run, read from its output: counts, failures, values, times, and the differences
+//! from another run.
 
 mod bars;
 mod diff;

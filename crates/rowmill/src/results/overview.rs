@@ -1,4 +1,4 @@
-//! What came of a run, in numbers.
+//! The results of a run in numbers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,31 +12,31 @@ use super::fields::{FieldSummary, Fields};
 use super::telemetry::{self, TelemetrySummary};
 use super::unfinished::{UnfinishedRun, unfinished};
 
-/// What to look at.
+/// The parameters of a summary.
 #[derive(Debug, Clone)]
 pub struct ResultsSpec {
     /// The output of the run.
     pub output: PathBuf,
-    /// The telemetry of the run; without it that of the ledger, where one was kept.
+    /// The telemetry of the run; if missing, the telemetry in the ledger is used, if one was kept.
     pub telemetry: Option<PathBuf>,
-    /// How many failures to give.
+    /// The maximum number of failures to return.
     pub failures: usize,
 }
 
-/// What came of a run.
+/// The summary of a run's results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Results {
     /// The output.
     pub output: String,
-    /// How many envelopes there are.
+    /// The number of envelopes.
     pub rows: u64,
-    /// Those of rows that are ok.
+    /// Envelopes of rows that are ok.
     pub ok: u64,
-    /// Those of rows that failed.
+    /// Envelopes of rows that failed.
     pub failed: u64,
-    /// How many envelopes are of rows that had one before: the run has not been finished.
+    /// Envelopes of rows that have an earlier one: the run has not been finished.
     pub repeated: u64,
-    /// Set where the run has not come to the end of its input.
+    /// Set if the run has not reached the end of its input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<UnfinishedRun>,
     /// The failed rows by the type of their error.
@@ -45,7 +45,7 @@ pub struct Results {
     pub failures: Vec<Failure>,
     /// The values of the results.
     pub fields: Vec<FieldSummary>,
-    /// Tokens and times, where they are known.
+    /// Tokens and times, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<TelemetrySummary>,
 }
@@ -53,22 +53,22 @@ pub struct Results {
 /// A row that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// Its number.
+    /// The row number.
     pub row_number: u64,
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// The type of its error.
+    /// The type of the error.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The message of its error.
+    /// The message of the error.
     pub message: String,
 }
 
-/// Reads the output of a run and sums it up, in constant memory.
+/// Summarizes the output of a run, in constant memory.
 ///
 /// # Errors
 ///
-/// The output is missing, or a line of it is no envelope.
+/// The output is missing, or a line of it is not an envelope.
 pub fn results(spec: &ResultsSpec) -> Result<Results, Problem> {
     let mut found = Results {
         output: spec.output.display().to_string(),

@@ -1,4 +1,4 @@
-//! Questions about the results of a run.
+//! SQL queries over the results of a run.
 
 use std::fmt;
 use std::path::Path;
@@ -12,15 +12,15 @@ use rowmill_types::{Problem, ProblemCode, Row, Words};
 use super::envelopes_of;
 use crate::environment::Environment;
 
-/// How many rows one read may bring.
+/// The maximum size of one read.
 const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
 
 /// What a query needs besides its text.
 #[derive(Clone)]
 pub struct QuerySurroundings {
-    /// Is told what the query cannot see.
+    /// Receives notices about what the query cannot see.
     pub notice: Arc<dyn Fn(Words) + Send + Sync>,
-    /// Names the folder for temporary files.
+    /// Where the folder for temporary files is looked up.
     pub environment: Environment,
 }
 
@@ -30,10 +30,10 @@ impl fmt::Debug for QuerySurroundings {
     }
 }
 
-/// Runs a query over the results of a run and gives its rows to `saw` until that says `false`.
+/// Runs a query over the results of a run and passes its rows to `saw` until that returns `false`.
 ///
-/// The view `input` has the columns `id`, `row_number`, `ok`, `error_type`, `error_message`, those
-/// of the results, and `input` where the run kept it. What the query cannot see is told.
+/// The view `input` has the columns `id`, `row_number`, `ok`, `error_type`, `error_message`, those of
+/// the results, and `input` if the run kept it. What the query cannot see is reported as a notice.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ pub fn query(
     let mut batch = Vec::new();
     loop {
         let more = source.read(&mut batch, ROOM)?;
-        // A query gives rows and never bad ones.
+        // A query returns only rows, never bad ones.
         if !batch.drain(..).flatten().all(|row| saw(&row)) || !more {
             return Ok(());
         }

@@ -14,10 +14,10 @@ use super::envelopes::Lines;
 
 use crate::run_place::RunPlace;
 
-/// What rows used.
+/// A summary of the tokens, times and cost of rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TelemetrySummary {
-    /// Where this is known from.
+    /// The source of the numbers.
     pub source: String,
     /// Prompt tokens per row.
     pub input_tokens: Option<Distribution>,
@@ -25,7 +25,7 @@ pub struct TelemetrySummary {
     pub output_tokens: Option<Distribution>,
     /// Milliseconds per row, from its first call to its end.
     pub milliseconds: Option<Distribution>,
-    /// What the rows cost in all, as far as prices are known.
+    /// The total cost of the rows, as far as prices are known.
     pub cost_usd: Option<f64>,
 }
 
@@ -68,7 +68,7 @@ struct Sums {
 
 impl Sums {
     fn add(&mut self, telemetry: &Telemetry) {
-        // A row for which no call was made has no usage, and its time says nothing.
+        // A row without calls has no usage, and its time is meaningless.
         let Some(turn) = &telemetry.usage.turn else { return };
         self.input.add(turn.input_tokens as f64);
         self.output.add(turn.output_tokens as f64);
@@ -90,7 +90,7 @@ impl Sums {
     }
 }
 
-/// What the file of `--telemetry-output` tells.
+/// Summarizes the file of `--telemetry-output`.
 pub(super) fn from_file(path: &Path) -> Result<Option<TelemetrySummary>, Problem> {
     let mut sums = Sums::default();
     let mut lines = Lines::open(path)?;
@@ -108,7 +108,7 @@ pub(super) fn from_file(path: &Path) -> Result<Option<TelemetrySummary>, Problem
     Ok(sums.summary(path.display().to_string()))
 }
 
-/// What the ledger beside the output tells, where it was kept.
+/// Summarizes the ledger beside the output, if it was kept.
 pub(super) fn from_ledger(output: &Path) -> Result<Option<TelemetrySummary>, Problem> {
     let folder = WorkFolder::beside(output);
     let mut sums = Sums::default();

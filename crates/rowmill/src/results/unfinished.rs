@@ -1,4 +1,4 @@
-//! Whether a run came to the end of its input.
+//! Whether a run reached the end of its input.
 
 use std::path::Path;
 
@@ -9,17 +9,17 @@ use serde::Serialize;
 use crate::run_place::RunPlace;
 use crate::spec::FOLDER_IN_OUTPUT;
 
-/// A run that has not come to the end of its input.
+/// A run that has not reached the end of its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct UnfinishedRun {
-    /// How many rows have no envelope yet, where that is known.
+    /// How many rows have no envelope yet, if known.
     pub missing: Option<u64>,
-    /// Whether it is still going.
+    /// Whether the run is in progress.
     pub running: bool,
 }
 
-/// What the work folder beside an output with so many rows says of its run; `None` where it came to
-/// its end, or nothing is known of it.
+/// Returns the state of the run from the work folder beside an output with this many rows; `None` if
+/// the run reached its end, or nothing is known about it.
 #[must_use]
 pub fn unfinished(output: &Path, rows: u64) -> Option<UnfinishedRun> {
     let folder = if output.is_dir() { output.join(FOLDER_IN_OUTPUT) } else { WorkFolder::beside(output) };

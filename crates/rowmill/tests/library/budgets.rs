@@ -1,7 +1,6 @@
-//! `max_cost` and `max_tokens`: Langroid compares a total over all models and batches of the
-//! process after each step, so that every item still makes a call and a batch can be over before
-//! it begins. Here a batch counts what it spends itself, and a call that could pass the limit is
-//! not sent.
+//! `max_cost` and `max_tokens`: Langroid compares a total over all models and batches of the process
+//! after each step, so that every item still makes a call and a batch can be over before it starts.
+//! Here a batch counts only its own spending, and a call that could exceed the limit is not sent.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -18,7 +17,7 @@ use crate::kit::{At, MODEL, accounts, ask};
 
 const ITEMS: u64 = 40;
 
-/// Tokens for about ten of them: a call uses 18, and its worst case is some 650.
+/// Tokens for about ten items: a call uses 18, and its worst case is some 650.
 const LIMIT: u64 = 900;
 
 fn priced_provider() -> Simulator {
@@ -158,7 +157,7 @@ async fn max_cost_without_a_bound_on_answers_leaves_items_side_by_side_and_says_
         .worker("generic.m")
         .at(&simulator)
         .prices(BTreeMap::from([("generic.m".to_owned(), price)]))
-        // The longest answer costs forty cents.
+        // The longest possible answer costs forty cents.
         .max_cost(dollars(0.3))
         .concurrency(16)
         .on_notice(move |notice| hear.lock().unwrap().push(notice))

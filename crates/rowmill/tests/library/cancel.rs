@@ -1,6 +1,6 @@
-//! Ends from outside: in Langroid nothing but an exception ends a batch, and what is under way has
-//! spent its calls. Here dropping what runs cancels it, a `Stop` drains or aborts it, a deadline
-//! ends it, and every item is accounted for.
+//! Stopping from outside: in Langroid only an exception ends a batch, and calls in flight have been
+//! paid for in vain. Here dropping the future cancels the batch, a `Stop` drains or aborts it, a
+//! deadline ends it, and every item is accounted for.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -65,7 +65,7 @@ async fn dropping_the_stream_cancels_the_batch_and_leaves_nothing_running() {
     assert_eq!(room.ever(), 4);
 }
 
-/// Answers all prompts but the last, which waits for ever.
+/// Answers all prompts but the last, which waits forever.
 #[derive(Debug)]
 struct AllButTheLast;
 
@@ -86,7 +86,7 @@ fn dropping_the_future_waits_for_no_cache_and_loses_none_of_its_answers() {
     let batch =
         |items| Batch::over(items).prompt(ask).worker(own(&Arc::new(AllButTheLast))).cache(folder.path());
     batch(0..1_usize).run_blocking().unwrap();
-    // A run that writes to the same cache for long.
+    // Another run that writes to the same cache for a long time.
     let other = Connection::open(SqliteAnswers::file_in(folder.path())).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -95,7 +95,7 @@ fn dropping_the_future_waits_for_no_cache_and_loses_none_of_its_answers() {
         let entered = room.clone();
         let run = batch(0..10_usize).on_progress(move |_| drop(entered.enter())).run();
         drop(select(Box::pin(run), pin!(room.until_ever(9))).await);
-        // Were the end of the cache waited for, it would have given up by now.
+        // If the batch waited for the cache to close, it would have given up by now.
         other.execute_batch("COMMIT").unwrap();
     });
     drop(runtime);
@@ -204,7 +204,7 @@ async fn dropping_the_future_ends_the_calls_at_the_provider() {
     assert_eq!((stats.requests, stats.answers), (3, 0));
 }
 
-/// Numbers without end, which tell when they are dropped.
+/// An infinite iterator that reports when it is dropped.
 struct Numbers(usize, mpsc::Sender<()>);
 
 impl Iterator for Numbers {
@@ -227,7 +227,7 @@ async fn dropping_the_stream_ends_the_thread_that_asks_the_iterator() {
     let (dropped, gone) = mpsc::channel();
     let batch = Batch::over(Numbers(0, dropped)).worker_fn(async |item: Item<usize>| Ok(*item));
     let mut stream = batch.stream();
-    // Whichever ends first.
+    // Whichever item ends first.
     let (index, item) = stream.next().await.unwrap().unwrap();
     assert_eq!(item, index + 1);
     drop(stream);
@@ -246,7 +246,7 @@ async fn a_stream_that_is_not_taken_from_takes_no_further_items() {
     });
     let mut stream = batch.stream();
     stream.next().await.unwrap().unwrap();
-    // All that may be ahead of whoever takes the results.
+    // The maximum number of items ahead of the caller who takes the results.
     room.until_ever(4_096).await;
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
@@ -330,7 +330,7 @@ async fn max_time_ends_the_batch_and_finishes_what_is_under_way() {
         let mut watched = watched.clone();
         async move {
             if *item == 1 {
-                // Both are under way, and the time is over at once.
+                // Both are in progress, and their time is over at once.
                 tokio::time::pause();
                 tokio::time::advance(limit).await;
             }

@@ -1,5 +1,5 @@
-//! Crashes: in Langroid one at item 9,999 of 10,000 loses everything. Here no answer that is in the
-//! ledger is ever asked for again, whatever happened to the process or to the future.
+//! Crashes: in Langroid, a crash at item 9,999 of 10,000 loses everything. Here no answer in the ledger
+//! is ever requested again, whatever happened to the process or to the future.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -24,7 +24,7 @@ fn holding() -> Simulator {
     Simulator::start_blocking(echoing().hold_after(12))
 }
 
-/// Goes on, and demands that only what was in flight is asked again.
+/// Resumes, and checks that only what was in flight is requested again.
 async fn goes_on(simulator: &Simulator, folder: &std::path::Path) {
     let before = simulator.stats();
     assert_eq!(before.answers, 12);
@@ -32,7 +32,7 @@ async fn goes_on(simulator: &Simulator, folder: &std::path::Path) {
     let results = batch(LedgerFolder::resume(folder)).at(simulator).run().await.unwrap();
     assert_eq!(results.items, answered(0..ITEMS));
     let after = simulator.stats();
-    // A call is sent only after what ended before is written down, so all twelve are.
+    // A call is sent only after all earlier results have been written, so all twelve are.
     assert_eq!(results.report.kept, 12);
     assert_eq!(after.requests - before.requests, ITEMS as u64 - 12);
 }
@@ -48,7 +48,7 @@ fn a_batch_in_a_process_of_its_own() {
     batch.run_blocking().unwrap();
 }
 
-/// The batch that dies of what its program does with an answer.
+/// The batch whose process ends in the function that handles an answer.
 #[test]
 #[ignore = "runs in a process of its own"]
 fn a_batch_whose_output_ends_the_process() {
@@ -84,7 +84,7 @@ async fn a_process_that_is_killed_loses_nothing_that_is_in_its_ledger() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    // Four calls are held, so everything before them was answered and taken in.
+    // Four calls are held, so everything before them was answered and recorded.
     simulator.wait_until(|stats| stats.answers == 12 && stats.in_flight == 4).await;
     child.kill().unwrap();
     child.wait().unwrap();

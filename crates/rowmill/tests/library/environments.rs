@@ -1,4 +1,4 @@
-//! Where variables are looked up: in the environment that a program hands in, and nowhere else.
+//! Variables are looked up only in the environment that a program passes in.
 
 use rowmill::{
     Batch, BatchCause, Control, Environment, InputSpec, Location, Output, ProblemCode, RunSpec, run,
@@ -43,7 +43,7 @@ async fn what_goes_to_standard_output_is_kept_in_the_temporary_folder_of_the_env
     let rows = folder.path().join("rows.jsonl");
     std::fs::write(&rows, "{\"n\": 1}\n").unwrap();
     let mut spec = RunSpec::new(InputSpec::new(Location::File(rows), None), Output::Stdout);
-    // Its failed row has the run stop, and the run is kept.
+    // The failed row ends the run, so its work folder is kept.
     spec.work.model = "silent".into();
     spec.work.stop_rules.max_errors = Some(1);
     let environment = Environment::of_variables([("TMPDIR", folder.path())]);

@@ -1,6 +1,6 @@
-//! `run_batch_function`, `run_batch_agent_method`, `llm_response_batch`: in Langroid a function has
-//! no policy for failures, a method gets a fresh instance that has lost tools and state, and none of
-//! the three has limits. Here they are the same builder with all its settings.
+//! `run_batch_function`, `run_batch_agent_method`, `llm_response_batch`: in Langroid a function has no
+//! policy for failures, a method gets a fresh instance without its tools and state, and none of the
+//! three has limits. Here they are the same builder with all its settings.
 
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::kit::{At, MODEL, Room, answered, ask, echo};
 async fn run_batch_function_overlaps_functions_that_block() {
     let together = Barrier::new(4);
     let batch = Batch::over(0..8_usize).concurrency(4).worker_blocking(move |item: &usize| {
-        // Each waits on its thread until three others do.
+        // Each call blocks its thread until three others do so, too.
         together.wait();
         Ok(*item * 2)
     });
@@ -46,7 +46,7 @@ async fn run_batch_function_keeps_to_its_concurrency() {
     assert!(room.most() <= 3, "{}", room.most());
 }
 
-/// Something with state, as an agent of the program would be.
+/// Something with state, like an agent of the program.
 struct Agent {
     name: String,
     tools: Vec<&'static str>,

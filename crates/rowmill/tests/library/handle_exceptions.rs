@@ -1,6 +1,6 @@
-//! `handle_exceptions`: in Langroid RAISE loses the results that were paid for, and there is no way
-//! to try an item again. Here an error holds the results, failures can be tried again, and a batch
-//! can end at a number or a share of failures.
+//! `handle_exceptions`: in Langroid RAISE loses the results that were paid for, and items cannot be
+//! retried. Here an error holds the results, failures can be retried, and a batch can end at a number
+//! or a share of failures.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -99,7 +99,7 @@ async fn handle_exceptions_treats_a_panic_before_the_future_the_same() {
     assert!(message.contains("not even begun"), "{message}");
 }
 
-/// Fails for a time: `item` times in a way that may pass.
+/// Item `n` fails `n` times with a temporary failure, then succeeds.
 fn passing(room: &Room) -> Batch<usize, usize> {
     let (tries, room) = (Arc::new(Mutex::new(HashMap::<usize, usize>::new())), room.clone());
     Batch::over(0..4_usize).retry_wait(Duration::from_millis(1)).worker_fn(move |item| {

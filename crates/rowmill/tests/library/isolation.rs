@@ -1,5 +1,5 @@
-//! Isolation: a thousand items, 64 at once, whose workers keep state: no item sees another's. In
-//! Langroid tool maps are shared by all clones, and one item that is cancelled kills its siblings.
+//! Isolation: a thousand items, 64 at once, whose workers have state: no item sees the state of
+//! another. In Langroid tool maps are shared by all clones, and one cancelled item kills its siblings.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ impl ToolHost for Counter {
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         assert_eq!(request.row as usize - 1, self.item);
         Box::pin(async move {
-            // Others run between the two halves of a count.
+            // Other items run between the two halves of a count.
             let calls = self.calls.load(Ordering::SeqCst) + 1;
             tokio::task::yield_now().await;
             self.calls.store(calls, Ordering::SeqCst);
@@ -38,8 +38,8 @@ impl ToolHost for Counter {
     }
 }
 
-/// Calls the tool three times and tells everything that it heard; fails where a conversation holds
-/// what is not its own.
+/// Calls the tool three times and answers with all results; fails if a conversation contains messages
+/// of another item.
 fn suspicious() -> Simulator {
     let script = Script::new().keep_requests(0).forget_prompts().reply(|seen| {
         let own = seen.prompt.strip_prefix("item ").unwrap_or_default();
@@ -78,7 +78,7 @@ async fn a_thousand_items_with_tools_that_keep_state_and_histories_of_their_own(
         assert_eq!(result, format!("item {item}, 1 of {item}, 2 of {item}, 3 of {item}"));
     }
     assert_eq!(simulator.stats().requests, ITEMS as u64 * (STEPS + 1));
-    // So many had state at once, and none has any more.
+    // This many had state at once, and none has any more.
     assert!((AT_ONCE / 2..=AT_ONCE).contains(&room.most()), "{}", room.most());
     assert_eq!((room.ever(), room.now()), (ITEMS, 0));
 }

@@ -1,4 +1,4 @@
-//! What the tests stand on: a provider, models, tools and functions that can be watched.
+//! Test support: a provider, models, tools and functions that can be observed.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -17,7 +17,7 @@ use rowmill_testkit::{Answer, Script, Simulator};
 use rowmill_types::ToolOutput;
 use serde_json::json;
 
-/// The model that the simulator answers as, with answers of 16 tokens at most.
+/// The model that the simulator plays, with answers of at most 16 tokens.
 pub(crate) const MODEL: &str = "generic.m?max_tokens=16";
 
 /// A script that answers `hi` with `re: hi`.
@@ -25,16 +25,16 @@ pub(crate) fn echoing() -> Script {
     Script::new().answer(|prompt, _| Answer::Text(format!("re: {prompt}")))
 }
 
-/// A provider that does.
+/// A provider with this script.
 pub(crate) fn echo() -> Simulator {
     Simulator::start_blocking(echoing())
 }
 
-/// Where the provider is.
+/// Points workers and batches at the simulator.
 pub(crate) trait At {
-    /// Asks this provider.
+    /// Uses this simulator as the provider.
     fn at(self, simulator: &Simulator) -> Self;
-    /// Knows what its model costs: a dollar for 1,000 tokens of any kind.
+    /// Sets the price of its model: a dollar for 1,000 tokens of any kind.
     fn priced(self) -> Self;
 }
 
@@ -51,17 +51,17 @@ impl<T, A, U, P> At for Batch<T, A, U, P> {
     }
 }
 
-/// The prompts of items by their number.
+/// The prompt of an item, from its number.
 pub(crate) fn ask(item: &usize) -> String {
     format!("item {item}")
 }
 
-/// What [`echo`] answers to them.
+/// The answers of [`echo`] to these prompts.
 pub(crate) fn answered(items: impl IntoIterator<Item = usize>) -> Vec<String> {
     items.into_iter().map(|item| format!("re: {}", ask(&item))).collect()
 }
 
-/// A worker that asks a model of which the test keeps a handle.
+/// A worker for a model to which the test keeps a handle.
 pub(crate) fn own(model: &Arc<impl Model + 'static>) -> Worker {
     let model = Arc::clone(model);
     Worker::made("own", move |_| Ok(Arc::clone(&model) as Arc<dyn Model>))
@@ -72,10 +72,10 @@ pub(crate) fn tool(name: &str) -> OfferedTool {
     OfferedTool::new(name, "A tool.", json!({"type": "object"}))
 }
 
-/// A host that is a function of the item's place and the tool.
+/// A host that is a function of the item's index and the tool.
 pub(crate) struct FnHost<F>(F);
 
-/// A host that is such a function.
+/// Creates such a host.
 pub(crate) fn host<F>(call: F) -> FnHost<F>
 where
     F: Fn(usize, &str) -> Result<ToolOutput, ToolFailure> + Send + Sync,
@@ -98,7 +98,7 @@ where
     }
 }
 
-/// Counts who is inside: now, at most, and ever.
+/// Counts entries: current, maximum and total.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Room(Arc<Counts>);
 
@@ -110,7 +110,7 @@ struct Counts {
 }
 
 impl Room {
-    /// Goes inside, until the guard is dropped.
+    /// Enters until the guard is dropped.
     pub(crate) fn enter(&self) -> Inside {
         let now = self.0.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.0.most.fetch_max(now, Ordering::SeqCst);
@@ -130,7 +130,7 @@ impl Room {
         self.0.ever.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many have been inside.
+    /// Waits until the total has reached this number.
     pub(crate) async fn until_ever(&self, most: usize) {
         while self.ever() < most {
             tokio::task::yield_now().await;
@@ -138,7 +138,7 @@ impl Room {
     }
 }
 
-/// Somebody inside.
+/// The guard of one entry.
 #[derive(Debug)]
 pub(crate) struct Inside(Room);
 
@@ -148,7 +148,7 @@ impl Drop for Inside {
     }
 }
 
-/// A list that functions write to.
+/// A list that functions append to.
 #[derive(Debug)]
 pub(crate) struct Notes<T>(Arc<Mutex<Vec<T>>>);
 
@@ -174,7 +174,7 @@ impl<T: Clone> Notes<T> {
     }
 }
 
-/// The item that a batch raised, with its message.
+/// The index of the item whose failure ended a batch, with its message.
 #[track_caller]
 pub(crate) fn raised<U>(error: &BatchError<U>) -> (usize, String) {
     match error.cause() {
@@ -192,7 +192,7 @@ pub(crate) fn problem<U>(error: &BatchError<U>) -> Problem {
     }
 }
 
-/// Demands that every item is accounted for, and gives `(ok, failed, cancelled, not_run)`.
+/// Checks that every item is accounted for, and returns `(ok, failed, cancelled, not_run)`.
 #[track_caller]
 pub(crate) fn accounts(report: &BatchReport, items: u64) -> (u64, u64, u64, u64) {
     let BatchReport { ok, failed, cancelled, not_run, .. } = *report;

@@ -1,5 +1,5 @@
-//! Ledgers: in Langroid nothing is kept, and a batch that breaks off is lost. Here every answer is
-//! on disk before anything is made of it, and a resume asks only for the rest.
+//! Ledgers: in Langroid nothing is stored, and an interrupted batch is lost. Here every answer is on
+//! disk before a result is made from it, and a resume requests only the rest.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -164,7 +164,7 @@ async fn an_answer_whose_output_failed_is_kept_and_not_paid_for_again() {
     let first = batch(&simulator, 3, LedgerFolder::new(folder.path())).try_output(strict);
     let first = first.on_failure(ReturnError).run().await.unwrap();
     assert_eq!(first.items[1].as_ref().unwrap_err().to_string(), "item 1 failed: cannot be used");
-    // The same fails again, and nothing is sent for it.
+    // The same item fails again, and nothing is sent for it.
     let same = batch(&simulator, 3, LedgerFolder::resume(folder.path())).try_output(strict);
     assert!(same.on_failure(ReturnError).run().await.unwrap().items[1].is_err());
     let mended = batch(&simulator, 3, LedgerFolder::resume(folder.path())).output(|done| done.answer);

@@ -1,5 +1,5 @@
-//! How a resume knows items again: by the name that `id` gives them, or else by their place and
-//! their prompt; and what functions leave in a ledger.
+//! How a resume recognizes items: by the id that `id` gives them, or else by their index and prompt;
+//! and what functions write to a ledger.
 
 use rowmill::{Batch, ErrorKind, Failure, Item, LedgerFolder, ReturnError, ReturnNone};
 use rowmill_testkit::Simulator;

@@ -1,6 +1,6 @@
-//! `RateLimitConfig` and limits that batches share: in Langroid limits are kept for the whole
-//! process, by address and model. Here a batch has limits of its own, and `Limits` is a value that
-//! batches share on purpose.
+//! `RateLimitConfig` and limits that batches share: in Langroid limits apply to the whole process, by
+//! address and model. Here a batch has its own limits, and `Limits` is a value that batches share
+//! explicitly.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -25,7 +25,7 @@ fn batch(model: &Arc<FakeModel>) -> Batch<usize> {
 async fn how_many_items_at_once_every_batch_says_for_itself_whatever_it_shares() {
     let (model, limits) = (Arc::new(FakeModel::default().held()), Limits::default());
     let release = async {
-        // It comes to this only if each batch has two places.
+        // This is reached only if each batch has two slots.
         while model.seen().len() < 4 {
             tokio::task::yield_now().await;
         }
@@ -51,7 +51,7 @@ async fn the_rate_that_one_batch_keeps_to_does_not_bind_the_next() {
 async fn limits_are_a_batchs_own_unless_they_are_shared() {
     let model = Arc::new(FakeModel::default().held());
     let release = async {
-        // It comes to this only if each batch has two places.
+        // This is reached only if each batch has two slots.
         while model.seen().len() < 4 {
             tokio::task::yield_now().await;
         }
@@ -63,7 +63,7 @@ async fn limits_are_a_batchs_own_unless_they_are_shared() {
     assert_eq!(model.most_at_once(), 4);
 }
 
-/// How long a second batch takes at 60 calls a minute.
+/// The duration of a second batch at 60 calls per minute.
 async fn second(limits: [&Limits; 2]) -> Duration {
     let model = Arc::new(FakeModel::default());
     let rates = RateFlags { requests: Some(60), ..RateFlags::default() };
@@ -87,7 +87,7 @@ async fn rate_limits_are_shared_with_the_value_and_only_with_it() {
 
 #[tokio::test]
 async fn rate_limits_that_the_provider_tells_are_kept_without_any_setting() {
-    // The last two have to wait for a second each: all that a minute allows is used up by then.
+    // The last two calls wait for a second each: the allowance of a minute has been used up by then.
     let limits = rowmill_testkit::Limits { requests: Some(60), ..rowmill_testkit::Limits::default() };
     let simulator = Simulator::start_blocking(echoing().limits(limits));
     let batch = Batch::over(0..62_usize).prompt(ask).worker(MODEL).at(&simulator);
@@ -96,7 +96,7 @@ async fn rate_limits_that_the_provider_tells_are_kept_without_any_setting() {
     assert_eq!((results.report.ok, stats.answers, stats.rate_limited), (62, 62, 0));
 }
 
-/// Takes a second for an answer, and keeps nothing of what it was asked.
+/// Takes a second for an answer, and does not store requests.
 #[derive(Debug, Default)]
 struct Counting(Room);
 
@@ -112,7 +112,7 @@ impl Model for Counting {
 
 #[tokio::test(start_paused = true)]
 async fn prompts_that_do_not_fit_into_memory_together_are_asked_one_after_the_other() {
-    // A prompt is counted twice, with what is sent of it.
+    // A prompt counts twice, because the request contains it, too.
     for (length, most) in [(ROW_MEMORY / 4 + 1, 1), (ROW_MEMORY / 8, 2)] {
         let model = Arc::new(Counting::default());
         let batch = Batch::over(0..2_usize).prompt(move |_: &usize| "x".repeat(length));

@@ -1,7 +1,7 @@
 //! Batches from code, with real parts: the engine, the simulator over HTTP, ledgers on disk.
 //!
-//! Modules and tests are named after what Langroid calls a thing where it has a name for it, so
-//! that whoever comes from there finds what happens here.
+//! Modules and tests use Langroid's names where it has them, so that its users can find the equivalent
+//! here.
 
 mod budgets;
 mod cancel;

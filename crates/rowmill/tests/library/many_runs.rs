@@ -18,7 +18,7 @@ use crate::kit::{At, MODEL, answered, ask, echoing};
 const RUNS: usize = 200;
 const ITEMS: usize = 3;
 
-/// Threads of the runtime for work that blocks: far fewer than there are runs.
+/// Runtime threads for blocking work: far fewer than there are runs.
 const BLOCKING: usize = 4;
 
 /// How long somebody waits for what is bound to happen, so that a test in which it does not happen ends by itself.
@@ -28,7 +28,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING).build().unwrap()
 }
 
-/// How many threads this process has.
+/// The number of threads in this process.
 fn threads() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("Threads:")).unwrap();
@@ -42,7 +42,7 @@ fn items(run: usize) -> std::ops::Range<usize> {
 
 #[test]
 fn two_hundred_batches_at_once_use_the_limit_of_their_key_once_and_few_threads() {
-    // Less than all of them need: the last calls wait until there is room again.
+    // Fewer tokens than all of them need: the last calls wait until there is room again.
     let limit = (RUNS * ITEMS) as u64 - 20;
     let limits = rowmill_testkit::Limits { requests: Some(limit), ..rowmill_testkit::Limits::default() };
     let simulator = Simulator::start_blocking(echoing().key("of everybody").limits(limits).hold_after(0));
@@ -57,7 +57,7 @@ fn two_hundred_batches_at_once_use_the_limit_of_their_key_once_and_few_threads()
         Batch::over(items(run)).prompt(prompt).worker(worker).at(&simulator).limits(&account).run()
     });
     let watched = async {
-        // Every batch has its first item ready, and no call is answered.
+        // Every batch has its first item ready, and no call has been answered.
         while begun.load(Ordering::SeqCst) < RUNS || simulator.stats().in_flight == 0 {
             yield_now().await;
         }
@@ -112,7 +112,7 @@ fn a_function_that_computes_holds_up_neither_its_own_batch_nor_another() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let (sender, receiver) = mpsc::channel::<()>();
     let receiver = std::sync::Mutex::new(receiver);
-    // It computes, so to speak, until the other batch has ended.
+    // It simulates a computation that lasts until the other batch has ended.
     let slow = Batch::over([7]).worker_fn(move |item: Item<i32>| {
         receiver.lock().unwrap().recv_timeout(PATIENCE).expect("the other batch should end meanwhile");
         async move { Ok(*item) }
@@ -149,7 +149,7 @@ fn an_output_that_computes_holds_up_neither_its_own_batch_nor_another() {
     assert_eq!((slow.unwrap().items, quick.unwrap().items.len()), (vec![7], 500));
 }
 
-/// Items that never come; it tells when it is asked for them.
+/// Items that never come; it reports when they are requested.
 struct Silent(Arc<Notify>, mpsc::Receiver<usize>);
 
 impl Iterator for Silent {

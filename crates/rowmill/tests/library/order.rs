@@ -1,7 +1,7 @@
-//! `sequential`, `batch_size`, `max_concurrency` and the order of results: in Langroid sequential
-//! is the default, `batch_size` is the way to bound what runs at once, and `max_concurrency` is
-//! refused beside `stop_on_first_result` and the default. Here a rolling window is the default,
-//! every setting can stand beside every other, and results are in the order of items.
+//! `sequential`, `batch_size`, `max_concurrency` and the order of results: in Langroid sequential is
+//! the default, `batch_size` is the way to limit concurrency, and `max_concurrency` is rejected
+//! together with `stop_on_first_result` and with the default. Here a rolling window is the default, all
+//! settings can be combined, and results are in the order of items.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ async fn sequential_is_not_the_default() {
             Ok(*item)
         }
     });
-    // It ends at all only if all of them are worked on at once.
+    // It ends only if all of them are worked on at once.
     assert_eq!(batch.run().await.unwrap().into_vec(), (0..64).collect::<Vec<_>>());
 }
 
@@ -90,7 +90,7 @@ async fn max_concurrency_is_a_rolling_window() {
         async move {
             let _inside = entered.enter();
             if *item == 0 {
-                // The slow one holds up nobody: it ends when all others have.
+                // The slow item delays no other: it ends when all others have.
                 watched.wait_for(|ended| *ended == 5).await?;
             }
             ended.send_modify(|ended| *ended += 1);

@@ -1,6 +1,5 @@
 //! `output_map`: Langroid 0.65 calls it outside its policy in parallel batches, and even on the
-//! placeholders of items that failed. Here it gets answers only, and its failures follow the
-//! policy.
+//! placeholders of failed items. Here it receives only answers, and its failures follow the policy.
 
 use rowmill::{Batch, Done, ErrorKind, Failure, ReturnError, ReturnNone};
 use rowmill_testkit::Simulator;

@@ -1,4 +1,4 @@
-//! Every problem that keeps a batch from starting: what it says, and what it says to do.
+//! Every problem that keeps a batch from starting: its message and its hint.
 
 use futures_util::StreamExt;
 use rowmill::{
@@ -31,7 +31,7 @@ async fn nobody_who_works_on_the_items_is_told() {
     let hint = "set one with `Batch::worker`, `worker_fn` or `worker_for`";
     let expected = told(ProblemCode::Usage, "the batch has no worker", hint);
     assert_eq!(problem(&items().prompt(ask).run().await.unwrap_err()), expected);
-    // A type of answers comes before the function that gives them.
+    // The type of answers is set before the function that returns them.
     let retyped = items().prompt(ask).typed::<String>();
     assert_eq!(problem(&retyped.run().await.unwrap_err()), expected);
 }

@@ -1,6 +1,6 @@
-//! One process: in Langroid a second batch in a process can fail because its event loop is closed,
-//! a batch cannot run inside a running loop, and three log files are left for every item. Here
-//! nothing is global, batches run anywhere, and no file is written unless it is asked for.
+//! Processes: in Langroid a second batch in a process can fail because its event loop is closed, a
+//! batch cannot run inside a running loop, and every item leaves three log files. Here nothing is
+//! global, batches run anywhere, and no file is written unless requested.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::kit::{At, MODEL, answered, ask, echo};
 
-/// Names the provider in the child process.
+/// The variable with the provider's address for the child process.
 const PROVIDER: &str = "LIBRARY_TEST_PROVIDER";
 
 #[test]
@@ -100,7 +100,7 @@ async fn a_batch_over_no_items_has_no_results() {
     assert!(batch().stream().next().await.is_none());
 }
 
-/// What the child process runs: two batches, one of them with failures.
+/// Code of the child process: two batches, one of them with failures.
 #[test]
 #[ignore = "runs in a process of its own"]
 fn two_batches_in_a_process_of_their_own() {
@@ -115,7 +115,7 @@ fn two_batches_in_a_process_of_their_own() {
     }
 }
 
-/// Everything in a folder, by name.
+/// The names of everything in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()

@@ -1,6 +1,6 @@
-//! `status_output`: Langroid shows a spinner, or writes a log line, with no count of failures, no
-//! cost and no time left. Here nothing is shown; a program hears of every item and shows what it
-//! likes.
+//! `status_output`: Langroid shows a spinner, or writes a log line, without a count of failures, the
+//! cost or the remaining time. Here nothing is shown; a program is notified of every item and shows
+//! what it wants.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -88,7 +88,7 @@ async fn notices_go_to_the_program_and_nowhere_else() {
         let (Notice::Info(text) | Notice::Warning(text) | Notice::SignIn(text)) = notice;
         noted.add(text.to_string());
     });
-    // Whether the setting is told of or refused, it is not passed over in silence.
+    // Whether the setting causes a notice or an error, it is not silently ignored.
     let refused = batch.run().await.err().map(|error| error.to_string()).unwrap_or_default();
     let told = notes.all().join("\n");
     assert!(format!("{told}{refused}").contains("wibble"), "{told} {refused}");

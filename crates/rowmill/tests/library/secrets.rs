@@ -1,4 +1,4 @@
-//! Secrets: what must be in no file is in none, though a batch writes its ledger itself.
+//! Secrets do not appear in any file, even though a batch writes its ledger itself.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -11,9 +11,9 @@ use rowmill::{Batch, Failure, Item, LedgerFolder, Notice, ReturnError, Worker};
 use crate::kit::{At, MODEL, Notes, echo};
 
 const KEY: &str = "sk-of-the-program-123456";
-/// Names the folder of the ledger in the child process.
+/// The variable with the folder of the ledger for the child process.
 const FOLDER: &str = "LIBRARY_TEST_FOLDER";
-/// A variable that holds a secret, going by its name.
+/// A variable whose name indicates a secret.
 const VARIABLE: &str = "LIBRARY_TEST_TOKEN";
 
 /// Every file of a folder as one text.

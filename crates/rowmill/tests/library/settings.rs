@@ -1,5 +1,5 @@
-//! Settings that Langroid has in its clients or not at all: tries again, another model, time,
-//! quotas, prices and providers from a file, rows of a dataset, and turns that are kept.
+//! Settings that Langroid has in its clients or not at all: retries, fallback models, timeouts, quotas,
+//! prices and providers from a file, rows of a dataset, and recorded turns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -107,7 +107,7 @@ async fn providers_and_prices_can_come_from_a_file() {
     assert!(results.report.cost.dollars() > 0.0);
 }
 
-/// Rows of a dataset of the program's own.
+/// Rows of a dataset that the program implements.
 struct Lines(std::vec::IntoIter<&'static str>, u64);
 
 impl RowSource for Lines {
@@ -154,7 +154,7 @@ async fn checkpoint_turns_lets_a_resume_go_on_after_the_last_turn() {
         batch.checkpoint_turns().ledger(LedgerFolder::resume(folder.path()))
     };
     let cut = async {
-        // Two turns and their tools are done, and the third is asked for.
+        // Two turns and their tools are done, and the third has been requested.
         simulator.wait_until(|stats| stats.requests == 3).await;
         stop.abort();
     };
@@ -163,6 +163,6 @@ async fn checkpoint_turns_lets_a_resume_go_on_after_the_last_turn() {
     simulator.release();
     assert_eq!(batch().run().await.unwrap().items, ["done: step 3"]);
     assert_eq!(steps.load(Ordering::SeqCst), 3);
-    // Only the turn that was cut is asked for again.
+    // Only the interrupted turn is requested again.
     assert_eq!(simulator.stats().requests, 3 + 2);
 }

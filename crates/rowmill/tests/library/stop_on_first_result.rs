@@ -1,6 +1,6 @@
-//! `stop_on_first_result`: in Langroid several items that end together all keep their results,
-//! all items of a slice start at once whatever `sequential` says, and a returned exception counts
-//! as a result. Here exactly one result is given, the other settings hold, a failure is no result,
+//! `stop_on_first_result`: in Langroid several items that end together all keep their results, all
+//! items of a slice start at once regardless of `sequential`, and a returned exception counts as a
+//! result. Here exactly one result is returned, the other settings apply, a failure is not a result,
 //! and every other item is accounted for.
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Results one by one, which Langroid does not have: each with the place of its item, in the order
-//! in which items end, with the same policies.
+//! Results one by one, which Langroid does not have: each with the index of its item, in the order in
+//! which items end, with the same policies.
 
 use futures_util::StreamExt;
 use rowmill::{
@@ -23,7 +23,7 @@ async fn a_stream_under_raise_ends_with_the_error_and_has_its_report() {
     assert_eq!(stream.next().await.unwrap().unwrap(), (1, 10));
     let error = stream.next().await.unwrap().unwrap_err();
     assert_eq!(raised(&error), (2, "two is no good".to_owned()));
-    // The results were given already.
+    // The results were delivered already.
     assert!(error.partial().is_empty());
     assert!(stream.next().await.is_none());
     assert_eq!(accounts(stream.report().unwrap(), 5), (2, 1, 0, 2));
@@ -84,7 +84,7 @@ async fn a_stream_that_is_dropped_keeps_what_it_gave_in_its_ledger() {
     }
     drop(stream);
     let results = loop {
-        // The task that was cancelled gives its ledger up as soon as it is its turn.
+        // The cancelled task releases its ledger as soon as it runs.
         tokio::task::yield_now().await;
         if let Ok(results) = batch().run().await {
             break results;

@@ -1,6 +1,6 @@
-//! Tools: in Langroid the tools of an instance are shared by reference with all clones, or lost.
-//! Here a worker brings them along, a host serves all items or is made for each, and what goes
-//! wrong in a tool is told to the model or is that item's failure.
+//! Tools: in Langroid the tools of an instance are shared by reference with all clones, or lost. Here a
+//! worker defines its tools, a host serves all items or is created for each, and an error in a tool is
+//! reported to the model or is that item's failure.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::kit::{At, MODEL, Notes, ask, host, tool};
 
-/// Calls a tool at the first `steps` turns, and says then what the tool said last.
+/// Calls a tool in the first `steps` turns, then answers with the last output of the tool.
 fn calling(name: &'static str, steps: u64) -> Simulator {
     Simulator::start_blocking(Script::new().reply(move |seen| {
         if seen.turn > steps {

@@ -1,5 +1,5 @@
-//! `turns`: in Langroid an item that runs out of turns has `None` for a result, as if nothing had
-//! been asked. Here it has failed, with what was said last inside the error.
+//! `turns`: in Langroid an item that runs out of turns has the result `None`, as if nothing had been
+//! requested. Here it has failed, with the last message in the error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::kit::{At, MODEL, host, tool};
 
-/// Calls the tool `step` at so many turns, and is done then.
+/// Calls the tool `step` in this many turns, then is done.
 fn stepping(steps: u64) -> Simulator {
     Simulator::start_blocking(Script::new().reply(move |seen| match seen.turn {
         turn if turn <= steps => {

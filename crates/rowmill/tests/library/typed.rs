@@ -1,6 +1,5 @@
-//! Typed answers: in Langroid a type is a tool message that the caller takes apart. Here the schema
-//! of a type goes with every request, answers that break it are corrected, and results are of the
-//! type.
+//! Typed answers: in Langroid a type is a tool message that the caller must parse. Here the schema of a
+//! type is sent with every request, answers that violate it are corrected, and results have that type.
 
 use rowmill::{Batch, ErrorKind, ItemError, LedgerFolder, ReturnError};
 use rowmill_testkit::{Answer, Script, Simulator};

@@ -1,8 +1,7 @@
-//! `clone`, `gen_task`, `message_history` and the isolation of configurations: in Langroid a clone
-//! gets a new name and loses sub-tasks, agents whose constructor wants more than a configuration
-//! cannot be cloned, there is no way to give a prefix to the history, and copies once saw each
-//! other's names. Here a worker is a description that does not change, and every item has a
-//! history of its own.
+//! `clone`, `gen_task`, `message_history` and the isolation of configurations: in Langroid a clone gets
+//! a new name and loses sub-tasks, agents whose constructor takes more than a configuration cannot be
+//! cloned, there is no way to set a prefix of the history, and copies once saw each other's names. Here
+//! a worker is an immutable description, and every item has its own history.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -49,7 +48,7 @@ async fn clone_keeps_instruction_tools_and_model_and_shares_nothing_that_changes
     assert_eq!(seen, expected);
 }
 
-/// A model that tells what became of it.
+/// A model that records its creation and its end.
 #[derive(Debug)]
 struct Watched {
     name: String,
@@ -171,7 +170,7 @@ async fn gen_task_with_a_fresh_worker_closes_it_when_the_item_has_ended() {
 
 #[tokio::test]
 async fn gen_task_can_carry_whatever_the_program_wants() {
-    // What a constructor with further arguments would take is captured.
+    // Further arguments of a constructor are captured instead.
     let connection = Arc::new(AtomicUsize::new(0));
     let shared = Arc::clone(&connection);
     let batch = Batch::over(0..3_usize).prompt(ask).worker_for(move |index, _| {

@@ -1,4 +1,4 @@
-//! What is known of one model.
+//! Everything that is known about one model.
 
 use rowmill::{Accuracy, Key, ModelString, Priced, Problem, TokenPrices, catalogue, counter};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::{Answer, Known};
 use crate::numbers::grouped;
 use crate::surroundings::environment;
 
-/// What is known of the model that a model string names.
+/// Describes the model that a model string names.
 pub(super) fn model(known: &Known, text: &str) -> Result<Answer, Problem> {
     let model = ModelString::parse(text, &known.providers)?;
     let tier = model.settings.value(Key::ServiceTier).map(ToString::to_string);

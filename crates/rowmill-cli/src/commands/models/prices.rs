@@ -23,7 +23,7 @@ pub(super) fn prices(known: &Known, provider: Option<&str>) -> Result<Answer, Pr
     Ok(Answer { text, json: json.into() })
 }
 
-/// What is said of a provider without prices.
+/// The message for a provider without prices.
 fn none_listed(known: &Known, name: &str) -> Result<String, Problem> {
     if known.providers.named(name).is_none() {
         let names: Vec<&str> = known.providers.iter().map(|provider| provider.name()).collect();
@@ -47,14 +47,14 @@ fn dollars(price: Money) -> f64 {
     price.times(1_000_000).dollars()
 }
 
-/// Dollars per million tokens with two digits at least, and as many as the price needs.
+/// Dollars per million tokens with at least two decimals, and as many as the price needs.
 pub(super) fn amount(price: Money) -> String {
     let text = format!("{:.6}", dollars(price));
     let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
     format!("{whole}.{:0<2}", part.trim_end_matches('0'))
 }
 
-/// One line of the table: the name, prices, and what follows them.
+/// One line of the table: the name, the prices, and a remark.
 struct Line {
     name: String,
     amounts: Option<[String; 4]>,
@@ -83,7 +83,7 @@ fn title(entry: &PriceEntry<'_>) -> String {
     format!("{}, {}", entry.provider, origin(&entry.priced))
 }
 
-/// Where a price comes from, and of which day it is.
+/// The source of a price, and its date.
 pub(super) fn origin(priced: &Priced<'_>) -> String {
     if priced.as_of.is_empty() { priced.source.name().to_owned() } else { format!("as of {}", priced.as_of) }
 }
@@ -113,7 +113,7 @@ fn amounts(prices: &TokenPrices) -> [String; 4] {
     [prices.input, prices.cached, prices.cache_write, prices.output].map(amount)
 }
 
-/// Lines as a table, amounts with their points below each other.
+/// Lines as a table, with amounts aligned at their decimal points.
 fn aligned(lines: &[Line]) -> String {
     let width = lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
     let digits = |text: &str| text.split_once('.').map_or(0, |(_, part)| part.len());
@@ -148,7 +148,7 @@ fn as_json(entry: &PriceEntry<'_>) -> Value {
     row
 }
 
-/// A price for machines, in dollars per million tokens.
+/// A price as JSON, in dollars per million tokens.
 pub(super) fn price_json(priced: &Priced<'_>) -> Value {
     let tokens = |prices: &TokenPrices| {
         json!({

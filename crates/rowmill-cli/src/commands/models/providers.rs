@@ -20,7 +20,7 @@ pub(super) fn providers(known: &Known) -> Answer {
     }
 }
 
-/// Whether a provider's key is there, in words.
+/// The state of a provider's key, in words.
 pub(super) fn key_text(entry: &CatalogueEntry) -> String {
     match &entry.key {
         KeyState::Set(variable) => format!("key set in {variable}"),
@@ -35,7 +35,7 @@ fn as_text(entry: &CatalogueEntry) -> String {
     format!("{:<14} {}\n{:14} {}{place}", entry.provider, entry.about, "", key_text(entry))
 }
 
-/// A provider for machines.
+/// A provider as JSON.
 pub(super) fn as_json(entry: &CatalogueEntry) -> Value {
     let (state, variable) = match &entry.key {
         KeyState::Set(variable) => ("set", Some(variable.as_str())),

@@ -1,8 +1,7 @@
-//! Agents whose every turn and every tool call can be told from all others, and who counts them.
+//! Agents whose every turn and every tool call is unique, and counters for them.
 //!
-//! A router sends each row to one agent, through a chain, or to two agents at once. Their tools
-//! are those of a server that outlives the command: `once__count` must not run twice,
-//! `twice__count` may.
+//! A router sends each row to one agent, through a chain, or to two agents at once. Their tools belong
+//! to a server that outlives the command: `once__count` must not run twice, `twice__count` may.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::faults_support::{Home, Run};
 
-/// A turn of one member for one row: `(row, member, turn)`, which the simulator and the ledger
-/// both tell.
+/// A turn of one agent for one row: `(row, member, turn)`, which both the simulator and the ledger
+/// contain.
 pub(crate) type Mark = (u64, &'static str, u64);
 
 const CARDS: [(&str, &str); 8] = [
@@ -31,11 +30,11 @@ const CARDS: [(&str, &str); 8] = [
     ("right.md", "---\nservers: [once, twice]\n---\nYou are right."),
 ];
 
-/// The members with the turns at which they call tools; one more turn is their answer.
+/// The agents with the turns in which they call tools; one more turn is their answer.
 const MEMBERS: [(&str, u64); 6] =
     [("front", 0), ("solo", 3), ("first", 2), ("second", 1), ("left", 2), ("right", 1)];
 
-/// Who works on a row, by the choice of the router.
+/// The agents that work on a row, chosen by the router.
 fn chosen(row: u64) -> (&'static str, &'static [&'static str]) {
     match row % 4 {
         2 => ("line", &["first", "second"]),
@@ -60,7 +59,7 @@ pub(crate) fn labels(row: u64) -> Vec<String> {
     calls.map(|(_, arguments)| arguments["label"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Whether a label is of a call that must not run twice.
+/// Whether a label belongs to a call that must not run twice.
 pub(crate) fn runs_once(label: &str) -> bool {
     label.ends_with("once")
 }
@@ -123,7 +122,7 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Starts it with a folder whose rows and agents use it.
+    /// Starts it, with a folder whose rows and agents use it.
     pub(crate) fn start(rows: u64) -> (Self, Home) {
         let home = Home::with_prompts((1..=rows).map(|row| format!("Work on #{row}#.")));
         let words = rowmill_testkit::mcp_server();
@@ -152,7 +151,7 @@ impl Tools {
         [server("once", false), server("twice", true), prices.to_owned()].concat()
     }
 
-    /// Lets every call of `hang` answer.
+    /// Lets every call of `hang` return.
     pub(crate) fn release(&self) {
         let begun = self.post("", &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize"}));
         let header = begun.lines().find(|line| line.starts_with("Mcp-Session-Id")).unwrap();
@@ -197,7 +196,7 @@ pub(crate) fn counted(home: &Home) -> BTreeMap<String, u64> {
     counts
 }
 
-/// Waits until so many calls have reached the tool server.
+/// Waits until this many calls have reached the tool server.
 pub(crate) fn wait_for_calls(home: &Home, calls: u64) -> BTreeMap<String, u64> {
     loop {
         let counts = counted(home);
@@ -208,7 +207,7 @@ pub(crate) fn wait_for_calls(home: &Home, calls: u64) -> BTreeMap<String, u64> {
     }
 }
 
-/// What telemetry and the ledger tell of all rows together.
+/// The usage of all rows together, in telemetry and in the ledger.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Used {
     pub(crate) input: u64,
@@ -230,13 +229,13 @@ impl Used {
         self.input + self.output
     }
 
-    /// What a million tokens of each kind cost, by the prices above.
+    /// The cost in dollars, at the prices above.
     pub(crate) fn dollars(self) -> f64 {
         (self.input + 4 * self.output) as f64 / 1e6
     }
 }
 
-/// The sum over all lines of telemetry, whose costs must be those of their tokens.
+/// The sum over all lines of telemetry, whose costs must match their tokens.
 pub(crate) fn told(home: &Home) -> Used {
     let mut sum = Used::default();
     for line in home.json_lines("telemetry.jsonl") {
@@ -248,22 +247,22 @@ pub(crate) fn told(home: &Home) -> Used {
     sum
 }
 
-/// The tokens that the header of the run says were used before its last part.
+/// The tokens used before the last part of the run, from the header.
 pub(crate) fn spent(home: &Home) -> u64 {
     let header: Value = serde_json::from_str(&home.read(".out.jsonl.rowmill/run.json")).unwrap();
     header["spent"]["tokens"].as_u64().unwrap()
 }
 
-/// What the last call of a row used, by a line of its telemetry.
+/// The usage of the last call of a row, from a line of its telemetry.
 pub(crate) fn last_call(line: &Value) -> Used {
     Used::of_telemetry(&line["usage"]["provider_attempts"].as_array().unwrap().last().unwrap()["tokens"])
 }
 
-/// What the ledger says.
+/// The contents of the ledger.
 #[derive(Default)]
 pub(crate) struct Kept {
     read: usize,
-    /// The turns whose answers it has, with what they used.
+    /// The turns whose answers it has, with their usage.
     pub(crate) turns: BTreeMap<Mark, Used>,
     /// Rows that ended, with the type of the error of those that failed.
     pub(crate) ended: BTreeMap<u64, Option<String>>,
@@ -275,7 +274,7 @@ impl Kept {
         let ledger = fs::read(home.path(".out.jsonl.rowmill/ledger-1.jsonl")).unwrap_or_default();
         for line in ledger[self.read..].split_inclusive(|byte| *byte == b'\n') {
             if line.last() != Some(&b'\n') {
-                break; // Torn by the kill; the resume cuts it off.
+                break; // Torn by the kill; the resume truncates it.
             }
             self.read += line.len();
             let line: Value = serde_json::from_slice(line).unwrap();

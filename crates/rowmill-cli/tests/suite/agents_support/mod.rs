@@ -1,4 +1,4 @@
-//! Cards, rules for the simulator, and what each member was told.
+//! Test support for agents: cards, simulator rules, and the messages that each agent received.
 
 use rowmill_testkit::{CallSeen, Rules, Script, SeenRole, Simulator};
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(crate) fn write_prompt(place: &Place, prompt: &str) {
     place.write("rows.jsonl", format!("{}\n", serde_json::json!({ "p": prompt })));
 }
 
-/// Writes cards into the folder `cards`: the name of a file, its front matter, its instruction.
+/// Writes cards into the folder `cards`: file name, front matter, instruction.
 pub(crate) fn write_cards(place: &Place, cards: &[(&str, &str, &str)]) {
     for (name, front, instruction) in cards {
         let front = if front.is_empty() { String::new() } else { format!("{front}\n") };
@@ -44,12 +44,12 @@ pub(crate) fn with_programs(place: &mut Place) {
     place.set("PATH", &path.to_string_lossy());
 }
 
-/// What the calls brought, in the order in which they came.
+/// The calls in the order in which they arrived.
 pub(crate) fn heard(simulator: &Simulator) -> Vec<String> {
     simulator.calls().iter().map(told).collect()
 }
 
-/// The same, sorted, for members that are asked at the same time.
+/// The same, sorted, for agents that are called at the same time.
 pub(crate) fn heard_sorted(simulator: &Simulator) -> Vec<String> {
     let mut heard = heard(simulator);
     heard.sort();
@@ -79,7 +79,7 @@ pub(crate) fn told(call: &CallSeen) -> String {
     told
 }
 
-/// The field of every envelope.
+/// The result of every envelope.
 #[track_caller]
 pub(crate) fn results(place: &Place) -> Vec<Value> {
     crate::support::each(&place.json("out.jsonl"), "/result")

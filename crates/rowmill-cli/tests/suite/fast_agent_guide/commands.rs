@@ -1,4 +1,4 @@
-//! The command lines as the guide prints them, and the files that they name.
+//! The command lines as printed in the guide, and the files that they name.
 
 pub(crate) const FIRST: &str = r#"
 fast-agent batch run \

@@ -1,17 +1,17 @@
-//! A stand-in of the hub that has its files and its tools at one address, as the hub has.
+//! A stand-in for the hub that has its files and its tools at one address, like the hub.
 
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 
-/// Where files and tools are in truth, as `host:port`.
+/// The actual addresses of files and tools, as `host:port`.
 #[derive(Clone)]
 struct Upstreams {
     files: String,
     tools: String,
 }
 
-/// Starts the stand-in and gives its URL. It ends with the test's process.
+/// Starts the stand-in and returns its URL. It ends with the test process.
 pub(super) fn hub_with_tools(files_url: &str, tools_url: &str) -> String {
     let host = |url: &str| url.split('/').nth(2).unwrap().to_owned();
     let upstreams = Upstreams { files: host(files_url), tools: host(tools_url) };
@@ -20,15 +20,15 @@ pub(super) fn hub_with_tools(files_url: &str, tools_url: &str) -> String {
     thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
             let upstreams = upstreams.clone();
-            // A connection that breaks is seen by whoever uses it.
+            // The client notices a connection that breaks.
             thread::spawn(move || drop(forward(&client, &upstreams)));
         }
     });
     url
 }
 
-/// Clients of files and of tools have connections of their own, so the first request tells where all
-/// of a connection goes.
+/// Clients of files and of tools have separate connections, so the first request determines where all
+/// requests of a connection go.
 fn forward(client: &TcpStream, upstreams: &Upstreams) -> io::Result<()> {
     let mut start = [0; 64];
     let length = client.peek(&mut start)?;

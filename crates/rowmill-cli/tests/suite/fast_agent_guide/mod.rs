@@ -1,5 +1,5 @@
-//! Every command line of fast-agent's guide to batches, word for word. The shell has functions
-//! that give its commands to rowmill; the provider is the simulator, the hub a stand-in for it.
+//! Every command line of fast-agent's guide to batches, word for word. Shell functions map its commands
+//! to rowmill; the provider is the simulator, and the hub a stand-in.
 
 mod commands;
 mod hub_front;
@@ -16,7 +16,7 @@ use rowmill_testkit::hub::{FileKind, HubSimulator};
 use rowmill_testkit::{Answer, Rules, Script, Simulator, mcp_server};
 use serde_json::{Value, json};
 
-/// What stands in for the commands of the guide.
+/// Replaces the commands of the guide.
 const SHELL: &str = r#"
 fast-agent() { exec "$ROWMILL" "$@"; }
 uvx() { shift; exec "$ROWMILL" "$@"; }
@@ -47,7 +47,7 @@ fn guide_with(script: Script) -> (Simulator, Place) {
     (simulator, place)
 }
 
-/// Starts what the guide prints, in a shell.
+/// Starts a command line of the guide in a shell.
 fn start(place: &Place, printed: &str) -> Child {
     let rowmill = place.command(&[]);
     let mut shell = Command::new("bash");
@@ -179,7 +179,8 @@ fn what_was_answered_before_a_kill_is_not_asked_again_by_the_resume() {
         let (simulator, place) = guide_with(Script::new().key(KEY).hold_after(1));
         let mut killed = start(&place, &first_run);
         simulator.wait_until_blocking(|stats| stats.answers == 1 && stats.requests == 2);
-        // Which of the two rows was answered is open: the output, which is in input order, may be empty.
+        // Either of the two rows may have been answered: the output, which is in input order, may be
+        // empty.
         wait_for(|| {
             let ledgers = [".review-results.jsonl.rowmill", ".batch/reviews"];
             let ledgers = ledgers.map(|folder| place.path(&format!("{folder}/ledger-1.jsonl")));
@@ -199,7 +200,7 @@ fn what_was_answered_before_a_kill_is_not_asked_again_by_the_resume() {
 #[test]
 fn telemetry_summary_and_errors_are_files_of_their_own() {
     let (_simulator, place) = guide();
-    // The second row lacks what the template wants.
+    // The second row lacks a field of the template.
     place.write(
         "reviews.jsonl",
         "{\"id\": \"r1\", \"review\": \"Fine.\", \"product\": \"phone\"}\n{\"id\": \"r2\"}\n",
@@ -302,7 +303,7 @@ fn rows_template_and_card_come_from_the_hub_and_the_agent_uses_its_tools() {
     });
     let (simulator, mut place) = guide_with(script);
     let (hub, tools) = (HubSimulator::start(), HubTools::start());
-    // The tools are asked with the user's token, which the card does not name.
+    // The tools are called with the user's token, which the card does not name.
     place.set("HF_ENDPOINT", &hub_with_tools(&hub.url(), &tools.url));
     place.set("HF_BASE_URL", &format!("{}/v1", simulator.url()));
     place.set("HF_TOKEN", KEY);

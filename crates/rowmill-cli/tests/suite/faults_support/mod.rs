@@ -1,4 +1,4 @@
-//! The command as a process: a folder to work in, a run, and what it left.
+//! Test support for running the command as a process: a folder, a run, and its results.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use rowmill_testkit::Simulator;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// The protocols, by the model that speaks each of them.
+/// The protocols, by a model that uses each of them.
 pub(crate) const PROTOCOLS: [&str; 4] = ["generic.m", "responses.m", "anthropic.m", "google.m"];
 
 /// A folder that a test works in.
@@ -76,7 +76,7 @@ impl Home {
         self.json_lines("out.jsonl")
     }
 
-    /// Every name in the folder, hidden ones included, save the header of a finished run.
+    /// Every name in the folder, including hidden ones, except the header of a finished run.
     pub(crate) fn names(&self) -> Vec<String> {
         names(self.folder.path())
     }
@@ -86,17 +86,17 @@ impl Home {
         self.run_with(&["-i", "in.jsonl", "-o", "out.jsonl"])
     }
 
-    /// A run whose input and output are given, and the prompt if it is not the field `p`.
+    /// A run with the given input and output, and with a prompt if it is not the field `p`.
     pub(crate) fn run_with(&self, args: &[&str]) -> Run {
         self.work("run", args)
     }
 
-    /// A look ahead at a run over `in.jsonl`.
+    /// A plan for a run over `in.jsonl`.
     pub(crate) fn plan(&self) -> Run {
         self.work("plan", &["-i", "in.jsonl"])
     }
 
-    /// Another command, with these arguments and no others.
+    /// Another command, with exactly these arguments.
     pub(crate) fn command(&self, name: &str, args: &[&str]) -> Run {
         self.start_of(&[&[name], args].concat())
     }
@@ -120,7 +120,7 @@ impl Home {
     }
 }
 
-/// Every name in a folder, save work folders in which nothing but the header of a run is left.
+/// Every name in a folder, except work folders that contain nothing but the header of a run.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     let mut names: Vec<String> = entries
@@ -179,7 +179,7 @@ impl Run {
         self.at(&simulator.url()).args(&["-m", model])
     }
 
-    /// Calls whatever is at this address.
+    /// Calls the server at this address.
     pub(crate) fn at(mut self, url: &str) -> Self {
         for (variable, path) in [
             ("GENERIC_BASE_URL", "/v1"),
@@ -220,7 +220,7 @@ impl Run {
         self
     }
 
-    /// Runs as somebody for whom the permissions of files count, which they do not for root.
+    /// Runs as a user to whom the permissions of files apply, which they do not for root.
     pub(crate) fn without_privileges(self) -> Self {
         if !rustix::process::getuid().is_root() {
             return self;
@@ -230,22 +230,22 @@ impl Run {
         Self { command: self.within(setpriv), stdin: None }
     }
 
-    /// Runs in a shell that does this first, such as `ulimit -n 64`, and then becomes the command.
+    /// Runs in a shell that first executes this, such as `ulimit -n 64`, and then becomes the command.
     pub(crate) fn under(self, first: &str) -> Self {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(format!("{first}; exec \"$0\" \"$@\""));
         Self { command: self.within(shell), stdin: None }
     }
 
-    /// Starts on a terminal of its own: standard output has what it shows, and what is written to
-    /// standard input is typed.
+    /// Starts on its own terminal: standard output has what it shows, and what is written to standard
+    /// input is typed.
     pub(crate) fn start_on_terminal(self) -> Child {
         let mut python = Command::new("python3");
         python.args(["-c", TERMINAL]);
         self.within(python).stdin(Stdio::piped()).env("TERM", "xterm").spawn().unwrap()
     }
 
-    /// Another command that is given this one, with all that it has.
+    /// Another command that is given this one as its argument, with its environment.
     fn within(self, mut other: Command) -> Command {
         other.arg(self.command.get_program()).args(self.command.get_args()).env_clear();
         let set = self.command.get_envs().filter_map(|(name, value)| Some((name, value?)));
@@ -263,7 +263,7 @@ impl Run {
         Running { child }
     }
 
-    /// Starts with this on standard input, which stays open as long as what is returned.
+    /// Starts with this text on standard input, which stays open as long as the returned handle.
     pub(crate) fn start_fed(mut self, text: &str) -> (Running, ChildStdin) {
         let mut child = self.command.stdin(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
@@ -271,12 +271,12 @@ impl Run {
         (Running { child }, stdin)
     }
 
-    /// Runs to the end, whatever it is.
+    /// Runs to the end, with any exit code.
     pub(crate) fn end(self) -> Ended {
         self.start().end()
     }
 
-    /// Runs to the end, which must be this one.
+    /// Runs to the end, which must have this exit code.
     pub(crate) fn ends_with(self, code: i32) -> Ended {
         let ended = self.end();
         assert_eq!(ended.code, Some(code), "stderr: {}", ended.err);
@@ -299,7 +299,7 @@ impl Running {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// The most memory that it had so far, in bytes.
+    /// Its peak memory so far, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -324,7 +324,8 @@ impl Running {
         Ended { code, out, err }
     }
 
-    /// Waits until a line on standard error holds `text`; what was read is lost to [`Running::end`].
+    /// Waits until a line on standard error contains `text`; [`Running::end`] does not return what was
+    /// read here.
     pub(crate) fn wait_for_talk(&mut self, text: &str) {
         let stderr = self.child.stderr.as_mut().unwrap();
         let mut seen = Vec::new();
@@ -345,17 +346,17 @@ impl Drop for Running {
     }
 }
 
-/// What a run left behind on its streams.
+/// The output of a run that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// `None` when a signal ended it.
+    /// `None` if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
 impl Ended {
-    /// Checks that standard error holds each of these texts.
+    /// Checks that standard error contains each of these texts.
     #[track_caller]
     pub(crate) fn says(&self, texts: &[&str]) -> &Self {
         for text in texts {
@@ -364,7 +365,7 @@ impl Ended {
         self
     }
 
-    /// Checks what the resume says it does: rows skipped, tried again, and sent again.
+    /// Checks the message of a resume: rows skipped, retried, and sent again.
     #[track_caller]
     pub(crate) fn resumed(&self, done: u64, failed: u64, unknown: u64) -> &Self {
         let rows = |count: u64| if count == 1 { "row" } else { "rows" };
@@ -377,7 +378,7 @@ impl Ended {
         )])
     }
 
-    /// The summary, where it was asked for with `--final-summary`.
+    /// The summary, if requested with `--final-summary`.
     pub(crate) fn summary(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.out))
     }
@@ -393,7 +394,7 @@ pub(crate) fn assert_all_ok(envelopes: &[Value], rows: usize) {
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-/// How many calls a line of telemetry tells of.
+/// How many calls a line of telemetry reports.
 pub(crate) fn attempts(telemetry: &Value) -> usize {
     telemetry["usage"]["provider_attempts"].as_array().map_or(0, Vec::len)
 }

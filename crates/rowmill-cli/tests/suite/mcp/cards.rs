@@ -1,4 +1,4 @@
-//! What cards and the configuration say of servers holds in a run.
+//! Settings for servers in cards and in the configuration take effect in a run.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,7 @@ fn each_card_is_offered_what_it_asks_for_and_resources_and_prompts_are_tools() {
         "reader.md",
         "---\nservers: [t]\ntools: {t: [echo]}\nresources: {t: [\"test://notes/*\"]}\n---\nRead.\n",
     );
-    // What another card may read is none of the reader's business.
+    // Resources of another card do not concern the reader.
     home.write(
         "asker.md",
         "---\nservers: [t]\ntools: {t: [\"a*\"]}\nresources: {t: [picture]}\nprompts: {t: [greet]}\n---\nAsk.\n",
@@ -54,7 +54,7 @@ fn each_card_is_offered_what_it_asks_for_and_resources_and_prompts_are_tools() {
     }
 }
 
-/// What tools gave in a conversation.
+/// The tool results in a conversation.
 fn results(messages: &[rowmill_testkit::SeenMessage]) -> String {
     let texts = messages.iter().flat_map(|message| &message.answers).map(|result| result.text.as_str());
     texts.collect::<Vec<_>>().join("; ")
@@ -91,10 +91,10 @@ fn a_call_that_takes_too_long_is_told_to_the_model_and_others_go_on() {
     }
 }
 
-/// The files of a folder that hold the secret.
+/// The files of a folder that contain the secret.
 fn with_secret(home: &std::path::Path) -> Vec<std::path::PathBuf> {
     let holds = |path: &std::path::PathBuf| {
-        // A file of the run may go away meanwhile.
+        // A file of the run may be removed meanwhile.
         std::fs::read(path)
             .is_ok_and(|bytes| bytes.windows(SECRET.len()).any(|part| part == SECRET.as_bytes()))
     };
@@ -204,7 +204,8 @@ fn a_server_that_is_known_to_keep_one_file_is_called_one_at_a_time_and_loses_no_
 
 #[test]
 fn max_parallel_of_an_entry_and_of_a_card_bound_calls_over_all_rows() {
-    // Each keeps the file whole by itself: the entry for the tool, and the card for the tool by its own name.
+    // Each of the two protects the file by itself: the entry for the tool, and the card for the tool's
+    // own name.
     for (entry, fields) in [
         ("max_parallel = { remember = 1 }", "servers: [memory]"),
         ("max_parallel = 16", "servers: [memory]\ntool_policy: {memory__remember: {max_parallel: 1}}"),
@@ -222,7 +223,8 @@ fn max_parallel_of_an_entry_and_of_a_card_bound_calls_over_all_rows() {
 
 #[test]
 fn max_parallel_of_a_server_is_how_many_of_its_calls_are_made_at_once() {
-    // Calls of `meet` wait for a group of so many: with fewer at once the run would not end well.
+    // Calls of `meet` wait for a group of this size: with fewer calls at once the run would not
+    // succeed.
     for (group, entry, most) in [("3", "max_parallel = 3", 3), ("6", "", MEETING_ROWS)] {
         let home = home(MEETING_ROWS, &own_entry("t", &["--meet", group], entry), &card("servers: [t]"));
         assert_eq!(most_at_once(&home), most, "{entry}");

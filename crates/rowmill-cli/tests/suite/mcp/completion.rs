@@ -1,4 +1,4 @@
-//! Servers of cards that the configuration completes, and those that fast-agent's files define.
+//! Servers of cards that the configuration completes, and servers that fast-agent's files define.
 
 use rowmill_testkit::{Answer, Script, Simulator};
 use serde_json::json;
@@ -20,10 +20,10 @@ fn the_configuration_completes_a_server_of_a_card_and_the_card_wins() {
         (String::new(), "", 1),
         (String::new(), credential, 0),
         (String::new(), header, 0),
-        // The card says itself who asks.
+        // The card has its own credentials.
         ("    access_token: another-token\n".to_owned(), credential, 1),
         ("    headers: {authorization: Bearer another-token}\n".to_owned(), header, 1),
-        // A credential for one place goes to no other.
+        // A credential for one address is not sent to another.
         (String::new(), elsewhere.as_str(), 1),
     ] {
         let home = home(2, &format!("[mcp.servers.shop]\n{entry}"), &brings(&fields));

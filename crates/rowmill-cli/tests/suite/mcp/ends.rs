@@ -1,4 +1,4 @@
-//! However a run ends, none of its processes is left.
+//! However a run ends, none of its processes remains.
 
 use rowmill_testkit::{Script, Simulator};
 use rustix::process::Signal;
@@ -28,7 +28,7 @@ fn held(config: &str, tool: &'static str) -> Held {
     Held { home, simulator, running }
 }
 
-/// A server that neither minds the end of its input nor SIGTERM, and has started another process.
+/// A server that ignores the end of its input and SIGTERM, and has started another process.
 fn stubborn(more: &str) -> String {
     own_entry("t", &["--stubborn", "--child"], more)
 }
@@ -62,7 +62,7 @@ fn a_second_and_a_third_ctrl_c_leave_no_server_either() {
             }
             let ended = running.end();
             assert_eq!(ended.code, Some(130), "{more} {signals}: {}", ended.err);
-            // What is killed is gone a moment later.
+            // A killed process disappears a moment later.
             wait_until_gone(&home);
         }
     }

@@ -1,4 +1,4 @@
-//! What the tests stand on: servers, the processes of a run, and a model that calls tools.
+//! Test support: servers, the processes of a run, and a model that calls tools.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,7 +17,7 @@ use crate::faults_support::{Home, Run};
 /// How many rows are worked on at once.
 pub(crate) const PARALLEL: usize = 32;
 
-/// How long something is waited for that is bound to happen.
+/// The timeout for something that is certain to happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that `scripts/prepare-mcp` installed.
@@ -34,22 +34,22 @@ pub(crate) fn installed(program: &str) -> String {
     found.unwrap().canonicalize().unwrap_or_else(|_| found.unwrap().clone()).display().to_string()
 }
 
-/// The entry of a server that is a process, for `rowmill.toml`.
+/// The `rowmill.toml` entry of a server that is a process.
 pub(crate) fn entry(name: &str, command: &[&str], more: &str) -> String {
     let (program, args) = command.split_first().unwrap();
-    // What JSON makes of texts and lists of texts is TOML too.
+    // Texts and lists of texts have the same form in JSON and TOML.
     let args = serde_json::to_string(args).unwrap();
     format!("[mcp.servers.{name}]\ncommand = {program:?}\nargs = {args}\n{more}\n")
 }
 
-/// The entry of the server of our own.
+/// The entry of our own server.
 pub(crate) fn own_entry(name: &str, flags: &[&str], more: &str) -> String {
     let words = rowmill_testkit::mcp_server();
     let words: Vec<&str> = words.iter().map(String::as_str).chain(flags.iter().copied()).collect();
     entry(name, &words, more)
 }
 
-/// The server of our own in a card, as `t`, with these flags and fields.
+/// Our own server in a card, as `t`, with these flags and fields.
 pub(crate) fn own_in_card(flags: &[&str], more: &str) -> String {
     let words = rowmill_testkit::mcp_server();
     let args: Vec<&str> = words[1..].iter().map(String::as_str).chain(flags.iter().copied()).collect();
@@ -62,7 +62,7 @@ pub(crate) fn card(fields: &str) -> String {
     format!("---\nname: worker\n{fields}\n---\nUse your tools.\n")
 }
 
-/// A folder with so many rows, a configuration and a card.
+/// A folder with this many rows, a configuration and a card.
 pub(crate) fn home(rows: usize, config: &str, card: &str) -> Home {
     let home = Home::with_rows(rows);
     home.write("rowmill.toml", config);
@@ -79,7 +79,7 @@ pub(crate) fn run(home: &Home, simulator: &Simulator) -> Run {
         .args(&["--agent-card", "worker.md"])
 }
 
-/// Which row a prompt is of.
+/// The row number of a prompt.
 pub(crate) fn number(prompt: &str) -> usize {
     prompt.strip_prefix("row ").unwrap().parse().unwrap()
 }
@@ -89,7 +89,7 @@ pub(crate) fn call(tool: &str, arguments: Value) -> Answer {
     Answer::Calls { text: String::new(), calls: vec![(tool.to_owned(), arguments)] }
 }
 
-/// A model that calls a tool at its first turn and then says what the tool gave.
+/// A model that calls a tool in its first turn and then answers with the result.
 pub(crate) fn calling(
     tool: &'static str,
     arguments: impl Fn(usize) -> Value + Send + Sync + 'static,
@@ -100,11 +100,12 @@ pub(crate) fn calling(
     })
 }
 
-/// How many rows there are for [`most_at_once`]: no more than a run sends before its first answer.
+/// The number of rows for [`most_at_once`]: no more than a run sends before its first answer.
 pub(crate) const MEETING_ROWS: usize = 6;
 
-/// Lets every row call `meet` of the server `t`, and gives the most calls that it had at once, as it says
-/// itself. The model answers no row before it was asked for all, so that all of them call at once.
+/// Lets every row call `meet` of the server `t`, and returns the maximum number of calls at once, as
+/// the server reports it. The model answers only after all rows have asked, so that all of them call at
+/// once.
 #[track_caller]
 pub(crate) fn most_at_once(home: &Home) -> usize {
     let simulator = Simulator::start_blocking(calling("t__meet", |_| json!({})).hold_after(0));
@@ -119,7 +120,7 @@ pub(crate) fn most_at_once(home: &Home) -> usize {
     counts.map(|count| count.unwrap()).max().unwrap()
 }
 
-/// The processes of a run and whatever they started, by what their environment says.
+/// The processes of a run and their children, recognized by their environment.
 pub(crate) fn processes(home: &Home) -> Vec<(Pid, String)> {
     processes_at(&home.path(""))
 }
@@ -136,7 +137,7 @@ fn processes_at(home: &Path) -> Vec<(Pid, String)> {
     known.collect()
 }
 
-/// Waits until no process of a run is there any more.
+/// Waits until no process of a run is left.
 #[track_caller]
 pub(crate) fn wait_until_gone(home: &Home) {
     let began = Instant::now();
@@ -150,10 +151,10 @@ pub(crate) fn signal(process: Pid, signal: Signal) {
     kill_process(process, signal).unwrap();
 }
 
-/// A server that is killed while calls are under way with it.
+/// A server that is killed while calls are in flight.
 ///
-/// When the row `from` comes, it is halted, so that calls pile up; when every place of the run
-/// waits for it, it is killed. What was halted can neither answer nor take a call twice.
+/// When the row `from` comes, the server is halted, so that calls pile up; when every slot of the run
+/// waits for it, it is killed. A halted server can neither answer nor process a call twice.
 pub(crate) struct Victim {
     from: usize,
     find: Box<dyn Fn() -> Pid + Send + Sync>,
@@ -198,7 +199,7 @@ impl Victim {
         }
     }
 
-    /// A row has got its answer.
+    /// A row has received its answer.
     pub(crate) fn answered(&self) {
         self.state.lock().unwrap().under_way -= 1;
     }
@@ -208,7 +209,7 @@ impl Victim {
     }
 }
 
-/// The everything server on a port of this machine, in a process that the tests start.
+/// The everything server on a local port, in a process that the tests start.
 pub(crate) struct Everything {
     child: Child,
     port: u16,
@@ -217,7 +218,8 @@ pub(crate) struct Everything {
 impl Everything {
     pub(crate) fn start(port: Option<u16>) -> Self {
         let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        // Between the look for a free port and the start of the server somebody else may take it.
+        // Between the search for a free port and the start of the server, another process may take the
+        // port.
         let started = (0..10).find_map(|_| Self::try_start(port.unwrap_or_else(free)));
         started.unwrap_or_else(|| panic!("the server does not start"))
     }
@@ -231,7 +233,7 @@ impl Everything {
             child.wait().unwrap();
             return None;
         }
-        // What it prints from now on is read, or it would wait for a reader.
+        // Its output is read from now on; otherwise it would block.
         thread::spawn(move || lines.for_each(drop));
         Some(Self { child, port })
     }
@@ -282,7 +284,7 @@ impl Drop for OwnServer {
     }
 }
 
-/// Every file below a folder.
+/// Every file in a folder and its subfolders.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()

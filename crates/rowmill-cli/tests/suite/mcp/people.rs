@@ -1,4 +1,4 @@
-//! Servers that people sign in to, and those of Hugging Face.
+//! Servers with sign-in by a person, and servers of Hugging Face.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ pub(super) fn get(address: &str) -> String {
     text
 }
 
-/// Where an answer sends a browser.
+/// The address to which an answer redirects a browser.
 pub(super) fn location(answer: &str) -> &str {
     answer.lines().find_map(|line| line.strip_prefix("Location: ")).unwrap()
 }
@@ -35,8 +35,8 @@ fn rowmill(home: &Home, arguments: &[&str]) -> Command {
     command
 }
 
-/// Signs in as a person would: opens the address that is printed, and follows where it leads.
-/// Gives what the command said, and whether it ended well.
+/// Signs in like a person: opens the address that is printed, and follows its redirects. Returns the
+/// output of the command, and whether it succeeded.
 fn sign_in(home: &Home, server: &str) -> (String, bool) {
     let mut child = rowmill(home, &["mcp", "login", server]).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -45,7 +45,7 @@ fn sign_in(home: &Home, server: &str) -> (String, bool) {
         let line = line.unwrap();
         said.push_str(&format!("{line}\n"));
         if line.starts_with("http://") {
-            // Browsers ask for an icon as well, and that is no answer.
+            // Browsers request an icon as well, which is not an answer.
             let back = get(&line);
             let (origin, _) = location(&back).split_once("/callback").unwrap();
             assert!(get(&format!("{origin}/favicon.ico")).starts_with("HTTP/1.1 404"));
@@ -69,7 +69,7 @@ pub(super) fn token_files(home: &Home) -> Vec<PathBuf> {
 fn a_person_signs_in_once_and_runs_use_and_renew_the_tokens_until_they_sign_out() {
     let home = home(4, "", "");
     let counted = home.path("counted");
-    // Tokens that have run out before they are used are renewed at every start.
+    // Tokens that have expired before they are used are renewed at every start.
     let flags = ["--people", "yes", "--lifetime", "5", "--count", counted.to_str().unwrap()];
     let server = OwnServer::start(&flags);
     home.write("rowmill.toml", &format!("[mcp.servers.docs]\nurl = \"{}\"\n", server.url));
@@ -148,7 +148,7 @@ fn a_sign_in_that_is_refused_or_impossible_says_so_and_keeps_nothing() {
     assert_eq!(token_files(&home), [] as [PathBuf; 0]);
 }
 
-/// The card of the seed's first example.
+/// The card of the first example.
 const HUGGING_FACE: &str = "description: Research models and datasets.\nmcp_connect:\n- target: \
     \"https://huggingface.co/mcp?login\"\n  name: huggingface";
 
@@ -174,7 +174,7 @@ fn a_server_of_hugging_face_gets_the_token_of_the_user_and_no_file_does() {
     let holds = |path: &PathBuf| String::from_utf8_lossy(&std::fs::read(path).unwrap()).contains(TOKEN);
     assert_eq!(files(&home.path("")).into_iter().filter(holds).collect::<Vec<_>>(), [] as [PathBuf; 0]);
 
-    // A sign-in of the hub's own client does as well.
+    // A sign-in with the hub's own client works as well.
     std::fs::create_dir_all(home.path(".cache/huggingface")).unwrap();
     home.write(".cache/huggingface/token", TOKEN);
     begin().args(&["--overwrite"]).ends_with(0);

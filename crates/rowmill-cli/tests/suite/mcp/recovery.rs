@@ -1,4 +1,4 @@
-//! Five hundred rows at once through reference servers, one of which is killed in the middle.
+//! Five hundred rows through reference servers, one of which is killed in the middle.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
@@ -12,10 +12,10 @@ use crate::mcp::kit::{
 };
 
 const ROWS: usize = 500;
-/// The row with which the trouble begins.
+/// The row at which the fault starts.
 const FROM: usize = 151;
 
-/// What the rows' results say, in input order. All rows are ok.
+/// The results of the rows, in input order. All rows are ok.
 fn results(home: &Home) -> Vec<String> {
     let envelopes = home.envelopes();
     assert_all_ok(&envelopes, ROWS);

@@ -1,4 +1,4 @@
-//! Runs that let a person sign in before their first row.
+//! Runs that let the user sign in before the first row.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use crate::faults_support::{Home, Run, assert_all_ok};
 use crate::mcp::kit::{OwnServer, calling, card, home, run};
 use crate::mcp::people::{get, location, token_files};
 
-/// A folder with a card that uses a server, which people sign in to or are refused by.
+/// A folder with a card that uses a server with sign-in, which may be refused.
 fn with_server(people: &str) -> (OwnServer, Home, Simulator) {
     let server = OwnServer::start(&["--people", people]);
     let home = home(2, "", &card(&format!("mcp_connect:\n  - target: {}\n    name: docs", server.url)));
@@ -33,7 +33,7 @@ impl OnTerminal {
         Self { child, lines, shown: String::new() }
     }
 
-    /// The address that the person is to open.
+    /// The address that the user must open.
     fn address(&mut self) -> String {
         for line in self.lines.by_ref() {
             let line = line.unwrap();
@@ -45,7 +45,7 @@ impl OnTerminal {
         panic!("nobody was asked: {}", self.shown);
     }
 
-    /// What it showed, and its exit code.
+    /// Its output, and its exit code.
     fn end(mut self) -> (String, Option<i32>) {
         self.shown.extend(self.lines.map(|line| line.unwrap() + "\n"));
         (self.shown, self.child.wait().unwrap().code())
@@ -65,7 +65,7 @@ fn a_run_lets_a_person_who_is_present_sign_in_and_goes_on() {
     assert_eq!(home.envelopes()[0]["result"], "Bearer ***", "its tokens are secrets at once");
     let [file] = token_files(&home).try_into().unwrap();
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    // From now on nobody needs to be there.
+    // From now on, no user needs to be present.
     run(&home, &simulator).args(&["--overwrite"]).ends_with(0);
 }
 

@@ -4,12 +4,13 @@ use rowmill_testkit::{Script, Simulator};
 
 use crate::mcp::kit::{OwnServer, card, entry, files, home, own_entry, processes, run};
 
-/// An address where nothing is: a port that is looked for and found free may be taken a moment later.
+/// An address without a server: a port that was found to be free may be taken a moment later.
 const NOBODY: &str = "127.0.0.1:1";
 
 const SECRET: &str = "planted-4711-secret";
 
-/// Runs two rows with a server that works and one that does not; nothing comes of it but this.
+/// Runs two rows with a server that works and one that does not; checks that the only effect is this
+/// error.
 #[track_caller]
 fn refused(bad: &str, texts: &[&str]) {
     let config = [own_entry("good", &[], ""), bad.to_owned()].concat();
@@ -99,7 +100,7 @@ fn errors_show_no_query_user_argument_or_header_that_came_from_a_variable() {
 
 #[test]
 fn a_header_that_came_from_a_variable_is_not_shown_where_the_server_repeats_it() {
-    // As an answer of the protocol, and as a page that is none.
+    // As an answer in the protocol, and as an HTML page.
     for flags in [&["--repeat", "X-Shop"][..], &["--repeat", "X-Shop", "--status", "400"]] {
         let server = OwnServer::start(flags);
         let fields = format!("    url: {}\n    headers: {{X-Shop: \"${{SHOP}}\"}}", server.url);

@@ -1,4 +1,4 @@
-//! Runs the real command in a folder of its own and looks at what it leaves.
+//! Test support: runs the real command in a separate folder and inspects its results.
 
 use std::fs;
 use std::io::Write;
@@ -12,10 +12,10 @@ use rowmill_testkit::{Script, Simulator};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The key that every provider gets.
+/// The API key for every provider.
 pub(crate) const KEY: &str = "sk-test-key";
 
-/// Flags that have a run write everything that it can write.
+/// Flags that make a run write every kind of file.
 pub(crate) const EVERY_FILE: &[&str] = &[
     "--retries",
     "1",
@@ -32,10 +32,10 @@ pub(crate) const EVERY_FILE: &[&str] = &[
     "traces",
 ];
 
-/// How long something is waited for that is bound to happen.
+/// The timeout for something that is certain to happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A folder to work in, with an environment that holds nothing but what is set here.
+/// A folder to work in, with an environment of only the variables that are set here.
 pub(crate) struct Place {
     folder: TempDir,
     environment: Vec<(String, String)>,
@@ -58,20 +58,20 @@ impl Ended {
         }
     }
 
-    /// Demands an exit code.
+    /// Checks the exit code.
     #[track_caller]
     pub(crate) fn code(self, expected: i32) -> Self {
         assert_eq!(self.code, expected, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
         self
     }
 
-    /// Demands success.
+    /// Checks that the command succeeded.
     #[track_caller]
     pub(crate) fn ok(self) -> Self {
         self.code(0)
     }
 
-    /// Demands a text on standard error.
+    /// Checks that standard error contains a text.
     #[track_caller]
     pub(crate) fn says(self, text: &str) -> Self {
         assert!(self.stderr.contains(text), "`{text}` is not said in: {}", self.stderr);
@@ -116,13 +116,13 @@ impl Place {
         place
     }
 
-    /// Sets a variable of the environment, in the place of an earlier one.
+    /// Sets a variable of the environment, replacing an earlier value.
     pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.unset(name);
         self.environment.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Takes a variable away.
+    /// Removes a variable.
     pub(crate) fn unset(&mut self, name: &str) {
         self.environment.retain(|(known, _)| known != name);
     }
@@ -156,7 +156,7 @@ impl Place {
         self.path(name).exists()
     }
 
-    /// The names in a folder, hidden ones included, save the header of a finished run; sorted.
+    /// The names in a folder, including hidden ones, except the header of a finished run; sorted.
     pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         names(&self.path(folder))
     }
@@ -199,12 +199,12 @@ impl Place {
     pub(crate) fn pipe(&self, input: &[u8], arguments: &[&str]) -> Ended {
         let mut command = self.command(&[&["run", "-i", "-"], arguments].concat());
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-        // A command that refuses to start does not read; the assertions are about what it says.
+        // A command that does not start does not read its input; the assertions are about its messages.
         drop(child.stdin.take().unwrap().write_all(input));
         finish(child)
     }
 
-    /// Waits until a file has this many whole lines.
+    /// Waits until a file has this many complete lines.
     pub(crate) fn wait_for_lines(&self, name: &str, count: usize) -> String {
         let path = self.path(name);
         wait_for(|| fs::read_to_string(&path).ok().filter(|text| text.matches('\n').count() >= count))
@@ -215,13 +215,13 @@ impl Place {
 #[track_caller]
 pub(crate) fn finish(child: Child) -> Ended {
     let (sender, receiver) = mpsc::channel();
-    // Nobody listens any more once the wait was given up.
+    // After the timeout, nothing receives the result any more.
     thread::spawn(move || drop(sender.send(child.wait_with_output())));
     let output = receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("the command does not end"));
     Ended::of(output.unwrap())
 }
 
-/// Looks again and again, without a pause, until there is something.
+/// Polls without a pause until there is a value.
 #[track_caller]
 pub(crate) fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
@@ -234,7 +234,7 @@ pub(crate) fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until a process hears Ctrl-C.
+/// Waits until a process handles Ctrl-C.
 #[track_caller]
 pub(crate) fn wait_for_signals(child: &Child) {
     wait_for(|| {
@@ -244,7 +244,7 @@ pub(crate) fn wait_for_signals(child: &Child) {
     });
 }
 
-/// Every name in a folder, save work folders in which nothing but the header of a run is left.
+/// Every name in a folder, except work folders that contain nothing but the header of a run.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     let only_header = |path: &Path| {
@@ -297,7 +297,7 @@ pub(crate) fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// The user messages that chat requests carried, in the order in which they came.
+/// The user messages of chat requests, in the order in which they arrived.
 pub(crate) fn chat_prompts(simulator: &Simulator) -> Vec<String> {
     let requests = simulator.requests();
     let calls = requests.iter().filter(|request| request.path == "/v1/chat/completions");
@@ -308,12 +308,12 @@ pub(crate) fn chat_prompts(simulator: &Simulator) -> Vec<String> {
     calls.map(|request| prompt(request.json())).collect()
 }
 
-/// The address of a file.
+/// The URL of a file.
 pub(crate) fn file_url(path: &Path) -> String {
     format!("file://{}", path.display())
 }
 
-/// Demands that a text is in no file of a folder.
+/// Checks that a text is in no file of a folder.
 #[track_caller]
 pub(crate) fn assert_in_no_file(folder: &Path, secret: &str) {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
