@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 pub(crate) const MOST_VALUES: u64 = 100_000;
 
 /// The maximum text of a value, in bytes: that of its strings and of the names in it.
-
+pub(crate) const MOST_TEXT: u64 = 1 << 20;
 
 /// The maximum depth of a value.
-pub(crate) const MOST_TEXT: u64 = 1 << 20;
+pub(crate) const MOST_DEPTH: u32 = 48;
 
 /// The maximum number of schema parts examined and merged, over all attempts.
 const MOST_STEPS: u64 = 2_000_000;
@@ -80,17 +80,17 @@ impl Work {
     }
 
     /// Counts this many bytes of text.
-
     pub(crate) fn text(&self, bytes: usize) {
         self.add(&self.text, bytes as u64, (MOST_TEXT, TooLarge::Text));
-
-    /// Counts this many parts of a schema that are about to be copied.
     }
 
+    /// Counts this many parts of a schema that are about to be copied.
     pub(crate) fn steps(&self, count: u64) {
+        self.add(&self.steps, count, (MOST_STEPS, TooLarge::Combinations));
+    }
 
     /// Counts a value that the schema contains verbatim.
-        self.add(&self.steps, count, (MOST_STEPS, TooLarge::Combinations));
+    pub(crate) fn copied(&self, value: &Value) {
         let (parts, text) = size(value);
         self.values(parts);
         self.text(text);
@@ -116,7 +116,7 @@ pub(crate) fn parts(map: &Map<String, Value>) -> u64 {
 }
 
 /// The number of parts of a value, and the bytes of its texts and names.
-
+pub(crate) fn size(value: &Value) -> (u64, usize) {
     let add = |(parts, text): (u64, usize), (more, other): (u64, usize)| (parts + more, text + other);
     match value {
         Value::String(text) => (1, text.len()),
