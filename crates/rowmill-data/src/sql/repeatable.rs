@@ -1,6 +1,6 @@
-//! Whether a query gives the same rows in the same order each time it is asked.
+//! Whether a query returns the same rows in the same order each time it is run.
 
-/// Functions and clauses whose outcome is another one each time.
+/// Functions and clauses whose result differs each time.
 const VOLATILE: &[&str] = &[
     "random",
     "randomblob",
@@ -35,10 +35,10 @@ const VOLATILE: &[&str] = &[
     "current_setting",
 ];
 
-/// Functions that mean the present moment if nothing is given to them.
+/// Functions that return the current time if they have no arguments.
 const MOMENTS: &[&str] = &["date", "time", "datetime", "julianday", "unixepoch"];
 
-/// Words after which it is up to the engine which rows come, or in which order.
+/// Keywords that leave it to the engine which rows are returned, or in which order.
 const UNORDERED: &[&str] = &[
     "limit",
     "offset",
@@ -61,14 +61,15 @@ const UNORDERED: &[&str] = &[
     "arbitrary",
 ];
 
-/// Whether a condition holds for the same rows each time: nothing in it depends on chance or time.
+/// Whether a condition is true for the same rows each time, because nothing in it depends on randomness or
+/// time.
 #[must_use]
 pub fn is_repeatable_condition(condition: &str) -> bool {
     words(condition).is_some_and(|words| !is_volatile(&words))
 }
 
-/// Whether a query is certain to give the same rows in the same order each time: it reads the input once,
-/// from its beginning, and nothing in it depends on chance, time, or what the engine does first.
+/// Whether a query certainly returns the same rows in the same order each time: it reads the input once, from
+/// its beginning, and nothing in it depends on randomness, time, or the engine's order of execution.
 #[must_use]
 pub fn is_repeatable_query(sql: &str) -> bool {
     let Some(words) = words(sql) else { return false };
@@ -91,8 +92,8 @@ fn is_volatile(words: &[String]) -> bool {
     words.iter().enumerate().any(|(at, word)| VOLATILE.contains(&word.as_str()) || is_moment(at, word))
 }
 
-/// The words and signs of a query in small letters, without comments and quoted names. Of text, only that
-/// counts which means a moment, such as `'now'`. `None` where something is not closed.
+/// The words and symbols of a query in lower case, without comments and quoted names. Strings count only if
+/// they mean the current time, such as `'now'`. `None` if something is not closed.
 fn words(sql: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = sql.trim_start();
@@ -106,7 +107,7 @@ fn words(sql: &str) -> Option<Vec<String>> {
                 if first == '\'' && ["now", "today", "tomorrow", "yesterday"].contains(&inside.as_str()) {
                     words.push("now".to_owned());
                 } else {
-                    // It stands for a name or a value, whatever it is.
+                    // It is a name or a value, whatever its content.
                     words.push(String::new());
                 }
                 closed + 2
@@ -164,7 +165,7 @@ mod tests {
         }
     }
 
-    /// All of them, so that none is lost without being missed.
+    /// All of them, so that the test notices if one is removed.
     const WORDS: [&str; 31] = [
         "random",
         "randomblob",

@@ -1,9 +1,8 @@
-//! Tables made from the envelopes of a run: CSV, TSV, Parquet and JSONL, in one file or
-//! split by the values of a field.
+//! Exports the envelopes of a run as tables: CSV, TSV, Parquet and JSONL, in one file or split by the values
+//! of a field.
 //!
-//! A first pass over the envelopes finds the columns and their types, a second writes
-//! them, so memory does not grow with the number of rows and nothing is lost to a type
-//! that turns out too narrow.
+//! A first pass over the envelopes finds the columns and their types, and a second one writes them. So memory
+//! does not grow with the number of rows, and no value is lost because a type turned out too narrow.
 
 mod cells;
 mod columns;
