@@ -11,7 +11,7 @@ thread_local! {
 
 /// Calls foreign code. A panic in it is returned as an error with the panic's message.
 ///
-/// What `work` changes must not be used again after an error.
+/// Anything that `work` changes must not be used again after an error.
 pub(crate) fn without_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     DEPTH.set(DEPTH.get() + 1);
     let done = catch_unwind(AssertUnwindSafe(work));

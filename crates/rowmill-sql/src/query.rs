@@ -27,7 +27,7 @@ const STEPS: i32 = 10_000;
 /// The text of a query.
 #[derive(Debug, Clone)]
 pub struct QueryText {
-    /// What the user wrote.
+    /// The query as the user wrote it.
     pub text: String,
     /// The setting that contained it, for messages.
     pub setting: Setting,

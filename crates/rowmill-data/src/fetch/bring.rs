@@ -32,8 +32,8 @@ pub enum Purpose {
 
 /// Downloads a remote location; local locations are returned unchanged.
 ///
-/// What was fetched before is reused if it has not changed. An interrupted download continues where it
-/// stopped, in this call and in a later one.
+/// A cached file is reused if it has not changed. An interrupted download continues where it stopped, in this
+/// call or in a later one.
 ///
 /// # Errors
 ///

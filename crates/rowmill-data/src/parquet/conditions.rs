@@ -1,7 +1,7 @@
 //! Leaves out rows that do not satisfy a condition, where that is cheap to determine.
 //!
-//! A value is compared in the form that it has in rows: dates and timestamps as their text, booleans as 0 and
-//! 1. The caller checks again, so a row is kept in case of doubt.
+//! Values are compared in the form that they have in rows: dates and timestamps as their text, booleans as 0
+//! or 1. The caller checks again, so rows are kept in case of doubt.
 
 use std::cmp::Ordering;
 

@@ -10,7 +10,7 @@ use crate::foreign_code::without_panic;
 
 /// Calls the decoder. If a damaged file makes it panic, that is returned as an ordinary error.
 ///
-/// What `decode` changes must not be used again after an error.
+/// Anything that `decode` changes must not be used again after an error.
 pub(super) fn guarded<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
     without_panic(decode)
         .unwrap_or_else(|panic| Err(ParquetError::General(format!("the decoder gave up: {panic}"))))

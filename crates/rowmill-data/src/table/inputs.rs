@@ -8,7 +8,7 @@ use super::cells::Envelope;
 use super::draft::parse;
 use crate::output::Envelopes;
 
-/// Checks that every envelope for which `stays` is true contains its input row.
+/// Checks that every envelope that a resume keeps, for which `stays` is true, contains its input row.
 ///
 /// # Errors
 ///

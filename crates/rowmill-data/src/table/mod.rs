@@ -31,18 +31,18 @@ pub use format::TableFormat;
 pub use inputs::check_input_rows;
 pub use target::{TableTarget, remove_leftovers, tables_in};
 
-/// What a table is to look like.
+/// The settings of a table export.
 #[derive(Debug, Clone)]
 pub struct TableSettings {
-    /// How it is written.
+    /// The file format.
     pub format: TableFormat,
-    /// How its columns are laid out.
+    /// The layout of the columns.
     pub layout: Layout,
-    /// Whether the input rows are part of it; a flat table always has them.
+    /// Whether the input rows are included; a flat table always includes them.
     pub input: InputPart,
     /// The JSON Schema that results satisfy, as text.
     pub schema: Option<String>,
-    /// Takes secrets out of values that become names of files.
+    /// Removes secrets from values that become file names.
     pub redactor: Redactor,
 }
 
@@ -57,11 +57,11 @@ pub enum Layout {
     Flat,
 }
 
-/// Whether the input rows are part of a table.
+/// Whether the input rows are included in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputPart {
     /// They are left out.
     LeftOut,
-    /// They are part of it, where the envelopes have them.
+    /// They are included, if the envelopes have them.
     Kept,
 }

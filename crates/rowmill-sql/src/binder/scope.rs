@@ -54,7 +54,7 @@ impl Clause {
         matches!(self, Self::Select | Self::Qualify | Self::OrderBy)
     }
 
-    /// Whether a name could refer to a column or an entry of the select list, without precedence.
+    /// Whether a name could refer to a column or an entry of the select list, with neither taking precedence.
     pub(super) fn prefers_neither(self) -> bool {
         matches!(self, Self::GroupBy | Self::Having | Self::Qualify | Self::OrderBy)
     }

@@ -1,8 +1,8 @@
 //! Values in SQLite's representation, chosen so that SQLite orders, compares and groups them as DuckDB does.
 //!
-//! Whole numbers to 64 bits, days, times and short decimals are integers; other numbers are
-//! reals, with `NaN` as empty bytes, which come after all numbers; everything that SQLite has
-//! no type for is bytes that are ordered as the values are.
+//! Integers of up to 64 bits, booleans, dates, times and short decimals are integers; other numbers are
+//! reals, with `NaN` as empty bytes, which sort after all numbers; everything that SQLite has no type for
+//! becomes bytes that sort as the values do.
 
 use rusqlite::types::{Value, ValueRef};
 
