@@ -103,7 +103,7 @@ fn code_form(name: &str) -> Option<CodeForm> {
 impl CodeForm {
     /// The codes in the form of an embedded encoding, each mapped to itself.
     ///
-    /// The library takes half of the bytes of a range limit for the length of a code, and one range per
+    /// The library takes half of the bytes of a range limit for the length of a code, and only one range per
     /// block; both are written so that it reads them correctly.
     fn code_map(self) -> String {
         let mut text = String::new();
@@ -189,8 +189,8 @@ fn shown_texts(document: &Document) -> Vec<Vec<u8>> {
     texts
 }
 
-/// Adds the descriptions to a font unless it describes its codes itself. Its widths belong to other codes, so
-/// all but the narrow letters get the default width.
+/// Sets the encoding of a font, and the meanings of its codes unless it has them. Its widths belong to other
+/// codes, so all but the narrow letters get the default width.
 fn describe_font(document: &mut Document, id: ObjectId, (encoding, meaning): (ObjectId, ObjectId)) {
     let Ok(font) = document.get_object_mut(id).and_then(Object::as_dict_mut) else { return };
     font.set("Encoding", Object::Reference(encoding));
