@@ -1,4 +1,4 @@
-//! Reading bytes in large blocks, with what is not yet used kept in one piece.
+//! Reads bytes in large blocks and keeps the unused ones contiguous.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -9,34 +9,34 @@ use rowmill_types::{Problem, ProblemCode};
 
 use crate::unpack::{Packing, Unpack};
 
-/// How much is asked of the system at once.
+/// How many bytes are requested from the system at once.
 const BLOCK: usize = 256 * 1024;
 
 /// The longest line or record that is held in memory.
 pub(crate) const MAX_RECORD: usize = 64 * 1024 * 1024;
 
-/// The mark that some programs put before UTF-8 text.
+/// The byte order mark that some programs put before UTF-8 text.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Whether a line or record may be waited for.
+/// Whether the reader may wait for a line or record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Read on until there is one, or the end.
+    /// Read on until there is one, or the input ends.
     UntilFound,
-    /// Only give one that was read already.
+    /// Return one only if it was already read.
     No,
 }
 
-/// Where bytes come from.
+/// The source of the bytes.
 enum Input {
     Plain(Box<dyn Read + Send>),
     Packed(Box<Unpack>),
 }
 
-/// Bytes of an input, unpacked where they are packed, and how far they were used.
+/// The bytes of an input, decompressed if necessary, and how many of them were used.
 pub(crate) struct Blocks {
     input: Input,
-    /// What the input is called in messages.
+    /// The name of the input in messages.
     name: String,
     total: Option<u64>,
     block: usize,
@@ -73,32 +73,32 @@ impl Blocks {
         }
     }
 
-    /// The bytes that were read and not used yet.
+    /// The bytes that were read but not used yet.
     pub(crate) fn unused(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Counts `count` of the unused bytes as used.
+    /// Marks `count` of the unused bytes as used.
     pub(crate) fn use_up(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);
     }
 
-    /// Gives the first `length` unused bytes, and counts them and `extra` more as used.
+    /// Returns the first `length` unused bytes, and marks them and `extra` more as used.
     pub(crate) fn take(&mut self, length: usize, extra: usize) -> &[u8] {
         let from = self.start;
         self.use_up(length + extra);
         self.buffer.get(from..from + length).unwrap_or_default()
     }
 
-    /// What the input is called in messages.
+    /// The name of the input in messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Reads more behind the unused bytes; `false` at the end of the input.
+    /// Appends more input to the unused bytes; `false` at the end of the input.
     ///
-    /// The first time, packed input is seen to be such, a byte order mark is taken away,
-    /// and input that is certainly no text is refused, because each of its lines would fail.
+    /// The first call detects compressed input, removes a byte order mark, and rejects input that is
+    /// certainly not text, because each of its lines would fail.
     pub(crate) fn fill(&mut self) -> Result<bool, Problem> {
         if self.begun {
             return self.fill_once();
@@ -118,13 +118,13 @@ impl Blocks {
         Ok(!self.unused().is_empty())
     }
 
-    /// Reads enough to tell what the input is.
+    /// Reads enough to detect the type of the input.
     fn fill_first(&mut self) -> Result<(), Problem> {
         while self.unused().len() < 5 && self.fill_once()? {}
         Ok(())
     }
 
-    /// From here on, gives what the input holds instead of its bytes.
+    /// From here on, yields the decompressed content of the input.
     fn unpack(&mut self, packing: Packing) -> Result<(), Problem> {
         let begun = self.unused().to_vec();
         (self.start, self.end, self.ended) = (0, 0, false);
@@ -136,13 +136,13 @@ impl Blocks {
         Ok(())
     }
 
-    /// Gives up what was not used and what was not read.
+    /// Discards what was not used and what was not read.
     pub(crate) fn close(&mut self) {
         self.use_up(self.end);
         self.ended = true;
     }
 
-    /// How far the bytes were used; those of packed input are counted as they are packed.
+    /// How far the input was used; for compressed input, compressed bytes are counted.
     pub(crate) fn position(&self) -> Position {
         let read = match &self.input {
             Input::Plain(_) => self.read - self.unused().len() as u64,
@@ -232,7 +232,7 @@ impl fmt::Debug for Blocks {
     }
 }
 
-/// Input that is no UTF-8 text.
+/// Input that is not UTF-8 text.
 #[derive(Debug, Clone, Copy)]
 enum Foreign {
     PackedAgain(Packing),
@@ -242,19 +242,19 @@ enum Foreign {
 }
 
 impl Foreign {
-    /// What the first bytes tell.
+    /// What the first bytes show.
     fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [b'P', b'K', 3, 4, ..] => Some(Self::Zip),
             // `PAR1` alone may be the name of a column.
             [b'P', b'A', b'R', b'1', 0..=8 | 11 | 12 | 14..=31, ..] => Some(Self::Parquet),
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some(Self::Utf16),
-            // What was packed once is unpacked already.
+            // The input was already decompressed once.
             _ => Packing::of(bytes).map(Self::PackedAgain),
         }
     }
 
-    /// What it is, and what to do about it.
+    /// What it is, and how to fix it.
     fn told(self) -> (&'static str, String) {
         let unpack = || {
             let from_pipe = INPUT.to("-").and(INPUT_FORMAT.to("jsonl"));

@@ -1,4 +1,4 @@
-//! From what was named to rows: which files there are, and who reads them.
+//! Builds a dataset from an input: which files it has and which reader they need.
 
 use std::fs;
 use std::io;
@@ -13,12 +13,12 @@ use crate::csv::{self, FieldDelimiter};
 use crate::files::{FilesDataset, StreamDataset, open_blocks};
 use crate::{FileList, Format, InputFile, InputSpec, Location, documents, parquet};
 
-/// Makes the dataset of an input of this machine, once it is known to be there. What is
-/// elsewhere must have been fetched before.
+/// Builds the dataset of a local input, after checking that it exists. Remote inputs must have been fetched
+/// before.
 ///
 /// # Errors
 ///
-/// The input is missing or not readable, or its format is not known.
+/// The input is missing or not readable, or its format is unknown.
 pub fn dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
     let Some((list, format)) = local_files(spec)? else { return stream(spec, &spec.location) };
     check_delimiter(spec, format)?;
@@ -37,12 +37,11 @@ pub fn dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
     }
 }
 
-/// The files that an input of this machine is made of, with their format; `None` for one
-/// that flows by once.
+/// The files of a local input, with their format; `None` for a stream.
 ///
 /// # Errors
 ///
-/// The input is missing, or its format is not known.
+/// The input is missing, or its format is unknown.
 pub fn local_files(spec: &InputSpec) -> Result<Option<(FileList, Format)>, Problem> {
     let list = match &spec.location {
         Location::Stdin => return Ok(None),
@@ -69,14 +68,14 @@ pub fn local_files(spec: &InputSpec) -> Result<Option<(FileList, Format)>, Probl
     Ok(Some((list, format)))
 }
 
-/// An input that flows by once: standard input, a pipe with a name, a device.
+/// A stream, which can be read only once: standard input, a named pipe, a device.
 fn stream(spec: &InputSpec, location: &Location) -> Result<Arc<dyn Dataset>, Problem> {
     let format = stream_format(spec)?;
     check_delimiter(spec, format)?;
     Ok(Arc::new(StreamDataset::new(location.clone(), format, spec.delimiter)))
 }
 
-/// The format of an input that flows by once.
+/// The format of a stream.
 pub(crate) fn stream_format(spec: &InputSpec) -> Result<Format, Problem> {
     let name = spec.location.name();
     if spec.location == Location::Stdin && spec.format.is_none() {
@@ -94,7 +93,7 @@ pub(crate) fn stream_format(spec: &InputSpec) -> Result<Format, Problem> {
     Ok(format)
 }
 
-/// Refuses a delimiter for a format that has none.
+/// Rejects a delimiter for a format that has none.
 fn check_delimiter(spec: &InputSpec, format: Format) -> Result<(), Problem> {
     if spec.delimiter.is_none() || format.is_untyped() {
         return Ok(());
@@ -107,20 +106,20 @@ fn check_delimiter(spec: &InputSpec, format: Format) -> Result<(), Problem> {
     )))
 }
 
-/// The delimiter that was named for an input, where another one would be recognised: only then
-/// does it change the rows.
+/// The delimiter that was named for an input, if a different one would be detected: only then does it change
+/// the rows.
 ///
 /// # Errors
 ///
 /// The input is missing or cannot be read.
 pub fn deviating_delimiter(spec: &InputSpec) -> Result<Option<FieldDelimiter>, Problem> {
     let Some(named) = spec.delimiter else { return Ok(None) };
-    // What flows by once cannot be looked at before it is read.
+    // A stream cannot be examined before it is read.
     let Some((list, format)) = local_files(spec)? else { return Ok(Some(named)) };
     csv::deviating(named, format, list.files.iter().map(open_blocks))
 }
 
-/// Tells a missing input from one that may not be read.
+/// Distinguishes a missing input from one without read permission.
 pub(crate) fn cannot_open(path: &Path, error: &io::Error) -> Problem {
     let shown = path.display();
     match error.kind() {

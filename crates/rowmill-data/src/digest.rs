@@ -1,4 +1,4 @@
-//! Digests by which contents are known: SHA-256 in hexadecimal.
+//! Digests that identify contents: SHA-256 in hexadecimal.
 
 use std::fmt::Write as _;
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ pub(crate) fn of_bytes(bytes: &[u8]) -> String {
     hexadecimal(&digest(&SHA256, bytes))
 }
 
-/// The digest of everything that is read, and how many bytes that was.
+/// The digest of everything that is read, and its length in bytes.
 pub(crate) fn of_reader(mut reader: impl Read, buffer: &mut Vec<u8>) -> io::Result<(String, u64)> {
     buffer.resize(BLOCK, 0);
     let mut context = Context::new(&SHA256);

@@ -1,4 +1,4 @@
-//! Rows of text formats, from files that can be read again and streams that cannot.
+//! Rows of text formats, from files that can be reread and streams that cannot.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -17,7 +17,7 @@ use crate::place::{Place, TextSource};
 use crate::several::FilesSource;
 use crate::{FileList, Format, InputFile, Location, PartitionField};
 
-/// How much of each end of a file its digest covers.
+/// How many bytes at each end of a file its digest covers.
 const PROBE: u64 = 64 * 1024;
 
 /// Files that are read from their start each time they are opened.
@@ -28,7 +28,7 @@ pub(crate) struct FilesDataset {
 }
 
 impl FilesDataset {
-    /// Looks at the header of the first file, so that what it tells is known before any row is read.
+    /// Reads the header of the first file, so that its problems are known before any row is read.
     pub(crate) fn new(
         list: FileList,
         format: Format,
@@ -64,7 +64,7 @@ impl Dataset for FilesDataset {
     }
 }
 
-/// What tells the content of files from another content.
+/// Identifies the content of files.
 pub(crate) fn identity(list: &FileList) -> Result<InputIdentity, Problem> {
     if let Some(known) = &list.identity {
         return Ok(InputIdentity { path: list.name.clone(), size: None, probe: Some(known.clone()) });
@@ -91,7 +91,7 @@ pub(crate) fn identity(list: &FileList) -> Result<InputIdentity, Problem> {
     Ok(InputIdentity { path, size: Some(size), probe: Some(format!("{:016x}", digest.digest())) })
 }
 
-/// Takes in the first and the last bytes, enough to tell that a file was edited.
+/// Digests the first and the last bytes, enough to detect that a file was edited.
 fn probe(file: &mut File, size: u64, digest: &mut Xxh3) -> io::Result<()> {
     let mut bytes = Vec::new();
     Read::by_ref(file).take(PROBE).read_to_end(&mut bytes)?;
@@ -103,14 +103,14 @@ fn probe(file: &mut File, size: u64, digest: &mut Xxh3) -> io::Result<()> {
     Ok(())
 }
 
-/// A format of text, with what its records need to be told apart.
+/// A text format, with what is needed to split its records.
 #[derive(Debug, Clone)]
 pub(crate) struct TextFormat {
     pub(crate) format: Format,
     pub(crate) delimiter: DelimiterChoice,
 }
 
-/// An input that flows by once.
+/// An input that can be read only once.
 #[derive(Debug)]
 pub(crate) struct StreamDataset {
     location: Location,

@@ -11,11 +11,11 @@ use crate::partition::{add_fields, named_values};
 use crate::walk::files_below;
 use crate::{FileList, Format, InputFile};
 
-/// The files of a folder, and what they are.
+/// The files of a folder, and their format.
 ///
-/// They are parts of one table where the format is named, where the folder is called as a file of a
-/// table would be, such as `rows.parquet`, or where all of them are files of one such format in
-/// folders such as `year=2026`. Otherwise every file is a document.
+/// They are parts of one table if the format is named, if the folder is named like a file of a table, such as
+/// `rows.parquet`, or if all of them are files of one such format in folders such as `year=2026`. Otherwise
+/// every file is a document.
 pub(crate) fn files_of_folder(path: &Path, format: Option<Format>) -> Result<(FileList, Format), Problem> {
     let named = format.or_else(|| format_of_name(&path.display().to_string()));
     let (files, format) = match named {
@@ -41,15 +41,15 @@ pub(crate) fn files_of_folder(path: &Path, format: Option<Format>) -> Result<(Fi
     Ok((FileList { name, files, identity: None }, format))
 }
 
-/// Whether a file or folder holds a part of a table. Programs that write tables in parts put
-/// `_SUCCESS`, `_metadata` and the like beside them.
+/// Whether a file or folder holds a part of a table. Programs that write tables in parts also write
+/// `_SUCCESS`, `_metadata` and the like.
 fn is_part(name: &OsStr) -> bool {
     let bytes = name.as_encoded_bytes();
     !bytes.starts_with(b"_") || bytes.contains(&b'=')
 }
 
-/// The files of a table: those with an ending of its format. Some programs write lines of JSON into
-/// files that end in `.json`, and some call parts `part-00000`; they count where there are no others.
+/// The files of a table: those with an extension of its format. Some programs write JSON lines into `.json`
+/// files, and some name parts `part-00000`; these count only if there are no others.
 fn parts(files: Vec<PathBuf>, format: Format) -> Vec<PathBuf> {
     let named = |file: &&PathBuf, format| format_of_name(&file.display().to_string()) == Some(format);
     let of =
@@ -65,7 +65,7 @@ fn parts(files: Vec<PathBuf>, format: Format) -> Vec<PathBuf> {
     found
 }
 
-/// The files of a folder whose folders name fields, if all are of one format of tables.
+/// The files of a folder whose subfolders name fields, if all have the same table format.
 fn partitioned(path: &Path) -> Result<Option<(Vec<PathBuf>, Format)>, Problem> {
     let files = files_below(path, is_part)?;
     let format = files.first().and_then(|file| format_of_name(&file.display().to_string()));

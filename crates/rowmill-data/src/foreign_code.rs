@@ -1,17 +1,17 @@
-//! Parsers that were written by others and read files from anywhere: what they do when they panic.
+//! Panics in parsers by other authors that read files of any origin.
 
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
-    /// How many calls of foreign code this thread is in.
+    /// How many nested calls of foreign code this thread is in.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Calls foreign code. A panic in it is an error with the panic's message.
+/// Calls foreign code. A panic in it is returned as an error with the panic's message.
 ///
-/// What `work` changes must not be used again after an error.
+/// Anything that `work` changes must not be used again after an error.
 pub(crate) fn without_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     DEPTH.set(DEPTH.get() + 1);
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -19,8 +19,8 @@ pub(crate) fn without_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     done.map_err(|panic| panic_message(panic.as_ref()).to_owned())
 }
 
-/// Whether this thread is in code of others whose panics become errors. The panic hook of a program asks this to
-/// print nothing of them; a hook is one for the whole process, so none is set here.
+/// Whether this thread is in foreign code whose panics become errors. A program's panic hook can check this to
+/// print nothing for them; a hook applies to the whole process, so none is set here.
 #[must_use]
 pub fn in_foreign_code() -> bool {
     DEPTH.get() > 0

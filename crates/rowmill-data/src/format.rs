@@ -1,4 +1,4 @@
-//! How rows are written in an input.
+//! The input formats.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,12 +39,12 @@ impl Format {
         }
     }
 
-    /// Whether all values are text because it knows nothing else.
+    /// Whether all values are text because the format has no other type.
     pub(crate) fn is_untyped(self) -> bool {
         matches!(self, Self::Csv | Self::Tsv)
     }
 
-    /// The endings of names by which it is known.
+    /// The file extensions that identify it.
     #[must_use]
     pub fn endings(self) -> &'static [&'static str] {
         match self {
@@ -58,7 +58,7 @@ impl Format {
     }
 }
 
-/// What the ending of a name tells, in whatever case: `rows.jsonl.gz` is packed JSONL.
+/// The format for a file name's extension, ignoring case: `rows.jsonl.gz` is compressed JSONL.
 pub(crate) fn format_of_name(name: &str) -> Option<Format> {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
     let rest = match name.rsplit_once('.') {

@@ -1,4 +1,4 @@
-//! What the input is: its place and its format.
+//! The input: its location and its format.
 
 use std::path::{Path, PathBuf};
 
@@ -92,7 +92,7 @@ impl PartitionField {
 }
 
 impl InputFile {
-    /// A file whose folders say nothing of its rows.
+    /// A file whose folders name no fields.
     #[must_use]
     pub fn new(path: PathBuf, name: String) -> Self {
         Self { path, name, partition: Vec::new() }
@@ -100,11 +100,11 @@ impl InputFile {
 }
 
 impl Location {
-    /// Reads the value of `--input`: `-`, a path, a pattern or an address.
+    /// Parses the value of `--input`: `-`, a path, a pattern or an address.
     ///
     /// # Errors
     ///
-    /// It is an address of a kind that cannot be read.
+    /// It is an address of an unknown kind.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         if text == "-" {
             return Ok(Self::Stdin);
@@ -136,7 +136,7 @@ impl Location {
         }
     }
 
-    /// A path that exists is no pattern, whatever characters it has.
+    /// An existing path is not a pattern, whatever characters it contains.
     fn of_path(text: &str) -> Self {
         let path = PathBuf::from(text);
         if text.contains(['*', '?', '[']) && !path.exists() {
@@ -146,7 +146,7 @@ impl Location {
         }
     }
 
-    /// What it is called in messages and in the run's identity.
+    /// Its name in messages and in the run's identity.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -161,23 +161,23 @@ impl Location {
 }
 
 impl InputSpec {
-    /// An input whose documents, if it has any, are known by their paths.
+    /// An input whose documents, if it has any, are identified by their paths.
     #[must_use]
     pub fn new(location: Location, format: Option<Format>) -> Self {
         Self { location, format, document_ids: DocumentIds::default(), delimiter: None }
     }
 
-    /// The format that was named, or that the ending of `name` tells.
+    /// The format that was named, or else that of the extension of `name`.
     ///
     /// # Errors
     ///
-    /// The format is neither named nor known from the name.
+    /// The format is not named and the extension of `name` is unknown.
     pub fn format_of(&self, name: &str) -> Result<Format, Problem> {
         self.format.or_else(|| format_of_name(name)).ok_or_else(|| unknown_ending(name))
     }
 }
 
-/// Addresses as text.
+/// Serializes addresses as text.
 mod address_text {
     use rowmill_http::Url;
     use rowmill_types::deserialize_text;
@@ -196,7 +196,7 @@ mod address_text {
     }
 }
 
-/// Whether a name is that of a spreadsheet.
+/// Whether a file name is that of a spreadsheet.
 pub(crate) fn is_spreadsheet(name: &str) -> bool {
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
     matches!(ending.as_deref(), Some("xlsx" | "xls" | "xlsm" | "ods"))

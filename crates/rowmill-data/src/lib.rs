@@ -1,5 +1,4 @@
-//! Where rows come from and where envelopes go: a folder per format, and the texts that
-//! a run is made with.
+//! Reads rows and writes envelopes, with one folder per format, and loads the texts that a run uses.
 
 mod attach;
 mod blocks;

@@ -1,13 +1,13 @@
-//! What a file is: by its content first, then by the ending of its name.
+//! Detects the type of a file: by its content first, then by its extension.
 
 use std::io::{Read, Seek};
 
 use memchr::memmem;
 
-/// How much of a file's beginning is looked at.
+/// How many bytes at the beginning of a file are examined.
 pub(crate) const HEAD: usize = 8 * 1024;
 
-/// The media type of bytes of which nothing is known.
+/// The media type of unrecognized bytes.
 pub(crate) const UNKNOWN: &str = "application/octet-stream";
 /// The media type of PDF.
 pub(crate) const PDF: &str = "application/pdf";
@@ -17,35 +17,35 @@ const XLSX: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.
 const PPTX: &str = "application/vnd.openxmlformats-officedocument.presentationml.presentation";
 /// The media type of HTML.
 pub(crate) const HTML: &str = "text/html";
-/// The media type of text of no special kind.
+/// The media type of plain text.
 pub(crate) const PLAIN: &str = "text/plain";
 const ZIP: &str = "application/zip";
 
-/// Kinds that can be told from their first bytes without fail, so that a name which promises
-/// one of them can be held to it.
+/// Types that are reliably detected from their first bytes, so that a file with their extension can be
+/// checked.
 const CERTAIN: &[&str] =
     &[PDF, DOCX, XLSX, PPTX, "image/png", "image/jpeg", "image/gif", "image/webp", "image/tiff", "image/bmp"];
 
-/// What a file was found to be.
+/// The detected type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Media {
     /// The media type.
     pub(crate) kind: &'static str,
-    /// What it was found by.
+    /// How it was detected.
     pub(crate) by: Evidence,
 }
 
-/// What a media type was found by.
+/// How a media type was detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// The bytes.
+    /// From the bytes.
     Content,
-    /// The ending of the name, because the bytes tell nothing.
+    /// From the extension, because the bytes are not conclusive.
     Name,
 }
 
-/// Finds what a file is. `head` are its first bytes, at most [`HEAD`]; `content` is read only
-/// where a ZIP archive must be looked into.
+/// Detects the type of a file. `head` holds its first bytes, at most [`HEAD`]; `content` is read only to look
+/// into a ZIP archive.
 pub(crate) fn media_of(name: &str, head: &[u8], content: impl Read + Seek) -> Media {
     let by_name = kind_of_name(name);
     let certain = |kind| Media { kind, by: Evidence::Content };
@@ -58,7 +58,7 @@ pub(crate) fn media_of(name: &str, head: &[u8], content: impl Read + Seek) -> Me
     }
     let found = infer::get(head).map(|kind| usual(kind.mime_type())).filter(|kind| *kind != UNKNOWN);
     let is_markup = found.is_some_and(is_text);
-    // Some kinds are all text and yet no text to read; others are found in any text that begins like them.
+    // Some types are text in form but not in content; others are detected in any text that begins like them.
     let is_own_kind = matches!(found, Some(PDF | "application/rtf" | "application/postscript"));
     if is_markup || is_plain(head) && !is_own_kind {
         let text = |kind: &&'static str| is_text(kind);
@@ -70,14 +70,14 @@ pub(crate) fn media_of(name: &str, head: &[u8], content: impl Read + Seek) -> Me
     }
 }
 
-/// What the ending of a name tells.
+/// The type for the extension of a name.
 pub(crate) fn kind_of_name(name: &str) -> Option<&'static str> {
     mime_guess::from_path(name).first_raw().map(usual)
 }
 
-/// Why the bytes cannot be what the name promises, where that is certain.
+/// Why the bytes certainly do not match the extension, if so.
 ///
-/// A picture of another kind than its ending is no fault: it is sent as what it is.
+/// An image of another type than its extension is no error: it is sent as the type that it has.
 pub(crate) fn broken_promise(name: &str, media: Media) -> Option<String> {
     let promised = kind_of_name(name).filter(|kind| CERTAIN.contains(kind))?;
     if media.by == Evidence::Name {
@@ -88,7 +88,7 @@ pub(crate) fn broken_promise(name: &str, media: Media) -> Option<String> {
         .then(|| format!("is broken: its name says {promised}, but its content is {}", media.kind))
 }
 
-/// What is missing from the end of a file that was cut.
+/// What is missing at the end of a truncated file.
 pub(crate) fn missing_end(kind: &str, bytes: &[u8]) -> Option<&'static str> {
     let has = |mark: &[u8]| memmem::rfind(bytes, mark).is_some();
     match kind {
@@ -98,7 +98,7 @@ pub(crate) fn missing_end(kind: &str, bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Whether files of this kind are text, whatever the media type is called.
+/// Whether files of this type are text, whatever the media type is called.
 pub(crate) fn is_text(kind: &str) -> bool {
     const CALLED_OTHERWISE: &[&str] = &[
         "application/json",
@@ -121,12 +121,12 @@ pub(crate) fn is_text(kind: &str) -> bool {
         || CALLED_OTHERWISE.contains(&kind)
 }
 
-/// The media type under which a file is sent: text of any kind begins with `text/`.
+/// The media type with which a file is sent: for text of any kind it begins with `text/`.
 pub(crate) fn sent_as(kind: &'static str) -> &'static str {
     if is_text(kind) && !kind.starts_with("text/") { PLAIN } else { kind }
 }
 
-/// The ending under which a file of this kind is kept.
+/// The extension with which a file of this type is archived.
 pub(crate) fn ending_of(kind: &str) -> &'static str {
     match kind {
         PDF => "pdf",
@@ -151,7 +151,7 @@ pub(crate) fn ending_of(kind: &str) -> &'static str {
     }
 }
 
-/// One name for kinds that have several.
+/// One name for types that have several.
 fn usual(kind: &'static str) -> &'static str {
     match kind {
         "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => "audio/wav",
@@ -163,7 +163,7 @@ fn usual(kind: &'static str) -> &'static str {
     }
 }
 
-/// Office documents are archives, and only what is in them tells them apart.
+/// Office documents are archives and can be distinguished only by their contents.
 fn kind_of_archive(head: &[u8], content: impl Read + Seek) -> &'static str {
     let Ok(archive) = zip::ZipArchive::new(content) else { return ZIP };
     let holds = |folder: &str, stem: &str| {
@@ -181,7 +181,7 @@ fn kind_of_archive(head: &[u8], content: impl Read + Seek) -> &'static str {
     }
 }
 
-/// Whether these first bytes of a file are UTF-8 text; they may end within a character.
+/// Whether these first bytes of a file are UTF-8 text; they may end inside a character.
 fn is_plain(head: &[u8]) -> bool {
     let valid = match std::str::from_utf8(head) {
         Ok(_) => true,

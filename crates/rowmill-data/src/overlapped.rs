@@ -1,4 +1,4 @@
-//! Reading on a thread of its own, so that two cores share a long look at a file.
+//! Reads on a separate thread, so that two cores share a long scan of a file.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc;
@@ -6,15 +6,15 @@ use std::thread;
 
 use rowmill_types::{Problem, ProblemCode};
 
-/// Batches that may wait between both threads.
+/// How many batches may be waiting between both threads.
 const WAITING_BATCHES: usize = 2;
 
-/// Gives everything that `next` has to `saw`, batch by batch and in order, until there is no more or `saw`
-/// wants no more. While `saw` looks at a batch, `next` reads the following ones.
+/// Passes everything that `next` returns to `saw`, batch by batch and in order, until there is no more or
+/// `saw` wants no more. While `saw` processes a batch, `next` reads the following ones.
 ///
 /// # Errors
 ///
-/// What the two say; or no thread can be started.
+/// Any error of the two, or that no thread can be started.
 pub fn read_overlapped<T: Send>(
     mut next: impl FnMut() -> Result<Option<T>, Problem> + Send,
     mut saw: impl FnMut(T) -> Result<ControlFlow<()>, Problem>,
@@ -24,7 +24,7 @@ pub fn read_overlapped<T: Send>(
         let reading = move || {
             while let Some(batch) = next().transpose() {
                 let is_last = batch.is_err();
-                // Nobody listens once `saw` wants no more.
+                // There is no receiver once `saw` wants no more.
                 if sender.send(batch).is_err() || is_last {
                     return;
                 }
@@ -47,7 +47,7 @@ pub fn read_overlapped<T: Send>(
 mod tests {
     use super::*;
 
-    /// Numbers from 1 on; the sixth read fails.
+    /// Numbers from 1; the sixth read fails.
     fn numbers() -> impl FnMut() -> Result<Option<u32>, Problem> + Send {
         let mut at = 0;
         move || {

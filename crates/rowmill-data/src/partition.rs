@@ -1,4 +1,4 @@
-//! What the names of folders say of the rows in them: `year=2026/month=01/part.parquet`.
+//! Fields in folder names: `year=2026/month=01/part.parquet`.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use rowmill_types::{Problem, ProblemCode};
 
 use crate::{InputFile, PartitionField};
 
-/// The value that writers give to rows without one.
+/// The value that writers use for rows without one.
 const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The names and values that the folders between `root` and a file give, outermost first. Of a name
-/// that is there twice, the inner folder counts.
+/// The names and values in the folders between `root` and a file, outermost first. If a name occurs twice,
+/// the inner folder counts.
 pub(crate) fn named_values(root: &Path, file: &Path) -> Vec<(String, String)> {
     let inside = file.strip_prefix(root).unwrap_or(file);
     let folders = inside.parent().into_iter().flat_map(Path::iter);
@@ -29,8 +29,8 @@ pub(crate) fn named_values(root: &Path, file: &Path) -> Vec<(String, String)> {
     values
 }
 
-/// Gives the files below `root` the fields that their folders name. A field whose values are all
-/// whole numbers is a number, others are text, and the value that stands for none is null.
+/// Gives the files below `root` the fields of their folder names. A field whose values are all integers is a
+/// number, others are text, and the placeholder for a missing value is null.
 ///
 /// # Errors
 ///
@@ -71,7 +71,7 @@ pub(crate) fn add_fields(root: &Path, files: &mut [InputFile]) -> Result<(), Pro
     Ok(())
 }
 
-/// What the values of a field are.
+/// The type of a field's values.
 #[derive(Debug, Clone, Copy)]
 enum ValueKind {
     Number,
@@ -91,7 +91,8 @@ fn field(name: String, value: &str, kind: ValueKind) -> PartitionField {
     PartitionField { name, json }
 }
 
-/// Text in which `%41` stands for `A`. What is no such code, or makes no text, stays as it is.
+/// Decodes percent-encoded text: `%41` is `A`. Invalid codes, or ones that do not give text, are left
+/// unchanged.
 fn url_decoded(text: &str) -> String {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let mut decoded = Vec::with_capacity(text.len());

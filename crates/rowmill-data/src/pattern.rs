@@ -1,4 +1,4 @@
-//! Several files as one input.
+//! Patterns that name several files as one input.
 
 use std::fs;
 use std::path::Path;
@@ -11,23 +11,23 @@ use crate::dataset::cannot_open;
 use crate::input::is_spreadsheet;
 use crate::{FileList, Format, InputFile, InputSpec};
 
-/// How names are matched: as in a shell, one that begins with a point only by a pattern that
-/// does, so that `**` does not find the work folders of earlier runs.
+/// How names are matched: as in a shell, a name with a leading dot matches only a pattern with one, so that
+/// `**` does not find the work folders of earlier runs.
 fn options(pattern: &str) -> MatchOptions {
     MatchOptions {
         case_sensitive: true,
         require_literal_separator: true,
-        // The strict way knows no hidden names at all, so those that are asked for need the other.
+        // The strict mode never matches hidden names, so patterns that ask for them need the other mode.
         require_literal_leading_dot: !hidden_parts(pattern).any(|part| part.contains(['*', '?', '['])),
     }
 }
 
-/// The parts of a path or pattern that begin with a point.
+/// The parts of a path or pattern with a leading dot.
 fn hidden_parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|part| part.starts_with('.') && !matches!(*part, "." | ".."))
 }
 
-/// Whether every hidden part of a path is asked for.
+/// Whether the pattern explicitly asks for every hidden part of a path.
 fn is_asked_for(path: &Path, pattern: &str) -> bool {
     let asked = |part: &str| {
         hidden_parts(pattern).any(|wanted| {
@@ -37,13 +37,13 @@ fn is_asked_for(path: &Path, pattern: &str) -> bool {
     path.to_str().is_none_or(|path| hidden_parts(path).all(asked))
 }
 
-/// Whether a pattern would name a file at `path`, there or not.
+/// Whether a pattern would match a file at `path`, whether it exists or not.
 pub(crate) fn matches(pattern: &str, path: &Path) -> bool {
     let matches = |wanted: glob::Pattern| wanted.matches_path_with(path, options(pattern));
     glob::Pattern::new(pattern).is_ok_and(matches) && is_asked_for(path, pattern)
 }
 
-/// The files that a pattern names, in the order of their names.
+/// The files that match a pattern, ordered by name.
 pub(crate) fn files_of(pattern: &str) -> Result<FileList, Problem> {
     let found = glob::glob_with(pattern, options(pattern)).map_err(|error| {
         Problem::new(ProblemCode::InputNotFound, format!("invalid input pattern: `{pattern}`"))
@@ -56,7 +56,7 @@ pub(crate) fn files_of(pattern: &str) -> Result<FileList, Problem> {
         if !is_asked_for(&path, pattern) {
             continue;
         }
-        // A link that leads nowhere is told and not passed over.
+        // A dangling link is reported and not skipped.
         let kind = fs::metadata(&path).map_err(|error| cannot_open(&path, &error))?.file_type();
         if kind.is_file() {
             let name = path.display().to_string();
@@ -82,8 +82,8 @@ fn no_match(pattern: &str) -> Problem {
     problem.hint("check the pattern; names that start with a dot match only patterns that start with one")
 }
 
-/// The one format that all files of a list have. Several files of which none is known as a
-/// table are documents.
+/// The common format of all files of a list. Several files of which none is known to be a table are
+/// documents.
 pub(crate) fn format_of(spec: &InputSpec, list: &FileList) -> Result<Format, Problem> {
     if let Some(format) = spec.format {
         return Ok(format);
@@ -111,7 +111,8 @@ pub(crate) fn format_of(spec: &InputSpec, list: &FileList) -> Result<Format, Pro
     }
 }
 
-/// Whether a file is known to be a document, by its ending. Whoever gives a spreadsheet means its rows.
+/// Whether the extension marks a file as a document. A spreadsheet is not one: whoever names it wants its
+/// rows.
 fn is_document(name: &str) -> bool {
     const DOCUMENTS: &[&str] = &[
         "pdf", "docx", "doc", "html", "htm", "md", "rtf", "png", "jpg", "jpeg", "gif", "webp", "bmp", "tif",

@@ -1,8 +1,8 @@
-//! Bytes that arrive in pieces, for tests of readers.
+//! A reader that returns bytes in small chunks, for tests.
 
 use std::io::{self, Read};
 
-/// Gives its bytes in pieces of the given sizes, over and over.
+/// Returns its bytes in chunks of the given sizes, repeatedly.
 pub(crate) struct Pieces {
     bytes: Vec<u8>,
     sizes: Vec<usize>,

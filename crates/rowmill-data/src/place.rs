@@ -1,4 +1,4 @@
-//! Where in an input a record stands: its row number, and how that is said.
+//! The position of a record in an input: its row number, and how messages name it.
 
 use rowmill_core::ports::RowSource;
 use rowmill_types::settings::{ACCEPT_CHANGES, RESUME};
@@ -6,11 +6,11 @@ use rowmill_types::{BadRow, ErrorKind, Problem, ProblemCode};
 
 /// A source of rows from one file, which may be one of several.
 pub(crate) trait TextSource: RowSource {
-    /// How many row numbers were used, by rows and by what is counted but no row.
+    /// How many row numbers were used, by rows and by anything else that is counted.
     fn used_numbers(&self) -> u64;
 }
 
-/// What a format counts.
+/// The unit that a format counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Line,
@@ -20,19 +20,19 @@ pub(crate) enum Unit {
 /// A file among those of an input.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Place {
-    /// How many row numbers the files before it used.
+    /// How many row numbers the previous files used.
     pub(crate) before: u64,
-    /// Its name, where there are several.
+    /// Its name, if there are several.
     pub(crate) file: Option<String>,
 }
 
 impl Place {
-    /// The row number of the record that is the `at`th of the file.
+    /// The row number of the `at`th record of the file.
     pub(crate) fn number(&self, at: u64) -> u64 {
         self.before + at
     }
 
-    /// The record that is the `at`th of the file and no row.
+    /// The bad row for the `at`th record of the file.
     pub(crate) fn bad(&self, unit: Unit, at: u64, kind: ErrorKind, what: &str) -> BadRow {
         let message = match (&self.file, unit) {
             (None, Unit::Line) => format!("Line {at}: {what}"),
@@ -43,7 +43,7 @@ impl Place {
         BadRow { number: self.number(at), kind, message }
     }
 
-    /// Why the file called `name` cannot be read beyond its `at`th record.
+    /// The problem that the file called `name` cannot be read beyond its `at`th record.
     pub(crate) fn damage(name: &str, unit: Unit, at: u64, what: &str) -> Problem {
         let unit = match unit {
             Unit::Line => "line",
@@ -57,7 +57,7 @@ impl Place {
         ))
     }
 
-    /// The same for what [`rowmill_types::Row::parse`] says of the `at`th record.
+    /// The same, from the error of [`rowmill_types::Row::parse`] for the `at`th record.
     pub(crate) fn parsed(&self, unit: Unit, at: u64, bad: BadRow) -> BadRow {
         if unit == Unit::Line && self.file.is_none() {
             return bad;
@@ -71,7 +71,7 @@ impl Place {
         }
     }
 
-    /// The header of the file, which cannot be used.
+    /// The bad row for an unusable header of the file.
     pub(crate) fn bad_header(&self, what: String) -> BadRow {
         let message = match &self.file {
             None => what,

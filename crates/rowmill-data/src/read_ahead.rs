@@ -1,34 +1,34 @@
-//! Making the next piece of something on a thread of its own while the last one is worked on.
+//! Produces the next piece on a separate thread while the last one is processed.
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-/// Makes the next piece; `None` after the last. It is not called again after that, or after an error.
+/// Produces the next piece; `None` after the last. It is not called again after that, or after an error.
 type Make<T, E> = Box<dyn FnMut() -> Result<Option<T>, E> + Send>;
 
-/// Something that is made ahead.
+/// Something that is produced ahead.
 pub(crate) trait Piece: Send + 'static {
-    /// Does a little of what will be needed of it, while there is no room for it to wait; `false` once there is
-    /// nothing left to do.
+    /// Does a little work that will be needed later, while the piece waits for room in the queue; `false` once
+    /// nothing is left to do.
     fn prepare(&mut self) -> bool {
         false
     }
 }
 
-/// How far ahead pieces are made.
+/// How far ahead pieces are produced.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AheadSettings {
     /// The name of the thread.
     pub(crate) thread: &'static str,
-    /// How many pieces are made by whoever asks for them, before it is worth a thread.
+    /// How many pieces the caller produces itself, before a thread is worth it.
     pub(crate) first: usize,
-    /// How many pieces may wait to be taken, beside the one that is made and the one that is in use.
+    /// How many pieces may be queued, beside the one being produced and the one in use.
     pub(crate) waiting: usize,
 }
 
-/// Pieces that are made one after the other, ahead of being asked for.
+/// Pieces that are produced one after the other, ahead of being requested.
 pub(crate) struct ReadAhead<T, E> {
     settings: AheadSettings,
     made: usize,
@@ -36,15 +36,15 @@ pub(crate) struct ReadAhead<T, E> {
 }
 
 enum State<T, E> {
-    /// Whoever asks makes the piece.
+    /// The caller produces the pieces.
     Here(Make<T, E>),
-    /// A thread makes them. It ends when nobody takes them any more.
+    /// A thread produces them. It ends when nobody receives them any more.
     Ahead(Receiver<Result<Option<T>, E>>, JoinHandle<()>),
     Ended,
 }
 
 impl<T: Piece, E: Send + 'static> ReadAhead<T, E> {
-    /// Nothing is made before it is asked for.
+    /// Nothing is produced before it is requested.
     pub(crate) fn new(
         settings: AheadSettings,
         make: impl FnMut() -> Result<Option<T>, E> + Send + 'static,
@@ -52,11 +52,11 @@ impl<T: Piece, E: Send + 'static> ReadAhead<T, E> {
         Self { settings, made: 0, state: State::Here(Box::new(make)) }
     }
 
-    /// The next piece, `None` after the last. After an error there is none.
+    /// The next piece; `None` after the last and after an error.
     ///
     /// # Panics
     ///
-    /// Where making it does.
+    /// If producing it panics.
     pub(crate) fn next(&mut self) -> Result<Option<T>, E> {
         let (next, state) = match std::mem::replace(&mut self.state, State::Ended) {
             State::Here(make) if self.made == self.settings.first => {
@@ -67,7 +67,7 @@ impl<T: Piece, E: Send + 'static> ReadAhead<T, E> {
             State::Here(mut make) => (make()?, State::Here(make)),
             State::Ahead(pieces, thread) => match pieces.recv() {
                 Ok(next) => (next?, State::Ahead(pieces, thread)),
-                // Only a panic ends the thread without a word.
+                // The thread ends without a result only if it panics.
                 Err(_) => match thread.join() {
                     Ok(()) => return Ok(None),
                     Err(panic) => resume_unwind(panic),
@@ -82,7 +82,8 @@ impl<T: Piece, E: Send + 'static> ReadAhead<T, E> {
         Ok(next)
     }
 
-    /// Has a thread make what is left, or nobody else where there can be no more threads.
+    /// Starts a thread for the remaining pieces; if none can be started, the caller continues to produce
+    /// them.
     fn start(&self, make: Make<T, E>) -> State<T, E> {
         let (sender, pieces) = sync_channel(self.settings.waiting);
         let shared = Arc::new(Mutex::new(Some(make)));
@@ -106,7 +107,7 @@ impl<T: Piece, E: Send + 'static> ReadAhead<T, E> {
     }
 }
 
-/// Hands a piece over, and prepares it until there is room; `false` where nobody takes it any more.
+/// Sends a piece, and prepares it until there is room; `false` if there is no receiver any more.
 fn hand_over<T: Piece, E>(mut next: Result<Option<T>, E>, sender: &SyncSender<Result<Option<T>, E>>) -> bool {
     loop {
         match sender.try_send(next) {
@@ -177,7 +178,7 @@ mod tests {
         assert_eq!([is_own(), is_own(), is_own(), is_own()], [true, true, false, false]);
     }
 
-    /// Says when it was prepared to the end, in three steps.
+    /// Signals when it was fully prepared, which takes three steps.
     struct Prepared(usize, Sender<()>);
 
     impl Piece for Prepared {

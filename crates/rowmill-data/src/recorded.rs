@@ -1,8 +1,8 @@
-//! Rows that were written down as they came, so that they are the same whenever they are read.
+//! Rows that are recorded as they arrive, so that every read returns the same ones.
 //!
-//! A query may give other rows, or the same in another order, each time it is asked. Its rows go
-//! to a file at their first read, a line for each: `{"number":7,"row":{…}}`, or
-//! `{"number":8,"bad":{"kind":"InvalidJson","message":"…"}}` for a record that is no row.
+//! A query may return different rows, or the same in a different order, each time it is run. Its rows are
+//! written to a file on the first read, one line each: `{"number":7,"row":{…}}`, or
+//! `{"number":8,"bad":{"kind":"InvalidJson","message":"…"}}` for a bad row.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -17,10 +17,10 @@ use rowmill_types::{BadRow, ErrorKind, Problem, ProblemCode, Row, SourceRow, Wor
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// Rows that are read at once while they are written down.
+/// How many rows are read at once for recording.
 const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
 
-/// Writes all rows of `rows` to `file`, which is at `path`, and gives a dataset that reads them from there.
+/// Writes all rows of `rows` to `file`, which is at `path`, and returns a dataset that reads them from there.
 ///
 /// # Errors
 ///
@@ -41,13 +41,13 @@ pub fn record_rows(rows: Arc<dyn Dataset>, file: File, path: &Path) -> Result<Ar
         }
     }
     let file = out.into_inner().map_err(|error| cannot_record(path, error.error()))?;
-    // A resume relies on it, so it must outlast whatever the ledger outlasts.
+    // A resume relies on this file, so it must be at least as durable as the ledger.
     file.sync_data().map_err(|error| cannot_record(path, &error))?;
     Ok(recorded_rows(rows, file))
 }
 
-/// The rows that an earlier call of [`record_rows`] wrote to `file`. Whatever else there is to know
-/// is asked of `rows`, which are not read.
+/// The rows that an earlier call of [`record_rows`] wrote to `file`. All other properties are taken from
+/// `rows`, whose rows are not read.
 #[must_use]
 pub fn recorded_rows(rows: Arc<dyn Dataset>, file: File) -> Arc<dyn Dataset> {
     Arc::new(RecordedRows { rows, file: Arc::new(file) })
@@ -56,7 +56,7 @@ pub fn recorded_rows(rows: Arc<dyn Dataset>, file: File) -> Arc<dyn Dataset> {
 #[derive(Debug)]
 struct RecordedRows {
     rows: Arc<dyn Dataset>,
-    /// Open for as long as anybody may read it, whatever name it has or had.
+    /// Kept open for readers, whatever happens to its name.
     file: Arc<File>,
 }
 
@@ -97,7 +97,7 @@ impl Dataset for RecordedRows {
     }
 }
 
-/// A place in a file that others read, too.
+/// A position in a file that others read, too.
 struct FilePlace {
     file: Arc<File>,
     at: u64,
@@ -174,7 +174,7 @@ fn write_line(row: &SourceRow, line: &mut String) {
     match row {
         Ok(row) => {
             line.push_str(&format!("{{\"number\":{},\"row\":", row.number()));
-            // The text of a row may be spread over lines; here it is one of them.
+            // The text of a row may span lines; here it must be a single one.
             if row.text().contains('\n') {
                 write_compact(row.text(), line);
             } else {
@@ -183,7 +183,7 @@ fn write_line(row: &SourceRow, line: &mut String) {
         }
         Err(BadRow { number, kind, message }) => {
             let bad = serde_json::to_string(&BadFields { kind: *kind, message: message.clone() });
-            // Plain data is always JSON, so the fallback is never used.
+            // Plain data always serializes, so the fallback is never used.
             line.push_str(&format!("{{\"number\":{number},\"bad\":{}", bad.unwrap_or_default()));
         }
     }

@@ -1,4 +1,4 @@
-//! Several files, read one after the other as one input.
+//! Reads several files one after the other as one input.
 
 use std::fs;
 use std::vec;
@@ -10,14 +10,14 @@ use crate::files::{TextFormat, open_blocks, source};
 use crate::place::{Place, TextSource};
 use crate::{FileList, InputFile, PartitionField};
 
-/// The rows of one or more files. Row numbers go on from file to file; where there are
-/// several, what is said of a bad row names its file.
+/// The rows of one or more files. Row numbers continue from file to file; if there are several, messages
+/// about a bad row name its file.
 pub(crate) struct FilesSource {
     format: TextFormat,
     several: bool,
     waiting: vec::IntoIter<InputFile>,
     open: Option<Open>,
-    /// How many row numbers the files before the open one used.
+    /// How many row numbers the previous files used.
     numbers: u64,
     /// How many bytes they had.
     bytes: u64,
@@ -31,7 +31,7 @@ struct Open {
 }
 
 impl FilesSource {
-    /// Opens the first file; the others are opened when it is their turn.
+    /// Opens the first file; the others are opened in turn.
     pub(crate) fn open(list: &FileList, format: &TextFormat) -> Result<Self, Problem> {
         let sizes = list.files.iter().map(|file| fs::metadata(&file.path).ok().map(|found| found.len()));
         let mut source = Self {
@@ -47,7 +47,7 @@ impl FilesSource {
         Ok(source)
     }
 
-    /// Opens the file whose turn it is; `false` after the last one.
+    /// Opens the next file; `false` after the last one.
     fn open_next(&mut self) -> Result<bool, Problem> {
         if let Some(ended) = self.open.take() {
             self.numbers += ended.source.used_numbers();
@@ -81,7 +81,7 @@ impl RowSource for FilesSource {
             if more || !self.has_waiting() {
                 return Ok(more);
             }
-            // A file that cannot be opened must not take the rows before it along.
+            // A file that cannot be opened must not discard the rows before it.
             if batch.len() > before {
                 return Ok(true);
             }

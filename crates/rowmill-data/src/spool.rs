@@ -1,4 +1,4 @@
-//! Copying a stream into a file, so that it can be read more than once.
+//! Copies a stream into a file, so that it can be read more than once.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -13,25 +13,25 @@ use crate::dataset::stream_format;
 use crate::files::{FilesDataset, open_bytes};
 use crate::{FileList, InputFile, InputSpec};
 
-/// How much is copied at once.
+/// How many bytes are copied at once.
 const BLOCK: usize = 256 * 1024;
 
-/// A copy of a stream. It is gone with the last who reads it.
+/// A copy of a stream. It is removed with the last reader.
 #[derive(Debug)]
 struct Copied {
     rows: FilesDataset,
     _copy: TempPath,
 }
 
-/// Copies the bytes of an input into a new file in `folder`, whose name begins and ends so, and gives
-/// the dataset of that file.
+/// Copies the bytes of an input into a new file in `folder`, whose name starts with `begin` and ends with
+/// `end`, and returns the dataset of that file.
 ///
-/// Its identity keeps the name of the input, so that the place of the copy does not
-/// look like a change of the input.
+/// Its identity keeps the name of the input, so that the location of the copy does not look like a change of
+/// the input.
 ///
 /// # Errors
 ///
-/// The input cannot be read, its format is not known, or the copy cannot be written.
+/// The input cannot be read, its format is unknown, or the copy cannot be written.
 pub fn spool(
     spec: &InputSpec,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! The texts that a run is made with: templates, instructions, schemas, variables.
+//! Loads the texts that a run uses: templates, instructions, schemas, variables.
 
 use std::fmt;
 use std::fs::File;
@@ -13,10 +13,10 @@ use crate::blocks::BYTE_ORDER_MARK;
 use crate::fetch::Fetcher;
 use crate::hub::{HubAddress, fetch_text};
 
-/// The longest text that is taken.
+/// The maximum size of a text.
 const MAX_TEXT: usize = 16 * 1024 * 1024;
 
-/// What names a text, for messages.
+/// The origin of a text, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextName {
     /// A setting of the run.
@@ -41,13 +41,13 @@ impl fmt::Display for TextName {
 }
 
 /// Reads the text that a setting or a card names: a path, or a `file://`, `http://`, `https://` or `hf://`
-/// address. What comes from the hub is kept; other addresses are asked each time.
+/// address. Files of the hub are cached; other addresses are requested each time.
 ///
-/// `name` is what messages call it. A byte order mark is taken away.
+/// `name` identifies it in messages. A byte order mark is removed.
 ///
 /// # Errors
 ///
-/// There is nothing to be read, or it is no UTF-8 text, or it is too long.
+/// There is nothing to read, or it is not UTF-8 text, or it is too long.
 pub async fn load_text(source: &str, name: TextName, fetcher: &Fetcher<'_>) -> Result<String, Problem> {
     let bytes = match place_of(source, name)? {
         Place::File(path) => read_aside(path, name).await?,
@@ -70,7 +70,7 @@ pub async fn load_text(source: &str, name: TextName, fetcher: &Fetcher<'_>) -> R
     })
 }
 
-/// The path on this machine that a source names: a path, or a `file://` address.
+/// The local path that a source names: a path, or a `file://` address.
 #[must_use]
 pub fn local_path(source: &str) -> Option<PathBuf> {
     match source.split_once("://") {
@@ -106,13 +106,13 @@ fn place_of(source: &str, name: TextName) -> Result<Place, Problem> {
     }
 }
 
-/// Reads a file on a thread for it, because a pipe waits until somebody writes into it.
+/// Reads a file on a separate thread, because a pipe waits until somebody writes into it.
 async fn read_aside(path: PathBuf, name: TextName) -> Result<Vec<u8>, Problem> {
     let read = tokio::task::spawn_blocking(move || read_file(&path, name)).await;
     read.map_err(|error| Problem::new(ProblemCode::Internal, "a worker thread failed").cause(error))?
 }
 
-/// Reads no more than tells that the text is too long. Pipes with a name work too.
+/// Reads only enough to see that the text is too long. Named pipes work too.
 fn read_file(path: &Path, name: TextName) -> Result<Vec<u8>, Problem> {
     let shown = path.display();
     let failed = |error: io::Error| match error.kind() {
@@ -132,7 +132,7 @@ fn read_file(path: &Path, name: TextName) -> Result<Vec<u8>, Problem> {
     Ok(bytes)
 }
 
-/// What helps whoever named a file that is not there, or gave the text itself.
+/// The hint if a named file does not exist, or if the text itself was given instead of a path.
 fn missing_hint(path: &Path, name: TextName) -> String {
     let is_text = path.to_string_lossy().contains(['{', '\n', ' ']);
     match name {
@@ -164,7 +164,7 @@ async fn fetch(url: Url, name: TextName, http: &HttpClient) -> Result<Vec<u8>, P
     Ok(body.into())
 }
 
-/// A path as it is, an address without the parts that may hold a secret.
+/// A path unchanged; an address without the parts that may contain a secret.
 #[must_use]
 pub fn shown_source(source: &str) -> String {
     let Some((scheme, rest)) = source.split_once("://") else { return source.to_owned() };
@@ -177,7 +177,7 @@ pub fn shown_source(source: &str) -> String {
     }
 }
 
-/// Says which text it is that cannot be had.
+/// Adds to a problem which text could not be loaded.
 fn for_text(found: Problem, name: TextName) -> Problem {
     let message = format!("cannot get the text for {name}: {}", found.message.marked()).into();
     Problem { code: ProblemCode::TextUnreadable, message, ..found }

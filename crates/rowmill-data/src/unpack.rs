@@ -1,13 +1,13 @@
-//! Unpacking of gzip and zstd while reading, in constant memory.
+//! Decompresses gzip and zstd while reading, in constant memory.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use flate2::bufread::GzDecoder;
 
-/// How much packed input is asked of the system at once.
+/// How many compressed bytes are requested from the system at once.
 const BLOCK: usize = 64 * 1024;
 
-/// How an input is packed.
+/// How an input is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Packing {
     Gzip,
@@ -15,17 +15,17 @@ pub(crate) enum Packing {
 }
 
 impl Packing {
-    /// What the first bytes tell, whatever the name of the input says.
+    /// Detected from the first bytes, whatever the name of the input is.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
-            // A frame, or one of those that tools put before it and that hold no content.
+            // A frame, or one of the skippable frames that tools put before it.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
             _ => None,
         }
     }
 
-    /// Its name in messages.
+    /// The name of the compression in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -34,7 +34,7 @@ impl Packing {
     }
 }
 
-/// Packed bytes, counted as they are taken.
+/// Compressed bytes, counted as they are consumed.
 struct Counted {
     input: io::Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>,
     count: u64,
@@ -53,18 +53,18 @@ type Packed = BufReader<Counted>;
 enum Decoder {
     Gzip(Box<GzDecoder<Packed>>),
     Zstd(zstd::stream::read::Decoder<'static, Packed>),
-    /// Everything was unpacked; so many packed bytes there were.
+    /// Everything was decompressed, from this many compressed bytes.
     Ended(u64),
 }
 
-/// Reads what packed input holds.
+/// Reads the decompressed content of an input.
 pub(crate) struct Unpack {
     packing: Packing,
     decoder: Decoder,
 }
 
 impl Unpack {
-    /// Unpacks `input`, of which `begun` was read already.
+    /// Decompresses `input`, of which `begun` was already read.
     pub(crate) fn new(packing: Packing, begun: Vec<u8>, input: Box<dyn Read + Send>) -> io::Result<Self> {
         let packed = Counted { input: Cursor::new(begun).chain(input), count: 0 };
         let packed = BufReader::with_capacity(BLOCK, packed);
@@ -79,7 +79,7 @@ impl Unpack {
         self.packing
     }
 
-    /// How many packed bytes were used.
+    /// How many compressed bytes were used.
     pub(crate) fn used(&self) -> u64 {
         let of = |packed: &Packed| packed.get_ref().count - packed.buffer().len() as u64;
         match &self.decoder {
@@ -89,8 +89,8 @@ impl Unpack {
         }
     }
 
-    /// Goes on with the next member of a gzip file, if there is one. The zeros that some
-    /// tools fill the last block with are no member.
+    /// Continues with the next member of a gzip file, if there is one. The zeros with which some tools pad
+    /// the last block are not a member.
     fn next_member(&mut self) -> io::Result<()> {
         let used = self.used();
         let Decoder::Gzip(ended) = std::mem::replace(&mut self.decoder, Decoder::Ended(used)) else {
@@ -118,7 +118,7 @@ impl Read for Unpack {
         loop {
             let count = match &mut self.decoder {
                 Decoder::Gzip(gzip) => gzip.read(buffer)?,
-                // Further frames are read by itself.
+                // It reads further frames itself.
                 Decoder::Zstd(zstd) => return zstd.read(buffer),
                 Decoder::Ended(_) => return Ok(0),
             };

@@ -1,4 +1,4 @@
-//! The files below a folder.
+//! Lists the files below a folder.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -10,10 +10,10 @@ use rowmill_types::Problem;
 
 use crate::dataset::cannot_open;
 
-/// The files of a folder and its folders, in the order of their paths.
+/// The files of a folder and its subfolders, ordered by path.
 ///
-/// Files and folders are left out whose name begins with a dot or is not to be kept, and so is what
-/// is no file, such as a pipe. A link to a folder is followed, unless that folder is read anyway.
+/// Left out are files and folders whose name begins with a dot or is rejected by `is_kept`, and anything that
+/// is not a file, such as a pipe. A link to a folder is followed, unless that folder is read anyway.
 pub(crate) fn files_below(path: &Path, is_kept: fn(&OsStr) -> bool) -> Result<Vec<PathBuf>, Problem> {
     let unreadable = |error: io::Error| cannot_open(path, &error);
     let root = fs::canonicalize(path).map_err(unreadable)?;
@@ -40,17 +40,17 @@ enum Found {
 }
 
 struct Walk {
-    /// The folder that was named, in full.
+    /// The absolute path of the named folder.
     root: PathBuf,
     is_kept: fn(&OsStr) -> bool,
-    /// Folders outside of it that links led to.
+    /// Folders outside it that links lead to.
     linked: HashSet<PathBuf>,
-    /// What was found and not yet looked at, the next one last.
+    /// Entries that were found but not visited yet, the next one last.
     waiting: Vec<Found>,
 }
 
 impl Walk {
-    /// Adds what is in a folder.
+    /// Adds the entries of a folder.
     fn enter(&mut self, folder: &Path) -> io::Result<()> {
         let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
         let is_kept = self.is_kept;
@@ -58,15 +58,15 @@ impl Walk {
         entries.retain(|entry| !is_hidden(&entry.file_name()) && is_kept(&entry.file_name()));
         entries.sort_by_cached_key(DirEntry::file_name);
         for entry in entries.iter().rev() {
-            // Paths are joined to what was given, so that a relative path stays one.
+            // Paths are joined to the given path, so that a relative path stays relative.
             let path = folder.join(entry.file_name());
             self.waiting.extend(look(entry, path)?);
         }
         Ok(())
     }
 
-    /// Whether a folder is still to be read: links may lead to folders that were or will be.
-    /// What is inside the root is read where it is, and all else where it is found first.
+    /// Whether a folder is still to be read: links may lead to folders that already are, or will be.
+    /// Folders inside the root are read there, and all others where they are found first.
     fn is_new(&mut self, path: &Path) -> io::Result<bool> {
         let is_link = fs::symlink_metadata(path)?.is_symlink();
         if !is_link && self.linked.is_empty() {
@@ -83,7 +83,7 @@ impl Walk {
 fn look(entry: &DirEntry, path: PathBuf) -> io::Result<Option<Found>> {
     let kind = entry.file_type()?;
     let (is_folder, is_file) = if kind.is_symlink() {
-        // A link that leads nowhere is a file that cannot be read: its row will say so.
+        // A dangling link is a file that cannot be read: its row will report that.
         fs::metadata(&path).map_or((false, true), |target| (target.is_dir(), target.is_file()))
     } else {
         (kind.is_dir(), kind.is_file())

@@ -1,12 +1,12 @@
-//! Whether an input that is a pattern or a folder would take in a file that is not there yet.
+//! Whether a pattern or folder as input would include a file that does not exist yet.
 
 use std::path::{Path, PathBuf};
 
 use crate::format::format_of_name;
 use crate::{Format, InputSpec, Location, folder_of_input};
 
-/// Whether a run over this input would read a file at `path`, a full path without links. An
-/// input that is one file, or comes from elsewhere, reads nothing but itself.
+/// Whether a run over this input would read a file at `path`, an absolute path without links. An input that
+/// is a single file or remote reads nothing but itself.
 #[must_use]
 pub fn would_read(input: &InputSpec, path: &Path) -> bool {
     match &input.location {
@@ -26,7 +26,7 @@ fn pattern_matches(pattern: &str, path: &Path) -> bool {
     crate::pattern::matches(&full, path)
 }
 
-/// Names that begin with a point are left out below the folder, not above it.
+/// Names with a leading dot are left out below the folder, not above it.
 fn folder_holds(folder: &Path, path: &Path, format: Option<Format>) -> bool {
     let Some(folder) = full_folder(folder) else { return false };
     let Ok(inside) = path.strip_prefix(&folder) else { return false };
@@ -38,7 +38,7 @@ fn folder_holds(folder: &Path, path: &Path, format: Option<Format>) -> bool {
     !hidden && fits
 }
 
-/// A folder that is not there holds nothing that could be read.
+/// A folder that does not exist holds nothing that could be read.
 fn full_folder(folder: &Path) -> Option<String> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let full: PathBuf = folder.canonicalize().ok()?;

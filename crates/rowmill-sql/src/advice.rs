@@ -1,14 +1,14 @@
-//! What to do about names that a query cannot use.
+//! Hints about names that a query cannot use.
 
 use rowmill_types::settings::{INPUT, SQL_ENGINE};
 
 use crate::names::nearest;
 use crate::{aggregates, scalars};
 
-/// How many names are listed.
+/// How many names a hint lists.
 const LISTED: usize = 12;
 
-/// What stands for the present, which is another one in every time zone.
+/// The replacement for functions of the current time, which differs between time zones.
 fn instead_of_present(name: &str) -> Option<String> {
     let instead = match name.to_ascii_lowercase().as_str() {
         "now" | "get_current_timestamp" | "current_timestamp" | "localtimestamp" => {
@@ -23,7 +23,7 @@ fn instead_of_present(name: &str) -> Option<String> {
     ))
 }
 
-/// Functions that are not there, with what does the same.
+/// Functions that do not exist here, with their equivalents.
 const SPELLINGS: &[(&str, &str)] = &[
     ("to_timestamp", "use `make_timestamp(x * 1000000)` to convert seconds to a time"),
     ("substring_index", "use `split_part(x, ',', 1)` for a part of a text"),
@@ -42,7 +42,7 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("range", "use `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)`"),
 ];
 
-/// What to do about a column that is not there.
+/// The hint for an unknown column.
 pub(crate) fn for_column(name: &str, names: &[&str]) -> String {
     if names.is_empty() {
         return "the input has no columns, because no rows were found in it".to_owned();
@@ -56,7 +56,7 @@ pub(crate) fn for_column(name: &str, names: &[&str]) -> String {
     format!("{near}columns: {}{more}; {found}; write strings in single quotes", listed.join(", "))
 }
 
-/// What to do about a function that is not there.
+/// The hint for an unknown function.
 pub(crate) fn for_function(name: &str) -> String {
     if let Some(ours) = spelling(name) {
         return ours;
@@ -72,7 +72,7 @@ pub(crate) fn for_function(name: &str) -> String {
     }
 }
 
-/// What to do about a table that is not there.
+/// The hint for an unknown table.
 pub(crate) fn for_table(name: &str) -> String {
     spelling(name).unwrap_or_else(|| format!("the rows of {INPUT} are the table `input`"))
 }

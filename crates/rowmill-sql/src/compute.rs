@@ -11,7 +11,7 @@ use crate::query::QueryText;
 use crate::values::encoding::{decode, encode};
 use crate::vtab::ScanProblem;
 
-/// Makes an expression known to a connection.
+/// Registers an expression with a connection.
 pub(crate) fn register(
     connection: &Connection,
     function: &ComputedFunction,

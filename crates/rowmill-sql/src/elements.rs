@@ -1,4 +1,4 @@
-//! The elements of lists as a table of SQLite: what `unnest` becomes.
+//! The elements of lists as a virtual table of SQLite, which implements `unnest`.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
@@ -15,18 +15,18 @@ use crate::unwinding::without_unwinding;
 use crate::values::encoding::elements;
 use crate::values::sql_type::SqlType;
 
-/// Makes the elements of lists known to a connection.
+/// Registers the elements of lists with a connection.
 pub(crate) fn register(connection: &Connection, table: &ElementTable) -> Result<()> {
     const MODULE: Module<'_, ListTable> = Module::eponymous_only_module();
     connection.create_module(table.name.as_str(), &MODULE, Some(table.item.clone()))
 }
 
-/// The place of the list among the columns.
+/// The index of the list among the columns.
 const LIST: c_int = 1;
 
 #[repr(C)]
 struct ListTable {
-    /// SQLite's part.
+    /// The part that SQLite requires.
     base: sqlite3_vtab,
     item: SqlType,
 }
@@ -77,7 +77,7 @@ unsafe impl VTab<'_> for ListTable {
 
 #[repr(C)]
 struct ListCursor {
-    /// SQLite's part.
+    /// The part that SQLite requires.
     base: sqlite3_vtab_cursor,
     item: SqlType,
     elements: Vec<Value>,

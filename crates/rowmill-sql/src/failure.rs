@@ -1,4 +1,4 @@
-//! What is wrong with a query, with the place and with what to do.
+//! Problems of a query, with the position and a hint.
 
 use rowmill_types::settings::{SQL_ENGINE, WORK_DIR};
 use rowmill_types::{Problem, ProblemCode};
@@ -11,17 +11,17 @@ use crate::expression::refusal::Refusal;
 use crate::query::QueryText;
 use crate::vtab::ScanProblem;
 
-/// How much of a long line is shown before and behind the place.
+/// How much of a long line is shown before and after the position.
 const SHOWN: usize = 60;
 
-/// Makes problems of what SQLite reports.
+/// Converts the errors of SQLite to problems.
 pub(crate) struct Failures<'q> {
     pub(crate) text: &'q QueryText,
     pub(crate) problem: &'q ScanProblem,
 }
 
 impl Failures<'_> {
-    /// The connection could not be made ready.
+    /// The connection could not be set up.
     pub(crate) fn setting_up(&self, error: Error) -> Problem {
         if let Error::SqlInputError { .. } | Error::ModuleError(_) = &error {
             return self.preparing(&error);
@@ -31,7 +31,7 @@ impl Failures<'_> {
             .hint("check that the folder for temporary files can be written to")
     }
 
-    /// SQLite does not take what the query became.
+    /// SQLite rejects the translated query.
     pub(crate) fn preparing(&self, error: &Error) -> Problem {
         if let Some(problem) = self.problem.take() {
             return problem;
@@ -68,7 +68,7 @@ impl Failures<'_> {
     }
 }
 
-/// What is said where nothing more is known.
+/// The hint if nothing more is known.
 fn general_hint() -> String {
     format!(
         "the dialect is that of DuckDB; see `docs/sql.md` for what a query can use, or run it in DuckDB \
@@ -77,7 +77,7 @@ fn general_hint() -> String {
     )
 }
 
-/// The query is not taken.
+/// The query is rejected.
 pub(crate) fn refused(text: &QueryText, refusal: &Refusal) -> Problem {
     let place = refusal.place.0.and_then(|location| place(&text.text, location)).unwrap_or_default();
     let message = format!("{} cannot be run: {}{place}", text.setting, refusal.message);
@@ -100,7 +100,7 @@ pub(crate) fn duplicate(text: &QueryText, name: &str) -> Problem {
         .hint(format!("rename one of them with `AS`, such as `… AS \"{name}_2\"`"))
 }
 
-/// What SQLite says.
+/// The message of SQLite.
 fn spoken(error: &Error) -> String {
     match error {
         Error::SqlInputError { msg, .. } => msg.clone(),
@@ -110,7 +110,7 @@ fn spoken(error: &Error) -> String {
     }
 }
 
-/// The line of the query that a place is in, with a mark under the place.
+/// The line of the query that contains a position, with a mark under the position.
 fn place(sql: &str, location: Location) -> Option<String> {
     let line = sql.lines().nth(usize::try_from(location.line).ok()?.checked_sub(1)?)?;
     let column = usize::try_from(location.column).ok()?.checked_sub(1)?;

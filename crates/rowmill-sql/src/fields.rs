@@ -1,11 +1,11 @@
-//! The fields that a query uses of a table.
+//! Finds the fields of a table that a query uses.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::expression::emit::Emitted;
 
-/// A field of a table as SQLite sees it: a column, in one of two forms.
+/// A field of a table as SQLite sees it: a column in one of two forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TableField {
     pub(crate) column: usize,
@@ -15,9 +15,9 @@ pub(crate) struct TableField {
 /// The form of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FieldForm {
-    /// The value, in the type of its column.
+    /// The value, with the type of its column.
     Value,
-    /// The JSON of the value, as the input has it.
+    /// The JSON of the value, as in the input.
     Json,
 }
 
@@ -30,8 +30,8 @@ impl fmt::Display for TableField {
     }
 }
 
-/// The fields of a table that a query for SQLite names. A text never names one by mistake:
-/// what users write is in parameters.
+/// The fields of a table that a query for SQLite names. User text is never mistaken for a name, because it is
+/// in parameters.
 pub(crate) fn used_fields(sql: &str, emitted: &Emitted, table: &str) -> Vec<TableField> {
     let scans = emitted.scans.iter().filter(|(_, name)| *name == table);
     let aliases: BTreeSet<&str> = scans.map(|(alias, _)| alias.as_str()).collect();

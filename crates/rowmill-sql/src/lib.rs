@@ -1,12 +1,11 @@
-//! SQL over streams of rows, with DuckDB's meaning.
+//! SQL over streams of rows, with DuckDB's semantics.
 //!
-//! A [`Table`] is anything that can be scanned row by row; a [`Query`] is one `SELECT` over such
-//! tables. The text is parsed and bound: names are resolved, every expression gets a type, and
-//! what cannot be given DuckDB's meaning is refused. The bound query is then run by SQLite over
-//! virtual tables, with functions of ours for all that is more than a comparison. Nothing is
-//! loaded whole: rows flow from the scan through SQLite to whoever runs the query. Only where
-//! SQLite would scan a table again and again are the columns that the query uses copied into a
-//! temporary file first.
+//! A [`Table`] is anything that can be scanned row by row; a [`Query`] is one `SELECT` over such tables. The
+//! text is parsed and bound: names are resolved, every expression gets a type, and anything that cannot be
+//! given DuckDB's semantics is rejected. SQLite then runs the bound query over virtual tables; functions of
+//! ours compute everything beyond comparisons. Nothing is loaded as a whole: rows flow from the scan through
+//! SQLite to the caller. Only if SQLite would scan a table repeatedly are the columns that the query uses
+//! first copied into a temporary file.
 
 mod advice;
 mod aggregates;

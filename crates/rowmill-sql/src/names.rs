@@ -1,6 +1,6 @@
-//! Names that were perhaps meant.
+//! Suggests names for misspelled ones.
 
-/// The candidate that `name` is most likely a slip for, if one is near enough.
+/// The candidate that `name` is most likely a misspelling of, if one is close enough.
 ///
 /// ```
 /// assert_eq!(rowmill_sql::nearest("splt", ["id", "split"]), Some("split"));
@@ -17,7 +17,7 @@ pub fn nearest<'n>(name: &str, candidates: impl IntoIterator<Item = &'n str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// How many characters must be put in, taken out or changed.
+/// The edit distance: how many characters must be inserted, removed or changed.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut costs: Vec<usize> = (0..=right.len()).collect();

@@ -1,4 +1,4 @@
-//! What comes out of a query.
+//! The results of a query.
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
@@ -16,7 +16,7 @@ pub struct ResultColumn {
     pub kind: SqlType,
 }
 
-/// A row of a result, while the query stands on it.
+/// A row of a result, valid while the query is at this row.
 #[derive(Debug)]
 pub struct Record<'r> {
     row: &'r Row<'r>,
@@ -28,7 +28,7 @@ impl<'r> Record<'r> {
         Self { row, columns }
     }
 
-    /// Appends the value of a column as JSON: what the input has, where the column is one of it.
+    /// Appends the value of a column as JSON: the original JSON, if the column comes from the input.
     pub fn write_json(&self, column: usize, out: &mut String) {
         let (Some(output), Ok(value)) = (self.columns.get(column), self.row.get_ref(column)) else {
             out.push_str("null");

@@ -1,25 +1,24 @@
-//! What SQLite has in mind with a query: which tables it scans, and how often.
+//! SQLite's plan for a query: which tables it scans, and how often.
 
 use std::fmt;
 
 use crate::table::Comparison;
 
-/// Comparisons by the number under which they are written down.
+/// Comparisons by the number with which they are encoded.
 const COMPARISONS: [Comparison; 5] =
     [Comparison::Equal, Comparison::Less, Comparison::AtMost, Comparison::Greater, Comparison::AtLeast];
 
-/// Marks our scans among the lines of a query plan.
+/// Marks our scans in the lines of a query plan.
 const MARK: &str = "rows:";
 
-/// How one scan is done, as SQLite carries it from the plan to the run.
+/// The plan of one scan, which SQLite passes from planning to execution.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ScanPlan {
-    /// The name of the table, which the plan else shows only if it has no other.
+    /// The name of the table; without it, an alias would hide the name in the query plan.
     pub(crate) table: String,
-    /// A bit for every column that is used; the last bit stands for all columns from the
-    /// 64th on.
+    /// A bit for every column that is used; the last bit stands for all columns from the 64th on.
     pub(crate) mask: u64,
-    /// Columns and how they are compared with the values that are given later.
+    /// Columns, and how they are compared with the values that are supplied later.
     pub(crate) conditions: Vec<(usize, Comparison)>,
 }
 
@@ -35,7 +34,7 @@ impl fmt::Display for ScanPlan {
 }
 
 impl ScanPlan {
-    /// Reads what was written. Everything is used where that cannot be read.
+    /// Decodes a plan. Everything is used if it cannot be decoded.
     pub(crate) fn parse(text: &str) -> Self {
         let mut parts = text.strip_prefix(MARK).unwrap_or_default().split(':');
         let table = parts.next().unwrap_or_default().to_owned();
@@ -47,7 +46,7 @@ impl ScanPlan {
         Self { table, mask, conditions: parts.filter_map(condition).collect() }
     }
 
-    /// The columns that are used, of as many as there are.
+    /// The columns that are used, out of `count`.
     pub(crate) fn columns(&self, count: usize) -> Vec<usize> {
         (0..count).filter(|column| self.mask & (1 << (*column).min(63)) != 0).collect()
     }
@@ -61,17 +60,17 @@ pub(crate) struct PlanLine {
     pub(crate) detail: String,
 }
 
-/// What a plan means for the tables.
+/// The consequences of a plan for the tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Assessment {
-    /// The tables that would be scanned more than once by one part of the query.
+    /// The tables that one part of the query would scan more than once.
     pub(crate) repeated: Vec<String>,
-    /// Whether results come while the input is still being read.
+    /// Whether results are returned while the input is still being read.
     pub(crate) streams: bool,
 }
 
-/// Finds out what is scanned again and again: the inner tables of a join, and what a subquery
-/// that depends on the row of another table reads.
+/// Finds the tables that are scanned repeatedly: the inner tables of a join, and those that a correlated
+/// subquery reads.
 pub(crate) fn assess(lines: &[PlanLine]) -> Assessment {
     let mut assessment = Assessment { repeated: Vec::new(), streams: true };
     for (at, line) in lines.iter().enumerate() {
@@ -95,7 +94,7 @@ fn is_loop(detail: &str) -> bool {
     detail.starts_with("SCAN ") || detail.starts_with("SEARCH ")
 }
 
-/// Whether a part of the plan is run again for the rows of another part.
+/// Whether a part of the plan is run again for each row of another part.
 fn depends(lines: &[PlanLine], mut id: i64) -> bool {
     while let Some(line) = lines.iter().find(|line| line.id == id) {
         if ["CORRELATED", "RECURSIVE STEP", "MULTI-INDEX OR"].iter().any(|part| line.detail.starts_with(part))

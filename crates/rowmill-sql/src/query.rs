@@ -1,4 +1,4 @@
-//! One `SELECT`, checked before it is run and run as often as its results are wanted.
+//! A `SELECT` that is checked before it is run, and can be run repeatedly.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -21,15 +21,15 @@ use crate::table::NamedTable;
 use crate::vtab::{ScanProblem, declaration};
 use crate::{aggregates, compute, elements, vtab};
 
-/// How many steps SQLite takes between two looks at whether the results are still wanted.
+/// How many steps SQLite takes between two checks whether the results are still wanted.
 const STEPS: i32 = 10_000;
 
 /// The text of a query.
 #[derive(Debug, Clone)]
 pub struct QueryText {
-    /// What the user wrote.
+    /// The query as the user wrote it.
     pub text: String,
-    /// The setting it was given with, for messages.
+    /// The setting that contained it, for messages.
     pub setting: Setting,
 }
 
@@ -46,11 +46,11 @@ pub struct Query {
 }
 
 impl Query {
-    /// Checks a query over tables; nothing is read yet. Temporary files go to `temp`.
+    /// Checks a query over tables; nothing is read yet. Temporary files are written to `temp`.
     ///
     /// # Errors
     ///
-    /// It is not one `SELECT`, it is wrong, or it has no meaning here.
+    /// It is not a single `SELECT`, is invalid, or is not supported.
     pub fn new(text: QueryText, tables: Vec<NamedTable>, temp: &Path) -> Result<Self, Problem> {
         let bound = bind_sql(&text.text, &tables);
         let query = Self::checked(text, tables, temp, bound)?;
@@ -61,12 +61,12 @@ impl Query {
         Ok(query)
     }
 
-    /// Checks a condition over the rows of a table, which it knows as `input`; its subqueries
-    /// read the other tables. The query gives a row for each row that the condition holds for.
+    /// Checks a condition over the rows of a table, which the condition calls `input`; its subqueries read
+    /// the other tables. The query returns a row for each row that satisfies the condition.
     ///
     /// # Errors
     ///
-    /// It is not one condition, it is wrong, or it has no meaning here.
+    /// It is not a single condition, is invalid, or is not supported.
     pub fn condition(
         text: QueryText,
         rows: NamedTable,
@@ -106,25 +106,23 @@ impl Query {
         &self.columns
     }
 
-    /// Whether results come while the tables are still being read.
+    /// Whether results are returned while the tables are still being read.
     #[must_use]
     pub fn streams(&self) -> bool {
         self.assessment.streams && self.assessment.repeated.is_empty()
     }
 
-    /// Whether a table is read once for each row of another, and so is copied first.
+    /// Whether a table would be read once for each row of another one, and is therefore copied first.
     #[must_use]
     pub fn copies(&self, table: &str) -> bool {
         self.assessment.repeated.iter().any(|name| name == table)
     }
 
-    /// Runs it and hands every row of the result to `each`, until that breaks off or
-    /// `cancelled` is set.
+    /// Runs the query and passes every row of the result to `each`, until that breaks or `cancelled` is set.
     ///
     /// # Errors
     ///
-    /// A table cannot be read, a temporary file cannot be written, or the query fails on a
-    /// value.
+    /// A table cannot be read, a temporary file cannot be written, or the query fails on a value.
     pub fn run(
         &self,
         cancelled: &Arc<AtomicBool>,
@@ -167,7 +165,7 @@ impl Query {
         Ok(())
     }
 
-    /// A connection that knows what the query uses.
+    /// Opens a connection with the tables and functions that the query uses.
     fn connect(&self, problem: &ScanProblem) -> SqlResult<Connection> {
         let connection = connect(&self.temp)?;
         for function in &self.emitted.functions {
@@ -200,8 +198,8 @@ fn plan_lines(connection: &Connection, sql: &str) -> SqlResult<Vec<PlanLine>> {
     Ok(lines)
 }
 
-/// Copies what the query uses of a table into a temporary table of the same name, which
-/// SQLite can index for itself.
+/// Copies the fields that the query uses into a temporary table of the same name, for which SQLite can create
+/// an index.
 fn copy(connection: &Connection, named: &NamedTable, fields: &[TableField]) -> SqlResult<()> {
     let name = named.name;
     let listed: Vec<_> =

@@ -1,4 +1,4 @@
-//! What a query reads: tables, their columns and their values.
+//! The data that a query reads: tables, their columns and their values.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -9,44 +9,43 @@ pub use rowmill_types::{Comparison, Scalar};
 
 use crate::values::sql_type::SqlType;
 
-/// Something that can be read row by row, as often as a query wants to.
+/// Something that can be read row by row, repeatedly.
 pub trait Table: Send + Sync + Debug {
-    /// Its columns. Names differ, also when upper and lower case are not told apart.
+    /// Its columns. Names are unique, even ignoring case.
     fn columns(&self) -> &[Column];
 
-    /// Begins to read it.
+    /// Starts a scan.
     ///
     /// # Errors
     ///
-    /// It cannot be read.
+    /// The table cannot be read.
     fn scan(&self, wanted: &Wanted) -> Result<Box<dyn Scan>, Problem>;
 }
 
-/// A read of a table. It stands before the first row at the beginning.
+/// A scan of a table. It starts before the first row.
 pub trait Scan {
-    /// Goes to the next row; `false` once there is none.
+    /// Moves to the next row; `false` if there is none.
     ///
     /// # Errors
     ///
     /// The table cannot be read any further.
     fn advance(&mut self) -> Result<bool, Problem>;
 
-    /// The value of a column in the row that it stands on. Only columns that were wanted are
-    /// asked for.
+    /// The value of a column in the current row. Only columns in [`Wanted`] are requested.
     ///
     /// # Errors
     ///
-    /// The row has a value there that is not of the column's type.
+    /// The value does not have the type of its column.
     fn value(&self, column: usize) -> Result<Value<'_>, Problem>;
 
-    /// The JSON of that value as the row has it, if it has one.
+    /// The JSON of that value as in the row, if there is any.
     fn raw(&self, column: usize) -> Option<Cow<'_, str>>;
 
-    /// The number of the row that it stands on: what SQL calls `rowid`.
+    /// The number of the current row: SQL's `rowid`.
     fn number(&self) -> u64;
 }
 
-/// A table with the name that queries call it by.
+/// A table with the name that queries use for it.
 #[derive(Debug, Clone)]
 pub struct NamedTable {
     /// The name.
@@ -55,23 +54,23 @@ pub struct NamedTable {
     pub table: Arc<dyn Table>,
 }
 
-/// What a scan has to give. More is never wrong: SQLite looks again.
+/// What a scan has to return. Returning more is always correct: SQLite checks again.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wanted {
-    /// The columns that are asked for, in order.
+    /// The columns that are requested, in order.
     pub columns: Vec<usize>,
-    /// Rows that break one of these may be left out.
+    /// Rows that do not satisfy one of these may be left out.
     pub conditions: Vec<Condition>,
 }
 
-/// A comparison of a column with a value. Null satisfies none.
+/// A comparison of a column with a value. Null never satisfies it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     /// The column.
     pub column: usize,
-    /// How it is compared.
+    /// The comparison operator.
     pub comparison: Comparison,
-    /// With what.
+    /// The value to compare with.
     pub value: Scalar,
 }
 
@@ -82,24 +81,24 @@ pub struct Column {
     pub name: String,
     /// The type of its values.
     pub kind: SqlType,
-    /// Whether scans give the JSON of its values, which is then passed on in their place.
+    /// Whether scans return the JSON of its values, which is then passed on instead of them.
     pub has_raw: bool,
-    /// What to know about its values where a query does not get along with its type.
+    /// A note about its values for messages about its type.
     pub note: Option<String>,
 }
 
-/// A value of a row, as SQLite is given it: [`crate::column_value`] makes it.
+/// A value of a row in SQLite's representation: [`crate::column_value`] creates it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'r> {
-    /// None.
+    /// Null.
     Null,
-    /// A whole number, or what is kept as one: a truth, a day, a time, a short decimal number.
+    /// An integer, or a value that is represented as one: a boolean, a date, a time, a short decimal number.
     Integer(i64),
-    /// A number with a binary fraction.
+    /// A floating-point number.
     Real(f64),
-    /// Text, and JSON text.
+    /// Text, or JSON text.
     Text(Cow<'r, str>),
-    /// Bytes, and what is kept as bytes: long numbers, lists, objects.
+    /// Bytes, or a value that is represented as bytes: a long number, a list, a struct.
     Bytes(Vec<u8>),
 }
 

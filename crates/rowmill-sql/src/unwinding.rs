@@ -1,14 +1,14 @@
-//! Keeping panics out of SQLite, which is no Rust: one that reached it would end the process.
+//! Keeps panics out of SQLite, which is C: one that reached it would end the process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rowmill_types::{Problem, ProblemCode};
 
-/// Does work that SQLite asks for.
+/// Runs work that SQLite calls.
 ///
 /// # Errors
 ///
-/// What the work says, or that it panicked.
+/// The error of the work, or its panic.
 pub(crate) fn without_unwinding<T>(work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(Problem::new(ProblemCode::Internal, "reading the input panicked")))

@@ -1,5 +1,5 @@
-//! Tables as SQLite sees them. The only unsafe lines of the project are here: SQLite hands
-//! back pointers to structures that must begin with its own, and two traits ask for that promise.
+//! Virtual tables of SQLite. This file has the only unsafe code of the project: SQLite returns pointers to
+//! structures that must begin with its own, and two traits require that promise.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
@@ -22,11 +22,10 @@ use crate::values::encoding::is_wide;
 use crate::values::moment_text::{date_text, time_text};
 use crate::values::sql_type::SqlType;
 
-/// The rows that a table is taken to have, so that it is preferred as the outer loop.
+/// The estimated number of rows of a table, so that SQLite prefers it as the outer loop.
 const LIKELY_ROWS: u32 = 1 << 20;
 
-/// Where the problem of a scan is left for whoever runs the query, because SQLite carries
-/// nothing but a text.
+/// Holds the problem of a scan for the caller of the query, because SQLite only carries a text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ScanProblem(Arc<Mutex<Option<Problem>>>);
 
@@ -42,7 +41,7 @@ impl ScanProblem {
     }
 }
 
-/// Makes a table known to a connection, with the fields that a query uses of it.
+/// Registers a table with a connection, with the fields that a query uses.
 pub(crate) fn register(
     connection: &Connection,
     named: &NamedTable,
@@ -59,8 +58,8 @@ pub(crate) fn register(
     connection.create_module(named.name, &MODULE, Some(source))
 }
 
-/// The fields of a table, between brackets. They have no types for SQLite, so that it
-/// changes none of their values. It has no tables without columns, so one that needs none gets one.
+/// The declaration of a table's fields, in brackets. They have no types for SQLite, so that it does not
+/// convert their values. SQLite requires a column, so a table without fields gets one.
 pub(crate) fn declaration(fields: &[TableField]) -> String {
     let names: Vec<_> = fields.iter().map(TableField::to_string).collect();
     format!("({})", if names.is_empty() { "unused".to_owned() } else { names.join(", ") })
@@ -84,7 +83,7 @@ impl Source {
 
 #[repr(C)]
 struct ScanTable {
-    /// SQLite's part.
+    /// The part that SQLite requires.
     base: sqlite3_vtab,
     source: Source,
 }
@@ -117,7 +116,7 @@ unsafe impl VTab<'_> for ScanTable {
             else {
                 continue;
             };
-            // The values of an `IN` would be asked for one scan after the other.
+            // The values of an `IN` would be passed in a separate scan each.
             let comparable = self.source.column(column).is_some_and(|(field, kind)| {
                 let is_plain = kind.is_real()
                     || matches!(kind, SqlType::Varchar | SqlType::Date | SqlType::Timestamp)
@@ -139,7 +138,7 @@ unsafe impl VTab<'_> for ScanTable {
             plan.conditions.push((column, comparison));
         }
         info.set_idx_str(&plan.to_string());
-        // The same cost with and without conditions: they save reading, not scans.
+        // The cost is the same with and without conditions: they save reading, not scans.
         info.set_estimated_cost(f64::from(LIKELY_ROWS));
         info.set_estimated_rows(i64::from(LIKELY_ROWS));
         Ok(true)
@@ -153,7 +152,7 @@ unsafe impl VTab<'_> for ScanTable {
 
 #[repr(C)]
 struct ScanCursor {
-    /// SQLite's part.
+    /// The part that SQLite requires.
     base: sqlite3_vtab_cursor,
     source: Source,
     /// `None` at the end.
@@ -161,7 +160,7 @@ struct ScanCursor {
 }
 
 impl ScanCursor {
-    /// Runs a part of a scan.
+    /// Runs a step of a scan.
     fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Problem>) -> Result<T> {
         without_unwinding(work).map_err(|problem| self.source.problem.put(problem))
     }
@@ -195,7 +194,7 @@ unsafe impl VTabCursor for ScanCursor {
 
     fn next(&mut self) -> Result<()> {
         let Some(mut scan) = self.scan.take() else { return Ok(()) };
-        // A scan that has come to its end is dropped there, too.
+        // A finished scan is dropped inside the guard, too.
         self.scan = self.guarded(|| Ok(scan.advance()?.then_some(scan)))?;
         Ok(())
     }
@@ -226,7 +225,7 @@ unsafe impl VTabCursor for ScanCursor {
 impl Drop for ScanCursor {
     fn drop(&mut self) {
         let scan = self.scan.take();
-        // SQLite has no use for a problem here; who runs the query finds it.
+        // SQLite cannot receive a problem here; the caller of the query finds it.
         drop(self.guarded(|| {
             drop(scan);
             Ok(())
@@ -257,7 +256,7 @@ fn comparison(operator: &IndexConstraintOp) -> Option<Comparison> {
     }
 }
 
-/// The value of a condition, as rows show it; `None` where it cannot be compared so.
+/// The value of a condition in the form that rows have; `None` if it cannot be compared.
 fn scalar(value: ValueRef<'_>, kind: &SqlType) -> Option<Scalar> {
     match (value, kind) {
         (ValueRef::Integer(days), SqlType::Date) => {
@@ -273,7 +272,7 @@ fn scalar(value: ValueRef<'_>, kind: &SqlType) -> Option<Scalar> {
     }
 }
 
-/// A time as rows show it, of years that have four digits: the texts of others have another order.
+/// A time as rows show it, if its year has four digits: the texts of other years sort differently.
 fn in_four_digits(micros: i64) -> Option<String> {
     let (days, clock) = split(micros);
     let year = CivilDay::of_days(days).year;

@@ -1,4 +1,4 @@
-//! Keeps what was sent, by its digest.
+//! Keeps every attached file that was sent, by its digest.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use crate::media::ending_of;
 
-/// A folder of files that were sent: `ab/abcdef….pdf`, and `index.jsonl` with a line for each.
+/// A folder of the files that were sent: `ab/abcdef….pdf`, and `index.jsonl` with one line per file.
 #[derive(Debug)]
 pub(super) struct Archive {
     folder: PathBuf,
-    /// Lets one row at a time decide that a content is new.
+    /// Lets only one row at a time decide whether a content is new.
     deciding: Mutex<()>,
 }
 
@@ -32,7 +32,7 @@ impl Archive {
         Self { folder, deciding: Mutex::new(()) }
     }
 
-    /// Keeps a file, unless the same content is kept already. `path` is where it came from.
+    /// Keeps a file unless the same content is already kept. `path` is where it came from.
     pub(super) fn keep(&self, file: &Attachment, path: &str) -> Result<(), String> {
         self.try_keep(file, path).map_err(|error| {
             format!(
@@ -49,7 +49,7 @@ impl Archive {
         if kept.try_exists()? {
             return Ok(());
         }
-        // Each by itself: what is on the way to a private folder is made as usual.
+        // Each level separately: folders above a private folder are created with default permissions.
         make_private_folder(&self.folder)?;
         make_private_folder(&folder)?;
         let mut copy = tempfile::Builder::new().prefix(".new-").tempfile_in(&folder)?;
@@ -58,8 +58,8 @@ impl Archive {
         if kept.try_exists()? {
             return Ok(());
         }
-        // The line comes first: should the process end in between, the content is kept with the
-        // next try, and a line that stands twice does no harm.
+        // The line is written first: if the process ends in between, the content is kept by the next attempt,
+        // and a duplicate line does no harm.
         self.append(&Line {
             digest,
             name: &file.name,
@@ -71,7 +71,7 @@ impl Archive {
         Ok(())
     }
 
-    /// One write of one line, so that lines of several processes do not mix.
+    /// Appends one line with a single write, so that lines of several processes do not mix.
     fn append(&self, line: &Line<'_>) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');

@@ -1,4 +1,4 @@
-//! What can be told about a file before it is read whole.
+//! What can be found out about a file before it is read completely.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Cursor, Read};
@@ -10,17 +10,17 @@ use rowmill_types::settings::EXTRACT;
 use crate::extract::is_extractable;
 use crate::media::{self, Media};
 
-/// The largest document that text is extracted from.
+/// The largest document from which text is extracted.
 const MOST_EXTRACTED_FROM: u64 = 256 * 1024 * 1024;
 
-/// What is done with files: what the model takes, and whether it gets their text instead.
+/// The checks on attached files: what the model accepts, and whether it gets their extracted text instead.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Checks<'a> {
     pub(super) rules: &'a AttachmentRules,
     pub(super) extracts: bool,
 }
 
-/// What a file is and how large.
+/// The type and size of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Examined {
     pub(super) kind: &'static str,
@@ -52,7 +52,7 @@ pub(super) fn bytes(name: &str, bytes: &[u8]) -> Media {
 }
 
 impl Checks<'_> {
-    /// Whether a file may go with the row, as far as its beginning and its size tell.
+    /// Checks whether a file may be sent with the row, as far as its beginning and its size show.
     pub(super) fn examine(
         self,
         shown: &str,
@@ -90,7 +90,7 @@ impl Checks<'_> {
         Ok(Examined { kind, size })
     }
 
-    /// Whether so many files may go with one row.
+    /// Checks whether this many files may be sent with one row.
     pub(super) fn count(self, files: usize) -> Result<(), String> {
         let most = self.rules.max_count;
         if files > most {
@@ -99,7 +99,7 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// Whether files of so many bytes together may go with one row.
+    /// Checks whether files of this total size may be sent with one row.
     pub(super) fn total(self, bytes: u64) -> Result<(), String> {
         let most = self.rules.max_total;
         if bytes > most {
@@ -111,7 +111,7 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// The most bytes that any file may have.
+    /// The maximum size of any file, in bytes.
     pub(super) fn largest(self) -> u64 {
         if self.extracts {
             return MOST_EXTRACTED_FROM;
@@ -121,7 +121,7 @@ impl Checks<'_> {
     }
 }
 
-/// Whether all of a file is there.
+/// Checks that a file is complete.
 pub(super) fn complete(shown: &str, kind: &str, bytes: &[u8]) -> Result<(), String> {
     match media::missing_end(kind, bytes) {
         Some(end) => Err(format!("`{shown}` is broken or truncated: its end ({end}) is missing")),
@@ -129,7 +129,7 @@ pub(super) fn complete(shown: &str, kind: &str, bytes: &[u8]) -> Result<(), Stri
     }
 }
 
-/// Whether a file that is sent as text is text.
+/// Checks that a file that is sent as text is text.
 pub(super) fn readable(shown: &str, kind: &str, bytes: &[u8]) -> Result<(), String> {
     match std::str::from_utf8(bytes) {
         Err(error) if media::is_text(kind) => {

@@ -1,4 +1,4 @@
-//! Bringing the files of a row.
+//! Loads the files of a row.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::share::{Memory, Share, hold};
 use crate::extract::{Extraction, is_extractable};
 use crate::{digest, media};
 
-/// What is held for a fetched file that does not tell its size.
+/// How much memory is reserved for a fetched file whose size the server does not report.
 const UNTOLD_SIZE: u64 = 32 * 1024 * 1024;
 
-/// Brings the files of rows.
+/// Loads the files of rows.
 #[derive(Debug)]
 pub(super) struct Loader {
     spec: AttachmentSpec,
@@ -36,11 +36,11 @@ pub(super) struct Loader {
 struct Found {
     wanted: Origin,
     content: Content,
-    /// How many bytes it has, or may have.
+    /// Its size in bytes, or the most that it may be.
     size: u64,
 }
 
-/// What a file is called and must be.
+/// The name of a file, and the digest that it must have.
 #[derive(Debug)]
 struct Origin {
     shown: String,
@@ -52,11 +52,11 @@ struct Origin {
 enum Content {
     File(PathBuf, &'static str),
     Memory(Bytes, &'static str),
-    /// An answer whose body is still to come.
+    /// An HTTP answer whose body has not been read yet.
     Answer(Box<Answer>),
 }
 
-/// A file in memory.
+/// A file that was read completely.
 #[derive(Debug)]
 struct Whole {
     wanted: Origin,
@@ -91,7 +91,7 @@ impl Loader {
             found.push(self.find(wanted).await?);
         }
         let size = found.iter().map(|found| found.size).sum();
-        // What is extracted or fetched has another size in the end.
+        // Extraction and fetching change the size.
         let is_known = |found: &Found| !matches!(found.content, Content::Answer(_));
         if self.extraction.is_none() && found.iter().all(is_known) {
             self.checks().total(size)?;
@@ -138,8 +138,7 @@ impl Loader {
         self.checks().examine(shown, name, media, bytes.len() as u64)
     }
 
-    /// Asks for a file of another machine. A failure is the row's: what is asked again, and when,
-    /// is decided where all retries are.
+    /// Requests a remote file. A failure belongs to the row: when to retry is decided where all retries are.
     async fn ask(&self, shown: &str, url: Url) -> Result<(Answer, u64), String> {
         let http: &HttpClient = self
             .spec
@@ -164,7 +163,7 @@ impl Loader {
         }
     }
 
-    /// Reads a file whole.
+    /// Reads a file completely.
     async fn read(&self, found: Found) -> Result<Whole, String> {
         let Found { wanted, content, size } = found;
         let (content, kind) = match content {
@@ -198,7 +197,7 @@ impl Loader {
         Ok(Whole { wanted, bytes: content, kind, digest })
     }
 
-    /// The file as the model gets it, and where it came from.
+    /// The file in the form in which the model gets it, and where it came from.
     async fn as_sent(&self, whole: Whole) -> Result<(Attachment, String), String> {
         let Whole { wanted: Origin { shown, name, .. }, bytes, kind, digest } = whole;
         let Some(extraction) = self.extraction.as_ref().filter(|_| is_extractable(kind)) else {
@@ -213,7 +212,7 @@ impl Loader {
         Ok((file, shown))
     }
 
-    /// Keeps the files where they are to be kept, and ties their bytes to the row's share.
+    /// Archives the files if requested, and ties their bytes to the row's share of the memory.
     async fn keep_and_hold(
         &self,
         files: Vec<(Attachment, String)>,
@@ -233,7 +232,7 @@ impl Loader {
     }
 }
 
-/// Does what may wait for a disk on a thread that may wait.
+/// Runs work that may block on the disk on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {

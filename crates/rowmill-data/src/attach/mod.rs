@@ -1,4 +1,5 @@
-//! Files that go with rows: found, checked, read, kept, and their text extracted.
+//! Attachments: files that are sent with rows. They are located, checked, read, archived, and their text can
+//! be extracted.
 
 mod archive;
 mod examine;
@@ -15,40 +16,39 @@ use rowmill_types::AttachmentRules;
 
 use crate::{Extractor, Location};
 
-/// Which files go with a row, and what is done with them.
+/// Which files are sent with a row, and how they are handled.
 #[derive(Debug)]
 pub struct AttachmentSpec {
-    /// The fields that name files, in the order in which they are sent.
+    /// The fields that name files, in the order in which the files are sent.
     pub fields: Vec<String>,
-    /// Whether the row is a document whose own file is sent, before all others.
+    /// Whether each row is a document whose own file is sent, before all others.
     pub documents: bool,
-    /// Who extracts text from PDF, DOCX and HTML; without it they are sent as they are.
+    /// How text is extracted from PDF, DOCX and HTML; without it, these are sent as they are.
     pub extract: Option<Extractor>,
-    /// The folder in which what was sent is kept.
+    /// The folder in which sent files are archived.
     pub archive: Option<PathBuf>,
-    /// The folder that relative paths in `fields` start from; the current one where it is empty.
-    /// The paths of documents always start from the current folder.
+    /// The folder that relative paths in `fields` start from; if empty, the current one. The paths of
+    /// documents always start from the current folder.
     pub base: PathBuf,
-    /// What the model takes.
+    /// What the model accepts.
     pub rules: AttachmentRules,
-    /// What fetches files that are named by `http://` and `https://` addresses; without it such
-    /// rows fail.
+    /// Fetches files that are given as `http://` and `https://` addresses; without it, such rows fail.
     pub http: Option<HttpClient>,
 }
 
-/// Makes what brings the files of rows.
+/// Builds the loader for the files of rows.
 ///
-/// A field holds a path, a `file://`, `data:`, `http://` or `https://` address, or a list of
-/// them. Where it is missing, null or empty the row fails, and so it does where a file cannot be
-/// had, is empty, broken, too large, or of a kind that the model does not take.
+/// A field holds a path, a `file://`, `data:`, `http://` or `https://` address, or a list of them. The row
+/// fails if the field is missing, null or empty, or if a file cannot be read or fetched, is empty, broken,
+/// too large, or of a type that the model does not accept.
 #[must_use]
 pub fn attachments(spec: AttachmentSpec) -> Arc<dyn Attachments> {
     Arc::new(load::Loader::new(spec))
 }
 
-/// The folder that relative paths in the rows of an input start from: that of the input file, or
-/// the folder that was named, or that of a pattern before its first `*`, `?` or `[`. Empty, which
-/// means the current one, for everything that is not a file of this machine.
+/// The folder that relative paths in the rows of an input start from: the folder of the input file, the input
+/// folder itself, or the folder of a pattern before its first `*`, `?` or `[`. For everything that is not a
+/// local file it is empty, which means the current folder.
 #[must_use]
 pub fn folder_of_input(location: &Location) -> PathBuf {
     let parent = |path: &Path| path.parent().map(Path::to_path_buf).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where the files of a row are, as its fields say.
+//! Finds the files of a row from its fields.
 
 use std::path::PathBuf;
 
@@ -12,27 +12,27 @@ use serde_json::Value;
 use super::AttachmentSpec;
 use crate::media::{PLAIN, ending_of};
 
-/// A file that goes with a row.
+/// A file to send with a row.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    /// How messages call it.
+    /// Its name in messages.
     pub(super) shown: String,
     /// Its name without folders.
     pub(super) name: String,
-    /// Where it is.
+    /// Its location.
     pub(super) place: Place,
-    /// The digest that it had when its row was made, where the row is a document.
+    /// The digest that it had when its row was made, if the row is a document.
     pub(super) known_digest: Option<String>,
 }
 
-/// Where a file is.
+/// The location of a file.
 #[derive(Debug)]
 pub(super) enum Place {
-    /// On this machine.
+    /// On the local disk.
     File(PathBuf),
     /// In the row itself.
     Row(Bytes),
-    /// Behind an address.
+    /// At an address.
     Web(Url),
 }
 
@@ -66,16 +66,16 @@ fn no_path(field: &str) -> String {
     format!("field `{field}` must hold a path or a list of paths")
 }
 
-/// The file that a document's row stands for.
+/// The file of a document's row.
 fn own_file(row: &Row) -> Result<Wanted, String> {
     let text = |field: &str| row.field(field).and_then(|json| serde_json::from_str::<String>(json).ok());
     let path = text("path").ok_or("the row has no `path`, so there is no file to send")?;
-    // A fetched document is kept under another name than its own.
+    // A fetched document is stored under a name other than its own.
     let name = text("name").unwrap_or_else(|| last_part(&path));
     Ok(Wanted { name, place: Place::File(PathBuf::from(&path)), shown: path, known_digest: text("digest") })
 }
 
-/// The file that a text of the row names.
+/// The file that a text in the row names.
 fn named(spec: &AttachmentSpec, field: &str, text: &str) -> Result<Wanted, String> {
     if text.trim().is_empty() {
         return Err(format!("field `{field}` is empty, so there is no file to send"));
@@ -104,7 +104,7 @@ fn named(spec: &AttachmentSpec, field: &str, text: &str) -> Result<Wanted, Strin
     }
 }
 
-/// Bytes that are written out in the row: `data:image/png;base64,iVBOR…`.
+/// Bytes that are embedded in the row: `data:image/png;base64,iVBOR…`.
 fn in_row(field: &str, data: &str) -> Result<Wanted, String> {
     let unusable = |why: &str| format!("invalid `data:` URL in field `{field}`: {why}");
     let (head, body) = data.split_once(',').ok_or_else(|| unusable("it has no comma"))?;
@@ -128,7 +128,7 @@ fn in_row(field: &str, data: &str) -> Result<Wanted, String> {
     })
 }
 
-/// Bytes that are written with `%` and two digits.
+/// Decodes percent-encoded bytes.
 fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,23 +1,23 @@
-//! How much of files is held in memory at once.
+//! Limits how many bytes of files are in memory at once.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The most bytes of files that are held at once, over all rows.
+/// The maximum bytes of files in memory at once, over all rows.
 const MOST: u64 = 256 * 1024 * 1024;
-/// What shares are counted in.
+/// The unit in which shares are counted.
 const UNIT: u64 = 1024;
 
-/// The memory that all rows share.
+/// The memory for files, shared by all rows.
 #[derive(Debug)]
 pub(super) struct Memory {
     room: Arc<Semaphore>,
     units: u32,
 }
 
-/// The part of it that one row holds.
+/// The part of this memory that one row holds.
 #[derive(Debug)]
 pub(super) struct Share(Option<OwnedSemaphorePermit>);
 
@@ -27,20 +27,20 @@ impl Memory {
         Self { room: Arc::new(Semaphore::new(units as usize)), units }
     }
 
-    /// Waits until there is room for so many bytes. A row that needs more than there is gets it
-    /// all, and so is alone.
+    /// Waits until this many bytes are free. A row that needs more than the total gets all of it and is then
+    /// alone.
     ///
-    /// All files of a row take their share at once: rows that hold some and wait for more would
-    /// wait for each other.
+    /// All files of a row reserve their memory at once: rows that held some and waited for more would block
+    /// each other.
     pub(super) async fn reserve(&self, bytes: u64) -> Share {
         let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.units);
-        // The semaphore is never closed; without a share the bytes are held all the same.
+        // The semaphore is never closed; without a permit the bytes would still be held.
         Share(self.room.clone().acquire_many_owned(units).await.ok())
     }
 }
 
 impl Share {
-    /// Gives back what is more than `bytes` need.
+    /// Releases whatever exceeds `bytes`.
     pub(super) fn shrink(&mut self, bytes: u64) {
         let Some(permit) = &mut self.0 else { return };
         let needed = usize::try_from(bytes.div_ceil(UNIT)).unwrap_or(usize::MAX);
@@ -48,7 +48,7 @@ impl Share {
     }
 }
 
-/// Ties bytes to the share that they are held with: it ends with the last clone.
+/// Ties bytes to the share that accounts for them: it is released with the last clone.
 pub(super) fn hold(content: impl AsRef<[u8]> + Send + 'static, share: Arc<Share>) -> Bytes {
     Bytes::from_owner(Held { content, _share: share })
 }

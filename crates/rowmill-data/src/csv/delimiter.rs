@@ -1,4 +1,4 @@
-//! What stands between the values of a record.
+//! The delimiter between the values of a record.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use rowmill_types::{Problem, Words, deserialize_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// How much of a header is looked at.
+/// How many bytes of a header are examined.
 const MOST_HEADER: usize = 256 * 1024;
 
 /// The character between the values of a record.
@@ -34,14 +34,14 @@ impl From<FieldDelimiter> for String {
 impl FieldDelimiter {
     const COMMA: Self = Self(b',');
     const TAB: Self = Self(b'\t');
-    /// Those that are recognised where there is no comma, the likeliest first.
+    /// The delimiters that are detected if there is no comma, the likeliest first.
     const OTHERS: [Self; 3] = [Self(b';'), Self::TAB, Self(b'|')];
 
-    /// Reads the value of `--delimiter`: one character, or `tab`.
+    /// Parses the value of `--delimiter`: one character, or `tab`.
     ///
     /// # Errors
     ///
-    /// It is not one ASCII character, or one that records need for something else.
+    /// It is not a single ASCII character, or it is one that has another meaning in records.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.as_bytes() {
             b"\\t" | b"tab" => Ok(Self::TAB),
@@ -51,7 +51,7 @@ impl FieldDelimiter {
         }
     }
 
-    /// The one that a format has unless something else is said or seen.
+    /// The default of a format, unless another one is named or detected.
     fn of_format(format: Format) -> Self {
         if format == Format::Tsv { Self::TAB } else { Self::COMMA }
     }
@@ -61,7 +61,7 @@ impl FieldDelimiter {
     }
 }
 
-/// Its name in messages.
+/// The name of the delimiter in messages.
 impl fmt::Display for FieldDelimiter {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
@@ -71,10 +71,10 @@ impl fmt::Display for FieldDelimiter {
     }
 }
 
-/// Which delimiter the files of an input have, and what is to be told of it.
+/// Chooses the delimiter of each file of an input, and holds notices about the choice.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DelimiterChoice {
-    /// The one that was named.
+    /// The one that the user named.
     pub(crate) named: Option<FieldDelimiter>,
     seen: Arc<Mutex<SeenDelimiters>>,
 }
@@ -90,7 +90,7 @@ impl DelimiterChoice {
         Self { named, seen: Arc::default() }
     }
 
-    /// The delimiter of an input whose first bytes are not used yet.
+    /// The delimiter of an input of which no bytes have been used yet.
     pub(crate) fn choose(&self, blocks: &mut Blocks, format: Format) -> Result<FieldDelimiter, Problem> {
         if let Some(named) = self.named {
             return Ok(named);
@@ -106,14 +106,14 @@ impl DelimiterChoice {
         Ok(found)
     }
 
-    /// What is to be told and was not told yet.
+    /// A notice that was not reported yet.
     pub(crate) fn notice(&self) -> Option<Words> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let untold = std::mem::take(&mut seen.untold);
         (!untold.is_empty()).then(|| untold.join("; ").into())
     }
 
-    /// Each delimiter is told once, with the first file that has it.
+    /// Each delimiter is reported once, with the first file that has it.
     fn note(&self, found: FieldDelimiter, file: &str) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if !seen.told.contains(&found) {
@@ -131,8 +131,8 @@ impl DelimiterChoice {
     }
 }
 
-/// The delimiter that is named where it is not the one that would be recognised in all of these
-/// inputs: only then does naming it change rows.
+/// The named delimiter, if it differs from the one that would be detected in any of these inputs: only then
+/// does naming it change rows.
 pub(crate) fn deviating(
     named: FieldDelimiter,
     format: Format,
@@ -146,7 +146,7 @@ pub(crate) fn deviating(
     Ok(None)
 }
 
-/// The first line of an input, as far as it is looked at. Line ends inside quotes belong to it.
+/// The first line of an input, as far as it is examined. It includes line ends inside quotes.
 fn header(blocks: &mut Blocks) -> Result<&[u8], Problem> {
     loop {
         let unused = blocks.unused();
@@ -165,8 +165,8 @@ fn header(blocks: &mut Blocks) -> Result<&[u8], Problem> {
     }
 }
 
-/// The delimiter of a header: a comma where there is one outside of quotes, unless there are more
-/// tabs, which no name of a column has; otherwise the most frequent of the others.
+/// Detects the delimiter of a header: a comma if there is one outside quotes, unless there are more tabs,
+/// which never occur in column names; otherwise the most frequent of the others.
 fn recognised(header: &[u8]) -> FieldDelimiter {
     let count = |delimiter: FieldDelimiter| {
         let mut in_quotes = false;
@@ -180,7 +180,7 @@ fn recognised(header: &[u8]) -> FieldDelimiter {
     if commas > 0 {
         return if count(FieldDelimiter::TAB) > commas { FieldDelimiter::TAB } else { FieldDelimiter::COMMA };
     }
-    // Of equals, the first is taken.
+    // On a tie, the first is taken.
     let others = FieldDelimiter::OTHERS.into_iter().rev();
     let most = others.max_by_key(|delimiter| count(*delimiter)).unwrap_or(FieldDelimiter::COMMA);
     if count(most) > 0 { most } else { FieldDelimiter::COMMA }

@@ -1,4 +1,4 @@
-//! The first record: the names of the columns.
+//! The first record: the column names.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -6,7 +6,7 @@ use rowmill_types::RowColumns;
 
 use super::records::Fields;
 
-/// Takes the names of the columns from the first record, or says what is wrong with them.
+/// Reads the column names from the first record, or returns what is wrong with them.
 pub(crate) fn header_columns(record: Fields<'_>, format: &str) -> Result<RowColumns, String> {
     let mut names = Vec::with_capacity(record.ends.len());
     for (at, range) in record.ranges().enumerate() {

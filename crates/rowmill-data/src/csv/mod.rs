@@ -1,4 +1,4 @@
-//! Values between commas, tabs or other characters, with a header.
+//! Delimited text with a header: CSV, TSV and others.
 
 mod delimiter;
 mod header;

@@ -1,53 +1,52 @@
-//! Records that are longer than the bound, and where reading goes on after them.
+//! Records that are longer than the limit, and where reading resumes after them.
 //!
-//! Such a record is passed over in constant memory. It ends where its quotes say. A quote that
-//! somebody forgot to close would take the rest of the input along, so lines that look like
-//! records of this input end it as well.
+//! Such a record is skipped in constant memory. Its quotes determine where it ends. A quote that was never
+//! closed would swallow the rest of the input, so lines that look like records of this input end it as well.
 
 use memchr::{memchr, memchr_iter};
 
-/// So many lines in a row must look like records: one alone may be part of a long text.
+/// This many consecutive lines must look like records: a single one may be part of a long text.
 const LINES: usize = 8;
-/// How far ahead lines are looked at.
+/// How many bytes ahead are examined.
 const AHEAD: usize = 1 << 20;
 
-/// How a record ended that is longer than the bound.
+/// How a record ended that is longer than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overlong {
-    /// Where its quotes say.
+    /// Where its quotes end it.
     Ended,
-    /// Inside quotes, before this line of the input, which begins a record again.
+    /// Inside quotes, before this line of the input, with which records resume.
     StrayQuote { next_line: u64 },
     /// Inside quotes, at the end of the input.
     Unclosed,
 }
 
-/// Which part of a record is passed over next.
+/// Which part of a record is skipped next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PassedPart {
     /// The rest of a line.
     Line,
-    /// What follows a line end inside quotes.
+    /// The text after a line end inside quotes.
     LineStart,
 }
 
-/// Whether records begin again at some place.
+/// Whether records resume at a given position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Resumption {
     Here,
     NotHere,
-    /// More must be read to tell.
+    /// More input is needed to decide.
     Unknown,
 }
 
-/// Whether there is more of an input than what is at hand.
+/// Whether the input has more bytes than are in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     MayCome,
     None,
 }
 
-/// What records of an input look like.
+/// What the records of an input look like.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RecordForm {
     pub(super) delimiter: u8,
@@ -55,8 +54,8 @@ pub(super) struct RecordForm {
 }
 
 impl RecordForm {
-    /// Whether the bytes, which begin a line, begin a record: the next lines have as many columns as
-    /// the header, and no quotes. A line of one column could be any text, so it tells nothing.
+    /// Whether the bytes, which start a line, start a record: the next lines must have as many columns as the
+    /// header, and no quotes. A line of one column could be any text, so it proves nothing.
     pub(super) fn resumption(self, bytes: &[u8], rest: Rest) -> Resumption {
         if self.columns < 2 {
             return Resumption::NotHere;
@@ -84,7 +83,7 @@ impl RecordForm {
         self.may_fit(line) && memchr_iter(self.delimiter, line).count() + 1 == self.columns
     }
 
-    /// Whether what is there of a line is no reason against it.
+    /// Whether the available part of a line could still belong to a record.
     fn may_fit(self, line: &[u8]) -> bool {
         memchr(b'"', line).is_none() && memchr_iter(self.delimiter, line).count() < self.columns
     }

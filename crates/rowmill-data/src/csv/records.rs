@@ -1,4 +1,4 @@
-//! Splitting blocks into records, without holding one that is too long.
+//! Splits blocks into records without holding one that is too long.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use rowmill_core::ports::Position;
@@ -7,25 +7,25 @@ use rowmill_types::Problem;
 use super::overlong::{Overlong, PassedPart, RecordForm, Rest, Resumption};
 use crate::blocks::{Blocks, Wait};
 
-/// What the buffers begin with, and shrink to after a long record.
+/// The initial size of the buffers, to which they shrink after a long record.
 const SMALL_OUTPUT: usize = 16 * 1024;
 const LARGE_OUTPUT: usize = 1024 * 1024;
 const FEW_FIELDS: usize = 32;
 
-/// What was found.
+/// The result of reading a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Record<'b> {
-    /// A record, its quotes resolved.
+    /// A record with its quotes resolved.
     Fields(Fields<'b>),
-    /// A record with more fields than were asked for, which was passed over.
+    /// A record with more fields than allowed, which was skipped.
     TooManyFields,
-    /// A record longer than the bound, which was passed over.
+    /// A record longer than the limit, which was skipped.
     TooLong(Overlong),
     /// The input ended inside quotes.
     Unclosed,
     /// The input has ended.
     End,
-    /// The record is not there yet; asking again reads more, which may wait.
+    /// The record is not complete yet; asking again reads more, which may wait.
     Pending,
 }
 
@@ -34,35 +34,35 @@ pub(crate) enum Record<'b> {
 pub(crate) struct Fields<'b> {
     /// All fields, one after the other.
     pub(crate) bytes: &'b [u8],
-    /// Where each of them ends in `bytes`.
+    /// The end of each field in `bytes`.
     pub(crate) ends: &'b [usize],
 }
 
 impl<'b> Fields<'b> {
-    /// Where each field stands in `bytes`.
+    /// The range of each field in `bytes`.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = std::ops::Range<usize>> + use<'b> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(self.ends.iter().copied()).map(|(start, end)| start..end)
     }
 }
 
-/// How much a record may hold.
+/// The maximum size of a record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// The most bytes of input.
+    /// The maximum bytes of input.
     pub(crate) bytes: usize,
-    /// The most fields.
+    /// The maximum number of fields.
     pub(crate) fields: usize,
 }
 
-/// What became of a part that was passed over.
+/// The result of skipping a part of a record.
 enum Passing {
     GoesOn,
     NeedsMore,
     Ended(Overlong),
 }
 
-/// The records of an input. Blank lines between them are passed over.
+/// The records of an input. Blank lines between them are skipped.
 #[derive(Debug)]
 pub(crate) struct Records {
     blocks: Blocks,
@@ -70,17 +70,17 @@ pub(crate) struct Records {
     bounds: Bounds,
     output: Vec<u8>,
     ends: Vec<usize>,
-    /// How much of `output` and `ends` the record at hand has filled.
+    /// How much of `output` and `ends` the current record has filled.
     filled: (usize, usize),
-    /// The bytes of input that the record at hand has taken.
+    /// The bytes of input that the current record has used.
     taken: usize,
-    /// The line of the input on which the record at hand began.
+    /// The input line on which the current record started.
     line: u64,
     too_many: bool,
-    /// What of a record that is too long is passed over next.
+    /// The part of an overlong record that is skipped next.
     passing: Option<PassedPart>,
     delimiter: u8,
-    /// What records look like, once the header was read.
+    /// What records look like, once the header has been read.
     form: Option<RecordForm>,
     /// No more bytes will come.
     exhausted: bool,
@@ -111,30 +111,30 @@ impl Records {
         self.ends = vec![0; FEW_FIELDS.min(bounds.fields + 1)];
     }
 
-    /// The name of what is read.
+    /// The name of the input.
     pub(crate) fn name(&self) -> &str {
         self.blocks.name()
     }
 
-    /// The bytes that are not read yet, to look at before the first record.
+    /// The bytes that have not been read yet, to examine before the first record.
     pub(crate) fn blocks(&mut self) -> &mut Blocks {
         &mut self.blocks
     }
 
-    /// Sets what stands between values, before the first record; a comma without it.
+    /// Sets the delimiter before the first record; the default is a comma.
     pub(crate) fn set_delimiter(&mut self, delimiter: u8) {
         self.delimiter = delimiter;
         self.reader = ReaderBuilder::new().delimiter(delimiter).build();
     }
 
-    /// From the next record on, a record has no more fields than the header has columns.
+    /// From the next record on, limits records to as many fields as the header has columns.
     pub(crate) fn set_columns(&mut self, columns: usize) {
         self.form = Some(RecordForm { delimiter: self.delimiter, columns });
         self.bounds.fields = columns;
         self.ends.resize(columns + 1, 0);
     }
 
-    /// The line of the input, counted from 1, on which the last record began.
+    /// The input line, counted from 1, on which the last record started.
     pub(crate) fn line(&self) -> u64 {
         self.line
     }
@@ -168,7 +168,7 @@ impl Records {
             }
             if self.taken > self.bounds.bytes {
                 if self.form.is_none() {
-                    // Without a header nothing that comes after it can be read.
+                    // Without a header, nothing after it can be read.
                     return Ok(self.end_with(Record::TooLong(Overlong::Unclosed)));
                 }
                 self.output = vec![0; SMALL_OUTPUT];
@@ -180,13 +180,13 @@ impl Records {
                 ReadRecordResult::OutputFull => self.output.resize(self.output.len() * 2, 0),
                 ReadRecordResult::OutputEndsFull => self.make_room_for_ends(),
                 ReadRecordResult::Record => return Ok(self.finish_record()),
-                // Only told for the empty input that `close` stands in for.
+                // Returned only for the empty input that `close` passes in.
                 ReadRecordResult::End => return Ok(Record::End),
             }
         }
     }
 
-    /// Passes over a part of a record that is too long.
+    /// Skips a part of a record that is too long.
     fn pass_over(&mut self, part: PassedPart) -> Passing {
         match part {
             PassedPart::Line => {
@@ -227,7 +227,7 @@ impl Records {
     fn step(&mut self) -> ReadRecordResult {
         let output = self.output.get_mut(self.filled.0..).unwrap_or_default();
         let ends = self.ends.get_mut(self.filled.1..).unwrap_or_default();
-        // Whether a record is too long must not depend on how its bytes came in.
+        // Whether a record is too long must not depend on how its bytes arrived.
         let unused = self.blocks.unused();
         let input = unused.get(..self.bounds.bytes + 1 - self.taken).unwrap_or(unused);
         let (result, read, written, ended) = self.reader.read_record(input, output, ends);
@@ -238,7 +238,7 @@ impl Records {
         result
     }
 
-    /// Passes over line ends before a record, so that its first line is known.
+    /// Skips line ends before a record, so that its first line number is known.
     fn skip_line_ends(&mut self) {
         if self.taken > 0 {
             return;
@@ -251,9 +251,9 @@ impl Records {
         self.line = self.reader.line();
     }
 
-    /// Gives the record that the end of the input ends. A line end is put there
-    /// instead: it ends a record just as well, but is part of a value inside quotes,
-    /// which tells that they were never closed.
+    /// Returns the record that ends with the input. A line end is fed to the parser instead: it ends a record
+    /// just as well, but inside quotes it becomes part of a value, which shows that the quotes were never
+    /// closed.
     fn close(&mut self) -> Record<'_> {
         if self.taken == 0 {
             return Record::End;
@@ -284,7 +284,7 @@ impl Records {
         if self.ends.len() < most {
             self.ends.resize((self.ends.len() * 2).min(most), 0);
         } else {
-            // The record is refused anyway, so what was read of it is given up.
+            // The record is rejected anyway, so the part that was read is discarded.
             self.too_many = true;
             self.filled = (0, 0);
         }
@@ -306,7 +306,7 @@ impl Records {
         })
     }
 
-    /// Gives the record that was passed over; the next one begins where it ended.
+    /// Returns the record that was skipped; the next one starts where it ended.
     fn end_overlong(&mut self, how: Overlong) -> Record<'static> {
         if matches!(how, Overlong::StrayQuote { .. }) {
             let line = self.reader.line();
@@ -320,7 +320,7 @@ impl Records {
         Record::TooLong(how)
     }
 
-    /// Gives `last`, and the end from then on.
+    /// Returns `last`, and the end from then on.
     fn end_with(&mut self, last: Record<'static>) -> Record<'static> {
         self.output = vec![0; SMALL_OUTPUT];
         self.filled = (0, 0);

@@ -52,7 +52,7 @@ fn the_line_on_which_a_record_begins_is_known() {
     }
 }
 
-/// What is read of records after a header, whatever becomes of them, with the lines that they begin on.
+/// Every result of reading the records after a header, with the lines on which they start.
 fn bounded(bytes: &[u8], block: usize, most: usize) -> Vec<(u64, String)> {
     let blocks =
         Blocks::with_block(Box::new(std::io::Cursor::new(bytes.to_vec())), "rows".into(), None, block);
@@ -121,7 +121,7 @@ proptest! {
         block in 8usize..40,
         most in 1usize..6,
     ) {
-        // The line of a record is only told apart by line feeds.
+        // The line number of a record depends only on line feeds.
         let bytes: Vec<u8> = bytes.into_iter().map(|byte| if byte == b'\r' { b'\n' } else { byte }).collect();
         let mut found = all(records(&bytes, block, most));
         let mut expected = reference(&bytes);

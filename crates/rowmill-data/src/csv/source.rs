@@ -1,4 +1,4 @@
-//! Rows from records.
+//! Makes rows from records.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::Format;
 use crate::blocks::{Blocks, MAX_RECORD, Wait};
 use crate::place::{Place, TextSource, Unit};
 
-/// The most columns a header may have.
+/// The maximum number of columns of a header.
 const MAX_COLUMNS: usize = 1 << 20;
 
-/// Reads one row per record. The header is row 1, each record after it one more,
-/// however many lines it takes. All values are text.
+/// Reads one row per record. The header is row 1 and each record after it one more, however many lines it
+/// spans. All values are text.
 #[derive(Debug)]
 pub(crate) struct CsvSource {
     records: Records,
@@ -51,7 +51,7 @@ impl CsvSource {
         if self.format == Format::Tsv { "TSV" } else { "CSV" }
     }
 
-    /// Reads the first record; `Ok(Err(…))` says what is wrong with it.
+    /// Reads the first record; `Ok(Err(…))` is what is wrong with it.
     fn read_header(&mut self) -> Result<Result<RowColumns, String>, Problem> {
         let format = self.format_name();
         let delimiter = self.delimiter.choose(self.records.blocks(), self.format)?;
@@ -69,7 +69,7 @@ impl CsvSource {
         Ok(header)
     }
 
-    /// Reads the header if that was not done yet. One that cannot be used is a bad row, and the end.
+    /// Reads the header if that has not been done yet. An unusable header yields a bad row and then the end.
     fn begin(&mut self) -> Result<Option<SourceRow>, Problem> {
         if self.header.is_some() {
             return Ok(None);
@@ -88,7 +88,7 @@ impl CsvSource {
         }
     }
 
-    /// The next row, `None` when there is none, be it for now or for ever.
+    /// The next row, or `None` if there is none at the moment or at all.
     fn next_row(&mut self, wait: Wait) -> Result<Option<SourceRow>, Problem> {
         if let Some(bad) = self.begin()? {
             return Ok(Some(bad));
@@ -119,14 +119,14 @@ impl CsvSource {
         Ok(Some(row.map_err(|what| self.place.bad(Unit::Line, at, ErrorKind::InvalidRow, &what))))
     }
 
-    /// What is wrong with a record of many lines, with the one that it begins on.
+    /// A message about a record of many lines, with the line on which it starts.
     fn spanning(&self, what: &str) -> String {
         let what = format!("{what} (the record starts on line {} of the input)", self.records.line());
         if self.place.file.is_some() { what.replace(" of the input", " of the file") } else { what }
     }
 }
 
-/// What is said of a record that is too long.
+/// The message for a record that is too long.
 fn overlong(how: Overlong) -> String {
     let length = format!("longer than {} MiB", MAX_RECORD >> 20);
     match how {
@@ -146,7 +146,7 @@ impl RowSource for CsvSource {
         let mut rows = 0;
         let mut bytes = 0;
         while !self.ended {
-            // As with lines, what has come is handed on before more is waited for.
+            // As with lines, rows that have arrived are returned before waiting for more.
             let wait = if rows == 0 { Wait::UntilFound } else { Wait::No };
             let Some(row) = self.next_row(wait)? else { break };
             bytes += row.as_ref().map_or(0, |row| row.text().len());
@@ -196,7 +196,7 @@ impl TextSource for CsvSource {
     }
 }
 
-/// Writes the row's JSON text and notes where its values end, in one go.
+/// Writes the row's JSON text and records where its values end, in one pass.
 fn row_of(number: u64, header: &Arc<RowColumns>, record: Fields<'_>) -> Result<Row, String> {
     // One check covers all fields; an end inside a character makes its field invalid.
     let whole = std::str::from_utf8(record.bytes).ok();

@@ -48,7 +48,7 @@ impl DocumentIds {
     }
 }
 
-/// The dataset of documents.
+/// Builds the dataset of documents.
 pub(crate) fn dataset(list: FileList, ids: DocumentIds) -> Arc<dyn Dataset> {
     let FileList { name, files, identity } = list;
     let document = |file: crate::InputFile| {
@@ -60,20 +60,20 @@ pub(crate) fn dataset(list: FileList, ids: DocumentIds) -> Arc<dyn Dataset> {
     Arc::new(Documents(Arc::new(Shared { name, files, identity, ids, rows, copies: Mutex::default() })))
 }
 
-/// Means that the rows were not counted yet.
+/// Means that the rows have not been counted yet.
 const UNCOUNTED: u64 = u64::MAX;
 
 #[derive(Debug)]
 struct Documents(Arc<Shared>);
 
-/// What all reads of the same documents share.
+/// State shared by all reads of the same documents.
 #[derive(Debug)]
 struct Shared {
     name: String,
     files: Box<[Document]>,
     identity: Option<String>,
     ids: DocumentIds,
-    /// How many rows there are, once a read came to the end.
+    /// The number of rows, once a read has reached the end.
     rows: AtomicU64,
     copies: Mutex<Copies>,
 }
@@ -82,21 +82,21 @@ struct Shared {
 #[derive(Debug)]
 struct Document {
     path: Box<Path>,
-    /// What it is called, where that is not its path.
+    /// Its display name, if that is not its path.
     called: Option<Box<str>>,
 }
 
-/// Files that were left out because an earlier one has the same content.
+/// Files that were left out because an earlier file has the same content.
 #[derive(Debug, Default, Clone)]
 struct Copies {
     count: u64,
-    /// The first of them: a copy and what it is a copy of.
+    /// The first of them: a copy, and the file that it duplicates.
     first: Option<(String, String)>,
 }
 
 impl Shared {
-    /// Takes note of what a read left out. Another read of the same files leaves out the same,
-    /// so the one that came furthest counts.
+    /// Records what a read left out. Another read of the same files leaves out the same, so the read that got
+    /// furthest counts.
     fn note(&self, copies: &Copies) {
         let mut noted = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
         if copies.count > noted.count {
@@ -114,13 +114,13 @@ impl Dataset for Documents {
         true
     }
 
-    /// Only the name: a folder may grow, and rows are known by their ids.
+    /// Only the name: a folder may grow, and rows are identified by their ids.
     fn identity(&self) -> Result<InputIdentity, Problem> {
         let Shared { name, identity, .. } = &*self.0;
         Ok(InputIdentity { path: name.clone(), size: None, probe: identity.clone() })
     }
 
-    /// Leaves out what is dear to find and nobody looks at.
+    /// Leaves out what is expensive to find and not requested.
     fn open_part(&self, part: &Part) -> Result<Box<dyn RowSource>, Problem> {
         let wants = |name: &str| {
             part.columns.as_ref().is_none_or(|columns| columns.iter().any(|column| column == name))

@@ -1,4 +1,4 @@
-//! Rows of documents, made one by one as they are asked for.
+//! Makes rows of documents one by one as they are requested.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -14,11 +14,11 @@ use rowmill_types::{BadRow, ErrorKind, Field, Problem, Row, SourceRow};
 use super::{Copies, Document, DocumentIds, Shared};
 use crate::{digest, media};
 
-/// After so many bytes of files a read hands on what it has, so that the first calls do not wait
-/// for a batch of large files.
+/// After this many bytes of files a read returns what it has, so that the first calls do not wait for a batch
+/// of large files.
 const MOST_WORK: u64 = 32 * 1024 * 1024;
 
-/// What of a row is dear to find.
+/// The requested parts of a row that are expensive to find.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) media_type: bool,
@@ -31,7 +31,7 @@ pub(super) struct DocumentSource {
     shared: Arc<Shared>,
     wanted: Wanted,
     next: usize,
-    /// Where a content was found first, with ids by content.
+    /// Where each content was found first, for ids by content.
     seen: HashMap<u128, u32>,
     copies: Copies,
     buffer: Vec<u8>,
@@ -69,7 +69,7 @@ impl DocumentSource {
         let (DocumentIds::Content, Some(digest)) = (self.shared.ids, &description.full_digest) else {
             return false;
         };
-        // Half of the digest is more than enough to tell contents apart.
+        // Half of the digest is more than enough to distinguish contents.
         let key = digest.get(..32).and_then(|half| u128::from_str_radix(half, 16).ok()).unwrap_or_default();
         let place = u32::try_from(self.next - 1).unwrap_or(u32::MAX);
         let first = *self.seen.entry(key).or_insert(place);
@@ -85,7 +85,7 @@ impl DocumentSource {
         true
     }
 
-    /// Finds out about a file; the error is the message of the row that stands in its place.
+    /// Collects what is known about a file; the error is the message of the bad row that takes its place.
     fn describe<'d>(&mut self, document: &'d Document) -> Result<Description<'d>, String> {
         let shown = document.path.display();
         let failed = |error: io::Error| match error.kind() {
@@ -165,7 +165,7 @@ impl RowSource for DocumentSource {
             self.next += passed;
             return Ok(passed as u64);
         }
-        // Copies are no rows, and only their content tells which they are.
+        // Copies are not rows, and only their content identifies them.
         let mut passed = 0;
         while passed < rows && self.next_row().is_some() {
             passed += 1;
@@ -173,7 +173,7 @@ impl RowSource for DocumentSource {
         Ok(passed)
     }
 
-    /// Counts files: their sizes are not known before they are looked at.
+    /// Counts files: their sizes are unknown until they are examined.
     fn position(&self) -> Position {
         Position { read: self.next as u64, total: Some(self.shared.files.len() as u64) }
     }
@@ -210,7 +210,7 @@ impl Description<'_> {
         if let Some(digest) = self.full_digest.as_ref().filter(|_| self.digest_wanted) {
             object.text_field("digest", digest);
         }
-        // Parts of seconds are not kept by every file system.
+        // Some file systems do not keep fractions of seconds.
         match self.modified.and_then(|time| Timestamp::from_second(time.as_second()).ok()) {
             Some(time) => object.text_field("modified", &time.to_string()),
             None => object.field("modified", |text| text.push_str("null")),
@@ -220,7 +220,7 @@ impl Description<'_> {
     }
 }
 
-/// The JSON text of a row in the making, and where its fields stand.
+/// The JSON text of a row under construction, and the positions of its fields.
 struct Object {
     text: String,
     fields: Vec<Field>,

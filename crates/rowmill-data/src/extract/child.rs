@@ -1,4 +1,4 @@
-//! What a child process does that extracts text.
+//! Text extraction in a child process.
 
 use std::io::{Read, Write};
 use std::thread;
@@ -6,23 +6,23 @@ use std::thread;
 use super::extract_text;
 use crate::foreign_code::without_panic;
 
-/// Room for documents that are nested deep.
+/// Stack size for deeply nested documents.
 pub(super) const STACK: usize = 256 * 1024 * 1024;
-/// The longest document that is taken.
+/// The maximum size of a document.
 pub(crate) const MOST_BYTES: u64 = 256 * 1024 * 1024;
-/// The most memory that a child may take.
+/// The maximum memory of a child.
 #[cfg(unix)]
 const MEMORY: u64 = 2 * 1024 * 1024 * 1024;
 
-/// Extracts the text of the document on `input` and writes it to `output`: all that the child of
-/// [`Extractor::Child`](super::Extractor::Child) does.
+/// Extracts the text of the document on `input` and writes it to `output`. This is all that the child of
+/// [`Extractor::Child`](super::Extractor::Child) has to do.
 ///
-/// It bounds the memory of the whole process, so it must be the only thing that the process does. Where it fails, the process must print the error to standard
-/// error and end with a code that is not zero.
+/// It limits the memory of the whole process, so it must be the only thing that the process does. On failure, the
+/// process must print the error to standard error and exit with a nonzero code.
 ///
 /// # Errors
 ///
-/// As [`extract_text`]; or the document could not be read or the text not be written.
+/// As for [`extract_text`]; or the document cannot be read or the text cannot be written.
 pub fn extract_main(media_type: &str, input: &mut dyn Read, output: &mut dyn Write) -> Result<(), String> {
     #[cfg(unix)]
     bound_memory();
@@ -44,7 +44,7 @@ pub fn extract_main(media_type: &str, input: &mut dyn Read, output: &mut dyn Wri
     written.map_err(|error| format!("has a text that cannot be passed on: {error}"))
 }
 
-/// Extracts text; a panic on the way is an error like another.
+/// Extracts text; a panic is returned as an error.
 pub(super) fn guarded(media_type: &str, bytes: &[u8]) -> Result<String, String> {
     without_panic(|| extract_text(media_type, bytes)).unwrap_or_else(|_| Err(failed()))
 }
@@ -53,7 +53,7 @@ fn failed() -> String {
     "is broken, or has an unknown format".into()
 }
 
-/// A process that cannot be bounded does its work all the same: the bound is a second defence.
+/// If the limit cannot be set, extraction runs anyway: the limit is a second line of defence.
 #[cfg(unix)]
 fn bound_memory() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,4 +1,4 @@
-//! The text of DOCX: an archive with an XML file of paragraphs and tables.
+//! Extracts the text of DOCX: an archive with an XML file of paragraphs and tables.
 
 use std::borrow::Cow;
 use std::io::{Cursor, Read};
@@ -8,11 +8,11 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 use zip::ZipArchive;
 
-/// The most that a part may take once it is unpacked.
+/// The maximum decompressed size of a part.
 const MOST_XML: u64 = 256 * 1024 * 1024;
 
-/// The text of the document and of its footnotes and endnotes. Headings are marked with `#`,
-/// list items with `-`; the cells of a table stand between tabs, one line per row.
+/// The text of the document and of its footnotes and endnotes. Headings are marked with `#`, list items with
+/// `-`; table cells are separated by tabs, one line per table row.
 pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
     let unreadable = |error: &dyn std::fmt::Display| format!("cannot be read as DOCX: {error}");
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| unreadable(&error))?;
@@ -40,8 +40,8 @@ pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
     Ok(body.out)
 }
 
-/// What was read so far. Boxes of text stand inside paragraphs, and tables inside cells, so
-/// there can be several unfinished ones of each.
+/// What was read so far. Text boxes can be inside paragraphs, and tables inside cells, so there can be
+/// several unfinished ones of each.
 #[derive(Debug, Default)]
 struct Body {
     out: String,
@@ -50,9 +50,9 @@ struct Body {
     rows: Vec<Vec<String>>,
     /// The texts of unfinished cells.
     cells: Vec<String>,
-    /// How many open elements deep in something that is no text of the document.
+    /// How many open elements deep inside something that is not text of the document.
     skipped: usize,
-    /// Whether the text at hand is text of the document.
+    /// Whether the current text is text of the document.
     in_text: bool,
 }
 
@@ -162,7 +162,7 @@ impl Body {
         }
     }
 
-    /// Adds a line to the innermost cell, or to the text where there is none.
+    /// Adds a line to the innermost cell, or to the text if there is no cell.
     fn emit(&mut self, line: &str) {
         match self.cells.last_mut() {
             Some(cell) => {
@@ -181,12 +181,12 @@ impl Body {
     }
 }
 
-/// What holds text that is not in the document, or a second time, or the stops of tabs.
+/// Elements whose text is not in the document or is a duplicate, and tab stops.
 fn is_skipped(tag: &BytesStart<'_>) -> bool {
     matches!(tag.local_name().as_ref(), "Fallback" | "moveFrom" | "tabs")
 }
 
-/// How deep a heading is, by the name of its style; 0 for what is none.
+/// The level of a heading, from the name of its style; 0 for anything else.
 fn heading_level(tag: &BytesStart<'_>) -> usize {
     let style = tag.attributes().flatten().find(|attribute| attribute.key.local_name().as_ref() == "val");
     let Some(style) = style.map(|style| style.value.to_ascii_lowercase()) else { return 0 };

@@ -1,4 +1,4 @@
-//! The text of HTML.
+//! Extracts the text of HTML.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use encoding_rs::{Encoding, WINDOWS_1252};
 use html2text::config;
 use html2text::render::TextDecorator;
 
-/// Lines are not broken before they are this long.
+/// Lines are broken only beyond this length.
 const WIDTH: usize = 10_000;
 /// How much of a document is searched for the name of its encoding.
 const DECLARATION: usize = 2048;
 
-/// The text of a page: headings and lists marked, links and emphasis not.
+/// The text of a page: headings and lists are marked, links and emphasis are not.
 pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
     let decoded = decode(bytes);
     config::with_decorator(Plain)
@@ -22,8 +22,8 @@ pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
         .map_err(|error| format!("cannot be read as HTML: {error}"))
 }
 
-/// The document as text, by its byte order mark, as UTF-8, by what it declares, or as browsers
-/// read what declares nothing.
+/// The document as text. The encoding is taken from its byte order mark, UTF-8 if valid, its declaration, or
+/// the default that browsers use without a declaration.
 fn decode(bytes: &[u8]) -> Cow<'_, str> {
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return encoding.decode_without_bom_handling(bytes.get(mark..).unwrap_or_default()).0;
@@ -44,11 +44,11 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(rest.get(..end)?)
 }
 
-/// Marks headings and lists, which carry meaning, and leaves all else to the words.
+/// Marks headings and lists, which carry meaning, and drops all other markup.
 #[derive(Debug, Clone)]
 struct Plain;
 
-/// Marks of which only the words between them are kept.
+/// Markup of which only the text inside is kept.
 macro_rules! unmarked {
     ($($start:ident $end:ident)*) => { $(
         fn $start(&self) -> (String, ()) {

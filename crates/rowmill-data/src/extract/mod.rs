@@ -1,4 +1,4 @@
-//! The text of documents, found on this machine.
+//! Extracts the text of documents locally.
 
 mod child;
 mod docx;
@@ -13,18 +13,18 @@ pub use runner::Extractor;
 
 use crate::media::{DOCX, HTML, PDF};
 
-/// The longest text that is taken from a document.
+/// The maximum length of a document's text.
 pub(crate) const MOST_TEXT: usize = 64 * 1024 * 1024;
 
-/// Whether text can be extracted from files of this kind.
+/// Whether text can be extracted from files of this type.
 pub(crate) fn is_extractable(media_type: &str) -> bool {
     matches!(media_type, PDF | DOCX | HTML | "application/xhtml+xml")
 }
 
-/// The text of a PDF, DOCX or HTML document. The error reads after the name of the file.
+/// Extracts the text of a PDF, DOCX or HTML document. The error is worded to follow the name of the file.
 ///
-/// A document made to do harm can make this run very long, use up memory or end the process;
-/// [`Extractor`] protects from that.
+/// A malicious document can make this run very long, use up memory or end the process; [`Extractor`] protects
+/// against that.
 ///
 /// ```
 /// let text = rowmill_data::extract_text("text/html", b"<h1>Invoice</h1><p>12 &euro;</p>").unwrap();
@@ -33,7 +33,7 @@ pub(crate) fn is_extractable(media_type: &str) -> bool {
 ///
 /// # Errors
 ///
-/// The document is broken, encrypted or of another kind, or it has no text.
+/// The document is broken, encrypted or of another type, or it has no text.
 pub fn extract_text(media_type: &str, bytes: &[u8]) -> Result<String, String> {
     let text = match media_type {
         PDF => pdf::text(bytes)?,
@@ -51,12 +51,12 @@ pub fn extract_text(media_type: &str, bytes: &[u8]) -> Result<String, String> {
     Ok(text)
 }
 
-/// Takes away spaces at the ends of lines, and all but one of the empty lines that follow each other.
+/// Removes trailing spaces of lines, and all but one of consecutive empty lines.
 fn tidy(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut empty = 0;
     for line in text.lines() {
-        // Some fonts map their spaces to nothing that a text may hold.
+        // Some fonts map their spaces to characters that text cannot contain.
         let line = line.trim_end_matches(|character: char| character.is_whitespace() || character == '\0');
         if line.is_empty() {
             empty += 1;

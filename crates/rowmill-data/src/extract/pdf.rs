@@ -1,15 +1,15 @@
-//! The text of PDF.
+//! Extracts the text of PDF.
 
 use pdf_extract::{Document, Error, OutputError, PlainTextOutput, output_doc_page};
 
 use super::pdf_fonts::describe_encodings;
 
-/// The text of all pages, with an empty line between them. One page that cannot be read makes
-/// the whole fail: a text with gaps would pass for the document.
+/// The text of all pages, separated by empty lines. If one page cannot be read, the whole document fails: a
+/// text with gaps would be mistaken for the complete document.
 pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
     let mut document = Document::load_mem(bytes).map_err(|error| unreadable(&error))?;
     if document.is_encrypted() {
-        // Many documents are encrypted with no password, only to restrict what readers may do.
+        // Many documents are encrypted without a password, only to restrict what readers may do.
         document.decrypt("").map_err(|error| match error {
             Error::Decryption(_) => "is encrypted, and no text can be extracted without its password".into(),
             error => unreadable(&error),

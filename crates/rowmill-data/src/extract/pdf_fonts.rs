@@ -1,8 +1,8 @@
 //! Fonts for Chinese, Japanese and Korean whose character codes PDF itself defines.
 //!
-//! Such a font names its encoding, such as `GBK-EUC-H`, and leaves it to the reader to know it. The
-//! reader of text below knows only encodings that a document brings along, so before it begins,
-//! these fonts get a description of the codes that the document shows with them.
+//! Such a font only names its encoding, for example `GBK-EUC-H`, and expects the reader to know it. The PDF
+//! library knows only encodings that are embedded in the document, so beforehand these fonts get a
+//! description of the codes that the document uses with them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,14 +11,14 @@ use encoding_rs::{BIG5, EUC_JP, EUC_KR, Encoding, GB18030, SHIFT_JIS, UTF_16BE};
 use pdf_extract::content::Content;
 use pdf_extract::{Dictionary, Document, Object, ObjectId, Stream};
 
-/// Text with half the width of the others, in thousandths of the height.
+/// The width of half-width text, in thousandths of the height.
 const HALF_WIDTH: i64 = 500;
 
 /// An encoding that PDF defines.
 #[derive(Debug, Clone, Copy)]
 struct CodeForm {
     encoding: &'static Encoding,
-    /// The codes: how many bytes they have, the first and the last.
+    /// The codes: their length in bytes, the first and the last.
     codes: &'static [(usize, u32, u32)],
     /// What is added to a code before it is decoded.
     shift: u32,
@@ -34,7 +34,7 @@ const JAPANESE: CodeForm = CodeForm {
 };
 const JAPANESE_EUC: CodeForm =
     CodeForm { encoding: EUC_JP, codes: &[(1, 0, 0x80), (2, 0x8ea0, 0x8edf), (2, 0xa1a1, 0xfefe)], shift: 0 };
-/// Rows and cells of the Japanese standard, without the bits that tell them from ASCII.
+/// Rows and cells of the Japanese standard, without the bits that distinguish them from ASCII.
 const JAPANESE_CELLS: CodeForm = CodeForm { encoding: EUC_JP, codes: &[(2, 0x2121, 0x7e7e)], shift: 0x8080 };
 const UNICODE: CodeForm = CodeForm {
     encoding: UTF_16BE,
@@ -46,7 +46,7 @@ const UNICODE: CodeForm = CodeForm {
 ///
 /// # Errors
 ///
-/// A font names an encoding that is not known here.
+/// A font names an unknown encoding.
 pub(super) fn describe_encodings(document: &mut Document) -> Result<(), String> {
     let mut fonts = Vec::new();
     for (id, object) in &document.objects {
@@ -83,7 +83,7 @@ pub(super) fn describe_encodings(document: &mut Document) -> Result<(), String> 
     Ok(())
 }
 
-/// The encoding of this name, whichever way the text runs.
+/// The encoding of this name, for either writing direction.
 fn code_form(name: &str) -> Option<CodeForm> {
     if matches!(name, "H" | "V") {
         return Some(JAPANESE_CELLS);
@@ -101,10 +101,10 @@ fn code_form(name: &str) -> Option<CodeForm> {
 }
 
 impl CodeForm {
-    /// The codes in the form in which a document would bring them along, each standing for itself.
+    /// The codes in the form of an embedded encoding, each mapped to itself.
     ///
-    /// The reader takes half of the bytes of a border for the length of a code, and one range of a
-    /// block; both are written so that it understands them.
+    /// The library takes half of the bytes of a range limit for the length of a code, and only one range per
+    /// block; both are written so that it reads them correctly.
     fn code_map(self) -> String {
         let mut text = String::new();
         for (width, first, last) in self.codes {
@@ -119,7 +119,7 @@ impl CodeForm {
         text
     }
 
-    /// What the codes of these texts mean, in the form in which a document would bring it along.
+    /// The meanings of the codes in these texts, in the form of an embedded encoding.
     fn meanings(self, texts: &[Vec<u8>]) -> String {
         let mut meanings: BTreeMap<u32, String> = BTreeMap::new();
         for text in texts {
@@ -138,7 +138,7 @@ impl CodeForm {
         text
     }
 
-    /// The codes of a text, with how many bytes they have. What is none ends them.
+    /// The codes of a text, with their length in bytes. The first invalid code ends them.
     fn codes_of(self, text: &[u8]) -> Vec<(usize, u32)> {
         let mut codes = Vec::new();
         let mut left = text;
@@ -156,7 +156,7 @@ impl CodeForm {
         codes
     }
 
-    /// What a code means; nothing where it means nothing.
+    /// The text of a code; empty if it has none.
     fn decoded(self, width: usize, code: u32) -> String {
         let bytes = (code + self.shift).to_be_bytes();
         let bytes = bytes.get(4 - width..).unwrap_or_default();
@@ -165,7 +165,7 @@ impl CodeForm {
     }
 }
 
-/// Every text that the pages of a document show, and those of what they draw more than once.
+/// Every text that the pages of a document show, including that of reused drawings.
 fn shown_texts(document: &Document) -> Vec<Vec<u8>> {
     let pages = document.get_pages().into_values().filter_map(|page| document.get_page_content(page).ok());
     let is_form = |stream: &&Stream| {
@@ -189,8 +189,8 @@ fn shown_texts(document: &Document) -> Vec<Vec<u8>> {
     texts
 }
 
-/// Gives a font the descriptions, where it does not say itself what its codes mean. Its widths are
-/// those of other codes, so all but the narrow letters get the usual one.
+/// Sets the encoding of a font, and the meanings of its codes unless it has them. Its widths belong to other
+/// codes, so all but the narrow letters get the default width.
 fn describe_font(document: &mut Document, id: ObjectId, (encoding, meaning): (ObjectId, ObjectId)) {
     let Ok(font) = document.get_object_mut(id).and_then(Object::as_dict_mut) else { return };
     font.set("Encoding", Object::Reference(encoding));

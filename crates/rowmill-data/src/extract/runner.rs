@@ -1,4 +1,4 @@
-//! Extraction that cannot harm the run: bounded in time, and best in a process of its own.
+//! Runs extraction so that it cannot harm the run: with a time limit, and preferably in a separate process.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -16,29 +16,29 @@ use tokio::time::timeout;
 use super::MOST_TEXT;
 use super::child::{STACK, guarded};
 
-/// How long one document may take.
+/// The time limit for one document.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// How much of what a child says is kept.
+/// How much of a child's standard error is kept.
 const MOST_TALK: u64 = 64 * 1024;
 
-/// Who extracts text.
+/// How text is extracted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Extractor {
-    /// A thread of this process, with a large stack. A document made to do harm can still use
-    /// up memory, and one that takes too long is given up but not ended.
+    /// On a thread of this process, with a large stack. A malicious document can still use up memory, and one
+    /// that exceeds the time limit is abandoned, but its thread continues.
     InProcess,
-    /// A process for each document, which is ended when it takes too long. It is started with
-    /// the media type as its last argument, reads the document from standard input and does
-    /// what [`extract_main`](super::extract_main) says.
+    /// In a separate process for each document, which is killed if it exceeds the time limit. It is started
+    /// with the media type as its last argument, reads the document from standard input and calls
+    /// [`extract_main`](super::extract_main).
     Child {
         /// The program.
         program: PathBuf,
-        /// Its arguments before the media type.
+        /// Its arguments, before the media type.
         args: Vec<String>,
     },
 }
 
-/// Extracts text from as many documents at once as there are cores.
+/// Extracts text from as many documents in parallel as there are cores.
 #[derive(Debug)]
 pub(crate) struct Extraction {
     extractor: Extractor,
@@ -51,7 +51,7 @@ impl Extraction {
         Self { extractor, room: Arc::new(Semaphore::new(cores)) }
     }
 
-    /// The text of a document. The error reads after the name of the file.
+    /// The text of a document. The error is worded to follow the name of the file.
     pub(crate) async fn text(&self, media_type: &str, bytes: Bytes) -> Result<String, String> {
         let turn = self.room.clone().acquire_owned().await;
         let turn = turn.map_err(|_| "cannot be read: the run has ended".to_owned())?;
@@ -70,7 +70,7 @@ impl Extraction {
     }
 }
 
-/// The thread keeps its turn until it ends, so that threads which never do cannot become many.
+/// The thread keeps its permit until it ends, so that threads that never end cannot accumulate.
 async fn in_thread(media_type: String, bytes: Bytes, turn: OwnedSemaphorePermit) -> Result<String, String> {
     let (sender, receiver) = oneshot::channel();
     let work = move || {
@@ -94,7 +94,7 @@ async fn in_child(program: &Path, args: &[String], media_type: &str, bytes: &[u8
     let mut command = Command::new(program);
     command.args(args).arg(media_type).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A document from anywhere needs no keys of the user's.
+    // An untrusted document must not get at the user's keys.
     #[cfg(unix)]
     command.env_clear();
     let mut child = command.spawn().map_err(not_started)?;
@@ -104,7 +104,7 @@ async fn in_child(program: &Path, args: &[String], media_type: &str, bytes: &[u8
         return Err(not_started(std::io::ErrorKind::BrokenPipe.into()));
     };
     let feed = async move {
-        // A child that ends early says why, or crashed; a full pipe tells nothing more.
+        // A child that ends early reports why, or has crashed; a broken pipe adds nothing to that.
         drop(stdin.write_all(bytes).await);
     };
     let listen = async move {
@@ -114,7 +114,7 @@ async fn in_child(program: &Path, args: &[String], media_type: &str, bytes: &[u8
     let hear = async move {
         let mut talk = Vec::new();
         let heard = (&mut stderr).take(MOST_TALK).read_to_end(&mut talk).await;
-        // The rest must be taken too, or the child would wait for ever.
+        // The rest must be read too, or the child would wait forever.
         let rest = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
         heard.and(rest).map(|_| talk)
     };
@@ -130,7 +130,7 @@ async fn in_child(program: &Path, args: &[String], media_type: &str, bytes: &[u8
     Err(reason(status, &talk.unwrap_or_default()))
 }
 
-/// Why a child failed: its last line, unless it was ended by the system.
+/// Why a child failed: its last line, unless the system killed it.
 fn reason(status: ExitStatus, talk: &[u8]) -> String {
     let talk = String::from_utf8_lossy(talk);
     let last = talk.lines().rev().find(|line| !line.trim().is_empty());

@@ -1,4 +1,4 @@
-//! Asking a server, and asking again where that may help.
+//! Sends requests to a server, with retries where these may help.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use rowmill_types::{Problem, ProblemCode, Secret};
 use super::bring::Fetcher;
 use super::event::{FetchEvent, FetchStep};
 
-/// The longest error text of a server that is looked at, and that is shown.
+/// How much of a server's error text is read and shown at most.
 const MAX_SAID: usize = 64 * 1024;
 const MAX_SHOWN: usize = 300;
 
-/// Counts the tries that brought nothing, and waits between them.
+/// Counts the attempts that made no progress, and waits between them.
 pub(super) struct Tries<'a> {
     fetcher: &'a Fetcher<'a>,
     name: Arc<str>,
@@ -29,12 +29,12 @@ impl<'a> Tries<'a> {
         Self { fetcher, name, fruitless: 0 }
     }
 
-    /// The last try brought much, so what was in vain before counts no more.
+    /// The last attempt transferred a lot, so earlier failures no longer count.
     pub(super) fn brought_much(&mut self) {
         self.fruitless = 0;
     }
 
-    /// Waits before a further try; `false` when there is to be none.
+    /// Waits before another attempt; `false` if there must not be one.
     pub(super) async fn again(&mut self, asked_for: Option<Duration>, reason: &str) -> bool {
         let patience = self.fetcher.settings.patience;
         let doubled = patience.wait.saturating_mul(1 << self.fruitless.min(16));
@@ -50,7 +50,7 @@ impl<'a> Tries<'a> {
     }
 }
 
-/// Asks until there is an answer that another try would not better.
+/// Repeats a request until there is an answer that a retry would not improve.
 pub(crate) async fn ask(
     fetcher: &Fetcher<'_>,
     retrieval: &Retrieval,
@@ -74,12 +74,12 @@ pub(crate) async fn ask(
     }
 }
 
-/// Whether a status says that the same request may be answered later.
+/// Whether a status means that the same request may succeed later.
 pub(super) fn is_passing(status: u16) -> bool {
     matches!(status, 408 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// How long the server asks to wait: `Retry-After`, or the rest of the hub's window.
+/// How long the server asks to wait: `Retry-After`, or the rest of the hub's rate limit window.
 pub(super) fn wait_asked_for(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(seconds) = text("retry-after").and_then(|value| value.trim().parse().ok()) {
@@ -93,7 +93,7 @@ pub(super) fn wait_asked_for(headers: &HeaderMap) -> Option<Duration> {
     (part("r=") == Some(0)).then(|| part("t=").map(Duration::from_secs)).flatten()
 }
 
-/// Nothing came at all.
+/// The error for a request without any answer.
 pub(crate) fn no_answer(url: &Url, name: &str, failure: &HttpFailure) -> Problem {
     let server = url.host_str().unwrap_or_default();
     Problem::new(ProblemCode::FetchFailed, format!("no response from `{server}` for `{name}`"))
@@ -101,7 +101,7 @@ pub(crate) fn no_answer(url: &Url, name: &str, failure: &HttpFailure) -> Problem
         .hint("check the URL and the network, then run the same command again")
 }
 
-/// What a server said about a refusal, without the credential that it may repeat.
+/// What a server wrote about a refusal, without the credential that it may repeat.
 pub(crate) async fn said_in(answer: Answer, secret: Option<&Secret>) -> Option<String> {
     let header = answer.headers().get("x-error-message").and_then(|value| value.to_str().ok());
     let header = header.map(str::to_owned);
@@ -114,7 +114,7 @@ pub(crate) async fn said_in(answer: Answer, secret: Option<&Secret>) -> Option<S
     Some(said.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_SHOWN).collect())
 }
 
-/// Takes name and password out of an address; they are for its server alone.
+/// Removes name and password from an address; they are only for its own server.
 pub(crate) fn credential_of(url: &Url) -> (Url, Option<Credential>) {
     let mut clean = url.clone();
     if clean.username().is_empty() && clean.password().is_none() {
@@ -122,7 +122,7 @@ pub(crate) fn credential_of(url: &Url) -> (Url, Option<Credential>) {
     }
     let decode = |text: &str| super::naming::decoded(text);
     let pair = format!("{}:{}", decode(url.username()), decode(url.password().unwrap_or_default()));
-    // Addresses with a host, which these are, take both.
+    // Addresses with a host, such as these, accept both.
     clean.set_username("").ok();
     clean.set_password(None).ok();
     let value = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair));
@@ -133,7 +133,7 @@ pub(crate) fn credential_of(url: &Url) -> (Url, Option<Credential>) {
     (clean, credential)
 }
 
-/// Puts a header into a request, unless no header can have its value.
+/// Adds a header to a request, unless its value is not valid in a header.
 pub(super) fn put(headers: &mut HeaderMap, name: header::HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);

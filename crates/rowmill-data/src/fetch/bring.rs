@@ -1,4 +1,4 @@
-//! From a location that is elsewhere to files of this machine.
+//! Fetches a remote location into local files.
 
 use std::fmt;
 
@@ -10,34 +10,34 @@ use super::settings::FetchSettings;
 use super::web::web;
 use crate::Location;
 
-/// Who fetches: with what settings and over which connections, and who hears of it.
+/// Fetches remote files with these settings and connections, and reports progress.
 #[derive(Clone, Copy)]
 pub struct Fetcher<'a> {
-    /// Where files are kept and how the hub is reached.
+    /// Where files are cached and how the hub is reached.
     pub settings: &'a FetchSettings,
     /// The connections.
     pub http: &'a HttpClient,
-    /// Hears of what happens, so that a person can be shown it.
+    /// Receives progress events, for display.
     pub told: &'a (dyn Fn(FetchEvent) + Send + Sync),
 }
 
-/// What an input is fetched for.
+/// Why an input is fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Its rows, as they are kept.
+    /// To read its rows in its own format.
     Rows,
-    /// A query, for which a dataset of the hub is taken as converted Parquet.
+    /// For a query; a dataset of the hub is then taken as converted Parquet.
     Sql,
 }
 
-/// Brings what is elsewhere onto this machine; locations of this machine come back as they are.
+/// Downloads a remote location; local locations are returned unchanged.
 ///
-/// What was fetched before is used again if it has not changed. A download that was cut goes on
-/// where it ended, in this call and in a later one.
+/// A cached file is reused if it has not changed. An interrupted download continues where it stopped, in this
+/// call or in a later one.
 ///
 /// # Errors
 ///
-/// The location does not exist, is refused, is ambiguous, or did not come whole.
+/// The location does not exist, access is refused, it is ambiguous, or the download is incomplete.
 pub async fn bring(
     location: &Location,
     purpose: Purpose,

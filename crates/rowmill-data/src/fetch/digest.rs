@@ -1,4 +1,4 @@
-//! What a file must be, and whether it is.
+//! The expected size and digest of a file, and their verification.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Digest {
     /// SHA-256 of the bytes, in hexadecimal digits.
     Sha256(String),
-    /// The name that git has for the bytes, in hexadecimal digits.
+    /// Git's object name for the bytes, in hexadecimal digits.
     GitBlob(String),
 }
 
-/// What is known of a file before it comes.
+/// What is known about a file before it is downloaded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Expected {
     pub(crate) size: Option<u64>,
@@ -22,8 +22,7 @@ pub(crate) struct Expected {
 }
 
 impl Digest {
-    /// The digest that an entity tag of the hub is: git's name of a small file, SHA-256 of a
-    /// large one.
+    /// The digest in an entity tag of the hub: git's object name of a small file, SHA-256 of a large one.
     pub(crate) fn of_tag(tag: &str) -> Option<Self> {
         let tag = tag.trim().trim_start_matches("W/").trim_matches('"').to_ascii_lowercase();
         let is_hex = tag.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -44,7 +43,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Takes in a file's bytes as they come.
+/// Digests a file's bytes as they arrive.
 #[derive(Clone)]
 pub(super) struct Digester {
     context: Context,
@@ -52,9 +51,9 @@ pub(super) struct Digester {
 }
 
 impl Digester {
-    /// Digests as `expected` needs it; SHA-256 where it needs none.
+    /// Uses the digest that `expected` names; SHA-256 if it names none.
     pub(super) fn new(expected: &Expected) -> Self {
-        // Git begins with the length, which the hub always tells.
+        // Git's digest begins with the length, which the hub always reports.
         match (&expected.digest, expected.size) {
             (Some(Digest::GitBlob(_)), Some(size)) => {
                 let mut context = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);

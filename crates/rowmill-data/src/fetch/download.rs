@@ -1,4 +1,5 @@
-//! Downloads that survive cuts: what came is kept, the rest is asked for, the whole verified.
+//! Downloads that survive interruptions: what has arrived is kept, the rest is requested, the complete file
+//! verified.
 
 use std::sync::Arc;
 
@@ -13,49 +14,49 @@ use super::event::{FetchEvent, FetchStep};
 use super::naming::name_of;
 use super::partial::{Partial, Promise, text};
 
-/// A try that brought this much was no failure.
+/// An attempt that transferred this many bytes is not a failure.
 const MUCH: u64 = 1 << 20;
 
-/// Progress is told this often.
+/// Progress is reported every so many bytes.
 const TOLD_EVERY: u64 = 256 * 1024;
 
-/// A file that is to be downloaded.
+/// A file to download.
 #[derive(Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) url: Url,
     pub(crate) credential: Option<Credential>,
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(crate) shown: &'a str,
     pub(crate) expected: Expected,
-    /// Its name, where the address and the headers need not be asked.
+    /// Its file name, if it need not be taken from the address and the headers.
     pub(crate) name: Option<String>,
-    /// What is there already, and would do if it has not changed.
+    /// The version that is already in the cache, and is used if it has not changed.
     pub(crate) kept: Option<&'a Known>,
 }
 
-/// What became of a download.
+/// The result of a download.
 #[derive(Debug)]
 pub(crate) enum Got {
-    /// What is there already has not changed.
+    /// The cached version has not changed.
     Unchanged(Known),
-    /// The file came whole and is in its place.
+    /// The file is complete and in the cache.
     Whole(Known),
-    /// The server will not give it.
+    /// The server refuses to send it.
     Refused(Answer),
 }
 
-/// What one answer brought.
+/// The result of one answer.
 enum Taken {
     Whole,
-    /// It ended early, or could not be used: another try may help.
+    /// It ended early or could not be used: a retry may help.
     Cut(HttpFailure),
     Unchanged(Known),
     Refused(Answer),
-    /// The server asks to come back, perhaps after a while.
+    /// The server asks to retry, perhaps after a wait.
     Busy(Answer),
 }
 
-/// Downloads a file into its entry, in as many tries as it takes while something comes.
+/// Downloads a file into its cache entry, with as many attempts as it takes while there is progress.
 pub(crate) async fn download(
     fetcher: &Fetcher<'_>,
     entry: &Entry,
@@ -63,7 +64,7 @@ pub(crate) async fn download(
 ) -> Result<Got, Problem> {
     let mut partial = Partial::open(entry, &wanted.expected).await?;
     let mut tries = Tries::new(fetcher, wanted.shown.into());
-    // An earlier command may have been stopped between the last byte and the end.
+    // An earlier command may have been stopped between the last byte and the final step.
     while !(partial.done > 0 && partial.promise.total == Some(partial.done)) {
         let before = partial.done;
         let taken = match fetcher.http.retrieve(&request(&wanted, &partial)).await {
@@ -93,7 +94,7 @@ pub(crate) async fn download(
     finish(fetcher, entry, &wanted, partial)
 }
 
-/// Asks for the rest of what came, or for all of it if it has changed.
+/// Requests the rest of a partial file, or all of it if it has changed.
 fn request(wanted: &Wanted<'_>, partial: &Partial<'_>) -> Retrieval {
     let mut headers = HeaderMap::new();
     if partial.done > 0 {
@@ -145,7 +146,7 @@ async fn take(
     receive(fetcher, wanted, partial, found.answer).await
 }
 
-/// Writes what comes until it ends.
+/// Writes the body until it ends.
 async fn receive(
     fetcher: &Fetcher<'_>,
     wanted: &Wanted<'_>,
@@ -179,7 +180,7 @@ async fn receive(
     }
 }
 
-/// What an answer with a whole file promises.
+/// What an answer with a complete file says about it.
 fn promise(wanted: &Wanted<'_>, begun: &Promise, headers: &HeaderMap) -> Promise {
     let length = text(headers, &header::CONTENT_LENGTH).and_then(|text| text.parse().ok());
     let name = wanted.name.clone().unwrap_or_else(|| name_of(&wanted.url, headers));
@@ -188,8 +189,7 @@ fn promise(wanted: &Wanted<'_>, begun: &Promise, headers: &HeaderMap) -> Promise
     promise
 }
 
-/// Whether an answer with a part of a file begins where the part that came ends, in the same
-/// version of the file.
+/// Whether a partial answer begins where the downloaded part ends, in the same version of the file.
 fn goes_on(headers: &HeaderMap, partial: &Partial<'_>) -> bool {
     let Some((start, total)) = content_range(headers) else { return false };
     let is_same_size = match (total, partial.promise.total) {
@@ -203,7 +203,7 @@ fn goes_on(headers: &HeaderMap, partial: &Partial<'_>) -> bool {
     start == partial.done && is_same_size && is_same_tag
 }
 
-/// Start and total of `bytes 5-9/10`.
+/// Parses start and total of `bytes 5-9/10`.
 fn content_range(headers: &HeaderMap) -> Option<(u64, Option<u64>)> {
     let text = text(headers, &header::CONTENT_RANGE)?;
     let (range, total) = text.trim().strip_prefix("bytes")?.trim().split_once('/')?;
@@ -211,7 +211,7 @@ fn content_range(headers: &HeaderMap) -> Option<(u64, Option<u64>)> {
     Some((start.trim().parse().ok()?, total.trim().parse().ok()))
 }
 
-/// Verifies a file that came whole and puts it in its place.
+/// Verifies a complete file and moves it into the cache.
 fn finish(
     fetcher: &Fetcher<'_>,
     entry: &Entry,
@@ -241,7 +241,7 @@ fn finish(
     Ok(Got::Whole(known))
 }
 
-/// The name of a folder for what has this identity.
+/// The name of the folder for a version with this identity.
 pub(crate) fn version_name(identity: &str) -> String {
     digest_of(identity).chars().take(16).collect()
 }

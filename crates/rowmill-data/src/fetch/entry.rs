@@ -1,14 +1,14 @@
-//! What is kept of one address.
+//! The cache entry of one address.
 //!
 //! ```text
-//! downloads/<key>/versions.json       what the address held at which revision
-//!                 <version>/<name>    a file that came whole
-//!                 partial             a file that is on its way
-//!                 partial.json        what it will be
+//! downloads/<key>/versions.json       the version of the address at each revision
+//!                 <version>/<name>    a complete file
+//!                 partial             an unfinished download
+//!                 partial.json        what it will be when complete
 //!                 lock                held while any of this changes
 //! ```
 //!
-//! A file that came whole is never changed or removed, because a run may be reading it.
+//! A complete file is never changed or removed, because a run may be reading it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -22,19 +22,19 @@ use serde::{Deserialize, Serialize};
 
 use super::digest::{Digest, digest_of};
 
-/// How often is looked whether another process has finished.
+/// How often to check whether another process has finished.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// A version of a file that came whole.
+/// A version of a file that was downloaded completely.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Known {
-    /// What tells it from other versions.
+    /// What distinguishes it from other versions.
     pub(crate) version: String,
-    /// Its name, with its ending.
+    /// Its name, with its extension.
     pub(crate) name: String,
     pub(crate) size: u64,
     pub(crate) digest: Digest,
-    /// What the server is asked with whether it changed.
+    /// The entity tag with which the server is asked whether the file has changed.
     pub(crate) etag: Option<String>,
     pub(crate) last_modified: Option<String>,
 }
@@ -43,13 +43,13 @@ pub(crate) struct Known {
 #[derive(Debug)]
 pub(crate) struct Entry {
     folder: PathBuf,
-    /// Kept for its lock.
+    /// Held for its lock.
     lock: Option<File>,
 }
 
 impl Entry {
-    /// Opens the folder of an address. While another process has it, `waits` is called once
-    /// and the folder waited for.
+    /// Opens the folder of an address. If another process has locked it, calls `waits` once and waits for the
+    /// folder.
     pub(crate) async fn open(
         downloads: &Path,
         address: &str,
@@ -71,23 +71,23 @@ impl Entry {
                     has_waited = true;
                     tokio::time::sleep(LOOK_AGAIN).await;
                 }
-                // A disk without locks: downloads get names of their own instead.
+                // A file system without locks: downloads get unique names instead.
                 Err(TryLockError::Error(_)) => return Ok(Self { folder, lock: None }),
             }
         }
     }
 
-    /// What the address held at a revision when it was last asked for, if that is still there.
+    /// The version of the address at a revision when it was last requested, if that is still in the cache.
     pub(crate) fn known(&self, revision: &str) -> Option<Known> {
         self.versions().remove(revision).filter(|known| self.holds(known))
     }
 
-    /// A version that came at any revision, if it is still there.
+    /// A version that was downloaded for any revision, if it is still in the cache.
     pub(crate) fn version(&self, version: &str) -> Option<Known> {
         self.versions().into_values().find(|known| known.version == version && self.holds(known))
     }
 
-    /// Writes down what the address holds at some revisions.
+    /// Records which version the address has at some revisions.
     pub(crate) fn remember(&self, revisions: &[&str], known: &Known) -> Result<(), Problem> {
         let mut versions = self.versions();
         for revision in revisions {
@@ -96,17 +96,17 @@ impl Entry {
         self.write("versions.json", &versions)
     }
 
-    /// Where a version is.
+    /// The path of a version.
     pub(crate) fn path(&self, known: &Known) -> PathBuf {
         self.folder.join(&known.version).join(&known.name)
     }
 
-    /// Reads a document of this folder; one that is missing or damaged is `None`.
+    /// Reads a JSON document of this folder; a missing or damaged one is `None`.
     pub(crate) fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         serde_json::from_slice(&fs::read(self.folder.join(name)).ok()?).ok()
     }
 
-    /// Writes a document of this folder, whole or not at all.
+    /// Writes a JSON document of this folder atomically.
     pub(crate) fn write<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Problem> {
         let path = self.folder.join(name);
         let write = || -> io::Result<()> {
@@ -118,8 +118,8 @@ impl Entry {
         write().map_err(|error| cannot_write(&path, &error))
     }
 
-    /// The name of a file that only whoever holds the lock writes to. Without locks, every
-    /// process has one of its own.
+    /// The name of a file to which only the holder of the lock writes. Without locks, every process has its
+    /// own.
     pub(super) fn own(&self, name: &str) -> String {
         match self.lock {
             Some(_) => name.to_owned(),
@@ -127,12 +127,12 @@ impl Entry {
         }
     }
 
-    /// Where a file of this folder is.
+    /// The path of a file in this folder.
     pub(super) fn place(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Moves a file that came whole to its place.
+    /// Moves a complete file to its final path.
     pub(super) fn keep(&self, from: &Path, known: &Known) -> Result<(), Problem> {
         let path = self.path(known);
         let place = || -> io::Result<()> {
@@ -153,7 +153,7 @@ impl Entry {
     }
 }
 
-/// Makes a folder that only its owner can look into, and those above it.
+/// Creates a folder that only its owner can read, and its missing parents.
 fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -162,12 +162,12 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Opens a file that only its owner can read, without changing what it holds.
+/// Opens a file that only its owner can read, keeping its content.
 pub(super) fn private(path: &Path) -> io::Result<File> {
     private_file_options().read(true).write(true).create(true).truncate(false).open(path)
 }
 
-/// What is told when the cache cannot be written.
+/// The problem that the cache cannot be written.
 pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Problem {
     let hint = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

@@ -1,53 +1,53 @@
-//! What is told while something is fetched.
+//! Events that are reported while something is fetched.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Something that happened to a file that is fetched.
+/// An event of a file that is being fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchEvent {
-    /// Which file; several can be under way at once.
+    /// Which file; several can be fetched at once.
     pub name: Arc<str>,
     /// What happened.
     pub step: FetchStep,
 }
 
-/// What happened to a file that is fetched.
+/// What happened to a file that is being fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FetchStep {
-    /// A download begins, or goes on from what came before.
+    /// A download starts, or continues with a partial file.
     Started {
-        /// Bytes that are there already.
+        /// Bytes that are already downloaded.
         done: u64,
-        /// Bytes there are in all, where known.
+        /// Total bytes, if known.
         total: Option<u64>,
     },
-    /// More has come.
+    /// More bytes have arrived.
     Progress {
-        /// Bytes that are there now.
+        /// Bytes downloaded so far.
         done: u64,
-        /// Bytes there are in all, where known.
+        /// Total bytes, if known.
         total: Option<u64>,
     },
-    /// The file is there and verified.
+    /// The file is downloaded and verified.
     Finished {
         /// Its size.
         bytes: u64,
     },
-    /// The file was there already and is still the right one.
+    /// The cached file is still current.
     Kept {
         /// Its size.
         bytes: u64,
     },
-    /// Something is waited for before the next try.
+    /// The next attempt has to wait.
     Waiting {
-        /// How long, where known.
+        /// How long, if known.
         wait: Option<Duration>,
-        /// For what.
+        /// The reason for the wait.
         reason: String,
     },
-    /// What may not be as it should.
+    /// Something that may be wrong.
     Warning(String),
 }
 

@@ -1,4 +1,4 @@
-//! Brings what is elsewhere onto this machine: resumable, verified and kept for next time.
+//! Fetches remote files: resumable, verified, and cached for the next time.
 
 mod ask;
 mod bring;

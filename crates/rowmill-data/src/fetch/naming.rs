@@ -1,4 +1,4 @@
-//! What a fetched file is called: what its address, or else its headers tell.
+//! The file name of a fetched file, from its address or else from its headers.
 
 use rowmill_http::{HeaderMap, Url, header};
 
@@ -6,10 +6,10 @@ use super::partial::text;
 use crate::Format;
 use crate::format::format_of_name;
 
-/// Longer names are cut, at their beginning, because the ending matters.
+/// Longer names are cut at their beginning, because the extension matters.
 const MAX_NAME: usize = 120;
 
-/// A name for the file at an address, with an ending that tells its format if anything does.
+/// A file name for an address, with an extension that shows its format if that is known.
 pub(super) fn name_of(url: &Url, headers: &HeaderMap) -> String {
     let given = last_part(url);
     let name = match format_of_name(&given) {
@@ -18,7 +18,7 @@ pub(super) fn name_of(url: &Url, headers: &HeaderMap) -> String {
     };
     let packing = text(headers, &header::CONTENT_ENCODING).unwrap_or_default().to_ascii_lowercase();
     let name = match packing.trim() {
-        // It was asked for without packing; a server that packs all the same is believed.
+        // It was requested uncompressed; a server that compresses it anyway is believed.
         "gzip" | "x-gzip" if !name.to_ascii_lowercase().ends_with(".gz") => format!("{name}.gz"),
         "zstd" if !name.to_ascii_lowercase().ends_with(".zst") => format!("{name}.zst"),
         _ => name,
@@ -26,7 +26,7 @@ pub(super) fn name_of(url: &Url, headers: &HeaderMap) -> String {
     safe(&name)
 }
 
-/// A name that is a name on every disk, and nothing but a name.
+/// A name that is valid on every file system, and has no path in it.
 pub(crate) fn safe(name: &str) -> String {
     let kept: String =
         name.chars()
@@ -48,7 +48,7 @@ fn last_part(url: &Url) -> String {
     part.unwrap_or_default()
 }
 
-/// The name in `Content-Disposition`, or `given` with the ending of the `Content-Type`.
+/// The name in `Content-Disposition`, or `given` with the extension for the `Content-Type`.
 fn told_by(headers: &HeaderMap, given: &str) -> Option<String> {
     let disposition = text(headers, &header::CONTENT_DISPOSITION);
     if let Some(name) = disposition.and_then(|text| attachment_name(&text)) {
@@ -67,8 +67,8 @@ fn told_by(headers: &HeaderMap, given: &str) -> Option<String> {
     Some(format!("{stem}.{ending}"))
 }
 
-/// Whether the ending is that of some kind of file, such as `.pdf`, and not of a program that
-/// makes the answer.
+/// Whether the extension is that of some file type, such as `.pdf`, and not of a script that generates the
+/// answer.
 fn is_document(name: &str) -> bool {
     let is_program =
         |name: &str| [".php", ".cgi", ".asp", ".aspx", ".jsp"].iter().any(|end| name.ends_with(end));
@@ -92,7 +92,7 @@ fn format_of_type(kind: &str) -> Option<Format> {
     })
 }
 
-/// The ending of a document that needs none in its address.
+/// The extension for a document whose address needs none.
 fn document_ending(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "application/pdf" => "pdf",
@@ -123,14 +123,14 @@ fn attachment_name(text: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Text without percent-encoding; as it is where that would be no text.
+/// Text without percent-encoding; unchanged if the result would not be text.
 pub(crate) fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
         let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
         rest = match (first, digit(0), digit(1)) {
-            // Two digits are less than 256.
+            // Two digits make less than 256.
             (b'%', Some(high), Some(low)) => {
                 bytes.push((high * 16 + low) as u8);
                 after.get(2..).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A file that is on its way.
+//! A file that is partly downloaded.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -11,44 +11,44 @@ use serde::{Deserialize, Serialize};
 use super::digest::{Digest, Digester, Expected};
 use super::entry::{Entry, cannot_write, private};
 
-/// How much is read at once of what came before.
+/// How many bytes of an earlier download are read at once.
 const BLOCK: usize = 1 << 20;
 
-/// What a partial file will be, so that a later command can go on with it.
+/// What a partial file will be when complete, so that a later command can continue it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Promise {
-    /// What was known before it came.
+    /// What was known before the download.
     pub(super) expected: Expected,
-    /// What the server that sends it calls this version.
+    /// The server's entity tag of this version.
     pub(super) etag: Option<String>,
     pub(super) last_modified: Option<String>,
-    /// Its name, with its ending.
+    /// Its name, with its extension.
     pub(super) name: String,
-    /// Its size, where known.
+    /// Its size, if known.
     pub(super) total: Option<u64>,
 }
 
 impl Promise {
-    /// What the server is asked with, so that it sends the rest of the same file or the whole
-    /// of another. Weak tags do not promise the same bytes.
+    /// The condition in the request, so that the server sends the rest of the same file or all of a different
+    /// one. Weak tags do not guarantee the same bytes.
     pub(super) fn condition(&self) -> Option<&str> {
         let strong = self.etag.as_deref().filter(|tag| !tag.starts_with("W/"));
         strong.or(self.last_modified.as_deref())
     }
 
-    /// Whether the rest can be asked for and be known to belong to what came.
+    /// Whether the rest can be requested and is certain to belong to the downloaded part.
     pub(super) fn can_go_on(&self) -> bool {
         self.condition().is_some() || self.expected.digest.is_some()
     }
 
-    /// Takes over what the headers of an answer tell of the version.
+    /// Takes over the version information in the headers of an answer.
     pub(super) fn take_tags(&mut self, headers: &HeaderMap) {
         self.etag = text(headers, &header::ETAG);
         self.last_modified = text(headers, &header::LAST_MODIFIED);
     }
 }
 
-/// A file that is on its way, and where it will go.
+/// A file that is partly downloaded, and its cache entry.
 #[derive(Debug)]
 pub(super) struct Partial<'a> {
     entry: &'a Entry,
@@ -56,12 +56,12 @@ pub(super) struct Partial<'a> {
     file: File,
     digester: Digester,
     pub(super) promise: Promise,
-    /// Bytes that are there.
+    /// Bytes downloaded so far.
     pub(super) done: u64,
 }
 
 impl<'a> Partial<'a> {
-    /// Goes on with what an earlier command left of the same file, or begins.
+    /// Continues the partial download of the same file that an earlier command left, or starts one.
     pub(super) async fn open(entry: &'a Entry, expected: &Expected) -> Result<Self, Problem> {
         let path = entry.place(&entry.own("partial"));
         let file = private(&path).map_err(|error| cannot_write(&path, &error))?;
@@ -79,7 +79,7 @@ impl<'a> Partial<'a> {
         Ok(partial)
     }
 
-    /// Digests what came before.
+    /// Digests the part that was downloaded earlier.
     async fn read_again(&mut self) -> Result<(), Problem> {
         let mut block = vec![0; BLOCK];
         loop {
@@ -89,12 +89,12 @@ impl<'a> Partial<'a> {
             }
             self.digester.update(block.get(..read).unwrap_or_default());
             self.done += read as u64;
-            // It takes seconds for a large file, in which Ctrl-C must be heard.
+            // For a large file this takes seconds, during which Ctrl-C must be handled.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Begins anew, with nothing known of what comes.
+    /// Starts over, with nothing known about what will be downloaded.
     pub(super) fn forget(&mut self) -> Result<(), Problem> {
         let expected = self.promise.expected.clone();
         let cut = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
@@ -105,7 +105,7 @@ impl<'a> Partial<'a> {
         Ok(())
     }
 
-    /// Writes down what the bytes that come now belong to.
+    /// Records what the following bytes belong to.
     pub(super) fn promised(&mut self, promise: Promise) -> Result<(), Problem> {
         self.promise = promise;
         self.entry.write(&self.entry.own("partial.json"), &self.promise)
@@ -118,20 +118,20 @@ impl<'a> Partial<'a> {
         Ok(())
     }
 
-    /// The digest of a file that came whole, which is on disk then.
+    /// The digest of a complete file, which is on disk at that point.
     pub(super) fn finish(&self) -> Result<Digest, Problem> {
         self.file.sync_all().map_err(|error| cannot_write(&self.path, &error))?;
         Ok(self.digester.clone().finish())
     }
 
-    /// Where it is.
+    /// The path of the partial file.
     pub(super) fn path(&self) -> &std::path::Path {
         &self.path
     }
 
     /// Removes it.
     pub(super) fn discard(self) {
-        // What is left of it is cut off when the next command begins.
+        // Anything left of it is truncated when the next command starts.
         drop(fs::remove_file(&self.path));
         drop(fs::remove_file(self.entry.place(&self.entry.own("partial.json"))));
     }

@@ -1,4 +1,4 @@
-//! Where fetched files are kept, and how the hub is reached.
+//! Where fetched files are cached, and how the hub is reached.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use rowmill_types::{Problem, ProblemCode, Secret};
 
-/// The hub, unless `HF_ENDPOINT` names another.
+/// The hub's address, unless `HF_ENDPOINT` names another.
 const ENDPOINT: &str = "https://huggingface.co";
 
-/// What fetching needs to know.
+/// The settings for fetching.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchSettings {
-    /// The folder for what can be fetched again; empty where none is known.
+    /// The folder for files that can be fetched again; empty if none is known.
     pub cache: PathBuf,
     /// How the hub is reached.
     pub hub: HubSettings,
-    /// How often and after what time something is asked for again.
+    /// How often and after what wait a request is retried.
     pub patience: Patience,
 }
 
@@ -27,18 +27,18 @@ pub struct HubSettings {
     pub endpoint: String,
     /// The user's access token.
     pub token: Option<Secret>,
-    /// Whether only what was fetched before is used.
+    /// Whether only the cache is used.
     pub offline: bool,
 }
 
-/// How often and after what time something is asked for again.
+/// How often and after what wait a request is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// This many tries one after the other may bring next to nothing.
+    /// This many consecutive attempts may make almost no progress.
     pub tries: u32,
-    /// The wait after the first of them; it doubles from one to the next.
+    /// The wait after the first of them; it doubles with each one.
     pub wait: Duration,
-    /// A server that asks for a longer wait than this is not waited for.
+    /// If a server asks for a longer wait than this, the request fails.
     pub longest_wait: Duration,
 }
 
@@ -54,7 +54,7 @@ impl Default for Patience {
 }
 
 impl FetchSettings {
-    /// Takes settings from the environment: `ROWMILL_CACHE_DIR`, `HF_ENDPOINT`, `HF_TOKEN`,
+    /// Reads the settings from the environment: `ROWMILL_CACHE_DIR`, `HF_ENDPOINT`, `HF_TOKEN`,
     /// `HF_HUB_OFFLINE`, and the token file of the hub's own client.
     #[must_use]
     pub fn from_environment(environment: &dyn Fn(&str) -> Option<String>) -> Self {
@@ -82,12 +82,12 @@ impl FetchSettings {
     }
 }
 
-/// The folder of all caches of this user.
+/// The folder of all of this user's caches.
 fn caches(set: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     set("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| Some(Path::new(&set("HOME")?).join(".cache")))
 }
 
-/// The token that was given, or that signing in with the hub's own client left.
+/// The token that was given, or the one stored by the hub's own client on sign-in.
 fn token(set: &dyn Fn(&str) -> Option<String>) -> Option<Secret> {
     let given = set("HF_TOKEN").or_else(|| set("HUGGING_FACE_HUB_TOKEN"));
     let text = given.or_else(|| fs::read_to_string(token_file(set)?).ok())?;
@@ -103,7 +103,7 @@ fn token_file(set: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     Some(home.or_else(|| Some(caches(set)?.join("huggingface")))?.join("token"))
 }
 
-/// The hub's own client takes `~` in its variables.
+/// Expands `~`, as the hub's own client does in its variables.
 fn at_home(path: &str, set: &dyn Fn(&str) -> Option<String>) -> PathBuf {
     match (path.strip_prefix("~/"), set("HOME")) {
         (Some(rest), Some(home)) => Path::new(&home).join(rest),

@@ -1,4 +1,4 @@
-//! Files at plain addresses.
+//! Files at plain web addresses.
 
 use std::path::PathBuf;
 
@@ -13,12 +13,12 @@ use super::entry::{Entry, Known};
 use super::event::FetchStep;
 use crate::{FileList, InputFile};
 
-/// Fetches the file at an address, unless what was fetched before has not changed.
+/// Fetches the file at an address, unless the cached one has not changed.
 pub(super) async fn web(fetcher: &Fetcher<'_>, url: &Url) -> Result<FileList, Problem> {
     let shown = crate::shown_source(url.as_str());
     let (clean, credential) = credential_of(url);
     let waits = || fetcher.tell(&shown, FetchStep::another_process());
-    // The whole address counts, so that what is behind one password is not given for another.
+    // The key is the whole address, so that a file behind one password is not returned for another.
     let entry = Entry::open(&fetcher.settings.downloads()?, url.as_str(), &waits).await?;
     let kept = entry.known("").filter(|known| known.etag.is_some() || known.last_modified.is_some());
     let wanted = Wanted {

@@ -8,10 +8,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::fetch::decoded;
 
-/// The revision that is meant when none is named.
+/// The default revision.
 const MAIN: &str = "main";
 
-/// Where the hub keeps a dataset converted to Parquet; `~parquet` for short.
+/// The revision at which the hub keeps a dataset converted to Parquet; `~parquet` for short.
 const CONVERTED: &str = "refs/convert/parquet";
 
 /// A URL such as `hf://datasets/owner/name/path?config=c&split=s&revision=r`.
@@ -25,13 +25,13 @@ pub struct HubAddress {
     pub(super) repository: String,
     /// A branch, a tag or a commit.
     pub(super) revision: Option<String>,
-    /// The file in the repository, or a pattern of files; the dataset as a whole without it.
+    /// The file in the repository, or a pattern; without it, the whole dataset.
     pub(super) path: Option<String>,
     pub(super) config: Option<String>,
     pub(super) split: Option<String>,
 }
 
-/// What a repository of the hub holds.
+/// What a repository of the hub contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RepositoryKind {
     Dataset,
@@ -40,7 +40,7 @@ pub(super) enum RepositoryKind {
 }
 
 impl RepositoryKind {
-    /// What stands before the repository in the addresses of pages and files.
+    /// The path prefix of the repository in the addresses of pages and files.
     pub(super) fn prefix(self) -> Option<&'static str> {
         match self {
             Self::Dataset => Some("datasets"),
@@ -51,11 +51,11 @@ impl RepositoryKind {
 }
 
 impl HubAddress {
-    /// Reads the address of a dataset or of a file in one.
+    /// Parses the address of a dataset or of a file in one.
     ///
     /// # Errors
     ///
-    /// It is not written as it must be.
+    /// The address is malformed.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let address = Self::parse_any(text)?;
         if address.kind != RepositoryKind::Dataset {
@@ -64,7 +64,7 @@ impl HubAddress {
         Ok(address)
     }
 
-    /// Reads the address of a file, in a repository of any kind.
+    /// Parses the address of a file, in a repository of any kind.
     pub(crate) fn parse_file(text: &str) -> Result<Self, Problem> {
         let address = Self::parse_any(text)?;
         let why = match &address.path {
@@ -125,19 +125,19 @@ impl HubAddress {
         Ok(Self { text: text.to_owned(), kind, repository, revision, path, config, split })
     }
 
-    /// The revision that is meant.
+    /// The revision, or the default one.
     pub(super) fn revision(&self) -> &str {
         self.revision.as_deref().unwrap_or(MAIN)
     }
 
-    /// How a file of the same repository is addressed.
+    /// The address of a file in the same repository.
     pub(super) fn of_file(&self, path: &str) -> String {
         let marked = self.revision.as_ref().map(|revision| format!("@{}", revision.replace('/', "%2F")));
         let prefix = self.kind.prefix().map(|prefix| format!("{prefix}/")).unwrap_or_default();
         format!("hf://{prefix}{}{}/{path}", self.repository, marked.unwrap_or_default())
     }
 
-    /// How a part of the same dataset is addressed.
+    /// The address of a split of the same dataset.
     pub(super) fn of_split(&self, config: &str, split: &str) -> String {
         format!("hf://datasets/{}?config={config}&split={split}", self.repository)
     }
@@ -162,12 +162,12 @@ impl fmt::Display for HubAddress {
     }
 }
 
-/// Whether a revision names one commit for ever.
+/// Whether a revision permanently identifies one commit.
 pub(super) fn is_commit(revision: &str) -> bool {
     revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// What follows `@`. The hub's own refs have slashes, which are written as they are or encoded.
+/// The revision after `@`. The hub's own refs contain slashes, which are written as they are or encoded.
 fn marked_revision(first: &str, path: &mut Vec<&str>) -> String {
     let is_reference = first == "refs" && matches!(path.first(), Some(&"convert" | &"pr" | &"heads"));
     if is_reference && path.len() >= 2 {
@@ -177,7 +177,7 @@ fn marked_revision(first: &str, path: &mut Vec<&str>) -> String {
     if first == "~parquet" { CONVERTED.into() } else { decoded(first) }
 }
 
-/// `name` or `owner/name`, of the letters that the hub allows.
+/// Whether this is `name` or `owner/name`, with the characters that the hub allows.
 fn is_repository(text: &str) -> bool {
     let is_name = |part: &str| {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
@@ -231,7 +231,7 @@ fn wrong(text: &str, why: &str) -> Problem {
 mod tests {
     use super::*;
 
-    /// Repository, revision, path, config and split, with `-` for none.
+    /// Repository, revision, path, config and split, with `-` for a missing one.
     fn parts(text: &str) -> String {
         let address = HubAddress::parse(text).unwrap();
         assert_eq!(address.to_string(), text);

@@ -1,4 +1,4 @@
-//! Datasets as the hub converts them to Parquet.
+//! Datasets in the hub's conversion to Parquet.
 
 use rowmill_http::Url;
 use rowmill_types::settings::INPUT_FORMAT;
@@ -10,13 +10,13 @@ use super::refusal::Subject;
 use super::selection::RemoteFile;
 use crate::fetch::{Expected, FetchStep};
 
-/// So many choices are named.
+/// How many choices a message lists.
 const NAMED: usize = 20;
 
-/// What stands before the name of a split of which only the beginning was converted.
+/// The prefix of a split of which only the beginning was converted.
 const PARTIAL: &str = "partial-";
 
-/// The files of the one configuration and split that the address names.
+/// The files of the configuration and split that the address selects.
 pub(super) async fn converted(hub: &Hub<'_>) -> Result<Vec<RemoteFile>, Problem> {
     let address = hub.address;
     if let Some(revision) = &address.revision {
@@ -93,7 +93,7 @@ fn chosen_split<'v>(
     found.map(|(split, files)| (split.as_str(), files)).ok_or_else(missing)
 }
 
-/// Lists the choices, in the spelling that chooses one.
+/// Lists the choices in the spelling that selects them.
 fn choose(hub: &Hub<'_>, configs: &Map<String, Value>, why: &str) -> Problem {
     let pairs: Vec<(&str, &str)> = configs
         .iter()

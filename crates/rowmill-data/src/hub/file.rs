@@ -1,4 +1,4 @@
-//! One file of the hub.
+//! Fetches one file of the hub.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,14 @@ use super::refusal::{Subject, refused};
 use super::selection::RemoteFile;
 use crate::fetch::{Digest, Entry, Expected, FetchStep, Got, Known, Wanted, download, safe, version_name};
 
-/// A file that is on this machine now.
+/// A file that is now in the cache.
 #[derive(Debug)]
 pub(super) struct Here {
     pub(super) path: PathBuf,
     pub(super) digest: Digest,
 }
 
-/// Fetches a file, unless what was fetched before is what it is now.
+/// Fetches a file, unless the cached one is current.
 pub(super) async fn file(hub: &Hub<'_>, remote: &RemoteFile) -> Result<Here, Problem> {
     let shown = shown(hub, remote);
     let fetcher = hub.fetcher;
@@ -29,7 +29,7 @@ pub(super) async fn file(hub: &Hub<'_>, remote: &RemoteFile) -> Result<Here, Pro
     };
     let known = entry.known(&remote.revision);
     match known.clone() {
-        // What a commit holds never changes.
+        // The content of a commit never changes.
         Some(known) if fetcher.settings.hub.offline || is_commit(&remote.revision) => return Ok(kept(known)),
         None if fetcher.settings.hub.offline => return Err(not_kept(&shown)),
         _ => {}
@@ -64,7 +64,7 @@ pub(super) async fn file(hub: &Hub<'_>, remote: &RemoteFile) -> Result<Here, Pro
     Ok(Here { path: entry.path(&known), digest: known.digest })
 }
 
-/// How the file is called in messages.
+/// The name of the file in messages.
 fn shown(hub: &Hub<'_>, remote: &RemoteFile) -> String {
     match &remote.path {
         Some(path) => hub.address.of_file(path),
@@ -72,7 +72,7 @@ fn shown(hub: &Hub<'_>, remote: &RemoteFile) -> String {
     }
 }
 
-/// The address of exactly what was asked about, whatever happens to the revision meanwhile.
+/// The address of exactly the requested version, even if the revision moves meanwhile.
 fn pinned(hub: &Hub<'_>, remote: &RemoteFile, head: &Head) -> rowmill_http::Url {
     match (&remote.path, &head.commit) {
         (Some(path), Some(commit)) => hub.file(commit, path),
@@ -80,11 +80,11 @@ fn pinned(hub: &Hub<'_>, remote: &RemoteFile, head: &Head) -> rowmill_http::Url 
     }
 }
 
-/// What the list of files told, or else what the hub tells of this one.
+/// What the file listing reported, or else what the hub reports for this file.
 fn expected(remote: &RemoteFile, head: &Head) -> Expected {
     let size = remote.expected.size.or(head.expected.size);
     let digest = remote.expected.digest.clone().or_else(|| head.expected.digest.clone());
-    // Git's names begin with the size, so without it they tell nothing.
+    // Git's object names cover the size, so without it they cannot be verified.
     let digest = digest.filter(|digest| size.is_some() || matches!(digest, Digest::Sha256(_)));
     Expected { size, digest }
 }

@@ -1,4 +1,4 @@
-//! Which files of a repository hold rows.
+//! Finds the files of a repository that hold rows.
 
 use rowmill_types::{Problem, ProblemCode};
 use serde_json::Value;
@@ -10,10 +10,10 @@ use crate::Format;
 use crate::fetch::{Digest, Expected};
 use crate::format::format_of_name;
 
-/// So many choices are named.
+/// How many choices a message lists.
 const NAMED: usize = 5;
 
-/// JSON files that tell something about a dataset or a program and hold no rows of it.
+/// JSON files that describe a dataset or a program and hold no rows.
 const NO_ROWS: &[&str] = &[
     "dataset_infos.json",
     "dataset_info.json",
@@ -38,7 +38,7 @@ pub(super) struct Listed {
     pub(super) expected: Expected,
 }
 
-/// The first of some files, and how many there are.
+/// The first of some files, and their number.
 #[derive(Debug, Default)]
 struct Few {
     first: Vec<Listed>,
@@ -54,7 +54,7 @@ impl Few {
     }
 }
 
-/// The commit that the revision of the address is now.
+/// The commit to which the revision of the address currently points.
 pub(super) async fn commit(hub: &Hub<'_>) -> Result<String, Problem> {
     let revision = hub.address.revision();
     if is_commit(revision) {
@@ -65,7 +65,7 @@ pub(super) async fn commit(hub: &Hub<'_>) -> Result<String, Problem> {
     commit.map(str::to_owned).ok_or_else(|| unlike_the_hub(hub))
 }
 
-/// The one file with rows; `None` when there is none.
+/// The only file with rows; `None` if there is none.
 pub(super) async fn only_file(hub: &Hub<'_>, commit: &str) -> Result<Option<Listed>, Problem> {
     let (mut tables, mut json) = (Few::default(), Few::default());
     each_file(hub, commit, |file| match kind_of(&file.path) {
@@ -74,7 +74,7 @@ pub(super) async fn only_file(hub: &Hub<'_>, commit: &str) -> Result<Option<List
         None => {}
     })
     .await?;
-    // Beside tables, JSON files hardly ever hold the rows.
+    // If there are tables, JSON files hardly ever hold the rows.
     let found = if tables.count > 0 { tables } else { json };
     if found.count > 1 {
         return Err(several(hub, &found));
@@ -82,7 +82,7 @@ pub(super) async fn only_file(hub: &Hub<'_>, commit: &str) -> Result<Option<List
     Ok(found.first.into_iter().next())
 }
 
-/// The files that a pattern names, in the order of their names.
+/// The files that match a pattern, ordered by name.
 pub(super) async fn matching(hub: &Hub<'_>, commit: &str, pattern: &str) -> Result<Vec<Listed>, Problem> {
     let wrong = |message: String| Problem::new(ProblemCode::InputNotFound, message);
     let compiled = glob::Pattern::new(pattern).map_err(|error| {
@@ -106,7 +106,7 @@ pub(super) async fn matching(hub: &Hub<'_>, commit: &str, pattern: &str) -> Resu
     Ok(found)
 }
 
-/// Goes through all files, page by page.
+/// Visits all files, page by page.
 async fn each_file(hub: &Hub<'_>, commit: &str, mut take: impl FnMut(Listed)) -> Result<(), Problem> {
     let mut url = hub.question(&["tree", commit]);
     url.set_query(Some("recursive=true"));
@@ -157,7 +157,7 @@ fn several(hub: &Hub<'_>, found: &Few) -> Problem {
     Problem::new(ProblemCode::InputAmbiguous, message).hint(hint)
 }
 
-/// What answers is not the hub, or not the hub as it is known.
+/// The answer does not come from the hub, or the hub's interface has changed.
 fn unlike_the_hub(hub: &Hub<'_>) -> Problem {
     let message = format!("`{}` does not respond like the hub", crate::shown_source(hub.endpoint().as_str()));
     Problem::new(ProblemCode::FetchFailed, message).hint("check `HF_ENDPOINT`")

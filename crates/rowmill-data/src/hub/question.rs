@@ -1,4 +1,4 @@
-//! Asking the hub.
+//! Requests to the hub.
 
 use rowmill_http::{Answer, Credential, Extent, HeaderMap, HeaderValue, Redirects, Retrieval, Url};
 use rowmill_types::{Problem, ProblemCode};
@@ -8,10 +8,10 @@ use super::address::HubAddress;
 use super::refusal::{Subject, refused};
 use crate::fetch::{Digest, Expected, Fetcher, ask};
 
-/// The longest document of the hub that is taken: a page of a list of files.
+/// The maximum size of a document of the hub: a page of a file listing.
 const MAX_DOCUMENT: usize = 64 * 1024 * 1024;
 
-/// The hub, as it is asked about one address.
+/// The hub, for requests about one address.
 #[derive(Debug, Clone)]
 pub(super) struct Hub<'a> {
     pub(super) fetcher: &'a Fetcher<'a>,
@@ -24,14 +24,14 @@ pub(super) struct Hub<'a> {
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) value: Value,
-    /// Where it goes on.
+    /// The address of the next page.
     pub(super) next: Option<Url>,
 }
 
-/// What the hub tells of a file before it comes.
+/// What the hub reports about a file before it is downloaded.
 #[derive(Debug, Default)]
 pub(super) struct Head {
-    /// The commit that the revision is now.
+    /// The commit to which the revision currently points.
     pub(super) commit: Option<String>,
     pub(super) expected: Expected,
 }
@@ -64,17 +64,17 @@ impl<'a> Hub<'a> {
         Ok(Self { fetcher, address, endpoint, credential })
     }
 
-    /// What is told apart by the hub that it is of.
+    /// The hub's address, which is part of what identifies its files.
     pub(super) fn endpoint(&self) -> &Url {
         &self.endpoint
     }
 
-    /// The credential, which goes to the hub's own server alone.
+    /// The credential, which is sent only to the hub's own server.
     pub(super) fn credential(&self) -> Option<Credential> {
         self.credential.clone()
     }
 
-    /// The address of a question about the repository.
+    /// The address of an API request about the repository.
     pub(super) fn question(&self, parts: &[&str]) -> Url {
         let kind = self.address.kind.prefix().unwrap_or("models");
         self.extended(
@@ -88,21 +88,21 @@ impl<'a> Hub<'a> {
         self.extended(repository.chain(["resolve", revision]).chain(path.split('/')))
     }
 
-    /// The page that a person opens to see the repository.
+    /// The web page of the repository.
     pub(super) fn page(&self) -> Url {
         self.extended(self.address.kind.prefix().into_iter().chain(self.address.repository.split('/')))
     }
 
     fn extended<'p>(&self, parts: impl Iterator<Item = &'p str>) -> Url {
         let mut url = self.endpoint.clone();
-        // Addresses with a host, which this is, have parts.
+        // Addresses with a host, such as this one, have path segments.
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(parts);
         }
         url
     }
 
-    /// Asks for a document.
+    /// Requests a document.
     pub(super) async fn document(&self, url: Url, subject: Subject<'_>) -> Result<Document, Problem> {
         let retrieval = Retrieval { credential: self.credential(), ..Retrieval::whole(url.clone()) };
         let name = self.address.to_string();
@@ -122,7 +122,7 @@ impl<'a> Hub<'a> {
         Ok(Document { value, next })
     }
 
-    /// Asks what a file is, without fetching it.
+    /// Requests the metadata of a file, without downloading it.
     pub(super) async fn head(&self, url: &Url, subject: Subject<'_>) -> Result<Head, Problem> {
         let retrieval = Retrieval {
             extent: Extent::Headers,
@@ -138,9 +138,9 @@ impl<'a> Hub<'a> {
         head.take(found.answer.headers());
         match found.answer.status() {
             200 => head.take_own(&found.answer),
-            // Large files are elsewhere, and the hub has told what they are.
+            // Large files are stored on other servers, and the hub has already described them.
             300..=399 if found.answer.headers().contains_key("location") => {}
-            // Some mirrors answer GET alone.
+            // Some mirrors only answer GET.
             405 | 501 => {}
             _ => return Err(refused(self, found.answer, subject).await),
         }
@@ -149,7 +149,7 @@ impl<'a> Hub<'a> {
 }
 
 impl Head {
-    /// Takes over what the hub's own headers tell.
+    /// Takes over the information in the hub's own headers.
     fn take(&mut self, headers: &HeaderMap) {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         if let Some(commit) = text("x-repo-commit") {
@@ -163,8 +163,8 @@ impl Head {
         }
     }
 
-    /// Takes over what the headers of the file itself tell, if it is the hub that sends it:
-    /// elsewhere an entity tag may look like a digest and be none.
+    /// Takes over the information in the headers of the file itself, if the hub sends it: from other servers,
+    /// an entity tag may look like a digest without being one.
     fn take_own(&mut self, answer: &Answer) {
         let text = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
         if self.expected.size.is_none() {

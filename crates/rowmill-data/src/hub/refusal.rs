@@ -1,4 +1,4 @@
-//! Why the hub will not give something, and what to do about it.
+//! Why the hub refuses a request, and what to do about it.
 
 use rowmill_http::Answer;
 use rowmill_types::{Problem, ProblemCode};
@@ -6,7 +6,7 @@ use rowmill_types::{Problem, ProblemCode};
 use super::question::Hub;
 use crate::fetch::said_in;
 
-/// What the hub was asked for.
+/// The subject of a request to the hub.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Subject<'a> {
     /// The repository, at the revision of the address.
@@ -17,7 +17,7 @@ pub(super) enum Subject<'a> {
     Converted,
 }
 
-/// Tells a refusal so that a person can act on it.
+/// Describes a refusal so that the user can act on it.
 pub(super) async fn refused(hub: &Hub<'_>, answer: Answer, subject: Subject<'_>) -> Problem {
     let status = answer.status();
     let code = answer.headers().get("x-error-code").and_then(|value| value.to_str().ok());

@@ -1,4 +1,4 @@
-//! From an address of the hub to its files.
+//! Selects the files for an address of the hub.
 
 use std::path::PathBuf;
 
@@ -15,15 +15,15 @@ use super::question::Hub;
 use crate::fetch::{Entry, Expected, Fetcher, Purpose, digest_of};
 use crate::{FileList, InputFile};
 
-/// So many files are fetched at once.
+/// How many files are downloaded at once.
 const AT_ONCE: usize = 4;
 
-/// A file of the hub that an address stands for.
+/// A file of the hub that an address selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RemoteFile {
-    /// What it is called, with its ending.
+    /// Its name, with its extension.
     pub(super) name: String,
-    /// What it is kept under.
+    /// Its key in the cache.
     pub(super) key: String,
     pub(super) url: Url,
     pub(super) revision: String,
@@ -32,7 +32,7 @@ pub(super) struct RemoteFile {
     pub(super) expected: Expected,
 }
 
-/// A file that was chosen, written down for when the hub is not asked.
+/// A file that was selected, recorded for offline use.
 #[derive(Debug, Serialize, Deserialize)]
 struct Chosen {
     name: String,
@@ -42,7 +42,7 @@ struct Chosen {
     expected: Expected,
 }
 
-/// Fetches the files that an address stands for.
+/// Fetches the files that an address selects.
 pub(crate) async fn fetch(
     fetcher: &Fetcher<'_>,
     address: &HubAddress,
@@ -64,15 +64,14 @@ pub(crate) async fn fetch(
     Ok(FileList { name: address.to_string(), files: files.collect(), identity: Some(identity) })
 }
 
-/// Fetches one file and says where it is.
+/// Fetches one file and returns its path.
 pub(crate) async fn fetch_text(fetcher: &Fetcher<'_>, address: &HubAddress) -> Result<PathBuf, Problem> {
     let hub = Hub::new(fetcher, address)?;
     let path = address.path.as_deref().unwrap_or_default();
     Ok(file(&hub, &named(&hub, address.revision(), path, Expected::default())).await?.path)
 }
 
-/// The files that an address stands for, as the hub tells or, where it is not asked, as it
-/// told before.
+/// The files that an address selects: as the hub reports or, when offline, as it reported before.
 async fn chosen(hub: &Hub<'_>, purpose: Purpose) -> Result<Vec<RemoteFile>, Problem> {
     let address = hub.address;
     if let Some(path) = address.path.as_deref().filter(|path| !path.contains('*')) {
@@ -117,8 +116,8 @@ fn of_listed(hub: &Hub<'_>, commit: &str, file: Listed) -> RemoteFile {
     named(hub, commit, &file.path, file.expected)
 }
 
-/// A file at its path. It is kept under the path alone, so that a new commit which leaves it
-/// as it is needs no download.
+/// A file by its path. It is cached under the path alone, so that a new commit that does not change it needs
+/// no download.
 fn named(hub: &Hub<'_>, revision: &str, path: &str, expected: Expected) -> RemoteFile {
     RemoteFile {
         name: path.to_owned(),

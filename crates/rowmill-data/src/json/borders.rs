@@ -1,16 +1,16 @@
-//! Finds where the items of an array begin and end: strings and brackets, nothing else.
+//! Finds where the items of an array start and end, looking only at strings and brackets.
 
 use memchr::memchr2;
 
-/// How many levels of brackets are told apart. Deeper values are no rows anyway.
+/// How many levels of brackets are tracked. Deeper values are never valid rows.
 const LEVELS: u32 = 128;
 
-/// What a look at the unused bytes found.
+/// The result of scanning the unused bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// So many bytes are no part of an item.
+    /// This many bytes are not part of an item.
     PassOver(usize),
-    /// The first `length` bytes are an item; with what ends it, it takes `used`.
+    /// The first `length` bytes are an item; including its terminator, it takes `used`.
     Item { length: usize, used: usize },
     /// The array is broken here, for this reason.
     Broken(String),
@@ -18,7 +18,7 @@ pub(crate) enum Look {
     More,
 }
 
-/// Where in the array the next byte stands.
+/// The position of the next byte in the array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Before the `[`.
@@ -27,22 +27,22 @@ enum State {
     First,
     /// After a comma.
     Next,
-    /// Inside an item, but in no string.
+    /// Inside an item, but not in a string.
     Value,
     String,
-    /// Behind an item that is complete.
+    /// After a complete item.
     Complete,
-    /// Behind the `]`.
+    /// After the `]`.
     After,
-    /// Nothing more is looked at.
+    /// Nothing more is scanned.
     Ended,
 }
 
-/// The place in an array, kept from one look to the next.
+/// The state of the scan, kept from one call to the next.
 #[derive(Debug)]
 pub(crate) struct Borders {
     state: State,
-    /// The bytes of the item at hand that were looked at.
+    /// The scanned bytes of the current item.
     searched: usize,
     depth: u64,
     /// Which of the open brackets are braces, the innermost in the lowest bit.
@@ -56,17 +56,17 @@ impl Default for Borders {
 }
 
 impl Borders {
-    /// How much of the item at hand was looked at.
+    /// How many bytes of the current item were scanned.
     pub(crate) fn searched(&self) -> usize {
         self.searched
     }
 
-    /// The same, when those bytes are given up.
+    /// The same number, when those bytes are discarded.
     pub(crate) fn forget(&mut self) -> usize {
         std::mem::take(&mut self.searched)
     }
 
-    /// Looks at the bytes that are not used, which begin with those that were looked at before.
+    /// Scans the unused bytes, which begin with those that were scanned before.
     pub(crate) fn look(&mut self, bytes: &[u8]) -> Look {
         match self.state {
             State::Value | State::String | State::Complete => self.look_inside(bytes),
@@ -75,7 +75,7 @@ impl Borders {
         }
     }
 
-    /// What the end of the input means.
+    /// The result at the end of the input.
     pub(crate) fn close(&mut self) -> Look {
         let what = match self.state {
             State::Complete => {
@@ -125,7 +125,7 @@ impl Borders {
                         self.state = if self.depth == 0 { State::Complete } else { State::Value };
                     }
                     Some([_, _, ..]) => self.searched += found + 2,
-                    // What is escaped has not come yet.
+                    // The escaped character has not arrived yet.
                     _ => {
                         self.searched += found;
                         break;
@@ -141,7 +141,7 @@ impl Borders {
                 }
                 b'"' => self.state = State::String,
                 b'{' | b'[' => self.open(byte),
-                // Where it does close one, that is all there is to do.
+                // If it does close one, there is nothing else to do.
                 b'}' | b']' if !self.closes(byte) => return self.broken("brackets do not match", byte),
                 _ => {}
             }
@@ -161,7 +161,7 @@ impl Borders {
         self.braces = (self.braces << 1) | u128::from(bracket == b'{');
     }
 
-    /// Closes the innermost bracket; `false` when it is of the other kind, or none is open.
+    /// Closes the innermost bracket; `false` if it is of another kind, or none is open.
     fn closes(&mut self, bracket: u8) -> bool {
         let known = self.depth <= u64::from(LEVELS);
         if self.depth == 0 || (known && (self.braces & 1 == 1) != (bracket == b'}')) {

@@ -1,4 +1,4 @@
-//! Splitting a JSON array into its items, without holding more than one.
+//! Splits a JSON array into its items, without holding more than one.
 
 use rowmill_core::ports::Position;
 use rowmill_types::Problem;
@@ -6,18 +6,18 @@ use rowmill_types::Problem;
 use super::borders::{Borders, Look};
 use crate::blocks::{Blocks, Wait};
 
-/// What was found.
+/// The result of reading an item.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Item<'b> {
     /// The text of an item.
     Text(&'b [u8]),
-    /// An item longer than the bound, which was passed over.
+    /// An item longer than the limit, which was skipped.
     TooLong,
-    /// No item, for this reason; nothing after it can be read.
+    /// Not an item, for this reason; nothing after it can be read.
     Broken(String),
     /// The array and the input have ended.
     End,
-    /// The item is not there yet; asking again reads more, which may wait.
+    /// The item is not complete yet; asking again reads more, which may wait.
     Pending,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Items {
     max: usize,
     number: u64,
     borders: Borders,
-    /// Whether the item at hand is too long and its rest is being passed over.
+    /// Whether the current item is too long and its rest is being skipped.
     skipping: bool,
     exhausted: bool,
 }
@@ -38,7 +38,7 @@ impl Items {
         Self { blocks, max, number: 0, borders: Borders::default(), skipping: false, exhausted: false }
     }
 
-    /// The number of the item that [`Items::next`] gave last.
+    /// The number of the item that [`Items::next`] returned last.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -47,7 +47,7 @@ impl Items {
         self.blocks.position()
     }
 
-    /// The name of what is read.
+    /// The name of the input.
     pub(crate) fn name(&self) -> &str {
         self.blocks.name()
     }
@@ -80,7 +80,7 @@ impl Items {
         }
     }
 
-    /// What the end of the input means for the item at hand.
+    /// The result at the end of the input for the current item.
     fn close(&mut self) -> Item<'_> {
         match self.borders.close() {
             Look::Item { length, used } => self.take(length, used),
@@ -89,7 +89,7 @@ impl Items {
         }
     }
 
-    /// Gives the first `length` unused bytes as an item, and uses up `used`.
+    /// Returns the first `length` unused bytes as an item, and marks `used` bytes as used.
     fn take(&mut self, length: usize, used: usize) -> Item<'_> {
         self.number += 1;
         let too_long = std::mem::take(&mut self.skipping) || length > self.max;

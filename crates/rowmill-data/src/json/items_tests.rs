@@ -9,7 +9,7 @@ fn items(bytes: &[u8], sizes: Vec<usize>, block: usize, max: usize) -> Items {
     Items::new(Blocks::with_block(Box::new(input), "rows".into(), None, block), max)
 }
 
-/// Every item as text, `…` for one that is too long, and what is broken after `!`.
+/// Every item as text, `…` for one that is too long, and the reason for a broken one after `!`.
 fn all(mut items: Items) -> Vec<String> {
     let mut found = Vec::new();
     loop {
@@ -127,7 +127,7 @@ proptest! {
     ) {
         let whole = all(items(&bytes, vec![1000], 1000, max));
         prop_assert_eq!(&all(items(&bytes, sizes, 8, max)), &whole);
-        // Where the list is whole, every item of it was found.
+        // If the list is valid, every item of it was found.
         if let Ok(values) = serde_json::from_slice::<Vec<Value>>(&bytes) {
             prop_assert_eq!(whole.len(), values.len());
             prop_assert!(!whole.iter().any(|item| item.starts_with('!')));

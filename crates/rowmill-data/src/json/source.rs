@@ -1,4 +1,4 @@
-//! Rows from the items of an array.
+//! Makes rows from the items of an array.
 
 use memchr::memchr_iter;
 use rowmill_core::ports::{Position, Room, RowSource};
@@ -10,8 +10,8 @@ use crate::blocks::{Blocks, MAX_RECORD, Wait};
 use crate::jsonl::JsonlSource;
 use crate::place::{Place, TextSource, Unit};
 
-/// Reads one row per item of an array. What begins with an object is read as lines,
-/// because many tools write those under the same ending.
+/// Reads one row per item of an array. Input that starts with an object is read as lines, because many tools
+/// write those with the same extension.
 #[derive(Debug)]
 pub(crate) struct JsonSource {
     place: Place,
@@ -21,7 +21,7 @@ pub(crate) struct JsonSource {
 
 #[derive(Debug)]
 enum Reader {
-    /// Nothing was read yet, or what was read cannot be used.
+    /// Nothing was read yet, or the input cannot be used.
     Unknown(Option<Blocks>),
     Items(Items),
     Lines(JsonlSource),
@@ -32,7 +32,7 @@ impl JsonSource {
         Self { place, reader: Reader::Unknown(Some(blocks)), damage: None }
     }
 
-    /// Finds out how the rows are written. Rows that this took are appended to `batch`.
+    /// Detects how the rows are written. Rows that were read on the way are appended to `batch`.
     fn begin(&mut self, batch: &mut Vec<SourceRow>) -> Result<(), Problem> {
         let Reader::Unknown(unread) = &mut self.reader else { return Ok(()) };
         let Some(mut blocks) = unread.take() else { return Ok(()) };
@@ -91,7 +91,7 @@ impl JsonSource {
 
 enum Next {
     Row(SourceRow),
-    /// Nothing after it can be read, for this reason.
+    /// Nothing after this point can be read, for this reason.
     Broken(String),
     End,
     Pending,
@@ -110,7 +110,7 @@ impl RowSource for JsonSource {
         };
         let mut bytes = 0;
         loop {
-            // As with lines, what has come is handed on before more is waited for.
+            // As with lines, rows that have arrived are returned before waiting for more.
             let wait = if rows == 0 { Wait::UntilFound } else { Wait::No };
             let row = match Self::next_row(items, &self.place, wait)? {
                 Next::Row(row) => row,

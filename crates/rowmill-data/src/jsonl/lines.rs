@@ -1,4 +1,4 @@
-//! Splitting blocks into lines, without holding one that is too long.
+//! Splits blocks into lines without holding one that is too long.
 
 use memchr::memchr;
 use rowmill_core::ports::Position;
@@ -6,16 +6,16 @@ use rowmill_types::Problem;
 
 use crate::blocks::{Blocks, Wait};
 
-/// What was found.
+/// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line<'b> {
-    /// A line without its end.
+    /// A line without its terminator.
     Text(&'b [u8]),
-    /// A line longer than the bound, which was passed over.
+    /// A line longer than the limit, which was skipped.
     TooLong,
     /// The input has ended.
     End,
-    /// The line is not there yet; asking again reads more, which may wait.
+    /// The line is not complete yet; asking again reads more, which may wait.
     Pending,
 }
 
@@ -25,22 +25,22 @@ pub(crate) struct Lines {
     blocks: Blocks,
     max: usize,
     number: u64,
-    /// The unused bytes that were searched for a line end already.
+    /// The unused bytes that were already searched for a line end.
     searched: usize,
-    /// Whether the line at hand is too long and its rest is being passed over.
+    /// Whether the current line is too long and its rest is being skipped.
     skipping: bool,
     ended: bool,
-    /// Whether the input ended before the line that was given last did.
+    /// Whether the input ended before the last returned line did.
     is_open: bool,
 }
 
 impl Lines {
-    /// The lines that follow after the first `passed` of an input.
+    /// The lines after the first `passed` lines of an input.
     pub(crate) fn after(blocks: Blocks, max: usize, passed: u64) -> Self {
         Self { blocks, max, number: passed, searched: 0, skipping: false, ended: false, is_open: false }
     }
 
-    /// The number of the line that [`Lines::next`] gave last.
+    /// The number of the line that [`Lines::next`] returned last.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -49,12 +49,12 @@ impl Lines {
         self.blocks.position()
     }
 
-    /// The name of what is read.
+    /// The name of the input.
     pub(crate) fn name(&self) -> &str {
         self.blocks.name()
     }
 
-    /// Whether the input ended before the line that [`Lines::next`] gave last did.
+    /// Whether the input ended before the line that [`Lines::next`] returned last did.
     pub(crate) fn is_open(&self) -> bool {
         self.is_open
     }
@@ -85,7 +85,7 @@ impl Lines {
         }
     }
 
-    /// Gives the first `length` unused bytes as a line; `end` more are its end.
+    /// Returns the first `length` unused bytes as a line; its terminator is `end` bytes long.
     fn take(&mut self, length: usize, end: usize) -> Line<'_> {
         self.number += 1;
         self.searched = 0;
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// The plain way: everything in memory, then split.
+    /// The straightforward way: everything in memory, then split.
     fn reference(bytes: &[u8], max: usize) -> Vec<Option<Vec<u8>>> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();

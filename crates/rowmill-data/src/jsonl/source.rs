@@ -1,4 +1,4 @@
-//! Rows from lines.
+//! Makes rows from lines.
 
 use rowmill_core::ports::{Position, Room, RowSource};
 use rowmill_types::{ErrorKind, Problem, Row, SourceRow};
@@ -8,8 +8,7 @@ use super::lines::{Line, Lines};
 use crate::blocks::{Blocks, MAX_RECORD, Wait};
 use crate::place::{Place, TextSource, Unit};
 
-/// Reads one row per line. Row numbers are line numbers; blank lines are passed
-/// over but counted.
+/// Reads one row per line. Row numbers are line numbers; blank lines are skipped but counted.
 #[derive(Debug)]
 pub(crate) struct JsonlSource {
     lines: Lines,
@@ -22,7 +21,7 @@ impl JsonlSource {
         Self::after(blocks, 0, place)
     }
 
-    /// Goes on after some lines of the file, which were passed over.
+    /// Continues after some lines of the file, which were skipped.
     pub(crate) fn after(blocks: Blocks, lines: u64, place: Place) -> Self {
         Self { lines: Lines::after(blocks, MAX_RECORD, lines), place, damage: None }
     }
@@ -33,8 +32,8 @@ impl RowSource for JsonlSource {
         let mut rows = 0;
         let mut bytes = 0;
         loop {
-            // Rows that have come are handed on before more are waited for, so that a
-            // slow pipe does not hold them back.
+            // Rows that have arrived are returned before waiting for more, so that a slow pipe does not delay
+            // them.
             let wait = if rows == 0 { Wait::UntilFound } else { Wait::No };
             let at = self.lines.number() + 1;
             let row = match self.lines.next(wait)? {
@@ -92,7 +91,7 @@ impl TextSource for JsonlSource {
     }
 }
 
-/// Whether a line is passed over.
+/// Whether a line is skipped.
 fn is_blank(line: &[u8]) -> bool {
     match line.iter().find(|byte| !byte.is_ascii_whitespace()) {
         None => true,
@@ -101,9 +100,9 @@ fn is_blank(line: &[u8]) -> bool {
     }
 }
 
-/// Whether a line is JSON as far as it goes, and more is missing.
+/// Whether a line is the valid beginning of JSON that is not complete.
 fn is_unfinished(line: &[u8]) -> bool {
-    // A letter may be cut as well.
+    // A character may be cut as well.
     let text = match std::str::from_utf8(line) {
         Err(error) if error.error_len().is_none() => line.get(..error.valid_up_to()).unwrap_or_default(),
         _ => line,
@@ -111,7 +110,7 @@ fn is_unfinished(line: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(text).is_err_and(|error| error.is_eof())
 }
 
-/// The row of the `at`th line, `None` for a blank one.
+/// The row of the `at`th line; `None` for a blank one.
 fn row_of(place: &Place, at: u64, line: &[u8]) -> Option<SourceRow> {
     if is_blank(line) {
         return None;

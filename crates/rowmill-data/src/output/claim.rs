@@ -1,4 +1,4 @@
-//! Making an output ours for the length of a run.
+//! Claims an output for the duration of a run.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -12,41 +12,41 @@ use rowmill_types::{Problem, ProblemCode, Setting, no_room};
 use super::written::Written;
 use super::{LineSink, OutputScan, Part, link_target};
 
-/// The longest name of an output, in bytes. File systems take 255, and what is kept beside an output while
-/// it is made (`.NAME.XXXXXX.rowmill-new`) adds twenty.
+/// The longest name of an output, in bytes. File systems allow 255, and the temporary file beside an output
+/// (`.NAME.XXXXXX.rowmill-new`) adds twenty.
 const LONGEST_NAME: usize = 235;
 
-/// What may be done with an output that exists.
+/// What may be done with an existing output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
     /// Nothing: it must not exist.
     New,
-    /// Go on with it.
+    /// Continue it.
     Resume,
     /// Replace it.
     Overwrite,
 }
 
-/// An output file that no other run can write to while this is alive.
+/// An output file to which no other run can write while this is alive.
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
     path: PathBuf,
-    /// Where the path led when the output was claimed.
+    /// The resolved path at the time of the claim.
     target: PathBuf,
-    /// Whether there was no such file before.
+    /// Whether the file did not exist before.
     is_new: bool,
-    /// What it has to hold.
+    /// The expected content.
     written: Arc<Written>,
 }
 
 impl OutputFile {
-    /// Checks that `path` could be claimed, without touching it, so that a mistake is
-    /// told before anything else is done. `setting` is named in messages.
+    /// Checks that `path` could be claimed, without touching it, so that a mistake is reported before
+    /// anything else is done. Messages name `setting`.
     ///
     /// # Errors
     ///
-    /// It exists and must not, its folder cannot be made, or it is no file.
+    /// It exists but must not, its folder cannot be created, or it is not a file.
     pub fn check(path: &Path, setting: Setting, claim: Claim) -> Result<(), Problem> {
         let shown = path.display();
         if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
@@ -84,7 +84,7 @@ impl OutputFile {
     ///
     /// # Errors
     ///
-    /// As [`OutputFile::check`]; or it cannot be opened, or another run has it.
+    /// As for [`OutputFile::check`]; or it cannot be opened, or another run has locked it.
     pub fn claim(path: &Path, claim: Claim) -> Result<Self, Problem> {
         Self::check(path, OUTPUT, claim)?;
         let (is_new, target) = (!path.exists(), link_target(path));
@@ -92,12 +92,12 @@ impl OutputFile {
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(path).map_err(|error| cannot_write(path, &error))?;
         lock(&file, path)?;
-        // What a crash left while it was to take the place of this file; it was not complete.
+        // A leftover of a crash that was to replace this file; it was not complete.
         drop(fs::remove_file(replacement_path(&target)));
         Ok(Self { file, path: path.to_owned(), target, is_new, written: Arc::default() })
     }
 
-    /// What appends to the file.
+    /// A sink that appends to the file.
     ///
     /// # Errors
     ///
@@ -108,8 +108,8 @@ impl OutputFile {
         Ok(sink.telling(Arc::clone(&self.written)))
     }
 
-    /// Whether the file holds what it held when [`OutputFile::sink`] was opened and what was written
-    /// since, and nothing else.
+    /// Whether the file holds exactly what it held when [`OutputFile::sink`] was opened, plus what was
+    /// written since.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.written.is_in(&self.path)
@@ -121,19 +121,19 @@ impl OutputFile {
         self.written.is_unchanged()
     }
 
-    /// The file that may be replaced. A link that came into its place while the run went on leads to
-    /// somebody's file, unless what is there is what the run wrote.
+    /// The path of the file that may be replaced. A link that replaced the file during the run leads to a
+    /// foreign file, unless its content is what the run wrote.
     pub(super) fn replaceable(&self) -> PathBuf {
         if self.is_whole() { link_target(&self.path) } else { self.target.clone() }
     }
 
-    /// Where it is.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Cuts the file to `length`, which removes a torn line, or everything.
+    /// Truncates the file to `length`, which removes a torn line, or everything.
     ///
     /// # Errors
     ///
@@ -142,15 +142,15 @@ impl OutputFile {
         self.file.set_len(length).map_err(|error| cannot_write(&self.path, &error))
     }
 
-    /// Gives the file up before anything was written: one that is new goes again.
+    /// Abandons the claim before anything was written: a newly created file is removed.
     pub fn discard(self) {
         if self.is_new && self.file.metadata().is_ok_and(|found| found.len() == 0) {
-            // One that cannot be removed is empty and told of by the next run.
+            // If it cannot be removed, it is empty and the next run reports it.
             drop(fs::remove_file(&self.target));
         }
     }
 
-    /// Removes a torn last line and adds a missing newline.
+    /// Removes a torn last line, or adds a missing newline.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Makes sure that the disk itself has everything.
+    /// Flushes everything to the disk.
     ///
     /// # Errors
     ///
@@ -178,7 +178,7 @@ impl OutputFile {
     }
 }
 
-/// Keeps other runs from writing to a file for as long as it is open.
+/// Locks a file against other runs for as long as it is open.
 pub(super) fn lock(file: &File, path: &Path) -> Result<(), Problem> {
     match file.try_lock() {
         Ok(()) => Ok(()),
@@ -190,11 +190,11 @@ pub(super) fn lock(file: &File, path: &Path) -> Result<(), Problem> {
     }
 }
 
-/// Checks that new files can be made in a folder, which must exist, and leaves none there.
+/// Checks that files can be created in a folder, which must exist, and leaves none there.
 ///
 /// # Errors
 ///
-/// It may not be written to, or the disk is full.
+/// The folder is not writable, or the disk is full.
 pub fn check_takes_files(folder: &Path) -> Result<(), Problem> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     match tempfile::Builder::new().prefix(".rowmill-").tempfile_in(folder) {
@@ -203,8 +203,8 @@ pub fn check_takes_files(folder: &Path) -> Result<(), Problem> {
     }
 }
 
-/// Checks that the name of an output or a work folder leaves room for the names of what is kept beside it:
-/// told late, it would be told after rows were paid for.
+/// Checks that the name of an output or a work folder leaves room for the longer names of the files beside
+/// it: otherwise the error would come only after rows were paid for.
 ///
 /// # Errors
 ///
@@ -223,7 +223,7 @@ pub fn check_name(path: &Path, setting: Setting) -> Result<(), Problem> {
     )))
 }
 
-/// Checks that the folder of an output exists or could be made.
+/// Checks that the folder of an output exists or could be created.
 pub(crate) fn check_folder_of(path: &Path, setting: Setting) -> Result<(), Problem> {
     let nearest = path.ancestors().skip(1).find(|folder| folder.exists());
     match nearest.filter(|found| !found.is_dir()) {
@@ -237,8 +237,8 @@ pub(crate) fn check_folder_of(path: &Path, setting: Setting) -> Result<(), Probl
     }
 }
 
-/// Whether a path names a file that this process has open, such as `/dev/stdout`. Whatever stands
-/// behind it, a file perhaps, what it holds already is not ours to cut off or to replace.
+/// Whether a path names an open file of this process, such as `/dev/stdout`. Whatever is behind it, perhaps a
+/// file, its existing content must not be truncated or replaced.
 #[must_use]
 pub fn names_open_file(path: &Path) -> bool {
     ["/dev/stdin", "/dev/stdout", "/dev/stderr"].iter().any(|name| path == Path::new(name))
@@ -246,7 +246,7 @@ pub fn names_open_file(path: &Path) -> bool {
         || path.starts_with("/proc")
 }
 
-/// What is told when a file cannot be written.
+/// The problem that a file cannot be written.
 pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
     use std::io::ErrorKind;
     let hint = match (no_room(error), error.kind()) {
@@ -265,7 +265,7 @@ fn replacement_path(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.rowmill-new"))
 }
 
-/// A new file beside `path` that will take its place, no more open to others than it.
+/// A new file beside `path` that will replace it, with permissions that are no wider.
 pub(super) fn replacement(path: &Path) -> Result<(PathBuf, File), Problem> {
     let beside = replacement_path(path);
     let file = File::create(&beside).map_err(|error| cannot_write(&beside, &error))?;
@@ -275,7 +275,7 @@ pub(super) fn replacement(path: &Path) -> Result<(PathBuf, File), Problem> {
     Ok((beside, file))
 }
 
-/// Puts a replacement in its place, on disk before the name changes.
+/// Moves a replacement into place, after flushing it to disk.
 pub(super) fn replace(beside: &Path, file: File, path: &Path) -> Result<(), Problem> {
     file.sync_all().and_then(|()| fs::rename(beside, path)).map_err(|error| cannot_write(path, &error))
 }

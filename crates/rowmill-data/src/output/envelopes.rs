@@ -1,4 +1,4 @@
-//! The envelopes of a run wherever they stand: one per row, in input order.
+//! Reads the envelopes of a run from all their locations: one per row, in input order.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use rowmill_types::{Problem, ProblemCode, RowId};
 use super::lines::Lines;
 use super::settle::{Layout, foremost, fronts, head_by_number, look_at_lines};
 
-/// The envelopes of a run, to be read as often as needed.
+/// The envelopes of a run, which can be read repeatedly.
 ///
-/// They stand in a file of envelopes, and some perhaps only in the ledger. What is added
-/// to the files after this was made is not seen.
+/// They are in a file of envelopes, and some perhaps only in the ledger. Additions to the files after this
+/// was created are not seen.
 #[derive(Debug, Default)]
 pub struct Envelopes {
     file: Option<(PathBuf, Stand)>,
     ledger: Option<(Arc<dyn RunStore>, Vec<Place>)>,
 }
 
-/// How the file of envelopes is laid out.
+/// The layout of the file of envelopes.
 #[derive(Debug)]
 enum Stand {
     /// One envelope per row, in order.
@@ -29,30 +29,30 @@ enum Stand {
     Unsettled(Layout),
 }
 
-/// Where the record of a row stands in the ledger.
+/// The position of a row's record in the ledger.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     number: u64,
     record: RecordId,
 }
 
-/// Records of the ledger that are newer than what the file of envelopes has.
+/// Records of the ledger that are newer than the file of envelopes.
 #[derive(Debug, Default)]
 pub struct Newer {
-    /// Most rows are known by their number; these take little room.
+    /// Most rows are identified by their number; these take little memory.
     numbered: Vec<Place>,
     named: HashMap<RowId, Place>,
     known_by_number: bool,
 }
 
 impl Newer {
-    /// None yet, of a run whose rows are known by their numbers, whatever ids its envelopes have.
+    /// An empty set, for a run whose rows are identified by their numbers, whatever ids its envelopes have.
     #[must_use]
     pub fn known_by_number() -> Self {
         Self { known_by_number: true, ..Self::default() }
     }
 
-    /// Adds a record. Of one row, the record that comes later in the ledger counts.
+    /// Adds a record. If a row has several, the latest in the ledger counts.
     pub fn add(&mut self, id: &RowId, number: u64, record: RecordId) {
         let place = Place { number, record };
         match id {
@@ -61,7 +61,7 @@ impl Newer {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.numbered.is_empty() && self.named.is_empty()
@@ -75,12 +75,12 @@ impl Envelopes {
         Self { file: Some((path.to_owned(), Stand::Settled(0..u64::MAX))), ledger: None }
     }
 
-    /// The envelopes of a file, if there is one, as a run may leave it at any moment; and the
-    /// records of the run in `store` that are newer.
+    /// The envelopes of a file, if it exists, in any state in which a run may leave it; and the newer records
+    /// of the run in `store`.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or a line of it is no envelope.
+    /// The file cannot be read, or a line of it is not an envelope.
     pub fn gathered(
         file: Option<&Path>,
         store: Option<&Arc<dyn RunStore>>,
@@ -96,21 +96,21 @@ impl Envelopes {
                 let (mut layout, seen) = look_at_lines(path, head_of)?;
                 let ids =
                     numbered.iter().map(|place| RowId::Number(place.number)).chain(named.keys().cloned());
-                // No line of the file begins there, so none of that row is taken from it.
+                // No line of the file starts at this offset, so none of that row is taken from it.
                 layout.last.extend(ids.filter(|id| seen.contains(id)).map(|id| (id, u64::MAX)));
                 Some((path.to_owned(), Stand::of(layout)))
             }
         };
         let mut places = numbered;
         places.extend(named.into_values());
-        // Where rows moved, two of them have had the same number: whoever settles the output takes the later
-        // one for the row that has it now.
+        // If rows moved, two of them have had the same number: settling the output keeps the later one for
+        // the row that has the number now.
         places.sort_unstable_by_key(|place| (place.number, place.record.position()));
         let ledger = store.filter(|_| !places.is_empty()).map(|store| (Arc::clone(store), places));
         Ok(Self { file, ledger })
     }
 
-    /// Gives every envelope to `saw`, in input order.
+    /// Passes every envelope to `saw`, in input order.
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl Stand {
 /// Records of the ledger, read one by one.
 struct Records<'p> {
     reader: Box<dyn RecordReader>,
-    /// Those that are left.
+    /// The ones that are left.
     places: &'p [Place],
 }
 
@@ -174,7 +174,7 @@ impl<'p> Records<'p> {
         Ok(Self { reader: store.reader()?, places })
     }
 
-    /// The row number of the record that waits.
+    /// The row number of the next record.
     fn next(&self) -> Option<u64> {
         self.places.first().map(|place| place.number)
     }
@@ -203,7 +203,7 @@ mod tests {
         format!(r#"{{"id":{id},"row_number":{number},"ok":true,"result":"{result}","error":null}}"#)
     }
 
-    /// Writes an output and a ledger, and gives the results that are gathered from both.
+    /// Writes an output and a ledger, and returns the results gathered from both.
     fn gathered(output: &[String], records: &[(RowId, u64, String)]) -> Vec<String> {
         gathered_with(Newer::default(), output, records)
     }

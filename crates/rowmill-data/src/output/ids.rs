@@ -1,4 +1,4 @@
-//! Giving the envelopes of an output other ids.
+//! Replaces the ids in the envelopes of an output.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -12,14 +12,14 @@ use super::lines::{Lines, Next};
 use super::link_target;
 use super::settle::finish;
 
-/// Gives every envelope of a settled output the id that `id_of` has for its row number; everything
-/// else stays as it is, byte for byte. It is asked in the order of the file.
+/// Replaces the id of every envelope of a settled output by the one that `id_of` returns for its row number;
+/// everything else stays the same, byte for byte. `id_of` is called in the order of the file.
 ///
-/// The new file is complete on disk before it takes the old one's place.
+/// The new file is complete on disk before it replaces the old one.
 ///
 /// # Errors
 ///
-/// A file cannot be read or written, or `id_of` fails; the old file is then as it was.
+/// A file cannot be read or written, or `id_of` fails; the old file is then unchanged.
 pub fn replace_ids(path: &Path, mut id_of: impl FnMut(u64) -> Result<RowId, Problem>) -> Result<(), Problem> {
     let path = &link_target(path);
     let (beside, file) = replacement(path)?;
@@ -41,10 +41,10 @@ struct WithId<'a> {
     id: &'a RawValue,
 }
 
-/// Appends an envelope with another id.
+/// Appends an envelope with a new id.
 fn write_with_id(envelope: &[u8], id: &RowId, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     let old = serde_json::from_slice::<WithId<'_>>(envelope)?.id.get();
-    // The value is a part of the envelope, so its address tells its place.
+    // The value is a slice of the envelope, so its address gives its offset.
     let start = old.as_ptr().addr() - envelope.as_ptr().addr();
     let (before, rest) = envelope.split_at(start);
     out.extend_from_slice(before);

@@ -1,7 +1,7 @@
-//! Bringing an output into the order of an input whose rows moved.
+//! Reorders an output by an input whose rows moved.
 //!
-//! Rows are known by their ids. Their envelopes have the numbers that they had when they were
-//! answered, which are others once rows are inserted, removed or sorted.
+//! Rows are identified by their ids. Their envelopes have the numbers from when they were answered, which
+//! change once rows are inserted, removed or sorted.
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -33,29 +33,29 @@ pub enum RemovedRows {
     Drop,
 }
 
-/// The rows of an input as they come: their numbers and ids.
+/// Iterates over the rows of an input: their numbers and ids.
 pub type InputIds<'a> = Box<dyn FnMut() -> Result<Option<(u64, RowId)>, Problem> + 'a>;
 
-/// What bringing an output into order came to.
+/// The result of reordering an output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InputOrder {
     /// Rows of the input that have an envelope.
     pub found_rows: u64,
-    /// Those of them that have another number than before.
+    /// Those of them whose number changed.
     pub moved_rows: u64,
-    /// Rows that are not in the input any more.
+    /// Rows that are no longer in the input.
     pub removed_rows: u64,
 }
 
-/// Brings a settled output into the order of the input, with its row numbers. Envelopes of rows that
-/// are gone come last, numbered on from the last row, or are left out.
+/// Reorders a settled output by the input and updates its row numbers. Envelopes of removed rows come last,
+/// numbered after the last row, or are left out.
 ///
-/// `open` begins to read the input; it is called twice where rows moved. What does not fit into memory
-/// is sorted in `folder`. The new file is complete on disk before it takes the old one's place.
+/// `open` starts reading the input; it is called twice if rows moved. Data that does not fit into memory is
+/// sorted in `folder`. The new file is complete on disk before it replaces the old one.
 ///
 /// # Errors
 ///
-/// A file cannot be read or written; the old file is then as it was.
+/// A file cannot be read or written; the old file is then unchanged.
 pub fn order_by_input(
     path: &Path,
     open: &dyn Fn() -> Result<InputIds<'static>, Problem>,
@@ -80,7 +80,7 @@ pub fn order_by_input(
     rewrite(path, places, last, removed)
 }
 
-/// How many rows have envelopes, if every envelope has the number that its row has now.
+/// The number of rows with envelopes, if every envelope has the current number of its row.
 fn rows_in_place(path: &Path, rows: &mut InputIds<'_>) -> Result<Option<u64>, Problem> {
     let mut lines = Lines::open(path, 0..u64::MAX, 1 << 18)?;
     let (mut row, mut found) = (rows()?, 0);
@@ -96,8 +96,8 @@ fn rows_in_place(path: &Path, rows: &mut InputIds<'_>) -> Result<Option<u64>, Pr
     Ok(Some(found))
 }
 
-/// Makes keys of ids. They differ from one use to the next, so that no input can be made whose ids
-/// have the same.
+/// Hashes ids to keys. The hash differs from one use to the next, so that no input can be crafted whose ids
+/// collide.
 #[derive(Clone, Copy)]
 struct Digests(u64);
 
@@ -120,10 +120,10 @@ fn each(path: &Path, mut saw: impl FnMut(EnvelopeHead, u64) -> Result<(), Proble
     Ok(())
 }
 
-/// The number that a row has that is not in the input any more.
+/// The number of a row that is no longer in the input.
 const GONE: u64 = u64::MAX;
 
-/// The envelopes in their new order: the number of the row, and where the envelope begins.
+/// The envelopes in their new order: the number of the row, and the offset of the envelope.
 fn places(mut input: Sorted, mut output: Sorted, folder: &Path) -> Result<Sorted, Problem> {
     let mut places = Sorter::new(folder);
     let mut row = input.next()?;
@@ -134,8 +134,8 @@ fn places(mut input: Sorted, mut output: Sorted, folder: &Path) -> Result<Sorted
         }
         match row {
             Some([first, second, number]) if [first, second] == key => places.push([number, offset, 0])?,
-            // An envelope without an id stood for a row that could not be read, which is elsewhere now
-            // and has another envelope.
+            // An envelope without an id belonged to an unreadable row, which has moved and has another
+            // envelope.
             _ if first == 0 => {}
             _ => places.push([GONE, offset, 0])?,
         }
@@ -182,7 +182,7 @@ fn rewrite(path: &Path, mut places: Sorted, last: u64, removed: RemovedRows) -> 
     Ok(done)
 }
 
-/// Nobody wants an output without rows: it is rather the input that is not what was meant.
+/// Nobody wants an output without rows: more likely it is the wrong input.
 fn nothing_left(path: &Path) -> Problem {
     let message = format!(
         "none of the rows of `{}` is still in the input, so all of them would be dropped",
@@ -198,10 +198,10 @@ struct WithNumber<'a> {
     row_number: &'a RawValue,
 }
 
-/// Appends an envelope with another row number; says which it had.
+/// Appends an envelope with a new row number; returns the old one.
 fn write_with_number(envelope: &[u8], number: u64, out: &mut Vec<u8>) -> Result<u64, serde_json::Error> {
     let old = serde_json::from_slice::<WithNumber<'_>>(envelope)?.row_number.get();
-    // The value is a part of the envelope, so its address tells its place.
+    // The value is a slice of the envelope, so its address gives its offset.
     let start = old.as_ptr().addr() - envelope.as_ptr().addr();
     let (before, rest) = envelope.split_at(start);
     out.extend_from_slice(before);
@@ -220,7 +220,7 @@ mod tests {
         format!("{{\"id\":{id},\"row_number\":{number},\"ok\":true,\"result\":{{\"row_number\":7}}}}\n")
     }
 
-    /// Orders envelopes by an input; `None` in the input is a row without an id.
+    /// Reorders envelopes by an input; `None` in the input is a row without an id.
     fn ordered(
         envelopes: &[(&str, u64)],
         input: &[Option<&str>],

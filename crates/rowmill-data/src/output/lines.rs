@@ -1,4 +1,4 @@
-//! Lines of a file of envelopes, with their places.
+//! Lines of a file of envelopes, with their offsets.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Take};
@@ -8,28 +8,28 @@ use std::path::{Path, PathBuf};
 use rowmill_core::record::EnvelopeHead;
 use rowmill_types::{Problem, ProblemCode};
 
-/// Reads which row a line is of.
+/// Reads which row a line belongs to.
 pub(super) type HeadOf = fn(&[u8]) -> Result<EnvelopeHead, serde_json::Error>;
 
-/// Reads a part of a file line by line. Blank lines are passed over.
+/// Reads a part of a file line by line. Blank lines are skipped.
 #[derive(Debug)]
 pub(super) struct Lines {
     reader: Take<BufReader<File>>,
     head_of: HeadOf,
     path: PathBuf,
-    /// The line that was read last, newline included.
+    /// The last line that was read, newline included.
     pub(super) bytes: Vec<u8>,
-    /// Where it begins.
+    /// Its offset.
     pub(super) offset: u64,
     next_offset: u64,
     number: u64,
 }
 
-/// A line: an envelope, or the end of what could be read.
+/// The result of reading a line: an envelope, or the end of what could be read.
 #[derive(Debug)]
 pub(super) enum Next {
     Envelope(EnvelopeHead),
-    /// The last line, without its newline: the beginning of an envelope.
+    /// The last line, without a newline: the beginning of an envelope.
     Torn,
     End,
 }
@@ -51,7 +51,7 @@ impl Lines {
         })
     }
 
-    /// Reads lines of another form.
+    /// Reads lines of another format.
     pub(super) fn with_head(self, head_of: HeadOf) -> Self {
         Self { head_of, ..self }
     }
@@ -80,14 +80,14 @@ impl Lines {
         }
     }
 
-    /// Reads on without looking at what the line holds; `false` at the end.
+    /// Reads the next line without parsing it; `false` at the end.
     pub(super) fn next_line(&mut self) -> Result<bool, Problem> {
         self.bytes.clear();
         let read = self.reader.read_until(b'\n', &mut self.bytes);
         Ok(read.map_err(|error| cannot_read(&self.path, &error))? > 0)
     }
 
-    /// Whether the line that was read last has its newline.
+    /// Whether the last line that was read has a newline.
     pub(super) fn has_newline(&self) -> bool {
         self.bytes.last() == Some(&b'\n')
     }
@@ -104,12 +104,12 @@ impl Lines {
     }
 }
 
-/// Whether a line without its newline can be what a crash left of one that a run was writing. A
-/// whole value of another kind, or any other text, is somebody's.
+/// Whether a line without a newline can be the remainder of a line that a crash interrupted. A complete value
+/// of another type, or any other text, was written by someone else.
 pub(super) fn is_cut(line: &[u8]) -> bool {
     const BEGIN: &[u8] = b"{\"id\":";
     let begins = line.starts_with(BEGIN) || BEGIN.starts_with(line);
-    // A disk may give zeros for what it never got.
+    // A disk may return zeros for data that was never written.
     let is_blank = line.iter().all(|&byte| byte == 0);
     is_blank || begins && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err()
 }

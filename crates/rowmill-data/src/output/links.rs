@@ -1,13 +1,13 @@
-//! Where a path leads.
+//! Resolves links.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Links that are followed before a path counts as leading nowhere.
+/// After this many links, a path counts as leading nowhere.
 const MOST_LINKS: usize = 40;
 
-/// The file that a path leads to through links, also where there is none yet. A link stays where it is,
-/// and what it leads to is made, replaced or removed. Links in a circle lead to one of them.
+/// The file that a path leads to through links, even if it does not exist yet. A link itself is kept, and its
+/// target is created, replaced or removed. Circular links lead to one of them.
 #[must_use]
 pub fn link_target(path: &Path) -> PathBuf {
     let mut path = path.to_owned();

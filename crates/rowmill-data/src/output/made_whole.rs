@@ -1,4 +1,4 @@
-//! Making an output whole that somebody changed while a run was writing it.
+//! Rebuilds an output that somebody changed while a run was writing it.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Write};
@@ -16,29 +16,28 @@ use super::envelopes::{Envelopes, Newer};
 use super::lines::cannot_read;
 use super::settle::finish;
 
-/// What making an output whole came to.
+/// The result of rebuilding an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MadeWhole {
     /// Envelopes in the output, one per row.
     pub envelopes: u64,
-    /// Where the file is now that was found, if it had lines that are no envelopes.
+    /// The new path of the file that was found, if it had lines that are not envelopes.
     pub set_aside: Option<PathBuf>,
 }
 
 impl OutputFile {
-    /// Writes the output again, in input order: every record of the run in `store`, and what the
-    /// file still has of other rows. A file with lines that are no envelopes is not lost: it gets
-    /// another name.
+    /// Rewrites the output in input order: every record of the run in `store`, and the file's envelopes of
+    /// other rows. A file with lines that are not envelopes is not lost: it is renamed.
     ///
     /// # Errors
     ///
-    /// A file cannot be read or written; the output is then as it was found.
+    /// A file cannot be read or written; the output is then unchanged.
     pub fn make_whole(&self, store: &Arc<dyn RunStore>, records: Newer) -> Result<MadeWhole, Problem> {
         let path = &self.replaceable();
         if path.is_dir() {
             return Err(became(path, "a folder"));
         }
-        // Whoever opens a pipe waits for somebody at its other end.
+        // Opening a pipe would wait for someone at its other end.
         if path.exists() && !path.is_file() {
             return Err(became(path, "something other than a file"));
         }
@@ -67,7 +66,7 @@ fn became(path: &Path, what: &str) -> Problem {
     ))
 }
 
-/// A copy of the lines of a file that are envelopes, and how many others there are. A link leads to a file
+/// A copy of the lines of a file that are envelopes, and the number of other lines. A link leads to a file
 /// that the run did not write, so none of its lines are taken.
 fn readable_lines(path: &Path) -> Result<(NamedTempFile, u64), Problem> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -102,7 +101,7 @@ fn readable_lines(path: &Path) -> Result<(NamedTempFile, u64), Problem> {
     Ok((copy, foreign_lines))
 }
 
-/// Gives a file another name beside its own, which nothing has yet.
+/// Renames a file to an unused name beside its own.
 fn set_aside(path: &Path) -> Result<PathBuf, Problem> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut aside = path.with_file_name(format!("{name}.changed"));

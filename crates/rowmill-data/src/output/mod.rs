@@ -1,5 +1,4 @@
-//! The output of a run as a file of envelopes: claiming it, reading it back,
-//! appending to it and settling it.
+//! The output of a run as a file of envelopes: claiming, reading back, appending and settling.
 
 mod claim;
 mod envelopes;

@@ -1,4 +1,4 @@
-//! The results of a run as rows again, so that they can be asked about.
+//! The results of a run as rows, so that they can be queried.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use rowmill_types::{Problem, Row, SourceRow};
 
 use crate::{Format, InputSpec, Location, dataset};
 
-/// The names that envelopes have; a field of a result with such a name is called `result.NAME`.
+/// The column names of envelopes; a result field with such a name is called `result.NAME`.
 const OF_ENVELOPES: &[&str] = &["id", "row_number", "ok", "error_type", "error_message", "error", "input"];
 
-/// Rows of a file of envelopes: `id`, `row_number`, `ok`, `error_type`, `error_message`, then the
-/// fields of the result, or `result` where it is no object, and `input` where it was kept.
+/// The rows of a file of envelopes: `id`, `row_number`, `ok`, `error_type`, `error_message`, then the fields
+/// of the result, or `result` if it is not an object, and `input` if it was kept.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ impl RowSource for ResultSource {
     }
 }
 
-/// One row of an envelope.
+/// The row for one envelope.
 fn spread(envelope: &Row) -> SourceRow {
     let mut text = String::with_capacity(envelope.text().len() + 64);
     let mut add = |name: &str, value: &str| {

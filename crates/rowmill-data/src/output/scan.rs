@@ -1,4 +1,4 @@
-//! Reading back what an earlier run wrote.
+//! Reads back what an earlier run wrote.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -9,29 +9,29 @@ use rowmill_types::Problem;
 use super::lines::{Lines, Next};
 use crate::read_overlapped;
 
-/// Heads that are handed over at once.
+/// How many heads are handed over at once.
 const BATCH: usize = 512;
 
-/// What a scan found at the end of the file.
+/// What a scan found in the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OutputScan {
-    /// How many bytes of whole envelopes there are.
+    /// The length of the complete envelopes, in bytes.
     pub length: u64,
-    /// Whether a torn line follows; it is to be cut off.
+    /// Whether a torn line follows, which must be cut off.
     pub torn: bool,
-    /// Whether the last envelope lacks its newline; it is to be added.
+    /// Whether the last envelope lacks its newline, which must be added.
     pub lacks_newline: bool,
-    /// How many envelopes there are.
+    /// The number of envelopes.
     pub envelopes: u64,
-    /// Whether something keeps the file from being settled: blank lines, or row numbers that do not grow.
+    /// Whether the file is not settled: blank lines, or row numbers that do not increase.
     pub unordered: bool,
 }
 
-/// Gives the head of every envelope of the file to `saw`, in order.
+/// Passes the head of every envelope of the file to `saw`, in order.
 ///
 /// # Errors
 ///
-/// The file cannot be read, or a line is no envelope, other than a last one that was cut.
+/// The file cannot be read, or a line other than a torn last one is not an envelope.
 pub fn scan_output(path: &Path, mut saw: impl FnMut(EnvelopeHead)) -> Result<OutputScan, Problem> {
     if !path.exists() {
         return Ok(OutputScan::default());
@@ -46,10 +46,10 @@ pub fn scan_output(path: &Path, mut saw: impl FnMut(EnvelopeHead)) -> Result<Out
     Ok(scan.found)
 }
 
-/// A scan that is under way.
+/// A scan in progress.
 struct Scan {
     lines: Lines,
-    /// The number of the row before.
+    /// The number of the previous row.
     previous: u64,
     found: OutputScan,
     ended: bool,

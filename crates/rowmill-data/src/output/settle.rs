@@ -1,7 +1,7 @@
 //! Settling an output after a resume: one envelope per row, in input order.
 //!
-//! While it runs, a resume appends. So the file is a few stretches that are each
-//! in order; settling merges them and leaves out envelopes that a later one replaced.
+//! A resume appends while it runs. So the file consists of a few stretches that are each in order; settling
+//! merges them and leaves out envelopes that a later one replaced.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -20,16 +20,16 @@ use super::link_target;
 /// A merge reads each stretch with a buffer of this size.
 const STRETCH_BUFFER: usize = 32 * 1024;
 
-/// What a first look at the file finds.
+/// The layout of the file, found in a first pass.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// What its lines are.
+    /// How its lines are parsed.
     pub(super) head_of: HeadOf,
-    /// Byte ranges within which row numbers only grow.
+    /// Byte ranges within which row numbers only increase.
     pub(super) stretches: Vec<Range<u64>>,
     /// Whether there are blank lines.
     pub(super) gaps: bool,
-    /// For ids that occur more than once, where the last envelope begins.
+    /// For ids that occur more than once, the offset of the last envelope.
     pub(super) last: HashMap<RowId, u64>,
 }
 
@@ -39,32 +39,32 @@ impl Default for Layout {
     }
 }
 
-/// Rewrites the output if it is not settled; `true` if it had to be.
+/// Rewrites the output if it is not settled; `true` if it had to.
 ///
-/// The new file is complete on disk before it takes the old one's place.
+/// The new file is complete on disk before it replaces the old one.
 ///
 /// # Errors
 ///
-/// It cannot be read or written; the old file is then as it was.
+/// The output cannot be read or written; the old file is then unchanged.
 pub fn settle(path: &Path) -> Result<bool, Problem> {
     settle_lines(path, EnvelopeHead::parse)
 }
 
-/// The same for a run whose rows are known by their numbers, whatever ids its envelopes have.
+/// The same for a run whose rows are identified by their numbers, whatever ids its envelopes have.
 ///
 /// # Errors
 ///
-/// It cannot be read or written; the old file is then as it was.
+/// The output cannot be read or written; the old file is then unchanged.
 pub fn settle_by_number(path: &Path) -> Result<bool, Problem> {
     settle_lines(path, head_by_number)
 }
 
-/// Reads an envelope of a row that is known by its number.
+/// Reads the head of an envelope whose row is identified by its number.
 pub(super) fn head_by_number(envelope: &[u8]) -> Result<EnvelopeHead, serde_json::Error> {
     EnvelopeHead::parse(envelope).map(EnvelopeHead::by_number)
 }
 
-/// The same for a file with one line per row that is no envelope.
+/// The same for a file with one line per row that is not an envelope.
 pub(crate) fn settle_lines(path: &Path, head_of: HeadOf) -> Result<bool, Problem> {
     let (layout, _) = look_at_lines(path, head_of)?;
     if layout.stretches.len() <= 1 && layout.last.is_empty() && !layout.gaps {
@@ -78,8 +78,8 @@ pub(crate) fn settle_lines(path: &Path, head_of: HeadOf) -> Result<bool, Problem
     Ok(true)
 }
 
-/// Writes the failed envelopes of a settled output to `errors`, replacing it. A device or
-/// a pipe is left alone: what was written there cannot be taken back.
+/// Writes the failed envelopes of a settled output to `errors`, replacing its content. A device or a pipe is
+/// left alone: what was written there cannot be taken back.
 ///
 /// # Errors
 ///
@@ -105,7 +105,7 @@ pub(super) fn finish(out: BufWriter<File>, beside: &Path, path: &Path) -> Result
     replace(beside, file, path)
 }
 
-/// Finds out how the file is laid out, and which ids it has.
+/// Determines the layout of the file, and which ids it has.
 pub(super) fn look_at_lines(path: &Path, head_of: HeadOf) -> Result<(Layout, IdSet), Problem> {
     let mut layout = Layout { head_of, ..Layout::default() };
     let mut seen = IdSet::default();
@@ -124,7 +124,7 @@ pub(super) fn look_at_lines(path: &Path, head_of: HeadOf) -> Result<(Layout, IdS
         if head.stands_in {
             stand_ins.insert(head.number);
         } else if head.id != RowId::Number(head.number) && stand_ins.contains(&head.number) {
-            // The row could be read at last, and has a name of its own.
+            // The row became readable later, and has an id of its own.
             named.push((RowId::Number(head.number), lines.offset));
         }
         if !seen.insert(&head.id) {
@@ -159,7 +159,7 @@ fn merge(path: &Path, layout: &Layout, out: &mut impl Write) -> Result<(), Probl
     Ok(())
 }
 
-/// Gives every line that settling would leave out to `saw`.
+/// Passes every line that settling would leave out to `saw`.
 pub(crate) fn each_replaced(path: &Path, mut saw: impl FnMut(&[u8])) -> Result<(), Problem> {
     let (layout, _) = look_at_lines(path, EnvelopeHead::parse)?;
     if layout.last.is_empty() {
@@ -184,16 +184,16 @@ pub(super) fn fronts(path: &Path, layout: &Layout) -> Result<Vec<Front>, Problem
     Ok(fronts)
 }
 
-/// The front whose line comes next.
+/// The front with the next line in order.
 pub(super) fn foremost(fronts: &mut [Front]) -> Option<&mut Front> {
-    // A handful of stretches: looking at each front beats a heap.
+    // There are only a few stretches: checking each front beats a heap.
     fronts.iter_mut().filter(|front| front.number.is_some()).min_by_key(|front| front.number)
 }
 
 /// A stretch that is being read.
 pub(super) struct Front {
     pub(super) lines: Lines,
-    /// The row number of the line that waits, `None` at the end.
+    /// The row number of the pending line; `None` at the end.
     pub(super) number: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Appending records to a file or to standard output, one write per group.
+//! Appends records to a file or to standard output, one write per group.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ pub struct LineSink {
     part: Part,
     target: Target,
     pending: Vec<u8>,
-    /// Is told what was written.
+    /// Records what was written.
     written: Option<Arc<Written>>,
 }
 
@@ -40,7 +40,7 @@ enum Target {
 }
 
 impl LineSink {
-    /// Appends to the file at `path` after its first `keep` bytes; what followed is cut off.
+    /// Appends to the file at `path` after its first `keep` bytes; the rest is cut off.
     ///
     /// # Errors
     ///
@@ -50,11 +50,11 @@ impl LineSink {
         let file = OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
         let found = file.metadata().map_err(failed)?;
         let length = keep.min(found.len());
-        // The output is locked by whoever claimed it.
+        // The output is already locked by its claim.
         if part != Part::Envelopes && found.is_file() && !names_open_file(path) {
             lock(&file, path)?;
         }
-        // A device or a pipe has nothing that could be cut off, and standard output is not ours.
+        // A device or a pipe cannot be truncated, and standard output must not be.
         if found.is_file() && !names_open_file(path) {
             file.set_len(length).map_err(failed)?;
         }
@@ -66,7 +66,7 @@ impl LineSink {
         })
     }
 
-    /// Also tells what was written.
+    /// Also records what was written.
     pub(super) fn telling(mut self, written: Arc<Written>) -> Self {
         self.written = Some(written);
         self
@@ -76,13 +76,13 @@ impl LineSink {
     ///
     /// # Errors
     ///
-    /// It is not open.
+    /// Standard output is not open.
     pub fn stdout(part: Part) -> Result<Self, Problem> {
         let stdout = StandardOutput::open().map_err(|error| stdout_failed(&error))?;
         Ok(Self { part, target: Target::Stdout(stdout), pending: Vec::new(), written: None })
     }
 
-    /// Takes a line that is not part of a record of this run.
+    /// Adds a line that is not part of a record of this run.
     pub fn push(&mut self, line: &[u8]) {
         self.pending.extend_from_slice(line);
         self.pending.push(b'\n');
@@ -92,7 +92,7 @@ impl LineSink {
 impl Drop for LineSink {
     fn drop(&mut self) {
         if let (Target::File { file, .. }, false) = (&self.target, self.part == Part::Envelopes) {
-            // Closing alone is not enough: a process that is being started has a copy of the open file.
+            // Closing alone is not enough: a process that is just being started has a copy of the open file.
             file.unlock().ok();
         }
     }
@@ -119,7 +119,7 @@ impl Sink for LineSink {
             }
             Target::File { file, path, length } => {
                 if let Err(error) = file.write_all(&self.pending) {
-                    // Half a line must not stay; the ledger has the whole record.
+                    // No partial line may remain; the ledger has the whole record.
                     drop(file.set_len(*length));
                     return Err(cannot_write(path, &error));
                 }

@@ -1,4 +1,4 @@
-//! Sorting more than fits into memory: sorted runs in a file, merged when they are read.
+//! Sorts more than fits into memory: sorted runs in a file, merged on reading.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,28 +10,28 @@ use rowmill_types::Problem;
 
 use super::claim::cannot_write;
 
-/// What is sorted: a key of two words, then what belongs to it.
+/// A sort entry: a key of two words, then the value that belongs to it.
 pub(super) type Entry = [u64; 3];
 
 const ENTRY_BYTES: usize = size_of::<Entry>();
 
-/// Entries that are sorted in memory; with more of them, runs go to a file.
+/// How many entries are sorted in memory; beyond that, runs go to a file.
 const IN_MEMORY: usize = 1 << 18;
 /// Each run is read with a buffer of this size.
 const RUN_BUFFER: usize = 32 * 1024;
 
-/// Entries on their way to be sorted.
+/// Entries to be sorted.
 pub(super) struct Sorter {
     folder: PathBuf,
     entries: Vec<Entry>,
     in_memory: usize,
-    /// The runs that were written, one after the other, and where each ends.
+    /// The runs that were written, one after the other, and the end of each.
     runs: Option<File>,
     ends: Vec<u64>,
 }
 
 impl Sorter {
-    /// Runs go to a file in `folder` that has no name.
+    /// Runs go to an unnamed file in `folder`.
     pub(super) fn new(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -50,7 +50,7 @@ impl Sorter {
         self.spill().map_err(|error| cannot_write(&self.folder, &error))
     }
 
-    /// Writes what is in memory as a run.
+    /// Writes the entries in memory as a run.
     fn spill(&mut self) -> io::Result<()> {
         self.entries.sort_unstable();
         let file = match self.runs.take() {
@@ -99,14 +99,14 @@ impl Sorter {
 /// Sorted entries, read one by one.
 pub(super) struct Sorted {
     folder: PathBuf,
-    /// What stayed in memory; it counts as the last run.
+    /// The entries that stayed in memory; they count as the last run.
     rest: std::vec::IntoIter<Entry>,
     runs: Vec<Run>,
     /// The next entry of each run.
     fronts: BinaryHeap<Reverse<(Entry, usize)>>,
 }
 
-/// A run that is being read. All runs share one file, so each says where it reads.
+/// A run that is being read. All runs share one file, so each keeps its own position.
 struct Run {
     file: File,
     at: u64,
@@ -146,7 +146,7 @@ impl Run {
         Ok(Some(entry))
     }
 
-    /// Reads on; `false` at the end of the run.
+    /// Reads more; `false` at the end of the run.
     fn refill(&mut self) -> io::Result<bool> {
         let most = RUN_BUFFER / ENTRY_BYTES * ENTRY_BYTES;
         let length = usize::try_from(self.end - self.at).unwrap_or(most).min(most);
@@ -162,7 +162,7 @@ impl Run {
     }
 }
 
-/// Reads lines of a file by their places; quick where they follow each other.
+/// Reads lines of a file by their offsets; fast if they follow each other.
 pub(super) struct LineReader {
     reader: BufReader<File>,
     at: u64,
@@ -173,7 +173,7 @@ impl LineReader {
         Self { reader: BufReader::with_capacity(RUN_BUFFER, file), at: 0 }
     }
 
-    /// Reads the line that begins at `offset` into `line`, newline included.
+    /// Reads the line at `offset` into `line`, newline included.
     pub(super) fn read(&mut self, offset: u64, line: &mut Vec<u8>) -> io::Result<()> {
         use std::io::BufRead;
         let step = i64::try_from(offset).unwrap_or(i64::MAX) - i64::try_from(self.at).unwrap_or(i64::MAX);

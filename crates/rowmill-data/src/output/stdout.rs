@@ -1,4 +1,4 @@
-//! Standard output, which may lead nowhere.
+//! Standard output, which may be closed.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,22 +12,22 @@ use rustix::fs::{OFlags, fcntl_getfl};
 
 use super::claim::cannot_write;
 
-/// What is told when the reader of standard output has what it wants and goes.
+/// The message if the reader of standard output has enough and ends.
 pub const READER_ENDED: &str = "the program that reads standard output has ended before the run did";
 
-/// Standard output, whose failures are told. The standard library takes a stream that is not open
-/// for writing for one that has taken everything.
+/// Standard output that reports write failures. The standard library treats a stream that is not open for
+/// writing as if it had accepted everything.
 #[derive(Debug)]
 pub struct StandardOutput {
     file: File,
 }
 
 impl StandardOutput {
-    /// Standard output of this process.
+    /// Opens the standard output of this process.
     ///
     /// # Errors
     ///
-    /// It is not open, or was not when the process began.
+    /// It is not open, or was not when the process started.
     pub fn open() -> io::Result<Self> {
         if stdout_was_closed() {
             return Err(io::Error::other("standard output is closed"));
@@ -35,7 +35,7 @@ impl StandardOutput {
         Ok(Self { file: File::from(io::stdout().as_fd().try_clone_to_owned()?) })
     }
 
-    /// Checks that answers that are written there go somewhere.
+    /// Checks that what is written to standard output goes somewhere.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Write for StandardOutput {
         self.file.write(bytes)
     }
 
-    /// Nothing else comes between the parts of what is written at once.
+    /// Nothing else comes between the parts of a single write.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         let _others_wait = io::stdout().lock();
         self.file.write_all(bytes)
@@ -70,7 +70,7 @@ impl Write for StandardOutput {
     }
 }
 
-/// What is told when standard output takes no more. A reader that has what it wants ends so too.
+/// The problem that standard output accepts no more, which is also how a reader that has enough ends.
 pub(crate) fn stdout_failed(error: &io::Error) -> Problem {
     let problem = cannot_write(Path::new("standard output"), error);
     match error.kind() {

@@ -1,4 +1,4 @@
-//! What an output has to hold, so that a run notices at its end if somebody changed it meanwhile.
+//! The expected content of an output, so that a run notices at its end if somebody changed it.
 
 use std::fmt;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// How much is read at once.
+/// How many bytes are read at once.
 const BLOCK: usize = 256 * 1024;
 
 /// The content of a file that only one run appends to, as a length and a digest.
@@ -17,7 +17,7 @@ pub(super) struct Written(Mutex<Content>);
 
 #[derive(Default, Clone)]
 struct Content {
-    /// How long the file was before the run wrote to it.
+    /// The length of the file before the run wrote to it.
     before: u64,
     length: u64,
     digest: Xxh3Default,
@@ -45,13 +45,13 @@ impl Content {
 }
 
 impl Written {
-    /// Takes what the file holds as what it has to hold.
+    /// Takes the current content of the file as the expected content.
     pub(super) fn begin(&self, path: &Path) -> io::Result<()> {
         *self.lock() = Content::of(path)?;
         Ok(())
     }
 
-    /// Takes in what was appended.
+    /// Adds appended bytes to the expected content.
     pub(super) fn add(&self, bytes: &[u8]) {
         self.lock().add(bytes);
     }
@@ -62,7 +62,7 @@ impl Written {
         content.length == content.before
     }
 
-    /// Whether the file holds exactly what it has to. One that cannot be read does not.
+    /// Whether the file holds exactly the expected content. An unreadable file does not.
     pub(super) fn is_in(&self, path: &Path) -> bool {
         let expected = self.lock().clone();
         // Most changes change the length, and then nothing has to be read.

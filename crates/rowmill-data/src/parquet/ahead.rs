@@ -1,4 +1,4 @@
-//! Decoding the next batch of a row group while rows are made of the last one.
+//! Decodes the next batch of a row group while rows are made of the last one.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use super::batch_maker::BatchMaker;
 use super::problems::guarded;
 use crate::read_ahead::{AheadSettings, ReadAhead};
 
-/// The first batch may be all that is wanted, so it is decoded by whoever asks; with the one that waits, the
-/// one that is decoded and the one that is in use there are three.
+/// The first batch may be all that is needed, so it is decoded by the caller. With the one that waits, the
+/// one being decoded and the one in use there are three.
 const SETTINGS: AheadSettings = AheadSettings { thread: "rowmill-decode", first: 1, waiting: 1 };
 
-/// Whether rows may be written before they are asked for.
+/// Whether rows may be written before they are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WritingAhead {
     Yes,

@@ -1,4 +1,4 @@
-//! Decoded rows of a row group, and those among them that are text already.
+//! Decoded rows of a row group, some of which are already text.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use super::cells::Cells;
 use super::row_block::RowBlock;
 use crate::read_ahead::Piece;
 
-/// How many rows are written between two looks at whether they are asked for.
+/// How many rows are written between two checks whether they are requested.
 const STEP: usize = 64;
-/// How long the text of rows that nobody has asked for may become.
+/// The maximum text length of rows that have not been requested.
 const MOST_BYTES: usize = 4 << 20;
 
 /// Decoded rows.
 pub(super) struct Batch {
     columns: Arc<RowColumns>,
-    /// The values of each wanted column, `None` where the file lacks it.
+    /// The values of each wanted column; `None` if the file lacks it.
     cells: Vec<Option<Cells>>,
     pub(super) rows: usize,
-    /// The first rows, where there was time to write them before they were asked for.
+    /// The first rows, if there was time to write them before they were requested.
     pub(super) written: RowBlock,
-    /// How long they may become together.
+    /// Their maximum total length.
     most_written: usize,
 }
 
@@ -30,19 +30,19 @@ impl Batch {
         Self { columns, cells, rows, written: RowBlock::default(), most_written: MOST_BYTES }
     }
 
-    /// A batch of which few rows may be of use, so that none is written before it is asked for.
+    /// A batch of which few rows may be needed, so that none is written before it is requested.
     pub(super) fn unwritten(self) -> Self {
         Self { most_written: 0, ..self }
     }
 
-    /// How many rows from a place on can be made in one go, of so many.
+    /// How many rows from a position on can be made at once, of at most `most`.
     pub(super) fn rows_at_once(&self, at: usize, most: usize) -> usize {
         let written = self.written.rows();
         let end = if at < written { written } else { self.rows };
         most.min(end.saturating_sub(at))
     }
 
-    /// Appends the row at a place to a block.
+    /// Appends the row at a position to a block.
     pub(super) fn write_row(&self, at: usize, block: &mut RowBlock) {
         block.write_row(&self.columns, &self.cells, at);
     }

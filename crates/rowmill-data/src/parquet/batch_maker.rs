@@ -1,4 +1,4 @@
-//! From decoded columns to rows that can be written.
+//! Turns decoded columns into rows that can be written.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use super::cells::Cells;
 use super::layout::Layout;
 use super::table::TableFile;
 
-/// Where the values of a column come from.
+/// The source of a column's values.
 enum CellPlace {
-    /// The decoded column at this place.
+    /// The decoded column at this position.
     Decoded(usize),
-    /// All rows have the same, as JSON.
+    /// All rows have the same value, as JSON.
     Same(Arc<str>),
-    /// The file lacks it.
+    /// The file lacks the column.
     Lacking,
 }
 
-/// Makes batches of the columns that are decoded of a file.
+/// Makes batches of the decoded columns of a file.
 pub(super) struct BatchMaker {
     columns: Arc<RowColumns>,
     layout: Arc<Layout>,
     /// The columns to decode, in the order of the file.
     pub(super) decoded: Vec<usize>,
-    /// Where the values of each wanted column come from.
+    /// The source of the values of each wanted column.
     places: Vec<CellPlace>,
 }
 
 impl BatchMaker {
-    /// For a read of these columns of a file.
+    /// For reading these columns of a file.
     pub(super) fn new(file: &TableFile, wanted: &Arc<RowColumns>) -> Self {
         let layout = Arc::clone(&file.layout);
         let of_folders = |name: &str| file.partition.iter().find(|field| field.name == name);
@@ -53,7 +53,7 @@ impl BatchMaker {
         Self { columns: Arc::clone(wanted), layout: Arc::clone(&layout), decoded, places }
     }
 
-    /// The rows of what was decoded.
+    /// The rows of a decoded batch.
     pub(super) fn batch(&self, decoded: &RecordBatch) -> Decoded<Batch> {
         let mut cells = Vec::with_capacity(self.places.len());
         for place in &self.places {
@@ -66,7 +66,7 @@ impl BatchMaker {
         Ok(Batch::new(Arc::clone(&self.columns), cells, decoded.num_rows()))
     }
 
-    /// The values of the column at a place of those that are decoded.
+    /// The values of a decoded column, by its position.
     fn cells(&self, decoded: &RecordBatch, place: usize) -> Decoded<Cells> {
         let column = self.decoded.get(place).copied().unwrap_or(usize::MAX);
         let made = match (self.layout.shapes.get(column), decoded.columns().get(place)) {

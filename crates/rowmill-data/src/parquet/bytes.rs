@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rowmill_core::json_text::write_string_bytes;
 
-/// Appends bytes that may be text: as text where they are UTF-8, otherwise as Base64.
+/// Appends bytes that may be text: as text if they are UTF-8, otherwise as Base64.
 pub(super) fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     if simdutf8::basic::from_utf8(bytes).is_ok() {
         write_string_bytes(bytes, out);
@@ -13,7 +13,7 @@ pub(super) fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     let start = out.len();
     out.resize(start + base64::encoded_len(bytes.len(), true).unwrap_or(0), 0);
-    // There is always room for all of it.
+    // The buffer is always large enough.
     let written = STANDARD.encode_slice(bytes, out.get_mut(start..).unwrap_or_default());
     out.truncate(start + written.unwrap_or(0));
     out.push(b'"');

@@ -1,4 +1,4 @@
-//! The values of a decoded column, written as JSON one by one.
+//! Writes the values of a decoded column as JSON, one by one.
 
 use std::sync::Arc;
 
@@ -26,26 +26,26 @@ type Write = Box<dyn Fn(usize, &mut Vec<u8>) + Send>;
 
 /// The values of a decoded column.
 pub(super) struct Cells {
-    /// Which values are null, where some are.
+    /// Which values are null, if any are.
     nulls: Option<NullBuffer>,
     write: Write,
 }
 
 impl Cells {
-    /// The values of an array; `None` where the decoder made another kind than was asked for.
+    /// The values of an array; `None` if the decoder produced an unexpected type.
     pub(super) fn new(shape: &Shape, array: &ArrayRef) -> Option<Self> {
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
         Some(Self { nulls, write: writer(shape, array)? })
     }
 
-    /// The same value in every row, as JSON.
+    /// The same JSON value in every row.
     pub(super) fn same(json: &Arc<str>) -> Self {
         let json = Arc::clone(json);
         let write = move |_, out: &mut Vec<u8>| out.extend_from_slice(json.as_bytes());
         Self { nulls: None, write: Box::new(write) }
     }
 
-    /// Appends a value as JSON. What should be text is not looked at: it may be no UTF-8.
+    /// Appends a value as JSON. Text is not checked: it may not be UTF-8.
     pub(super) fn write(&self, row: usize, out: &mut Vec<u8>) {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             out.extend_from_slice(b"null");
@@ -160,7 +160,7 @@ fn decimals(array: &ArrayRef, scale: i8) -> Option<Write> {
             writes(move |row, out| {
                 let (mut short, mut long) = (itoa::Buffer::new(), itoa::Buffer::new());
                 let value = values.value(row);
-                // Most fit into half of it, which is written in half the time.
+                // Most fit into 64 bits, which are written in half the time.
                 let digits =
                     i64::try_from(value).map_or_else(|_| long.format(value), |value| short.format(value));
                 out.push(b'"');
@@ -179,13 +179,13 @@ fn decimals(array: &ArrayRef, scale: i8) -> Option<Write> {
     }
 }
 
-/// Bytes of fixed length.
+/// Bytes of a fixed length.
 fn fixed(array: &ArrayRef, write: impl Fn(&[u8], &mut Vec<u8>) + Send + 'static) -> Option<Write> {
     let values = array.as_fixed_size_binary_opt()?.clone();
     writes(move |row, out| write(values.value(row), out))
 }
 
-/// Values that count from some beginning and are written as text.
+/// Values that count from an epoch and are written as text.
 fn moments<T: ArrowPrimitiveType<Native: Into<i64>>>(
     array: &ArrayRef,
     write: impl Fn(i64, &mut Vec<u8>) + Send + 'static,
@@ -295,8 +295,8 @@ fn structs(fields: &[(String, Shape)], array: &ArrayRef) -> Option<Write> {
     })
 }
 
-/// Maps are objects where their keys can be names, and each is there once. Otherwise they are lists of
-/// pairs, so that nothing of them is lost.
+/// Maps become objects if their keys can be names and each occurs once. Otherwise they become lists of pairs,
+/// so that nothing is lost.
 fn maps(key: &Shape, value: &Shape, array: &ArrayRef) -> Option<Write> {
     let map = array.as_map_opt()?.clone();
     let keys = Cells::new(key, map.keys())?;
@@ -317,7 +317,7 @@ fn maps(key: &Shape, value: &Shape, array: &ArrayRef) -> Option<Write> {
     })
 }
 
-/// Appends a map as an object; `false` where a key is there twice.
+/// Appends a map as an object; `false` if a key occurs twice.
 fn write_object(keys: &Cells, values: &Cells, places: std::ops::Range<usize>, out: &mut Vec<u8>) -> bool {
     let mut names = Vec::with_capacity(places.len());
     out.push(b'{');
@@ -352,7 +352,7 @@ fn write_pairs(keys: &Cells, values: &Cells, places: std::ops::Range<usize>, out
     out.push(b']');
 }
 
-/// Appends a key as a JSON string, whatever it is.
+/// Appends a key of any type as a JSON string.
 fn write_name(keys: &Cells, at: usize, out: &mut Vec<u8>) {
     let start = out.len();
     keys.write(at, out);

@@ -1,10 +1,10 @@
-//! Days and times as ISO 8601 text, as Python's `isoformat` writes them.
+//! Dates and times as ISO 8601 text, as Python's `isoformat` writes them.
 
 use arrow_schema::TimeUnit;
 
 const DAY: i64 = 86_400;
 
-/// How long a unit is.
+/// The length of a unit.
 fn nanoseconds_of(unit: TimeUnit) -> u32 {
     match unit {
         TimeUnit::Second => 1_000_000_000,
@@ -14,7 +14,7 @@ fn nanoseconds_of(unit: TimeUnit) -> u32 {
     }
 }
 
-/// Appends a day, counted from 1970-01-01. A year of other than four digits gets a sign.
+/// Appends a date, given in days since 1970-01-01. Years with other than four digits get a sign.
 pub(super) fn write_date(days: i64, out: &mut Vec<u8>) {
     let (year, month, day) = year_month_day(days);
     if (0..=9999).contains(&year) {
@@ -35,19 +35,19 @@ pub(super) fn write_date(days: i64, out: &mut Vec<u8>) {
     push_two(day, out);
 }
 
-/// Appends a time of day, counted from midnight.
+/// Appends a time of day, given as the time since midnight.
 pub(super) fn write_time(value: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     let (seconds, nanoseconds) = split(value, unit);
     write_clock(seconds, nanoseconds, out);
 }
 
-/// Appends a moment, counted from 1970-01-01T00:00:00.
+/// Appends a timestamp, counted from 1970-01-01T00:00:00.
 pub(super) fn write_timestamp(value: i64, unit: TimeUnit, utc: bool, out: &mut Vec<u8>) {
     let (seconds, nanoseconds) = split(value, unit);
     let (days, clock) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
     let (year, month, day) = year_month_day(days);
     if (0..=9999).contains(&year) && nanoseconds % 1_000 == 0 {
-        // What almost every moment is, in one piece.
+        // The form of almost every timestamp, written at once.
         let mut text = *b"0000-00-00T00:00:00.000000";
         set_date(&mut text, (year, month, day));
         set_two(&mut text, 11, clock / 3600);
@@ -69,7 +69,7 @@ pub(super) fn write_timestamp(value: i64, unit: TimeUnit, utc: bool, out: &mut V
     }
 }
 
-/// Appends a span of time: `P1DT2H3M4.5S`.
+/// Appends a duration: `P1DT2H3M4.5S`.
 pub(super) fn write_duration(value: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     let parts = u128::from(value.unsigned_abs()) * u128::from(nanoseconds_of(unit));
     if value < 0 {
@@ -99,7 +99,7 @@ pub(super) fn write_interval(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends less than a day, or what was given in milliseconds, after its `T`.
+/// Appends less than a day, or a number of milliseconds, after its `T`.
 fn write_hours(nanoseconds: u128, out: &mut Vec<u8>) {
     let seconds = nanoseconds / 1_000_000_000;
     let fraction = nanoseconds % 1_000_000_000;
@@ -124,7 +124,7 @@ fn push_part(value: u128, letter: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Whole seconds, and the nanoseconds after them.
+/// Whole seconds, and the remaining nanoseconds.
 fn split(value: i64, unit: TimeUnit) -> (i64, i64) {
     let length = i64::from(nanoseconds_of(unit));
     let per_second = 1_000_000_000 / length;
@@ -132,7 +132,7 @@ fn split(value: i64, unit: TimeUnit) -> (i64, i64) {
 }
 
 fn write_clock(seconds: i64, nanoseconds: i64, out: &mut Vec<u8>) {
-    // What no clock shows stays what it is: more than 99 hours are written with all digits.
+    // Invalid times of day stay recognizable: more than 99 hours are written with all digits.
     let hours = seconds.div_euclid(3600);
     if (0..100).contains(&hours) {
         push_two(hours, out);
@@ -156,7 +156,7 @@ fn write_clock(seconds: i64, nanoseconds: i64, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a day of a year of four digits into the first ten bytes.
+/// Writes a date with a four-digit year into the first ten bytes.
 fn set_date(text: &mut [u8], (year, month, day): (i64, i64, i64)) {
     set_two(text, 0, year / 100);
     set_two(text, 2, year % 100);
@@ -164,7 +164,7 @@ fn set_date(text: &mut [u8], (year, month, day): (i64, i64, i64)) {
     set_two(text, 8, day);
 }
 
-/// Writes a number of two digits.
+/// Writes a two-digit number.
 fn set_two(text: &mut [u8], at: usize, value: i64) {
     let value = u8::try_from(value).unwrap_or(0) % 100;
     if let Some([tens, ones]) = text.get_mut(at..at + 2) {
@@ -182,8 +182,7 @@ fn digit(value: i64) -> u8 {
     u8::try_from(value).ok().filter(|value| *value < 10).map_or(b'0', |value| b'0' + value)
 }
 
-/// The day of the calendar, reckoned in eras of 400 years that begin in March, so that the
-/// leap day comes last.
+/// The calendar date, computed in eras of 400 years that start in March, so that the leap day comes last.
 fn year_month_day(days: i64) -> (i64, i64, i64) {
     const ERA: i64 = 146_097;
     let days = days.saturating_add(719_468);

@@ -1,7 +1,7 @@
-//! Rows that break a condition are left out, where that is cheap to tell.
+//! Leaves out rows that do not satisfy a condition, where that is cheap to determine.
 //!
-//! A value is compared as rows show it: dates and timestamps as their text, booleans as 0
-//! and 1. Whoever asks looks again, so a row is kept wherever there is a doubt.
+//! Values are compared in the form that they have in rows: dates and timestamps as their text, booleans as 0
+//! or 1. The caller checks again, so rows are kept in case of doubt.
 
 use std::cmp::Ordering;
 
@@ -27,7 +27,7 @@ pub(super) struct Test {
 }
 
 impl Test {
-    /// Whether columns of this shape can be compared with the value here.
+    /// Whether columns of this type can be compared with the value here.
     pub(super) fn suits(&self, shape: &Shape) -> bool {
         match (&self.value, shape) {
             (_, Shape::Null) => true,
@@ -38,7 +38,7 @@ impl Test {
         }
     }
 
-    /// Which values satisfy it; null stays null. `None` where they cannot be compared.
+    /// Which values satisfy it; null stays null. `None` if they cannot be compared.
     pub(super) fn check(&self, shape: &Shape, array: &ArrayRef) -> Option<BooleanArray> {
         match shape {
             Shape::Null => Some(BooleanArray::new_null(array.len())),
@@ -51,7 +51,7 @@ impl Test {
             Shape::Text => {
                 let Scalar::Text(text) = &self.value else { return None };
                 let values = array.as_binary_view_opt()?;
-                // A value that is no text makes a bad row, which must not go unseen.
+                // A value that is not text makes a bad row, which must not be dropped.
                 Some(BooleanArray::from_unary(values, |value| {
                     self.holds(value.cmp(text.as_bytes())) || std::str::from_utf8(value).is_err()
                 }))
@@ -67,7 +67,7 @@ impl Test {
         }
     }
 
-    /// Whether the value that folders name satisfies it.
+    /// Whether the value in the folder names satisfies it.
     pub(super) fn holds_for(&self, field: &PartitionField) -> bool {
         let mask = self.check(&field.shape(), &field.array());
         mask.is_none_or(|mask| mask.is_valid(0) && mask.value(0))
@@ -86,7 +86,7 @@ impl Test {
     fn holds_integer(&self, value: i128) -> bool {
         match &self.value {
             Scalar::Integer(other) => self.holds(value.cmp(&i128::from(*other))),
-            // Beyond 64 bits with a sign, numbers are no integers to everybody.
+            // Beyond signed 64 bits, not everything treats numbers as integers.
             _ if value > i128::from(i64::MAX) => true,
             Scalar::Real(other) => self.holds(against_real(value, *other)),
             Scalar::Text(_) => true,
@@ -123,12 +123,12 @@ impl Test {
 
     fn check_reals(&self, array: &ArrayRef) -> Option<BooleanArray> {
         match array.data_type() {
-            // NaN and infinities are null in rows.
+            // NaN and infinity are null in rows.
             DataType::Float64 => {
                 let values = array.as_primitive_opt::<Float64Type>()?;
                 Some(BooleanArray::from_unary(values, |value| value.is_finite() && self.holds_real(value)))
             }
-            // The shortest text of a short float is a number nearby: 0.1 and not 0.10000000149.
+            // A short float is written as the shortest text that identifies it: 0.1 and not 0.10000000149.
             DataType::Float32 => {
                 let values = array.as_primitive_opt::<Float32Type>()?;
                 Some(BooleanArray::from_unary(values, |value| {
@@ -139,7 +139,7 @@ impl Test {
         }
     }
 
-    /// Whether the value that is compared with lies next to a short float.
+    /// Whether the value to compare with is adjacent to a short float.
     fn is_near(&self, value: f32) -> bool {
         let (low, high) = (f64::from(value.next_down()), f64::from(value.next_up()));
         match &self.value {
@@ -163,7 +163,7 @@ impl Test {
         }
     }
 
-    /// Compares values by the text that stands for them in rows.
+    /// Compares values by the text that represents them in rows.
     fn check_shown<T: ArrowPrimitiveType<Native: Into<i64>>>(
         &self,
         array: &ArrayRef,
@@ -175,14 +175,14 @@ impl Test {
         Some(BooleanArray::from_unary(values, |value| {
             shown.clear();
             write(value.into(), &mut shown);
-            // Years of other than four digits have a sign, and their text is in no order.
+            // Years with other than four digits have a sign, and their text is not in order.
             let has_sign = matches!(shown.first(), Some(b'+' | b'-'));
             has_sign || self.holds(shown.as_slice().cmp(text.as_bytes()))
         }))
     }
 }
 
-/// Compares without loss; NaN counts as more than everything.
+/// Compares without loss; NaN is greater than everything.
 fn against_real(integer: i128, real: f64) -> Ordering {
     const BEYOND: f64 = 1.0e38;
     if real.is_nan() || real > BEYOND {
@@ -191,7 +191,7 @@ fn against_real(integer: i128, real: f64) -> Ordering {
     if real < -BEYOND {
         return Ordering::Greater;
     }
-    // Within this range the part before the point is exact as an integer.
+    // In this range the integral part is exact as an integer.
     let whole = real.trunc();
     let fraction = real - whole;
     integer.cmp(&(whole as i128)).then(0.0f64.partial_cmp(&fraction).unwrap_or(Ordering::Equal))

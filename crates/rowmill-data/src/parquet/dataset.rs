@@ -12,8 +12,8 @@ use super::table::Table;
 use crate::FileList;
 use crate::files::identity;
 
-/// The dataset of Parquet files. Their footers are read now, so that what is wrong with them
-/// is told before anything is done.
+/// Builds the dataset of Parquet files. Their footers are read now, so that problems with them are reported
+/// before anything else is done.
 pub(crate) fn dataset(list: FileList) -> Result<Arc<dyn Dataset>, Problem> {
     let table = Arc::new(Table::new(&list)?);
     Ok(Arc::new(ParquetDataset { list, table }))

@@ -1,8 +1,8 @@
 //! Decimal numbers as text, with all their digits.
 
-/// Appends the number whose digits are those of `digits`, `scale` of them after the point.
+/// Appends the number with these `digits`, `scale` of them after the decimal point.
 ///
-/// Zeros at the end stay: they say how exact the number is. There is never an exponent.
+/// Trailing zeros are kept: they show the precision. There is never an exponent.
 pub(super) fn write_decimal(digits: &str, scale: i8, out: &mut Vec<u8>) {
     let digits = match digits.strip_prefix('-') {
         Some(rest) => {

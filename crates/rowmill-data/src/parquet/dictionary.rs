@@ -1,5 +1,5 @@
-//! Row groups that cannot hold a row of use, told by the dictionary of a column: where all values of a
-//! group stand in it, one of them must satisfy the condition.
+//! Excludes row groups by the dictionary of a column: if all values of a group are in the dictionary, one of
+//! them must satisfy the condition.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use parquet::file::reader::SerializedPageReader;
 use super::file::Check;
 use super::shape::Shape;
 
-/// Whether a row group may hold rows that satisfy a condition on the column of this leaf.
+/// Whether a row group may contain rows that satisfy a condition on the column of this leaf.
 pub(super) fn may_hold(file: &File, group: &RowGroupMetaData, leaf: usize, check: &Check) -> Decoded<bool> {
     let column = group.column(leaf);
     if !matches!(check.shape, Shape::Text) || !is_all_in_dictionary(column) {
@@ -29,7 +29,7 @@ pub(super) fn may_hold(file: &File, group: &RowGroupMetaData, leaf: usize, check
     Ok(satisfied.is_none_or(|satisfied| satisfied.true_count() > 0))
 }
 
-/// Whether every page of values points into a dictionary, as far as the footer tells.
+/// Whether every page of values refers to a dictionary, according to the footer.
 fn is_all_in_dictionary(column: &ColumnChunkMetaData) -> bool {
     column.dictionary_page_offset().is_some()
         && column.page_encoding_stats_mask().is_some_and(|encodings| {
@@ -37,8 +37,8 @@ fn is_all_in_dictionary(column: &ColumnChunkMetaData) -> bool {
         })
 }
 
-/// The texts of a dictionary, each behind its length; `None` where it is damaged, which is told when the
-/// values themselves are read.
+/// The texts of a dictionary, each preceded by its length; `None` if it is damaged, which is reported when
+/// the values themselves are read.
 fn texts(mut bytes: &[u8], count: u32) -> Option<Vec<&[u8]>> {
     let mut texts = Vec::new();
     for _ in 0..count {

@@ -1,16 +1,15 @@
-//! Whether the footer of a file that can be read says that columns are encrypted.
+//! Detects encrypted columns of files whose footer is not encrypted.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-/// The field of the footer that says how columns are encrypted.
+/// The footer field that describes how columns are encrypted.
 const ENCRYPTION: i64 = 8;
-/// Footers are not nested deeper.
+/// The maximum nesting of footers.
 const DEEPEST: u32 = 32;
 
-/// Whether columns of a file are encrypted although its footer is not. Of a file that is not
-/// whole, nothing is known.
+/// Whether columns of a file are encrypted although its footer is not. `false` for incomplete files.
 pub(super) fn has_encrypted_columns(path: &Path) -> bool {
     footer(path).and_then(|footer| Thrift { left: &footer }.has_field(ENCRYPTION)).unwrap_or(false)
 }
@@ -28,13 +27,13 @@ fn footer(path: &Path) -> Option<Vec<u8>> {
     Some(footer)
 }
 
-/// What is left of a footer, in the compact form of Thrift.
+/// The unread rest of a footer, in Thrift's compact protocol.
 struct Thrift<'b> {
     left: &'b [u8],
 }
 
 impl Thrift<'_> {
-    /// Whether the structure that begins here has a field; `None` where it cannot be read.
+    /// Whether the struct that starts here has a field; `None` if it cannot be read.
     fn has_field(mut self, wanted: i64) -> Option<bool> {
         let mut field = 0;
         while let Some(kind) = self.next_field(&mut field)? {
@@ -46,7 +45,7 @@ impl Thrift<'_> {
         Some(false)
     }
 
-    /// The kind of the next field, whose number follows on the one before; `None` inside at the end.
+    /// The type of the next field, whose number is relative to the previous one; `None` inside at the end.
     fn next_field(&mut self, field: &mut i64) -> Option<Option<u8>> {
         let head = self.byte()?;
         if head == 0 {
@@ -85,7 +84,7 @@ impl Thrift<'_> {
                 };
                 let kind = head & 15;
                 for _ in 0..count {
-                    // In a list, a truth is a byte of its own.
+                    // In a list, a boolean is one byte.
                     if kind <= 2 { self.skip_bytes(1)? } else { self.skip(kind, depth + 1)? }
                 }
             }

@@ -1,4 +1,4 @@
-//! A file that is being read: its row groups one after the other.
+//! Reads the row groups of a file one after the other.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -29,15 +29,15 @@ use super::shape::Shape;
 use super::table::TableFile;
 use crate::dataset::cannot_open;
 
-/// How many decoded bytes a batch should have, as far as the footer can tell.
+/// The target size of a batch in decoded bytes, as far as the footer shows.
 const BATCH_BYTES: u64 = 4 << 20;
-/// The most rows of a batch.
+/// The maximum number of rows of a batch.
 const BATCH_ROWS: u64 = 4096;
 
 /// A condition on a column of a file.
 #[derive(Debug)]
 pub(super) struct Check {
-    /// Which column of the file.
+    /// The column's position in the file.
     pub(super) column: usize,
     pub(super) shape: Shape,
     pub(super) test: Test,
@@ -50,18 +50,18 @@ pub(super) struct OpenFile {
     layout: Arc<Layout>,
     maker: Arc<BatchMaker>,
     checks: Vec<Check>,
-    /// Whether each row group may hold rows of use; empty when all do.
+    /// Whether each row group may contain needed rows; empty if all do.
     of_use: Vec<bool>,
     next_group: usize,
-    /// The rows of the groups that were passed.
+    /// The rows of the groups before the next one.
     rows_passed: u64,
-    /// The bytes of the groups that were passed.
+    /// The bytes of the groups before the next one.
     bytes_passed: u64,
 }
 
 impl OpenFile {
-    /// Opens a file for a read of these columns. Rows that break a test on the column before it are left
-    /// out where that is easy.
+    /// Opens a file to read these columns. Rows that do not satisfy a test on the column with it are left out
+    /// where that is easy.
     pub(super) fn new(
         file: &TableFile,
         wanted: &Arc<RowColumns>,
@@ -72,7 +72,7 @@ impl OpenFile {
         let of_folders = |name: &str| file.partition.iter().find(|field| field.name == name);
         let maker = Arc::new(BatchMaker::new(file, wanted));
         let mut checks = Vec::new();
-        // Whether no row of the file can be of use.
+        // Whether no row of the file can be needed.
         let mut lacks_rows = false;
         for (name, test) in tests {
             if let Some(field) = of_folders(name) {
@@ -119,17 +119,17 @@ impl OpenFile {
         })
     }
 
-    /// How many rows of the file belong to row groups that were taken up.
+    /// How many rows of the file belong to row groups that were started or skipped.
     pub(super) fn rows_passed(&self) -> u64 {
         self.rows_passed
     }
 
-    /// How many bytes of the file belong to row groups that were taken up.
+    /// How many bytes of the file belong to row groups that were started or skipped.
     pub(super) fn bytes_passed(&self) -> u64 {
         self.bytes_passed
     }
 
-    /// The next row group with rows of use.
+    /// The next row group with needed rows.
     pub(super) fn next_group(&mut self) -> Decoded<Option<Group>> {
         let metadata = Arc::clone(self.metadata.metadata());
         while let Some(described) = metadata.row_groups().get(self.next_group) {
@@ -158,8 +158,8 @@ impl OpenFile {
         Ok(None)
     }
 
-    /// Whether the dictionaries of a group leave it possible that it has rows of use. They are a help and no
-    /// more: one that cannot be read is told of when the group is.
+    /// Whether the dictionaries of a group allow that it has needed rows. They only help: an unreadable one
+    /// is reported when the group is read.
     fn dictionaries_may_hold(&self, group: &RowGroupMetaData) -> bool {
         self.checks.iter().all(|check| {
             let Some(leaf) = self.layout.leaf(check.column) else { return true };
@@ -167,8 +167,8 @@ impl OpenFile {
         })
     }
 
-    /// Begins to decode the rows of a group: all of them where it is dense, otherwise those
-    /// that are to be given, after the first ones.
+    /// Starts to decode the rows of a group: all of them if it is dense, otherwise those that are to be
+    /// returned, after the first `after`.
     pub(super) fn reader(&self, group: &Found, after: u64) -> Decoded<BatchReader> {
         let rows = usize::try_from((BATCH_BYTES / group.row_bytes).clamp(1, BATCH_ROWS)).unwrap_or(1);
         let mut builder = self.builder(group.index, &self.maker.decoded, rows)?;
@@ -186,7 +186,7 @@ impl OpenFile {
         Ok(batches(guarded(|| builder.build())?, Arc::clone(&self.maker), writing))
     }
 
-    /// Looks which rows of a group satisfy the conditions, by the columns that these name.
+    /// Finds the rows of a group that satisfy the conditions, by the columns in these.
     fn pick(&self, group: usize, described: &RowGroupMetaData) -> Decoded<BooleanArray> {
         let mut columns: Vec<usize> = self.checks.iter().map(|check| check.column).collect();
         columns.sort_unstable();
@@ -247,7 +247,7 @@ fn mask(batch: &RecordBatch, columns: &[usize], check: &Check) -> Option<Boolean
     check.test.check(&check.shape, batch.columns().get(place)?)
 }
 
-/// The rows that are set, as the decoder wants them.
+/// The selected rows, in the form that the decoder takes.
 fn selection(rows: &BooleanBuffer) -> RowSelection {
     let mut selectors = Vec::new();
     let mut passed = 0;
@@ -260,7 +260,7 @@ fn selection(rows: &BooleanBuffer) -> RowSelection {
     selectors.into()
 }
 
-/// What was found of the rows that are set, with `false` for all others.
+/// The results for the selected rows, with `false` for all others.
 fn spread(rows: &BooleanBuffer, found: &BooleanBuffer) -> BooleanBuffer {
     let mut spread = BooleanBufferBuilder::new(rows.len());
     let mut taken = 0;
@@ -273,7 +273,7 @@ fn spread(rows: &BooleanBuffer, found: &BooleanBuffer) -> BooleanBuffer {
     spread.finish()
 }
 
-/// How many bytes these leaves of a row group take unpacked, before the decoder.
+/// The size of these leaves of a row group when decompressed, before decoding.
 fn decoded_bytes(group: &RowGroupMetaData, is_counted: impl Fn(usize) -> bool) -> u64 {
     let counted = group.columns().iter().enumerate().filter(|(leaf, _)| is_counted(*leaf));
     counted.map(|(_, column)| u64::try_from(column.uncompressed_size()).unwrap_or(0)).sum()

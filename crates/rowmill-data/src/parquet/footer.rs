@@ -1,4 +1,4 @@
-//! The footer of a file: what is in it, and where.
+//! Reads the footer of a file: its contents and their positions.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -15,7 +15,7 @@ use super::layout::Layout;
 use super::problems::{self, guarded};
 use crate::dataset::cannot_open;
 
-/// What a file holds, without what grows with its rows.
+/// The contents of a file, without anything that grows with its rows.
 #[derive(Debug)]
 pub(super) struct Summary {
     pub(super) rows: u64,
@@ -23,15 +23,14 @@ pub(super) struct Summary {
     pub(super) layout: Layout,
 }
 
-/// Reads what a file holds, and checks that it is whole as far as the footer can tell.
+/// Reads the contents of a file, and checks that it is complete as far as the footer shows.
 pub(super) fn summarize(name: &str, path: &Path) -> Result<Summary, Problem> {
     let mut file = File::open(path).map_err(|error| cannot_open(path, &error))?;
     let size = file.metadata().map_err(|error| cannot_open(path, &error))?.len();
     let start = check_ends(name, &mut file, size)?;
     let options = || without_statistics(ArrowReaderOptions::new());
     let understood = guarded(|| ArrowReaderMetadata::load(&file, options()))
-        // What the writer noted about its types may be of a kind that is not known here; the
-        // columns can be read all the same.
+        // The writer's notes about its types may be of an unknown kind; the columns can be read anyway.
         .or_else(|_| guarded(|| ArrowReaderMetadata::load(&file, options().with_skip_arrow_metadata(true))))
         .map_err(|error| unreadable(name, path, error))?;
     let summary = guarded(|| {
@@ -50,7 +49,7 @@ fn unreadable(name: &str, path: &Path, error: ParquetError) -> Problem {
     }
 }
 
-/// Reads the footer for a read of the rows. Statistics are kept of these leaves only.
+/// Reads the footer for reading rows. Statistics are kept for these leaves only.
 pub(super) fn load(file: &File, layout: &Layout, leaves: &[usize]) -> Decoded<ArrowReaderMetadata> {
     let options = without_statistics(ArrowReaderOptions::new())
         .with_column_stats_policy(match leaves {
@@ -66,13 +65,13 @@ pub(super) fn load(file: &File, layout: &Layout, leaves: &[usize]) -> Decoded<Ar
     if leaves.is_empty() {
         return guarded(|| ArrowReaderMetadata::load(file, options));
     }
-    // Where pages are is worth knowing only if some are passed over.
+    // The positions of pages are needed only if some are skipped.
     let with_pages = options.clone().with_page_index_policy(PageIndexPolicy::Optional);
     guarded(|| ArrowReaderMetadata::load(file, with_pages))
         .or_else(|_| guarded(|| ArrowReaderMetadata::load(file, options)))
 }
 
-/// How many rows a row group says to have.
+/// The number of rows that a row group declares.
 pub(super) fn rows_of(group: &RowGroupMetaData) -> Decoded<u64> {
     u64::try_from(group.num_rows())
         .map_err(|_| ParquetError::General(format!("a row group of {} rows", group.num_rows())))
@@ -85,8 +84,8 @@ fn without_statistics(options: ArrowReaderOptions) -> ArrowReaderOptions {
         .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll)
 }
 
-/// Tells the common ways of not being a whole Parquet file apart, and says where the footer
-/// begins.
+/// Distinguishes the common ways in which a Parquet file is incomplete or not one at all, and returns where
+/// the footer starts.
 fn check_ends(name: &str, file: &mut File, size: u64) -> Result<u64, Problem> {
     let unreadable = |error| problems::bad_footer(name, error);
     if size == 0 {
@@ -109,7 +108,7 @@ fn check_ends(name: &str, file: &mut File, size: u64) -> Result<u64, Problem> {
     }
 }
 
-/// Counts the rows, and checks that all columns stand before the footer.
+/// Counts the rows, and checks that all columns are before the footer.
 fn check_groups(metadata: &ParquetMetaData, footer: u64) -> Decoded<u64> {
     let mut rows = 0u64;
     for group in metadata.row_groups() {

@@ -7,52 +7,50 @@ use super::ahead::BatchReader;
 use super::batch::Batch;
 use super::file::OpenFile;
 
-/// From how many bytes on it is cheaper to look for a place again than to decode the way
-/// to it.
+/// From this many bytes on, it is cheaper to seek again than to decode everything up to the position.
 const FAR: u64 = 16 << 20;
 
-/// A row group with rows of use.
+/// A row group with needed rows.
 pub(super) struct Found {
     pub(super) index: usize,
-    /// How many rows of the file come before it.
+    /// The number of rows in the file before it.
     pub(super) first: u64,
-    /// How many rows are to be given.
+    /// The number of rows to return.
     pub(super) count: u64,
-    /// How many bytes of the file it takes.
+    /// Its size in the file, in bytes.
     pub(super) bytes: u64,
-    /// How many bytes a row takes in the columns that are decoded.
+    /// The size of a row in the decoded columns, in bytes.
     pub(super) row_bytes: u64,
-    /// Whether rows that are not wanted are decoded all the same. With lists among the
-    /// columns they are: the decoder's own way of passing over lists does not come to an end
-    /// where a page is damaged.
+    /// Whether rows that are not wanted are decoded anyway. This is necessary if the columns include lists:
+    /// the decoder does not terminate when it skips lists in a damaged page.
     pub(super) dense: bool,
-    /// Which rows are to be given, where some are left out.
+    /// Which rows to return, if some are left out.
     pub(super) picked: Option<BooleanArray>,
 }
 
-/// A row group that is being read. Nothing is decoded before a row is asked for.
+/// A row group that is being read. Nothing is decoded before a row is requested.
 pub(super) struct Group {
     found: Found,
-    /// How many of the rows that are to be given were given or skipped.
+    /// How many of the rows to return were returned or skipped.
     passed: u64,
-    /// How many rows of the group were passed, those among them that were left out.
+    /// The current position in the group, counting rows that were left out.
     place: u64,
-    /// How many of the rows that are decoded were passed.
+    /// The current position among the decoded rows.
     cursor: u64,
     reader: Option<BatchReader>,
     batch: Option<Batch>,
-    /// How many rows of the batch were passed.
+    /// The current position in the batch.
     next: usize,
 }
 
-/// Rows that follow on one another, in the file and among those that are decoded.
+/// Rows that are consecutive, both in the file and among the decoded ones.
 pub(super) struct RowRun<'b> {
     pub(super) batch: &'b Batch,
-    /// The place of the first one in the batch.
+    /// The position of the first one in the batch.
     pub(super) at: usize,
-    /// How many there are.
+    /// The number of rows.
     pub(super) rows: usize,
-    /// How many rows of the file come before them.
+    /// The number of rows in the file before them.
     pub(super) place: u64,
 }
 
@@ -61,19 +59,19 @@ impl Group {
         Self { found, passed: 0, place: 0, cursor: 0, reader: None, batch: None, next: 0 }
     }
 
-    /// How many bytes of the file are still to come, roughly.
+    /// Roughly how many bytes of the file are still to be read.
     pub(super) fn bytes_left(&self) -> u64 {
         let Found { bytes, count, .. } = self.found;
         let left = u128::from(bytes) * u128::from(count - self.passed) / u128::from(count.max(1));
         u64::try_from(left).unwrap_or(bytes)
     }
 
-    /// How many rows of the file were passed.
+    /// The current position in the file, in rows.
     pub(super) fn place_in_file(&self) -> u64 {
         self.found.first + self.place
     }
 
-    /// The next rows, at most so many; the first of them is there to be taken until [`pass`] is called.
+    /// The next rows, at most `most`; the same rows are returned again until [`pass`] is called.
     ///
     /// [`pass`]: Self::pass
     pub(super) fn next_run(&mut self, most: usize, file: &OpenFile) -> Decoded<Option<RowRun<'_>>> {
@@ -97,7 +95,7 @@ impl Group {
         Ok(self.batch.as_ref().map(|batch| RowRun { batch, at, rows: batch.rows_at_once(at, most), place }))
     }
 
-    /// Counts the first rows of the last run as given.
+    /// Marks the first rows of the last run as returned.
     pub(super) fn pass(&mut self, rows: usize) {
         self.place += rows as u64;
         self.passed += rows as u64;
@@ -105,7 +103,7 @@ impl Group {
         self.next += rows;
     }
 
-    /// Passes over up to `rows` rows, and says how many there were.
+    /// Skips up to `rows` rows, and returns how many there were.
     pub(super) fn skip(&mut self, rows: u64, file: &OpenFile) -> Decoded<u64> {
         let wanted = rows.min(self.found.count - self.passed);
         let mut place = self.place;
@@ -127,7 +125,7 @@ impl Group {
         Ok(wanted)
     }
 
-    /// Passes over rows of those that are decoded.
+    /// Skips decoded rows.
     fn advance(&mut self, rows: u64, file: &OpenFile) -> Decoded<()> {
         let mut left = rows;
         if let Some(batch) = &self.batch {
@@ -157,14 +155,14 @@ impl Group {
         Ok(())
     }
 
-    /// Where in the group the first row from `place` on stands that is to be given.
+    /// The position in the group of the first row to return, from `place` on.
     fn next_place(&self, place: u64) -> u64 {
         let Some(picked) = &self.found.picked else { return place };
         let from = usize::try_from(place).unwrap_or(usize::MAX);
         (from..picked.len()).find(|at| picked.value(*at)).unwrap_or(from) as u64
     }
 
-    /// How many rows from `place` on are to be given before one is left out, at most so many.
+    /// How many rows from `place` on are to be returned before one is left out, at most `most`.
     fn picked_rows(&self, place: u64, most: usize) -> usize {
         let Some(picked) = &self.found.picked else { return most };
         let from = usize::try_from(place).unwrap_or(usize::MAX);
@@ -178,14 +176,14 @@ impl Group {
             None => self.reader.insert(file.reader(&self.found, self.cursor)?),
         };
         let decoded = reader.next()?;
-        // A file that ends early must not pass for a shorter one.
+        // A file that ends early must not be mistaken for a shorter one.
         decoded.ok_or_else(|| {
             let (passed, count) = (self.passed, self.found.count);
             ParquetError::EOF(format!("a row group ends after {passed} of {count} rows"))
         })
     }
 
-    /// Makes sure that there are no more rows than the footer says.
+    /// Checks that there are no more rows than the footer declares.
     fn finish(&mut self) -> Decoded<()> {
         let Some(mut reader) = self.reader.take() else { return Ok(()) };
         if self.found.dense && self.found.picked.is_some() {

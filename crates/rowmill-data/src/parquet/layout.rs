@@ -1,9 +1,8 @@
 //! How the columns of a file are decoded.
 //!
-//! Text is decoded as bytes and checked value by value: one value that is no UTF-8 then
-//! costs its row and not the whole read. Intervals are decoded as their twelve bytes,
-//! because the types that the decoder knows each drop a part of them. Both are done by
-//! leaving these meanings out of the schema that the decoder is given.
+//! Text is decoded as bytes and checked value by value: a value that is not UTF-8 then fails its row and not
+//! the whole read. Intervals are decoded as their twelve bytes, because each type that the decoder knows
+//! drops a part of them. Both is achieved by removing these types from the schema that the decoder is given.
 
 use std::sync::Arc;
 
@@ -14,22 +13,21 @@ use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
 
 use super::shape::Shape;
 
-/// How the columns of a file are decoded, and what their values are.
+/// How the columns of a file are decoded, and the types of their values.
 #[derive(Debug)]
 pub(super) struct Layout {
     /// The schema that the decoder is given instead of the file's own.
     pub(super) stored: Arc<SchemaDescriptor>,
-    /// The types of the arrays that it makes.
+    /// The types of the arrays that the decoder produces.
     pub(super) decoded: SchemaRef,
-    /// The names of the columns, each one once.
+    /// The unique names of the columns.
     pub(super) names: Vec<String>,
-    /// What the values of the columns are.
+    /// The types of the columns' values.
     pub(super) shapes: Vec<Shape>,
 }
 
 impl Layout {
-    /// The layout of a file with these columns: as they are stored, and as the decoder
-    /// understands them.
+    /// The layout of a file with these columns: as they are stored, and as the decoder interprets them.
     pub(super) fn new(stored: &SchemaDescriptor, understood: &Schema) -> Result<Self> {
         let mut leaves = stored.columns().iter();
         let mut fields = Vec::with_capacity(understood.fields().len());
@@ -57,7 +55,7 @@ impl Layout {
             && self.shapes == other.shapes
     }
 
-    /// The one leaf of a column that is neither a list nor an object.
+    /// The only leaf of a column that is neither a list nor an object.
     pub(super) fn leaf(&self, column: usize) -> Option<usize> {
         let of_column = |leaf: &usize| self.stored.get_column_root_idx(*leaf) == column;
         let mut leaves = (0..self.stored.num_columns()).filter(of_column);
@@ -66,7 +64,7 @@ impl Layout {
     }
 }
 
-/// A repeated name gets a number, so that rows keep all columns.
+/// A duplicate name gets a number, so that rows keep all columns.
 fn unused_name(name: &str, used: &[String]) -> String {
     let mut unused = name.to_owned();
     let mut number = 0;
@@ -77,7 +75,7 @@ fn unused_name(name: &str, used: &[String]) -> String {
     unused
 }
 
-/// The schema without the meanings that the decoder is not to know.
+/// The schema without the types that the decoder is not to know.
 fn plain_type(stored: &Arc<Type>) -> Result<Arc<Type>> {
     match stored.as_ref() {
         Type::GroupType { basic_info, fields } => {
@@ -113,7 +111,7 @@ fn decoded_field(field: &Field, leaves: &mut Leaves<'_>) -> Result<(FieldRef, Sh
     Ok((Arc::new(field.clone().with_data_type(decoded)), shape))
 }
 
-/// The type that is decoded, and what its values are. Takes the leaves that belong to it.
+/// The type to decode, and the type of its values. Takes the leaves that belong to it.
 fn decoded_type(understood: &DataType, leaves: &mut Leaves<'_>) -> Result<(DataType, Shape)> {
     let list = |item: &FieldRef, leaves: &mut Leaves<'_>| {
         let (item, shape) = decoded_field(item, leaves)?;
@@ -188,7 +186,7 @@ fn decoded_scalar(understood: &DataType, leaf: &ColumnDescPtr) -> Result<(DataTy
         T::FixedSizeBinary(_) => same(Shape::Bytes),
         T::Date32 | T::Date64 => same(Shape::Date),
         T::Time32(_) | T::Time64(_) => same(Shape::Time),
-        // In nanoseconds, the twelve bytes of old timestamps would hold only 600 years.
+        // In nanoseconds, the old twelve-byte timestamps would cover only 600 years.
         T::Timestamp(TimeUnit::Nanosecond, zone) if leaf.physical_type() == Physical::INT96 => {
             let shape = Shape::Timestamp { utc: zone.is_some() };
             (T::Timestamp(TimeUnit::Microsecond, zone.clone()), shape)

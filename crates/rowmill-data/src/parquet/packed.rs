@@ -1,7 +1,6 @@
-//! Parquet files that were packed as a whole: `rows.parquet.gz`.
+//! Parquet files that were compressed as a whole: `rows.parquet.gz`.
 //!
-//! The footer stands at the end and is read first, so such a file is unpacked into a
-//! temporary one before anything else.
+//! The footer is at the end and is read first, so such a file is decompressed into a temporary one first.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,8 +12,7 @@ use tempfile::{NamedTempFile, TempPath};
 use crate::InputFile;
 use crate::dataset::cannot_open;
 
-/// The unpacked file, which is removed when this is dropped; `None` where there was nothing
-/// to unpack.
+/// The decompressed file, which is removed when this is dropped; `None` if the file is not compressed.
 pub(super) fn unpacked(file: &InputFile) -> Result<Option<TempPath>, Problem> {
     let mut packed = File::open(&file.path).map_err(|error| cannot_open(&file.path, &error))?;
     let failed = |error: io::Error| {

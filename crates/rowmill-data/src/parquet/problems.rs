@@ -1,4 +1,4 @@
-//! What is wrong with a file, told so that a person can act on it.
+//! Turns errors in a file into problems that the user can act on.
 
 use std::fmt::Display;
 
@@ -8,9 +8,9 @@ use rowmill_types::{Problem, ProblemCode};
 
 use crate::foreign_code::without_panic;
 
-/// Calls the decoder. A damaged file that makes it panic is an error like any other.
+/// Calls the decoder. If a damaged file makes it panic, that is returned as an ordinary error.
 ///
-/// What `decode` changes must not be used again after an error.
+/// Anything that `decode` changes must not be used again after an error.
 pub(super) fn guarded<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
     without_panic(decode)
         .unwrap_or_else(|panic| Err(ParquetError::General(format!("the decoder gave up: {panic}"))))
@@ -47,7 +47,7 @@ pub(super) fn bad_footer(name: &str, cause: impl Display) -> Problem {
         .hint("write or download the file again; its end is damaged or has an unknown format")
 }
 
-/// The read came as far as `row` and no further.
+/// The problem that reading failed at `row`.
 pub(super) fn stopped(name: &str, row: u64, cause: impl Display) -> Problem {
     unreadable(format!("cannot read the input file beyond row {row}: `{name}`")).cause(cause).hint(format!(
         "the file is damaged: write or download it again, then continue with {resume_changed}",

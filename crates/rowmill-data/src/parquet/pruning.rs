@@ -1,4 +1,4 @@
-//! Row groups and pages that cannot hold a row of use, told by their bounds.
+//! Excludes row groups and pages by the minimum and maximum of their values.
 
 use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::cast::AsArray as _;
@@ -17,11 +17,11 @@ use super::layout::Layout;
 use super::problems::guarded;
 use super::shape::Shape;
 
-/// Whether each row group may hold rows that satisfy all conditions.
+/// Whether each row group may contain rows that satisfy all conditions.
 pub(super) fn groups_of_use(metadata: &ArrowReaderMetadata, layout: &Layout, checks: &[Check]) -> Vec<bool> {
     let mut of_use = vec![true; metadata.metadata().num_row_groups()];
     for check in checks {
-        // Statistics are a help and no more: without them all groups are read.
+        // Statistics only help: without them all groups are read.
         if let Ok(Some(may_hold)) = guarded(|| check_statistics(metadata, layout, check)) {
             for (of_use, may_hold) in of_use.iter_mut().zip(may_hold) {
                 *of_use &= may_hold;
@@ -31,8 +31,8 @@ pub(super) fn groups_of_use(metadata: &ArrowReaderMetadata, layout: &Layout, che
     of_use
 }
 
-/// The rows of a group whose pages may hold rows of use, where the file tells of its pages and some
-/// do not.
+/// The rows of a group whose pages may contain needed rows, if the file describes its pages and some can be
+/// excluded.
 pub(super) fn rows_of_use(
     metadata: &ArrowReaderMetadata,
     layout: &Layout,
@@ -41,7 +41,7 @@ pub(super) fn rows_of_use(
 ) -> Option<BooleanBuffer> {
     let mut of_use: Option<BooleanBuffer> = None;
     for check in checks {
-        // As with groups, what cannot be told costs nothing but time.
+        // As with groups, missing information only costs time.
         if let Ok(Some(rows)) = guarded(|| check_pages(metadata, layout, check, group)) {
             of_use = Some(of_use.map_or_else(|| rows.clone(), |others| &others & &rows));
         }
@@ -90,7 +90,7 @@ fn check_pages(
     Ok(Some(of_use.finish()))
 }
 
-/// What reads the bounds of a column, with its leaf; `None` where they tell nothing.
+/// The reader of a column's bounds, with its leaf; `None` if they are not usable.
 fn converter<'m>(
     metadata: &'m ArrowReaderMetadata,
     layout: &'m Layout,
@@ -98,7 +98,7 @@ fn converter<'m>(
 ) -> Result<Option<(usize, StatisticsConverter<'m>)>> {
     let Some(leaf) = layout.leaf(check.column) else { return Ok(None) };
     let stored = metadata.parquet_schema();
-    // Writers disagree on the order of these.
+    // Writers disagree on the order of these values.
     if stored.column(leaf).physical_type() == Physical::INT96 {
         return Ok(None);
     }
@@ -106,7 +106,7 @@ fn converter<'m>(
     Ok(Some((leaf, StatisticsConverter::from_column_index(leaf, field, stored)?)))
 }
 
-/// Whether values between each of these bounds, the least and the most, may satisfy a condition.
+/// Whether values between each pair of bounds, minimum and maximum, may satisfy a condition.
 fn may_hold(check: &Check, (least, most): &(ArrayRef, ArrayRef)) -> Vec<bool> {
     let test = |comparison, bounds| {
         let test = Test { comparison, value: check.test.value.clone() };
@@ -123,8 +123,8 @@ fn may_hold(check: &Check, (least, most): &(ArrayRef, ArrayRef)) -> Vec<bool> {
     (0..least.len().min(most.len())).map(|at| !ordered(at) || may(&low, at) && may(&high, at)).collect()
 }
 
-/// Whether a bound stands in the order that conditions are checked in: infinities, which are null in
-/// rows, do not, and neither do years of other than four digits, which are compared as text.
+/// Whether a bound is in the order in which conditions are checked: infinities, which are null in rows, are
+/// not, and neither are years with other than four digits, which are compared as text.
 fn in_order(shape: &Shape, bounds: &ArrayRef, at: usize) -> bool {
     match shape {
         Shape::Real => return is_finite(bounds, at),
@@ -138,7 +138,7 @@ fn in_order(shape: &Shape, bounds: &ArrayRef, at: usize) -> bool {
     within(Comparison::AtLeast, "0") && within(Comparison::Less, "a")
 }
 
-/// Whether a bound of numbers is one, or there is none.
+/// Whether a numeric bound is finite, or there is none.
 fn is_finite(bounds: &ArrayRef, at: usize) -> bool {
     let double = bounds.as_primitive_opt::<Float64Type>().map(|values| values.value(at).is_finite());
     let single = || bounds.as_primitive_opt::<Float32Type>().map(|values| values.value(at).is_finite());

@@ -1,4 +1,4 @@
-//! Rows as text, one behind the other, before it is known whether all of it is UTF-8.
+//! Rows as consecutive text, before it is known whether all of it is UTF-8.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use rowmill_types::{BadRow, ErrorKind, RowColumns, SourceRow};
 
 use super::cells::Cells;
 
-/// Rows that were written and are not checked.
+/// Rows that were written but not checked.
 #[derive(Debug, Default)]
 pub(super) struct RowBlock {
     bytes: Vec<u8>,
-    /// Where the values of each row end, counted from the beginning of the row.
+    /// The end of each value, relative to the start of its row.
     value_ends: Vec<u32>,
-    /// Where each row ends.
+    /// The end of each row.
     row_ends: Vec<usize>,
 }
 
 impl RowBlock {
-    /// How many rows there are.
+    /// The number of rows.
     pub(super) fn rows(&self) -> usize {
         self.row_ends.len()
     }
 
-    /// How long they are together.
+    /// Their total length.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Takes away all rows, and keeps no more memory than this for the next ones.
+    /// Removes all rows, and keeps at most `kept` bytes of memory for the next ones.
     pub(super) fn clear(&mut self, kept: usize) {
         self.bytes.clear();
         self.value_ends.clear();
@@ -38,7 +38,7 @@ impl RowBlock {
         }
     }
 
-    /// Appends the row at a place of these columns; one that has no cells is null.
+    /// Appends the row at a position of these columns; a column without cells is null.
     pub(super) fn write_row(&mut self, columns: &RowColumns, cells: &[Option<Cells>], at: usize) {
         let start = self.bytes.len();
         for (column, cells) in cells.iter().enumerate() {
@@ -47,14 +47,14 @@ impl RowBlock {
                 None => self.bytes.extend_from_slice(b"null"),
                 Some(cells) => cells.write(at, &mut self.bytes),
             }
-            // A row that is too long for this is refused when it is made.
+            // A row that is too long for this is rejected when it is made.
             self.value_ends.push(u32::try_from(self.bytes.len() - start).unwrap_or(u32::MAX));
         }
         self.bytes.extend_from_slice(if columns.is_empty() { b"{}" } else { b"}" });
         self.row_ends.push(self.bytes.len());
     }
 
-    /// How many rows from a place on have no more bytes than this, the last of them excepted.
+    /// How many rows from `from` on fit into `bytes`, except that the last one may exceed them.
     pub(super) fn rows_within(&self, from: usize, bytes: usize) -> usize {
         let start = self.start_of(from);
         let ends = self.row_ends.get(from..).unwrap_or_default();
@@ -62,8 +62,8 @@ impl RowBlock {
         (before + 1).min(ends.len())
     }
 
-    /// Makes rows of these, with numbers from `first` on, and says how long they are. Where not all of them
-    /// are UTF-8, each is looked at by itself.
+    /// Makes rows, numbered from `first`, and returns their length. If not all of them are UTF-8, each is
+    /// checked separately.
     pub(super) fn make_rows(
         &self,
         columns: &Arc<RowColumns>,
@@ -98,13 +98,13 @@ impl RowBlock {
         bytes.len()
     }
 
-    /// Where a row begins: at the end of the one before.
+    /// The start of a row: the end of the one before.
     fn start_of(&self, row: usize) -> usize {
         row.checked_sub(1).and_then(|before| self.row_ends.get(before)).copied().unwrap_or(0)
     }
 }
 
-/// Says which column keeps a row from being text.
+/// The message that names the column that is not valid text.
 fn broken_column(columns: &RowColumns, row: &[u8], ends: &[u32]) -> String {
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let is_broken = |(start, end): (u32, &u32)| {

@@ -1,4 +1,4 @@
-//! Rows made of decoded columns, many at a time.
+//! Makes rows of decoded columns, many at a time.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use rowmill_types::{RowColumns, SourceRow};
 use super::group::RowRun;
 use super::row_block::RowBlock;
 
-/// How many bytes of rows are checked together: many, and few enough for the nearest cache.
+/// How many bytes of rows are checked together: many, but few enough for the L1 cache.
 const BLOCK_BYTES: usize = 32 * 1024;
-/// How much memory is kept for the next rows; a row that takes more gives it back.
+/// How much memory is kept for the next rows; anything beyond that is released.
 const KEPT_BYTES: usize = 1 << 20;
 
 /// Writes the rows of a read.
@@ -19,7 +19,7 @@ pub(super) struct RowWriter {
     block: RowBlock,
 }
 
-/// How much was written.
+/// The number and size of the written rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct WrittenRows {
     pub(super) rows: usize,
@@ -31,8 +31,8 @@ impl RowWriter {
         Self { columns: Arc::new(RowColumns::new(names)), block: RowBlock::default() }
     }
 
-    /// Appends rows of a run, at least one and no more than there is room for. Their numbers follow on
-    /// those of the `before` rows of earlier files.
+    /// Appends rows of a run, at least one and no more than there is room for. Their numbers continue those
+    /// of the `before` rows of earlier files.
     pub(super) fn write_rows(
         &mut self,
         run: &RowRun<'_>,

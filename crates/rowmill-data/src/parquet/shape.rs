@@ -1,13 +1,13 @@
-//! What the values of a column are, apart from how a file happens to store them.
+//! The types of the values of a column, independent of how a file stores them.
 
 use std::fmt;
 
 use rowmill_core::ports::ColumnKind;
 
-/// What the values of a column are.
+/// The type of the values of a column.
 ///
-/// Widths, units and encodings do not show in rows, so they are no part of it: files in
-/// which only these differ are one table.
+/// Widths, units and encodings are not visible in rows, so they are not part of it: files that differ only in
+/// these form one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Nothing but nulls.
@@ -32,7 +32,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// What people and SQL are told about it.
+    /// Its type as shown to users and to SQL.
     pub(super) fn kind(&self) -> ColumnKind {
         match self {
             Self::Null => ColumnKind::Mixed,
@@ -47,12 +47,12 @@ impl Shape {
         }
     }
 
-    /// Whether its values can be written as the name of a field.
+    /// Whether its values can be written as field names.
     pub(super) fn names_fields(&self) -> bool {
         !matches!(self, Self::Null | Self::List(_) | Self::Struct(_) | Self::Map(..))
     }
 
-    /// What holds the values of both, `None` where they do not go together.
+    /// A type for the values of both; `None` if they are incompatible.
     pub(super) fn joined(&self, other: &Self) -> Option<Self> {
         Some(match (self, other) {
             (one, other) if one == other => one.clone(),

@@ -1,4 +1,4 @@
-//! Rows from the decoded columns of one file after the other.
+//! Makes rows from the decoded columns of one file after the other.
 
 use std::sync::Arc;
 
@@ -19,20 +19,20 @@ pub(super) struct ParquetSource {
     table: Arc<Table>,
     writer: RowWriter,
     tests: Vec<(String, Test)>,
-    /// The file that is read, or read next.
+    /// The index of the current or next file.
     file: usize,
     open: Option<OpenFile>,
     group: Option<Group>,
-    /// The rows of the files before.
+    /// The number of rows of the previous files.
     rows_before: u64,
-    /// The bytes of the files before.
+    /// The number of bytes of the previous files.
     bytes_before: u64,
-    /// What ended the read: a decoder that failed once is not asked again.
+    /// The problem that ended the read: a decoder that has failed is not called again.
     failed: Option<Problem>,
 }
 
 impl ParquetSource {
-    /// A read of these columns, which the table has.
+    /// Reads these columns of the table.
     pub(super) fn new(table: Arc<Table>, columns: &[usize], tests: Vec<(String, Test)>) -> Self {
         let names = columns.iter().filter_map(|column| table.columns.get(*column));
         let writer = RowWriter::new(names.map(|column| column.name.as_str()));
@@ -49,7 +49,7 @@ impl ParquetSource {
         }
     }
 
-    /// Takes up the next group with rows of use; `false` once there is none.
+    /// Moves to the next group with needed rows; `false` if there is none.
     fn advance(&mut self) -> Result<bool, Problem> {
         let table = Arc::clone(&self.table);
         while let Some(file) = table.files.get(self.file) {
@@ -76,7 +76,7 @@ impl ParquetSource {
         self.bytes_before += size;
     }
 
-    /// Appends the next rows, at least one where there is one and no more than there is room for.
+    /// Appends the next rows: at least one if there is one, and no more than there is room for.
     fn next_rows(&mut self, out: &mut Vec<SourceRow>, room: Room) -> Result<Option<WrittenRows>, Problem> {
         loop {
             if let (Some(group), Some(open)) = (&mut self.group, &self.open) {
@@ -133,7 +133,7 @@ impl ParquetSource {
         problems::stopped(name, self.rows_before + place, error)
     }
 
-    /// Runs a step unless one has failed before.
+    /// Runs a step unless an earlier one failed.
     fn step<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T, Problem>) -> Result<T, Problem> {
         if let Some(problem) = &self.failed {
             return Err(problem.clone());

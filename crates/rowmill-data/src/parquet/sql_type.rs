@@ -1,10 +1,10 @@
-//! The types of columns as DuckDB names them.
+//! DuckDB's names of column types.
 
 use arrow_schema::DataType;
 
 use super::shape::Shape;
 
-/// The type of a column that is decoded so.
+/// The type of a column that is decoded in this way.
 pub(super) fn sql_type(shape: &Shape, decoded: &DataType) -> String {
     named(shape, Some(decoded))
 }

@@ -1,4 +1,4 @@
-//! Several files as one table, their columns joined by name.
+//! Combines several files into one table, matching columns by name.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,38 +19,38 @@ use crate::{FileList, InputFile, PartitionField};
 /// Files as one table.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// All columns, in the order in which they are met.
+    /// All columns, in the order of their first occurrence.
     pub(super) columns: Vec<TableColumn>,
     pub(super) files: Vec<TableFile>,
     places: HashMap<String, usize>,
-    /// The columns that the folders of files name, with what their values are.
+    /// The columns that folder names give, with the types of their values.
     partition: Vec<(String, Shape)>,
 }
 
-/// A column that some file has.
+/// A column of at least one file.
 #[derive(Debug)]
 pub(super) struct TableColumn {
     pub(super) name: String,
     pub(super) shape: Shape,
-    /// Its type as DuckDB names it.
+    /// Its type, by DuckDB's name.
     pub(super) sql_type: String,
-    /// The file that it was met in first.
+    /// The first file that has it.
     file: usize,
 }
 
 /// A file of the table.
 #[derive(Debug)]
 pub(super) struct TableFile {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(super) name: String,
     /// Where its bytes are.
     pub(super) path: PathBuf,
     pub(super) rows: u64,
     pub(super) size: u64,
     pub(super) layout: Arc<Layout>,
-    /// What its folders say of its rows. Where the file has such a column, the folder counts.
+    /// The fields that its folder names give. They take precedence over columns of the file.
     pub(super) partition: Vec<PartitionField>,
-    /// Keeps the unpacked file at `path` until the table is dropped.
+    /// Keeps the decompressed file at `path` until the table is dropped.
     _unpacked: Option<TempPath>,
 }
 
@@ -64,7 +64,7 @@ impl Table {
         Ok(table)
     }
 
-    /// How many rows all files have.
+    /// The number of rows of all files.
     pub(super) fn rows(&self) -> u64 {
         self.files.iter().fold(0, |rows, file| rows.saturating_add(file.rows))
     }
@@ -96,7 +96,8 @@ impl Table {
         let of_folders = |name: &String| partition.iter().find(|(other, _)| other == name);
         let decoded = layout.decoded.fields().iter().map(|field| field.data_type());
         let of_file = layout.names.iter().zip(&layout.shapes).zip(decoded);
-        // Where the folders name a column of the file, their value counts, and has no type of a file.
+        // If folder names give a column of the file, their value takes precedence, and the type in the file
+        // is unused.
         let of_file = of_file.map(|((name, shape), decoded)| match of_folders(name) {
             Some((_, shape)) => (name, shape, partition_type(shape)),
             None => (name, shape, sql_type(shape, decoded)),
@@ -146,7 +147,7 @@ impl Table {
     }
 }
 
-/// The columns that the folders of files name, the same for all of them.
+/// The columns that folder names give; they are the same for all files.
 fn partition_shapes(files: &[InputFile]) -> Vec<(String, Shape)> {
     let first = files.first().map(|file| file.partition.as_slice()).unwrap_or_default();
     let shape = |at: usize| {
@@ -159,7 +160,7 @@ fn partition_shapes(files: &[InputFile]) -> Vec<(String, Shape)> {
     first.iter().enumerate().map(|(at, field)| (field.name.clone(), shape(at))).collect()
 }
 
-/// The type of a column that folders name.
+/// The type of a column that folder names give.
 fn partition_type(shape: &Shape) -> String {
     match shape {
         Shape::Integer => "BIGINT".to_owned(),
@@ -168,7 +169,7 @@ fn partition_type(shape: &Shape) -> String {
 }
 
 impl PartitionField {
-    /// What its value is.
+    /// The type of its value.
     pub(super) fn shape(&self) -> Shape {
         match self.json.as_bytes().first() {
             Some(b'"') => Shape::Text,
@@ -177,7 +178,7 @@ impl PartitionField {
         }
     }
 
-    /// Its value as a column of one row.
+    /// Its value as a one-row column.
     pub(super) fn array(&self) -> ArrayRef {
         match self.shape() {
             Shape::Text => {
@@ -190,8 +191,7 @@ impl PartitionField {
     }
 }
 
-/// How many letters must be changed, added or left out to get from one to the other,
-/// whatever their case.
+/// The edit distance, ignoring case: how many letters must be changed, added or left out.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().flat_map(char::to_lowercase).collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

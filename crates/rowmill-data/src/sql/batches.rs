@@ -1,4 +1,4 @@
-//! Reading the next rows of a scan while a query works on the last ones.
+//! Reads the next rows of a scan while a query processes the last ones.
 
 use rowmill_core::ports::{Position, Room, RowSource};
 use rowmill_types::Problem;
@@ -6,25 +6,26 @@ use rowmill_types::Problem;
 use super::found::{Finder, FoundRows};
 use crate::read_ahead::{AheadSettings, Piece, ReadAhead};
 
-/// How many rows are read at once: few at first, for queries that want only a few.
+/// How many rows are read at once: few at first, for queries that need only a few.
 const FIRST_ROWS: usize = 16;
 const MOST_ROWS: usize = 256;
 const MOST_BYTES: usize = 256 * 1024;
 
-/// How the rows of a table are read. A query that has had a few batches is likely to want all rows.
+/// How the rows of a table are read ahead. A query that has received a few batches is likely to want all
+/// rows.
 const AHEAD: AheadSettings = AheadSettings { thread: "rowmill-scan", first: 4, waiting: 4 };
 
-/// Rows that are handed on whole are read by the query itself: they are large, and where one thread makes them and
-/// another gives their memory back, both wait for the allocator longer than they gain.
+/// Rows that are passed on unchanged are read on the query's own thread: they are large, and if one thread
+/// allocates them and another frees them, waiting for the allocator costs more than the parallelism gains.
 const HERE: AheadSettings = AheadSettings { first: usize::MAX, ..AHEAD };
 
 /// Rows that were read at once.
 #[derive(Debug, Default)]
 pub(super) struct RowBatch {
     pub(super) found: FoundRows,
-    /// How far the read had come then.
+    /// The position of the read at that point.
     pub(super) position: Position,
-    /// Why the rest of a file is missing after them.
+    /// The reason why the rest of a file is missing after them.
     pub(super) damage: Option<Problem>,
 }
 
@@ -33,7 +34,7 @@ impl Piece for RowBatch {}
 /// The rows of a source, batch by batch.
 pub(super) type RowBatches = ReadAhead<RowBatch, Problem>;
 
-/// The batches of a source, as far as a query asks for them.
+/// The batches of a source, as far as a query requests them.
 pub(super) fn batches(mut source: Box<dyn RowSource>, mut finder: Finder) -> RowBatches {
     let mut rows_at_once = FIRST_ROWS;
     let mut rows = Vec::new();

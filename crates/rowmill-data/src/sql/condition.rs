@@ -1,4 +1,4 @@
-//! `--where`: the rows that satisfy a condition, as they are.
+//! `--where`: the rows that satisfy a condition, unchanged.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -16,15 +16,15 @@ use super::shape::Shape;
 use super::table::{DatasetTable, Tap};
 use super::watch::{Notice, Watch};
 
-/// The name of the table whose rows are handed on. Subqueries of the condition read `input`.
+/// The name of the table whose rows are returned. Subqueries of the condition read `input`.
 const ROWS: &str = "rowmill_rows";
 
-/// The rows of `input` that satisfy a condition: their text and their numbers are untouched.
-/// Rows that cannot be read are kept as what they are, so that none is lost.
+/// The rows of `input` that satisfy a condition, with their text and numbers unchanged. Unreadable rows are
+/// kept as bad rows, so that none is lost.
 ///
 /// # Errors
 ///
-/// The condition is wrong or would do more than read; or the input cannot be read.
+/// The condition is invalid or would do more than read; or the input cannot be read.
 pub fn where_dataset(
     input: Arc<dyn Dataset>,
     condition: &str,
@@ -47,7 +47,7 @@ struct WhereDataset {
     watch: Arc<Watch>,
 }
 
-/// A condition that is ready to be looked at for every row.
+/// A condition that is ready to be evaluated for every row.
 struct Filter {
     query: Query,
     rows: Arc<DatasetTable>,
@@ -70,7 +70,7 @@ impl WhereDataset {
             handoff,
             tap: Some(tap.clone()),
         });
-        // A subquery has a place of its own in the input, and its bad rows are handed on already.
+        // A subquery reads the input separately, and its bad rows were already passed on.
         let others = DatasetTable {
             handoff: Arc::default(),
             watch: Arc::new(Watch::new(Arc::new(|_| ()))),
@@ -96,12 +96,12 @@ impl Filter {
     fn run(&self) -> Result<(), Problem> {
         let tap = &self.tap;
         self.query.run(tap.handoff.closed(), &mut |_| {
-            // The scan hands the row on when it leaves it.
+            // The scan passes the row on when it moves past it.
             tap.matched.store(true, Ordering::Relaxed);
             if tap.handoff.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         if !tap.opened.load(Ordering::Relaxed) {
-            // The condition holds for no row, whatever is in it; bad rows are still there.
+            // The condition is false for every row, whatever it contains; bad rows are still there.
             let mut scan = self.rows.scan(&Wanted::default())?;
             while scan.advance()? {}
         }

@@ -1,4 +1,4 @@
-//! `--sql-engine duckdb`: the query runs in the user's own DuckDB, and its results are rows.
+//! `--sql-engine duckdb`: the query runs in the user's own DuckDB, and its results become rows.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -18,10 +18,10 @@ use super::shape::ColumnType;
 use crate::csv::DelimiterChoice;
 use crate::{FieldDelimiter, FileList, Format};
 
-/// Runs statements with the Python package: the first prepares, the second gives rows.
+/// Runs statements with the Python package: the first prepares, the second returns rows.
 const PROGRAM: &str = "import sys, duckdb\nconnection = duckdb.connect()\nfor statement in sys.argv[1:]:\n    connection.execute(statement)\n";
 
-/// How much of what DuckDB says is shown.
+/// How much of DuckDB's error output is read.
 const SHOWN: u64 = 4096;
 
 /// What runs a query.
@@ -35,14 +35,14 @@ pub enum SqlEngine {
     DuckDb,
 }
 
-/// What DuckDB reads, and how.
+/// The files that DuckDB reads, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct DuckDbInput<'i> {
     /// The files and their format.
     pub files: &'i (FileList, Format),
-    /// What stands between the values of a CSV input, where it was named.
+    /// The delimiter of a CSV input, if it was named.
     pub delimiter: Option<FieldDelimiter>,
-    /// The types that columns are said to have.
+    /// The declared types of columns.
     pub types: &'i [ColumnType],
     /// All variables that there are, of which DuckDB gets those that it needs.
     pub variables: &'i [(OsString, OsString)],
@@ -55,19 +55,19 @@ struct FoundDuckDb {
     variables: Vec<(OsString, OsString)>,
 }
 
-/// The ways to DuckDB, in the order in which they are tried.
+/// The ways to run DuckDB, in the order in which they are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DuckDbAccess {
     Program,
     PythonPackage,
 }
 
-/// The rows that a query over the table `input` gives in the user's own DuckDB, which reads the files
+/// The rows that the user's own DuckDB returns for a query over the table `input`. DuckDB reads the files
 /// itself.
 ///
 /// # Errors
 ///
-/// There is no DuckDB, it cannot read files of this format, or it does not take the query.
+/// DuckDB was not found, it cannot read files of this format, or it rejects the query.
 pub fn duckdb_dataset(
     input: Arc<dyn Dataset>,
     read: &DuckDbInput<'_>,
@@ -89,7 +89,7 @@ struct DuckDbDataset {
     /// The statement that makes the view `input`.
     view: String,
     query: String,
-    /// What stands between the values of text, with what is to be told of it.
+    /// The delimiters of the files, and notices about them.
     delimiters: DelimiterChoice,
 }
 
@@ -139,12 +139,12 @@ fn access_command(access: DuckDbAccess, variables: &[(OsString, OsString)]) -> C
 }
 
 impl DuckDbDataset {
-    /// DuckDB with a statement to run after its view was made; the results come through its standard output.
+    /// A command that runs statements in DuckDB; the results arrive on its standard output.
     fn command(&self, last: &str) -> Command {
         self.found.command(&self.view, last)
     }
 
-    /// Asks DuckDB whether it takes the query.
+    /// Checks whether DuckDB accepts the query.
     fn check(&self) -> Result<(), Problem> {
         let output = self
             .command(&format!("EXPLAIN {}", self.query))
@@ -179,14 +179,14 @@ impl DuckDbDataset {
     }
 }
 
-/// DuckDB while it runs; it ends with whoever reads its results.
+/// A running DuckDB; it is killed when the reader of its results is dropped.
 struct RunningDuckDb(Child);
 
 impl RunningDuckDb {
     fn finish(&mut self) -> Result<(), Problem> {
         let mut said = Vec::new();
         if let Some(errors) = self.0.stderr.take() {
-            // What cannot be read of a message is not in the message.
+            // An incomplete message is shown as far as it could be read.
             let _read = errors.take(SHOWN).read_to_end(&mut said);
         }
         let status = self.0.wait().map_err(|error| not_started(&error))?;
@@ -204,7 +204,7 @@ impl RunningDuckDb {
 
 impl Drop for RunningDuckDb {
     fn drop(&mut self) {
-        // A process that has ended already cannot be ended.
+        // A process that has already ended cannot be killed.
         let _ended = self.0.kill();
         let _waited = self.0.wait();
     }
@@ -214,8 +214,8 @@ fn not_started(error: &std::io::Error) -> Problem {
     Problem::new(ProblemCode::NoSqlEngine, "cannot start DuckDB").cause(error)
 }
 
-/// A row with `NaN` and `Infinity` between quotes, as the built-in engine writes them: DuckDB writes
-/// words that are no JSON.
+/// A row with `NaN` and `Infinity` in quotes, as the built-in engine writes them: DuckDB writes them as words
+/// that are not valid JSON.
 fn quoted_numbers(line: String) -> String {
     if !line.contains("NaN") && !line.contains("Infinity") {
         return line;
@@ -242,7 +242,7 @@ fn quoted_numbers(line: String) -> String {
     written
 }
 
-/// What is wrong, without where in a program it was found.
+/// The error message without its location in a program.
 fn last_words(said: &str) -> String {
     let lines: Vec<_> = said.lines().collect();
     let start = lines.iter().rposition(|line| line.contains("Error")).unwrap_or(0);

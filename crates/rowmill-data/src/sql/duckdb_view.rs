@@ -1,4 +1,4 @@
-//! What the user's DuckDB is told about the files that it reads.
+//! The view through which the user's DuckDB reads the files.
 
 use rowmill_types::settings::SQL_ENGINE;
 use rowmill_types::{Problem, ProblemCode};
@@ -13,13 +13,13 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// The statement that makes the view `input`.
+/// The statement that creates the view `input`.
 pub(super) fn view_statement(
     input: &DuckDbInput<'_>,
     delimiters: &DelimiterChoice,
 ) -> Result<String, Problem> {
     let (list, format) = input.files;
-    // Folders give columns where they do so without DuckDB, and nowhere else.
+    // Folder names give columns if they also do so without DuckDB, and only then.
     let is_partitioned = list.files.iter().any(|file| !file.partition.is_empty());
     let shared = |files: &[InputFile]| {
         let paths: Vec<_> = files.iter().map(|file| quoted(&file.path.to_string_lossy())).collect();
@@ -49,7 +49,7 @@ pub(super) fn view_statement(
         let name = format!("\"{}\"", one.column.replace('"', "\"\""));
         format!("CAST({name} AS {}) AS {name}", one.type_name)
     };
-    // What is read from text is read with its type at once, so that no other type loses any of it.
+    // Values from text are parsed with their type directly, so that no intermediate type loses anything.
     let is_text = matches!(format, Format::Csv | Format::Tsv);
     let replaced: Vec<_> = input.types.iter().filter(|_| !is_text).map(cast).collect();
     let replace =
@@ -57,7 +57,7 @@ pub(super) fn view_statement(
     Ok(format!("CREATE VIEW input AS SELECT *{replace} FROM {source}"))
 }
 
-/// Files that follow each other and have the same character between their values.
+/// Consecutive files with the same delimiter.
 type FilesByDelimiter<'f> = Vec<(FieldDelimiter, &'f [InputFile])>;
 
 fn by_delimiter<'f>(
@@ -76,7 +76,7 @@ fn by_delimiter<'f>(
     Ok(parts.collect())
 }
 
-/// What `read_csv` is told beside the names of files: how the rows are read without DuckDB.
+/// The arguments of `read_csv` besides the file names: they match how rows are read without DuckDB.
 fn csv_settings(input: &DuckDbInput<'_>, delimiter: FieldDelimiter) -> String {
     let sign = char::from(delimiter.byte()).to_string();
     let mut settings = format!(", header = true, delim = {}, quote = '\"', escape = '\"'", quoted(&sign));

@@ -1,4 +1,4 @@
-//! Names of fields, ready to be written into rows.
+//! Field names, prepared for writing into rows.
 
 use std::ops::Range;
 
@@ -19,16 +19,16 @@ impl FieldName {
         Self { name: name.into(), json: json.into() }
     }
 
-    /// Appends the name and its colon, with what divides it from the field before.
+    /// Appends the name and its colon, after a separator from the previous field.
     pub(crate) fn write(&self, text: &mut String) {
         text.push(if text.is_empty() { '{' } else { ',' });
         text.push_str(&self.json);
         text.push(':');
     }
 
-    /// The field whose name was just written, with a value from there to the end of the text.
+    /// The field whose name was just written, with this range as its value.
     pub(crate) fn field(&self, value: Range<usize>) -> Field {
-        // The colon stands before the value, and the closing quote before that.
+        // The colon is before the value, and the closing quote before that.
         let end = value.start - 1;
         if self.json.len() == self.name.len() + 2 {
             Field::plain(end - self.json.len() + 1..end - 1, value)

@@ -1,4 +1,4 @@
-//! The values that a query asks for, found in the rows of an input.
+//! Extracts the values that a query needs from the rows of an input.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,26 +7,28 @@ use rowmill_types::{BadRow, Row, SourceRow};
 
 use super::shape::Shape;
 
-/// What a query asks for of rows that were read at once. A few large pieces of memory instead of some for each
-/// row: where one thread makes small ones and another gives them back, both wait for the allocator.
+/// The values that a query needs from rows that were read at once. They are kept in a few large allocations
+/// instead of some per row: if one thread makes small ones and another frees them, both wait for the
+/// allocator.
 #[derive(Debug, Default)]
 pub(super) struct FoundRows {
     /// The JSON of all values, row by row.
     text: String,
-    /// Where each value ends in it; those that a row does not have are empty.
+    /// The end of each value in the text; missing values are empty.
     ends: Vec<usize>,
     /// The numbers of the rows.
     pub(super) numbers: Vec<u64>,
-    /// The rows themselves, where they are handed on as they are.
+    /// The rows themselves, if they are passed on unchanged.
     pub(super) rows: Vec<Row>,
-    /// Those that are none, each with how many rows come before it.
+    /// Bad rows, each with the number of rows before it.
     pub(super) bad: VecDeque<(usize, BadRow)>,
-    /// The first field that is no column, and the number of its row.
+    /// The first field that is not a column, and its row number.
     pub(super) new_field: Option<(String, u64)>,
 }
 
 impl FoundRows {
-    /// The JSON of a value: `row` counts from the first of these rows, and `place` is one of `width`.
+    /// The JSON of a value: `row` is an index into these rows, and `place` one into the `width` values of a
+    /// row.
     pub(super) fn json(&self, row: usize, place: usize, width: usize) -> Option<&str> {
         let at = row * width + place;
         let start = at.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
@@ -34,7 +36,7 @@ impl FoundRows {
     }
 }
 
-/// The columns that a query asks for, each with a place among their values.
+/// The columns that a query needs, each with its index among the values.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
     of_columns: Arc<[Option<usize>]>,
@@ -42,7 +44,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// `wanted` has columns of the shape, in order.
+    /// `wanted` contains columns of the shape, in order.
     pub(super) fn new(shape: &Shape, wanted: &[usize]) -> Self {
         let place = |column| wanted.iter().position(|wanted| *wanted == column);
         Self { of_columns: (0..shape.fields.len()).map(place).collect(), width: wanted.len() }
@@ -53,18 +55,18 @@ impl Places {
     }
 }
 
-/// Finds the columns of a table in rows, whose fields mostly stand in the same order.
+/// Finds the columns of a table in rows, whose fields are mostly in the same order.
 pub(super) struct Finder {
     shape: Arc<Shape>,
     places: Places,
     columns: HashMap<String, usize>,
-    /// The column that the field at a place was in the row before.
+    /// The column of each field position in the previous row.
     guesses: Vec<usize>,
-    /// The text of the row that is looked at, by places.
+    /// The ranges of the values in the current row, by index.
     values: Vec<std::ops::Range<usize>>,
-    /// Whether fields that are no column should be told of.
+    /// Whether fields that are not columns are reported.
     tells: bool,
-    /// Whether the rows are wanted, too.
+    /// Whether the rows are also kept.
     keeps_rows: bool,
 }
 
@@ -82,12 +84,13 @@ impl Finder {
         }
     }
 
-    /// Whether rows are kept that have more than is asked for. Where columns are declared, no others are read.
+    /// Whether rows are kept that have more fields than requested. If columns are declared, no others are
+    /// read.
     pub(super) fn makes_large_rows(&self) -> bool {
         self.keeps_rows && !self.shape.declared
     }
 
-    /// Takes what is asked for from rows, which are used up.
+    /// Extracts the needed values from rows and consumes them.
     pub(super) fn find_all(&mut self, rows: &mut Vec<SourceRow>) -> FoundRows {
         let mut found = FoundRows::default();
         found.ends.reserve(rows.len() * self.places.width);
@@ -113,7 +116,7 @@ impl Finder {
                 continue;
             };
             if let Some(value) = self.places.of(column).and_then(|place| self.values.get_mut(place)) {
-                // The value is a part of the row, so its address tells its place.
+                // The value is a slice of the row, so its address gives its offset.
                 let from = json.as_ptr().addr() - start;
                 *value = from..from + json.len();
             }
@@ -128,7 +131,7 @@ impl Finder {
         }
     }
 
-    /// The column that the field at a place of a row is.
+    /// The column of the field at a position of a row.
     fn column(&mut self, at: usize, name: &str) -> Option<usize> {
         let guess = self.guesses.get(at).copied();
         if guess.is_some_and(|guess| self.shape.fields.get(guess).is_some_and(|field| field == name)) {

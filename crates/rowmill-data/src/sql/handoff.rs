@@ -1,4 +1,4 @@
-//! Rows on their way from the thread that runs a query to whoever reads them.
+//! Passes rows from the thread that runs a query to their reader.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,23 +9,23 @@ use std::time::Duration;
 use rowmill_core::ports::{Position, Room, RowSource};
 use rowmill_types::{Problem, ProblemCode, SourceRow};
 
-/// How much may wait to be read.
+/// The limits on the rows that wait to be read.
 const MOST_ROWS: usize = 512;
 const MOST_BYTES: usize = 512 * 1024;
 
-/// From how many rows on whoever waits for them is woken.
+/// The reader is woken once this many rows are waiting.
 const ENOUGH_ROWS: usize = 64;
-/// How long fewer rows may lie there before whoever waits looks again. Waking it for each would take more time
-/// than making it.
+/// How long fewer rows may wait before the reader checks again. Waking it for each row would take longer than
+/// making the row.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// What both sides share.
+/// The state that both sides share.
 #[derive(Debug, Default)]
 pub(crate) struct Handoff {
     state: Mutex<State>,
     filled: Condvar,
     emptied: Condvar,
-    /// Nobody reads any more.
+    /// The reader has gone.
     closed: Arc<AtomicBool>,
 }
 
@@ -38,7 +38,7 @@ struct State {
 }
 
 impl Handoff {
-    /// Set when the rows are not wanted any more.
+    /// Set when the rows are no longer wanted.
     pub(crate) fn closed(&self) -> &Arc<AtomicBool> {
         &self.closed
     }
@@ -47,7 +47,7 @@ impl Handoff {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Hands a row on, once there is room for it; `false` if it is not wanted any more.
+    /// Passes a row on once there is room; `false` if it is no longer wanted.
     pub(crate) fn push(&self, row: SourceRow) -> bool {
         let mut state = self.lock();
         while state.rows.len() >= MOST_ROWS || state.bytes >= MOST_BYTES {
@@ -66,7 +66,7 @@ impl Handoff {
         !self.is_closed()
     }
 
-    /// Says how far the input has been read.
+    /// Records how far the input has been read.
     pub(crate) fn set_position(&self, position: Position) {
         self.lock().position = position;
     }
@@ -132,7 +132,7 @@ pub(crate) struct WorkedSource {
 }
 
 impl WorkedSource {
-    /// Begins work that hands rows on, on a thread of its own.
+    /// Starts a thread whose work passes rows on.
     pub(crate) fn start(
         handoff: Arc<Handoff>,
         work: impl FnOnce() -> Result<(), Problem> + Send + 'static,
@@ -151,7 +151,7 @@ impl WorkedSource {
     }
 }
 
-/// Ends the rows when work panics, so that nobody waits for ever.
+/// Ends the rows if the work panics, so that nobody waits forever.
 struct FinishGuard(Arc<Handoff>);
 
 impl Drop for FinishGuard {
@@ -174,7 +174,7 @@ impl Drop for WorkedSource {
     fn drop(&mut self) {
         self.handoff.close();
         if let Some(worker) = self.worker.take() {
-            // A panic of the worker was told through the handoff already.
+            // A panic of the thread was already reported through the handoff.
             drop(worker.join());
         }
     }

@@ -1,4 +1,4 @@
-//! The type of a column, found from its values.
+//! Infers the type of a column from its values.
 
 use rowmill_core::json_text::decode_string;
 use rowmill_sql::{FieldText, SqlType, column_value};
@@ -7,40 +7,40 @@ use serde_json::value::RawValue;
 
 use super::other_form::reading;
 
-/// Objects with more fields than this, and values that are nested deeper, are JSON.
+/// Objects with more fields, and values with deeper nesting, become JSON.
 const MOST_FIELDS: usize = 200;
 const DEEPEST: usize = 12;
 
-/// How much of a text is kept to be shown.
+/// How much of a text is kept for messages.
 const SHOWN: usize = 40;
 
-/// What was seen of the values of a column.
+/// Which kinds of values a column has.
 #[derive(Debug, Default)]
 pub(crate) struct SeenValues {
     whole: bool,
-    /// Whole numbers that do not fit into 64 bits.
+    /// Integers that do not fit into 64 bits.
     wide: bool,
     real: bool,
     boolean: bool,
-    /// Days, days with times, those with their distance from UTC, and other text.
+    /// Dates, timestamps, timestamps with an offset from UTC, and other text.
     date: bool,
     timestamp: bool,
     instant: bool,
     text: bool,
-    /// The first text that is neither.
+    /// The first text that is none of these.
     first_text: Option<String>,
-    /// The first of them that is a day, a time or a truth in another form.
+    /// The first text that is a date, time or boolean in another format.
     other_form: Option<String>,
     /// The elements of lists.
     list: Option<Box<Self>>,
     /// The fields of objects.
     object: Option<Vec<(String, Self)>>,
-    /// Something that only JSON holds.
+    /// Anything that only the JSON type can hold.
     other: bool,
 }
 
 impl SeenValues {
-    /// Takes in the JSON of a value.
+    /// Adds the JSON of a value.
     pub(crate) fn add(&mut self, json: &str, text: FieldText) {
         self.add_nested(json, text, 0);
     }
@@ -67,7 +67,7 @@ impl SeenValues {
 
     fn add_object(&mut self, json: &str, depth: usize) {
         let known = self.object.get_or_insert_default();
-        // An object has its fields as a row has, whatever the row is in.
+        // The fields of an object are those of a row, at any nesting level.
         let Ok(object) = Row::parse(0, json.to_owned()) else { return };
         for (name, value) in object.fields() {
             let place = known.iter().position(|(known, _)| *known == *name).unwrap_or_else(|| {
@@ -108,7 +108,7 @@ impl SeenValues {
         }
     }
 
-    /// The type that holds all of them.
+    /// The type that holds all values.
     pub(crate) fn kind(&self, text: FieldText) -> SqlType {
         let is_number = self.whole || self.wide || self.real;
         let is_text = self.text || self.date || self.timestamp || self.instant;
@@ -129,7 +129,7 @@ impl SeenValues {
         }
     }
 
-    /// Why a column is text although it may be meant for numbers, and how to read them.
+    /// Why a column is text although it may be meant as numbers, and how to read it.
     pub(crate) fn text_note(&self, column: &str) -> Option<String> {
         let name = written_name(column);
         let Some(value) = self.first_text.as_deref() else {
@@ -185,7 +185,7 @@ impl SeenValues {
     }
 }
 
-/// A name as a query writes it.
+/// A name in the form in which a query writes it.
 pub(crate) fn written_name(name: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || letter == '_';
     let starts_well = name.starts_with(|first: char| first.is_alphabetic() || first == '_');
@@ -208,13 +208,13 @@ fn has_decimal_comma(text: &str) -> bool {
         && groups.all(|group| group.len() == 3 && digits(group))
 }
 
-/// Whether names differ by more than upper and lower case, which SQL does not tell apart.
+/// Whether names differ by more than case, which SQL ignores.
 fn has_different_names(fields: &[(String, SeenValues)]) -> bool {
     let mut names = std::collections::HashSet::new();
     fields.iter().all(|(name, _)| names.insert(name.to_lowercase()))
 }
 
-/// Whether text is a day or a time in the one form that is taken for one: `2024-05-01`, `2024-05-01 10:30:00`.
+/// Whether text is a date or timestamp in the only recognized format: `2024-05-01`, `2024-05-01 10:30:00`.
 fn is_moment(text: &str, kind: SqlType) -> bool {
     let digits = |range: std::ops::Range<usize>| {
         text.get(range).is_some_and(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
@@ -238,7 +238,8 @@ fn is_moment(text: &str, kind: SqlType) -> bool {
     is_day && is_form && column_value(&format!("\"{text}\""), &kind, FieldText::IsText).is_some()
 }
 
-/// Whether text is a time with its distance from UTC: `2024-05-01T10:30:00Z`, `2024-05-01 10:30:00.5+02:00`.
+/// Whether text is a timestamp with an offset from UTC: `2024-05-01T10:30:00Z`, `2024-05-01
+/// 10:30:00.5+02:00`.
 fn is_instant(text: &str) -> bool {
     let Some(at) = text.get(19..).and_then(|rest| rest.find(['Z', '+', '-'])) else { return false };
     let (local, zone) = text.split_at(at + 19);
@@ -251,7 +252,7 @@ fn is_instant(text: &str) -> bool {
         && column_value(&format!("\"{text}\""), &SqlType::TimestampTz, FieldText::IsText).is_some()
 }
 
-/// Whether text is a number as JSON writes it: no zeros in front, no plus, no blanks.
+/// Whether text is a number as JSON writes it: no leading zeros, no plus sign, no blanks.
 pub(crate) fn is_number(text: &str) -> bool {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let rest = text.strip_prefix('-').unwrap_or(text);

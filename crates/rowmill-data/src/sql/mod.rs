@@ -1,4 +1,4 @@
-//! Selecting rows and columns: `--sql`, `--where` and `--columns`, each a dataset over another.
+//! Selects rows and columns: `--sql`, `--where` and `--columns`, each as a dataset over another one.
 
 mod batches;
 mod condition;

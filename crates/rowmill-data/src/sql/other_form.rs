@@ -1,10 +1,9 @@
-//! Text that is a day, a time or a truth in another form than the one that is taken for one.
+//! Text that is a date, time or boolean in a format that is not recognized.
 
-/// How a query reads the values of a column called `name` that look like `value`; `None` where they are
-/// plain text.
+/// How a query converts the values of a column called `name` that look like `value`; `None` for plain text.
 ///
-/// DuckDB may take such a column for days, times or truths. Compared as text it would have another order,
-/// so whoever compares it with one of those is told what to write.
+/// DuckDB may infer dates, times or booleans for such a column. As text it sorts differently, so an error
+/// about comparing it with one of those types shows the conversion.
 pub(super) fn reading(value: &str, name: &str) -> Option<String> {
     if is_clock(value) {
         return Some(format!("CAST({name} AS TIME)"));
@@ -15,7 +14,7 @@ pub(super) fn reading(value: &str, name: &str) -> Option<String> {
     day_form(value).map(|form| format!("strptime({name}, '{form}')"))
 }
 
-/// The form of a day such as `28.11.2023`, `11/28/2023`, `28-11-2023` or `2023/11/28`.
+/// The format of a date such as `28.11.2023`, `11/28/2023`, `28-11-2023` or `2023/11/28`.
 fn day_form(value: &str) -> Option<&'static str> {
     let mark = value.chars().find(|letter| !letter.is_ascii_digit()).filter(|mark| "./-".contains(*mark))?;
     let mut parts = value.splitn(3, mark);
@@ -42,7 +41,7 @@ fn day_form(value: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether text is a time of a day: `9:45`, `10:30:00`.
+/// Whether text is a time of day: `9:45`, `10:30:00`.
 fn is_clock(value: &str) -> bool {
     let parts: Vec<&str> = value.split(':').collect();
     let is_number =

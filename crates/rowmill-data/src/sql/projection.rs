@@ -10,13 +10,12 @@ use rowmill_types::{Problem, ProblemCode, Row, SourceRow, Words};
 use super::field_name::FieldName;
 use super::wanted::{WantedColumn, check_columns};
 
-/// The rows of `input` with only these fields, in this order. Row numbers stay; a row that
-/// lacks a field lacks it still.
+/// The rows of `input` with only these fields, in this order. Row numbers are kept, and a field that a row
+/// lacks stays missing.
 ///
 /// # Errors
 ///
-/// No column is named, one is named twice, or none of the first rows has one of them; or the
-/// input cannot be read.
+/// No column is named, one is named twice, or one is in none of the first rows; or the input cannot be read.
 pub fn columns_dataset(input: Arc<dyn Dataset>, columns: &[String]) -> Result<Arc<dyn Dataset>, Problem> {
     if columns.is_empty() {
         return Err(Problem::new(ProblemCode::InvalidQuery, format!("{COLUMNS} names no column"))

@@ -15,25 +15,24 @@ use super::shape::{ColumnType, Shape};
 use super::table::DatasetTable;
 use super::watch::{Notice, Watch};
 
-/// What a query needs beside its text.
+/// The settings of a query besides its text.
 #[derive(Debug, Clone, Copy)]
 pub struct SqlSettings<'s> {
-    /// Where temporary files go; it must exist.
+    /// The folder for temporary files; it must exist.
     pub temp: &'s Path,
-    /// The types that columns are said to have.
+    /// The declared types of columns.
     pub types: &'s [ColumnType],
 }
 
-/// The rows that a query over the table `input` gives. Row numbers count its results.
+/// The rows that a query over the table `input` returns. Row numbers count the results.
 ///
-/// Results flow while the input is read, unless the query has to sort or group. Temporary
-/// files go to the folder of the settings. What the query cannot see of the input is told
-/// through `notice`, once.
+/// Results arrive while the input is read, unless the query has to sort or group. Temporary files are written
+/// to the folder of the settings. Anything in the input that the query cannot see is reported through
+/// `notice`, once.
 ///
 /// # Errors
 ///
-/// The query is not one `SELECT`, is wrong, or would do more than read; or the input cannot
-/// be read.
+/// The query is not a single `SELECT`, is invalid, or would do more than read; or the input cannot be read.
 pub fn sql_dataset(
     input: Arc<dyn Dataset>,
     sql: &str,
@@ -114,7 +113,7 @@ impl Dataset for SqlDataset {
     }
 }
 
-/// Results that come only after the input was read: its end is no measure of theirs.
+/// Results that arrive only after the input was read: its progress does not measure theirs.
 struct Sorted(WorkedSource);
 
 impl RowSource for Sorted {

@@ -1,15 +1,15 @@
-//! From the result of a query to rows.
+//! Turns the result of a query into rows.
 
 use std::sync::Arc;
 
 use rowmill_sql::{Query, Record};
 use rowmill_types::{BadRow, ErrorKind, RowColumns, RowTextWriter, SourceRow};
 
-/// Writes the rows of one result.
+/// Writes results as rows.
 #[derive(Debug)]
 pub(crate) struct RecordWriter {
     columns: Arc<RowColumns>,
-    /// How long the last row was, which is a good guess for the next.
+    /// The length of the last row, which is a good estimate for the next.
     length: usize,
 }
 
@@ -19,7 +19,7 @@ impl RecordWriter {
         Self { columns: Arc::new(RowColumns::new(names)), length: 0 }
     }
 
-    /// The row that a record becomes.
+    /// The row for a record.
     pub(crate) fn row(&mut self, number: u64, record: &Record<'_>) -> SourceRow {
         let mut row = RowTextWriter::new(Arc::clone(&self.columns), self.length + self.length / 8 + 16);
         for column in 0..self.columns.len() {

@@ -1,7 +1,6 @@
-//! Whether a query gives the same rows in the same order each time it is asked.
+//! Whether a query returns the same rows in the same order each time it is run.
 
-/// Functions whose outcome is another one each time. Without brackets behind it, such a word is the name of a
-/// column.
+/// Functions and clauses whose result differs each time.
 const VOLATILE: &[&str] = &[
     "random",
     "randomblob",
@@ -35,7 +34,7 @@ const BARE: &[&str] =
 /// Functions that mean the present moment if nothing is given to them.
 const MOMENTS: &[&str] = &["date", "time", "datetime", "julianday", "unixepoch"];
 
-/// Words after which it is up to the engine which rows come, or in which order.
+/// Keywords that leave it to the engine which rows are returned, or in which order.
 const UNORDERED: &[&str] = &[
     "limit",
     "offset",
@@ -67,8 +66,8 @@ pub fn is_repeatable_condition(condition: &str) -> bool {
     words(condition).is_some_and(|words| !is_volatile(&words))
 }
 
-/// Whether a query is certain to give the same rows in the same order each time: it reads the input once,
-/// from its beginning, and nothing in it depends on chance, time, or what the engine does first.
+/// Whether a query certainly returns the same rows in the same order each time: it reads the input once, from
+/// its beginning, and nothing in it depends on randomness, time, or the engine's order of execution.
 #[must_use]
 pub fn is_repeatable_query(sql: &str) -> bool {
     let Some(words) = words(sql) else { return false };
@@ -106,8 +105,8 @@ fn is_at(words: &[String], place: usize, wanted: &str) -> bool {
     words.get(place).is_some_and(|word| word == wanted)
 }
 
-/// The words and signs of a query in small letters, without comments and quoted names. Of text, only that
-/// counts which means a moment, such as `'now'`. `None` where something is not closed.
+/// The words and symbols of a query in lower case, without comments and quoted names. Strings count only if
+/// they mean the current time, such as `'now'`. `None` if something is not closed.
 fn words(sql: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = sql.trim_start();
@@ -121,7 +120,7 @@ fn words(sql: &str) -> Option<Vec<String>> {
                 if first == '\'' && ["now", "today", "tomorrow", "yesterday"].contains(&inside.as_str()) {
                     words.push("current_timestamp".to_owned());
                 } else {
-                    // It stands for a name or a value, whatever it is.
+                    // It is a name or a value, whatever its content.
                     words.push(String::new());
                 }
                 closed + 2

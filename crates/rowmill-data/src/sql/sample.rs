@@ -1,15 +1,16 @@
-//! A look at the first rows, for inputs that do not declare their columns.
+//! Samples the first rows, for inputs that do not declare their columns.
 
 use rowmill_core::ports::{Dataset, Room};
 use rowmill_types::{Problem, ProblemCode, Row};
 
-/// How many rows are looked at.
+/// The maximum number of rows in the sample.
 pub(crate) const SAMPLE_ROWS: usize = 20_480;
 
-/// Rows are looked at until their text has this many bytes; what comes later is told of when it is met.
+/// The sample ends once its text has this many bytes; new fields in later rows are reported when they are
+/// read.
 const SAMPLE_BYTES: usize = 256 << 20;
 
-/// How far the first rows go.
+/// The limits of the sample.
 #[derive(Debug, Clone, Copy)]
 struct SampleBounds {
     rows: usize,
@@ -21,16 +22,16 @@ const BOUNDS: SampleBounds = SampleBounds { rows: SAMPLE_ROWS, bytes: SAMPLE_BYT
 /// How many rows are read at once.
 const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
 
-/// How far a look at the first rows came.
+/// How far the sample reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SampleEnd {
     /// To the end of the input.
     WholeInput,
-    /// Over this many rows.
+    /// The first rows only, this many.
     First(usize),
 }
 
-/// Hands the first rows to `look`, until that returns `false`.
+/// Passes the first rows to `look`, until it returns `false`.
 pub(crate) fn sample(input: &dyn Dataset, look: &mut dyn FnMut(&Row) -> bool) -> Result<SampleEnd, Problem> {
     sample_within(input, BOUNDS, look)
 }
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
     use crate::{InputSpec, Location, dataset};
 
-    /// How many of `count` rows are looked at, and how far the look came. The text of each has 11 bytes.
+    /// How many of `count` rows are in the sample, and how far it reached. The text of each row has 11 bytes.
     fn looked_at(count: usize, most: SampleBounds) -> (usize, SampleEnd) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.jsonl");
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn no_further_rows_are_read_once_the_first_ones_have_the_most_bytes() {
         let bounded = |bytes| looked_at(5 * ROOM.rows, SampleBounds { rows: SAMPLE_ROWS, bytes });
-        // What was read at once is looked at.
+        // Rows that were read at once are all used.
         assert_eq!(bounded(1), (ROOM.rows, SampleEnd::First(ROOM.rows)));
         assert_eq!(bounded(11 * ROOM.rows), (ROOM.rows, SampleEnd::First(ROOM.rows)));
         assert_eq!(bounded(11 * ROOM.rows + 1), (2 * ROOM.rows, SampleEnd::First(2 * ROOM.rows)));

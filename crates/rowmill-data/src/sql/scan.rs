@@ -1,4 +1,4 @@
-//! Reading a dataset for a query.
+//! Scans a dataset for a query.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use super::shape::{Shape, TypeSource};
 use super::table::{DatasetTable, Tap};
 use super::watch::Watch;
 
-/// One read of a dataset.
+/// One scan of a dataset.
 pub(crate) struct RowScan {
     batches: RowBatches,
-    /// The rows that were read last.
+    /// The batch of rows that was read last.
     batch: RowBatch,
-    /// How many of them the scan has come by, with the one that it stands on.
+    /// The number of rows in the batch that the scan has visited, including the current one.
     passed: usize,
     places: Places,
-    /// Those that are left of the rows themselves, where they are handed on.
+    /// The remaining rows of the batch, if they are passed on.
     rows: std::vec::IntoIter<Row>,
-    /// The one that the scan stands on.
+    /// The current row.
     row: Option<Row>,
     shape: Arc<Shape>,
     watch: Arc<Watch>,
@@ -38,7 +38,7 @@ pub(crate) struct RowScan {
 }
 
 impl RowScan {
-    /// A read of the rows of `source`, which asks for the columns in `wanted`.
+    /// A scan of the rows of `source`, for the columns in `wanted`.
     pub(crate) fn new(source: Box<dyn RowSource>, table: &DatasetTable, wanted: &[usize]) -> Self {
         let places = Places::new(&table.shape, wanted);
         let finder = Finder::new(&table.shape, places.clone(), table.tap.is_some());
@@ -58,7 +58,7 @@ impl RowScan {
         }
     }
 
-    /// Hands the row on that the query found to be right while the scan stood on it.
+    /// Passes the current row on if the query selected it.
     fn hand_on(&mut self) {
         if let (Some(tap), Some(row)) = (&self.tap, self.row.take())
             && tap.matched.swap(false, Ordering::Relaxed)
@@ -67,7 +67,7 @@ impl RowScan {
         }
     }
 
-    /// Keeps account of a row that is none.
+    /// Records a bad row.
     fn take_bad(&mut self, bad: BadRow) {
         match &self.tap {
             Some(tap) => {
@@ -80,13 +80,13 @@ impl RowScan {
         }
     }
 
-    /// The JSON of a column in the row that the scan stands on.
+    /// The JSON of a column in the current row.
     fn json(&self, column: usize) -> Option<&str> {
         let place = self.places.of(column)?;
         self.batch.found.json(self.passed.checked_sub(1)?, place, self.places.width)
     }
 
-    /// Takes up the next rows; `false` once there are none.
+    /// Reads the next rows; `false` if there are none.
     fn refill(&mut self) -> Result<bool, Problem> {
         let Some(mut batch) = self.batches.next()? else { return Ok(false) };
         self.handoff.set_position(batch.position);
@@ -112,7 +112,7 @@ impl Scan for RowScan {
                 self.row = self.rows.next();
                 return Ok(true);
             }
-            // Rows that are handed on as they are have the bad one that stands for the rest among them.
+            // If rows are passed on unchanged, they already include the bad row that stands for the rest.
             if let (Some(damage), None) = (self.batch.damage.take(), &self.tap) {
                 return Err(damage);
             }
@@ -140,7 +140,7 @@ impl Scan for RowScan {
         if self.shape.text == FieldText::IsText {
             return Some(Cow::Borrowed(json));
         }
-        // A format that knows only text has numbers as strings, and nothing as an empty one.
+        // In a text-only format, numbers are strings, and null is an empty one.
         match json.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
             Some("") => None,
             _ if *kind == SqlType::Varchar => Some(Cow::Borrowed(json)),
@@ -173,10 +173,10 @@ impl Drop for RowScan {
     }
 }
 
-/// How much of a value is shown in a message.
+/// How much of a value a message shows.
 const SHOWN: usize = 60;
 
-/// A value does not have the type of its column.
+/// The problem that a value does not have the type of its column.
 fn broken_type(row: u64, json: &str, column: &Column, source: TypeSource) -> Problem {
     let Column { name, kind, .. } = column;
     let mut value: String = json.chars().take(SHOWN).collect();

@@ -1,4 +1,4 @@
-//! The columns that a query sees: what the input declares, or what its first rows have.
+//! The columns that a query sees: those that the input declares, or those of its first rows.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::infer::SeenValues;
 use super::sample::sample;
 use super::watch::{Notice, Watch};
 
-/// The most columns that queries can use.
+/// The maximum number of columns for queries.
 const MOST_COLUMNS: usize = 2000;
 
 /// A column and its type: `--types zip=text`.
@@ -27,14 +27,14 @@ pub struct ColumnType {
     pub type_name: String,
 }
 
-/// Who says which type a column has.
+/// The origin of a column's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TypeSource {
-    /// The input, which declares it.
+    /// Declared by the input.
     Input,
-    /// The rows that were looked at.
+    /// Inferred from the first rows.
     FirstRows,
-    /// The user.
+    /// Declared by the user.
     Setting,
 }
 
@@ -43,20 +43,20 @@ pub(crate) enum TypeSource {
 pub(crate) struct Shape {
     /// The columns as queries see them.
     pub(crate) columns: Vec<Column>,
-    /// The fields that they are, in the same order.
+    /// The names of their fields in rows, in the same order.
     pub(crate) fields: Vec<String>,
-    /// Who says which types they have, in the same order.
+    /// The origins of their types, in the same order.
     type_sources: Vec<TypeSource>,
-    /// How text is read.
+    /// How text is interpreted.
     pub(crate) text: FieldText,
     /// Whether the input declares its columns.
     pub(crate) declared: bool,
-    /// What the user should know about them.
+    /// Notices for the user about the columns.
     pub(crate) notices: Vec<String>,
 }
 
 impl Shape {
-    /// Finds the columns of an input, with whoever tells what a query cannot see of it.
+    /// Finds the columns of an input, and creates the watch that reports what a query cannot see of it.
     pub(crate) fn watched(
         input: &dyn Dataset,
         types: &[ColumnType],
@@ -103,19 +103,19 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Who says which type a column has.
+    /// The origin of a column's type.
     pub(crate) fn type_source(&self, column: usize) -> TypeSource {
         let otherwise = if self.declared { TypeSource::Input } else { TypeSource::FirstRows };
         self.type_sources.get(column).copied().unwrap_or(otherwise)
     }
 
-    /// Whether a column takes every value as text.
+    /// Whether a column accepts every value as text.
     pub(crate) fn takes_all(&self, column: usize) -> bool {
         let is_text = self.columns.get(column).is_some_and(|column| column.kind == SqlType::Varchar);
         is_text && self.type_source(column) == TypeSource::Setting
     }
 
-    /// Gives columns the types that they are said to have.
+    /// Sets the declared types of columns.
     fn declare(&mut self, types: &[ColumnType]) -> Result<(), Problem> {
         for ColumnType { column: name, type_name } in types {
             let named = |column: &Column| column.name.eq_ignore_ascii_case(name);
@@ -145,7 +145,7 @@ impl Shape {
         Problem::new(ProblemCode::InvalidTypes, message).hint(format!("{near}columns: {}", listed.join(", ")))
     }
 
-    /// Gives every field a name that SQL tells from the others: it takes `a` and `A` for the same.
+    /// Gives every field a name that is unique in SQL, which ignores case.
     fn named(known: Vec<(String, SqlType)>, text: FieldText, declared: bool) -> Self {
         let mut shape = Self {
             columns: Vec::new(),
@@ -172,7 +172,7 @@ impl Shape {
                 let what = "because SQL names are not case-sensitive";
                 shape.notices.push(format!("the field `{field}` is the column `{name}` in queries, {what}"));
             }
-            // What only the first rows tell may be otherwise further down, and is passed on all the same.
+            // Later rows may differ from the sample, and their values must still be passed on unchanged.
             let has_raw = !declared || !is_written_back(&kind);
             shape.columns.push(Column { name, kind, has_raw, note: None });
             shape.fields.push(field);
@@ -188,7 +188,7 @@ impl Shape {
     }
 }
 
-/// Whether a value of a type is written as it was read, so that its JSON need not be kept.
+/// Whether values of a type are written exactly as they were read, so that their JSON need not be kept.
 fn is_written_back(kind: &SqlType) -> bool {
     matches!(
         kind,

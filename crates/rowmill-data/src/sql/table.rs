@@ -1,4 +1,4 @@
-//! A dataset as a table of SQL.
+//! A dataset as an SQL table.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ pub(crate) struct DatasetTable {
     pub(crate) shape: Arc<Shape>,
     pub(crate) watch: Arc<Watch>,
     pub(crate) handoff: Arc<Handoff>,
-    /// Where rows are handed on as they are.
+    /// Set if rows are passed on unchanged.
     pub(crate) tap: Option<Arc<Tap>>,
 }
 
-/// Hands the rows of a scan on as they are, once a query has found them to be right.
+/// Passes on the rows of a scan unchanged, once a query has selected them.
 #[derive(Debug)]
 pub(crate) struct Tap {
     pub(crate) handoff: Arc<Handoff>,
-    /// The row that the scan stands on is one of them.
+    /// Whether the query has selected the current row.
     pub(crate) matched: AtomicBool,
-    /// A scan was begun.
+    /// Whether a scan was started.
     pub(crate) opened: AtomicBool,
-    /// What the rows must have, beside what the query looks at; everything without it.
+    /// The columns that the rows must have, besides those that the query reads; `None` for all.
     pub(crate) columns: Option<Vec<String>>,
 }
 
@@ -71,7 +71,7 @@ impl DatasetTable {
         Some(fields.iter().filter_map(|at| self.shape.fields.get(*at)).cloned().collect())
     }
 
-    /// The conditions with the names of fields.
+    /// The conditions, by field name.
     fn conditions(&self, wanted: &Wanted) -> Vec<Condition> {
         let condition = |condition: &rowmill_sql::Condition| {
             let column = self.shape.fields.get(condition.column)?.clone();

@@ -1,4 +1,4 @@
-//! Whether an input has the columns that templates and flags name.
+//! Checks that an input has the columns that templates and flags name.
 
 use std::sync::Arc;
 
@@ -8,31 +8,31 @@ use rowmill_types::{Problem, ProblemCode, Row, Setting, SourceRow, Words};
 
 use super::sample::{SampleEnd, sample};
 
-/// How many names are listed.
+/// How many names a message lists.
 const LISTED: usize = 12;
 
-/// Whose columns are listed where all rows were looked at, or need not be.
+/// How a list of columns is introduced if all rows were examined, or need not be.
 const WHOLE_INPUT: &str = "the input has";
 
-/// A stream is judged by its first rows only if there are so many, or no more. It may bring them
-/// one by one, and no row is held back for the next.
+/// A stream is checked only once it delivered this many rows, or ended. It may deliver rows one by one, and
+/// no row is held back for the next.
 const STREAM_ROWS: usize = 50;
 
-/// Columns without a value are looked for in so many rows, and no fewer than that tell anything.
+/// Columns without a value are looked for in this many rows; fewer than the minimum are not conclusive.
 const LOOKED_AT: usize = 20;
 const LEAST_ROWS: usize = 3;
 
-/// A column that somebody named.
+/// A column that a template or a setting names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedColumn {
     /// Its name.
     pub name: String,
-    /// Who names it, and how: `` the template names `{{x}}` ``.
+    /// What names it, and how: `` the template names `{{x}}` ``.
     pub named_by: Words,
 }
 
 impl WantedColumn {
-    /// A column that a setting names.
+    /// A column named by a setting.
     #[must_use]
     pub fn of_setting(setting: Setting, name: &str) -> Self {
         Self { name: name.to_owned(), named_by: format!("{setting} names `{name}`").into() }
@@ -42,19 +42,19 @@ impl WantedColumn {
         *self == Self::of_template(&self.name)
     }
 
-    /// A column that a placeholder of the template names.
+    /// A column named by a placeholder of the template.
     #[must_use]
     pub fn of_template(name: &str) -> Self {
         Self { name: name.to_owned(), named_by: format!("the template names `{{{{{name}}}}}`").into() }
     }
 }
 
-/// Finds every column in what the input declares, or in its first rows. A column that only some
-/// rows have is found; an input without rows has nothing to find.
+/// Looks for every column in those that the input declares, or in its first rows. A column that only some
+/// rows have counts as found; for an input without rows, the check passes.
 ///
 /// # Errors
 ///
-/// None of the rows that were looked at has one of them, or the input cannot be read.
+/// None of the examined rows has one of them, or the input cannot be read.
 pub fn check_columns(input: &dyn Dataset, wanted: &[WantedColumn]) -> Result<(), Problem> {
     if wanted.is_empty() {
         return Ok(());
@@ -70,7 +70,7 @@ pub fn check_columns(input: &dyn Dataset, wanted: &[WantedColumn]) -> Result<(),
     seen.check(wanted, &place(end))
 }
 
-/// Whose columns are listed after a look at the first rows.
+/// How a list of columns is introduced after a sample.
 fn place(end: SampleEnd) -> String {
     match end {
         SampleEnd::WholeInput => WHOLE_INPUT.to_owned(),
@@ -78,8 +78,8 @@ fn place(end: SampleEnd) -> String {
     }
 }
 
-/// The columns that the input declares, or that its first rows have, as a person is told of them:
-/// ``the input has: `id`, `review` ``. `None` if there are none.
+/// The columns that the input declares, or those of its first rows, as shown to the user: ``the input has:
+/// `id`, `review` ``. `None` if there are none.
 ///
 /// # Errors
 ///
@@ -99,8 +99,8 @@ pub fn listed_columns(input: &dyn Dataset) -> Result<Option<String>, Problem> {
     Ok((!seen.names.is_empty()).then(|| format!("{place}: {}", seen.listed())))
 }
 
-/// What is said of each column that the template fills in and that has no value in the first rows:
-/// it is there, so nothing is wrong, but it may be the wrong one.
+/// A warning for each column that the template uses and that has no value in the first rows: it exists, so
+/// nothing is wrong, but it may be the wrong one.
 ///
 /// # Errors
 ///
@@ -131,24 +131,24 @@ pub fn empty_columns(input: &dyn Dataset, wanted: &[WantedColumn]) -> Result<Vec
         };
         format!("{}, which is empty in all of the first {rows} rows; {other}", named_by.marked())
     };
-    // A row or two say little of the others, and where no column has a value, no other was meant.
+    // One or two rows say little about the others, and if no column has a value, no other can be meant.
     let says_something = rows >= LEAST_ROWS && !with_values.is_empty();
     Ok(empty.iter().filter(|_| says_something).map(text).collect())
 }
 
-/// Whether a value puts nothing into a prompt.
+/// Whether a value inserts nothing into a prompt.
 fn is_empty(json: &str) -> bool {
     json == "null" || serde_json::from_str::<String>(json).is_ok_and(|text| text.trim().is_empty())
 }
 
-/// A stream whose first rows are looked at as they are read: nothing is sent before they are
-/// known to have the columns.
+/// A stream whose first rows are checked as they are read: nothing is sent before they are known to have the
+/// columns.
 #[must_use]
 pub fn checked_stream(input: Arc<dyn Dataset>, wanted: Vec<WantedColumn>) -> Arc<dyn Dataset> {
     if wanted.is_empty() { input } else { Arc::new(CheckedStream { input, wanted }) }
 }
 
-/// The names that came up in some rows, in the order in which they did.
+/// The names that occurred in some rows, in the order of their first occurrence.
 #[derive(Debug, Default)]
 struct SeenColumns {
     names: Vec<String>,
@@ -156,7 +156,7 @@ struct SeenColumns {
 }
 
 impl SeenColumns {
-    /// What an input declares without a look at its rows.
+    /// The columns that an input declares without reading its rows.
     fn declared(input: &dyn Dataset) -> Result<Option<Self>, Problem> {
         let declared = input.columns()?;
         let names = |columns: Vec<Column>| columns.into_iter().map(|column| column.name).collect();
@@ -186,7 +186,7 @@ impl SeenColumns {
         Err(Problem::new(ProblemCode::UnknownColumn, message).hint(format!("{near}{place}: {listed}")))
     }
 
-    /// The first names, and how many more there are.
+    /// The first names, and the number of the others.
     fn listed(&self) -> String {
         let listed: Vec<_> = self.names.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
         let more = match self.names.len() {
@@ -228,7 +228,7 @@ impl Dataset for CheckedStream {
 
 struct CheckedSource {
     source: Box<dyn RowSource>,
-    /// `None` once the first rows were looked at.
+    /// `None` once the first rows were checked.
     wanted: Option<Vec<WantedColumn>>,
 }
 

@@ -1,4 +1,4 @@
-//! What the user must hear of rows that a query does not see as they are.
+//! Warnings about rows that a query cannot see as they are.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use rowmill_types::{BadRow, Words};
 
 use super::sample::SAMPLE_ROWS;
 
-/// Tells the user something that is no problem, but should not go unseen.
+/// Reports a warning to the user.
 pub type Notice = Arc<dyn Fn(Words) + Send + Sync>;
 
-/// Tells each thing once, however often the rows are read.
+/// Reports each warning once, however often the rows are read.
 pub(crate) struct Watch {
     notice: Notice,
-    /// How many bad rows were told of.
+    /// How many bad rows were reported.
     bad: AtomicU64,
     new_field: AtomicBool,
 }
@@ -37,7 +37,7 @@ impl Watch {
         (self.notice)(text.into());
     }
 
-    /// Rows were left out of a query because they are none.
+    /// Bad rows were left out of a query.
     pub(crate) fn left_out(&self, count: u64, first: &BadRow) {
         if self.bad.fetch_max(count, Ordering::Relaxed) >= count {
             return;

@@ -1,6 +1,6 @@
-//! Envelopes, objects and arrays taken apart without decoding their values.
+//! Splits envelopes, objects and arrays without decoding their values.
 //!
-//! Values stay the JSON text that they are, so that numbers keep their digits.
+//! Values stay JSON text, so that numbers keep their digits.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,10 +19,10 @@ pub(super) struct Envelope<'a> {
     pub(super) ok: bool,
     /// `None` for a row without a result.
     pub(super) result: Option<&'a str>,
-    /// `None` for a row that is ok.
+    /// `None` for a successful row.
     pub(super) error: Option<&'a str>,
     pub(super) reused: Option<&'a str>,
-    /// `None` where the envelope says nothing of the input; `null` where it could not be read.
+    /// `None` if the envelope has no input; `null` if the input could not be read.
     pub(super) input: Option<&'a str>,
 }
 
@@ -43,13 +43,13 @@ struct EnvelopeFields<'a> {
     input: Option<&'a RawValue>,
 }
 
-/// Tells a `null` from a field that is not there.
+/// Distinguishes `null` from a missing field.
 fn present<'a, D: Deserializer<'a>>(input: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(input).map(Some)
 }
 
 impl<'a> Envelope<'a> {
-    /// Takes an envelope apart.
+    /// Splits an envelope into its parts.
     pub(super) fn parse(line: &'a [u8]) -> Result<Self, serde_json::Error> {
         let fields: EnvelopeFields<'a> = serde_json::from_slice(line)?;
         Ok(Self {
@@ -88,7 +88,7 @@ impl<'a> Visitor<'a> for FieldsVisitor {
     }
 }
 
-/// The fields of the object that `json` is, repeated names included; `None` for anything else.
+/// The fields of the object `json`, repeated names included; `None` for anything else.
 pub(super) fn fields(json: &str) -> Option<Vec<Field<'_>>> {
     if !json.starts_with('{') {
         return None;
@@ -96,7 +96,7 @@ pub(super) fn fields(json: &str) -> Option<Vec<Field<'_>>> {
     serde_json::Deserializer::from_str(json).deserialize_map(FieldsVisitor).ok()
 }
 
-/// The items of the array that `json` is; `None` for anything else.
+/// The items of the array `json`; `None` for anything else.
 pub(super) fn items(json: &str) -> Option<Vec<&str>> {
     if !json.starts_with('[') {
         return None;
@@ -105,7 +105,7 @@ pub(super) fn items(json: &str) -> Option<Vec<&str>> {
     Some(items.into_iter().map(RawValue::get).collect())
 }
 
-/// The text of the string that `json` is; `None` for anything else.
+/// The text of the string `json`; `None` for anything else.
 pub(super) fn decoded(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') {
@@ -114,7 +114,7 @@ pub(super) fn decoded(json: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(inner))
 }
 
-/// What a person would call the text of a value: strings without their quotes, `null` as nothing.
+/// A value as plain text: strings without quotes, `null` as empty text.
 pub(super) fn plain(json: &str) -> Cow<'_, str> {
     match decoded(json) {
         Some(text) => text,
@@ -123,8 +123,7 @@ pub(super) fn plain(json: &str) -> Cow<'_, str> {
     }
 }
 
-/// The value at a path of names with dots between them. A name that has dots itself is
-/// found too.
+/// The value at a path of names separated by dots. Names that contain dots are found too.
 pub(super) fn at_path<'a>(json: &'a str, path: &str) -> Option<&'a str> {
     let fields = fields(json)?;
     let named = |name: &str| fields.iter().rev().find(|(known, _)| known == name).map(|(_, value)| *value);

@@ -1,4 +1,4 @@
-//! The columns of a table: their names, where their values come from, and the values of a row.
+//! The columns of a table: their names, the sources of their values, and the values of a row.
 
 use std::collections::HashSet;
 
@@ -7,12 +7,12 @@ use super::kind::{Fields, Kind, Whole};
 use super::survey::{Part, Survey};
 use super::{InputPart, Layout, TableFormat, TableSettings};
 
-/// Names that fields of results do not get, whatever the format, so that a column has the
-/// same name in every format and with every result.
+/// Names that result fields do not get in any format, so that a column has the same name in every format and
+/// with every result.
 const ENVELOPE_NAMES: [&str; 9] =
     ["", "id", "row_number", "ok", "result", "error", "error_type", "error_message", "reused"];
 
-/// Where the values of a column come from.
+/// The source of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Id,
@@ -24,7 +24,7 @@ enum Source {
     ErrorMessage,
     Reused,
     Input,
-    /// A field of the result or of the input row; those are found by their name.
+    /// A field of the result or of the input row, which is found by name.
     Field,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Columns {
     input: Found,
 }
 
-/// The fields of a part of the envelope, and which column the first of them is.
+/// The fields of a part of the envelope, and the index of the first one's column.
 #[derive(Debug, Default)]
 struct Found {
     fields: Fields,
@@ -52,7 +52,7 @@ struct Found {
 }
 
 impl Columns {
-    /// The columns for what was found.
+    /// The columns for a survey.
     pub(super) fn new(survey: Survey, settings: &TableSettings) -> Self {
         match settings.layout {
             Layout::Envelope => Self::of_envelope(survey, settings),
@@ -90,8 +90,8 @@ impl Columns {
         Self { list, result, input }
     }
 
-    /// On a clash the result's field has the name and the input's gets `input_` before it; the
-    /// envelope's have as many `_` before them as they need.
+    /// If names clash, the result's field keeps the name, the input's gets the prefix `input_`, and the
+    /// envelope's get as many leading `_` as they need.
     fn flat(survey: Survey) -> Self {
         let mut taken = HashSet::from([String::new()]);
         let head = head(&survey, "_");
@@ -129,7 +129,7 @@ impl Columns {
         Self { list, result, input }
     }
 
-    /// The values of a row as JSON text, one per column; `None` where it has none.
+    /// The values of a row as JSON text, one per column; `None` for a missing one.
     pub(super) fn cells<'a>(&self, envelope: &Envelope<'a>) -> Vec<Option<&'a str>> {
         let error = envelope.error.and_then(fields).unwrap_or_default();
         let of_error = |name: &str| {
@@ -184,12 +184,12 @@ fn head(survey: &Survey, prefix: &str) -> Vec<Column> {
         .collect()
 }
 
-/// The column for values that are no objects; also there when nothing else would be.
+/// The column for values that are not objects; it also exists if there would be no other.
 fn whole(kind: Option<Kind>, alone: bool, name: &str, source: Source) -> Option<Column> {
     kind.or(alone.then_some(Kind::Text)).map(|kind| column(name, source, kind))
 }
 
-/// The name, with `prefix` before it as often as it takes to be the only one.
+/// The name, prefixed with `prefix` until it is unique.
 fn free(name: &str, prefix: &str, taken: &mut HashSet<String>) -> String {
     let mut name = name.to_owned();
     while taken.contains(&name) {

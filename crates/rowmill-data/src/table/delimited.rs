@@ -1,4 +1,4 @@
-//! CSV and TSV: values between delimiters, quoted as RFC 4180 says.
+//! CSV and TSV: delimited values, quoted as in RFC 4180.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::writer::RowWriter;
 
 /// Writes a header and a record per row.
 ///
-/// Texts are written as they are, also where a spreadsheet would take them for formulas.
+/// Texts are written unchanged, even if a spreadsheet would take them for formulas.
 pub(super) struct DelimitedWriter<W: Write> {
     out: csv::Writer<W>,
     columns: Arc<Columns>,

@@ -1,4 +1,4 @@
-//! Writing a table beside its place, and putting it there once it is complete.
+//! Writes a table to a temporary location, and moves it into place once it is complete.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -18,32 +18,32 @@ use super::writer::writer;
 use super::{TableSettings, TableTarget};
 use crate::output::{Claim, Envelopes, StandardOutput, cannot_write, link_target, stdout_failed};
 
-/// A complete table that is not in its place yet. Dropping it removes it.
+/// A complete table that was not published yet. Dropping it removes it.
 #[derive(Debug)]
 pub struct Draft {
-    /// How many rows it has.
+    /// The number of rows.
     pub rows: u64,
-    /// How many of them failed.
+    /// The number of failed rows.
     pub failed_rows: u64,
-    /// How many files it is.
+    /// The number of files.
     pub files: u64,
     place: Place,
 }
 
 #[derive(Debug)]
 enum Place {
-    /// Standard output has it already.
+    /// It was already written to standard output.
     Stdout,
     File(NamedTempFile<File>, PathBuf),
     Folder(TempDir, Vec<String>, PathBuf),
 }
 
-/// Writes the table of the envelopes. What is written to standard output is out; else
-/// nothing is changed before [`Draft::publish`].
+/// Writes the table of the envelopes. Output to standard output is final; otherwise nothing is changed before
+/// [`Draft::publish`].
 ///
 /// # Errors
 ///
-/// The envelopes cannot be read, lack what the table needs, or the table cannot be written.
+/// The envelopes cannot be read, lack something that the table needs, or the table cannot be written.
 pub fn draft(
     envelopes: &Envelopes,
     settings: &TableSettings,
@@ -76,7 +76,7 @@ struct Table<'s> {
 }
 
 impl Table<'_> {
-    /// Writes to `out`, which is the file at a path, or standard output.
+    /// Writes to `out`, which is the file at `path` or standard output.
     fn write(
         &self,
         envelopes: &Envelopes,
@@ -97,7 +97,7 @@ impl Table<'_> {
     }
 
     fn file(&self, envelopes: &Envelopes, path: &Path) -> Result<Place, Problem> {
-        // A link stays, and the file that it leads to is replaced.
+        // A link is kept, and its target is replaced.
         let path = link_target(path);
         let failed = |error: io::Error| cannot_write(&path, &error);
         let beside = tempfile::Builder::new()
@@ -138,11 +138,12 @@ impl Table<'_> {
 }
 
 impl Draft {
-    /// Puts the table in its place. With [`Claim::New`] whatever came there in the meantime stays.
+    /// Moves the table into place. With [`Claim::New`], anything that was created there in the meantime is
+    /// kept.
     ///
     /// # Errors
     ///
-    /// Something is there that must stay, or the place cannot be written.
+    /// Something is there that must be kept, or the location is not writable.
     pub fn publish(self, claim: Claim) -> Result<(), Problem> {
         match self.place {
             Place::Stdout => Ok(()),
@@ -158,7 +159,7 @@ impl Draft {
             }
             Place::Folder(beside, names, path) => {
                 let before = listed(&path);
-                // Only what was put there before may be replaced; all else is somebody's.
+                // Only tables from earlier runs may be replaced; all other files are foreign.
                 let foreign = |name: &&String| !before.contains(*name) && path.join(name).exists();
                 if let Some(name) = names.iter().find(foreign) {
                     return Err(in_the_way(&path.join(name)));
@@ -175,7 +176,7 @@ fn in_the_way(path: &Path) -> Problem {
         .hint("move it away, then create the tables with `rowmill export`; every result is kept")
 }
 
-/// The names of the tables that were put into a folder before.
+/// The names of the tables that earlier runs put into a folder.
 pub(super) fn listed(folder: &Path) -> BTreeSet<String> {
     let list = fs::read(folder.join(LIST)).ok();
     list.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
@@ -187,8 +188,8 @@ fn appeared(path: &Path) -> Problem {
         .hint("move it away, then create the table with `rowmill export`; every result is kept")
 }
 
-/// Moves the tables into the folder and removes those of an earlier time. The list of them
-/// is written before and after, so that a crash in between leaves none that nobody knows of.
+/// Moves the tables into the folder and removes those of earlier runs. The list of tables is written before
+/// and after, so that a crash in between leaves none that is not listed.
 fn put_all(beside: &Path, names: &[String], folder: &Path, before: &BTreeSet<String>) -> io::Result<()> {
     let list = folder.join(LIST);
     let now: BTreeSet<String> = names.iter().cloned().collect();

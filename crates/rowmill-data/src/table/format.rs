@@ -21,7 +21,7 @@ impl TableFormat {
     /// Every format, in the order in which messages list them.
     pub const ALL: &'static [Self] = &[Self::Jsonl, Self::Csv, Self::Tsv, Self::Parquet];
 
-    /// Its name, as `--output-format` takes it; also the ending of files.
+    /// Its name, as `--output-format` takes it; also the file extension.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl TableFormat {
         }
     }
 
-    /// The format that the ending of a name tells, in whatever case; JSONL where it tells none.
+    /// The format for the extension of a name, ignoring case; JSONL if the extension is unknown.
     ///
     /// ```
     /// # use rowmill_data::table::TableFormat;

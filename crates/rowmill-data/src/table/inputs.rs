@@ -1,4 +1,4 @@
-//! Whether envelopes hold the input rows that a table is to have.
+//! Checks that envelopes contain the input rows that a table needs.
 
 use rowmill_core::record::EnvelopeHead;
 use rowmill_types::settings::{FLATTEN, INCLUDE_INPUT, OVERWRITE};
@@ -8,11 +8,11 @@ use super::cells::Envelope;
 use super::draft::parse;
 use crate::output::Envelopes;
 
-/// Checks that every envelope that `stays` as it is holds its input row.
+/// Checks that every envelope that a resume keeps, for which `stays` is true, contains its input row.
 ///
 /// # Errors
 ///
-/// One does not, or the envelopes cannot be read.
+/// One of them does not, or the envelopes cannot be read.
 pub fn check_input_rows(
     envelopes: &Envelopes,
     mut stays: impl FnMut(EnvelopeHead) -> bool,

@@ -1,4 +1,4 @@
-//! JSONL: envelopes as they are, or flat rows.
+//! JSONL: unchanged envelopes, or flat rows.
 
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl<W: Write> RowWriter for EnvelopeWriter<W> {
     }
 }
 
-/// Writes an object per row; a field that a row does not have is left out.
+/// Writes an object per row; missing fields are left out.
 pub(super) struct FlatWriter<W: Write> {
     out: BufWriter<W>,
     columns: Arc<Columns>,
@@ -53,7 +53,7 @@ pub(super) struct FlatWriter<W: Write> {
 
 impl<W: Write> FlatWriter<W> {
     pub(super) fn new(columns: Arc<Columns>, out: W) -> Self {
-        // A string is always JSON, so the fallback is never used.
+        // A string always serializes, so the fallback is never used.
         let name = |name: &str| format!("{}:", serde_json::to_string(name).unwrap_or_default());
         let names = columns.list.iter().map(|column| name(&column.name)).collect();
         Self { out: BufWriter::with_capacity(1 << 18, out), columns, names }

@@ -1,17 +1,17 @@
-//! The types of columns, widened until every value fits.
+//! Column types, which are widened until every value fits.
 
 use std::collections::HashMap;
 
 use super::cells::{Field, decoded, fields, items};
 use super::values::{EXACT_DOUBLES, Shape, days, double, is_written_whole, microseconds, shape, whole};
 
-/// An object with more names than this is kept as JSON text.
+/// Objects with more names are kept as JSON text.
 const MAX_FIELDS: usize = 1_000;
 
-/// The type of a column. Every one has nulls.
+/// The type of a column. All columns are nullable.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
-    /// Nothing but nulls was seen so far.
+    /// Only nulls were seen so far.
     Unknown,
     Bool,
     Whole(Whole),
@@ -21,20 +21,20 @@ pub(super) enum Kind {
     Time,
     List(Box<Self>),
     Struct(Fields),
-    /// Values that have no type in common, as JSON text.
+    /// Values without a common type, as JSON text.
     Json,
 }
 
-/// Whole numbers.
+/// Integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Whole {
-    /// Whether a schema says so, and `3.0` is one of them.
+    /// Whether a schema declares them, so that `3.0` is one.
     pub(super) declared: bool,
-    /// Whether one was seen that a double does not have.
+    /// Whether any value is not exact as a double.
     pub(super) wide: bool,
 }
 
-/// The fields of an object, in the order in which they became known.
+/// The fields of an object, in the order of their first occurrence.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Fields {
     pub(super) list: Vec<(String, Kind)>,
@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// The type to change to, `None` if the value fits.
+    /// The wider type to change to; `None` if the value fits.
     fn widened(&mut self, json: &str, shape: Shape) -> Option<Self> {
         let unless = |fits: bool, wider: Self| (!fits).then_some(wider);
         match (self, shape) {
@@ -70,7 +70,7 @@ impl Kind {
         }
     }
 
-    /// The type of the first value of a column that nothing else is known of.
+    /// The type of a column's first value if nothing else is known about the column.
     fn first(json: &str, shape: Shape) -> Self {
         match shape {
             Shape::Bool => Self::Bool,
@@ -103,7 +103,7 @@ impl Whole {
 }
 
 impl Fields {
-    /// Adds a field, in the place of an earlier one of that name.
+    /// Adds a field, or replaces an earlier one of that name.
     pub(super) fn add(&mut self, name: String, kind: Kind) {
         let place = self.place(&name);
         if let Some((_, known)) = self.list.get_mut(place) {
@@ -111,7 +111,7 @@ impl Fields {
         }
     }
 
-    /// Takes in the values of an object; `false` once there are too many names.
+    /// Adds the values of an object; `false` if there are too many names.
     pub(super) fn admit(&mut self, values: &[Field<'_>]) -> bool {
         for (name, json) in values {
             let place = self.place(name);
@@ -122,7 +122,7 @@ impl Fields {
         self.list.len() <= MAX_FIELDS
     }
 
-    /// Takes in the names of an object only; `false` once there are too many.
+    /// Adds only the names of an object; `false` if there are too many.
     pub(super) fn admit_names(&mut self, values: &[Field<'_>]) -> bool {
         values.iter().for_each(|(name, _)| {
             self.place(name);
@@ -130,7 +130,7 @@ impl Fields {
         self.list.len() <= MAX_FIELDS
     }
 
-    /// Where a field stands.
+    /// The index of a field.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.places.get(name).copied()
     }

@@ -1,9 +1,8 @@
-//! Tables made from the envelopes of a run: CSV, TSV, Parquet and JSONL, in one file or
-//! split by the values of a field.
+//! Exports the envelopes of a run as tables: CSV, TSV, Parquet and JSONL, in one file or split by the values
+//! of a field.
 //!
-//! A first pass over the envelopes finds the columns and their types, a second writes
-//! them, so memory does not grow with the number of rows and nothing is lost to a type
-//! that turns out too narrow.
+//! A first pass over the envelopes finds the columns and their types, and a second one writes them. So memory
+//! does not grow with the number of rows, and no value is lost because a type turned out too narrow.
 
 mod cells;
 mod columns;
@@ -32,18 +31,18 @@ pub use format::TableFormat;
 pub use inputs::check_input_rows;
 pub use target::{TableTarget, remove_leftovers, tables_in};
 
-/// What a table is to look like.
+/// The settings of a table export.
 #[derive(Debug, Clone)]
 pub struct TableSettings {
-    /// How it is written.
+    /// The file format.
     pub format: TableFormat,
-    /// How its columns are laid out.
+    /// The layout of the columns.
     pub layout: Layout,
-    /// Whether the input rows are part of it; a flat table always has them.
+    /// Whether the input rows are included; a flat table always includes them.
     pub input: InputPart,
     /// The JSON Schema that results satisfy, as text.
     pub schema: Option<String>,
-    /// Takes secrets out of values that become names of files.
+    /// Removes secrets from values that become file names.
     pub redactor: Redactor,
 }
 
@@ -58,11 +57,11 @@ pub enum Layout {
     Flat,
 }
 
-/// Whether the input rows are part of a table.
+/// Whether the input rows are included in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputPart {
     /// They are left out.
     LeftOut,
-    /// They are part of it, where the envelopes have them.
+    /// They are included, if the envelopes have them.
     Kept,
 }

@@ -1,23 +1,23 @@
-//! The names of files that are made from values.
+//! File names that are derived from values.
 
 use std::collections::HashMap;
 
 use super::TableFormat;
 
-/// A value whose name would be longer is cut; file systems allow 255 bytes.
+/// Longer names are cut; file systems allow 255 bytes.
 const MAX_BYTES: usize = 100;
 
-/// The name for no value.
+/// The name for a missing value.
 const NOTHING: &str = "_null";
 
-/// Gives every value a file name of its own.
+/// Gives every value a unique file name.
 ///
-/// A name is made from the value alone, so it is the same in every run: the value itself
-/// where that is safe, else what is safe of it with a digest of the whole.
+/// A name depends only on the value, so it is the same in every run: the value itself if that is safe,
+/// otherwise its safe characters with a digest of the whole value.
 #[derive(Debug)]
 pub(super) struct Names {
     format: TableFormat,
-    /// Names in small letters, because some file systems do not tell `A` from `a`.
+    /// The names in lower case, because some file systems are case-insensitive.
     taken: HashMap<String, String>,
 }
 
@@ -26,7 +26,7 @@ impl Names {
         Self { format, taken: HashMap::new() }
     }
 
-    /// The name for a value that has none yet; empty for no value.
+    /// The name for a new value; an empty text is a missing value.
     pub(super) fn name(&mut self, value: &str) -> String {
         let mut stem = stem(value);
         while self.taken.get(&stem.to_lowercase()).is_some_and(|other| other != value) {
@@ -48,11 +48,12 @@ fn stem(value: &str) -> String {
         end -= 1;
     }
     stem.truncate(end);
-    // A dot would hide the file, a `_` in front is ours, and spaces at the ends are easily lost.
+    // A dot would hide the file, a leading `_` is reserved for our names, and spaces at the ends are easily
+    // lost.
     let kept = stem.trim_matches([' ', '.', '_']);
     match kept {
         _ if kept == value => stem,
-        // Nothing but a digest would begin with `-`, which other programs take for a flag.
+        // With an empty stem the name would begin with `-`, which other programs take for a flag.
         "" => with_digest("value", value),
         _ => with_digest(kept, value),
     }

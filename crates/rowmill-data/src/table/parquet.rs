@@ -14,11 +14,11 @@ use super::columns::Columns;
 use super::vectors::{Vector, data_type};
 use super::writer::RowWriter;
 
-/// Rows are handed to the encoder in groups of this many, or of this many bytes of JSON.
+/// Rows are passed to the encoder in batches of this many rows, or of this many bytes of JSON.
 const BATCH_ROWS: usize = 4_096;
 const BATCH_BYTES: usize = 4 << 20;
 
-/// A row group is held in memory until it is written, so both bound what a table needs.
+/// A row group stays in memory until it is written, so both limit the memory for a table.
 const GROUP_ROWS: usize = 1 << 20;
 const GROUP_BYTES: usize = 32 << 20;
 
@@ -79,7 +79,7 @@ impl<W: Write + Send> RowWriter for ParquetWriter<W> {
     }
 }
 
-/// Keeps what the system said, so that a full disk is told as one.
+/// Keeps the system's error, so that a full disk is reported as such.
 fn write_error(error: parquet::errors::ParquetError) -> io::Error {
     match error {
         parquet::errors::ParquetError::External(source) => match source.downcast::<io::Error>() {

@@ -1,4 +1,4 @@
-//! Splitting the envelopes of a run by the values of a field.
+//! Splits the envelopes of a run by the values of a field.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -12,14 +12,14 @@ use super::TableFormat;
 use super::cells::{Envelope, at_path, plain};
 use super::names::Names;
 
-/// More values than this are taken for a mistake: each would be a file.
+/// More values are considered a mistake: each would become a file.
 const MAX_PARTS: usize = 10_000;
 
-/// Envelopes wait in memory up to this many bytes; then each part is appended to its file,
-/// one after the other, so no more than one file is open.
+/// Envelopes are buffered up to this many bytes; then each part is appended to its file, one after the other,
+/// so that only one file is open.
 const PENDING_BYTES: usize = 16 << 20;
 
-/// Envelopes split by the values of a field, as files in a folder.
+/// Envelopes that are split by the values of a field into files of a folder.
 #[derive(Debug)]
 pub(super) struct Parts {
     folder: PathBuf,
@@ -54,10 +54,10 @@ impl Parts {
         }
     }
 
-    /// Takes an envelope.
+    /// Adds an envelope.
     pub(super) fn push(&mut self, envelope: &Envelope<'_>, line: &[u8]) -> Result<(), Problem> {
         let value = plain(value_of(envelope, &self.field).unwrap_or("null"));
-        // Values that differ only in secrets share a file: its name must not tell which secret it was.
+        // Values that differ only in secrets share a file: its name must not reveal which secret it was.
         let value = self.redactor.redact(&value);
         let place = match self.places.get(value.as_ref()) {
             Some(place) => *place,
@@ -71,7 +71,7 @@ impl Parts {
         if self.pending > PENDING_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what waits and gives the parts, in the order of their first rows.
+    /// Writes buffered envelopes and returns the parts, in the order of their first rows.
     pub(super) fn finish(mut self) -> Result<Vec<Part>, Problem> {
         self.flush()?;
         Ok(self.list)
@@ -109,8 +109,8 @@ fn part_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     OpenOptions::new().append(true).create(true).open(path)?.write_all(bytes)
 }
 
-/// The value that `field` names: below `result.`, `input.` or `error.`, or else in the
-/// result, then in the input, then in the envelope itself.
+/// The value that `field` names: with the prefix `result.`, `input.` or `error.` in that part; otherwise in
+/// the result, then in the input, then in the envelope itself.
 fn value_of<'a>(envelope: &Envelope<'a>, field: &str) -> Option<&'a str> {
     let parts = [("result", envelope.result), ("input", envelope.input), ("error", envelope.error)];
     for (name, part) in parts {
@@ -123,7 +123,7 @@ fn value_of<'a>(envelope: &Envelope<'a>, field: &str) -> Option<&'a str> {
         "id" => Some(envelope.id),
         "row_number" => Some(envelope.number),
         "ok" => Some(envelope.ok_text()),
-        // A result that is no object.
+        // A result that is not an object.
         "result" => envelope.result,
         "reused" => envelope.reused,
         _ => None,

@@ -1,13 +1,13 @@
-//! The types of columns as a JSON Schema says them.
+//! Column types from a JSON Schema.
 
 use serde_json::{Map, Value};
 
 use super::kind::{Fields, Kind, Whole};
 
-/// References and nesting are followed this far; what refers to itself ends there as JSON.
+/// References and nesting are followed this deep; recursive types become JSON beyond it.
 const MAX_DEPTH: usize = 24;
 
-/// The type that the schema, given as text, says.
+/// The type that a schema describes.
 pub(super) fn kind_of_schema(text: &str) -> Kind {
     let Ok(root) = serde_json::from_str::<Value>(text) else { return Kind::Json };
     Reader { root: &root }.kind(&root, &mut Vec::new())
@@ -18,7 +18,7 @@ struct Reader<'s> {
 }
 
 impl<'s> Reader<'s> {
-    /// `path` holds the references that lead here, to notice a type that contains itself.
+    /// `path` holds the references on the way here, to detect recursive types.
     fn kind(&self, schema: &'s Value, path: &mut Vec<&'s str>) -> Kind {
         let Some(keywords) = schema.as_object().filter(|_| path.len() < MAX_DEPTH) else {
             return Kind::Json;
@@ -40,7 +40,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// What says its type only by the values or the schemas that it lists.
+    /// The type of a schema that only lists values or other schemas.
     fn untyped(&self, keywords: &'s Map<String, Value>, path: &mut Vec<&'s str>) -> Kind {
         if let Some(value) = keywords.get("const") {
             return literals(std::slice::from_ref(value));
@@ -61,7 +61,7 @@ impl<'s> Reader<'s> {
         kind
     }
 
-    /// Members that differ only in being null are one type.
+    /// Alternatives that differ only in being nullable are one type.
     fn union(&self, members: &'s [Value], path: &mut Vec<&'s str>) -> Kind {
         let is_null = |member: &Value| member.get("type").is_some_and(|name| name == "null");
         let mut kinds =
@@ -98,7 +98,8 @@ fn whole() -> Kind {
     Kind::Whole(Whole { declared: true, ..Whole::default() })
 }
 
-/// The one type that is named besides `null`; what has properties is an object without saying so.
+/// The only type that is named besides `null`; a schema with properties is an object even if it names no
+/// type.
 fn type_name(schema: &Value) -> Option<&str> {
     match schema.get("type") {
         Some(Value::String(name)) => Some(name),
@@ -116,7 +117,7 @@ fn type_name(schema: &Value) -> Option<&str> {
     }
 }
 
-/// The type of values that are listed one by one.
+/// The type of values that are listed individually.
 fn literals(values: &[Value]) -> Kind {
     let kinds = values.iter().filter(|value| !value.is_null()).map(|value| match value {
         Value::Bool(_) => Kind::Bool,
@@ -128,7 +129,7 @@ fn literals(values: &[Value]) -> Kind {
     kinds.reduce(common).unwrap_or(Kind::Json)
 }
 
-/// The type that holds values of both.
+/// The type that holds the values of both.
 fn common(one: Kind, other: Kind) -> Kind {
     match (one, other) {
         (one, other) if one == other => one,

@@ -1,4 +1,4 @@
-//! The first pass over the envelopes: which columns there are and what they hold.
+//! The first pass over the envelopes: finds the columns and their types.
 
 use rowmill_types::settings::{FLATTEN, INCLUDE_INPUT};
 use rowmill_types::{Problem, ProblemCode};
@@ -9,10 +9,10 @@ use super::schema::kind_of_schema;
 use super::values::{Shape, shape};
 use super::{InputPart, Layout, TableFormat, TableSettings};
 
-/// What was found in the envelopes of a run.
+/// The columns found in the envelopes of a run.
 #[derive(Debug)]
 pub(super) struct Survey {
-    /// Whether types matter, or only names.
+    /// Whether types are needed, or only names.
     typed: bool,
     wants_input: bool,
     pub(super) rows: u64,
@@ -24,12 +24,12 @@ pub(super) struct Survey {
     pub(super) input: Part,
 }
 
-/// What was found in the results, or in the input rows.
+/// The columns found in the results, or in the input rows.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     /// The fields of objects.
     pub(super) fields: Fields,
-    /// The type of what is no object, or of everything where there are too many fields.
+    /// The type of values that are not objects, or of all values if there are too many fields.
     pub(super) whole: Option<Kind>,
     crowded: bool,
 }
@@ -55,7 +55,7 @@ impl Survey {
         }
     }
 
-    /// Takes in an envelope.
+    /// Adds an envelope.
     pub(super) fn see(&mut self, envelope: &Envelope<'_>) {
         self.rows += 1;
         self.failed_rows += u64::from(!envelope.ok);
@@ -70,7 +70,7 @@ impl Survey {
         }
     }
 
-    /// A flat table needs every input row.
+    /// Checks that a flat table has every input row.
     pub(super) fn check(&self, settings: &TableSettings) -> Result<(), Problem> {
         if settings.layout == Layout::Envelope || self.rows_without_input == 0 {
             return Ok(());
@@ -97,7 +97,7 @@ impl Part {
     fn see_fields(&mut self, fields: &[Field<'_>], typed: bool) {
         let fits = if typed { self.fields.admit(fields) } else { self.fields.admit_names(fields) };
         if !fits {
-            // Too many names for columns: every value is kept whole.
+            // Too many names for columns: every value is kept as one JSON text.
             *self = Self { fields: Fields::default(), whole: Some(Kind::Json), crowded: true };
         }
     }

@@ -1,4 +1,4 @@
-//! Where tables go.
+//! The destinations of tables.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::draft::listed;
 use crate::output::{Claim, OutputFile, StandardOutput, check_folder_of, link_target};
 
-/// How the names of rowmill's own entries in a folder of tables begin.
+/// The prefix of rowmill's own files in a folder of tables.
 pub(super) const OWN_NAMES: &str = ".rowmill";
 
-/// The list of the tables that were put into a folder.
+/// The list of the tables in a folder.
 pub(super) const LIST: &str = ".rowmill.parts";
 
-/// How the names of tables that are being written end.
+/// The suffix of unfinished tables.
 pub(super) const UNFINISHED: &str = ".rowmill-new";
 
 /// Destination of a table.
@@ -38,11 +38,11 @@ pub enum TableTarget {
 }
 
 impl TableTarget {
-    /// Checks that the table could be put there, without touching anything.
+    /// Checks that the table could be written there, without touching anything.
     ///
     /// # Errors
     ///
-    /// It exists and must not, its folder cannot be made, or it is of the wrong kind.
+    /// It exists but must not, its folder cannot be created, or it is of the wrong type.
     pub fn check(&self, claim: Claim) -> Result<(), Problem> {
         match self {
             Self::File(path) => OutputFile::check(path, OUTPUT, claim),
@@ -51,7 +51,7 @@ impl TableTarget {
         }
     }
 
-    /// Whether there is a table already.
+    /// Whether a table already exists there.
     #[must_use]
     pub fn exists(&self) -> bool {
         match self {
@@ -80,14 +80,13 @@ fn check_folder(path: &Path, claim: Claim) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The tables that were put into a folder, if any were.
+/// The tables that earlier runs put into a folder.
 #[must_use]
 pub fn tables_in(folder: &Path) -> Vec<PathBuf> {
     listed(folder).into_iter().map(|name| folder.join(name)).collect()
 }
 
-/// Removes what a crash left of tables that were being written there. Only for whoever
-/// has the run of that table to itself.
+/// Removes what a crash left of unfinished tables. Only for a caller that has claimed the run of that table.
 pub fn remove_leftovers(target: &TableTarget) {
     let (folder, begins) = match target {
         TableTarget::Stdout => return,
@@ -102,19 +101,19 @@ pub fn remove_leftovers(target: &TableTarget) {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if name.starts_with(&begins) && name.ends_with(UNFINISHED) {
-            // One that cannot be removed does no harm.
+            // A file that cannot be removed does no harm.
             drop(fs::remove_file(entry.path()));
             drop(fs::remove_dir_all(entry.path()));
         }
     }
 }
 
-/// The folder that a file is in.
+/// The folder of a file.
 pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// How the names of files begin that are to take the place of `path`.
+/// The prefix of the temporary files that are to replace `path`.
 pub(super) fn beginning(path: &Path) -> String {
     format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy())
 }

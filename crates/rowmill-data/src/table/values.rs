@@ -1,14 +1,14 @@
-//! JSON texts as the values of typed columns, or nothing where they would lose something.
+//! Converts JSON texts to the values of typed columns, or to none if something would be lost.
 
 use jiff::Timestamp;
 use jiff::civil::{self, Date};
 
 use super::cells::decoded;
 
-/// Beyond this, a double does not have every integer.
+/// Beyond this, a double cannot represent every integer.
 pub(super) const EXACT_DOUBLES: u64 = 1 << 53;
 
-/// What kind of JSON value a text is.
+/// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Null,
@@ -19,7 +19,7 @@ pub(super) enum Shape {
     Object,
 }
 
-/// Tells by the first character, because the text is known to be JSON.
+/// Determines the kind by the first character, because the text is known to be valid JSON.
 pub(super) fn shape(json: &str) -> Shape {
     match json.as_bytes().first() {
         Some(b'{') => Shape::Object,
@@ -36,7 +36,7 @@ pub(super) fn is_written_whole(json: &str) -> bool {
     !json.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
 }
 
-/// A whole number, also where it is written as `3.0` or `1e3`.
+/// An integer, also if it is written as `3.0` or `1e3`.
 pub(super) fn whole(json: &str) -> Option<i64> {
     if is_written_whole(json) {
         return json.parse().ok();
@@ -45,7 +45,7 @@ pub(super) fn whole(json: &str) -> Option<i64> {
     (value.fract() == 0.0 && value.abs() <= EXACT_DOUBLES as f64).then_some(value as i64)
 }
 
-/// A number that a double can hold: finite, and exact where it is an integer.
+/// A number that a double can represent: finite, and exact if it is an integer.
 pub(super) fn double(json: &str) -> Option<f64> {
     if is_written_whole(json) {
         let value: i64 = json.parse().ok()?;
@@ -54,7 +54,7 @@ pub(super) fn double(json: &str) -> Option<f64> {
     json.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-/// The days from 1970-01-01 to a date written as `2026-11-17`.
+/// The days from 1970-01-01 to a date in the format `2026-11-17`.
 pub(super) fn days(json: &str) -> Option<i32> {
     let text = decoded(json)?;
     let dashes = |at: usize| text.as_bytes().get(at) == Some(&b'-');
@@ -66,10 +66,10 @@ pub(super) fn days(json: &str) -> Option<i32> {
     Some(since.get_days())
 }
 
-/// The microseconds from 1970 to a time written as RFC 3339 with its offset.
+/// The microseconds from 1970 to a time in RFC 3339 format with its offset.
 pub(super) fn microseconds(json: &str) -> Option<i64> {
     let text = decoded(json)?;
-    // A leap second would be moved and the name of a time zone lost.
+    // A leap second would be shifted, and the name of a time zone would be lost.
     if text.contains(":60") || text.contains('[') {
         return None;
     }

@@ -13,7 +13,7 @@ use super::cells::{fields, items, plain};
 use super::kind::Kind;
 use super::values::{days, double, microseconds, whole};
 
-/// The values of a column since the last time they were taken.
+/// The values of a column since they were last taken.
 pub(super) enum Vector {
     Bool(BooleanBuilder),
     Whole(Int64Builder),
@@ -26,7 +26,7 @@ pub(super) enum Vector {
     Struct(StructVector),
 }
 
-/// Arrays of one type: how long each is, and all their items.
+/// Lists of one type: the length of each, and all their items.
 pub(super) struct ListVector {
     lengths: Vec<usize>,
     present: NullBufferBuilder,
@@ -85,7 +85,7 @@ impl Vector {
         }
     }
 
-    /// Adds a value. The first pass has made sure that it fits.
+    /// Adds a value. The first pass has ensured that it fits.
     pub(super) fn push(&mut self, json: Option<&str>) {
         let json = json.filter(|json| *json != "null");
         match self {
@@ -101,7 +101,7 @@ impl Vector {
         }
     }
 
-    /// Takes the values out.
+    /// Returns the values and clears the vector.
     pub(super) fn take(&mut self) -> Result<ArrayRef, ArrowError> {
         Ok(match self {
             Self::Bool(values) => Arc::new(values.finish()),

@@ -1,4 +1,4 @@
-//! Writing rows one after the other, whatever the format.
+//! Writes rows one after the other, in any format.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use super::jsonl::{EnvelopeWriter, FlatWriter};
 use super::parquet::ParquetWriter;
 use super::{Layout, TableFormat, TableSettings};
 
-/// Takes rows. Memory does not grow with their number.
+/// Accepts rows. Its memory does not grow with their number.
 pub(super) trait RowWriter {
-    /// Takes a row; `line` is its envelope as it was read.
+    /// Writes a row; `line` is its original envelope.
     fn row(&mut self, envelope: &Envelope<'_>, line: &[u8]) -> std::io::Result<()>;
 
-    /// Writes what is left. Only then is the table complete.
+    /// Writes the rest. Only then is the table complete.
     fn finish(self: Box<Self>) -> std::io::Result<()>;
 }
 

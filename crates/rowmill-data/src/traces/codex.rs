@@ -1,4 +1,4 @@
-//! A row as a session in the form that Codex keeps them: one record per line.
+//! Writes a row as a session in Codex's format: one record per line.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use serde::Serialize;
 use super::conventions;
 use super::said::{Said, said};
 
-/// Work is not done in any folder.
+/// The sessions have no working directory.
 const FOLDER: &str = ".";
 
-/// Appends all records of a row and tells how many there are.
+/// Appends all records of a row and returns their number.
 pub(super) fn write_session(row: &RowTrace<'_>, settings: &TraceSettings, out: &mut Vec<u8>) -> u64 {
     let mut session = Session { row, settings, out, records: 0, tasks: 0, total: Usage::default() };
     session.begin();
@@ -174,7 +174,7 @@ enum Annotation<'a> {
     },
 }
 
-/// What a user message begins: everything up to the next one.
+/// Everything from one user message up to the next one.
 struct Task<'t> {
     id: String,
     started: u64,
@@ -314,7 +314,7 @@ impl<'t, 'a> Session<'t, 'a> {
         }
         let finish = turn.map_or(Finish::Complete, |turn| turn.finish);
         let calls_tools = !message.calls.is_empty();
-        // A turn that only calls tools says nothing, but one that says nothing at all did so.
+        // A turn that only calls tools has no text, but an empty answer is a message too.
         if !message.text.is_empty() || !calls_tools {
             let citations = hosted.map(|hosted| hosted.citations.as_slice()).unwrap_or_default();
             let annotations = citations.iter().map(|citation| Annotation::UrlCitation { citation }).collect();
@@ -374,7 +374,7 @@ impl<'t, 'a> Session<'t, 'a> {
     }
 }
 
-/// Bytes of files are in no trace; this says which file it was.
+/// Traces do not contain the bytes of files; this names the file.
 fn file<'t>(file: &'t TracedFile<'_>) -> Content<'t> {
     let TracedFile { name, media_type, digest } = file;
     Content::InputText { text: format!("[file `{name}`, {media_type}, sha256 {digest}]").into() }

@@ -1,5 +1,5 @@
-//! The names of OpenTelemetry's semantic conventions for generative AI that spans use, and the
-//! form of attributes in OTLP/JSON.
+//! The names from OpenTelemetry's semantic conventions for generative AI that spans use, and the format of
+//! attributes in OTLP/JSON.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ pub(super) const TOOL_RESULT: &str = "gen_ai.tool.call.result";
 pub(super) const ERROR: &str = "error.type";
 pub(super) const SERVICE: &str = "service.name";
 pub(super) const SERVICE_VERSION: &str = "service.version";
-// What the conventions have no name for.
+// For these the conventions have no name.
 pub(super) const RUN: &str = "rowmill.run.id";
 pub(super) const ROW_NUMBER: &str = "rowmill.row.number";
 pub(super) const ROW_ID: &str = "rowmill.row.id";
@@ -40,10 +40,10 @@ pub(super) const COST: &str = "rowmill.cost_usd";
 pub(super) const CITATIONS: &str = "rowmill.citations";
 pub(super) const HOSTED: &str = "rowmill.hosted_tools";
 
-/// The kinds of spans that are used.
+/// The span kinds that are used.
 pub(super) const INTERNAL: u8 = 1;
 pub(super) const CLIENT: u8 = 3;
-/// The status of a span that tells of a failure.
+/// The status of a failed span.
 pub(super) const FAILED: u8 = 2;
 
 /// An attribute of a span.
@@ -53,7 +53,7 @@ pub(super) struct Attribute<'a> {
     pub(super) value: Value<'a>,
 }
 
-/// The value of an attribute. Whole numbers are text in OTLP/JSON.
+/// The value of an attribute. Integers are strings in OTLP/JSON.
 #[derive(Debug, Serialize)]
 pub(super) enum Value<'a> {
     #[serde(rename = "stringValue")]
@@ -78,7 +78,7 @@ impl<'a> Attribute<'a> {
     }
 }
 
-/// The provider of a model string, by the name that the conventions give it.
+/// The provider of a model string, by its name in the conventions.
 pub(super) fn provider(model: &str) -> Option<&str> {
     let (provider, _) = model.split_once('.')?;
     Some(match provider {
@@ -91,7 +91,7 @@ pub(super) fn provider(model: &str) -> Option<&str> {
     })
 }
 
-/// Why an answer ended.
+/// The finish reason of an answer.
 pub(super) fn finish_reason(finish: Finish, calls_tools: bool) -> &'static str {
     match finish {
         Finish::Complete if calls_tools => "tool_call",

@@ -1,4 +1,4 @@
-//! The folder of traces: making it ours for a run, and putting it in order afterwards.
+//! The folder of traces: claiming it for a run, and settling it afterwards.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -21,10 +21,10 @@ use crate::output::{
 const MANIFEST: &str = "manifest.jsonl";
 const SPANS: &str = "spans.jsonl";
 const DRAFT: &str = ".trace.rowmill-new";
-/// The end of a file is looked through in pieces of this size.
+/// The end of a file is scanned in blocks of this size.
 const PIECE: u64 = 64 * 1024;
 
-/// A folder of traces that no other run can write to while this is alive.
+/// A folder of traces to which no other run can write while this is alive.
 #[derive(Debug)]
 pub struct TraceFolder {
     path: PathBuf,
@@ -32,14 +32,14 @@ pub struct TraceFolder {
     claim: Claim,
 }
 
-/// What is read of a line of a manifest.
+/// The fields that are read from a line of a manifest.
 #[derive(Deserialize)]
 struct ManifestFields {
     run_id: Option<String>,
     trace: Option<String>,
 }
 
-/// What is read of the first line of a trace.
+/// The fields that are read from the first line of a trace.
 #[derive(Deserialize)]
 struct SessionLine {
     payload: SessionFields,
@@ -55,7 +55,7 @@ impl TraceFolder {
     ///
     /// # Errors
     ///
-    /// It is no folder, there is no place for it, or it holds traces and must not.
+    /// It is not a folder, cannot be created, or contains traces but must not.
     pub fn check(path: &Path, claim: Claim) -> Result<(), Problem> {
         let shown = path.display();
         if path.exists() && !path.is_dir() {
@@ -79,7 +79,7 @@ impl TraceFolder {
         Ok(())
     }
 
-    /// The two files that every folder of traces has.
+    /// The two files of every folder of traces.
     #[must_use]
     pub fn files(path: &Path) -> [PathBuf; 2] {
         [path.join(MANIFEST), path.join(SPANS)]
@@ -91,19 +91,19 @@ impl TraceFolder {
         [MANIFEST, SPANS, DRAFT].contains(&name) || is_file_name(name)
     }
 
-    /// Gives up a folder that nothing was written to: a manifest without a line goes.
+    /// Abandons the claim of a folder to which nothing was written: an empty manifest is removed.
     pub fn discard(self) {
         if self.manifest.metadata().is_ok_and(|found| found.len() == 0) {
-            // One that cannot be removed is empty and in nobody's way.
+            // If it cannot be removed, it is empty and does no harm.
             drop(fs::remove_file(self.path.join(MANIFEST)));
         }
     }
 
-    /// Makes the folder and locks it. What is in it stays as it is.
+    /// Creates the folder and locks it. Its contents are not changed.
     ///
     /// # Errors
     ///
-    /// As [`TraceFolder::check`]; or it cannot be made, or another run has it.
+    /// As for [`TraceFolder::check`]; or it cannot be created, or another run has locked it.
     pub fn claim(path: &Path, claim: Claim) -> Result<Self, Problem> {
         Self::check(path, claim)?;
         make_private_folder(path).map_err(|error| cannot_write(path, &error))?;
@@ -126,17 +126,17 @@ impl TraceFolder {
         }
     }
 
-    /// The id of the run whose traces are there, if any are.
+    /// The id of the run whose traces it contains, if any.
     #[must_use]
     pub fn run(&self) -> Option<String> {
         let mut line = String::new();
-        // What cannot be read is of no run, and is told of when the folder is settled.
+        // An unreadable manifest belongs to no run, and is reported when the folder is settled.
         BufReader::new(File::open(Self::files(&self.path).first()?).ok()?).read_line(&mut line).ok()?;
         serde_json::from_str::<ManifestFields>(&line).ok()?.run_id
     }
 
-    /// Begins to write. Unless the folder is gone on with, the traces that its manifest names are
-    /// removed first; of other files none is.
+    /// Starts writing. Unless the folder is continued, the traces that its manifest names are removed first;
+    /// other files are kept.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl TraceFolder {
         let Self { path: folder, manifest: lock, claim } = self;
         let [manifest, spans] = Self::files(&folder);
         let draft = folder.join(DRAFT);
-        // What a crash left of a trace that was being written; it has no name yet.
+        // A trace that a crash interrupted; it has no final name yet.
         drop(fs::remove_file(&draft));
         let keep = |path: &Path| if claim == Claim::Resume { whole_lines(path) } else { Ok(0) };
         if claim != Claim::Resume {
@@ -162,8 +162,8 @@ impl TraceFolder {
     }
 }
 
-/// Leaves one line per row in manifest and spans, the latest, in input order; and removes traces
-/// that only lines name which are gone. A folder that is in order is left alone.
+/// Keeps one line per row in manifest and spans, the latest, in input order; and removes traces that are
+/// named only by the removed lines. A folder that is in order is left alone.
 ///
 /// # Errors
 ///
@@ -185,7 +185,7 @@ pub fn settle_traces(path: &Path) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A file in a folder of traces that has the name of one of ours and is not.
+/// A file in a folder of traces that has one of our names but is not ours.
 fn foreign_file(folder: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
@@ -195,8 +195,8 @@ fn foreign_file(folder: &Path) -> Option<PathBuf> {
         .map(|(_, path)| path)
 }
 
-/// Whether the first line of a file is one that a run writes to a file of this name. A line that a
-/// crash cut is one if it begins so.
+/// Whether the first line of a file is one that a run writes to a file of this name. A line that was cut by a
+/// crash counts if it begins like one.
 fn is_ours(name: &str, path: &Path) -> std::io::Result<bool> {
     let mut line = Vec::new();
     BufReader::new(File::open(path)?).read_until(b'\n', &mut line)?;
@@ -204,7 +204,7 @@ fn is_ours(name: &str, path: &Path) -> std::io::Result<bool> {
     Ok(match name {
         MANIFEST => begins(b"{\"run_id\":\""),
         SPANS => begins(b"{\"resourceSpans\":["),
-        // A trace takes its name when it is whole.
+        // A trace gets its name when it is complete.
         _ => serde_json::from_slice::<SessionLine>(&line)
             .is_ok_and(|line| line.payload.originator == "rowmill"),
     })
@@ -221,7 +221,7 @@ fn remove_named(folder: &Path, manifest: &Path) -> Result<(), Problem> {
 
 fn remove(folder: &Path, name: &str) {
     if is_file_name(name) {
-        // What is not there needs no removing, and a leftover is not named any more.
+        // A missing file needs no removing, and a leftover is not named any more.
         drop(fs::remove_file(folder.join(name)));
     }
 }
@@ -245,7 +245,7 @@ fn each_line(path: &Path, mut saw: impl FnMut(&[u8])) -> Result<(), Problem> {
     Ok(())
 }
 
-/// How many bytes of a file are whole lines; what follows was cut by a crash.
+/// The length of the complete lines of a file in bytes; the rest was cut by a crash.
 fn whole_lines(path: &Path) -> std::io::Result<u64> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),

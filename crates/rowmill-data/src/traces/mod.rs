@@ -1,7 +1,7 @@
 //! Traces of rows: a folder with one file per row, a manifest and spans.
 //!
-//! `docs/traces.md` says what the files look like. All are made from what the ledger holds of a
-//! row, so making them again gives the same files.
+//! `docs/traces.md` describes the files. All are derived from a row's ledger entries, so writing them again
+//! gives the same files.
 
 mod codex;
 mod conventions;

@@ -4,14 +4,14 @@ use rowmill_core::record::{RowTrace, TracedId};
 
 const BEGIN: &str = "row-";
 const END: &str = ".codex.jsonl";
-/// Letters of an id that are part of a name, and its bytes: a name may have 255 bytes.
+/// The maximum letters of an id in a name, and its maximum bytes: a name may have 255 bytes.
 const MOST_LETTERS: usize = 80;
 const MOST_BYTES: usize = 120;
 const MOST_AGENT_BYTES: usize = 60;
-/// What stands for an id or an agent that no name can be made of.
+/// The replacement for an id or agent without characters that a name can have.
 const FALLBACK: &str = "row";
 
-/// The name of the trace file of a row.
+/// The name of a row's trace file.
 pub(super) fn file_name(row: &RowTrace<'_>, agent: &str) -> String {
     let id = match &row.id {
         TracedId::Number(number) => number.to_string(),
@@ -20,12 +20,12 @@ pub(super) fn file_name(row: &RowTrace<'_>, agent: &str) -> String {
     format!("{BEGIN}{:06}__id-{id}__{}{END}", row.row_number, safe(agent, MOST_AGENT_BYTES))
 }
 
-/// Whether a file with this name can be one that was made here, so that it may be removed.
+/// Whether a file with this name may be a trace file, so that it may be removed.
 pub(super) fn is_file_name(name: &str) -> bool {
     name.starts_with(BEGIN) && name.ends_with(END) && !name.contains(['/', '\\', '\0'])
 }
 
-/// Letters, digits, `-`, `_` and `.`; anything else is `_`, and only one of them in a row.
+/// Keeps letters, digits, `-`, `_` and `.`; any other sequence becomes a single `_`.
 fn safe(text: &str, most_bytes: usize) -> String {
     let mut out = String::with_capacity(text.len().min(most_bytes));
     for letter in text.chars() {

@@ -1,15 +1,15 @@
-//! Which turn gave a message, which tool call it answers, and when it was said.
+//! Finds for each message its turn, the tool call that it answers, and its time.
 
 use rowmill_core::record::{RowTrace, TracedConversation, TracedMessage, TracedRole, TracedTurn};
 
-/// A message with what is known of it.
+/// A message with its turn, tool call and time.
 pub(super) struct Said<'t, 'a> {
     pub(super) message: &'t TracedMessage<'a>,
-    /// When, in nanoseconds since 1970.
+    /// Its time, in nanoseconds since 1970.
     pub(super) at: u64,
-    /// The turn that gave it.
+    /// The turn that produced it.
     pub(super) turn: Option<&'t TracedTurn<'a>>,
-    /// The tool call that it answers, by its place in the conversation.
+    /// The index of the tool call that it answers, in the conversation.
     pub(super) tool: Option<usize>,
 }
 
@@ -20,7 +20,7 @@ pub(super) fn said<'t, 'a>(
 ) -> Vec<Said<'t, 'a>> {
     let TracedConversation { messages, turns, tools, .. } = conversation;
     let answers = messages.iter().filter(|message| message.role == TracedRole::Assistant).count();
-    // Messages of the assistant that stand before those of the turns are examples.
+    // Assistant messages before those of the turns are examples.
     let mut examples = answers.saturating_sub(turns.len());
     let mut next = turns.iter();
     let mut used = vec![false; tools.len()];

@@ -1,4 +1,4 @@
-//! Writing the trace of each row as it is published.
+//! Writes the trace of each row when it is published.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -18,11 +18,10 @@ use crate::output::{LineSink, cannot_write};
 
 /// Writes the trace of each row.
 ///
-/// A row's files are complete in the kernel's hands when [`Sink::publish`] returns: first the
-/// trace, which takes its name only when it is whole, then the spans, then the line of the
-/// manifest. Publishing a record again writes the same trace again; the lines that are then there
-/// twice are made one by [`settle_traces`](super::settle_traces). So this sink must come before the
-/// one that makes a row count as done.
+/// A row's files have been written to the operating system when [`Sink::publish`] returns: first the trace,
+/// which gets its name only when it is complete, then the spans, then the line of the manifest. Publishing a
+/// record again writes the same trace again; the duplicate lines are merged by
+/// [`settle_traces`](super::settle_traces). So this sink must come before the one that marks a row as done.
 #[derive(Debug)]
 pub struct TraceSink {
     pub(super) folder: PathBuf,
@@ -30,7 +29,7 @@ pub struct TraceSink {
     pub(super) settings: Arc<TraceSettings>,
     pub(super) manifest: LineSink,
     pub(super) spans: LineSink,
-    /// Used again for each row.
+    /// Reused for each row.
     pub(super) buffer: Vec<u8>,
     #[expect(dead_code, reason = "the open file is the lock")]
     pub(super) lock: File,
@@ -52,8 +51,7 @@ struct ManifestLine<'a> {
 }
 
 impl TraceSink {
-    /// Writes the trace file, if there is anything to tell; gives its name and how many records
-    /// it has.
+    /// Writes the trace file if it has any content; returns its name and its number of records.
     fn write_file(&mut self, row: &RowTrace<'_>) -> Result<(Option<String>, u64), Problem> {
         if row.conversations.is_empty() {
             return Ok((None, 0));
@@ -71,7 +69,7 @@ impl TraceSink {
     }
 
     fn write_spans(&mut self, row: &RowTrace<'_>) -> Result<(), Problem> {
-        // Of a row that ended while no traces were kept nobody knows when that was.
+        // If a row ended while no traces were kept, the time is unknown.
         if row.end == 0 {
             return Ok(());
         }

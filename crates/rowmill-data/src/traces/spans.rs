@@ -1,4 +1,4 @@
-//! A row as OpenTelemetry spans, in one line of OTLP/JSON.
+//! Writes a row as OpenTelemetry spans, in one line of OTLP/JSON.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ impl Status<'_> {
     const FAILED: Self = Self { code: Some(names::FAILED), message: None };
 }
 
-/// Appends the line of a row, newline not included.
+/// Appends the line of a row, without its newline.
 pub(super) fn write_spans(row: &RowTrace<'_>, settings: &TraceSettings, out: &mut Vec<u8>) {
     let trace_id =
         format!("{:032x}", xxh3_128(format!("{}/{}", settings.run(), row.row_number).as_bytes()).max(1));
@@ -64,7 +64,7 @@ pub(super) fn write_spans(row: &RowTrace<'_>, settings: &TraceSettings, out: &mu
     debug_assert!(written.is_ok(), "texts and numbers are always JSON");
 }
 
-/// Which row a line is of.
+/// The row that a line belongs to.
 pub(super) fn head_of(line: &[u8]) -> Result<EnvelopeHead, serde_json::Error> {
     let missing = |what: &str| serde::de::Error::custom(format!("no {what} in the first span"));
     let line: RawLine<'_> = serde_json::from_slice(line)?;
@@ -147,12 +147,12 @@ impl<'t, 'a> Spans<'t, 'a> {
         self.add_tools(&own, conversation, &said);
     }
 
-    /// When a conversation had ended, with everything that it had others do.
+    /// The end of a conversation, including everything that it delegated.
     fn end_of(&self, place: usize) -> Option<u64> {
         let all = &self.row.conversations;
         let TracedConversation { turns, tools, .. } = all.get(place)?;
         let own = turns.iter().map(|turn| turn.end).chain(tools.iter().map(|tool| tool.end));
-        // Those that it had asked began after it, and so stand behind it.
+        // Conversations that it delegated to started later, and so come after it.
         let asked =
             all.iter().enumerate().skip(place + 1).filter(|(_, other)| {
                 other.caller.as_ref().is_some_and(|caller| caller.conversation == place)
@@ -214,7 +214,7 @@ impl<'t, 'a> Spans<'t, 'a> {
         for (place, tool) in conversation.tools.iter().enumerate() {
             let answer = said.iter().position(|said| said.tool == Some(place));
             let before = said.get(..answer.unwrap_or(said.len())).unwrap_or_default();
-            // Ids are unique only within a turn, so the last call before the answer is meant.
+            // Ids are unique only within a turn, so this is the last call before the answer.
             let calls = before.iter().rev().filter(|said| said.message.role == TracedRole::Assistant);
             let call = calls.flat_map(|said| &said.message.calls).find(|call| call.id == tool.call);
             let mut attributes = vec![
@@ -234,7 +234,7 @@ impl<'t, 'a> Spans<'t, 'a> {
         }
     }
 
-    /// Adds a span and gives its id.
+    /// Adds a span and returns its id.
     fn add(
         &mut self,
         parent_span_id: Option<String>,

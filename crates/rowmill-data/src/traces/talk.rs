@@ -1,4 +1,4 @@
-//! Messages as the conventions write them into attributes: JSON text.
+//! Messages in the JSON text that the conventions require in attributes.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ enum Part<'a> {
     File { modality: &'static str, mime_type: &'a str, file_id: String, name: &'a str },
 }
 
-/// What a model wrote as arguments: JSON, or a text that should have been.
+/// The arguments that a model wrote: JSON, or a text that is not valid JSON.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Arguments<'a> {
@@ -48,7 +48,7 @@ pub(super) fn instruction(text: &str) -> Cow<'static, str> {
 
 /// Any value as JSON text.
 pub(super) fn json<T: Serialize + ?Sized>(value: &T) -> Cow<'static, str> {
-    // Texts and numbers are always JSON, so the fallback is never used.
+    // Texts and numbers always serialize, so the fallback is never used.
     Cow::Owned(serde_json::to_string(value).unwrap_or_default())
 }
 

@@ -1,4 +1,4 @@
-//! Files that go with rows arrive byte for byte, or the row fails and says why.
+//! Files of rows arrive byte for byte, or the row fails with the reason.
 
 use std::collections::HashMap;
 use std::fs;
@@ -102,7 +102,7 @@ async fn a_row_without_its_file_fails() {
     }
 }
 
-/// Writes files that each cannot be sent, with the reason.
+/// Writes files that cannot be sent, each with the reason.
 fn unusable(folder: &Path) -> Vec<(&'static str, &'static str)> {
     let pdf = made::pdf(&["text"]);
     let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
@@ -161,7 +161,7 @@ async fn a_file_that_cannot_be_sent_fails_its_row_and_is_never_left_out() {
     let place = format!("{}/", folder.path().display());
     fs::write(folder.path().join("good.txt"), "good").unwrap();
     for (name, reason) in unusable(folder.path()) {
-        // A good file before it does not save the row.
+        // A valid file before it does not save the row.
         let value = json!({"scan": ["good.txt", name]});
         let message = load(spec(folder.path()), &value).await.unwrap_err();
         assert_eq!(message.replace(&place, ""), reason, "{name}");
@@ -315,7 +315,7 @@ async fn a_file_that_cannot_be_kept_is_not_sent() {
     assert!(message.starts_with(&begin), "{message}");
 }
 
-/// Loads from a server that gives one answer.
+/// Loads from a server that returns one answer.
 async fn load_answer(head: &str, body: &[u8], name: &str) -> Result<Vec<Attachment>, String> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
@@ -324,7 +324,7 @@ async fn load_answer(head: &str, body: &[u8], name: &str) -> Result<Vec<Attachme
         let (mut socket, _) = listener.accept().await.unwrap();
         let mut request = [0; 4096];
         assert!(socket.read(&mut request).await.unwrap() > 0);
-        // A client that has read enough may hang up before the end.
+        // A client that has read enough may close the connection before the end.
         drop(socket.write_all(&answer).await);
         drop(socket.shutdown().await);
     };

@@ -1,5 +1,5 @@
-//! Every format, every selection, every sink and the files of rows keep the contracts of their
-//! ports, as the testkit's suites check them.
+//! Every format, every selection, every sink and the attachment loader keep the contracts of their ports,
+//! checked by the testkit's suites.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -200,7 +200,7 @@ fn lines_keep_the_contract_of_sinks() {
                 Part::Envelopes => line(published.envelope),
                 Part::Failures if published.ok => None,
                 Part::Failures => line(published.envelope),
-                // Rows without calls have little to tell, and two of them may tell the same.
+                // Rows without calls have little telemetry, and two of them may have the same.
                 Part::Telemetry => line(published.telemetry),
             }),
         };

@@ -1,4 +1,4 @@
-//! CSV that is cut, quoted in any way, or divided by other characters.
+//! CSV that is truncated, quoted in any way, or separated by other characters.
 
 use std::fs;
 use std::path::Path;

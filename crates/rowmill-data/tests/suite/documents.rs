@@ -1,4 +1,4 @@
-//! Folders of documents become rows, one per file, whatever is in them.
+//! Folders of documents become rows, one per file, whatever the files contain.
 
 use std::fs;
 use std::path::Path;
@@ -151,7 +151,7 @@ fn a_file_that_cannot_be_read_is_a_failed_row_and_never_left_out() {
     fs::remove_file(folder.path().join("gone.txt")).unwrap();
     let closed = folder.path().join("closed.txt");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-    // The administrator may read everything, so there is nothing to be refused.
+    // Root can read everything, so no access is denied.
     let readable = fs::File::open(&closed).is_ok();
 
     let rows = all(data.open().unwrap());
@@ -226,7 +226,7 @@ fn a_read_hands_on_after_its_room_and_after_much_work() {
 fn a_digest_that_nobody_asks_for_is_not_made() {
     let folder = tempfile::tempdir().unwrap();
     let huge = folder.path().join("huge.bin");
-    // Reading these bytes would take longer than any test may.
+    // Reading this file would take longer than any test may.
     fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();
     let data = documents(folder.path(), DocumentIds::Path);
     let part = Part { columns: Some(vec!["name".into(), "size".into()]), ..Part::default() };

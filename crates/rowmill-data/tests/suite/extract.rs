@@ -73,7 +73,7 @@ fn broken_documents_and_other_kinds_are_errors() {
     }
 }
 
-/// Numbers that look random and are the same each time.
+/// Pseudorandom numbers that are the same each time.
 struct Dice(u64);
 
 impl Dice {
@@ -85,7 +85,7 @@ impl Dice {
     }
 }
 
-/// The document with some bytes changed, or cut.
+/// The document with some bytes changed, or truncated.
 fn damaged(document: &[u8], dice: &mut Dice) -> Vec<u8> {
     let mut bytes = document.to_vec();
     for _ in 0..=dice.below(4) {
@@ -136,7 +136,7 @@ fn damaged_documents_end_neither_the_process_nor_never() {
     assert!((100..900).contains(&good), "some damage does not matter and some does: {good}");
 }
 
-/// Panics that are expected need no place in the output.
+/// Keeps expected panics out of the output.
 fn quiet_panics_of(name: &'static str) {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -146,7 +146,7 @@ fn quiet_panics_of(name: &'static str) {
     }));
 }
 
-/// What attaching a document with an extractor gives.
+/// The result of attaching a document with an extractor.
 async fn extracted(extractor: Extractor, name: &str, bytes: &[u8]) -> Result<String, String> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(name), bytes).unwrap();
@@ -177,7 +177,7 @@ async fn a_thread_extracts_text_and_survives_panics() {
     assert_eq!(error, "is broken, or has an unknown format");
 }
 
-/// This very test program as the child: it runs the test below, with its output elsewhere.
+/// This test program as the child: it runs the test below, with its output redirected.
 #[cfg(unix)]
 fn child() -> Extractor {
     let program = std::env::current_exe().unwrap().display().to_string();
@@ -224,7 +224,7 @@ async fn a_child_extracts_text_and_says_what_is_wrong() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_document_that_overflows_the_stack_ends_only_the_child() {
-    // A form that draws itself is drawn without end.
+    // A form that draws itself recurses endlessly.
     let form = "/Resources << /XObject << /X 4 0 R >> >>";
     let stream = "<< /Length 5 >>\nstream\n/X Do\nendstream";
     let objects = [
@@ -261,7 +261,7 @@ async fn children_that_fail_in_other_ways_are_told() {
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
 async fn a_child_that_never_ends_is_ended() {
-    // The clock is not the true one: it jumps to the deadline as soon as all others wait.
+    // The clock is simulated: it jumps to the deadline as soon as everything else waits.
     let error = extracted(shell(&["exec sleep 100000"]), "a.pdf", &made::pdf(&["x"])).await.unwrap_err();
     assert_eq!(error, "took longer than 60 s to read");
 }

@@ -1,4 +1,4 @@
-//! Files at plain addresses come whole, come once, and go on after a cut.
+//! Files at plain addresses arrive complete, are downloaded once, and continue after an interruption.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -52,7 +52,7 @@ async fn a_file_is_fetched_once_and_asked_about_afterwards() {
         let changed = machine.rows(&address).await.unwrap();
         assert_ne!(changed.identity, first.identity);
         assert_eq!(std::fs::read(&changed.files[0].path).unwrap(), b"{\"n\":2}\n");
-        // A run that began with the first version still finds it.
+        // A run that started with the first version still finds it.
         assert_eq!(std::fs::read(&first.files[0].path).unwrap(), b"{\"n\":1}\n");
     }
 }

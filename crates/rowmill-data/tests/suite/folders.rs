@@ -1,4 +1,4 @@
-//! Folders that are tables in parts, and what the names of their folders say.
+//! Folders that are tables in parts, and the fields in their folder names.
 
 use std::fs;
 use std::path::Path;
@@ -129,7 +129,7 @@ fn parquet_in_folders_has_typed_columns_that_are_selected_and_compared() {
     for (folder, first) in [("year=2025/kind=a", 0), ("year=2026/kind=b", 10), ("year=2026/kind=c", 20)] {
         fs::create_dir_all(files.path(&format!("table/{folder}"))).unwrap();
         let numbers = Int64Array::from_iter_values(first..first + 2);
-        // The file has the column as well, with another value and another type.
+        // The file also has the column, with another value and another type.
         let kinds = Int64Array::from_iter_values([7, 8]);
         files
             .write(&format!("table/{folder}/p.parquet"), vec![("kind", array(kinds)), ("n", array(numbers))]);

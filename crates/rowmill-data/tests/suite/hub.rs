@@ -1,4 +1,4 @@
-//! Datasets of the hub: which file is meant, who may have it, and whether it came right.
+//! Datasets of the hub: which file is selected, who may read it, and whether it arrived intact.
 
 use crate::remote_support::{Machine, bytes, header};
 use rowmill_data::{FetchStep, Fetcher, Purpose, load_text};
@@ -45,7 +45,7 @@ async fn a_file_is_fetched_again_only_when_it_changed() {
     assert_ne!(changed.identity, list.identity);
     machine.asked();
 
-    // What a commit holds never changes, so nobody is asked.
+    // The content of a commit never changes, so no request is sent.
     let pinned = machine.rows(&format!("{address}?revision={first}")).await.unwrap();
     assert_eq!((pinned.identity, pinned.files), (list.identity, list.files));
     assert!(machine.asked().is_empty());

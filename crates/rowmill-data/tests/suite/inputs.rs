@@ -1,4 +1,4 @@
-//! Inputs are found, told apart from streams, identified and copied.
+//! Inputs are found, distinguished from streams, identified and copied.
 
 use std::io::Write;
 use std::path::Path;

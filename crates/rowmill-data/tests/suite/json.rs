@@ -1,4 +1,4 @@
-//! JSON lists are read item by item; what only looks like one is told.
+//! JSON lists are read item by item; malformed ones are reported.
 
 use rowmill_core::ports::{Room, RowSource};
 use rowmill_data::{InputSpec, Location, dataset};

@@ -1,4 +1,4 @@
-//! Packed text is read like text, whatever its name says, and told when it is cut or damaged.
+//! Compressed text is read like text, whatever its name is; truncation and damage are reported.
 
 use std::io::Write;
 
@@ -24,7 +24,7 @@ fn zstd(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The texts of the rows, and how the read ended.
+/// The texts of the rows, and the problem that ended the read.
 fn read(format: Format, bytes: &[u8]) -> (Vec<String>, Option<Problem>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.txt");
@@ -84,7 +84,7 @@ fn packed_input_that_is_cut_gives_the_rows_before_and_then_says_so() {
         assert_eq!(problem.code, ProblemCode::InputUnreadable);
         let beginning = format!("input ends in the middle of its {packing} data: `");
         assert!(problem.message.starts_with(&beginning), "{}", problem.message);
-        // Cut within its first bytes, and behind its content.
+        // Truncated within its first bytes, and after its content.
         for length in [5, bytes.len() - 1] {
             let problem = read(Format::Jsonl, &bytes[..length]).1.unwrap();
             assert!(problem.message.starts_with(&beginning), "{length}: {}", problem.message);
@@ -99,7 +99,7 @@ fn packed_input_that_is_damaged_says_so() {
     for (packing, mut bytes) in [("gzip", gzip(text.as_bytes())), ("zstd", zstd(text.as_bytes()))] {
         let middle = bytes.len() / 2;
         bytes[middle..middle + 64].fill(0xff);
-        // What a damaged block unpacks to may be no rows at all, so rows are not looked at.
+        // A damaged block may decompress to anything, so rows are not checked.
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.jsonl");
         std::fs::write(&path, &bytes).unwrap();

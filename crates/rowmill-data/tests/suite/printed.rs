@@ -1,10 +1,10 @@
-//! What a process prints in which parsers panic.
+//! What a process prints if a parser panics.
 
-/// Set for the process that does the work of a test.
+/// Set for the child process that runs a test.
 const PANICS_HERE: &str = "ROWMILL_TEST_PANICS_HERE";
 
-/// Runs a test again in a process of its own, and says what that printed. `None` in that process, in which
-/// panics are heard as the program hears them: those of parsers are told as failures, all others as usual.
+/// Runs a test again in a child process, and returns what that printed. `None` in the child, whose panic hook
+/// works as in the program: panics of parsers are reported as failures, all others as usual.
 pub(crate) fn printed_by(test: &str) -> Option<String> {
     if std::env::var_os(PANICS_HERE).is_some() {
         let usual = std::panic::take_hook();

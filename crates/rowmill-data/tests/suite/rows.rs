@@ -1,4 +1,4 @@
-//! Rows are read from real files as each format says, and what is no row is told.
+//! Rows are read from real files in each format, and invalid ones are reported.
 
 use proptest::prelude::*;
 use rowmill_core::ports::{Position, Room};
@@ -28,7 +28,7 @@ fn read(format: Format, bytes: &[u8]) -> Vec<SourceRow> {
     rows
 }
 
-/// The number and the text of each row, or the number, the kind and the message of a bad one.
+/// The number and the text of each row, or the number, type and message of a bad one.
 fn shown(rows: &[SourceRow]) -> Vec<String> {
     let show = |row: &SourceRow| match row {
         Ok(row) => format!("{} {}", row.number(), row.text()),
@@ -213,8 +213,8 @@ proptest! {
     fn no_bytes_panic_and_numbers_go_forward(
         bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"\n\r\",:{}a1\t".to_vec())], 0..300),
     ) {
-        // A first byte that marks a foreign file would end the read at once.
-        // What begins otherwise than a list is none.
+        // The signature of a foreign file type would end the read at once.
+        // JSON that does not begin with a list is rejected.
         for (first, format) in [("a", Format::Jsonl), ("a", Format::Csv), ("a", Format::Tsv), ("[", Format::Json)] {
             let rows = read(format, &[first.as_bytes(), &bytes].concat());
             let numbers: Vec<u64> =

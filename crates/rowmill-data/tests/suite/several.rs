@@ -1,4 +1,4 @@
-//! Several files are one input: found by a pattern, read in order, told apart in messages.
+//! Several files are one input: found by a pattern, read in order, distinguished in messages.
 
 use std::path::Path;
 
@@ -69,7 +69,7 @@ fn lines_are_numbered_on_over_files_and_messages_name_the_file() {
             ]
         );
     }
-    // One file speaks of its lines alone, however it was found.
+    // Messages of a single file name only its lines, however it was found.
     assert_eq!(shown(folder.path(), "b.*", 9)[1], "2 InvalidJSON Line 2: expected ident at column 2");
 }
 
@@ -183,7 +183,7 @@ fn a_pattern_that_cannot_be_used_is_refused_with_the_reason() {
         assert_eq!((found_code, found_message.as_str()), (code, message));
         assert!(found_hint.contains(hint), "{found_hint}");
     }
-    // One format for all of them is a way out.
+    // Naming one format for all of them resolves it.
     let data = dataset(&spec(folder.path(), "*.*", Some(Format::Csv))).unwrap();
     assert_eq!(rows(&*data, 9).len(), 0);
 }

@@ -1,4 +1,4 @@
-//! Passing over rows gives the same as reading them, in every format.
+//! Skipping rows has the same result as reading them, in every format.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn same_as_reading(data: &Arc<dyn Dataset>, first: u64, second: u64) {
     let (mut passed, mut kept) = (0, Vec::new());
     passed += source.skip(first).unwrap();
     assert_eq!(passed, first.min(all.len() as u64));
-    // A row that is read in between is not passed over.
+    // A row that is read in between is not skipped.
     source.read(&mut kept, Room { rows: 1, bytes: 1 << 20 }).unwrap();
     assert_eq!(kept.as_slice(), all.iter().skip(passed as usize).take(1).cloned().collect::<Vec<_>>());
     passed += kept.len() as u64;
@@ -100,7 +100,7 @@ proptest! {
         for (format, texts) in [(Format::Jsonl, &lines), (Format::Csv, &records), (Format::Json, &items)] {
             same_as_reading(&files(folder.path(), format, texts), first, second);
         }
-        // Lines under the ending of lists; what begins otherwise is refused.
+        // JSON lines with the extension of JSON; anything else that is not a list is rejected.
         let objects: Vec<Vec<u8>> = lines.iter().map(|text| [b"\n{\"a\":1}\n", text.as_slice()].concat()).collect();
         same_as_reading(&files(folder.path(), Format::Json, &objects), first, second);
     }

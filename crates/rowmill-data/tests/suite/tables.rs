@@ -1,4 +1,4 @@
-//! Tables made from envelopes, read back.
+//! Tables that are made from envelopes and read back.
 
 use std::fs;
 

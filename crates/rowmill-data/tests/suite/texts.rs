@@ -1,4 +1,4 @@
-//! Texts are loaded from files and from real sockets, or it is told why not.
+//! Texts are loaded from files and from real sockets, or the reason is reported.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn file(folder: &Path, bytes: &[u8]) -> String {
     path.display().to_string()
 }
 
-/// Loads from a server that gives one answer, and returns the address's host too.
+/// Loads from a server that returns one answer, and also returns the address's host.
 async fn load_answer(head: &str, body: &[u8]) -> (String, Result<String, Problem>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
@@ -37,7 +37,7 @@ async fn load_answer(head: &str, body: &[u8]) -> (String, Result<String, Problem
         let (mut socket, _) = listener.accept().await.unwrap();
         let mut request = [0; 4096];
         assert!(socket.read(&mut request).await.unwrap() > 0);
-        // A client that has read enough may hang up before the end.
+        // A client that has read enough may close the connection before the end.
         drop(socket.write_all(&answer).await);
         drop(socket.shutdown().await);
     };

@@ -1,4 +1,4 @@
-//! Which functions of groups there are, and what they make of which types.
+//! The aggregate functions, and their results for each type.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use crate::values::cast::CastMode;
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 
-/// How many bits a real number has.
+/// The size of a floating-point number in bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RealSize {
     /// 32.
@@ -18,23 +18,23 @@ pub(crate) enum RealSize {
     Long,
 }
 
-/// What a function of ours does with a group.
+/// An aggregate function that is implemented here.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum AggregateKind {
     Sum,
     Average,
-    /// With the count less one below the line, and the root of it.
+    /// The divisor is the count, or the count minus one; optionally with the square root.
     Variance {
         of_sample: bool,
         is_root: bool,
     },
-    /// Between two values where it falls between them.
+    /// Interpolated, if it falls between two values.
     QuantileBetween(f64, RealSize),
     /// Always one of the values.
     QuantileOf(f64),
     List,
     Join(String),
-    /// The first argument where the second is greatest or least.
+    /// The first argument of the row in which the second is the maximum or minimum.
     Extreme(Ordering),
     First,
     Last,
@@ -44,7 +44,7 @@ pub(crate) enum AggregateKind {
     Only,
 }
 
-/// A function of a group as SQLite is told of it.
+/// An aggregate function to register with SQLite.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AggregateCall {
     pub(crate) name: String,
@@ -53,10 +53,10 @@ pub(crate) struct AggregateCall {
     pub(crate) result: SqlType,
 }
 
-/// What a call of a function of a group becomes.
+/// A bound call of an aggregate function.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundAggregate {
-    /// A function of SQLite that means the same for encoded values, or one of ours.
+    /// A function of SQLite that has the same result for encoded values, or one of ours.
     pub(crate) function: Result<&'static str, AggregateKind>,
     pub(crate) arguments: Vec<Typed>,
     pub(crate) result: SqlType,
@@ -70,7 +70,7 @@ pub(crate) enum WindowUse {
     Refused,
 }
 
-/// The digits of decimal numbers between two of which DuckDB finds a third without losing any.
+/// Up to this many digits, DuckDB interpolates between two decimal numbers without loss.
 const SHORT_DECIMAL: u8 = 18;
 
 const NAMES: &[&str] = &[
@@ -117,7 +117,7 @@ pub(crate) fn names() -> &'static [&'static str] {
     NAMES
 }
 
-/// Binds a call of a function of a group.
+/// Binds a call of an aggregate function.
 pub(crate) fn bind_aggregate(name: &str, arguments: Vec<Typed>, place: TextPlace) -> Bound<BoundAggregate> {
     let call = AggregateArguments { name, arguments, place };
     match name {

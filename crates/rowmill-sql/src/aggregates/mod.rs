@@ -1,4 +1,4 @@
-//! Functions of groups and windows, with DuckDB's meaning.
+//! Aggregate and window functions, with DuckDB's semantics.
 
 mod bind;
 mod run;

@@ -1,4 +1,4 @@
-//! Functions of groups as SQLite calls them.
+//! Aggregate functions as SQLite calls them.
 
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, WindowAggregate};
 use rusqlite::types::Value;
@@ -10,7 +10,7 @@ use crate::values::datum::Datum;
 use crate::values::encoding::{decode, encode};
 use crate::values::sql_type::SqlType;
 
-/// Makes a function of groups known to a connection.
+/// Registers an aggregate function with a connection.
 pub(crate) fn register(connection: &Connection, call: &AggregateCall) -> Result<()> {
     let flags =
         FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;

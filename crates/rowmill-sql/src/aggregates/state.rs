@@ -1,4 +1,4 @@
-//! What is kept of a group while it is read.
+//! The state of an aggregate while the rows of a group are read.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use crate::values::datum::Datum;
 use crate::values::decimal::{fits, quotient, to_real};
 use crate::values::sql_type::SqlType;
 
-/// What is kept of a group.
+/// The state of a group.
 #[derive(Debug)]
 pub(super) enum GroupState {
     Whole(WholeSum),
@@ -19,7 +19,7 @@ pub(super) enum GroupState {
     One(Option<Datum>),
 }
 
-/// A sum of whole or decimal numbers.
+/// A sum of integers or decimal numbers.
 #[derive(Debug, Default)]
 pub(super) struct WholeSum {
     sum: Option<i128>,
@@ -27,9 +27,9 @@ pub(super) struct WholeSum {
     count: i64,
 }
 
-/// A sum of numbers with a binary fraction, added one after the other as DuckDB does with one thread. For a
-/// window that rows leave again, what was lost by adding is kept as well, and what is no finite number is
-/// counted apart.
+/// A sum of floating-point numbers, added one after the other as DuckDB does with one thread. For a window
+/// from which rows are removed again, the rounding error of each addition is kept as well, and non-finite
+/// numbers are counted separately.
 #[derive(Debug, Default)]
 pub(super) struct RealSum {
     added: f64,
@@ -42,7 +42,7 @@ pub(super) struct RealSum {
     negative: i64,
 }
 
-/// Mean and squared distances, one value after the other.
+/// Mean and squared differences, updated value by value.
 #[derive(Debug, Default)]
 pub(super) struct Moments {
     count: f64,
@@ -71,7 +71,7 @@ impl GroupState {
         }
     }
 
-    /// Takes a row in; with `sign` -1 lets it go again.
+    /// Adds a row; with `sign` -1 removes it again.
     pub(super) fn take(
         &mut self,
         kind: &AggregateKind,
@@ -244,7 +244,7 @@ impl Moments {
 
     fn variance(&self, of_sample: bool) -> Option<f64> {
         let below = if of_sample { self.count - 1.0 } else { self.count };
-        // One value differs from nothing, even if it is infinite.
+        // A single value has no deviation, even if it is infinite.
         let is_alone = !of_sample && below < 1.5;
         (below > 0.0).then_some(if is_alone { 0.0 } else { self.squares / below })
     }

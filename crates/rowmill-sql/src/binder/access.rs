@@ -11,7 +11,7 @@ use crate::expression::typed::{Leaf, Node, Typed};
 use crate::scalars::{element, slice, struct_field};
 use crate::values::sql_type::SqlType;
 
-/// A name that was found: the column, and how many parts of the name it took.
+/// A resolved name: the column, and how many parts of the name it used.
 struct FoundColumn<'s> {
     column: RelationColumn,
     parts: usize,
@@ -19,14 +19,14 @@ struct FoundColumn<'s> {
 }
 
 impl Binder<'_> {
-    /// A column, or a field of one.
+    /// Binds a column, or a field of one.
     pub(super) fn bind_name(&mut self, parts: &[Ident], scope: &Scope<'_>) -> Bound<Typed> {
         let place = parts.first().map_or(TextPlace::default(), |part| TextPlace::from(part.span));
         let Some(found) = find_column(parts, scope, place)? else {
             if let [only] = parts
                 && let Some((name, expression)) = scope.alias(&only.value).cloned()
             {
-                // The entry itself must not see its own name.
+                // An entry cannot refer to its own name.
                 let mut inner = scope.clone();
                 inner.aliases.retain(|(alias, _)| *alias != name);
                 return self.bind_expression(&expression, &inner);
@@ -61,7 +61,7 @@ impl Binder<'_> {
         chain: &[AccessExpr],
         scope: &Scope<'_>,
     ) -> Bound<Typed> {
-        // What looks like fields may be the name of a column.
+        // What looks like a field access may be the name of a column.
         let mut chain = chain;
         let mut typed = match root {
             Expr::Identifier(first) => {
@@ -98,7 +98,7 @@ impl Binder<'_> {
     }
 }
 
-/// Finds a column here or in the queries around.
+/// Finds a column in this query or in the outer queries.
 fn find_column<'s>(
     parts: &[Ident],
     scope: &'s Scope<'s>,
@@ -109,7 +109,7 @@ fn find_column<'s>(
         if let Some((column, used)) = find_in(parts, scope, place)? {
             return Ok(Some(FoundColumn { column, parts: used, scope }));
         }
-        // A name of the select list comes before a column of the query around.
+        // A name of the select list takes precedence over a column of an outer query.
         if parts.len() == 1 && parts.first().is_some_and(|name| scope.alias(&name.value).is_some()) {
             return Ok(None);
         }
@@ -142,7 +142,7 @@ fn find_in(parts: &[Ident], scope: &Scope<'_>, place: TextPlace) -> Bound<Option
     }
 }
 
-/// The number of a row, where no column has that name.
+/// The row number, if no column has that name.
 fn row_number(relation: &super::scope::Relation, name: &str) -> Option<RelationColumn> {
     let is_number = name.eq_ignore_ascii_case("rowid") && relation.has_row_numbers;
     is_number.then(|| RelationColumn {
@@ -155,7 +155,7 @@ fn row_number(relation: &super::scope::Relation, name: &str) -> Option<RelationC
     })
 }
 
-/// Refuses a name that means a column and something else of the select list.
+/// Rejects a name that means both a column and another entry of the select list.
 fn check_alias(name: &Ident, scope: &Scope<'_>, place: TextPlace) -> Bound<()> {
     let Some((_, expression)) = scope.alias(&name.value).filter(|_| scope.clause.prefers_neither()) else {
         return Ok(());

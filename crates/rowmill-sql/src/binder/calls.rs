@@ -1,4 +1,4 @@
-//! Calls of functions.
+//! Function calls.
 
 use sqlparser::ast::{
     CeilFloorKind, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
@@ -15,7 +15,7 @@ use crate::expression::refusal::{Bound, Refusal, TextPlace};
 use crate::expression::typed::Typed;
 use crate::scalars::{FunctionCall, bind_function};
 
-/// The arguments of a call as they are written.
+/// The arguments of a call as they were written.
 pub(super) struct WrittenArguments<'f> {
     pub(super) values: Vec<&'f Expr>,
     pub(super) is_distinct: bool,
@@ -80,7 +80,7 @@ impl Binder<'_> {
         bind_call(&call)
     }
 
-    /// Functions with a form of their own: `TRIM(BOTH 'x' FROM y)`.
+    /// Functions with special syntax: `TRIM(BOTH 'x' FROM y)`.
     pub(super) fn bind_special_call(
         &mut self,
         expression: &Expr,
@@ -120,7 +120,7 @@ impl Binder<'_> {
         bind_call(&call)
     }
 
-    /// A function of a group.
+    /// Binds a call of an aggregate function.
     fn bind_group_function(&mut self, name: &str, function: &Function, scope: &Scope<'_>) -> Bound<Typed> {
         let place = TextPlace::from(function.name.span());
         if !scope.clause.takes_aggregates() || (scope.clause == Clause::WindowPart && scope.groups.is_none())
@@ -144,7 +144,7 @@ impl Binder<'_> {
         Ok(Typed::leaf(sql + &filter, kind, place))
     }
 
-    /// The arguments of a function of a group.
+    /// Binds the arguments of an aggregate function.
     pub(super) fn bind_group_arguments(
         &mut self,
         name: &str,
@@ -181,7 +181,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The text of a call, with a function of ours where SQLite has none that means the same.
+    /// The text of a call, using a function of ours if SQLite has no equivalent one.
     pub(super) fn group_call_text(
         &mut self,
         bound: BoundAggregate,
@@ -210,7 +210,7 @@ impl Binder<'_> {
     }
 }
 
-/// Binds a call of a function of one row.
+/// Binds a call of a scalar function.
 fn bind_call(call: &FunctionCall) -> Bound<Typed> {
     bind_function(call)
         .unwrap_or_else(|| {

@@ -10,16 +10,16 @@ use super::windows::ordered;
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
 use crate::expression::typed::Node;
 
-/// What a query is grouped by.
+/// The grouping of a query.
 #[derive(Debug, Clone)]
 pub(super) struct Grouping {
     pub(super) keys: GroupKeys,
-    /// The text of `GROUP BY`, empty for one group of all rows.
+    /// The text of `GROUP BY`, empty if all rows are one group.
     pub(super) text: String,
 }
 
 impl Binder<'_> {
-    /// What a query is grouped by; `None` where it is not grouped.
+    /// The grouping of a query; `None` if it is not grouped.
     pub(super) fn bind_grouping(
         &mut self,
         select: &Select,
@@ -62,7 +62,7 @@ impl Binder<'_> {
     }
 }
 
-/// The expression that is grouped by; a number stands for an entry of the select list.
+/// The grouping expression; a number refers to an entry of the select list.
 fn entry(expression: &Expr, projection: &[SelectItem]) -> Bound<Expr> {
     if matches!(expression, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_)) {
         return Err(Refusal::new(
@@ -81,7 +81,7 @@ fn entry(expression: &Expr, projection: &[SelectItem]) -> Bound<Expr> {
     }
 }
 
-/// `GROUP BY ALL`: the entries of the select list without functions of groups.
+/// `GROUP BY ALL`: the entries of the select list without aggregate functions.
 fn grouped_by_all(projection: &[SelectItem], place: TextPlace) -> Bound<Vec<Expr>> {
     let mut keys = Vec::new();
     for entry in projection {

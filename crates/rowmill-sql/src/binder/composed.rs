@@ -1,4 +1,4 @@
-//! Spans, objects, and times in a time zone.
+//! Intervals, structs, and times in a time zone.
 
 use sqlparser::ast::Interval;
 
@@ -13,7 +13,7 @@ use crate::values::datum::Datum;
 use crate::values::interval::Interval as Span;
 use crate::values::sql_type::SqlType;
 
-/// Units of spans, by the beginning of their names.
+/// Units of intervals, by the beginning of their names.
 const UNITS: &[&str] = &[
     "year",
     "quarter",
@@ -72,7 +72,7 @@ impl Binder<'_> {
     }
 }
 
-/// `x AT TIME ZONE 'UTC'`: between instants and times.
+/// `x AT TIME ZONE 'UTC'`: converts between `TIMESTAMP` and `TIMESTAMPTZ`.
 pub(super) fn at_utc(value: Typed, zone: &Typed, place: TextPlace) -> Bound<Typed> {
     if zone.literal_text() != Some("UTC") {
         return Err(Refusal::new("only the time zone 'UTC' is supported", zone.place)

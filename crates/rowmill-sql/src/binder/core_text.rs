@@ -1,33 +1,33 @@
-//! The text of a `SELECT`, put together.
+//! Assembles the text of a `SELECT`.
 
 use super::Binder;
 use super::order::{SortKey, SortTarget};
 use super::outputs::{OutputColumn, OutputItem, Purpose};
 use crate::expression::refusal::Bound;
 
-/// The parts of a `SELECT` whose names are resolved.
+/// The parts of a `SELECT`, with resolved names.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SelectParts {
     pub(super) items: Vec<OutputItem>,
     pub(super) from: String,
-    /// What stands behind `FROM`: `WHERE`, `GROUP BY` and `HAVING`.
+    /// The part after `FROM`: `WHERE`, `GROUP BY` and `HAVING`.
     pub(super) rest: String,
     pub(super) sort: Vec<SortKey>,
     pub(super) limit: String,
 }
 
-/// How the rows of a `SELECT` are thinned out once they are computed.
+/// How the computed rows of a `SELECT` are reduced.
 #[derive(Debug, Clone)]
 pub(super) enum Thinning {
     None,
     Distinct,
-    /// The first row for each value of these.
+    /// Keeps the first row for each value of these.
     DistinctOn(Vec<String>),
-    /// The rows for which this is true.
+    /// Keeps the rows for which this is true.
     Qualify(String),
 }
 
-/// A text and the columns that it gives.
+/// A text and the columns that it returns.
 pub(super) type TextAndColumns = (String, Vec<OutputColumn>);
 
 impl Binder<'_> {
@@ -92,7 +92,7 @@ impl Binder<'_> {
         Ok((sql, columns))
     }
 
-    /// The select list: in a result the input's JSON takes the place of values, elsewhere it stands beside them.
+    /// The select list: in a result, the input's JSON replaces values; elsewhere it accompanies them.
     fn listed(&mut self, items: &[OutputItem], purpose: &Purpose) -> Bound<TextAndColumns> {
         let mut listed = Vec::new();
         for (at, item) in items.iter().enumerate() {
@@ -108,7 +108,7 @@ impl Binder<'_> {
         Ok((listed.join(", "), items.iter().map(OutputItem::column).collect()))
     }
 
-    /// `DISTINCT` by values, with the input's JSON of one of the rows.
+    /// `DISTINCT` by values, with the input's JSON from one of the rows.
     fn distinct_text(&mut self, parts: &SelectParts, purpose: &Purpose) -> Bound<TextAndColumns> {
         let inner = SelectParts { sort: Vec::new(), limit: String::new(), ..parts.clone() };
         let (inner, columns) = self.plain_text(&inner, "", &Purpose::Table)?;
@@ -124,7 +124,7 @@ impl Binder<'_> {
         Ok((sql, columns))
     }
 
-    /// A `SELECT` whose rows are filtered by something that is computed with them.
+    /// A `SELECT` whose rows are filtered by something computed with them.
     fn filtered_text(
         &mut self,
         parts: &SelectParts,
@@ -182,7 +182,7 @@ pub(super) fn order_text(keys: &[String]) -> String {
     if keys.is_empty() { String::new() } else { format!(" ORDER BY {}", keys.join(", ")) }
 }
 
-/// The columns of a query, passed on by the query around it.
+/// The columns of a query, passed on by its outer query.
 pub(super) fn passed_on(columns: &[OutputColumn], alias: &str, purpose: &Purpose) -> String {
     let mut listed = Vec::new();
     for (at, column) in columns.iter().enumerate() {

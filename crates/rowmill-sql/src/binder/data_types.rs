@@ -1,14 +1,14 @@
-//! Names of types in casts.
+//! Type names in casts.
 
 use sqlparser::ast::DataType;
 
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
 use crate::values::sql_type::SqlType;
 
-/// The type that is written in a cast.
+/// The type written in a cast.
 pub(super) fn sql_type(written: &DataType, place: TextPlace) -> Bound<SqlType> {
     let text = written.to_string();
-    // The length of text is no part of its type.
+    // The length of text is not part of its type.
     let is_text = matches!(
         written,
         DataType::Varchar(_) | DataType::Char(_) | DataType::CharVarying(_) | DataType::Character(_)

@@ -1,4 +1,4 @@
-//! What kinds of functions an expression calls, without looking into its subqueries.
+//! Finds the kinds of functions that an expression calls, ignoring its subqueries.
 
 use std::ops::ControlFlow;
 
@@ -22,7 +22,7 @@ impl CalledFunctions {
         found
     }
 
-    /// The kinds of functions that these or other expressions call.
+    /// Combines two results.
     pub(super) fn and(self, other: Self) -> Self {
         let of_groups = self.of_groups || other.of_groups;
         Self { of_groups, of_windows: self.of_windows || other.of_windows, depth: 0 }

@@ -1,4 +1,4 @@
-//! Expressions.
+//! Binds expressions.
 
 use sqlparser::ast::{
     BinaryOperator, CastKind, DateTimeField, Expr, Ident, LambdaFunction, OneOrManyWithParens, Spanned as _,
@@ -23,7 +23,7 @@ use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 
 impl Binder<'_> {
-    /// Binds an expression. Where the query is grouped, what it is grouped by can be used whole.
+    /// Binds an expression. In a grouped query, the grouping expressions can be used as a whole.
     pub(super) fn bind_expression(&mut self, expression: &Expr, scope: &Scope<'_>) -> Bound<Typed> {
         if let Some(keys) = &scope.groups
             && keys.written.contains(&expression.to_string())
@@ -58,7 +58,7 @@ impl Binder<'_> {
                 cast_to(value, &wanted, mode)
             }
             Expr::Function(function) => self.bind_call(function, scope),
-            // The parser takes `column -> '$.a'` for a function without a name.
+            // The parser reads `column -> '$.a'` as a lambda function.
             Expr::Lambda(LambdaFunction { params: OneOrManyWithParens::One(column), body, .. }) => {
                 let found = self.bind_name(std::slice::from_ref(&column.name), scope)?;
                 let path = self.bind_expression(body, scope)?;
@@ -87,7 +87,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Tests: `IS NULL`, `IN`, `BETWEEN`, `LIKE` and the like; and functions with a form of their own.
+    /// Binds predicates: `IS NULL`, `IN`, `BETWEEN`, `LIKE` and the like; and functions with special syntax.
     fn bind_test(&mut self, expression: &Expr, scope: &Scope<'_>, place: TextPlace) -> Bound<Typed> {
         let negate = |typed: Typed, negated: bool| if negated { typed.not() } else { typed };
         match expression {
@@ -301,7 +301,7 @@ fn is_comparison(expression: &Expr) -> bool {
     }
 }
 
-/// `AND` and `OR`, of any number of conditions.
+/// `AND` and `OR`, with any number of conditions.
 fn joined(operands: [Typed; 2], join: fn(Vec<Typed>) -> Node, place: TextPlace) -> Bound<Typed> {
     let mut parts = Vec::new();
     for operand in operands {
@@ -328,7 +328,7 @@ fn between(value: Typed, bounds: [Typed; 2], place: TextPlace) -> Bound<Typed> {
     joined([above, below], Node::And, place)
 }
 
-/// The name of a function, and whether it stands alone.
+/// The name of a function, if it is not qualified.
 pub(super) fn single_name(parts: &[sqlparser::ast::ObjectNamePart]) -> Option<&Ident> {
     match parts {
         [part] => part.as_ident(),
@@ -336,7 +336,7 @@ pub(super) fn single_name(parts: &[sqlparser::ast::ObjectNamePart]) -> Option<&I
     }
 }
 
-/// A whole number that is written in the query.
+/// An integer literal of the query.
 pub(super) fn written_count(expression: &Expr) -> Option<u64> {
     match expression {
         Expr::Value(value) => match &value.value {

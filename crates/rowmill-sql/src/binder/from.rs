@@ -17,7 +17,7 @@ use crate::expression::refusal::{Bound, Refusal, TextPlace};
 use crate::expression::typed::{Leaf, Node, Operator, Typed};
 use crate::values::sql_type::SqlType;
 
-/// What `FROM` gives: its text, and the tables in it.
+/// The bound `FROM`: its text, and its tables.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BoundFrom {
     pub(super) sql: String,
@@ -106,7 +106,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// A row for each element of a list.
+    /// Binds a table with a row for each element of a list.
     fn bind_unnest(
         &mut self,
         lists: &[&Expr],
@@ -131,14 +131,14 @@ impl Binder<'_> {
         };
         let name = Some("unnest".to_owned());
         let mut relation = Relation { alias: sql_alias, name, columns: vec![column], has_row_numbers: false };
-        // `FROM unnest(list) AS x` names the table, and its column too where that has no other name.
+        // `FROM unnest(list) AS x` names the table, and also its column if that has no other name.
         if let (Some(alias), Some(column)) = (alias, relation.columns.first_mut()) {
             column.name.clone_from(&alias.name.value);
         }
         Ok((renamed(relation, alias)?, sql))
     }
 
-    /// The table of the elements of a list: its name and their type, and the text for `FROM`.
+    /// The table of a list's elements: its name, the elements' type, and the text for `FROM`.
     pub(super) fn element_table(&mut self, list: &Typed) -> Bound<((String, SqlType), String)> {
         let SqlType::List(item) = &list.kind else {
             let refusal = Refusal::new(format!("`unnest` takes a list, not {}", list.kind), list.place);
@@ -207,7 +207,7 @@ impl Binder<'_> {
     }
 }
 
-/// Refuses functions in `FROM` that do not make rows of a list.
+/// Rejects functions in `FROM` that do not return the rows of a list.
 fn check_unnest(name: &ObjectName) -> Bound<()> {
     if single_name(&name.0).is_some_and(|name| name.value.eq_ignore_ascii_case("unnest")) {
         return Ok(());
@@ -225,7 +225,7 @@ fn plain_arguments(arguments: &[FunctionArg]) -> Vec<&Expr> {
     plain.collect()
 }
 
-/// The condition of `USING`; the second of each two columns is hidden.
+/// The condition of `USING`; the second column of each pair is hidden.
 fn using(names: &[String], from: &mut BoundFrom, before: usize, place: TextPlace) -> Bound<Typed> {
     let mut conditions = Vec::new();
     for name in names {

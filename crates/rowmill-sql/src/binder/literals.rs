@@ -1,4 +1,4 @@
-//! Values that are written in a query.
+//! Literals.
 
 use sqlparser::ast::{Value, ValueWithSpan};
 
@@ -8,7 +8,7 @@ use crate::values::datum::Datum;
 use crate::values::number_text::{parse_decimal, parse_real};
 use crate::values::sql_type::SqlType;
 
-/// The type of a whole number that is written in a query.
+/// The type of an integer literal.
 pub(crate) fn whole_kind(number: i128) -> SqlType {
     if i32::try_from(number).is_ok() {
         SqlType::Integer
@@ -19,7 +19,7 @@ pub(crate) fn whole_kind(number: i128) -> SqlType {
     }
 }
 
-/// A value that is written in a query.
+/// Binds a literal.
 pub(super) fn literal(value: &ValueWithSpan) -> Bound<Typed> {
     let place = TextPlace::from(value.span);
     let typed = |node, kind| Ok(Typed { node, kind, place });

@@ -1,5 +1,5 @@
-//! From the text of a query to SQL for SQLite: names are resolved, types found, and every
-//! expression is given DuckDB's meaning or refused.
+//! Translates the text of a query to SQL for SQLite: names are resolved, types determined, and every
+//! expression gets DuckDB's semantics or is rejected.
 
 mod access;
 mod calls;
@@ -32,9 +32,9 @@ pub(crate) use parse::{bind_condition, bind_sql};
 pub(crate) struct Binder<'t> {
     tables: &'t [NamedTable],
     emitted: Emitted,
-    /// How many tables have got a name of ours.
+    /// How many aliases were generated.
     aliases: usize,
-    /// The tables that `WITH` gives names to, the innermost last.
+    /// The tables that `WITH` defines, the innermost last.
     common: Vec<tables::CommonTable>,
 }
 
@@ -43,7 +43,7 @@ impl<'t> Binder<'t> {
         Self { tables, emitted: Emitted::default(), aliases: 0, common: Vec::new() }
     }
 
-    /// A name that no other table has.
+    /// A unique table alias.
     fn alias(&mut self) -> String {
         self.aliases += 1;
         format!("t{}", self.aliases)

@@ -15,14 +15,14 @@ use super::windows::ordered;
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
 use crate::expression::typed::Typed;
 
-/// What rows are sorted by.
+/// A sort key of rows.
 #[derive(Debug, Clone)]
 pub(super) struct SortKey {
     pub(super) by: SortTarget,
     pub(super) direction: SortDirection,
 }
 
-/// Which values come first, and where nulls go.
+/// The direction of a sort, and the position of nulls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SortDirection {
     is_descending: bool,
@@ -37,7 +37,7 @@ pub(super) enum SortTarget {
 }
 
 impl SortDirection {
-    /// Nulls come last in both directions, unless it is said otherwise.
+    /// Nulls come last in both directions, unless specified otherwise.
     fn of(options: &OrderByOptions, place: TextPlace) -> Bound<Self> {
         let is_descending = match &options.sort {
             None | Some(OrderBySort::Asc) => false,
@@ -51,10 +51,10 @@ impl SortDirection {
         if self.is_descending { "DESC" } else { "ASC" }
     }
 
-    /// A term for the first key of a sort, whose values are texts or numbers to SQLite. It compares those in a
-    /// fraction of the time if nulls stand where it would put them, before everything else. So bytes stand in
-    /// for nulls where they are to come after it: to SQLite these are more than any text or number, and more
-    /// than the empty bytes that are `NaN`.
+    /// A term for the first sort key, whose values are texts or numbers to SQLite. SQLite compares those in a
+    /// fraction of the time if nulls are where it would put them, before everything else. So if nulls are to
+    /// come last, they are replaced by bytes: to SQLite these are greater than any text or number, and greater
+    /// than the empty bytes that encode `NaN`.
     pub(super) fn first_term(self, column: &str) -> String {
         if self.is_descending == self.puts_nulls_first {
             format!("coalesce({column}, x'00') {}", self.word())
@@ -72,7 +72,7 @@ impl fmt::Display for SortDirection {
 }
 
 impl Binder<'_> {
-    /// The terms of an `ORDER BY` inside of a call or a window.
+    /// The terms of an `ORDER BY` inside a call or a window.
     pub(super) fn order_terms(&mut self, order: &[OrderByExpr], scope: &Scope<'_>) -> Bound<String> {
         let mut terms = Vec::new();
         for term in order {
@@ -83,7 +83,7 @@ impl Binder<'_> {
         Ok(terms.join(", "))
     }
 
-    /// What the rows of a query are sorted by.
+    /// The sort keys of a query's rows.
     pub(super) fn sort_keys(
         &mut self,
         order: Option<&OrderBy>,
@@ -132,7 +132,7 @@ impl Binder<'_> {
     }
 }
 
-/// Whether an expression is a value as it is written, with or without a sign.
+/// Whether an expression is a literal, with or without a sign.
 fn is_written_value(expression: &Expr) -> bool {
     match expression {
         Expr::Value(_) => true,
@@ -143,7 +143,7 @@ fn is_written_value(expression: &Expr) -> bool {
     }
 }
 
-/// The entry of the select list that is sorted by: by its number, its name, or as it is written.
+/// The entry of the select list to sort by, given by its number, its name, or its expression.
 fn output_place(expression: &Expr, items: &[OutputItem], place: TextPlace) -> Bound<Option<usize>> {
     if let Some(number) = written_count(expression) {
         let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));

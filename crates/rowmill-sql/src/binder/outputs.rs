@@ -1,37 +1,37 @@
-//! What a bound query gives.
+//! The results of a bound query.
 
 use sqlparser::ast::Expr;
 
 use crate::expression::typed::Typed;
 use crate::values::sql_type::SqlType;
 
-/// A query for SQLite. Its columns are `c0`, `c1` and so on; where the input's JSON is kept
-/// beside a value, it is in `q0`, `q1` and so on.
+/// A query for SQLite. Its columns are `c0`, `c1` and so on; if the input's JSON is kept beside a value, it
+/// is in `q0`, `q1` and so on.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundQuery {
     pub(crate) sql: String,
     pub(crate) columns: Vec<OutputColumn>,
-    /// Whether it gives exactly one row, whatever the tables have.
+    /// Whether it returns exactly one row, whatever the tables contain.
     pub(crate) is_single_row: bool,
 }
 
-/// A column that a query gives.
+/// A result column of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputColumn {
     pub(crate) name: String,
     pub(crate) kind: SqlType,
-    /// Whether the input's JSON is there: beside the value in a table, in its place in a result.
+    /// Whether the input's JSON is available: beside the value in a table, instead of it in a result.
     pub(crate) has_raw: bool,
 }
 
-/// What a query is for.
+/// The purpose of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Its rows are the result: JSON of the input takes the place of values.
+    /// Its rows are the result: the input's JSON replaces values.
     Result,
     /// Another query reads it.
     Table,
-    /// Another query reads it, and these are the types of its columns.
+    /// Another query reads it, and requires these column types.
     TypedTable(Vec<SqlType>),
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Purpose {
 pub(crate) struct OutputItem {
     pub(crate) name: String,
     pub(crate) typed: Typed,
-    /// What is written for it, where it is no part of a `*`.
+    /// Its expression in the query, unless it comes from a `*`.
     pub(crate) written: Option<Expr>,
 }
 

@@ -1,4 +1,4 @@
-//! Reading the text of a query.
+//! Parses the text of a query.
 
 use sqlparser::ast::{Expr, SetExpr, Statement};
 use sqlparser::dialect::DuckDbDialect;
@@ -12,7 +12,7 @@ use crate::expression::emit::Emitted;
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
 use crate::table::NamedTable;
 
-/// How deep brackets may be nested.
+/// The maximum nesting of brackets.
 const DEPTH: usize = 60;
 
 /// Binds a query.
@@ -40,7 +40,7 @@ pub(crate) fn bind_sql(text: &str, tables: &[NamedTable]) -> Bound<(BoundQuery, 
     Ok((bound, binder.emitted))
 }
 
-/// Binds a condition over the rows of a table; the query gives a row for each that it holds for.
+/// Binds a condition over the rows of a table; the query returns a row for each row that satisfies it.
 pub(crate) fn bind_condition(
     text: &str,
     rows: &NamedTable,
@@ -86,7 +86,7 @@ fn location(text: &str, at: usize) -> Option<Location> {
     Some(Location { line: u64::try_from(line).ok()?, column: u64::try_from(column).ok()? })
 }
 
-/// What the parser says: the place stands at the end of its message.
+/// The refusal for a parser error, whose message ends with the position.
 fn refusal(error: &ParserError, text: &str) -> Refusal {
     let message = match error {
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => message.clone(),

@@ -1,4 +1,4 @@
-//! Queries: `WITH`, what they are made of, and what stands behind them.
+//! Queries: `WITH`, the query itself, and the clauses after it.
 
 use sqlparser::ast::{Cte, Query, SetExpr, SetOperator, SetQuantifier, Spanned as _, TableAlias, Values};
 
@@ -16,7 +16,7 @@ use crate::values::cast::CastMode;
 use crate::values::sql_type::SqlType;
 
 impl Binder<'_> {
-    /// Binds a query, inside of another one where there is a parent.
+    /// Binds a query; `parent` is the scope of the outer query, if there is one.
     pub(super) fn bind_query(
         &mut self,
         query: &Query,
@@ -86,7 +86,7 @@ impl Binder<'_> {
         Ok(BoundQuery { sql, columns: bound.columns, is_single_row: false })
     }
 
-    /// Anything that gives rows, without an order.
+    /// Binds anything that returns rows, without an order.
     pub(super) fn bind_set(
         &mut self,
         body: &SetExpr,
@@ -150,7 +150,7 @@ impl Binder<'_> {
         Ok(BoundQuery { sql, columns, is_single_row: false })
     }
 
-    /// A table of `WITH`, which can be used from there on; the text that `WITH` needs.
+    /// Binds a table of `WITH`, which can be used afterwards; returns the text for `WITH`.
     fn bind_common(&mut self, table: &Cte, is_recursive: bool, parent: Option<&Scope<'_>>) -> Bound<String> {
         let place = TextPlace::from(table.alias.name.span);
         let sql_name = format!("w{}", self.alias());
@@ -163,7 +163,7 @@ impl Binder<'_> {
                 SetQuantifier::None | SetQuantifier::Distinct => "UNION",
                 _ => return Err(Refusal::new("`BY NAME` is not supported", place)),
             };
-            // Only values go round; the input's JSON would be another column.
+            // The recursion passes on only values; the input's JSON would be an additional column.
             let plain = self.bind_set(left, parent, &Purpose::Table)?;
             let kinds: Vec<_> = plain.columns.iter().map(|column| column.kind.clone()).collect();
             let purpose = Purpose::TypedTable(kinds.clone());

@@ -4,12 +4,12 @@ use sqlparser::ast::{Expr, Ident, NamedWindowDefinition};
 
 use crate::values::sql_type::SqlType;
 
-/// A table that a query reads, under a name of ours.
+/// A table that a query reads, under a generated alias.
 #[derive(Debug, Clone)]
 pub(super) struct Relation {
-    /// Its name in the query of SQLite.
+    /// Its alias in the SQLite query.
     pub(super) alias: String,
-    /// Its name in the query that was written.
+    /// Its name in the user's query.
     pub(super) name: Option<String>,
     pub(super) columns: Vec<RelationColumn>,
     /// Whether its rows have numbers.
@@ -24,11 +24,11 @@ pub(super) struct RelationColumn {
     pub(super) sql: String,
     pub(super) raw: Option<String>,
     pub(super) note: Option<String>,
-    /// Whether only its full name means it: the second of two columns that `USING` joins.
+    /// Whether it can only be used by its qualified name: the second of two columns that `USING` joins.
     pub(super) is_hidden: bool,
 }
 
-/// The part of a query that an expression stands in.
+/// The clause of a query in which an expression is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Clause {
     Select,
@@ -38,9 +38,9 @@ pub(super) enum Clause {
     Having,
     Qualify,
     OrderBy,
-    /// Inside of a function of a group.
+    /// Inside an aggregate function.
     GroupArgument,
-    /// Inside of `OVER`, or of a function with it.
+    /// Inside `OVER`, or inside a function with it.
     WindowPart,
     Values,
 }
@@ -54,7 +54,7 @@ impl Clause {
         matches!(self, Self::Select | Self::Qualify | Self::OrderBy)
     }
 
-    /// Whether a name could mean a column or an entry of the select list.
+    /// Whether a name could refer to a column or an entry of the select list, with neither taking precedence.
     pub(super) fn prefers_neither(self) -> bool {
         matches!(self, Self::GroupBy | Self::Having | Self::Qualify | Self::OrderBy)
     }
@@ -75,10 +75,10 @@ impl Clause {
     }
 }
 
-/// What a query is grouped by.
+/// The grouping expressions of a query.
 #[derive(Debug, Clone, Default)]
 pub(super) struct GroupKeys {
-    /// The expressions as they are written.
+    /// The expressions as they were written.
     pub(super) written: Vec<String>,
     /// The columns among them.
     pub(super) columns: Vec<String>,
@@ -90,9 +90,9 @@ pub(super) struct Scope<'p> {
     pub(super) relations: Vec<Relation>,
     pub(super) parent: Option<&'p Self>,
     pub(super) clause: Clause,
-    /// The entries of the select list that have names.
+    /// The named entries of the select list.
     pub(super) aliases: Vec<(String, Expr)>,
-    /// What the query is grouped by, where only that can be used.
+    /// The grouping of the query, if only grouping expressions can be used.
     pub(super) groups: Option<GroupKeys>,
     pub(super) windows: Vec<NamedWindowDefinition>,
 }
@@ -103,7 +103,7 @@ impl<'p> Scope<'p> {
         Self { relations, parent, clause, aliases: Vec::new(), groups: None, windows: Vec::new() }
     }
 
-    /// The same names in another part of the query.
+    /// The same names in another clause of the query.
     pub(super) fn within(&self, clause: Clause) -> Self {
         Self { clause, ..self.clone() }
     }
@@ -113,13 +113,13 @@ impl<'p> Scope<'p> {
         Self { clause, groups: None, ..self.clone() }
     }
 
-    /// The columns that a name can mean here.
+    /// The columns that a name can refer to.
     pub(super) fn columns(&self, name: &str) -> Vec<&RelationColumn> {
         let columns = self.relations.iter().flat_map(|relation| &relation.columns);
         columns.filter(|column| !column.is_hidden && column.name.eq_ignore_ascii_case(name)).collect()
     }
 
-    /// The table that has a name here.
+    /// The table with this name.
     pub(super) fn relation(&self, name: &str) -> Option<&Relation> {
         let named = |relation: &&Relation| {
             relation.name.as_ref().is_some_and(|known| known.eq_ignore_ascii_case(name))
@@ -131,7 +131,7 @@ impl<'p> Scope<'p> {
         self.aliases.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name))
     }
 
-    /// All names of columns, for messages.
+    /// The names of all columns, for messages.
     pub(super) fn column_names(&self) -> Vec<&str> {
         let mut names: Vec<_> = self
             .relations
@@ -153,7 +153,7 @@ impl Relation {
     }
 }
 
-/// The names of a dotted name.
+/// The text of a qualified name.
 pub(super) fn dotted(parts: &[Ident]) -> String {
     parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".")
 }

@@ -1,4 +1,4 @@
-//! `SELECT`.
+//! Binds `SELECT`.
 
 use sqlparser::ast::{
     Distinct, ExcludeSelectItem, Expr, Ident, OrderBy, RenameSelectItem, ReplaceSelectItem, Select,
@@ -18,7 +18,7 @@ use crate::expression::coerce::{cast_to, condition};
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
 use crate::expression::typed::{Leaf, Node, Typed};
 
-/// What stands behind a `SELECT` in its query.
+/// The clauses after a `SELECT` in its query.
 pub(super) struct SelectTail<'q> {
     pub(super) order: Option<&'q OrderBy>,
     pub(super) limit: String,
@@ -68,7 +68,7 @@ impl Binder<'_> {
         Ok(BoundQuery { sql, columns, is_single_row: is_single_row && parts.limit.is_empty() })
     }
 
-    /// How rows are thinned out: `DISTINCT`, `DISTINCT ON` or `QUALIFY`.
+    /// Binds `DISTINCT`, `DISTINCT ON` or `QUALIFY`.
     fn bind_thinning(&mut self, select: &Select, items: &[OutputItem], scope: &Scope<'_>) -> Bound<Thinning> {
         let distinct = match &select.distinct {
             None | Some(Distinct::All) => None,
@@ -102,7 +102,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The select list, with `*` and `unnest` resolved.
+    /// Binds the select list, and expands `*` and `unnest`.
     fn bind_projection(
         &mut self,
         select: &Select,
@@ -148,7 +148,7 @@ impl Binder<'_> {
         Ok(items)
     }
 
-    /// An entry of a select list; `unnest` becomes a join with the elements of its list.
+    /// Binds an entry of a select list; `unnest` becomes a join with the elements of its list.
     fn bind_entry(
         &mut self,
         expression: &Expr,
@@ -172,7 +172,7 @@ impl Binder<'_> {
         Ok(Typed::leaf(format!("{alias}.value"), kind, place))
     }
 
-    /// `*` without the columns that `EXCLUDE` names, with those that `REPLACE` and `RENAME` change.
+    /// Expands `*` without the columns of `EXCLUDE`, and with those that `REPLACE` and `RENAME` change.
     fn bind_star(
         &mut self,
         columns: Vec<OutputItem>,
@@ -228,7 +228,7 @@ impl Binder<'_> {
         Ok(columns)
     }
 
-    /// Refuses columns of `*` that a grouped query cannot give.
+    /// Rejects columns of `*` that a grouped query cannot return.
     fn check_star_groups(&self, items: &[OutputItem], scope: &Scope<'_>) -> Bound<()> {
         let Some(keys) = &scope.groups else { return Ok(()) };
         let stars = items.iter().filter(|item| item.written.is_none());
@@ -247,7 +247,7 @@ impl Binder<'_> {
     }
 }
 
-/// Marks the elements of lists in the text of `FROM`.
+/// Marks the position of list elements in the text of `FROM`.
 const ELEMENTS: &str = "/*elements*/";
 
 fn check_forms(select: &Select) -> Bound<()> {
@@ -268,7 +268,7 @@ fn check_forms(select: &Select) -> Bound<()> {
     Ok(())
 }
 
-/// `DISTINCT` leaves only the result to sort by.
+/// Checks that a query with `DISTINCT` sorts only by its result.
 fn check_distinct_order(thinning: &Thinning, sort: &[super::order::SortKey]) -> Bound<()> {
     if !matches!(thinning, Thinning::Distinct) {
         return Ok(());
@@ -284,7 +284,7 @@ fn check_distinct_order(thinning: &Thinning, sort: &[super::order::SortKey]) -> 
     Ok(())
 }
 
-/// The entries that have a name.
+/// The named entries.
 fn aliases(projection: &[SelectItem]) -> Vec<(String, Expr)> {
     let named = projection.iter().filter_map(|entry| match entry {
         SelectItem::ExprWithAlias { expr, alias } => Some((alias.value.clone(), expr.clone())),
@@ -293,7 +293,7 @@ fn aliases(projection: &[SelectItem]) -> Vec<(String, Expr)> {
     named.collect()
 }
 
-/// The list of an entry that is nothing but `unnest(list)`.
+/// The list of an entry that consists only of `unnest(list)`.
 fn unnested(expression: &Expr) -> Option<&Expr> {
     let Expr::Function(function) = expression else { return None };
     let is_unnest =
@@ -305,7 +305,7 @@ fn unnested(expression: &Expr) -> Option<&Expr> {
     }
 }
 
-/// The name of an entry that has got none: that of the column, or what is written.
+/// The name of an entry without an alias: that of the column, or the text of the expression.
 fn entry_name(expression: &Expr) -> String {
     match expression {
         Expr::Identifier(name) => name.value.clone(),
@@ -335,7 +335,7 @@ fn excluded(exclude: Option<&ExcludeSelectItem>) -> Vec<&Ident> {
     names.iter().filter_map(|name| single_name(&name.0)).collect()
 }
 
-/// The entries in the types that are wanted of them; the input's JSON does not go with those.
+/// Casts the entries to the required types; the input's JSON is then dropped.
 fn typed_items(items: Vec<OutputItem>, purpose: &Purpose) -> Bound<Vec<OutputItem>> {
     let Purpose::TypedTable(kinds) = purpose else { return Ok(items) };
     let typed = items.into_iter().zip(kinds).map(|(item, kind)| {

@@ -62,7 +62,7 @@ impl Binder<'_> {
         Ok(BoundQuery { sql, columns: first.columns, is_single_row: false })
     }
 
-    /// Both sides as plain selections, so that brackets keep their meaning.
+    /// Both sides as plain `SELECT`s, so that brackets keep their meaning.
     fn joined_sides(&mut self, sides: [&BoundQuery; 2], word: &str, purpose: &Purpose) -> String {
         let mut side = |bound: &BoundQuery| {
             let alias = self.alias();

@@ -34,7 +34,7 @@ impl Binder<'_> {
         Ok(Typed::leaf(sql, SqlType::Boolean, place))
     }
 
-    /// A subquery that stands for a value: null without rows, an error with several.
+    /// A subquery that is used as a value: null without rows, an error with several.
     pub(super) fn bind_scalar_query(
         &mut self,
         query: &Query,

@@ -1,4 +1,4 @@
-//! Tables by their names.
+//! Finds tables by their names.
 
 use sqlparser::ast::{ObjectName, Spanned as _, TableAlias};
 
@@ -10,17 +10,17 @@ use crate::advice;
 use crate::expression::refusal::{Bound, Refusal};
 use crate::table::NamedTable;
 
-/// A table that `WITH` gives a name to.
+/// A table that `WITH` defines.
 #[derive(Debug, Clone)]
 pub(super) struct CommonTable {
     pub(super) name: String,
-    /// Its name in the query of SQLite.
+    /// Its name in the SQLite query.
     pub(super) sql_name: String,
     pub(super) columns: Vec<OutputColumn>,
 }
 
 impl Binder<'_> {
-    /// A table by its name, with the text that `FROM` needs.
+    /// Finds a table by its name, and returns the text for `FROM`.
     pub(super) fn bind_table_name(
         &mut self,
         name: &ObjectName,
@@ -66,7 +66,7 @@ impl Binder<'_> {
         (Relation { alias, name: Some(named.name.to_owned()), columns, has_row_numbers: true }, from)
     }
 
-    /// The scope of a condition over the rows of a table, which it knows as `input`.
+    /// The scope of a condition over the rows of a table, which the condition calls `input`.
     pub(super) fn rows_scope(&mut self, rows: &NamedTable) -> (Scope<'static>, String) {
         let (relation, from) = self.table_relation(rows);
         let relation = Relation { name: Some("input".to_owned()), ..relation };
@@ -88,7 +88,7 @@ pub(super) fn query_columns(columns: &[OutputColumn], alias: &str) -> Vec<Relati
     columns.collect()
 }
 
-/// A table with the names that `AS t(a, b)` gives it and its columns.
+/// A table with the names that `AS t(a, b)` gives to it and its columns.
 pub(super) fn renamed(mut relation: Relation, alias: Option<&TableAlias>) -> Bound<Relation> {
     let Some(alias) = alias else { return Ok(relation) };
     relation.name = Some(alias.name.value.clone());

@@ -1,4 +1,4 @@
-//! Functions with `OVER`.
+//! Window functions.
 
 use sqlparser::ast::{
     Function, Ident, NamedWindowExpr, Spanned as _, WindowFrame, WindowFrameBound, WindowFrameUnits,
@@ -16,7 +16,7 @@ use crate::expression::typed::Typed;
 use crate::values::sql_type::SqlType;
 
 impl Binder<'_> {
-    /// A function with `OVER`.
+    /// Binds a function with `OVER`.
     pub(super) fn bind_window(&mut self, name: &str, function: &Function, scope: &Scope<'_>) -> Bound<Typed> {
         let place = TextPlace::from(function.name.span());
         if !scope.clause.takes_windows() {
@@ -132,7 +132,7 @@ impl Binder<'_> {
     }
 }
 
-/// An expression that rows are sorted or grouped by.
+/// An expression to sort or partition by.
 pub(super) fn ordered(typed: Typed, clause: &str) -> Bound<Typed> {
     if typed.kind.is_ordered() {
         return Ok(typed);
@@ -140,7 +140,7 @@ pub(super) fn ordered(typed: Typed, clause: &str) -> Bound<Typed> {
     Err(Refusal::new(format!("{clause} cannot use values of type {}", typed.kind), typed.place))
 }
 
-/// The window that a name stands for.
+/// The definition of a named window.
 fn named_window(name: &Ident, scope: &Scope<'_>) -> Bound<WindowSpec> {
     let known = scope.windows.iter().find(|window| window.0.value.eq_ignore_ascii_case(&name.value));
     match known.map(|window| &window.1) {

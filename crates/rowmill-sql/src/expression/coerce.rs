@@ -1,4 +1,4 @@
-//! Bringing expressions to types: what DuckDB casts without being told, and nothing else.
+//! Converts expressions to types: exactly where DuckDB casts implicitly.
 
 use rowmill_types::settings::TYPES;
 
@@ -12,7 +12,7 @@ use crate::values::json_normal::normalized;
 use crate::values::moment_text::{parse_date, parse_time};
 use crate::values::sql_type::SqlType;
 
-/// Computes an expression that needs no row.
+/// Evaluates a constant expression.
 pub(crate) fn folded(typed: Typed) -> Bound<Typed> {
     let is_known = |part: &&Typed| part.known_value().is_some();
     let is_repeatable = !matches!(&typed.node, Node::Call(call) if !call.is_repeatable);
@@ -32,10 +32,10 @@ pub(crate) fn folded(typed: Typed) -> Bound<Typed> {
     Ok(Typed { node: Node::Constant(datum), kind: typed.kind, place: typed.place })
 }
 
-/// A cast that is written in the query, or that two types meet by.
+/// An explicit cast, or one to a common type.
 pub(crate) fn cast_to(typed: Typed, kind: &SqlType, mode: CastMode) -> Bound<Typed> {
     if typed.kind == *kind {
-        // A literal that is cast is no literal any more.
+        // A literal that was cast is no longer a literal.
         let node = match typed.node {
             Node::Literal(datum) => Node::Constant(datum),
             node => node,
@@ -66,7 +66,7 @@ fn cannot_cast(typed: &Typed, kind: &SqlType) -> Refusal {
     }
 }
 
-/// Whether a value may take a type without a cast that is written down.
+/// Whether a value may be converted to a type without an explicit cast.
 pub(crate) fn adapts(typed: &Typed, kind: &SqlType) -> bool {
     match (&typed.kind, kind) {
         (from, to) if from == to => true,
@@ -91,12 +91,12 @@ pub(crate) fn adapts(typed: &Typed, kind: &SqlType) -> bool {
     }
 }
 
-/// Brings an argument to the type that is wanted of it.
+/// Converts an argument to the required type.
 pub(crate) fn adapted(typed: Typed, kind: &SqlType) -> Option<Bound<Typed>> {
     adapts(&typed, kind).then(|| cast_to(typed, kind, CastMode::Fail))
 }
 
-/// The type that several values are brought to, in words that name what they are for.
+/// The common type of several values; `purpose` says in messages what it is for.
 pub(crate) fn meeting_type(values: &[&Typed], purpose: &str) -> Bound<SqlType> {
     let mut met = SqlType::Null;
     let literals = |value: &&&Typed| value.literal_text().is_none();
@@ -108,7 +108,7 @@ pub(crate) fn meeting_type(values: &[&Typed], purpose: &str) -> Bound<SqlType> {
         met =
             common_type(&met, &value.kind).ok_or_else(|| cannot_meet(&met, value, purpose).noting(values))?;
     }
-    // A whole number that is written first takes the type of the others as well.
+    // An integer literal in first position takes the type of the others as well.
     let others: Vec<_> = values.iter().filter(literals).filter(|value| !value.is_literal()).collect();
     if met.is_whole() && !others.is_empty() && others.len() < values.len() {
         let mut narrow = SqlType::Null;
@@ -146,12 +146,12 @@ fn cannot_meet(met: &SqlType, value: &Typed, purpose: &str) -> Refusal {
     }
 }
 
-/// The type that text is best cast to when it meets a number.
+/// The best type for casting text that is used with a number.
 fn double_for(number: &SqlType) -> &'static str {
     if number.is_whole() { "BIGINT" } else { "DOUBLE" }
 }
 
-/// A comparison of two values.
+/// Compares two values.
 pub(crate) fn comparison(operator: Operator, left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
     let met = comparison_type(&left, &right)?;
     let left = cast_to(left, &met, CastMode::Fail)?;
@@ -160,7 +160,7 @@ pub(crate) fn comparison(operator: Operator, left: Typed, right: Typed, place: T
     folded(Typed { node, kind: SqlType::Boolean, place })
 }
 
-/// The type that two values are compared in.
+/// The type in which two values are compared.
 pub(crate) fn comparison_type(left: &Typed, right: &Typed) -> Bound<SqlType> {
     let with_truth = |truth: &Typed, number: &Typed| truth.kind == SqlType::Boolean && number.kind.is_whole();
     if with_truth(left, right) {
@@ -170,7 +170,7 @@ pub(crate) fn comparison_type(left: &Typed, right: &Typed) -> Bound<SqlType> {
         return Ok(left.kind.clone());
     }
     let met = meeting_type(&[left, right], "a comparison")?;
-    // Days, times and truths as text have their order only where all have one form.
+    // Dates, times and booleans as text sort correctly only if all have the same format.
     let is_moment = |typed: &Typed| typed.literal_text().is_some_and(is_day_time_or_truth);
     let compares_texts =
         left.note().is_some() && is_moment(right) || right.note().is_some() && is_moment(left);
@@ -191,7 +191,7 @@ pub(crate) fn comparison_type(left: &Typed, right: &Typed) -> Bound<SqlType> {
     })
 }
 
-/// Refuses a string that JSON is compared with and that is no JSON: it equals nothing.
+/// Rejects a string that is compared with JSON and is not valid JSON: it would equal nothing.
 fn literal_is_json(typed: &Typed) -> Bound<()> {
     match typed.literal_text() {
         Some(text) if normalized(text).is_none() => {
@@ -208,7 +208,7 @@ fn is_day_time_or_truth(text: &str) -> bool {
     is_truth || parse_date(text).is_ok() || parse_time(text).is_ok()
 }
 
-/// The type that a value is compared in with each of several others.
+/// The type in which a value is compared with each of several others.
 pub(crate) fn comparison_type_of_all(value: &Typed, others: &[&Typed]) -> Bound<SqlType> {
     let mut met: Option<Typed> = None;
     for other in others {
@@ -218,7 +218,7 @@ pub(crate) fn comparison_type_of_all(value: &Typed, others: &[&Typed]) -> Bound<
     Ok(met.map_or(SqlType::Null, |met| met.kind))
 }
 
-/// A condition: a truth, or a number that is none where it is 0.
+/// A condition: a boolean, or a number, which is false if it is 0.
 pub(crate) fn condition(typed: Typed) -> Bound<Typed> {
     match &typed.kind {
         SqlType::Boolean => Ok(typed),

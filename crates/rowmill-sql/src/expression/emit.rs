@@ -1,4 +1,4 @@
-//! Telling SQLite of expressions: what it can compute as it is, and functions for the rest.
+//! Translates expressions to SQLite: directly if it can compute them, otherwise by functions.
 
 use rusqlite::types::Value;
 
@@ -8,10 +8,10 @@ use crate::aggregates::AggregateCall;
 use crate::values::encoding::{encode, is_plain};
 use crate::values::sql_type::SqlType;
 
-/// The most arguments that SQLite lets a function have.
+/// The maximum number of arguments of a function in SQLite.
 const MOST_ARGUMENTS: usize = 100;
 
-/// An expression that became a function of its own.
+/// An expression that became a separate function.
 #[derive(Debug, Clone)]
 pub(crate) struct ComputedFunction {
     pub(crate) name: String,
@@ -21,22 +21,22 @@ pub(crate) struct ComputedFunction {
     pub(crate) is_repeatable: bool,
 }
 
-/// A table function that gives the elements of lists.
+/// A table function that returns the elements of lists.
 #[derive(Debug, Clone)]
 pub(crate) struct ElementTable {
     pub(crate) name: String,
     pub(crate) item: SqlType,
 }
 
-/// What SQLite must know before it takes a query.
+/// What must be registered with SQLite before it can run a query.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Emitted {
     pub(crate) functions: Vec<ComputedFunction>,
     pub(crate) aggregates: Vec<AggregateCall>,
     pub(crate) element_tables: Vec<ElementTable>,
-    /// The names under which tables are scanned, with the names of the tables.
+    /// The aliases under which tables are scanned, with the names of the tables.
     pub(crate) scans: Vec<(String, &'static str)>,
-    /// The values of `?1`, `?2` and so on.
+    /// The values of the parameters `?1`, `?2` and so on.
     pub(crate) parameters: Vec<Value>,
 }
 
@@ -63,7 +63,7 @@ impl Emitted {
         })
     }
 
-    /// The text of an expression that is a column of a table, whose values are texts or numbers to SQLite.
+    /// The text of an expression that is a column of a table, if its values are texts or numbers to SQLite.
     pub(crate) fn plain_column<'t>(&self, typed: &'t Typed) -> Option<&'t str> {
         let Node::Leaf(leaf) = &typed.node else { return None };
         let (alias, _) = leaf.sql.split_once('.')?;
@@ -71,7 +71,7 @@ impl Emitted {
         (is_scanned && is_plain(&typed.kind)).then_some(leaf.sql.as_str())
     }
 
-    /// Texts of expressions, between commas.
+    /// The texts of expressions, separated by commas.
     pub(crate) fn list(&mut self, parts: &[Typed]) -> Bound<String> {
         let parts: Vec<_> = parts.iter().map(|part| self.sql(part)).collect::<Bound<_>>()?;
         Ok(parts.join(", "))
@@ -91,7 +91,7 @@ impl Emitted {
         format!("?{}", at + 1)
     }
 
-    /// Makes a function of an expression, whose arguments are what SQLite knows.
+    /// Makes a function of an expression, whose arguments are values that SQLite has.
     fn computed(&mut self, typed: &Typed) -> Bound<String> {
         let mut leaves = Vec::new();
         let mut body = typed.clone();
@@ -109,7 +109,7 @@ impl Emitted {
     }
 }
 
-/// Puts numbers in the place of leaves; whether the expression always gives the same for the same.
+/// Replaces leaves by argument numbers; returns whether the expression is deterministic.
 fn replace_leaves(typed: &mut Typed, leaves: &mut Vec<(Leaf, SqlType)>) -> bool {
     if let Node::Leaf(leaf) = &typed.node {
         let at = leaves.iter().position(|(known, _)| known.sql == leaf.sql).unwrap_or_else(|| {
@@ -124,7 +124,7 @@ fn replace_leaves(typed: &mut Typed, leaves: &mut Vec<(Leaf, SqlType)>) -> bool 
     parts.fold(own, |all, one| all && one)
 }
 
-/// Whether SQLite can compare it as it is encoded.
+/// Whether SQLite can compare its encoded values.
 fn is_simple(typed: &Typed) -> bool {
     typed.kind.is_ordered() && matches!(typed.node, Node::Leaf(_) | Node::Literal(_) | Node::Constant(_))
 }

@@ -1,4 +1,4 @@
-//! Computing expressions.
+//! Evaluates expressions.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -79,7 +79,7 @@ pub(crate) fn evaluate<'d>(typed: &'d Typed, arguments: &'d [Datum]) -> Evaluate
     }
 }
 
-/// `AND` and `OR`: the first part that decides is the last that is looked at.
+/// `AND` and `OR`: evaluation stops at the first part that decides the result.
 fn all_of<'d>(parts: &'d [Typed], arguments: &'d [Datum], decides: Option<bool>) -> Evaluated<'d> {
     let mut found = decides.map(|truth| !truth);
     for part in parts {
@@ -136,7 +136,7 @@ fn evaluate_cast<'d>(datum: Cow<'d, Datum>, part: &Typed, typed: &Typed, mode: C
     }
 }
 
-/// A value for a message: short, and text between quotes.
+/// A value as shown in a message: short, with text in quotes.
 pub(crate) fn shown(datum: &Datum, kind: &SqlType) -> String {
     const SHOWN: usize = 40;
     let text = to_text(datum, kind).unwrap_or_else(|| format!("a value of type {kind}"));

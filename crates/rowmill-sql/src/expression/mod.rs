@@ -1,4 +1,4 @@
-//! Expressions with types: what they are, how they are computed, and how SQLite is told of them.
+//! Typed expressions: their representation, their evaluation, and their translation to SQLite.
 
 pub(crate) mod coerce;
 pub(crate) mod emit;

@@ -1,10 +1,10 @@
-//! Why a query is not taken, and where in its text.
+//! Why a query is rejected, and at which position in its text.
 
 use sqlparser::tokenizer::{Location, Span};
 
 use super::typed::Typed;
 
-/// A place in the text of a query, if one is known.
+/// A position in the text of a query, if known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TextPlace(pub(crate) Option<Location>);
 
@@ -14,7 +14,7 @@ impl From<Span> for TextPlace {
     }
 }
 
-/// Why a query is not taken.
+/// Why a query is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) message: String,
@@ -32,7 +32,7 @@ impl Refusal {
         self
     }
 
-    /// Says what is known about the columns among values whose types do not suit.
+    /// Adds the notes about the columns among values whose types do not match.
     pub(crate) fn noting(mut self, values: &[&Typed]) -> Self {
         let notes: Vec<_> = values.iter().filter_map(|value| value.note()).collect();
         if !notes.is_empty() {
@@ -42,5 +42,5 @@ impl Refusal {
     }
 }
 
-/// Binding gives something, or a reason why not.
+/// The result of binding, or the reason why it is not possible.
 pub(crate) type Bound<T> = Result<T, Refusal>;

@@ -9,10 +9,10 @@ use crate::values::cast::CastMode;
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 
-/// The arguments of a function: none of them null, unless the function wants to see nulls.
+/// The arguments of a function. None of them is null, unless the function handles nulls.
 pub(crate) type Arguments<'a, 'd> = &'a [Cow<'d, Datum>];
 
-/// What a function computes; the error says what is wrong with its arguments.
+/// The implementation of a function; the error is what is wrong with its arguments.
 pub(crate) type Computation = Arc<dyn Fn(Arguments<'_, '_>) -> Result<Datum, String> + Send + Sync>;
 
 /// An expression and its type.
@@ -23,14 +23,14 @@ pub(crate) struct Typed {
     pub(crate) place: TextPlace,
 }
 
-/// What an expression is.
+/// The kinds of expressions.
 #[derive(Debug, Clone)]
 pub(crate) enum Node {
-    /// A value that SQLite knows: a column, an aggregate, a subquery.
+    /// A value that SQLite provides: a column, an aggregate, a subquery.
     Leaf(Leaf),
-    /// An argument of a function that was made of an expression.
+    /// An argument of a function that was made from an expression.
     Argument(usize),
-    /// A value as it is written in the query: it takes the type of what it meets.
+    /// A literal of the query: it takes the type that its context needs.
     Literal(Datum),
     Constant(Datum),
     Cast(Box<Typed>, CastMode),
@@ -45,14 +45,14 @@ pub(crate) enum Node {
     Call(Call),
 }
 
-/// A value that SQLite knows.
+/// A value that SQLite provides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Leaf {
-    /// The text that gives it.
+    /// The SQL text of the value.
     pub(crate) sql: String,
-    /// The text that gives the JSON of it as the input has it.
+    /// The SQL text of its JSON as in the input.
     pub(crate) raw: Option<String>,
-    /// What to know about its values where its type does not suit.
+    /// A note about its values for messages about its type.
     pub(crate) note: Option<String>,
 }
 
@@ -65,21 +65,21 @@ pub(crate) enum Operator {
     AtMost,
     Greater,
     AtLeast,
-    /// Null is a value like others.
+    /// Null is compared like any other value.
     Distinct,
     NotDistinct,
 }
 
-/// What a function does about nulls among its arguments.
+/// How a function handles null arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NullRule {
     /// Its result is null.
     GiveNull,
-    /// It sees them.
+    /// The function receives them.
     PassOn,
 }
 
-/// A call of a function of ours.
+/// A call of one of our functions.
 #[derive(Clone)]
 pub(crate) struct Call {
     pub(crate) computation: Computation,
@@ -103,7 +103,7 @@ impl Typed {
         Self { node: Node::Leaf(Leaf { sql, raw: None, note: None }), kind, place }
     }
 
-    /// A call that gives null for null.
+    /// A call that returns null if an argument is null.
     pub(crate) fn call(
         computation: impl Fn(Arguments<'_, '_>) -> Result<Datum, String> + Send + Sync + 'static,
         arguments: Vec<Self>,
@@ -115,7 +115,7 @@ impl Typed {
         Self { node: Node::Call(call), kind, place }
     }
 
-    /// A call that sees nulls.
+    /// A call that handles nulls.
     pub(crate) fn call_with_nulls(
         computation: impl Fn(Arguments<'_, '_>) -> Result<Datum, String> + Send + Sync + 'static,
         arguments: Vec<Self>,
@@ -132,7 +132,7 @@ impl Typed {
         Self { node: Node::Not(Box::new(self)), kind: SqlType::Boolean, place }
     }
 
-    /// The value, where it is known before any row is read.
+    /// The value, if it is known before any row is read.
     pub(crate) fn known_value(&self) -> Option<&Datum> {
         match &self.node {
             Node::Constant(datum) | Node::Literal(datum) => Some(datum),
@@ -140,7 +140,7 @@ impl Typed {
         }
     }
 
-    /// The text of a string that is written in the query.
+    /// The text of a string literal.
     pub(crate) fn literal_text(&self) -> Option<&str> {
         match &self.node {
             Node::Literal(Datum::Text(text)) => Some(text),
@@ -152,7 +152,7 @@ impl Typed {
         matches!(self.node, Node::Literal(_))
     }
 
-    /// The JSON text of a column as the input has it.
+    /// The JSON text of a column as in the input.
     pub(crate) fn raw(&self) -> Option<&str> {
         match &self.node {
             Node::Leaf(leaf) => leaf.raw.as_deref(),
@@ -160,7 +160,7 @@ impl Typed {
         }
     }
 
-    /// What to know about the values of a column.
+    /// A note about the values of a column.
     pub(crate) fn note(&self) -> Option<&str> {
         match &self.node {
             Node::Leaf(leaf) => leaf.note.as_deref(),
@@ -168,13 +168,13 @@ impl Typed {
         }
     }
 
-    /// Whether anything in it comes from a row.
+    /// Whether any part of it depends on a row.
     pub(crate) fn uses_rows(&self) -> bool {
         matches!(self.node, Node::Leaf(_) | Node::Argument(_))
             || self.parts().into_iter().any(Self::uses_rows)
     }
 
-    /// The expressions that it is made of.
+    /// Its direct subexpressions.
     pub(crate) fn parts(&self) -> Vec<&Self> {
         match &self.node {
             Node::Leaf(_) | Node::Argument(_) | Node::Literal(_) | Node::Constant(_) => Vec::new(),
@@ -190,7 +190,7 @@ impl Typed {
         }
     }
 
-    /// The expressions that it is made of, to be changed.
+    /// Its direct subexpressions, for modification.
     pub(crate) fn parts_mut(&mut self) -> Vec<&mut Self> {
         match &mut self.node {
             Node::Leaf(_) | Node::Argument(_) | Node::Literal(_) | Node::Constant(_) => Vec::new(),

@@ -1,4 +1,4 @@
-//! The names of functions.
+//! Looks up functions by name.
 
 use super::{
     conditional, dates, formats, json, lists, moments, numbers, operators, plain, regexes, rounding, texts,
@@ -7,13 +7,13 @@ use crate::expression::coerce::folded;
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
 use crate::expression::typed::Typed;
 
-/// A function by its name, with what it makes of its arguments.
+/// A function with its name and its binder.
 pub(super) struct BoundFunction {
     pub(super) names: &'static [&'static str],
     pub(super) bind: fn(&FunctionCall) -> Bound<Typed>,
 }
 
-/// A call whose arguments are bound already.
+/// A call whose arguments are already bound.
 #[derive(Debug, Clone)]
 pub(crate) struct FunctionCall {
     pub(crate) name: String,
@@ -22,7 +22,7 @@ pub(crate) struct FunctionCall {
 }
 
 impl FunctionCall {
-    /// The arguments, if there are as many as the function takes.
+    /// The arguments, if their number is correct.
     pub(super) fn exactly<const N: usize>(&self) -> Bound<[Typed; N]> {
         self.arguments.clone().try_into().map_err(|_| self.wrong_count(&N.to_string()))
     }
@@ -32,13 +32,13 @@ impl FunctionCall {
         Refusal::new(format!("`{}` takes {wanted} arguments, not {found}", self.name), self.place)
     }
 
-    /// The function does not take arguments of these types.
+    /// The refusal for arguments of unsupported types.
     pub(super) fn wrong_types(&self, hint: &str) -> Refusal {
         let kinds: Vec<_> = self.arguments.iter().map(|argument| argument.kind.to_string()).collect();
         Refusal::new(format!("there is no `{}({})`", self.name, kinds.join(", ")), self.place).hint(hint)
     }
 
-    /// An argument that must be a text in the query.
+    /// An argument that must be a string literal.
     pub(super) fn known_text(&self, at: usize) -> Bound<&str> {
         let text = self.arguments.get(at).and_then(Typed::known_value).and_then(|datum| datum.as_text());
         text.ok_or_else(|| {
@@ -73,7 +73,7 @@ pub(crate) fn names() -> Vec<&'static str> {
     bound.chain(plain::names()).copied().chain(["mod"]).collect()
 }
 
-/// Binds a call; `None` where there is no function of that name.
+/// Binds a call; `None` if there is no function with that name.
 pub(crate) fn bind_function(call: &FunctionCall) -> Option<Bound<Typed>> {
     let name = call.name.as_str();
     if name == "mod" {

@@ -1,4 +1,4 @@
-//! Functions that choose one of their arguments, or tell of them.
+//! Functions that select one of their arguments, or describe them.
 
 use super::catalog::{BoundFunction, FunctionCall};
 use crate::expression::coerce::{cast_to, comparison, condition, folded, meeting_type};
@@ -17,7 +17,7 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
     BoundFunction { names: &["typeof"], bind: type_of },
 ];
 
-/// All arguments in the type that they meet in.
+/// All arguments, cast to their common type.
 fn met(call: &FunctionCall) -> Bound<(Vec<Typed>, SqlType)> {
     let values: Vec<_> = call.arguments.iter().collect();
     let kind = meeting_type(&values, &format!("`{}`", call.name))?;
@@ -64,7 +64,7 @@ pub(crate) fn case(
     folded(Typed { node: Node::Case(branches, otherwise), kind, place })
 }
 
-/// The greatest or the least of the arguments; nulls do not count.
+/// The maximum or minimum of the arguments, ignoring nulls.
 fn extreme(call: &FunctionCall, wanted: std::cmp::Ordering) -> Bound<Typed> {
     if call.arguments.is_empty() {
         return Err(call.wrong_count("at least 1"));

@@ -1,4 +1,4 @@
-//! Parts of days and times, and what moves them.
+//! Parts of dates and times, and arithmetic with them.
 
 use super::catalog::{BoundFunction, FunctionCall};
 use super::moments::{DatePart, truncated};
@@ -35,7 +35,7 @@ fn timestamp(arguments: Arguments<'_, '_>, at: usize) -> i64 {
     }
 }
 
-/// An argument that is a day or a time, as a timestamp.
+/// An argument that is a date or a time, as a timestamp.
 fn moment(call: &FunctionCall, at: usize) -> Bound<Typed> {
     let found = call.arguments.get(at).cloned().ok_or_else(|| call.wrong_count("more"))?;
     if found.kind.is_moment() || found.kind == SqlType::Null {
@@ -48,7 +48,7 @@ fn moment(call: &FunctionCall, at: usize) -> Bound<Typed> {
     Err(call.wrong_types(hint))
 }
 
-/// The part that a call names with its first argument.
+/// The part that the first argument of a call names.
 fn named_part(call: &FunctionCall) -> Bound<DatePart> {
     let name = call.known_text(0)?;
     DatePart::named(&singular(name)).ok_or_else(|| {
@@ -100,7 +100,7 @@ fn date_diff(call: &FunctionCall) -> Bound<Typed> {
     Ok(Typed::call(difference, vec![moment(call, 1)?, moment(call, 2)?], SqlType::BigInt, call.place))
 }
 
-/// How many beginnings of a part lie before a time, counted from some time.
+/// How many starts of a part are before a time, counted from a fixed origin.
 fn boundaries(part: DatePart, timestamp: i64) -> Option<i64> {
     let (days, _) = split(timestamp);
     let day = CivilDay::of_days(days);
@@ -125,7 +125,7 @@ fn span(call: &FunctionCall, unit: &'static str) -> Bound<Typed> {
     interval_of(count, unit, call.place)
 }
 
-/// So many of a unit, as a span.
+/// An interval of `count` units.
 pub(crate) fn interval_of(count: Typed, unit: &'static str, place: TextPlace) -> Bound<Typed> {
     let made = move |arguments: Arguments<'_, '_>| {
         let count = arguments.first().and_then(|datum| datum.as_whole()).unwrap_or_default();
@@ -143,7 +143,7 @@ fn date_add(call: &FunctionCall) -> Bound<Typed> {
     moved_by(moment, by, 1, call.place)
 }
 
-/// A day, a time or a span, moved forward or back by a span.
+/// A date, a time or an interval, plus or minus an interval.
 pub(super) fn moved_by(moment: Typed, by: Typed, sign: i64, place: TextPlace) -> Bound<Typed> {
     let is_span = moment.kind == SqlType::Interval;
     let kind = if is_span { SqlType::Interval } else { SqlType::Timestamp };
@@ -190,7 +190,7 @@ pub(super) fn day_difference(left: Typed, right: Typed, place: TextPlace) -> Bou
     Ok(Typed::call(computed, vec![left, right], SqlType::BigInt, place))
 }
 
-/// The span between two times, in days and microseconds.
+/// The interval between two times, in days and microseconds.
 pub(super) fn timestamp_difference(left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
     let left = cast_to(left, &SqlType::Timestamp, CastMode::Fail)?;
     let right = cast_to(right, &SqlType::Timestamp, CastMode::Fail)?;

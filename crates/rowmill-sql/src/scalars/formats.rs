@@ -1,4 +1,4 @@
-//! Days and times in written forms: `strftime` and `strptime`.
+//! Formatting and parsing of dates and times: `strftime` and `strptime`.
 
 use super::catalog::{BoundFunction, FunctionCall};
 use super::moments::{month_name, weekday_name};
@@ -19,11 +19,11 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
     BoundFunction { names: &["try_strptime"], bind: |call| strptime(call, CastMode::GiveNull) },
 ];
 
-/// A piece of a written form.
+/// A piece of a format string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FormPiece {
     Text(String),
-    /// A part by its letter, with zeros in front or without.
+    /// A part, given by its letter, with or without leading zeros.
     Part(char, Zeros),
 }
 
@@ -33,7 +33,7 @@ enum Zeros {
     Dropped,
 }
 
-/// The letters that can be written, and those of them that can be read.
+/// The letters that can be formatted, and those of them that can be parsed.
 const WRITTEN: &str = "aAwdbBmyYHIpMSgfj%";
 const READ: &str = "dbBmyYHMSf%";
 

@@ -1,4 +1,4 @@
-//! JSON: parts of it, and what it is.
+//! Functions of JSON.
 
 use super::catalog::{BoundFunction, FunctionCall};
 use super::texts::{whole, word};
@@ -57,7 +57,7 @@ fn made_json(call: &FunctionCall) -> Bound<Typed> {
     written(value, call.place)
 }
 
-/// Whether what DuckDB writes for values of a type does not depend on its settings, and is known here.
+/// Whether DuckDB's output for a type does not depend on its settings and is implemented here.
 fn is_writable(kind: &SqlType) -> bool {
     match kind {
         SqlType::Blob | SqlType::TimestampTz => false,
@@ -73,7 +73,7 @@ fn not_writable(kind: &SqlType, place: TextPlace) -> Refusal {
         .hint("extract the fields that can: `x.name`, or `x ->> '$.name'`")
 }
 
-/// `json -> path` gives JSON, `json ->> path` gives text.
+/// `json -> path` returns JSON, `json ->> path` returns text.
 pub(crate) fn json_part(found: Typed, path: &Typed, wanted: SqlType, place: TextPlace) -> Bound<Typed> {
     let wrong = |message: &str| Refusal::new(message, path.place).hint("write it as `'$.name'` or `'$[0]'`");
     let path = match path.known_value() {
@@ -123,7 +123,7 @@ fn extract(call: &FunctionCall, wanted: SqlType) -> Bound<Typed> {
     json_part(found, &path, wanted, call.place)
 }
 
-/// The one argument of a function of JSON.
+/// The only argument of a JSON function.
 fn one_json(call: &FunctionCall) -> Bound<Typed> {
     let [found] = call.exactly()?;
     as_json(found, call.place)
@@ -168,7 +168,7 @@ fn is_valid(call: &FunctionCall) -> Bound<Typed> {
     Ok(Typed::call(valid, vec![one_json(call)?], SqlType::Boolean, call.place))
 }
 
-/// Numbers that JSON does not have, and DuckDB takes for JSON.
+/// Numbers that are not valid JSON but that DuckDB accepts.
 fn is_number_beyond_json(json: &str) -> bool {
     let word = json.trim().trim_start_matches('-');
     ["nan", "inf", "infinity"].iter().any(|known| word.eq_ignore_ascii_case(known))

@@ -1,4 +1,4 @@
-//! Lists and objects.
+//! Functions of lists and structs.
 
 use super::catalog::{BoundFunction, FunctionCall};
 use super::texts::{part, whole, word};
@@ -47,7 +47,7 @@ fn item_type(call: &FunctionCall) -> Bound<SqlType> {
     }
 }
 
-/// A list and a value that is looked for in it, both in the type that they meet in.
+/// A list and a value to look for, both cast to their common type.
 fn list_and_value(call: &FunctionCall) -> Bound<Vec<Typed>> {
     let [list, value] = call.exactly()?;
     let item = item_type(call)?;
@@ -100,14 +100,14 @@ fn extract(call: &FunctionCall) -> Bound<Typed> {
     element(list, at, call.place)
 }
 
-/// The place in a list or text that a number means: from 1, or from the end where it is negative.
+/// The index in a list or text for a position: from 1, or from the end if it is negative.
 fn index(at: i128, count: usize) -> Option<usize> {
     let count = i128::try_from(count).ok()?;
     let place = if at < 0 { at + count } else { at - 1 };
     usize::try_from(place).ok().filter(|_| place < count)
 }
 
-/// `x[at]`: an element of a list, a letter of a text, a field of an object.
+/// `x[at]`: an element of a list, a character of a text, a field of a struct.
 pub(crate) fn element(found: Typed, at: Typed, place: TextPlace) -> Bound<Typed> {
     if let SqlType::Struct(_) = found.kind {
         let name = at.literal_text().map(str::to_owned);
@@ -188,7 +188,7 @@ pub(crate) fn slice(found: Typed, bounds: [Option<Typed>; 2], place: TextPlace) 
     folded(Typed::call(cut, arguments, kind, place))
 }
 
-/// `x.name`: a field of an object.
+/// `x.name`: a field of a struct.
 pub(crate) fn struct_field(found: Typed, name: &str, place: TextPlace) -> Bound<Typed> {
     let SqlType::Struct(fields) = &found.kind else {
         let refusal = Refusal::new(format!("cannot access `{name}`: {} has no fields", found.kind), place);
@@ -243,7 +243,7 @@ fn concat(call: &FunctionCall) -> Bound<Typed> {
     joined_lists(left, right, call.place)
 }
 
-/// Two lists, one behind the other; null counts as an empty one.
+/// Concatenates two lists; null counts as an empty one.
 fn joined_lists(left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
     let met = common_type(&left.kind, &right.kind).filter(|kind| matches!(kind, SqlType::List(_)));
     let kind =
@@ -266,7 +266,7 @@ fn join(call: &FunctionCall) -> Bound<Typed> {
     let joined = move |arguments: Arguments<'_, '_>| {
         let items = items(arguments, 0);
         let texts: Vec<_> = items.iter().filter_map(|datum| to_text(datum, &item)).collect();
-        // Nulls are passed over, but a list of nothing else has no text.
+        // Nulls are skipped, but the result for a list of only nulls is null.
         let is_null = texts.is_empty() && !items.is_empty();
         Ok(if is_null { Datum::Null } else { Datum::Text(texts.join(word(arguments, 1))) })
     };

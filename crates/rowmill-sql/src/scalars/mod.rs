@@ -1,4 +1,4 @@
-//! Functions of one row, with DuckDB's meaning.
+//! Scalar functions, with DuckDB's semantics.
 
 mod catalog;
 mod conditional;

@@ -1,4 +1,4 @@
-//! Functions of days and times whose types are fixed.
+//! Date and time functions with fixed types.
 
 use super::catalog::{BoundFunction, FunctionCall};
 use super::plain::PlainFunction;
@@ -13,7 +13,7 @@ use crate::values::datum::Datum;
 use crate::values::decimal::divide_rounded;
 use crate::values::sql_type::SqlType::{self, BigInt, Date, Double, Timestamp, Varchar};
 
-/// A part of a day or time.
+/// A part of a date or time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DatePart {
     Year,
@@ -60,7 +60,7 @@ pub(super) fn month_name(month: i64) -> &'static str {
 }
 
 impl DatePart {
-    /// The part that a name stands for, which is no plural.
+    /// The part with this singular name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "year" | "yr" | "y" => Self::Year,
@@ -84,7 +84,7 @@ impl DatePart {
         })
     }
 
-    /// The part of a time.
+    /// The value of the part for a time.
     pub(super) fn of(self, timestamp: i64) -> Datum {
         let (days, clock) = split(timestamp);
         let day = CivilDay::of_days(days);
@@ -111,7 +111,7 @@ impl DatePart {
     }
 }
 
-/// The beginning of the part that a time is in; `None` where it has none.
+/// The start of the part that contains a time; `None` if it has none.
 pub(super) fn truncated(part: DatePart, timestamp: i64) -> Option<i64> {
     let (days, _) = split(timestamp);
     let day = CivilDay::of_days(days);
@@ -311,7 +311,7 @@ fn from_count(arguments: Arguments<'_, '_>, micros: i64) -> Computed {
     timestamp.map(Datum::Timestamp).ok_or_else(|| "the time is out of range".to_owned())
 }
 
-/// Milliseconds since 1970, or the time that is so many of them later.
+/// Milliseconds since 1970, or the time for such a count.
 fn epoch_ms(call: &FunctionCall) -> Bound<Typed> {
     let [argument] = call.exactly()?;
     if argument.kind.is_whole() {

@@ -1,4 +1,4 @@
-//! Functions of numbers.
+//! Numeric functions.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -92,7 +92,7 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
     BoundFunction { names: &["random"], bind: random },
 ];
 
-/// An argument that is a number with a binary fraction.
+/// An argument that is a floating-point number.
 fn real(arguments: Arguments<'_, '_>, at: usize) -> f64 {
     arguments.get(at).and_then(|datum| datum.as_real()).unwrap_or(f64::NAN)
 }
@@ -101,7 +101,7 @@ fn number(number: f64) -> Result<Datum, String> {
     Ok(Datum::Real(number))
 }
 
-/// The one argument of a function of numbers.
+/// The only argument of a numeric function.
 pub(super) fn one_number(call: &FunctionCall) -> Bound<Typed> {
     let [argument] = call.exactly()?;
     if argument.kind.is_number() || argument.kind == SqlType::Null {
@@ -139,7 +139,7 @@ fn sign(call: &FunctionCall) -> Bound<Typed> {
     Ok(Typed::call(sign, vec![argument], SqlType::TinyInt, call.place))
 }
 
-/// A number from 0 up to 1, another one for every row.
+/// A random number from 0 to below 1, different for every row.
 fn random(call: &FunctionCall) -> Bound<Typed> {
     let [] = call.exactly()?;
     let state = AtomicU64::new(RandomState::new().hash_one(0));

@@ -10,15 +10,15 @@ use crate::values::datum::Datum;
 use crate::values::decimal::fits;
 use crate::values::sql_type::SqlType;
 
-/// What is done with two numbers.
+/// An arithmetic operation on two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arithmetic {
     Add,
     Subtract,
     Multiply,
-    /// Always with a fraction.
+    /// The result always has a fraction.
     Divide,
-    /// Of whole numbers, without a fraction.
+    /// Division of integers, without a fraction.
     DivideWhole,
     Remainder,
     Power,
@@ -73,7 +73,7 @@ fn wrong_operands(operation: Arithmetic, left: &Typed, right: &Typed, place: Tex
     refusal.hint("it works with numbers: cast other values")
 }
 
-/// Division and powers: with a fraction, whatever goes in.
+/// Division and powers, whose result is a floating-point number for all arguments.
 fn reals(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
     let is_float =
         operation != Arithmetic::Power && common_number(&left.kind, &right.kind) == Some(SqlType::Float);
@@ -152,7 +152,7 @@ fn wholes(
     }
 }
 
-/// The digits that decimal numbers of 64 bits have.
+/// The maximum digits of a decimal number that fits into 64 bits.
 const SHORT: u8 = 18;
 const MOST: u8 = 38;
 
@@ -218,7 +218,7 @@ fn decimal_call(operation: Arithmetic, operands: [Typed; 2], kind: SqlType, plac
     Typed::call(computed, operands.into(), kind, place)
 }
 
-/// Operations with days, times and spans; `None` for those of numbers.
+/// Operations with dates, times and intervals; `None` for numbers.
 fn with_moments(
     operation: Arithmetic,
     left: &Typed,
@@ -251,7 +251,7 @@ fn with_moments(
 
 /// `-x`.
 pub(crate) fn negated(typed: Typed, place: TextPlace) -> Bound<Typed> {
-    // A literal stays one, so that `-5` takes the type of what it meets.
+    // The result is still a literal, so that `-5` takes the type that its context needs.
     if let (true, Some(Datum::Whole(number))) = (typed.is_literal(), typed.known_value()) {
         let datum = Datum::Whole(-number);
         let kind = crate::binder::literals::whole_kind(-number);

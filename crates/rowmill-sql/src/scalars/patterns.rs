@@ -7,7 +7,7 @@ use crate::expression::typed::Typed;
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 
-/// Whether upper and lower case are told apart.
+/// Whether matching is case-sensitive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PatternCase {
     Kept,
@@ -22,7 +22,7 @@ enum PatternPart {
     AnyText,
 }
 
-/// `text LIKE pattern`, with the letter behind which `%` and `_` stand for themselves.
+/// `text LIKE pattern`, with the character that escapes `%` and `_`.
 pub(crate) fn like(
     operands: [Typed; 2],
     case: PatternCase,
@@ -84,7 +84,7 @@ fn parse(pattern: &str, escape: Option<char>) -> Result<Vec<PatternPart>, String
     Ok(parts)
 }
 
-/// Matches without going back further than to the last `%`.
+/// Matches with backtracking only to the last `%`.
 fn matches(text: &[char], pattern: &[PatternPart]) -> bool {
     let (mut at, mut part) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;

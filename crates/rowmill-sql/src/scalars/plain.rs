@@ -1,4 +1,4 @@
-//! Functions whose arguments and results have fixed types.
+//! Functions with fixed argument and result types.
 
 use super::catalog::FunctionCall;
 use super::{moments, numbers, texts};
@@ -24,7 +24,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static &'static str> {
     groups().into_iter().flatten().flat_map(|function| function.names)
 }
 
-/// Binds a call of a function with fixed types; `None` where there is none of that name.
+/// Binds a call of a function with fixed types; `None` if there is none with that name.
 pub(super) fn bind(call: &FunctionCall) -> Option<Bound<Typed>> {
     let named = |function: &&PlainFunction| function.names.contains(&call.name.as_str());
     let candidates: Vec<_> = groups().into_iter().flatten().filter(named).collect();

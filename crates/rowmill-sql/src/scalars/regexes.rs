@@ -1,4 +1,4 @@
-//! Regular expressions, as RE2 understands them: `\w`, `\d`, `\s` and `\b` mean ASCII.
+//! Regular expressions with RE2's semantics: `\w`, `\d`, `\s` and `\b` are ASCII-only.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ fn compiled(pattern: &str, options: RegexOptions) -> Result<Regex, String> {
         })
 }
 
-/// The pattern with classes of ASCII, as RE2 has them; `None` for what RE2 reads differently.
+/// The pattern with ASCII classes, as in RE2; `None` for syntax that RE2 interprets differently.
 fn ascii_classes(pattern: &str) -> Option<String> {
     let mut out = String::with_capacity(pattern.len());
     let mut letters = pattern.chars().peekable();
@@ -162,7 +162,7 @@ fn full_match(call: &FunctionCall) -> Bound<Typed> {
     whole_match(subject(call)?, &pattern, options, call.place)
 }
 
-/// `text SIMILAR TO pattern`: the pattern must match all of the text.
+/// `text SIMILAR TO pattern`: the pattern must match the whole text.
 pub(crate) fn matches_wholly(subject: Typed, pattern: &Typed, place: TextPlace) -> Bound<Typed> {
     let known = pattern
         .known_value()
@@ -177,7 +177,7 @@ pub(crate) fn matches_wholly(subject: Typed, pattern: &Typed, place: TextPlace) 
 }
 
 fn whole_match(subject: Typed, pattern: &str, options: RegexOptions, place: TextPlace) -> Bound<Typed> {
-    // Wrapped, so that the longest alternative is found and not the first.
+    // Anchored, so that the longest alternative is found and not the first.
     let wrapped = format!("\\A(?:{pattern})\\z");
     compiled(pattern, options).map_err(|message| Refusal::new(message, place))?;
     let regex = compiled(&wrapped, options).map_err(|message| Refusal::new(message, place))?;
@@ -185,7 +185,7 @@ fn whole_match(subject: Typed, pattern: &str, options: RegexOptions, place: Text
     folded(Typed::call(matched, vec![subject], SqlType::Boolean, place))
 }
 
-/// The number of the group that a call asks for; `None` if the pattern has no such group.
+/// The number of the group that a call requests; `None` if the pattern has no such group.
 fn group(call: &FunctionCall, regex: &Regex) -> Bound<Option<usize>> {
     let Some(argument) = call.arguments.get(2) else { return Ok(Some(0)) };
     let found = argument.known_value().and_then(Datum::as_whole);
@@ -238,7 +238,7 @@ fn replace(call: &FunctionCall) -> Bound<Typed> {
     Ok(Typed::call(replaced, vec![subject(call)?], SqlType::Varchar, call.place))
 }
 
-/// From `\1` to `${1}`.
+/// Translates `\1` to `${1}`.
 fn translated_replacement(text: &str, groups: usize) -> Result<String, String> {
     let mut out = String::new();
     let mut letters = text.chars();

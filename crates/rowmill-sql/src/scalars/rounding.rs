@@ -23,7 +23,7 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
     BoundFunction { names: &["trunc"], bind: trunc },
 ];
 
-/// How a fraction is cut off.
+/// How a fraction is removed.
 #[derive(Clone, Copy)]
 struct Cut {
     real: fn(f64) -> f64,
@@ -105,7 +105,7 @@ fn round(call: &FunctionCall) -> Bound<Typed> {
     }
 }
 
-/// Numbers without a sign get one, as in DuckDB, and what does not fit any more is an error.
+/// Unsigned numbers become signed, as in DuckDB, and a result that does not fit is an error.
 fn round_whole(call: &FunctionCall, argument: Typed, digits: i32) -> Bound<Typed> {
     let kind = match argument.kind {
         SqlType::UTinyInt | SqlType::USmallInt | SqlType::UInteger => SqlType::BigInt,
@@ -143,7 +143,7 @@ fn round_real(number: f64, digits: i32) -> f64 {
     }
 }
 
-/// A decimal number with `digits` digits behind the point; where they are negative, zeros before it.
+/// A decimal number with `digits` digits after the point; if negative, zeros before it.
 fn round_decimal(number: i128, scale: u8, digits: i32) -> i128 {
     let cut = u32::try_from(i32::from(scale) - digits).unwrap_or(0);
     if cut > 38 {

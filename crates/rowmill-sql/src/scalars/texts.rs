@@ -1,4 +1,4 @@
-//! Functions of text. Positions count characters, from 1.
+//! Text functions. Positions count characters from 1.
 
 use super::catalog::{BoundFunction, FunctionCall};
 use super::plain::PlainFunction;
@@ -152,7 +152,7 @@ pub(super) fn word<'a>(arguments: Arguments<'a, '_>, at: usize) -> &'a str {
     arguments.get(at).and_then(|datum| datum.as_text()).unwrap_or_default()
 }
 
-/// An argument that is a whole number.
+/// An argument that is an integer.
 pub(super) fn number(arguments: Arguments<'_, '_>, at: usize) -> i64 {
     let found = arguments.get(at).and_then(|datum| datum.as_whole()).unwrap_or_default();
     i64::try_from(found).unwrap_or(if found < 0 { i64::MIN } else { i64::MAX })
@@ -170,7 +170,7 @@ pub(super) fn whole(count: usize) -> Computed {
     Ok(Datum::Whole(i128::try_from(count).unwrap_or(i128::MAX)))
 }
 
-/// Lower case letter by letter, as DuckDB does it: the number of letters stays.
+/// Lower case letter by letter, as in DuckDB: the number of letters does not change.
 pub(crate) fn lower(text: &str) -> String {
     let letter = |letter: char| {
         let mut lower = letter.to_lowercase();
@@ -203,7 +203,7 @@ fn is_space(letter: char) -> bool {
         )
 }
 
-/// Turns text round. Letters that are written as several characters would come apart.
+/// Reverses text. Letters that consist of several characters would be split.
 fn reverse(arguments: Arguments<'_, '_>) -> Computed {
     let found = word(arguments, 0);
     let is_combined = |letter: char| {
@@ -225,7 +225,7 @@ fn repeat(arguments: Arguments<'_, '_>) -> Computed {
     }
 }
 
-/// How long a computed text may become.
+/// The maximum length of a computed text.
 const MOST_BYTES: usize = 1 << 28;
 const TOO_LONG: &str = "the text would become longer than 256 MiB";
 
@@ -241,7 +241,7 @@ fn right(arguments: Arguments<'_, '_>) -> Computed {
     text(found.chars().skip(found.chars().count() - count).collect::<String>())
 }
 
-/// How many letters `left` and `right` keep; a negative number says how many they leave.
+/// How many characters `left` and `right` keep; a negative number is how many they remove.
 fn kept_letters(text: &str, count: i64) -> usize {
     let length = text.chars().count();
     match usize::try_from(count) {
@@ -273,10 +273,10 @@ fn pad(arguments: Arguments<'_, '_>, side: Side) -> Computed {
     })
 }
 
-/// A part of a text: from a place (from the end where it is negative), so many letters long.
+/// A part of a text, from a position (counted from the end if negative) and with a length.
 pub(super) fn part(text: &str, from: i64, length: i64) -> String {
     let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
-    // It may lie before the text; what is cut off there counts all the same.
+    // It may be before the text; the characters cut off there count anyway.
     let start = match from {
         0.. => (from - 1).min(count),
         _ => count.saturating_add(from),
@@ -317,7 +317,7 @@ fn replace(arguments: Arguments<'_, '_>) -> Computed {
     text(if from.is_empty() { found.to_owned() } else { found.replace(from, word(arguments, 2)) })
 }
 
-/// The number of the first letter, or what stands for no letter.
+/// The code of the first character, or `of_nothing` for empty text.
 fn code(text: &str, of_nothing: i128) -> Computed {
     Ok(Datum::Whole(text.chars().next().map_or(of_nothing, |letter| i128::from(u32::from(letter)))))
 }
@@ -367,7 +367,7 @@ fn split(call: &FunctionCall) -> Bound<Typed> {
     Ok(Typed::call(parts, vec![found, separator], SqlType::List(Box::new(Varchar)), call.place))
 }
 
-/// Arguments as text, of whatever type they are.
+/// Arguments of any type, as text.
 fn texts(call: &FunctionCall) -> Bound<Vec<Typed>> {
     call.arguments.iter().map(|argument| cast_to(argument.clone(), &Varchar, CastMode::Fail)).collect()
 }

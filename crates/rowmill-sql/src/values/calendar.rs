@@ -1,4 +1,4 @@
-//! Days and times as numbers, and the calendar.
+//! Dates and times as numbers, and the calendar.
 
 use super::interval::Interval;
 
@@ -7,7 +7,7 @@ pub(crate) const MICROS_PER_MINUTE: i64 = 60 * MICROS_PER_SECOND;
 pub(crate) const MICROS_PER_HOUR: i64 = 60 * MICROS_PER_MINUTE;
 pub(crate) const MICROS_PER_DAY: i64 = 24 * MICROS_PER_HOUR;
 
-/// A day of the calendar.
+/// A date of the calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CivilDay {
     pub(crate) year: i64,
@@ -16,7 +16,7 @@ pub(crate) struct CivilDay {
 }
 
 impl CivilDay {
-    /// The day that is so many days after 1970-01-01.
+    /// The date this many days after 1970-01-01.
     pub(crate) fn of_days(days: i64) -> Self {
         let shifted = days + 719_468;
         let era = shifted.div_euclid(146_097);
@@ -29,13 +29,13 @@ impl CivilDay {
         Self { year: era * 400 + year + i64::from(month <= 2), month, day }
     }
 
-    /// A day, where the calendar has it.
+    /// A date, if it exists in the calendar.
     pub(crate) fn new(year: i64, month: i64, day: i64) -> Option<Self> {
         let there_is = (1..=12).contains(&month) && (1..=days_in_month(year, month)).contains(&day);
         there_is.then_some(Self { year, month, day })
     }
 
-    /// How many days after 1970-01-01 it is.
+    /// The days since 1970-01-01.
     pub(crate) fn days(self) -> i64 {
         let year = if self.month <= 2 { self.year - 1 } else { self.year };
         let era = year.div_euclid(400);
@@ -64,12 +64,12 @@ pub(crate) fn weekday(days: i64) -> i64 {
     (days + 4).rem_euclid(7)
 }
 
-/// The Monday of a day's week.
+/// The Monday of a date's week.
 pub(crate) fn monday(days: i64) -> i64 {
     days - (weekday(days) + 6) % 7
 }
 
-/// The year and the number of a week, as ISO 8601 counts them.
+/// The ISO 8601 week number and its year.
 pub(crate) fn iso_week(days: i64) -> (i64, i64) {
     let thursday = monday(days) + 3;
     let year = CivilDay::of_days(thursday).year;
@@ -82,12 +82,12 @@ pub(crate) fn split(timestamp: i64) -> (i64, i64) {
     (timestamp.div_euclid(MICROS_PER_DAY), timestamp.rem_euclid(MICROS_PER_DAY))
 }
 
-/// The midnight of a day.
+/// The midnight of a date.
 pub(crate) fn midnight(days: i64) -> Option<i64> {
     days.checked_mul(MICROS_PER_DAY)
 }
 
-/// A timestamp moved by a span: months first, where the day may be cut to the month's last.
+/// A timestamp plus an interval: months first, where the day is limited to the last of the month.
 pub(crate) fn moved(timestamp: i64, by: Interval) -> Option<i64> {
     let (days, clock) = split(timestamp);
     let mut days = days;

@@ -1,4 +1,4 @@
-//! Casts, with DuckDB's meaning.
+//! Casts, with DuckDB's semantics.
 
 use super::calendar::{midnight, split};
 use super::cast_numbers::{real_to_decimal, real_to_whole};
@@ -18,20 +18,20 @@ use super::sql_type::SqlType;
 /// Why a value cannot be cast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CastFailure {
-    /// It is no value of the type: `TRY_CAST` gives null.
+    /// It is not a valid value of the type: `TRY_CAST` returns null.
     NotConvertible,
-    /// What DuckDB makes of it is not known here: an error, also for `TRY_CAST`.
+    /// DuckDB's result is not known here: an error, also for `TRY_CAST`.
     Unclear(&'static str),
 }
 
-/// What a cast does about values that it cannot take.
+/// How a cast handles values that it cannot convert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CastMode {
     Fail,
     GiveNull,
 }
 
-/// What a part of a list or an object is cast to: where that is wanted, what cannot be cast is null.
+/// The cast of a part of a list or struct: depending on the mode, a part that cannot be cast becomes null.
 pub(super) fn cast_part(found: Result<Datum, CastFailure>, mode: CastMode) -> Result<Datum, CastFailure> {
     match found {
         Err(CastFailure::NotConvertible) if mode == CastMode::GiveNull => Ok(Datum::Null),
@@ -61,7 +61,7 @@ pub(crate) fn can_cast(from: &SqlType, to: &SqlType) -> bool {
     }
 }
 
-/// Casts a value that is not null; the mode is for the parts of lists and objects.
+/// Casts a value that is not null; the mode applies to the parts of lists and structs.
 pub(crate) fn cast(datum: Datum, from: &SqlType, to: &SqlType, mode: CastMode) -> Result<Datum, CastFailure> {
     if from == to || datum.is_null() {
         return Ok(datum);
@@ -97,7 +97,7 @@ pub(crate) fn cast(datum: Datum, from: &SqlType, to: &SqlType, mode: CastMode) -
     }
 }
 
-/// Casts between numbers and truths.
+/// Casts between numbers and booleans.
 fn cast_number(datum: &Datum, from: &SqlType, to: &SqlType) -> Option<Datum> {
     let scale = |kind: &SqlType| kind.decimal_size().map_or(0, |(_, scale)| scale);
     Some(match (datum, to) {
@@ -140,7 +140,7 @@ fn cast_number(datum: &Datum, from: &SqlType, to: &SqlType) -> Option<Datum> {
     })
 }
 
-/// A value as text, the way DuckDB writes it; `None` where that is not known here.
+/// A value as DuckDB writes it; `None` if that is not known here.
 pub(crate) fn to_text(datum: &Datum, kind: &SqlType) -> Option<String> {
     Some(match datum {
         Datum::Boolean(truth) => truth.to_string(),

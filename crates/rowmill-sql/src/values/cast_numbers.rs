@@ -1,13 +1,13 @@
-//! From numbers with a binary fraction to others.
+//! Casts of floating-point numbers to other numbers.
 
 use super::decimal;
 use super::sql_type::SqlType;
 
-/// The nearest whole number, of two the even one.
+/// The nearest integer, with ties to even.
 pub(crate) fn real_to_whole(number: f64, wanted: &SqlType) -> Option<i128> {
     let (least, greatest) = wanted.whole_range()?;
     let rounded = number.round_ties_even();
-    // The bounds as reals may be rounded up, so the result is looked at once more.
+    // As floating-point numbers the bounds may be rounded up, so the result is checked again.
     if !rounded.is_finite() || rounded < least as f64 || rounded > greatest as f64 {
         return None;
     }
@@ -15,7 +15,7 @@ pub(crate) fn real_to_whole(number: f64, wanted: &SqlType) -> Option<i128> {
     (whole >= least && whole <= greatest).then_some(whole)
 }
 
-/// The nearest decimal number, halves away from zero.
+/// The nearest decimal number, with ties away from zero.
 pub(crate) fn real_to_decimal(number: f64, digits: u8, scale: u8) -> Option<i128> {
     let scaled = (number * decimal::power_of_ten(u32::from(scale)) as f64).round();
     if !scaled.is_finite() || scaled.abs() >= decimal::power_of_ten(u32::from(digits)) as f64 {

@@ -1,12 +1,12 @@
-//! The type that values of two types are brought to before they meet.
+//! The common type of values of two types.
 
 use super::sql_type::SqlType;
 
-/// The most digits that a decimal number has.
+/// The maximum digits of a decimal number.
 const MOST_DIGITS: u8 = 38;
 
-/// The type that two values are compared in, or that both branches of a `CASE` have; `None`
-/// where they do not meet without a cast that is written down.
+/// The type in which two values are compared, or that both branches of a `CASE` have; `None` if an explicit
+/// cast is necessary.
 pub(crate) fn common_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
     if left == right {
         return Some(left.clone());
@@ -29,7 +29,7 @@ pub(crate) fn common_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
     })
 }
 
-/// The type that two numbers are brought to.
+/// The common type of two numbers.
 pub(crate) fn common_number(left: &SqlType, right: &SqlType) -> Option<SqlType> {
     if *left == SqlType::Double || *right == SqlType::Double {
         return Some(SqlType::Double);
@@ -44,14 +44,14 @@ pub(crate) fn common_number(left: &SqlType, right: &SqlType) -> Option<SqlType> 
         (left.decimal_size()?, right.decimal_size()?);
     let scale = left_scale.max(right_scale);
     let whole = (left_digits - left_scale).max(right_digits - right_scale);
-    // Two decimals that do not fit together lose digits behind the point; with a whole number, they keep them.
+    // Two decimals that do not fit together lose digits after the point; with an integer, they keep them.
     let are_decimals = !left.is_whole() && !right.is_whole();
     let scale = if are_decimals { scale.min(MOST_DIGITS - whole) } else { scale };
     Some(SqlType::Decimal((whole + scale).min(MOST_DIGITS), scale))
 }
 
-/// The decimal type that two numbers are compared in: it keeps all digits behind the point, and numbers
-/// that do not fit then are errors.
+/// The decimal type in which two numbers are compared: it keeps all digits after the point, and numbers that
+/// then do not fit are errors.
 pub(crate) fn compared_decimal(left: &SqlType, right: &SqlType) -> Option<SqlType> {
     let ((left_digits, left_scale), (right_digits, right_scale)) =
         (left.decimal_size()?, right.decimal_size()?);
@@ -60,7 +60,7 @@ pub(crate) fn compared_decimal(left: &SqlType, right: &SqlType) -> Option<SqlTyp
     Some(SqlType::Decimal((whole + scale).min(MOST_DIGITS), scale))
 }
 
-/// The least type of whole numbers that holds those of both.
+/// The smallest integer type for the values of both.
 fn common_whole(left: &SqlType, right: &SqlType) -> Option<SqlType> {
     let (left_range, right_range) = (left.whole_range()?, right.whole_range()?);
     let holds = |kind: &&SqlType| {

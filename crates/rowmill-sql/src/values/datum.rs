@@ -1,19 +1,19 @@
-//! A value, and how values of one type are ordered.
+//! A value, and the order of values of one type.
 
 use std::cmp::Ordering;
 
 use super::interval::Interval;
 
-/// A value of some type; the type says how it is meant.
+/// A value whose type determines its interpretation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Datum {
     Null,
     Boolean(bool),
-    /// Any whole number.
+    /// Any integer.
     Whole(i128),
-    /// Any number with a binary fraction.
+    /// Any floating-point number.
     Real(f64),
-    /// A decimal number without its point, whose place the type tells.
+    /// A decimal number without its point; the type has the scale.
     Decimal(i128),
     /// Text, and JSON text.
     Text(String),
@@ -26,7 +26,7 @@ pub(crate) enum Datum {
     Timestamp(i64),
     Interval(Interval),
     List(Vec<Self>),
-    /// The fields of an object, in the order of its type.
+    /// The fields of a struct, in the order of its type.
     Struct(Vec<Self>),
 }
 
@@ -51,8 +51,8 @@ impl Datum {
         if let Self::Boolean(truth) = self { Some(*truth) } else { None }
     }
 
-    /// The order of two values of the same type: `NaN` is the greatest number, and a null
-    /// inside of a list or an object is greater than all values.
+    /// The order of two values of the same type: `NaN` is the greatest number, and a null inside a list or
+    /// struct is greater than all values.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Null, Self::Null) => Ordering::Equal,

@@ -1,23 +1,23 @@
-//! Decimal numbers: a whole number and the place of its point.
+//! Decimal numbers: an integer and a scale.
 
-/// Ten to the power of a number of digits; the greatest power that fits for more.
+/// A power of ten; the greatest that fits if the exponent is too large.
 pub(crate) fn power_of_ten(digits: u32) -> i128 {
     10_i128.checked_pow(digits).unwrap_or(i128::MAX)
 }
 
-/// Whether a number has no more than so many digits.
+/// Whether a number has at most this many digits.
 pub(crate) fn fits(number: i128, digits: u8) -> bool {
     number.unsigned_abs() < power_of_ten(u32::from(digits)).unsigned_abs()
 }
 
-/// Divides and rounds to the nearest, halves away from zero.
+/// Divides and rounds to the nearest integer, with ties away from zero.
 pub(crate) fn divide_rounded(number: i128, by: i128) -> i128 {
     let (quotient, rest) = (number / by, number % by);
     let up = rest.unsigned_abs() >= by.unsigned_abs().div_ceil(2);
     if up { quotient + number.signum() } else { quotient }
 }
 
-/// Moves the point: more digits behind it, or fewer with rounding. `None` where it grows too large.
+/// Changes the scale: more digits after the point, or fewer with rounding. `None` if the result is too large.
 pub(crate) fn rescale(number: i128, from: u8, to: u8) -> Option<i128> {
     if to >= from {
         number.checked_mul(power_of_ten(u32::from(to - from)))
@@ -26,7 +26,7 @@ pub(crate) fn rescale(number: i128, from: u8, to: u8) -> Option<i128> {
     }
 }
 
-/// Writes a number with its point.
+/// Writes a number with its decimal point.
 pub(crate) fn write(number: i128, scale: u8, out: &mut String) {
     let scale = usize::from(scale);
     let digits = number.unsigned_abs().to_string();
@@ -44,7 +44,7 @@ pub(crate) fn write(number: i128, scale: u8, out: &mut String) {
     out.push_str(fraction);
 }
 
-/// A number as the nearest number with a binary fraction.
+/// The nearest floating-point number.
 pub(crate) fn to_real(number: i128, scale: u8) -> f64 {
     if scale == 0 {
         return number as f64;
@@ -58,8 +58,8 @@ pub(crate) fn to_real(number: i128, scale: u8) -> f64 {
     text.parse().unwrap_or(f64::NAN)
 }
 
-/// A HUGEINT as a number with a binary fraction, by the steps of DuckDB: numbers below zero of up to 64 bits
-/// are rounded one too low.
+/// A HUGEINT as a floating-point number, computed with DuckDB's steps: negative numbers of up to 64 bits are
+/// rounded one too low.
 pub(crate) fn wide_to_real(number: i128) -> f64 {
     const HALF: i128 = 1 << 64;
     if (-HALF..0).contains(&number) {
@@ -69,9 +69,9 @@ pub(crate) fn wide_to_real(number: i128) -> f64 {
     lower as f64 + upper as f64 * HALF as f64
 }
 
-/// The number with a binary fraction that is nearest to a quotient; the divisor has at most 126 bits.
+/// The floating-point number nearest to a quotient; the divisor has at most 126 bits.
 pub(crate) fn quotient(number: i128, divisor: u128) -> f64 {
-    /// More digits than the result has, so that it is rounded once.
+    /// More digits than the result has, so that it is rounded only once.
     const ENOUGH: u128 = 1 << 56;
     let (mut found, mut rest) = match (number.unsigned_abs().checked_div(divisor), number.unsigned_abs()) {
         (Some(found), magnitude) => (found, magnitude % divisor),
@@ -99,7 +99,7 @@ mod tests {
             (-1, 3, -1.0 / 3.0),
             (0, 5, 0.0),
             (6_000_000, 4, 1_500_000.0),
-            // Rounded before it is divided, it would be one digit off.
+            // If it were rounded before the division, it would be off by one digit.
             (27_021_597_764_222_979, 3, 9_007_199_254_740_993.0),
             (i128::MAX, 1, i128::MAX as f64),
             (1, 1 << 100, 0.5_f64.powi(100)),
@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    /// What DuckDB 2.0 gives for `x::HUGEINT::DOUBLE`.
+    /// The results of DuckDB 2.0 for `x::HUGEINT::DOUBLE`.
     #[test]
     fn long_whole_numbers_become_fractions_as_in_duckdb() {
         for (number, expected) in [

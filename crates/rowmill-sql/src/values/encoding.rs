@@ -1,9 +1,8 @@
-//! Values as SQLite holds them, so that its order, its equality and its groups are those of
-//! the values.
+//! Values in SQLite's representation, chosen so that SQLite orders, compares and groups them as DuckDB does.
 //!
-//! Whole numbers to 64 bits, days, times and short decimals are integers; other numbers are
-//! reals, with `NaN` as empty bytes, which come after all numbers; everything that SQLite has
-//! no type for is bytes that are ordered as the values are.
+//! Integers of up to 64 bits, booleans, dates, times and short decimals are integers; other numbers are
+//! reals, with `NaN` as empty bytes, which sort after all numbers; everything that SQLite has no type for
+//! becomes bytes that sort as the values do.
 
 use rusqlite::types::{Value, ValueRef};
 
@@ -11,15 +10,15 @@ use super::datum::Datum;
 use super::interval::Interval;
 use super::sql_type::SqlType;
 
-/// The most digits that a decimal number may have to be an integer of SQLite.
+/// The maximum digits of a decimal number that is stored as an integer.
 const SHORT_DECIMAL: u8 = 18;
 
-/// What stands before a part of a list or an object. The end is least, and null is greatest.
+/// The prefixes of parts of a list or struct. The end is the smallest, and null is the greatest.
 const END: u8 = 0;
 const VALUE: u8 = 2;
 const NULL: u8 = 3;
 
-/// A value as SQLite holds it.
+/// Encodes a value for SQLite.
 pub(crate) fn encode(datum: Datum, kind: &SqlType) -> Value {
     match datum {
         Datum::Null => Value::Null,
@@ -42,7 +41,7 @@ pub(crate) fn encode(datum: Datum, kind: &SqlType) -> Value {
     }
 }
 
-/// A value from what SQLite holds.
+/// Decodes a value from SQLite.
 pub(crate) fn decode(value: ValueRef<'_>, kind: &SqlType) -> Datum {
     match (value, kind) {
         (ValueRef::Null, _) => Datum::Null,
@@ -61,7 +60,7 @@ pub(crate) fn decode(value: ValueRef<'_>, kind: &SqlType) -> Datum {
     }
 }
 
-/// The elements of a list as SQLite holds them.
+/// The elements of a list, encoded for SQLite.
 pub(crate) fn elements(list: &[u8], item: &SqlType) -> Vec<Value> {
     match (Reader { bytes: list }).body(&SqlType::List(Box::new(item.clone()))) {
         Some(Datum::List(items)) => items.into_iter().map(|datum| encode(datum, item)).collect(),
@@ -69,7 +68,7 @@ pub(crate) fn elements(list: &[u8], item: &SqlType) -> Vec<Value> {
     }
 }
 
-/// Whether the numbers of a type can be too long for an integer of SQLite.
+/// Whether the numbers of a type can be too long for an integer in SQLite.
 pub(crate) fn is_wide(kind: &SqlType) -> bool {
     match kind {
         SqlType::HugeInt | SqlType::UBigInt => true,
@@ -78,7 +77,7 @@ pub(crate) fn is_wide(kind: &SqlType) -> bool {
     }
 }
 
-/// Whether the values of a type are texts or numbers of SQLite, and no bytes but `NaN`.
+/// Whether the values of a type are texts or numbers in SQLite, and never bytes except for `NaN`.
 pub(crate) fn is_plain(kind: &SqlType) -> bool {
     match kind {
         SqlType::Varchar | SqlType::Boolean => true,
@@ -126,7 +125,7 @@ fn write_part(datum: &Datum, kind: &SqlType, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that end with two zeros; a zero inside of them is followed by 255.
+/// Bytes that end with two zeros; a zero inside them is followed by 255.
 fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     for byte in bytes {
         out.push(*byte);

@@ -1,8 +1,8 @@
-//! Spans of time: months, days and microseconds, which are kept apart.
+//! Intervals: months, days and microseconds, which are kept separate.
 
 use super::calendar::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 
-/// A span of time.
+/// An interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Interval {
     pub(crate) months: i32,
@@ -13,7 +13,7 @@ pub(crate) struct Interval {
 const DAYS_PER_MONTH: i64 = 30;
 
 impl Interval {
-    /// A span of one unit, such as `3 hours`; `None` where the unit is unknown or there are too many.
+    /// An interval of one unit, such as `3 hours`; `None` if the unit is unknown or the result is too large.
     pub(crate) fn of_unit(count: i64, unit: &str) -> Option<Self> {
         let months = |each: i64| {
             let months = i32::try_from(count.checked_mul(each)?).ok()?;
@@ -67,7 +67,7 @@ impl Interval {
         })
     }
 
-    /// What spans are compared by: a month has 30 days, a day has 24 hours.
+    /// The values by which intervals are compared: a month has 30 days, a day has 24 hours.
     pub(crate) fn normalized(self) -> (i64, i64, i64) {
         let days = i64::from(self.days) + self.micros / MICROS_PER_DAY;
         let micros = self.micros % MICROS_PER_DAY;
@@ -75,7 +75,7 @@ impl Interval {
         (months, days % DAYS_PER_MONTH, micros)
     }
 
-    /// Reads `1 year 2 months 04:05:06`.
+    /// Parses `1 year 2 months 04:05:06`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_ascii_whitespace().peekable();
         let mut sum = Self::default();
@@ -96,7 +96,7 @@ impl Interval {
     }
 }
 
-/// A unit without its plural, in lower case.
+/// The singular of a unit, in lower case.
 pub(crate) fn singular(unit: &str) -> String {
     let unit = unit.to_ascii_lowercase();
     match unit.as_str() {

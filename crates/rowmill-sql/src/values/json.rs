@@ -1,4 +1,4 @@
-//! JSON text: its fields, and what is made of values.
+//! JSON text: its fields, and its creation from values.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -34,7 +34,7 @@ impl<'de> Deserialize<'de> for RawFields<'de> {
     }
 }
 
-/// The JSON text that DuckDB's `to_json` makes of a value.
+/// The JSON text of a value, as DuckDB's `to_json` writes it.
 pub(crate) fn to_json(datum: &Datum, kind: &SqlType) -> Option<String> {
     let mut out = String::new();
     write_json(datum, kind, &mut out)?;
@@ -69,7 +69,7 @@ fn write_json(datum: &Datum, kind: &SqlType, out: &mut String) -> Option<()> {
             }
             out.push('}');
         }
-        // As many digits fit into a real number; of more, DuckDB writes all there are.
+        // A floating-point number represents this many digits; with more, DuckDB writes all of them.
         (Datum::Decimal(_), SqlType::Decimal(16.., _)) => out.push_str(&to_text(datum, kind)?),
         (Datum::Decimal(_), _) => write_real(to_text(datum, kind)?.parse().ok()?, out),
         (Datum::Real(_) | Datum::Bytes(_), _) => return None,

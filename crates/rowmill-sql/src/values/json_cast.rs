@@ -1,4 +1,4 @@
-//! Casts of JSON, which are stricter than those of text: `"1.5"` is no whole number.
+//! Casts of JSON, which are stricter than those of text: `"1.5"` is not an integer.
 
 use serde_json::value::RawValue;
 
@@ -8,7 +8,7 @@ use super::json_normal::{is_whole_number, normalized};
 use super::number_text::{parse_boolean, parse_decimal, parse_real, parse_whole, real_text};
 use super::sql_type::SqlType;
 
-/// Casts JSON text to a value; the mode is for the elements of lists.
+/// Casts JSON text to a value; the mode applies to the elements of lists.
 pub(crate) fn cast_json(text: &str, to: &SqlType, mode: CastMode) -> Result<Datum, CastFailure> {
     let text = text.trim();
     let first = text.as_bytes().first().copied().unwrap_or(b'x');
@@ -33,7 +33,7 @@ pub(crate) fn cast_json(text: &str, to: &SqlType, mode: CastMode) -> Result<Datu
     }
 }
 
-/// Casts an element of a list; text loses its quotes there.
+/// Casts an element of a list; text loses its quotes.
 fn cast_item(text: &str, to: &SqlType, mode: CastMode) -> Result<Datum, CastFailure> {
     if text.starts_with('n') {
         return Ok(Datum::Null);
@@ -68,8 +68,8 @@ fn cast_string(text: String, to: &SqlType) -> Result<Datum, CastFailure> {
     found.ok_or(CastFailure::NotConvertible)
 }
 
-/// Casts a JSON number: to decimals by its digits, and otherwise by way of a whole number of 64 bits or a
-/// number with a binary fraction; one that is neither is taken as text.
+/// Casts a JSON number: to decimals by its digits, otherwise via a 64-bit integer or a floating-point number;
+/// a number that is neither is treated as text.
 fn cast_number(text: &str, to: &SqlType, mode: CastMode) -> Result<Datum, CastFailure> {
     if let SqlType::Decimal(digits, scale) = to {
         let found = parse_decimal(text, *digits, *scale).map(Datum::Decimal);
@@ -88,7 +88,7 @@ fn strict_boolean(text: &str) -> Option<bool> {
     parse_boolean(text).filter(|_| !matches!(text, "1" | "0" | "y" | "Y" | "n" | "N"))
 }
 
-/// Whether a number that is written with a `+`, a `_` or a needless zero before it, which is no number then.
+/// Whether a number is written with a `+`, a `_` or an unnecessary leading zero, and so is invalid.
 fn has_loose_form(text: &str) -> bool {
     let bytes = text.trim_start().as_bytes();
     let has_zero = bytes.first() == Some(&b'0') && bytes.get(1).is_some_and(u8::is_ascii_digit);
@@ -115,7 +115,7 @@ mod tests {
         super::super::cast::to_text(&datum, to)
     }
 
-    /// Each with what DuckDB 2.0 gives for `TRY_CAST(to_json(text) AS type)`.
+    /// Each with the result of DuckDB 2.0 for `TRY_CAST(to_json(text) AS type)`.
     #[test]
     fn strings_in_json_are_cast_strictly() {
         for (text, whole, real, boolean) in [

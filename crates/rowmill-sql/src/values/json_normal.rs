@@ -1,11 +1,11 @@
-//! The one form in which DuckDB writes JSON that it has read: no blanks, no needless escapes, numbers in
-//! as few digits as tell them apart.
+//! Normalizes JSON as DuckDB does when it reads it: no blanks, no unnecessary escapes, and numbers with the
+//! fewest digits that distinguish them.
 
 use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 
-/// JSON text in its normal form; `None` where it is no JSON. Names that appear twice in an object stay.
+/// JSON text in normal form; `None` if it is invalid. Duplicate names in an object are kept.
 pub(crate) fn normalized(text: &str) -> Option<String> {
     serde_json::from_str::<&RawValue>(text).ok()?;
     let mut out = String::with_capacity(text.len());
@@ -30,7 +30,7 @@ pub(crate) fn normalized(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// How long the string is that a text begins with, with its quotes.
+/// The length of the string at the start of a text, including its quotes.
 fn string_length(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     let mut is_end = |byte: u8| {
@@ -50,7 +50,7 @@ pub(crate) fn is_whole_number(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
-/// Whole numbers keep all their digits, and so do numbers that are too large to be anything else.
+/// Integers keep all their digits, and so do numbers that no other type can hold.
 fn write_number(text: &str, out: &mut String) -> Option<()> {
     let number: f64 = text.parse().ok()?;
     match text {
@@ -61,7 +61,7 @@ fn write_number(text: &str, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Appends a number with a binary fraction, which has an exponent only where it is very large or very small.
+/// Appends a floating-point number, with an exponent only if it is very large or very small.
 pub(crate) fn write_real(number: f64, out: &mut String) {
     let magnitude = number.abs();
     let text = if magnitude == 0.0 || (1e-6..1e21).contains(&magnitude) {
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    /// What DuckDB 2.0 gives for each of them.
+    /// The results of DuckDB 2.0.
     #[test]
     fn numbers_and_escapes_have_the_form_that_duckdb_gives_them() {
         for (text, expected) in [

@@ -11,24 +11,24 @@ use super::sql_type::SqlType;
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PathStep {
     Field(String),
-    /// Counted from 0, or from the end where it is negative.
+    /// Counted from 0, or from the end if negative.
     Element(i64),
 }
 
-/// A way into JSON.
+/// A path into JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JsonPath(Vec<PathStep>);
 
 impl JsonPath {
-    /// An element of a list.
+    /// The path to an element of a list.
     pub(crate) fn element(at: i64) -> Self {
         Self(vec![PathStep::Element(at)])
     }
 
-    /// Reads a path; `None` where it is none, or has wildcards.
+    /// Parses a path; `None` if it is invalid or has wildcards.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let Some(mut rest) = text.strip_prefix('$') else {
-            // A pointer such as `/a/b` is another language.
+            // A JSON pointer such as `/a/b` is not supported.
             let is_name = !text.starts_with('/') && !text.is_empty();
             return is_name.then(|| Self(vec![PathStep::Field(text.to_owned())]));
         };
@@ -45,17 +45,17 @@ impl JsonPath {
         Some(Self(steps))
     }
 
-    /// The JSON text of what the path leads to.
+    /// The JSON text at the path.
     pub(crate) fn find<'j>(&self, json: &'j str) -> Option<&'j str> {
         find_in_text(&self.0, json)
     }
 
-    /// The JSON text of what the path leads to in a list or an object.
+    /// The JSON text at the path in a list or struct.
     pub(crate) fn find_in(&self, datum: &Datum, kind: &SqlType) -> Option<String> {
         find_in_datum(&self.0, datum, kind)
     }
 
-    /// The type of what the path leads to in a list or an object.
+    /// The type at the path in a list or struct.
     pub(crate) fn kind_in<'k>(&self, kind: &'k SqlType) -> Option<&'k SqlType> {
         self.0.iter().try_fold(kind, |kind, step| match (step, kind) {
             (PathStep::Field(name), SqlType::Struct(fields)) => {
@@ -84,7 +84,7 @@ fn find_in_datum(steps: &[PathStep], datum: &Datum, kind: &SqlType) -> Option<St
     }
 }
 
-/// The place that is counted from the end where it is negative.
+/// The index for a position, which counts from the end if it is negative.
 fn place_of(at: i64, count: usize) -> Option<usize> {
     let from_end = if at < 0 { i64::try_from(count).ok()? } else { 0 };
     usize::try_from(at + from_end).ok()

@@ -1,4 +1,4 @@
-//! From the JSON text of a field to a value of its column's type.
+//! Converts the JSON text of a field to a value of its column's type.
 
 use std::borrow::Cow;
 
@@ -13,16 +13,16 @@ use super::number_text::{parse_boolean, parse_decimal, parse_real};
 use super::sql_type::SqlType;
 use crate::table::Value;
 
-/// What a text in a field can be.
+/// How text in a field is interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldText {
-    /// Text is text: the format knows other types.
+    /// Text is always text, because the format has other types.
     IsText,
-    /// Text may be of any type, and nothing where it is empty: the format knows only text.
+    /// Text may represent any type, and null if it is empty, because the format has only text.
     MayBeAnything,
 }
 
-/// The value of a field for a query; `None` where it does not have the column's type.
+/// The value of a field for a query; `None` if it does not have the column's type.
 ///
 /// ```
 /// use rowmill_sql::{FieldText, SqlType, Value, column_value};
@@ -63,8 +63,8 @@ pub fn column_value<'j>(json: &'j str, kind: &SqlType, text: FieldText) -> Optio
     }
 }
 
-/// The value of a field of a column that was declared to be text: whatever it is, as text; `None` for a
-/// string that stands for no text.
+/// The value of a field in a column that was declared as text: any value, as text; `None` for a string that
+/// is not valid text.
 #[must_use]
 pub fn text_value(json: &str, text: FieldText) -> Option<Value<'_>> {
     match json.as_bytes().first() {
@@ -74,7 +74,7 @@ pub fn text_value(json: &str, text: FieldText) -> Option<Value<'_>> {
     }
 }
 
-/// A JSON string without its quotes; only one with escapes is copied.
+/// The contents of a JSON string; copied only if it has escapes.
 fn decoded_string(json: &str) -> Option<Cow<'_, str>> {
     let inside = json.strip_prefix('"')?.strip_suffix('"')?;
     if inside.contains('\\') {
@@ -83,7 +83,7 @@ fn decoded_string(json: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(inside))
 }
 
-/// Reads the text of a cell, where the format knows only text.
+/// Parses the text of a cell in a text-only format.
 fn read_cell(text: &str, kind: &SqlType) -> Option<Datum> {
     let is_json_number = || text.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
     match kind {
@@ -97,7 +97,7 @@ fn read_cell(text: &str, kind: &SqlType) -> Option<Datum> {
     }
 }
 
-/// Reads the JSON text of a value.
+/// Parses the JSON text of a value.
 fn read(json: &str, kind: &SqlType) -> Option<Datum> {
     let first = json.as_bytes().first()?;
     Some(match (first, kind) {
@@ -115,7 +115,7 @@ fn read(json: &str, kind: &SqlType) -> Option<Datum> {
                 match (with_name.next(), with_name.next()) {
                     (None, _) => Some(Datum::Null),
                     (Some((_, value)), None) => read(value.get(), kind),
-                    // DuckDB refuses an object that has a field twice.
+                    // DuckDB rejects an object with a duplicate field.
                     (Some(_), Some(_)) => None,
                 }
             };
@@ -137,7 +137,7 @@ fn read(json: &str, kind: &SqlType) -> Option<Datum> {
     })
 }
 
-/// Reads a JSON string as a value of a type.
+/// Parses a JSON string as a value of a type.
 fn read_string(text: &str, kind: &SqlType) -> Option<Datum> {
     Some(match kind {
         SqlType::Varchar => Datum::Text(text.to_owned()),
@@ -154,7 +154,7 @@ fn read_string(text: &str, kind: &SqlType) -> Option<Datum> {
     })
 }
 
-/// Whether no digit of a fraction of a second is finer than a microsecond.
+/// Whether a fraction of a second has no digits beyond microseconds.
 fn is_in_microseconds(text: &str) -> bool {
     let Some((_, fraction)) = text.split_once('.') else { return true };
     fraction.bytes().take_while(u8::is_ascii_digit).skip(6).all(|digit| digit == b'0')

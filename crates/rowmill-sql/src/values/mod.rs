@@ -1,4 +1,4 @@
-//! Values with DuckDB's types: what they are, how they are compared, written, read and cast.
+//! Values of DuckDB's types: their representation, order, formatting, parsing and casts.
 
 pub(crate) mod calendar;
 pub(crate) mod cast;

@@ -1,4 +1,4 @@
-//! Days, times and spans as text, in the forms that DuckDB reads and writes.
+//! Dates, times and intervals as text, in DuckDB's formats.
 
 use std::fmt::Write as _;
 
@@ -7,18 +7,18 @@ use super::calendar::{
 };
 use super::interval::Interval;
 
-/// Why a text is no day or time.
+/// Why a text is not a date or time.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MomentFailure {
-    /// It is none.
+    /// It is invalid.
     NotOne,
-    /// It may be one, in a form whose meaning is not the same everywhere.
+    /// It may be one, in a format that is interpreted differently in different places.
     Unclear,
 }
 
 type Parsed<T> = Result<T, MomentFailure>;
 
-/// Reads a day: `2024-05-01`; a time behind it is passed over.
+/// Parses a date: `2024-05-01`; a time after it is ignored.
 pub(crate) fn parse_date(text: &str) -> Parsed<i32> {
     let trimmed = text.trim_matches([' ', '\t', '\n', '\r']);
     let (day, rest) = leading_day(trimmed)?;
@@ -28,7 +28,7 @@ pub(crate) fn parse_date(text: &str) -> Parsed<i32> {
     i32::try_from(day.days()).map_err(|_| MomentFailure::NotOne)
 }
 
-/// Reads a day with a time: `2024-05-01 10:30:00.5`, `2024-05-01T10:30:00Z`.
+/// Parses a timestamp: `2024-05-01 10:30:00.5`, `2024-05-01T10:30:00Z`.
 pub(crate) fn parse_timestamp(text: &str) -> Parsed<i64> {
     let trimmed = text.trim_matches([' ', '\t', '\n', '\r']);
     let (day, rest) = leading_day(trimmed)?;
@@ -54,7 +54,7 @@ pub(crate) fn parse_timestamp(text: &str) -> Parsed<i64> {
     }
 }
 
-/// Reads an instant: a timestamp whose distance from UTC is written down.
+/// Parses a timestamp with an offset from UTC.
 pub(crate) fn parse_instant(text: &str) -> Parsed<i64> {
     let trimmed = text.trim_matches([' ', '\t', '\n', '\r']);
     let at = trimmed.get(10..).and_then(|rest| rest.rfind(['Z', '+', '-'])).ok_or(MomentFailure::Unclear)?;
@@ -72,7 +72,7 @@ pub(crate) fn parse_instant(text: &str) -> Parsed<i64> {
     local.checked_sub(offset).ok_or(MomentFailure::NotOne)
 }
 
-/// Reads a time of a day: `10:30`, `10:30:00.5`.
+/// Parses a time of day: `10:30`, `10:30:00.5`.
 pub(crate) fn parse_time(text: &str) -> Parsed<i64> {
     let trimmed = text.trim_matches([' ', '\t', '\n', '\r']);
     if leading_day(trimmed).is_ok() {
@@ -81,7 +81,7 @@ pub(crate) fn parse_time(text: &str) -> Parsed<i64> {
     parse_clock(trimmed).filter(|micros| *micros <= MICROS_PER_DAY).ok_or(MomentFailure::NotOne)
 }
 
-/// The day that a text begins with, and what is behind it.
+/// The date at the start of a text, and the rest.
 fn leading_day(text: &str) -> Parsed<(CivilDay, &str)> {
     let lower = text.to_ascii_lowercase();
     let is_word = ["inf", "-inf", "+inf"].contains(&lower.as_str())
@@ -112,7 +112,7 @@ fn leading_number(text: &str, most: usize) -> Option<(i64, &str)> {
     ((1..=most).contains(&digits)).then(|| Some((number.parse().ok()?, rest)))?
 }
 
-/// Reads `10:30` and `10:30:00.5`; more than six digits of a second are cut.
+/// Parses `10:30` and `10:30:00.5`; digits beyond six of a second's fraction are cut off.
 pub(crate) fn parse_clock(text: &str) -> Option<i64> {
     let mut parts = text.splitn(3, ':');
     let number = |text: &str, most: i64| {

@@ -1,9 +1,9 @@
-//! Numbers as text, in the forms that DuckDB reads and writes.
+//! Numbers as text, in DuckDB's formats.
 
 use super::decimal;
 use super::sql_type::SqlType;
 
-/// A number as it is written: digits without a point, and the power of ten that they are taken times.
+/// A parsed number: digits without a point, and the power of ten to multiply them by.
 struct WrittenNumber {
     is_negative: bool,
     digits: String,
@@ -11,7 +11,7 @@ struct WrittenNumber {
 }
 
 impl WrittenNumber {
-    /// Reads `-12.5e3`, with `_` between digits.
+    /// Parses `-12.5e3`, with `_` between digits.
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim_matches(is_blank);
         let (is_negative, rest) = match text.as_bytes().first()? {
@@ -32,7 +32,7 @@ impl WrittenNumber {
         Some(Self { is_negative, digits: whole + &fraction, exponent })
     }
 
-    /// The number with so many digits behind the point, rounded; `None` where it is too large.
+    /// The number with `scale` digits after the point, rounded; `None` if it is too large.
     fn scaled(&self, scale: u8) -> Option<i128> {
         let digits = self.digits.trim_start_matches('0');
         let shift = self.exponent + i64::from(scale);
@@ -66,7 +66,7 @@ fn plain_exponent(text: &str) -> Option<i64> {
     is_number.then(|| text.parse().ok())?
 }
 
-/// Digits without the `_` that may stand between two of them.
+/// Digits without the `_` that may separate them.
 fn plain_digits(text: &str) -> Option<String> {
     let is_fine = !text.starts_with('_')
         && !text.ends_with('_')
@@ -75,7 +75,7 @@ fn plain_digits(text: &str) -> Option<String> {
     is_fine.then(|| text.replace('_', ""))
 }
 
-/// Reads a whole number of a type; what is behind a point is rounded.
+/// Parses an integer of a type; digits after the point are rounded.
 pub(crate) fn parse_whole(text: &str, wanted: &SqlType) -> Option<i128> {
     let (least, greatest) = wanted.whole_range()?;
     let trimmed = text.trim_matches(is_blank);
@@ -88,19 +88,19 @@ pub(crate) fn parse_whole(text: &str, wanted: &SqlType) -> Option<i128> {
     let number = in_base(["0x", "0X"], 16)
         .or_else(|| in_base(["0b", "0B"], 2))
         .or_else(|| WrittenNumber::parse(trimmed)?.scaled(0))?;
-    // Numbers without a sign take no minus but before zeros alone.
+    // Unsigned numbers have a minus sign only before zeros.
     let is_zero = text.strip_prefix('-').is_some_and(|digits| digits.bytes().all(|digit| digit == b'0'));
     let is_signed_zero = least == 0 && trimmed.starts_with('-') && !is_zero;
     (number >= least && number <= greatest && !is_signed_zero).then_some(number)
 }
 
-/// Reads a decimal number with so many digits in all and behind the point.
+/// Parses a decimal number with a number of digits in total and after the point.
 pub(crate) fn parse_decimal(text: &str, digits: u8, scale: u8) -> Option<i128> {
     let number = WrittenNumber::parse(text)?.scaled(scale)?;
     decimal::fits(number, digits).then_some(number)
 }
 
-/// Reads a number with a binary fraction.
+/// Parses a floating-point number.
 pub(crate) fn parse_real(text: &str) -> Option<f64> {
     let text = text.trim_matches(is_blank);
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -118,7 +118,7 @@ pub(crate) fn parse_real(text: &str) -> Option<f64> {
     Some(if text.starts_with('-') { -value } else { value })
 }
 
-/// Reads `true` and `false` in the forms that DuckDB takes.
+/// Parses `true` and `false` in the forms that DuckDB accepts.
 pub(crate) fn parse_boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "t" | "yes" | "y" | "1" => Some(true),
@@ -127,7 +127,7 @@ pub(crate) fn parse_boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// A number with a binary fraction, in as few digits as tell it from its neighbours.
+/// A floating-point number, with the fewest digits that distinguish it from its neighbours.
 pub(crate) fn real_text(number: f64, wanted: &SqlType) -> String {
     if number.is_nan() {
         return "nan".to_owned();

@@ -1,4 +1,4 @@
-//! From a value of a result to the JSON text of a field.
+//! Writes a result value as the JSON text of a field.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::encoding::decode;
 use super::json_normal::write_string;
 use super::sql_type::SqlType;
 
-/// Appends the value that SQLite holds as JSON.
+/// Appends a value from SQLite as JSON.
 pub(crate) fn write_value(value: ValueRef<'_>, kind: &SqlType, out: &mut String) {
     match (value, kind) {
         (ValueRef::Text(bytes), SqlType::Varchar) => match std::str::from_utf8(bytes) {

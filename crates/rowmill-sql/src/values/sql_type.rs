@@ -1,63 +1,63 @@
-//! The types of values, as DuckDB has them.
+//! DuckDB's types of values.
 
 use std::fmt;
 
 /// The type of a column or an expression.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SqlType {
-    /// The type of `NULL`, which fits every other.
+    /// The type of `NULL`, which is compatible with every other.
     Null,
-    /// `true` and `false`.
+    /// Booleans.
     Boolean,
-    /// Whole numbers of 8 bits.
+    /// 8-bit integers.
     TinyInt,
-    /// Whole numbers of 16 bits.
+    /// 16-bit integers.
     SmallInt,
-    /// Whole numbers of 32 bits.
+    /// 32-bit integers.
     Integer,
-    /// Whole numbers of 64 bits.
+    /// 64-bit integers.
     BigInt,
-    /// Whole numbers of 128 bits.
+    /// 128-bit integers.
     HugeInt,
-    /// Whole numbers from 0, of 8 bits.
+    /// Unsigned 8-bit integers.
     UTinyInt,
-    /// Whole numbers from 0, of 16 bits.
+    /// Unsigned 16-bit integers.
     USmallInt,
-    /// Whole numbers from 0, of 32 bits.
+    /// Unsigned 32-bit integers.
     UInteger,
-    /// Whole numbers from 0, of 64 bits.
+    /// Unsigned 64-bit integers.
     UBigInt,
-    /// Numbers with a binary fraction, of 32 bits.
+    /// 32-bit floating-point numbers.
     Float,
-    /// Numbers with a binary fraction, of 64 bits.
+    /// 64-bit floating-point numbers.
     Double,
-    /// Decimal numbers: digits in all, and digits behind the point.
+    /// Decimal numbers: total digits, and digits after the point.
     Decimal(u8, u8),
     /// Text.
     Varchar,
     /// Bytes.
     Blob,
-    /// Days.
+    /// Dates.
     Date,
-    /// Times of a day, in microseconds.
+    /// Times of day, in microseconds.
     Time,
-    /// Days with times, in microseconds.
+    /// Timestamps, in microseconds.
     Timestamp,
-    /// Instants, in microseconds.
+    /// Timestamps with a time zone, in microseconds.
     TimestampTz,
-    /// Spans: months, days and microseconds.
+    /// Intervals: months, days and microseconds.
     Interval,
     /// JSON text.
     Json,
-    /// Lists of one type.
+    /// Lists with elements of one type.
     List(Box<Self>),
-    /// Objects whose fields have names and types.
+    /// Structs, whose fields have names and types.
     Struct(Vec<(String, Self)>),
     /// A type whose values are only passed on, with its name.
     Other(&'static str),
 }
 
-/// Names of types, as DuckDB takes them. The first name of a type is the one that is shown.
+/// Names of types that DuckDB accepts. The first name of a type is the one that is shown.
 const NAMES: &[(&str, SqlType)] = &[
     ("BOOLEAN", SqlType::Boolean),
     ("BOOL", SqlType::Boolean),
@@ -106,7 +106,7 @@ const NAMES: &[(&str, SqlType)] = &[
 ];
 
 impl SqlType {
-    /// The type that a name stands for: `INTEGER`, `text`, `DECIMAL(10,2)`, `BIGINT[]`.
+    /// Parses the name of a type: `INTEGER`, `text`, `DECIMAL(10,2)`, `BIGINT[]`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let name = name.trim();
@@ -126,7 +126,7 @@ impl SqlType {
         known.map(|(_, found)| found.clone())
     }
 
-    /// The type that an input declares, which may be one whose values are only passed on.
+    /// The type for a name that an input declares, which may be a type whose values are only passed on.
     #[must_use]
     pub fn declared(name: &str) -> Self {
         const OTHERS: [&str; 5] = ["UUID", "MAP", "BLOB", "INTERVAL", "DECIMAL"];
@@ -144,13 +144,13 @@ impl SqlType {
         }
     }
 
-    /// A decimal type, where there is one with these sizes.
+    /// A decimal type, if these sizes are valid.
     pub(crate) fn decimal(digits: u64, scale: i64) -> Option<Self> {
         let (digits, scale) = (u8::try_from(digits).ok()?, u8::try_from(scale).ok()?);
         ((1..=38).contains(&digits) && scale <= digits).then_some(Self::Decimal(digits, scale))
     }
 
-    /// The least and the greatest whole number that it holds, for types of whole numbers.
+    /// The minimum and maximum value of an integer type.
     pub(crate) fn whole_range(&self) -> Option<(i128, i128)> {
         Some(match self {
             Self::TinyInt => (i8::MIN.into(), i8::MAX.into()),
@@ -178,7 +178,7 @@ impl SqlType {
         self.is_whole() || self.is_real() || matches!(self, Self::Decimal(..))
     }
 
-    /// Whether it is a day, or a day with a time.
+    /// Whether it is a date or a timestamp.
     pub(crate) fn is_moment(&self) -> bool {
         matches!(self, Self::Date | Self::Timestamp)
     }
@@ -187,7 +187,7 @@ impl SqlType {
         matches!(self, Self::List(_) | Self::Struct(_))
     }
 
-    /// How many digits and digits behind the point its values have as decimal numbers.
+    /// The total digits and the digits after the point of its values as decimal numbers.
     pub(crate) fn decimal_size(&self) -> Option<(u8, u8)> {
         Some(match self {
             Self::Decimal(digits, scale) => (*digits, *scale),
@@ -201,7 +201,7 @@ impl SqlType {
         })
     }
 
-    /// Whether SQLite can compare, sort and group its values as they are encoded.
+    /// Whether SQLite can compare, sort and group its encoded values.
     pub(crate) fn is_ordered(&self) -> bool {
         match self {
             Self::Interval | Self::Other(_) => false,
@@ -240,14 +240,14 @@ impl fmt::Display for SqlType {
     }
 }
 
-/// The type of objects with these fields: `a BIGINT, "b c" VARCHAR[]`.
+/// The type of structs with these fields: `a BIGINT, "b c" VARCHAR[]`.
 fn struct_named(fields: &str) -> Option<SqlType> {
     let parts = struct_parts(fields)?.into_iter();
     let fields = parts.map(|(name, kind)| Some((name, SqlType::named(kind)?)));
     Some(SqlType::Struct(fields.collect::<Option<_>>()?))
 }
 
-/// The fields of an object: their names, and the names of their types.
+/// The fields of a struct: their names, and the names of their types.
 fn struct_parts(fields: &str) -> Option<Vec<(String, &str)>> {
     let mut parts = Vec::new();
     let mut rest = fields.trim();
@@ -269,7 +269,7 @@ fn struct_parts(fields: &str) -> Option<Vec<(String, &str)>> {
     Some(parts)
 }
 
-/// Where a quoted name ends; a doubled quote stands for itself.
+/// The end of a quoted name; a doubled quote is an escaped one.
 fn quoted_end(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -282,7 +282,7 @@ fn quoted_end(text: &str) -> Option<usize> {
     }
 }
 
-/// Where the name of a type ends: at a comma that is in no brackets and no quotes.
+/// The end of a type's name: at a comma outside brackets and quotes.
 fn type_end(text: &str) -> usize {
     let (mut depth, mut is_quoted) = (0_usize, false);
     for (at, letter) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! What operators, casts and functions mean: as in DuckDB.
+//! The semantics of operators, casts and functions: as in DuckDB.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Queries over a table: what is asked of it, what comes out, and what is refused.
+//! Queries over a table: which columns they request, what they return, and what is rejected.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ fn columns_keep_what_the_input_has_where_they_are_nothing_else() {
     assert_eq!(found[0], first);
     assert_eq!(rows(&table, &format!("SELECT DISTINCT * FROM ({sql}) ORDER BY id")).unwrap()[0], first);
     assert_eq!(rows(&table, &format!("({sql}) UNION ALL ({sql}) LIMIT 1")).unwrap(), [first]);
-    // What is computed is written anew.
+    // Computed values are written in normal form.
     assert_eq!(
         rows(&table, "SELECT max(meta) AS m, list(score) AS l, at + INTERVAL 1 DAY AS a FROM input WHERE id = 1 GROUP BY at").unwrap(),
         [r#"{"lang":"de","size":1}|[1.5]|"2024-01-02 05:00:00""#]

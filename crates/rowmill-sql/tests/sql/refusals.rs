@@ -1,4 +1,4 @@
-//! What is refused: the table of the manual has it all, and nothing that is taken.
+//! What is rejected: the table in the manual is complete, and lists nothing that is accepted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::support::{Memory, rows};
 
 const MANUAL: &str = include_str!("../../../../docs/sql.md");
 
-/// How each row of the manual's table begins, with queries that are refused for it.
+/// The beginning of each row of the manual's table, with queries that are rejected for it.
 const EXAMPLES: &[(&str, &[&str])] = &[
     ("text compared with a number", &["SELECT name > 8 FROM input"]),
     (
@@ -102,7 +102,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What the parser does not read in this dialect, so that nothing comes to be said about it.
+/// Syntax that the parser does not accept in this dialect, so that these messages never occur.
 const NEVER_SAID: &[&str] = &[
     "`USING` is not supported",
     "`LIMIT … BY` is not supported",
@@ -118,7 +118,7 @@ fn table() -> Vec<&'static str> {
     rows.map_while(|line| line.strip_prefix("| ")).collect()
 }
 
-/// What is said of every example, in one line each.
+/// The message for every example, one per line.
 fn refusals() -> Vec<String> {
     let people = Arc::new(Memory::people());
     let queries = EXAMPLES.iter().flat_map(|(_, queries)| queries.iter());
@@ -182,7 +182,7 @@ fn parts(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The texts in the sources of a folder, but not those of comments and hints.
+/// The string literals in the sources of a folder, except in comments and hints.
 fn texts(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

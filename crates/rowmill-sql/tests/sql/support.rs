@@ -1,4 +1,4 @@
-//! A table in memory that remembers what it was asked for.
+//! A table in memory that records which columns and conditions were requested.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -10,7 +10,7 @@ use rowmill_sql::{
 };
 use rowmill_types::{Problem, ProblemCode, Setting};
 
-/// A part of a scan.
+/// A stage of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Panics {
     Begin,
@@ -26,16 +26,16 @@ pub(crate) struct Memory {
     columns: Vec<Column>,
     /// The JSON of every value.
     rows: Vec<Vec<&'static str>>,
-    /// The scan fails behind this many rows.
+    /// The scan fails after this many rows.
     fails_after: Option<usize>,
-    /// Where the scan panics.
+    /// The stage at which the scan panics.
     panics_in: Option<Panics>,
-    /// What every scan was asked for.
+    /// What every scan requested.
     asked: Mutex<Vec<Wanted>>,
 }
 
 impl Memory {
-    /// Rows of an id, a name, a score, a truth, a list, a price, a time and an object.
+    /// Rows with an id, a name, a score, a boolean, a list, a price, a time and a struct.
     pub(crate) fn people() -> Self {
         let columns = [
             ("id", "BIGINT"),
@@ -188,7 +188,7 @@ pub(crate) fn query(table: &Arc<Memory>, sql: &str) -> Result<Query, Problem> {
     Query::new(text, vec![NamedTable { name: "input", table: table.clone() }], &temp())
 }
 
-/// Every row of the result, values between bars.
+/// Every row of the result, with values separated by bars.
 pub(crate) fn rows(table: &Arc<Memory>, sql: &str) -> Result<Vec<String>, Problem> {
     let query = query(table, sql)?;
     let count = query.columns().len();

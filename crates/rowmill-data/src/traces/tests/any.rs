@@ -1,10 +1,10 @@
-//! Whatever was said, the files can be read and hold no secret.
+//! For arbitrary messages, the files can be read and contain no secret.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Any text, with the secret in it or not.
+/// Any text, with or without the secret.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "\\PC{0,12}",

@@ -1,4 +1,4 @@
-//! What sessions and spans look like.
+//! The format of sessions and spans.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What is kept, gone on with, refused and removed.
+//! Which files are kept, continued, rejected and removed.
 
 use rowmill_types::ProblemCode;
 
@@ -34,7 +34,7 @@ fn a_run_that_goes_on_after_a_crash_ends_with_one_line_per_row_in_input_order() 
     let (home, name) = one_row();
     let (settings, told) = (settings(), transcript());
     let before = files(home.path());
-    // The crash came in the middle of a trace and of a line.
+    // The crash interrupted a trace and a line.
     fs::write(home.path().join(".trace.rowmill-new"), "{\"half").unwrap();
     for file in ["manifest.jsonl", "spans.jsonl"] {
         let torn = [before[file].as_slice(), b"{\"run_id\":\"x\",\"row_n"].concat();
@@ -46,7 +46,7 @@ fn a_run_that_goes_on_after_a_crash_ends_with_one_line_per_row_in_input_order() 
     publish(&mut sink, &record(&RowId::Text("a/b".into()), 3, &ok(), Some(&told), &settings));
     drop(sink);
     settle_traces(home.path()).unwrap();
-    // The row could be read at last, and has a name.
+    // The row became readable later, and has an id.
     let mut sink = open(home.path(), Claim::Resume);
     publish(&mut sink, &record(&RowId::Text("one".into()), 1, &ok(), Some(&told), &settings));
     drop(sink);
@@ -72,7 +72,7 @@ fn a_run_that_goes_on_after_a_crash_ends_with_one_line_per_row_in_input_order() 
 fn a_folder_with_traces_is_refused_or_replaced_and_other_files_in_it_stay() {
     let (home, name) = one_row();
     fs::write(home.path().join("row-notes.txt"), "mine").unwrap();
-    // A file of somebody else that a row of the run could be written to is in the way.
+    // A foreign file is in the way that has a name of one of the run's traces.
     let other = home.path().join("row-000009__id-9__lead.codex.jsonl");
     fs::write(&other, "mine, too").unwrap();
     for claim in [Claim::New, Claim::Overwrite] {

@@ -1,4 +1,4 @@
-//! Traces of made-up rows, on a real disk.
+//! Traces of sample rows, on a real disk.
 
 mod any;
 mod forms;
@@ -55,7 +55,7 @@ pub(super) fn turn(start: u64, end: u64) -> TurnNote {
     }
 }
 
-/// Two tool calls in one turn, an answer, and a helper that was asked meanwhile.
+/// Two tool calls in one turn, an answer, and a helper that was called meanwhile.
 pub(super) fn transcript() -> Transcript {
     let call = |id: &str, name: &str, arguments: &str| ToolCall {
         id: id.into(),
@@ -171,7 +171,7 @@ pub(super) fn attribute<'v>(span: &'v Value, key: &str) -> &'v Value {
     &found.unwrap_or_else(|| panic!("{key} is not in {span}"))["value"]
 }
 
-/// One row that did everything.
+/// A single row with every feature.
 pub(super) fn one_row() -> (tempfile::TempDir, String) {
     let home = tempfile::tempdir().unwrap();
     let (settings, told) = (settings(), transcript());

@@ -1,4 +1,4 @@
-//! Files that are broken: told with their names, and never a panic.
+//! Broken files are reported by name, and never cause a panic.
 
 use std::fs;
 use std::path::Path;
@@ -80,7 +80,7 @@ fn what_is_wrong_with_a_file_is_told() {
         let problem = problem_of(&folder, bytes);
         assert!(problem.message.contains(what), "{problem}");
     }
-    // All bytes from the middle are missing: the footer points beyond itself.
+    // All bytes from the middle are missing: the footer points beyond the file.
     let middle = [b"PAR1", whole.get(footer_of(&whole)..).unwrap()].concat();
     let problem = problem_of(&folder, &middle);
     assert!(problem.cause.unwrap().contains("beyond the footer"), "{}", problem.message);
@@ -127,7 +127,7 @@ fn no_damage_makes_the_reader_panic_or_hang() {
         for round in 0..300 {
             let mut bytes = whole.clone();
             for _ in 0..=draw(3) {
-                // One half of the damage goes into the footer, which decides most.
+                // Half of the damage goes into the footer, which affects the most.
                 let at = if round % 2 == 0 { footer + draw(whole.len() - footer) } else { draw(bytes.len()) };
                 let byte = bytes.get_mut(at).unwrap();
                 *byte = [*byte ^ 1 << draw(8), 0xff, 0, 0x7f][draw(4)];
@@ -184,8 +184,8 @@ fn passing_over_damaged_lists_comes_to_an_end() {
     }
 }
 
-/// Reads in all ways that take other paths. Wrong values cannot be told from right ones; more
-/// rows than the footer says must not come.
+/// Reads along all code paths. Wrong values cannot be detected; more rows than the footer declares must not
+/// be returned.
 fn read_all_ways(path: &Path) {
     let Ok(dataset) = open(path) else { return };
     let count = dataset.count().unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Files of every packing, and several files as one table.
+//! Files with every compression, and several files as one table.
 
 use std::fs::{self, File};
 use std::io::Write as _;

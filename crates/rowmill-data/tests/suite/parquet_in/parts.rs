@@ -1,4 +1,4 @@
-//! Parts of a dataset: columns, conditions, and rows that are passed over.
+//! Parts of a dataset: columns, conditions, and skipped rows.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -107,7 +107,7 @@ fn rows_that_break_a_condition_are_left_out_and_numbers_stay() {
         (vec![condition("split", Equal, text("eval")), condition("n", AtLeast, Scalar::Integer(990))], |n| {
             n == 993
         }),
-        // Not simple here, so nothing is left out.
+        // Not cheap to check here, so nothing is left out.
         (vec![condition("price", Equal, text("1.00"))], |_| true),
         (vec![condition("n", Equal, text("5"))], |_| true),
     ];
@@ -147,7 +147,7 @@ fn what_is_skipped_is_what_would_have_been_read() {
     ];
     for part in parts {
         let all: Vec<u64> = rows_of(dataset.as_ref(), &part).iter().map(|row| row.number()).collect();
-        // Steps of `skip` rows passed over and `read` rows read, until the end.
+        // Alternates skipping `skip` rows and reading `read` rows until the end.
         for (skip, read) in
             [(0, 1), (1, 1), (7, 3), (99, 1), (100, 100), (150, 1), (1_000, 5), (1_999, 1), (5_000, 1)]
         {
@@ -186,7 +186,7 @@ fn a_far_skip_inside_a_row_group_lands_on_the_right_row() {
     for (skip, expected) in [(0, 1), (900, 902), (3, 906), (400, 1_307)] {
         assert_eq!(source.skip(skip).unwrap(), skip);
         let mut rows = Vec::new();
-        // The bytes of the room bound how many rows come at once.
+        // The byte limit of the room bounds how many rows are returned at once.
         assert!(source.read(&mut rows, Room { rows: 10, bytes: 10_000 }).unwrap());
         let [Ok(row)] = rows.as_slice() else { panic!("one row: {}", rows.len()) };
         assert_eq!(row.number(), expected);
@@ -228,7 +228,7 @@ fn a_group_whose_dictionary_lacks_a_value_is_not_read() {
     let metadata = ArrowReaderMetadata::load(&File::open(&path).unwrap(), options).unwrap();
     let index = Arc::clone(metadata.metadata().page_index().unwrap());
     let mut bytes = std::fs::read(&path).unwrap();
-    // The values of `split` in all groups but the last, not their dictionaries.
+    // Damages the values of `split` in all groups but the last, not their dictionaries.
     for group in 0..9 {
         for page in index.page_locations(group, 1).unwrap() {
             let start = usize::try_from(page.offset).unwrap();
@@ -238,7 +238,7 @@ fn a_group_whose_dictionary_lacks_a_value_is_not_read() {
     std::fs::write(&path, bytes).unwrap();
     let data = open(&path).unwrap();
     let equal = |value| part(&["n"], vec![condition("split", Comparison::Equal, text(value))]);
-    // It lies between the least and the most, so bounds alone do not tell.
+    // It is between the minimum and the maximum, so bounds alone do not exclude it.
     assert!(rows_of(&*data, &equal("other")).is_empty());
     let (_, problem) = drain(&mut *data.open_part(&equal("eval")).unwrap());
     assert!(problem.is_some(), "the values are damaged");

@@ -29,7 +29,7 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Writes columns, with these properties.
+    /// Writes columns with these writer properties.
     pub(crate) fn write_with(
         &self,
         name: &str,
@@ -52,7 +52,7 @@ impl Folder {
         self.write_with(name, WriterProperties::builder().build(), columns)
     }
 
-    /// Writes one column of a schema that Arrow would not write.
+    /// Writes one column with a schema that Arrow would not write.
     pub(crate) fn write_raw<T: DataType>(
         &self,
         name: &str,
@@ -92,7 +92,7 @@ pub(crate) fn open_all(paths: &[PathBuf]) -> Result<Arc<dyn Dataset>, Problem> {
     dataset(&InputSpec::new(Location::Files(list), None))
 }
 
-/// Reads what is left; gives what came before a problem with it.
+/// Reads the rest; returns the rows before a problem, and the problem.
 pub(crate) fn drain(source: &mut dyn RowSource) -> (Vec<SourceRow>, Option<Problem>) {
     let mut rows = Vec::new();
     loop {
@@ -114,14 +114,14 @@ pub(crate) fn texts(path: &Path) -> Vec<String> {
     let rows = rows_of(open(path).unwrap().as_ref(), &Part::default());
     for (row, number) in rows.iter().zip(1..) {
         assert_eq!(row.number(), number);
-        // The places of the fields are those that a parser finds.
+        // The field positions are those that a parser finds.
         let parsed = Row::parse(number, row.text().to_owned()).unwrap();
         assert!(row.fields().eq(parsed.fields()), "{}", row.text());
     }
     rows.iter().map(|row| row.text().to_owned()).collect()
 }
 
-/// The one field `a` of every row.
+/// The only field `a` of every row.
 pub(crate) fn values(path: &Path) -> Vec<String> {
     let rows = rows_of(open(path).unwrap().as_ref(), &Part::default());
     rows.iter().map(|row| row.field("a").unwrap().to_owned()).collect()

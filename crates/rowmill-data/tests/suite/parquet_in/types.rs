@@ -1,4 +1,4 @@
-//! What the values of each type look like in rows.
+//! The form of each type's values in rows.
 
 use std::sync::Arc;
 
@@ -149,7 +149,7 @@ fn what_only_other_writers_write_is_read_too() {
     );
     assert_eq!(values(&path), [r#""00010203-0405-0607-0809-0a0b0c0d0e0f""#]);
     let mut old = Int96::new();
-    // The last second of the year 9999, which nanoseconds of 64 bits do not reach.
+    // The last second of the year 9999, which 64-bit nanoseconds cannot represent.
     let nanoseconds = 86_399_000_000_000u64;
     old.set_data(nanoseconds as u32, (nanoseconds >> 32) as u32, 5_373_484);
     let path = folder.write_raw::<Int96Type>(
@@ -194,7 +194,7 @@ fn text_that_is_no_utf_8_makes_one_bad_row() {
 #[test]
 fn every_row_that_is_no_utf_8_is_bad_by_itself_however_many_are_read_together() {
     let folder = Folder::new();
-    // A text that ends within a character must not be made whole by the row behind it.
+    // A text that ends inside a character must not be completed by the next row.
     let value = |at: usize| match at % 100 {
         7 => vec![b'a', 0xc3],
         8 => vec![0xa9, b'b'],

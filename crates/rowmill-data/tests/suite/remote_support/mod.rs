@@ -11,12 +11,12 @@ use rowmill_testkit::hub::{Damage, Host, HubSimulator, Trouble};
 use rowmill_types::{Problem, Secret};
 use tempfile::TempDir;
 
-/// A hub, and a machine with a cache of its own.
+/// A hub, and a machine with its own cache.
 pub(crate) struct Machine {
     pub(crate) hub: HubSimulator,
     pub(crate) folder: TempDir,
     pub(crate) settings: FetchSettings,
-    /// Whether the client that knows proxies is used.
+    /// Whether the client with proxy support is used.
     pub(crate) proxied: bool,
     events: Mutex<Vec<FetchEvent>>,
 }
@@ -38,7 +38,7 @@ impl Machine {
         self
     }
 
-    /// Fetches as a command of its own does: with new connections.
+    /// Fetches like a separate command: with new connections.
     pub(crate) async fn bring(&self, address: &str, purpose: Purpose) -> Result<FileList, Problem> {
         let http = HttpClient::new(&|_| self.proxied.then(|| "a proxy".to_owned()));
         let told = |event| self.events.lock().unwrap().push(event);
@@ -54,26 +54,26 @@ impl Machine {
         self.bring(address, Purpose::Rows).await
     }
 
-    /// Fetches the one file of an address: its name and content.
+    /// Fetches the only file of an address: its name and content.
     pub(crate) async fn content(&self, address: &str) -> (String, Vec<u8>) {
         let list = self.rows(address).await.unwrap();
         assert_eq!(list.files.len(), 1);
         (list.files[0].name.clone(), std::fs::read(&list.files[0].path).unwrap())
     }
 
-    /// The message and the hint of what goes wrong.
+    /// The problem of a fetch that fails.
     pub(crate) async fn refused(&self, address: &str) -> Problem {
         let problem = self.rows(address).await.unwrap_err();
         assert!(problem.hint.is_some(), "{}", problem.message);
         problem
     }
 
-    /// The steps that were told of since the last time.
+    /// The steps that were reported since the last call.
     pub(crate) fn steps(&self) -> Vec<FetchStep> {
         self.events.lock().unwrap().drain(..).map(|event| event.step).collect()
     }
 
-    /// The methods and paths that were asked for since the last time, without queries.
+    /// The methods and paths that were requested since the last call, without queries.
     pub(crate) fn asked(&self) -> Vec<String> {
         let shown = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
         let asked = self.hub.requests();
@@ -81,7 +81,7 @@ impl Machine {
         asked.iter().map(|request| format!("{} {}", request.seen.method, shown(&request.seen.path))).collect()
     }
 
-    /// The values of a header in the requests for bodies so far, `-` where there is none.
+    /// The values of a header in the requests for bodies so far, `-` if it is missing.
     pub(crate) fn sent(&self, host: Host, header: &str) -> Vec<String> {
         let requests = self.hub.requests();
         let bodies = requests.iter().filter(|request| request.host == host && request.seen.method == "GET");
@@ -93,7 +93,7 @@ impl Machine {
     }
 }
 
-/// Bytes that are different everywhere.
+/// Bytes without repetition.
 pub(crate) fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|at| (at * 31 % 251) as u8).collect()
 }

@@ -1,6 +1,6 @@
-//! Queries give the same rows as in DuckDB, whatever the format of the input.
+//! Queries return the same rows as in DuckDB, for every input format.
 //!
-//! `scripts/duckdb_answers.py` makes the answers of DuckDB.
+//! `scripts/duckdb_answers.py` generates the answers of DuckDB.
 
 use crate::sql::parquet_rows::parquet_file;
 use crate::sql::support::{Input, texts};
@@ -46,7 +46,7 @@ fn queries_over_parquet_give_what_duckdb_gives() {
     compare(&Input::of_bytes("rows.parquet", &parquet_file(ROWS)), &[]);
 }
 
-/// The same rows with all values as text; what is nested is JSON there.
+/// The same rows with all values as text; nested values are JSON.
 fn csv() -> String {
     let mut out = csv::Writer::from_writer(Vec::new());
     for (at, line) in ROWS.lines().enumerate() {
@@ -97,7 +97,7 @@ fn plain_row(row: Map<String, Value>) -> String {
     fields.join(" ")
 }
 
-/// A value without what the two write differently: ends of fractions, nested values as text in
+/// A value without the parts that the two write differently: the ends of fractions, nested values as text in
 /// CSV, and the `T` in times of Parquet.
 fn plain(value: &Value) -> String {
     match value {

@@ -1,9 +1,9 @@
-//! JSON columns: what is computed from them is DuckDB's, what is passed on is the file's.
+//! JSON columns: computed values are DuckDB's, passed-on values are the file's.
 
 use crate::sql::meaning::{check, refusal};
 use crate::sql::support::Input;
 
-/// Values of several kinds, with blanks, escapes and digits that need not be there.
+/// Values of several kinds, with unnecessary blanks, escapes and digits.
 const ROWS: &str = r#"{"id":1,"m":[1,  2]}
 {"id":2,"m":{"b" : 1.0, "a": "\u00e9\/", "b": 2}}
 {"id":3,"m":1E+2}

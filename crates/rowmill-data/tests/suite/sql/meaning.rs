@@ -1,4 +1,4 @@
-//! What queries mean, example by example: the rows are those of DuckDB, which is asked in the same run.
+//! The meaning of queries by example: the rows must equal those that DuckDB returns in the same run.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,13 +12,13 @@ use rowmill_types::ProblemCode;
 use crate::sql::parquet_rows::parquet_of;
 use crate::sql::support::{Input, read_all, texts};
 
-/// Asks DuckDB for the rows of a query over a file.
+/// Queries a file with DuckDB.
 const PROGRAM: &str = "import duckdb, sys\n\
     connection = duckdb.connect()\n\
     connection.execute(f\"CREATE VIEW input AS SELECT * FROM '{sys.argv[1]}'\")\n\
     connection.execute(f\"COPY ({sys.argv[2]}) TO '/dev/stdout' (FORMAT json)\")\n";
 
-/// What a query gives here and in DuckDB.
+/// Checks the rows of a query here and in DuckDB.
 #[track_caller]
 pub(crate) fn check(input: &Input, sql: &str, expected: &[&str]) {
     assert_eq!(input.rows(sql), expected, "{sql}");
@@ -32,7 +32,7 @@ pub(crate) fn check(input: &Input, sql: &str, expected: &[&str]) {
     assert_eq!(theirs.lines().collect::<Vec<_>>(), expected, "DuckDB: {sql}");
 }
 
-/// What is said of a query that is refused: the message and the hint.
+/// The message and the hint for a rejected query.
 #[track_caller]
 pub(crate) fn refusal(input: &Input, sql: &str) -> String {
     let problem = input.sql(sql).unwrap_err();

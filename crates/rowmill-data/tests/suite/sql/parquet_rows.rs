@@ -1,4 +1,4 @@
-//! The rows of the comparison as Parquet, with the types that they have there.
+//! The rows of the comparison as Parquet, with its types.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 
-/// A file of these rows, in several row groups, so that some can be left out.
+/// A file of these rows, in several row groups, so that some can be skipped.
 pub(crate) fn parquet_file(lines: &str) -> Vec<u8> {
     let rows: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let columns = vec![
@@ -44,7 +44,7 @@ pub(crate) fn parquet_file(lines: &str) -> Vec<u8> {
     parquet_of(columns)
 }
 
-/// A file of columns, in row groups of few rows, so that some can be left out.
+/// A file of columns, in small row groups, so that some can be skipped.
 pub(crate) fn parquet_of(columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
     let columns = columns.into_iter().map(|(name, array)| (name, array, true));
     let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();

@@ -1,7 +1,7 @@
-//! Queries made at random, beside DuckDB in the same run: `scripts/duckdb_random.py` makes them and asks
-//! DuckDB. The environment of Python is that of `scripts/prepare-python`.
+//! Random queries, compared with DuckDB in the same run: `scripts/duckdb_random.py` generates them and runs
+//! them in DuckDB. The Python environment is that of `scripts/prepare-python`.
 //!
-//! `cargo xtask soak sql` runs many more than the test does by itself.
+//! `cargo xtask soak sql` runs many more than the test does by default.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// How many queries a run without further word makes, and from which seed.
+/// The default number of queries, and the default seed.
 const QUERIES: &str = "200";
 const SEED: &str = "1";
 
-/// From this many queries on, each function that the manual lists must be among them.
+/// From this many queries on, each function in the manual must be among them.
 const MANY: usize = 5_000;
 
 const MANUAL: &str = include_str!("../../../../../docs/sql.md");
@@ -33,13 +33,13 @@ struct Asked {
     error: Option<String>,
 }
 
-/// How often something was the reason, and the first query that it was the reason for.
+/// How often each reason occurred, and the first query with it.
 type Reasons = BTreeMap<String, (usize, String)>;
 
-/// Why DuckDB refuses queries that have an answer here; whatever is not listed fails the test.
+/// Why DuckDB rejects queries that have an answer here; any other reason fails the test.
 const ONLY_DUCKDB: &[&str] = &[];
 
-/// What came of a query here and in DuckDB.
+/// The results of queries here and in DuckDB.
 #[derive(Debug, Default)]
 struct Outcomes {
     equal: usize,
@@ -47,7 +47,7 @@ struct Outcomes {
     only_duckdb_refuses: Reasons,
     only_we_refuse: Reasons,
     different: Vec<String>,
-    /// The words of all queries that were compared.
+    /// The words of all compared queries.
     words: BTreeSet<String>,
 }
 
@@ -80,12 +80,12 @@ fn queries_made_at_random_give_what_duckdb_gives_or_are_refused() {
     }
 }
 
-/// The functions that the manual lists: the names between backticks in its table of them.
+/// The functions in the manual: the names between backticks in its table of functions.
 fn manual_functions() -> impl Iterator<Item = &'static str> {
     let table = MANUAL.lines().skip_while(|line| *line != "| | functions |").skip(2);
     let rows = table.take_while(|line| line.starts_with('|'));
     let names = rows.flat_map(|line| line.split('`').skip(1).step_by(2));
-    // Options of functions are between quotes, or of one letter.
+    // Options of functions are quoted, or have a single letter.
     let name = |text: &'static str| text.split('(').next().unwrap_or_default();
     names.map(name).filter(|name| {
         name.len() > 1
@@ -140,7 +140,7 @@ impl Outcomes {
     }
 }
 
-/// Counts the reason for a refusal, without what is different in every query.
+/// Counts the reason for a rejection, without the parts that differ in every query.
 fn count_reason(reasons: &mut Reasons, message: &str, asked: &Asked) {
     let line = message.lines().next().unwrap_or_default();
     let letters = line.chars().filter(|letter| !letter.is_ascii_digit());
@@ -171,7 +171,7 @@ fn difference(ours: &[Row], theirs: &[Map<String, Value>]) -> Option<String> {
     Some(format!("ours   {}\n  theirs {}", ours.text(), Value::from(theirs.clone())))
 }
 
-/// Whether the JSON of a value of ours is what DuckDB gives; its numbers are marked.
+/// Whether the JSON of our value equals what DuckDB returns; its numbers are marked.
 fn is_same(ours: &str, theirs: &Value) -> bool {
     let text = || serde_json::from_str::<String>(ours).ok();
     match theirs {
@@ -189,7 +189,7 @@ fn is_same(ours: &str, theirs: &Value) -> bool {
         }),
         Value::Object(theirs) => {
             serde_json::from_str::<BTreeMap<String, &RawValue>>(ours).is_ok_and(|ours| {
-                // A field that an object of JSON does not have is null in an object with all fields.
+                // A field that a JSON object lacks is null in an object with all fields.
                 let value = |name: &String| ours.get(name).map_or("null", |value| value.get());
                 ours.keys().all(|name| theirs.contains_key(name))
                     && theirs.iter().all(|(name, theirs)| is_same(value(name), theirs))
@@ -200,13 +200,13 @@ fn is_same(ours: &str, theirs: &Value) -> bool {
     }
 }
 
-/// Whether two numbers are the same but for the last digits of a binary fraction.
+/// Whether two numbers are the same except for the last digits of a binary fraction.
 fn is_near(ours: &str, theirs: &str, near: f64) -> bool {
     let (Ok(left), Ok(right)) = (ours.parse::<f64>(), theirs.parse::<f64>()) else { return false };
     left == right || (left - right).abs() <= near * left.abs().max(right.abs()).max(1e-2)
 }
 
-/// A decimal number without zeros at the end of its fraction.
+/// A decimal number without trailing zeros in its fraction.
 fn plain_number(text: &str) -> String {
     let text = match text.split_once('.') {
         Some((whole, fraction)) => {
@@ -217,7 +217,7 @@ fn plain_number(text: &str) -> String {
     if text == "-0" { "0".to_owned() } else { text }
 }
 
-/// A time that is passed on as the input has it, as DuckDB writes it.
+/// A time that is passed on unchanged, as DuckDB writes it.
 fn shown_time(text: &str) -> String {
     let text = if text.get(10..11) == Some("T") { text.replacen('T', " ", 1) } else { text.to_owned() };
     let (time, zone) = text.split_once('+').map_or((text.as_str(), None), |(time, zone)| (time, Some(zone)));

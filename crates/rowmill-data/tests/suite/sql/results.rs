@@ -1,5 +1,5 @@
-//! `--sql` over inputs of every kind: what results look like, and what is told of rows that
-//! take no part.
+//! `--sql` over inputs of every kind: the form of results, and what is reported about rows that a query
+//! cannot see.
 
 use std::fmt::Write as _;
 
@@ -183,7 +183,7 @@ fn a_value_that_breaks_the_type_of_its_column_is_named_with_its_row_and_the_reme
         problem.message
     );
     assert!(problem.hint.as_ref().unwrap().contains("`types: x=text`"), "{:?}", problem.hint);
-    // A column that is only passed on is not looked at.
+    // A column that is only passed on is not parsed.
     assert_eq!(input.rows("SELECT id FROM input WHERE id > 7"), [r#"{"id":8}"#]);
     let typed = input
         .typed_sql("SELECT x, id FROM input WHERE coalesce(TRY_CAST(x AS BIGINT), 9) > 8", &[("x", "text")]);

@@ -1,4 +1,4 @@
-//! `--where` and `--columns`: the rows as they are, and parts of them.
+//! `--where` and `--columns`: unchanged rows, and parts of them.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Inputs for queries, and what comes out of them.
+//! Inputs for queries, and their results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rowmill_core::ports::{Dataset, Room, RowSource};
 use rowmill_data::{ColumnType, InputSpec, Location, Notice, SqlSettings, dataset};
 use rowmill_types::{Problem, SourceRow};
 
-/// A folder with one input file, and what was said about it.
+/// A folder with one input file, and the notices about it.
 pub(crate) struct Input {
     folder: tempfile::TempDir,
     path: PathBuf,
@@ -52,7 +52,7 @@ impl Input {
         self.typed_sql(sql, &[])
     }
 
-    /// A query over columns that are said to have types.
+    /// A query over columns with declared types.
     pub(crate) fn typed_sql(&self, sql: &str, types: &[(&str, &str)]) -> Result<Arc<dyn Dataset>, Problem> {
         let typed = |(column, type_name): &(&str, &str)| ColumnType {
             column: (*column).to_owned(),
@@ -70,7 +70,7 @@ impl Input {
         rowmill_data::where_dataset(self.dataset(), condition, &self.settings(&[]), self.notice())
     }
 
-    /// The text of the rows that a query gives.
+    /// The text of the rows that a query returns.
     pub(crate) fn rows(&self, sql: &str) -> Vec<String> {
         texts(&*self.sql(sql).unwrap())
     }
@@ -82,7 +82,7 @@ pub(crate) fn read_all(source: &mut dyn RowSource) -> Result<Vec<SourceRow>, Pro
     Ok(rows)
 }
 
-/// Every row as text; a bad row as what is wrong with it.
+/// Every row as text; a bad row as its message.
 pub(crate) fn texts(dataset: &dyn Dataset) -> Vec<String> {
     let rows = read_all(&mut *dataset.open().unwrap()).unwrap();
     rows.into_iter().map(|row| row.map_or_else(|bad| bad.message, |row| row.text().to_owned())).collect()

@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 /// The fields of the envelope, without the input.
 pub(crate) const PLAIN: (Layout, InputPart) = (Layout::Envelope, InputPart::LeftOut);
 
-/// The envelope of a row that is ok.
+/// The envelope of a successful row.
 pub(crate) fn ok(number: u64, result: &str) -> String {
     format!("{{\"id\":{number},\"row_number\":{number},\"ok\":true,\"result\":{result},\"error\":null}}\n")
 }
 
-/// The envelope of a row that failed.
+/// The envelope of a failed row.
 pub(crate) fn failed(number: u64) -> String {
     let error = r#"{"type":"ServerError","message":"overloaded","status":503,"attempts":5}"#;
     format!("{{\"id\":{number},\"row_number\":{number},\"ok\":false,\"result\":null,\"error\":{error}}}\n")
@@ -114,7 +114,7 @@ fn read(path: &Path) -> RecordBatch {
     first.unwrap_or_else(|| RecordBatch::new_empty(schema))
 }
 
-/// The names and types of columns; every one has nulls.
+/// The names and types of columns; all are nullable.
 pub(crate) fn columns(batch: &RecordBatch) -> Vec<String> {
     let schema = batch.schema();
     assert!(schema.fields().iter().all(|field| field.is_nullable()));
