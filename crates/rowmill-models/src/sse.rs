@@ -1,15 +1,15 @@
-//! Server-sent events: bytes in, events out, wherever the bytes are cut.
+//! Server-sent events: turns bytes into events, no matter how the bytes are split.
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Event {
-    /// The name, empty where none was sent.
+    /// The name; empty if none was sent.
     pub(crate) name: String,
     /// The data, lines joined by a line feed.
     pub(crate) data: String,
 }
 
-/// Gathers bytes into events.
+/// Assembles events from bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     line: Vec<u8>,
@@ -20,7 +20,7 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// Takes a piece of the stream and gives the events that it completes.
+    /// Adds a part of the stream and passes the events that it completes to `each`.
     pub(crate) fn push(&mut self, bytes: &[u8], mut each: impl FnMut(Event)) {
         let mut rest = bytes;
         if self.after_return && !rest.is_empty() {
@@ -33,7 +33,7 @@ impl Parser {
             rest = match ending {
                 [b'\r', b'\n', after @ ..] => after,
                 [b'\r'] => {
-                    // The line feed of this ending may come with the next piece.
+                    // The line feed of this line ending may come with the next part.
                     self.after_return = true;
                     &[]
                 }
@@ -66,7 +66,7 @@ impl Parser {
                 }
                 self.event.data.push_str(value);
             }
-            // Comments start with a colon; `id` and `retry` mean nothing to one answer.
+            // Comments start with a colon; `id` and `retry` have no meaning for a single response.
             _ => {}
         }
         None

@@ -1,4 +1,4 @@
-//! Responses that come as events, over HTTP or a WebSocket.
+//! Streamed responses of the Responses API, over HTTP or a WebSocket.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::reading::{Assembly, Reading, Step, Unread, keep};
 use crate::sse::Event;
 use crate::tools::Terms;
 
-/// Puts events together.
+/// Assembles events.
 #[derive(Debug, Default)]
 pub(crate) struct ResponsesAssembly {
     terms: Terms,
@@ -24,7 +24,7 @@ impl ResponsesAssembly {
         Self { terms, ..Self::default() }
     }
 
-    /// Takes the JSON of one event.
+    /// Processes the JSON of one event.
     pub(super) fn take_json(&mut self, json: &str) -> Result<Step, Unread> {
         let told: Told<'_> = serde_json::from_str(json)?;
         match &*told.kind {
@@ -49,7 +49,7 @@ impl ResponsesAssembly {
 
 impl Assembly for ResponsesAssembly {
     fn take(&mut self, event: &Event) -> Result<Step, Unread> {
-        // Some servers end the stream as chat completions do, after the last event.
+        // Some servers end the stream as in chat completions, after the last event.
         if event.data.trim() == "[DONE]" {
             return Ok(Step::Quiet);
         }

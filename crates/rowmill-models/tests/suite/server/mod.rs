@@ -1,4 +1,4 @@
-//! A server that gives the answers it was told to, and keeps what it was asked.
+//! A server that returns predefined answers and records the requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,10 +12,10 @@ use rowmill_types::{Message, Request};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What an answer ends with after which the connection is closed.
+/// The end of an answer after which the connection is closed.
 pub(crate) const CUT: &[u8] = b"(cut)";
 
-/// A request as it came.
+/// A request as received.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) line: String,
@@ -23,7 +23,7 @@ pub(crate) struct Seen {
     pub(crate) body: String,
 }
 
-/// What a server saw in all.
+/// All requests that a server received.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) connections: usize,
@@ -36,7 +36,7 @@ pub(crate) async fn listen() -> (TcpListener, String) {
     (listener, address)
 }
 
-/// Gives one answer per request, on whichever connection the request comes.
+/// Returns one answer per request, on whichever connection the request arrives.
 pub(crate) async fn serve(listener: &TcpListener, answers: &[Vec<u8>]) -> Log {
     let mut log = Log::default();
     let mut connections = FuturesUnordered::new();
@@ -87,7 +87,7 @@ pub(crate) async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Se
     Some(Seen { line: line.trim_end().to_owned(), headers, body: String::from_utf8(body).unwrap() })
 }
 
-/// A whole answer.
+/// A complete response.
 pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
@@ -96,7 +96,7 @@ pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// An answer that comes as events, to the end of the connection's chunk.
+/// A streamed response, to the end of the connection's chunk.
 pub(crate) fn events(data: &[&str]) -> Vec<u8> {
     let body: String = data.iter().map(|data| format!("data: {data}\n\n")).collect();
     format!(
@@ -106,7 +106,7 @@ pub(crate) fn events(data: &[&str]) -> Vec<u8> {
     .into_bytes()
 }
 
-/// What was noticed.
+/// The notices that were sent.
 pub(crate) type Notices = Arc<Mutex<Vec<String>>>;
 
 /// A model whose provider is at `base_url`, with the key `sk-secret`.
@@ -114,7 +114,7 @@ pub(crate) fn model(text: &str, base_url: &str) -> (Arc<dyn Model>, Notices) {
     model_within(text, base_url, Timeouts::default())
 }
 
-/// The same with other limits on waiting.
+/// The same with other timeouts.
 pub(crate) fn model_within(text: &str, base_url: &str, timeouts: Timeouts) -> (Arc<dyn Model>, Notices) {
     let name = text.split('.').next().unwrap().to_owned();
     let headers = BTreeMap::from([("x-team".to_owned(), "${TEAM}".to_owned())]);
@@ -141,7 +141,7 @@ pub(crate) fn model_within(text: &str, base_url: &str, timeouts: Timeouts) -> (A
     (build(setup, &HttpClient::new(&|_| None).with_timeouts(timeouts)).unwrap(), notices)
 }
 
-/// A request of one message.
+/// A request with one message.
 pub(crate) fn ask(text: &str) -> Request {
     Request {
         key: format!("run-1/{text}"),
