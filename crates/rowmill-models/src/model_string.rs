@@ -56,7 +56,7 @@ impl ModelString {
     ///
     /// # Errors
     ///
-    /// ~is not known; the problem lists what is=>is not known; the problem lists the known ones
+    /// The provider, a key or a value is not known; the problem lists the known ones.
     pub fn parse(text: &str, providers: &Providers) -> Result<Self, Problem> {
         let text = text.trim();
         if ["http://", "https://"].iter().any(|scheme| text.to_ascii_lowercase().starts_with(scheme)) {

@@ -1,4 +1,4 @@
-//! How a server on the network is let to know who asks.
+//! Authorization for servers on the network.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use super::login::manager;
 use super::server::{McpServer, OAuth, SignIn, Transport};
 use super::token_file::TokenFile;
 
-/// A grant with the token that it gave.
+/// An OAuth grant with the token obtained from it.
 pub(super) struct Grant {
     url: String,
     source: Source,
-    /// Learns every token before it is used.
+    /// Receives every token before it is used.
     redactor: Redactor,
     granted: Mutex<Option<AuthorizationManager>>,
 }
 
-/// Where tokens come from.
+/// The source of tokens.
 enum Source {
     /// A client-credentials grant.
     Client(ClientCredentialsConfig),
-    /// The file that a person's sign-in left.
+    /// The file that an interactive sign-in wrote.
     Person(PathBuf),
 }
 
@@ -34,17 +34,17 @@ impl fmt::Debug for Grant {
     }
 }
 
-/// Whether the token that is at hand will do.
+/// Whether the current token may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
-    /// Yes, unless it runs out.
+    /// It may, unless it has expired.
     Kept,
-    /// No: the server refused it.
+    /// It may not: the server rejected it.
     Fresh,
 }
 
 impl Grant {
-    /// Tokens for the id and the secret of a client.
+    /// Tokens for a client id and secret.
     pub(super) fn of_client(url: &str, oauth: &OAuth, redactor: Redactor) -> Self {
         let credentials = ClientCredentialsConfig::ClientSecret {
             client_id: oauth.client_id.clone(),
@@ -55,7 +55,7 @@ impl Grant {
         Self::new(url, Source::Client(credentials), redactor)
     }
 
-    /// The tokens of a person who signed in.
+    /// The tokens of a user who signed in.
     pub(super) fn of_person(url: &str, file: &Path, redactor: Redactor) -> Self {
         Self::new(url, Source::Person(file.to_owned()), redactor)
     }
@@ -64,7 +64,7 @@ impl Grant {
         Self { url: url.to_owned(), source, redactor, granted: Mutex::new(None) }
     }
 
-    /// A token that the server takes. All callers share one.
+    /// A valid token. All callers share one.
     pub(super) async fn token(&self, which: Token) -> Result<String, AuthError> {
         let mut granted = self.granted.lock().await;
         match (&self.source, granted.as_ref()) {
@@ -109,7 +109,7 @@ impl Grant {
 }
 
 impl McpServer {
-    /// What a person can do when the server wants to know who asks.
+    /// What the user can do if the server requires authorization.
     pub(super) fn credential_hint(&self) -> String {
         let name = &self.name;
         let Transport::Http { url, headers, .. } = &self.transport else {
@@ -134,7 +134,7 @@ impl McpServer {
     }
 }
 
-/// An address without what may be secret in it.
+/// A URL without anything in it that may be secret.
 pub(super) fn bare_address(url: &str) -> String {
     let Ok(mut address) = reqwest::Url::parse(url) else { return url.to_owned() };
     address.set_query(None);

@@ -1,4 +1,4 @@
-//! Streamable HTTP.
+//! The streamable HTTP transport.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -33,18 +33,18 @@ const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MOST_REDIRECTS: usize = 5;
-/// How much of a refusal is read and shown.
+/// How much of an error response is read and shown.
 const SHOWN: usize = 300;
 
 type Failure = StreamableHttpError<reqwest::Error>;
 
-/// Makes the client of a server. `headers` go with every request.
+/// Creates the HTTP client of a server. `headers` are sent with every request.
 ///
 /// # Errors
 ///
 /// The certificates of this machine cannot be used.
 pub(super) fn client(headers: HeaderMap) -> Result<reqwest::Client, String> {
-    // What does the cryptography is named here, because a default would be one for the whole process.
+    // The crypto provider is set explicitly, because a default would apply to the whole process.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -64,8 +64,8 @@ pub(super) fn client(headers: HeaderMap) -> Result<reqwest::Client, String> {
     client.map_err(|error| chain(&error))
 }
 
-/// Only redirects that keep method and body, and stay at the same server, which alone may see the
-/// headers: frameworks answer so where a slash is missing at the end of the address.
+/// Follows only redirects that keep method and body and stay on the same server, the only one that may see
+/// the headers: web frameworks redirect like this if a trailing slash is missing.
 fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let keeps = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
     let origin = attempt.previous().first().map(reqwest::Url::origin);
@@ -79,9 +79,9 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
 
 /// Posts messages.
 ///
-/// The SDK's own client is used for what is not a post. Posts are made here because an answer's
-/// length must be bounded, because a refused session must be told from a failed call, and because
-/// a token that ran out is replaced.
+/// Other requests use the SDK's own client. Posts are made here because an answer's length must be limited,
+/// because a rejected session must be distinguished from a failed call, and because an expired token is
+/// replaced.
 #[derive(Debug, Clone)]
 pub(super) struct Poster {
     pub(super) client: reqwest::Client,
@@ -89,7 +89,7 @@ pub(super) struct Poster {
     pub(super) sent: Sent,
 }
 
-/// A message on its way.
+/// A message to be posted.
 struct Post {
     uri: Arc<str>,
     message: ClientJsonRpcMessage,
@@ -129,7 +129,7 @@ impl Poster {
         request.json(&post.message).send().await.map_err(Failure::Client)
     }
 
-    /// Posts and waits for the head of the answer. What was refused unread counts as not sent.
+    /// Posts and waits for the head of the response. A request that was rejected unread counts as not sent.
     async fn post(&self, post: Post) -> Result<StreamableHttpPostResponse, Failure> {
         let token = self.token(Token::Kept).await?;
         if post.id().is_some_and(|id| !self.sent.leaves(id)) {
@@ -155,7 +155,7 @@ impl Poster {
     }
 }
 
-/// Whether a failure means that the server did nothing with the message.
+/// Whether a failure means that the server did not process the message.
 pub(super) fn refused_unread(failure: &Failure) -> bool {
     match failure {
         Failure::Client(error) => error.is_connect() || error.is_builder(),
@@ -168,7 +168,7 @@ pub(super) fn refused_unread(failure: &Failure) -> bool {
     }
 }
 
-/// What the answer to a post means.
+/// Interprets the response to a post.
 async fn understand(response: Response, post: &Post) -> Result<StreamableHttpPostResponse, Failure> {
     let status = response.status();
     if !status.is_success() {
@@ -191,7 +191,7 @@ async fn understand(response: Response, post: &Post) -> Result<StreamableHttpPos
         None => frame::too_large(id.clone()),
         Some(text) => match serde_json::from_slice(&with_execution(&text)) {
             Ok(ServerJsonRpcMessage::Error(mut error)) => {
-                // Servers that refuse before they read the message cannot name it.
+                // Servers that reject a message before reading it cannot name its id.
                 error.id = Some(id.clone());
                 ServerJsonRpcMessage::Error(error)
             }
@@ -222,7 +222,7 @@ async fn refusal(response: Response, post: &Post) -> Result<StreamableHttpPostRe
         _ => {}
     }
     let text = body(response, MAX_FRAME).await.ok().flatten().unwrap_or_default();
-    // Some servers do not say 404 for a session that they have forgotten.
+    // Some servers do not return 404 for a session that they have forgotten.
     let about_session = memmem::find(&text.to_ascii_lowercase(), b"session").is_some();
     if status == StatusCode::BAD_REQUEST && post.session.is_some() && about_session {
         return Err(Failure::SessionExpired);
@@ -240,13 +240,13 @@ async fn refusal(response: Response, post: &Post) -> Result<StreamableHttpPostRe
     }
 }
 
-/// What is said of a redirect that is not followed. Servers repeat the query of the request in it.
+/// The message for a redirect that is not followed. Servers repeat the query of the request in it.
 fn moved(status: StatusCode, location: &str) -> String {
     let place = location.split(['?', '#']).next().unwrap_or_default();
     format!("HTTP {}: it has moved to {}", status.as_u16(), bare_addresses(place))
 }
 
-/// Reads a body; `None` where it is longer than `most`.
+/// Reads a body; `None` if it is longer than `most`.
 async fn body(mut response: Response, most: usize) -> Result<Option<Vec<u8>>, Failure> {
     let mut whole = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(Failure::Client)? {
@@ -258,7 +258,7 @@ async fn body(mut response: Response, most: usize) -> Result<Option<Vec<u8>>, Fa
     Ok(Some(whole))
 }
 
-/// The events of an answer. One that is too large becomes an error of its call.
+/// The events of a response. An oversized event becomes an error of its call.
 fn events(response: Response, id: RequestId) -> BoxStream<'static, Result<Sse, SseError>> {
     let bounded = bounded(response.bytes_stream().map_err(|error| Oversize::Source(error.to_string())));
     let events = SseStream::from_bytes_stream(bounded);
@@ -298,7 +298,7 @@ impl std::fmt::Display for Oversize {
 
 impl std::error::Error for Oversize {}
 
-/// The bytes as long as no event, which ends with an empty line, is too large.
+/// Passes the bytes on as long as no event, which ends with an empty line, is too large.
 fn bounded(
     bytes: impl Stream<Item = Result<Bytes, Oversize>> + Send + 'static,
 ) -> impl Stream<Item = Result<Bytes, Oversize>> + Send + 'static {
@@ -315,20 +315,20 @@ fn bounded(
     })
 }
 
-/// How far a stream of events has come.
+/// The state of reading a stream of events.
 #[derive(Debug, Default)]
 struct Events {
-    /// The bytes of the event that goes on.
+    /// The size of the current event.
     size: usize,
     /// Whether the last byte ended a line.
     line_ended: bool,
-    /// Whether nothing follows any more.
+    /// Whether the stream has ended.
     over: bool,
 }
 
 impl Events {
     fn observe(&mut self, chunk: &[u8]) {
-        // Only what follows the last empty line belongs to the event that goes on.
+        // Only what follows the last empty line belongs to the current event.
         let gaps = [b"\n\n".as_slice(), b"\n\r\n"];
         let ends = gaps.into_iter().filter_map(|gap| Some(memmem::rfind(chunk, gap)? + gap.len()));
         let split = self.line_ended && (chunk.starts_with(b"\n") || chunk.starts_with(b"\r\n"));
