@@ -1,4 +1,4 @@
-//! What is answered to which request.
+//! Maps requests to answers.
 
 use std::sync::Arc;
 
@@ -37,13 +37,13 @@ fn plain(page: &Page, request: &HubRequest) -> Outgoing {
     file(&request, page.headers.clone(), &page.body)
 }
 
-/// A repository, if the client may see it.
+/// A repository, if the client has access.
 fn allowed<'s>(state: &'s State, request: &HubRequest, name: &str) -> Result<&'s Repository, Outgoing> {
     let token = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     let found = state.repositories.get(name);
     let found = found.filter(|found| found.token.is_none() || found.token.as_deref() == token);
     match found {
-        // Without a token the hub does not tell whether a repository exists.
+        // Without a token the hub does not reveal whether a repository exists.
         None if token.is_none() => Err(refusal(401, "RepoNotFound", "Invalid username or password.")),
         None => Err(refusal(404, "RepoNotFound", "Repository not found")),
         Some(found) if found.is_gated => {
@@ -97,7 +97,7 @@ fn small(state: &State, request: &HubRequest, parts: &[&str]) -> Outgoing {
     file(request, headers, &found.bytes)
 }
 
-/// A large file, by its digest. Like the true host, it refuses credentials of others.
+/// A large file, by its digest. Like the real host, it rejects credentials of others.
 fn large(state: &State, request: &HubRequest, name: &str) -> Outgoing {
     if request.header("authorization").is_some() {
         return refusal(400, "", "Only one auth mechanism allowed");
@@ -205,7 +205,7 @@ fn refusal(status: u16, code: &str, message: &str) -> Outgoing {
     Outgoing::new(status, headers, json!({"error": message}).to_string().into_bytes())
 }
 
-/// A part of a path without percent-encoding.
+/// A part of a path, with percent-encoding decoded.
 fn decoded(part: &str) -> String {
     let mut text = Vec::new();
     let mut rest = part.bytes();

@@ -1,4 +1,4 @@
-//! Answers, and parts of files in them.
+//! Answers, and byte ranges of files in them.
 
 use super::server::HubRequest;
 
@@ -8,7 +8,7 @@ pub(super) struct Outgoing {
     status: u16,
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
-    /// Where in the file the body begins.
+    /// The position in the file where the body starts.
     pub(super) start: u64,
 }
 
@@ -17,7 +17,7 @@ impl Outgoing {
         Self { status, headers, body, start: 0 }
     }
 
-    /// The head, which tells the whole length of the body.
+    /// The head, with the full length of the body.
     pub(super) fn head(&self) -> Vec<u8> {
         let mut text = format!("HTTP/1.1 {} Status\r\nconnection: close\r\n", self.status);
         for (name, value) in &self.headers {
@@ -36,7 +36,7 @@ pub(super) fn header(name: &str, value: impl Into<String>) -> (String, String) {
     (name.to_owned(), value.into())
 }
 
-/// A file, or the part of it that is asked for; nothing if the client has it.
+/// A file, or the requested range of it; empty if the client already has it.
 pub(super) fn file(request: &HubRequest, mut headers: Vec<(String, String)>, bytes: &[u8]) -> Outgoing {
     let held = |name: &str| headers.iter().find(|(held, _)| held == name).map(|(_, value)| value.clone());
     let (tag, moment) = (held("etag"), held("last-modified"));

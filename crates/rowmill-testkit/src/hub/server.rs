@@ -1,4 +1,4 @@
-//! Accepting connections, reading requests, writing answers and damaging them.
+//! Accepts connections, reads requests, writes answers and damages them.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use super::answer::answer;
 use super::bytes::Outgoing;
 use super::content::State;
 
-/// Larger heads are refused.
+/// Larger heads are rejected.
 const HEAD_LIMIT: usize = 64 * 1024;
 
 /// Which of the two ports.
@@ -19,7 +19,7 @@ const HEAD_LIMIT: usize = 64 * 1024;
 pub enum Host {
     /// The hub itself.
     Hub,
-    /// Where large files are.
+    /// The host of large files.
     Store,
 }
 
@@ -30,10 +30,10 @@ pub(super) struct Hosts {
     pub(super) store: SocketAddr,
 }
 
-/// One request as it came.
+/// One request as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubRequest {
-    /// Where it came to.
+    /// The port that received it.
     pub host: Host,
     /// The method.
     pub method: String,
@@ -51,29 +51,29 @@ impl HubRequest {
     }
 }
 
-/// Damage that is done to some answers.
+/// Faults that are injected into some answers.
 #[derive(Debug, Clone)]
 pub struct Trouble {
-    /// Where.
+    /// The affected port.
     pub host: Host,
-    /// Only to requests whose path holds this.
+    /// Affects only requests whose path contains this.
     pub path: String,
-    /// What is done.
+    /// The fault.
     pub damage: Damage,
-    /// To so many of them; to all without it.
+    /// How many answers are affected; all if absent.
     pub times: Option<u32>,
 }
 
-/// What is done to an answer.
+/// A fault in an answer.
 #[derive(Debug, Clone)]
 pub enum Damage {
-    /// The connection ends after so many bytes of the body.
+    /// The connection is closed after this many bytes of the body.
     CutAfter(usize),
-    /// The connection ends where this byte of the file would come.
+    /// The connection is closed before this byte of the file.
     StopAt(u64),
-    /// The first byte of the body is another one.
+    /// The first byte of the body is changed.
     WrongByte,
-    /// Something else is answered.
+    /// Another status is returned.
     Status(u16, Vec<(String, String)>),
 }
 
@@ -86,7 +86,7 @@ pub(super) async fn serve(hub: &TcpListener, store: &TcpListener, hosts: Hosts, 
             accepted = store.accept() => (accepted, Host::Store),
             Some(_) = connections.join_next() => continue,
         };
-        // A connection that failed while it was being accepted is the client's affair.
+        // A connection that failed while it was being accepted is the client's problem.
         if let Ok((stream, _)) = accepted {
             connections.spawn(connection(stream, host, hosts, Arc::clone(state)));
         }
@@ -102,7 +102,7 @@ async fn connection(mut stream: TcpStream, host: Host, hosts: Hosts, state: Arc<
         let damage = damage(&mut state, &request);
         damaged(answer(&state, hosts, &request), &request, damage)
     };
-    // A client that hung up wants no more.
+    // The client may have disconnected.
     drop(stream.write_all(&outgoing).await);
     drop(stream.shutdown().await);
 }
@@ -130,7 +130,7 @@ async fn read(stream: &mut TcpStream, host: Host) -> Option<HubRequest> {
     None
 }
 
-/// The damage that is to be done to the answer, if any.
+/// The fault for the answer, if any.
 fn damage(state: &mut State, request: &HubRequest) -> Option<Damage> {
     let trouble = state.troubles.iter_mut().find(|trouble| {
         let is_body = request.method == "GET" || matches!(trouble.damage, Damage::Status(..));
@@ -143,7 +143,7 @@ fn damage(state: &mut State, request: &HubRequest) -> Option<Damage> {
     Some(trouble.damage.clone())
 }
 
-/// The bytes of an answer after the damage.
+/// The bytes of an answer after applying the fault.
 fn damaged(outgoing: Outgoing, request: &HubRequest, damage: Option<Damage>) -> Vec<u8> {
     let Outgoing { start, .. } = outgoing;
     let (outgoing, length) = match damage {
