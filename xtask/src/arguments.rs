@@ -109,7 +109,7 @@ pub(crate) struct RealModelFlags {
     pub(crate) profile: String,
 }
 
-/// Runs the task that the command line names.
+/// Runs the task that the command line selects.
 #[must_use]
 pub fn main() -> ExitCode {
     if let Some(folder) = std::env::var_os(api::JSON_FOLDER) {

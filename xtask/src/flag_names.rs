@@ -1,5 +1,5 @@
-//! Whether a crate below the command line names a flag in what it says: only entry points know what settings are
-//! called there.
+//! Checks that crates below the command line name no flags in their messages: only entry points know what
+//! settings are called there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use crate::Failure;
 use crate::workspace::Crate;
 
-/// Crates that speak for themselves to those who type commands, or to nobody.
+/// Crates whose messages go directly to users of commands, or to nobody.
 const MAY_NAME_FLAGS: &[&str] = &["rowmill-cli", "rowmill-simulator", "rowmill-testkit", "xtask"];
 
-/// Flags of other programs that have the name of one of ours: the end of a path, and the flag.
+/// Flags of other programs with the name of one of rowmill's: the end of a path, and the flag.
 const OF_OTHERS: &[(&str, &str)] = &[];
 
-/// Every flag of rowmill that a text of a crate below the command line names, with its place.
+/// Every flag of rowmill that a text of a crate below the command line names, with its location.
 ///
 /// # Errors
 ///
@@ -37,7 +37,7 @@ pub fn named_flags(crates: &[Crate]) -> Result<Vec<String>, Failure> {
     Ok(found)
 }
 
-/// The flags that the texts of some code name, tests aside.
+/// The flags that the texts of some code name, without tests.
 #[must_use]
 pub fn flags_in_texts(code: &str, flags: &BTreeSet<String>) -> Vec<String> {
     let code = code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
@@ -56,7 +56,7 @@ fn collect_flags(command: &clap::Command, flags: &mut BTreeSet<String>) {
     command.get_subcommands().for_each(|command| collect_flags(command, flags));
 }
 
-/// The sources below a folder that are no tests.
+/// The sources in a folder, without tests.
 fn sources(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     let entries = fs::read_dir(folder).map_err(Failure::of("a folder of sources cannot be read"))?;
@@ -72,7 +72,7 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// The string literals of some code. Comments are passed over: what they say is said to nobody who runs it.
+/// The string literals of some code. Comments are skipped: nobody who runs the code sees them.
 fn texts(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut letters = code.chars().peekable();
@@ -87,7 +87,7 @@ fn texts(code: &str) -> Vec<String> {
                 let is_raw = before.trim_end_matches('#').ends_with('r');
                 found.push(if is_raw { raw_text(&mut letters, hashes) } else { text(&mut letters) });
             }
-            // A character in quotes may be a quote; a lifetime has no second mark.
+            // A character literal may contain a quote; a lifetime has no closing mark.
             '\'' => {
                 let first = letters.next();
                 if first == Some('\\') {
@@ -105,7 +105,7 @@ fn texts(code: &str) -> Vec<String> {
     found
 }
 
-/// A literal whose first quote was passed.
+/// The rest of a literal after its first quote.
 fn text(letters: &mut impl Iterator<Item = char>) -> String {
     let mut text = String::new();
     while let Some(letter) = letters.next() {
@@ -121,7 +121,7 @@ fn text(letters: &mut impl Iterator<Item = char>) -> String {
     text
 }
 
-/// A raw literal whose first quote was passed.
+/// The rest of a raw literal after its first quote.
 fn raw_text(letters: &mut impl Iterator<Item = char>, hashes: usize) -> String {
     let end = format!("\"{}", "#".repeat(hashes));
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Reads a file to its end and does nothing with it, so that reading alone can be measured.
+//! Reads a file to its end and discards the rows, so that reading alone can be measured.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,4 @@
-//! Runs that are too long for every change: a test with many more rounds than usual.
+//! Runs that are too long for every change: a test with many more rounds.
 
 use clap::{Args, ValueEnum};
 
@@ -60,7 +60,7 @@ impl SoakName {
         }
     }
 
-    /// How many rounds there are, in words.
+    /// The number of rounds, in words.
     fn rounds(self, flags: &SoakFlags) -> String {
         match self {
             Self::Budget => format!("{} runs", flags.runs),

@@ -1,4 +1,4 @@
-//! Works on items with a function that does nothing, to measure what a batch costs by itself.
+//! Processes items with a function that does nothing, to measure the overhead of a batch.
 
 use std::time::Instant;
 

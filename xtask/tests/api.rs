@@ -10,7 +10,7 @@ use rustdoc_types::Crate;
 use serde_json::{Value, json};
 use xtask::{Changes, surface};
 
-/// A crate as rustdoc tells it. Items are `(id, name, what it is)`; paths `(id, crate, path, kind)`.
+/// A crate as described by rustdoc. Items are `(id, name, what it is)`; paths `(id, crate, path, kind)`.
 fn told(items: &[(u32, &str, Value)], paths: &[(u32, u32, &str, &str)]) -> Crate {
     let index: BTreeMap<_, _> = items
         .iter()
@@ -75,7 +75,7 @@ fn me() -> Value {
     json!({ "borrowed_ref": { "lifetime": null, "is_mutable": false, "type": { "generic": "Self" } } })
 }
 
-/// The library, whose one struct has a field of an item that it re-exports.
+/// The library, whose only struct has a field of a re-exported type.
 fn library() -> Crate {
     let fields = json!({ "plain": { "fields": [3], "has_stripped_fields": true } });
     told(

@@ -1,4 +1,4 @@
-//! Which items users can name, and under which paths, over the borders of crates.
+//! Which items users can name, and under which paths, across crates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +13,11 @@ pub(super) struct Place<'a> {
     pub(super) item: &'a Item,
 }
 
-/// What is found under a path.
+/// The item at a path.
 pub(super) enum Export<'a> {
-    /// An item of ours.
+    /// An item of the workspace.
     Ours(Place<'a>),
-    /// An item of a crate that is not ours, by its own path.
+    /// An item of another crate, by its own path.
     Foreign(String),
 }
 
@@ -34,7 +34,7 @@ pub(super) fn exports<'a>(
     Ok(walk.found)
 }
 
-/// How an item is known to other crates. A module and a function may share a path.
+/// How other crates refer to an item. A module and a function may share a path.
 fn by_path(krate: &Crate) -> BTreeMap<(String, String), Id> {
     let own = krate.paths.iter().filter(|(_, summary)| summary.crate_id == 0);
     own.map(|(id, summary)| ((summary.path.join("::"), format!("{:?}", summary.kind)), *id)).collect()
@@ -43,7 +43,7 @@ fn by_path(krate: &Crate) -> BTreeMap<(String, String), Id> {
 struct Walk<'a> {
     crates: &'a BTreeMap<String, Crate>,
     by_path: BTreeMap<&'a str, BTreeMap<(String, String), Id>>,
-    /// Modules that were gone through, by path: modules can re-export each other in a ring.
+    /// Modules that were visited, by path: modules can re-export each other in a cycle.
     seen: BTreeSet<(String, *const Item)>,
     found: Vec<(String, Export<'a>)>,
 }
@@ -57,7 +57,7 @@ impl<'a> Walk<'a> {
         if matches!(place.item.inner, ItemEnum::Module(_)) { self.members(&path, place) } else { Ok(()) }
     }
 
-    /// What is in a module or an enum, under the path that its members have.
+    /// The items in a module or an enum, with their paths.
     fn members(&mut self, path: &str, place: Place<'a>) -> Result<(), Failure> {
         if !self.seen.insert((path.to_owned(), std::ptr::from_ref(place.item))) {
             return Ok(());
@@ -110,7 +110,7 @@ impl<'a> Walk<'a> {
         };
         let id = ids.get(&(path.clone(), format!("{:?}", summary.kind)));
         let item = id.and_then(|id| krate.index.get(id));
-        // An item that its own crate hides from the documentation is told by its path alone.
+        // An item that its own crate hides from the documentation is identified only by its path.
         Ok(item.map_or(Export::Foreign(path), |item| Export::Ours(Place { krate, item })))
     }
 }

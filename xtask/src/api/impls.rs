@@ -1,16 +1,16 @@
-//! The lines of impls.
+//! Writes the lines of impls.
 
 use rustdoc_types::{GenericArg, GenericArgs, Id, Impl, ItemEnum, Type};
 
 use super::items::Lines;
 use super::types::Writer;
 
-/// Traits that the compiler gives; of these, the ones that users rely on.
+/// The auto traits that are listed; these are the ones that users rely on.
 const TOLD_OF_AUTO_TRAITS: &[&str] = &["Send", "Sync"];
 /// A trait that only the compiler can name.
 const UNNAMED: &str = "StructuralPartialEq";
 
-/// Writes impls below the path of a type or a trait.
+/// Writes the impls under the path of a type or a trait.
 pub(super) struct Impls<'a> {
     pub(super) lines: &'a mut Lines,
     pub(super) writer: Writer<'a>,
@@ -18,7 +18,7 @@ pub(super) struct Impls<'a> {
 }
 
 impl<'a> Impls<'a> {
-    /// What a type can do: its own functions, and the traits that it has.
+    /// The inherent functions and the traits of a type.
     pub(super) fn of_type(&mut self, ids: &[Id]) {
         for told in self.impls(ids) {
             if told.trait_.is_none() {
@@ -29,7 +29,7 @@ impl<'a> Impls<'a> {
         }
     }
 
-    /// Which types have a trait. Those that users cannot name are left out.
+    /// The types that implement a trait, except those that users cannot name.
     pub(super) fn of_trait(&mut self, ids: &[Id]) {
         for told in self.impls(ids) {
             let hidden = matches!(&told.for_, Type::ResolvedPath(path) if self.hides(path.id));
@@ -55,7 +55,7 @@ impl<'a> Impls<'a> {
     fn tells(&self, told: &Impl) -> bool {
         let Some(path) = &told.trait_ else { return false };
         let name = path.path.rsplit("::").next().unwrap_or_default();
-        // An impl for every type says nothing of this one, and a hidden trait is of no use.
+        // A blanket impl says nothing about this type, and a hidden trait is of no use.
         told.blanket_impl.is_none()
             && name != UNNAMED
             && !self.hides(path.id)
@@ -78,7 +78,7 @@ impl<'a> Impls<'a> {
         }
     }
 
-    /// The type of an impl: with its arguments only where it is for some of them.
+    /// The type of an impl: with its arguments only if the impl applies to some of them.
     fn owner(&self, told: &Type) -> String {
         let Type::ResolvedPath(path) = told else { return self.writer.of_type(told) };
         let some = path.args.as_deref().is_some_and(|args| match args {

@@ -1,4 +1,4 @@
-//! The lines of an item.
+//! Writes the lines of an item.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use super::impls::Impls;
 use super::names::Names;
 use super::types::Writer;
 
-/// Stands behind what has more in it than users can see.
+/// Appended to an item with parts that users cannot see.
 pub(super) const MORE: &str = " { .. }";
-/// Stands before what may get more fields or variants without breaking users.
+/// Prepended to an item that may get more fields or variants without breaking users.
 pub(super) const NON_EXHAUSTIVE: &str = "#[non_exhaustive] ";
 
-/// A line and where it is sorted: with its item, after the item itself.
+/// A line with its sort key: by item, after the item itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Line {
     path: String,
@@ -34,13 +34,13 @@ impl Lines {
         self.0.insert(Line { path: path.to_owned(), place: 0, text });
     }
 
-    /// A line that says what a type can do.
+    /// A line about an impl of a type.
     pub(super) fn ability(&mut self, path: &str, text: String) {
         self.0.insert(Line { path: path.to_owned(), place: 1, text });
     }
 }
 
-/// Adds the lines of an item, and of what belongs to it.
+/// Adds the lines of an item and of its parts.
 pub(super) fn describe(lines: &mut Lines, path: &str, place: Place<'_>, names: &Names) {
     let writer = Writer { krate: place.krate, names };
     ItemWriter { lines, writer, path, item: place.item }.describe();
@@ -145,7 +145,7 @@ impl ItemWriter<'_> {
         }
     }
 
-    /// Fields without names; one that users cannot see keeps its place.
+    /// Unnamed fields; one that users cannot see keeps its position.
     fn positions(&self, fields: &[Option<Id>], before: &str) -> String {
         let told = fields.iter().map(|id| match id.map(|id| self.writer.krate.index.get(&id)) {
             Some(Some(Item { inner: ItemEnum::StructField(told), .. })) => {
@@ -197,7 +197,7 @@ impl ItemWriter<'_> {
         Impls { lines: &mut *self.lines, writer, path }.of_trait(&told.implementations);
     }
 
-    /// What an implementation must have is told from what it has anyway.
+    /// Required items of a trait are distinguished from provided ones.
     fn trait_item(&mut self, path: &str, item: &Item) {
         let writer = self.writer;
         let (given, text) = match &item.inner {

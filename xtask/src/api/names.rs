@@ -1,4 +1,4 @@
-//! What items are called in the snapshot.
+//! The names of items in the snapshot.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use rustdoc_types::{Crate, Id};
 
 use super::exports::Place;
 
-/// What needs no path, because the prelude of Rust has it.
+/// Names that need no path, because they are in Rust's prelude.
 const PRELUDE: &[&str] = &[
     "std::borrow::ToOwned",
     "std::boxed::Box",
@@ -43,15 +43,15 @@ const PRELUDE: &[&str] = &[
     "std::vec::Vec",
 ];
 
-/// Where an item is defined, and what kind it is; the same in every crate that speaks of it.
+/// The path and the kind of an item's definition, which are the same in every crate that refers to it.
 type Definition = (Vec<String>, String);
 
-/// The paths that users know items by.
+/// The paths under which users know items.
 #[derive(Default)]
 pub(super) struct Names(BTreeMap<Definition, String>);
 
 impl Names {
-    /// Takes the path of an item, and gives the one that it had before.
+    /// Adds the path of an item, and returns its previous one.
     pub(super) fn learn(&mut self, place: Place<'_>, path: &str) -> Option<String> {
         let definition = definition(place.krate, place.item.id)?;
         if let Some(known) = self.0.get(&definition) {
@@ -61,7 +61,7 @@ impl Names {
         None
     }
 
-    /// What `krate` means by an id, for users: by the path that they have it under, else by its own.
+    /// The name for users of an id in `krate`: the public path, or else the item's own.
     pub(super) fn of(&self, krate: &Crate, id: Id, written: &str) -> String {
         let Some(definition) = definition(krate, id) else { return written.to_owned() };
         if let Some(path) = self.0.get(&definition) {
@@ -78,7 +78,7 @@ impl Names {
         }
     }
 
-    /// Whether this is one of our own items, and users have no path to it.
+    /// Whether this is an item of the workspace without a public path.
     pub(super) fn hides(&self, krate: &Crate, id: Id) -> bool {
         definition(krate, id).is_some_and(|definition| {
             let ours = definition.0.first().is_some_and(|name| name.starts_with("rowmill"));

@@ -1,4 +1,4 @@
-//! Writes the file, or compares with it.
+//! Writes the snapshot, or compares with it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,12 +17,11 @@ use crate::{Failure, talk};
 const FILE: &str = "docs/public-api.txt";
 const LIBRARY: &str = "rowmill";
 
-/// Documents all crates, and writes or checks the snapshot of what users of the library can name.
+/// Documents all crates, and writes or checks the snapshot of everything that users of the library can name.
 ///
 /// # Errors
 ///
-/// The documentation has warnings, the snapshot cannot be written, or it is another one and was
-/// only to be checked.
+/// The documentation has warnings, the snapshot cannot be written, or it differs and was only to be checked.
 pub fn api(workspace: &Workspace, mode: Mode) -> Result<(), Failure> {
     let lines = surface(&describe(workspace)?, LIBRARY)?;
     let path = workspace.root().join(FILE);
@@ -39,14 +38,14 @@ pub fn api(workspace: &Workspace, mode: Mode) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What users of the crate `root` can name, a line for each, in a lasting order.
+/// Everything that users of the crate `root` can name, a line for each, in a stable order.
 ///
 /// # Errors
 ///
-/// The crate is not among those that are described, or re-exports an item of one that is not.
+/// The crate is not described, or it re-exports an item of a crate that is not.
 pub fn surface(crates: &BTreeMap<String, Crate>, root: &str) -> Result<Vec<String>, Failure> {
     let mut exports = exports(crates, root)?;
-    // The shortest path is the one that an item is known by.
+    // An item is listed under its shortest path.
     exports.sort_by_cached_key(|(path, _)| (path.matches("::").count(), path.clone()));
     let mut names = Names::default();
     let mut lines = Lines::default();

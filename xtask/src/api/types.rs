@@ -1,4 +1,4 @@
-//! Types, bounds and signatures as text.
+//! Writes types, bounds and signatures as text.
 
 use rustdoc_types::{
     Abi, AssocItemConstraint, AssocItemConstraintKind, Crate, Function, FunctionHeader, FunctionSignature,
@@ -8,7 +8,7 @@ use rustdoc_types::{
 
 use super::names::Names;
 
-/// Writes what one crate says with the names that users know.
+/// Writes the types of one crate with the names that users know.
 #[derive(Clone, Copy)]
 pub(super) struct Writer<'a> {
     pub(super) krate: &'a Crate,
@@ -61,7 +61,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What a reference leads to: several bounds need brackets there.
+    /// The target of a reference: several bounds need parentheses there.
     fn behind(&self, told: &Type) -> String {
         let text = self.of_type(told);
         let several = match told {
@@ -144,7 +144,7 @@ impl Writer<'_> {
         if parameters.is_empty() { String::new() } else { format!("for{} ", self.parameters(parameters)) }
     }
 
-    /// The parameters in angle brackets. Those that stand for an `impl Trait` are written there.
+    /// The parameters in angle brackets. Those of an `impl Trait` are written where it is used.
     pub(super) fn parameters(&self, told: &[GenericParamDef]) -> String {
         let parameters: Vec<_> = told.iter().filter_map(|told| self.parameter(told)).collect();
         if parameters.is_empty() { String::new() } else { format!("<{}>", parameters.join(", ")) }
@@ -170,7 +170,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The `where` clause; `around` is what holds besides, such as that of the impl of a method.
+    /// The `where` clause; `around` has the bounds of the context, such as those of a method's impl.
     pub(super) fn clause(&self, generics: &Generics, around: Option<&Generics>) -> String {
         let mut all: Vec<_> = generics.where_predicates.iter().map(|told| self.predicate(told)).collect();
         if let Some(around) = around {
@@ -197,7 +197,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A function under a path. Names of parameters are left out: users do not depend on them.
+    /// A function under a path. Names of parameters are left out, because users do not depend on them.
     pub(super) fn function(&self, path: &str, told: &Function, around: Option<&Generics>) -> String {
         format!(
             "{}fn {path}{}{}{}",

@@ -1,4 +1,4 @@
-//! `docs/benchmarks.md`: a part for each suite, of which a run replaces its own.
+//! `docs/benchmarks.md`: a part for each suite; a run replaces the part of its suite.
 
 use super::suite::SuiteName;
 
@@ -8,7 +8,7 @@ const HEAD: &str = "<!-- Written by `cargo xtask bench`; do not edit. -->\n\
      provider, as a process of its own on the same machine. Each suite writes its own part of this page.\n";
 const END: &str = "<!-- end of suite -->";
 
-/// The document with a new part for `suite`; the other parts stay as they were.
+/// The document with a new part for `suite`; the other parts stay unchanged.
 pub(super) fn with_part(before: &str, suite: SuiteName, part: &str) -> String {
     let mut out = String::from(HEAD);
     for each in SuiteName::ALL {

@@ -1,6 +1,6 @@
-//! What was measured, as text for people and as `docs/benchmarks.md`.
+//! Formats the measurements as text for the terminal and for `docs/benchmarks.md`.
 
-/// One thing that was measured.
+/// One measurement.
 #[derive(Debug, Default)]
 pub(super) struct Section {
     pub(super) title: &'static str,
@@ -8,7 +8,7 @@ pub(super) struct Section {
     pub(super) about: &'static str,
     /// The commands that were run.
     pub(super) commands: Vec<String>,
-    /// Numbers that are compared with each other.
+    /// Numbers for comparison.
     pub(super) table: Option<Table>,
     /// Numbers, one line each.
     pub(super) numbers: Vec<String>,

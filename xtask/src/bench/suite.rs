@@ -1,4 +1,4 @@
-//! Builds, measures the scenarios of a suite, tells and writes what came of it.
+//! Builds, measures the scenarios of a suite, and prints and writes the results.
 
 use std::fs;
 
@@ -34,7 +34,7 @@ impl SuiteName {
     pub(super) const ALL: [Self; 6] =
         [Self::Speed, Self::Limits, Self::Budget, Self::Data, Self::Agents, Self::Library];
 
-    /// What stands in the markers of its part.
+    /// The name in the markers of its part.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Speed => "speed",
@@ -57,7 +57,7 @@ impl SuiteName {
         }
     }
 
-    /// The head of its part: title and what all its scenarios have in common.
+    /// The head of its part: the title and a description of all its scenarios.
     fn head(self) -> &'static str {
         match self {
             Self::Speed => {
@@ -96,7 +96,7 @@ impl SuiteName {
         }
     }
 
-    /// What it is measured with, where that is a program that must be there.
+    /// The reference that it compares with, if that is a program that must be installed.
     fn yardstick(self, workspace: &Workspace) -> Result<Option<String>, Failure> {
         match self {
             Self::Speed => speed::yardstick().map(Some),
