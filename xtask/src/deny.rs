@@ -1,4 +1,4 @@
-//! `cargo xtask deny`: cargo-deny where it is installed.
+//! `cargo xtask deny`: runs cargo-deny if it is installed.
 
 use crate::workspace::Workspace;
 use crate::{Failure, talk};

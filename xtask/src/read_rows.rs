@@ -14,7 +14,7 @@ use crate::{Failure, talk};
 /// Read every row of a file and print how many there were.
 #[derive(Debug, Args)]
 pub(crate) struct ReadRowsFlags {
-    /// What reads it.
+    /// The reader.
     #[arg(long, value_enum)]
     with: Reader,
     /// A query whose results are read instead of the rows.

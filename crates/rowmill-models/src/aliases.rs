@@ -48,7 +48,7 @@ pub enum AliasSource {
 /// One alias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AliasEntry<'a> {
-    /// The name that stands for a model.
+    /// The alias.
     pub name: &'a str,
     /// The model string that the name stands for.
     pub means: &'a str,

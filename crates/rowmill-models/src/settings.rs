@@ -154,7 +154,7 @@ impl Key {
 /// A value that was set.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Setting {
-    /// A word out of a list.
+    /// A word from a list.
     Word(&'static str),
     /// A number.
     Number(f64),

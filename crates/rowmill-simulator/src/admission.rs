@@ -60,7 +60,7 @@ impl Shared {
 }
 
 impl Admission<'_> {
-    /// Records that the answer was made and used this much, and charges for it.
+    /// Records that the answer was made and used this many tokens, and charges for them.
     pub(crate) fn settle(&mut self, usage: &Usage) {
         self.settle_limits(Used { input: usage.input, output: usage.output });
         let cost = self.shared.script.price.map(|price| price.cost(usage));

@@ -14,18 +14,18 @@ use crate::{Failure, talk};
 /// What is measured together; each has its own part of the report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SuiteName {
-    /// How fast rowmill is and what it costs, beside `wrk`.
+    /// The speed and the cost of rowmill, compared with `wrk`.
     #[default]
     Speed,
     /// How well rowmill uses a provider's limits, and whether faults cost rows.
     Limits,
-    /// What a budget costs in time.
+    /// The slowdown that a budget causes.
     Budget,
-    /// How fast rows are read and selected, and in how much memory, beside DuckDB.
+    /// How fast rows are read and selected, and with how much memory, compared with DuckDB.
     Data,
-    /// What a row costs that an agent works on, beside Langroid and fast-agent.
+    /// The cost of a row that an agent works on, compared with Langroid and fast-agent.
     Agents,
-    /// What an item of a program costs, beside Langroid.
+    /// The cost of an item of a program, compared with Langroid.
     Library,
 }
 

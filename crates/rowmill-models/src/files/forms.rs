@@ -1,6 +1,6 @@
 //! Kinds of files, as far as the protocols treat them differently.
 
-/// The kinds of files that protocols tell apart.
+/// The kinds of files that protocols distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Image,

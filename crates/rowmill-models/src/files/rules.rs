@@ -149,8 +149,8 @@ pub(crate) const ALIYUN_FILES: Taken =
 /// DeepSeek's API accepts only text.
 pub(crate) const TEXT_ONLY: Taken = Taken { groups: &[TEXT], total: 20 * MIB, ..IMAGES_ONLY };
 
-/// OpenRouter's guide: images, PDFs for every model (it reads them where the model cannot), wav and
-/// mp3; no sizes.
+/// OpenRouter's guide: images, PDFs for every model (it reads them itself if the model cannot), wav and mp3;
+/// no sizes.
 pub(crate) const OPENROUTER_FILES: Taken = Taken {
     groups: &[
         Group { media_types: COMMON_IMAGES, max_bytes: 36 * MIB },

@@ -43,7 +43,7 @@ pub enum PriceSource {
 }
 
 impl PriceSource {
-    /// The source as a word.
+    /// The name of the source.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

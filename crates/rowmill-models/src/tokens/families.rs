@@ -23,7 +23,7 @@ const O200K: Family = Family {
     percent: 100,
     single_digits: false,
     error: None,
-    // Set once the name is known.
+    // Set by `family`, once the model's name is known.
     vision: Vision::UNKNOWN,
 };
 const CL100K: Family = Family { vocabulary: Vocabulary::Cl100k, ..O200K };
