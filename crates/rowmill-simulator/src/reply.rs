@@ -29,7 +29,7 @@ pub(crate) enum Ending {
 /// An answer without its protocol.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
-    /// The text; for a refusal its text.
+    /// The text of the answer or of the refusal.
     pub(crate) text: String,
     pub(crate) ending: Ending,
     pub(crate) tokens: Usage,

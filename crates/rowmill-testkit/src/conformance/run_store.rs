@@ -238,7 +238,7 @@ fn groups() -> Vec<(&'static str, Vec<Record>)> {
     ]
 }
 
-/// Appends the records with some of all other data; the first group contains only records.
+/// Appends the records with samples of all other data; the first group is empty.
 async fn append(open: &OpenLedger, records: &[Record], kept: &mut Vec<Kept>) -> Checked {
     let id = RowId::Text("seven".into());
     let turns = [TurnLine { row: 7, id: id.clone(), asked: AskedKey(7), happening: b"{}".to_vec() }];
