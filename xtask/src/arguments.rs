@@ -26,24 +26,25 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Write the documents that are made from the code: `docs/cli.md`, `docs/errors.md`, `docs/exit-codes.md`.
+    /// Write the documents that are generated from the code: `docs/cli.md`, `docs/errors.md`,
+    /// `docs/exit-codes.md`.
     Generate {
         /// Write nothing; fail if a document is stale.
         #[arg(long)]
         check: bool,
     },
-    /// Document all crates without a warning, and write what users of the library can name to
+    /// Document all crates without a warning, and write everything that users of the library can name to
     /// `docs/public-api.txt`.
     Api {
         /// Write nothing; fail if something that users can name has changed.
         #[arg(long)]
         check: bool,
     },
-    /// Check that crates depend on each other only in the directions of the design.
+    /// Check that crates depend on each other only in the directions that the design allows.
     Layers,
     /// Check the licence of every dependency against the list in `deny.toml`.
     Licences,
-    /// Run cargo-deny, where it is installed.
+    /// Run cargo-deny, if it is installed.
     Deny,
     Bench(BenchFlags),
     Timings(TimingsFlags),
@@ -54,7 +55,7 @@ enum Task {
     WorkItems(WorkItemsFlags),
 }
 
-/// Measure rowmill against rivals and its own targets, and write a part of `docs/benchmarks.md`.
+/// Measure rowmill against competitors and its own targets, and write a part of `docs/benchmarks.md`.
 #[derive(Debug, Args)]
 pub(crate) struct BenchFlags {
     /// What to measure.
@@ -74,13 +75,13 @@ pub(crate) struct BenchFlags {
     pub(crate) only: Option<String>,
 }
 
-/// Write a made dataset: the same rows in every format, for benchmarks and comparisons.
+/// Write a sample dataset: the same rows in every format, for benchmarks and comparisons.
 #[derive(Debug, Args)]
 pub(crate) struct MakeRowsFlags {
     /// How many rows.
     #[arg(long, value_name = "N")]
     pub(crate) rows: u64,
-    /// How they are written.
+    /// The format of the rows.
     #[arg(long, value_enum)]
     pub(crate) format: RowsFormat,
     /// The file to write; one that exists is replaced.
@@ -91,12 +92,12 @@ pub(crate) struct MakeRowsFlags {
     pub(crate) seed: u64,
 }
 
-/// How made rows are written.
+/// The format of sample rows.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum RowsFormat {
     /// One JSON object per line.
     Jsonl,
-    /// Values between commas; lists and objects are JSON text.
+    /// Comma-separated values; lists and objects are JSON text.
     Csv,
     /// Apache Parquet.
     Parquet,
@@ -110,7 +111,7 @@ pub(crate) struct RealModelFlags {
     pub(crate) profile: String,
 }
 
-/// Runs the task that the command line names.
+/// Runs the task that the command line selects.
 #[must_use]
 pub fn main() -> ExitCode {
     if let Some(folder) = std::env::var_os(api::JSON_FOLDER) {

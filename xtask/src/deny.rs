@@ -1,4 +1,4 @@
-//! `cargo xtask deny`: cargo-deny where it is installed.
+//! `cargo xtask deny`: runs cargo-deny if it is installed.
 
 use crate::workspace::Workspace;
 use crate::{Failure, talk};
@@ -13,8 +13,8 @@ pub(crate) fn deny(workspace: &Workspace) -> Result<(), Failure> {
         );
         return Ok(());
     }
-    // Not advisories: their database is a repository of its own, which may be out of reach.
-    // Not offline: crates of other platforms are looked at too, and a build never fetches them.
+    // Without advisories: their database is a separate repository, which may be unreachable. Not offline:
+    // crates of other platforms are checked too, and a build never fetches them.
     let status = workspace
         .cargo()
         .args(["deny", "check", "licenses", "bans", "sources"])

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// What went wrong, told so that a person can act on it.
+/// An error message that a person can act on.
 #[derive(Debug)]
 pub struct Failure(String);
 
@@ -12,7 +12,7 @@ impl Failure {
         Self(message.into())
     }
 
-    /// For `map_err`: puts what was tried before what the system said.
+    /// For `map_err`: puts the attempted action before the system's error.
     pub(crate) fn of<E: fmt::Display>(what: impl fmt::Display) -> impl FnOnce(E) -> Self {
         move |error| Self(format!("{what}: {error}"))
     }

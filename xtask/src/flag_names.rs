@@ -1,5 +1,5 @@
-//! Whether a crate below the command line names a flag in what it says: only entry points know what settings are
-//! called there.
+//! Checks that crates below the command line name no flags in their messages: only entry points know what
+//! settings are called there.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::Failure;
 use crate::rust_source::{FileScope, WordKind, rust_files, without_unit_tests, words};
 use crate::workspace::Crate;
 
-/// Crates that speak for themselves to those who type commands, or to nobody.
+/// Crates whose messages go directly to users of commands, or to nobody.
 const MAY_NAME_FLAGS: &[&str] = &["rowmill-cli", "rowmill-simulator", "rowmill-testkit", "xtask"];
 
 /// Every flag of rowmill that a text of a crate below the command line names, with its place.

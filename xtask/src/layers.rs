@@ -10,11 +10,10 @@ use crate::process_state::process_state;
 use crate::workspace::{Crate, Workspace};
 use crate::{Failure, talk};
 
-/// Each crate and what it may need, lowest first. Dependencies for tests are free.
+/// Each crate and its allowed dependencies, lowest first. Dependencies for tests are not restricted.
 ///
-/// Adapters (data, models, store, tools) see neither each other nor the engine; only `rowmill`
-/// names adapters; the simulator stands beside them, and only the command line ships it;
-/// nothing but tests and tasks stands on the testkit.
+/// Adapters (data, models, store, tools) see neither each other nor the engine; only `rowmill` names
+/// adapters; only the command line ships the simulator; only tests and tasks depend on the testkit.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("rowmill-types", &[]),
     ("rowmill-core", &["rowmill-types"]),
@@ -55,8 +54,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ///
 /// # Errors
 ///
-/// A crate needs another one that it must not see, looks at the environment below the entry points, or names a
-/// flag below the command line; a name or text has a private metaphor; `ARCHITECTURE.md` names a file that is not there.
+/// A crate depends on another one that it must not see, reads the environment below the entry points, or
+/// names a flag below the command line.
 pub fn layers(workspace: &Workspace) -> Result<(), Failure> {
     let crates = workspace.own_crates()?;
     for (name, _) in ALLOWED {
@@ -90,7 +89,7 @@ fn refuse(found: &[String], advice: &str) -> Result<(), Failure> {
     Err(Failure::new(format!("{}. {advice}", found.join("\n"))))
 }
 
-/// What in this graph goes against the design.
+/// The dependencies in this graph that violate the design.
 #[must_use]
 pub fn violations(crates: &[Crate]) -> Vec<String> {
     let mut found = Vec::new();
@@ -108,7 +107,7 @@ pub fn violations(crates: &[Crate]) -> Vec<String> {
     found
 }
 
-/// The crates of the workspace that this one is built with, tests aside.
+/// The crates of the workspace that this one depends on, without those for tests.
 fn needs<'a>(own: &'a Crate, crates: &[Crate]) -> BTreeSet<&'a str> {
     let own_names: BTreeSet<_> = crates.iter().map(|own| own.name.as_str()).collect();
     let built_with = own.dependencies.iter().filter(|needed| needed.kind.as_deref() != Some("dev"));

@@ -1,5 +1,5 @@
-//! What developers and CI run besides `cargo`: generated documents, the public API, the
-//! crate graph, licences, benchmarks, made rows, and a run with a real model.
+//! Tasks for developers and CI besides `cargo`: generated documents, the public API, the crate graph,
+//! licences, benchmarks, sample rows, and a run with a real model.
 
 mod api;
 mod architecture;

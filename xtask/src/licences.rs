@@ -1,4 +1,4 @@
-//! `cargo xtask licences`: a gate that works without cargo-deny and without a network.
+//! `cargo xtask licences`: a licence check that works without cargo-deny and without a network.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ struct Licenses {
     allow: Vec<String>,
 }
 
-/// Checks the licence of every crate that is built against the list in `deny.toml`.
+/// Checks the licence of every crate in the build against the list in `deny.toml`.
 ///
 /// # Errors
 ///

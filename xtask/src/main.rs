@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// What is measured here should be what the program does, which has this allocator.
+/// The program uses this allocator, so measurements should use it as well.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask make-rows`: a made dataset for benchmarks and comparisons.
+//! `cargo xtask make-rows`: a sample dataset for benchmarks and comparisons.
 
 use std::fs::File;
 use std::io::BufWriter;

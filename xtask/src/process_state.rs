@@ -1,5 +1,5 @@
-//! Part of `cargo xtask layers`: below the entry points nothing reads the environment, and nothing is set for
-//! the whole process. Whoever uses the library decides both.
+//! Part of `cargo xtask layers`: below the entry points no code reads the environment or changes state of the
+//! whole process, because users of the library decide both.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use crate::Failure;
 use crate::rust_source::{FileScope, rust_files, without_unit_tests};
 use crate::workspace::Crate;
 
-/// Entry points, and what only tests and tasks are built with.
+/// Entry points, and crates that are used only by tests and tasks.
 const EXEMPT: &[&str] = &["rowmill-cli", "rowmill-testkit", "xtask"];
 
-/// What reads the environment or changes the process.
+/// Calls that read the environment or change the process.
 const FORBIDDEN: &[&str] = &[
     "env::var",
     "env::args",
@@ -25,10 +25,11 @@ const FORBIDDEN: &[&str] = &[
     "tokio::signal",
 ];
 
-/// Files that may: the one that makes an environment of what the process has, where an entry point asks for it.
+/// Exempt files: the one that creates an environment from the process's variables, if an entry point asks for
+/// it.
 const ALLOWED: &[&str] = &["crates/rowmill/src/environment.rs"];
 
-/// Every line of these crates that must not be there, with its place.
+/// Every violating line of these crates, with its location.
 ///
 /// # Errors
 ///
@@ -40,7 +41,7 @@ pub(crate) fn process_state(root: &Path, crates: &[Crate]) -> Result<Vec<String>
     Ok(checked.flat_map(|file| forbidden_lines(&file.name, &file.code)).collect())
 }
 
-/// The lines of a source file, tests aside, that must not be there.
+/// The violating lines of a source file, without tests.
 #[must_use]
 pub fn forbidden_lines(name: &str, text: &str) -> Vec<String> {
     let lines =

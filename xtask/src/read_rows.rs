@@ -1,4 +1,4 @@
-//! Reads a file to its end and does nothing with it, so that reading alone can be measured.
+//! Reads a file to its end and discards the rows, so that reading alone can be measured.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ use crate::{Failure, talk};
 /// Read every row of a file and print how many there were.
 #[derive(Debug, Args)]
 pub(crate) struct ReadRowsFlags {
-    /// What reads it.
+    /// The reader.
     #[arg(long, value_enum)]
     with: Reader,
     /// A query whose results are read instead of the rows.

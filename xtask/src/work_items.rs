@@ -1,4 +1,4 @@
-//! Works on items with a function that does nothing, to measure what a batch costs by itself.
+//! Processes items with a function that does nothing, to measure the overhead of a batch.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use rowmill::Batch;
 
 use crate::{Failure, talk};
 
-/// Work on made items from code, with a function that does nothing.
+/// Process sample items from code, with a function that does nothing.
 #[derive(Debug, Args)]
 pub(crate) struct WorkItemsFlags {
     /// How many items.

@@ -1,4 +1,4 @@
-//! The workspace as cargo describes it.
+//! The workspace as described by cargo.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ pub struct Workspace {
     root: PathBuf,
 }
 
-/// A crate, of the workspace or from elsewhere.
+/// A crate of the workspace or another one.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Crate {
     /// Its name.
@@ -22,16 +22,16 @@ pub struct Crate {
     pub version: String,
     /// Its licence, as an SPDX expression.
     pub license: Option<String>,
-    /// What it needs directly.
+    /// Its direct dependencies.
     pub dependencies: Vec<Dependency>,
-    /// Where its manifest is.
+    /// The path of its manifest.
     pub manifest_path: PathBuf,
 }
 
-/// What a crate needs.
+/// A dependency of a crate.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Dependency {
-    /// The name of the needed crate.
+    /// The name of the required crate.
     pub name: String,
     /// `None` for a normal dependency, else `dev` or `build`.
     pub kind: Option<String>,
@@ -48,7 +48,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// The folder that it was built in is gone.
+    /// The folder in which it was built no longer exists.
     pub fn here() -> Result<Self, Failure> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let root = root.canonicalize().map_err(Failure::of("cannot find the workspace"))?;
@@ -70,23 +70,23 @@ impl Workspace {
         Ok(self.metadata(&["--no-deps"])?.packages)
     }
 
-    /// All crates that are built, of the workspace and from elsewhere.
+    /// All crates in the build, of the workspace and others.
     ///
     /// # Errors
     ///
     /// Cargo cannot read the manifests, or dependencies have not been downloaded yet.
     pub fn all_crates(&self) -> Result<Vec<Crate>, Failure> {
-        // For this platform only: what others need is not downloaded.
+        // For this platform only: the dependencies of others are not downloaded.
         let platform = self.platform()?;
         Ok(self.metadata(&["--filter-platform", &platform])?.packages)
     }
 
-    /// Where cargo puts what it builds.
+    /// The folder for cargo's build output.
     pub(crate) fn target(&self) -> Result<PathBuf, Failure> {
         Ok(self.metadata(&["--no-deps"])?.target_directory)
     }
 
-    /// Builds binaries and returns the folder that they are in.
+    /// Builds binaries and returns their folder.
     pub(crate) fn build(&self, profile: &str, binaries: &[(&str, &str)]) -> Result<PathBuf, Failure> {
         let mut command = self.cargo();
         command.args(["build", "--profile", profile]);
@@ -109,8 +109,8 @@ impl Workspace {
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.root);
-        // `cargo run` describes this task's crate in the environment; a build script that looks
-        // at such a variable would make cargo build half of the graph anew, back and forth.
+        // `cargo run` describes this task's crate in the environment; a build script that reads such a
+        // variable would make cargo rebuild half of the graph each time.
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
             if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {

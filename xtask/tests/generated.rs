@@ -1,4 +1,4 @@
-//! The documents that are made from the code, and the check that keeps them true.
+//! The generated documents, and the check that keeps them up to date.
 
 use std::fs;
 

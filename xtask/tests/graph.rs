@@ -1,4 +1,4 @@
-//! The crate graph and the licences of what it is built from.
+//! The crate graph and the licences of its dependencies.
 
 use xtask::{
     Workspace, flags_in_texts, forbidden_lines, layers, licences, paths_in, violations, words_in_names,

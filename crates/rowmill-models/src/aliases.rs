@@ -1,5 +1,5 @@
-//! Short names for models: those that are built in, those of the configuration, and references
-//! such as `$system.fast`.
+//! Short names for models: built-in aliases, aliases of the configuration, and references such as
+//! `$system.fast`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,29 +8,29 @@ use rowmill_types::{Problem, ProblemCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The names that are built in.
+/// The built-in aliases.
 const BUILT_IN: &str = include_str!("../aliases.toml");
 
 static TABLE: LazyLock<AliasTable> = LazyLock::new(|| toml::from_str(BUILT_IN).unwrap_or_default());
 
-/// The file with the built-in names.
+/// The format of the file with the built-in aliases.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AliasTable {
     version: String,
     as_of: String,
     aliases: BTreeMap<String, String>,
-    /// Whose a model is, by its name in lower case.
+    /// The provider of each model, by the model's name in lower case.
     providers: BTreeMap<String, String>,
 }
 
-/// The release that the built-in aliases were taken from, and its day, as `(version, day)`.
+/// The release that the built-in aliases were taken from, and its date, as `(version, date)`.
 #[must_use]
 pub fn alias_origin() -> (&'static str, &'static str) {
     (&TABLE.version, &TABLE.as_of)
 }
 
-/// The provider of a model that is named without one, where the table knows it.
+/// The provider of a model that is named without one, if the table knows it.
 pub(crate) fn provider_of_bare_name(model: &str) -> Option<&'static str> {
     let name = model.rsplit_once(':').map_or(model, |(name, _)| name).to_ascii_lowercase();
     TABLE.providers.get(&name).map(String::as_str)
@@ -39,7 +39,7 @@ pub(crate) fn provider_of_bare_name(model: &str) -> Option<&'static str> {
 /// Where an alias is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AliasSource {
-    /// The table in the program.
+    /// The table that is compiled into the program.
     BuiltIn,
     /// The configuration.
     Config,
@@ -48,9 +48,9 @@ pub enum AliasSource {
 /// One alias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AliasEntry<'a> {
-    /// The name that stands for a model.
+    /// The alias.
     pub name: &'a str,
-    /// The model string that it stands for.
+    /// The model string that the name stands for.
     pub means: &'a str,
     /// Where it is defined.
     pub source: AliasSource,
@@ -67,14 +67,14 @@ pub struct AliasConfig {
 }
 
 impl AliasConfig {
-    /// What `$NAMESPACE.KEY` stands for, if it is defined.
+    /// The model string of `$NAMESPACE.KEY`, if it is defined.
     #[must_use]
     pub fn reference(&self, token: &str) -> Option<&str> {
         let (namespace, key) = token.strip_prefix('$')?.split_once('.')?;
         self.references.get(namespace)?.get(key).map(String::as_str)
     }
 
-    /// What a name stands for, the configuration first.
+    /// The model string of a name; the configuration takes precedence.
     fn find(&self, name: &str) -> Option<&str> {
         if name.starts_with('$') {
             return self.reference(name);
@@ -82,7 +82,7 @@ impl AliasConfig {
         self.aliases.get(name).or_else(|| TABLE.aliases.get(name)).map(String::as_str)
     }
 
-    /// Every alias with what it stands for, by name; references are not among them.
+    /// All aliases with their model strings, sorted by name; references are not included.
     pub fn entries(&self) -> impl Iterator<Item = AliasEntry<'_>> {
         let built_in = TABLE.aliases.iter().filter(|(name, _)| !self.aliases.contains_key(*name));
         let built_in = built_in.map(|(name, means)| (name, means, AliasSource::BuiltIn));
@@ -92,13 +92,13 @@ impl AliasConfig {
         all.into_iter().map(|(name, means, source)| AliasEntry { name, means, source })
     }
 
-    /// The model string that `text` stands for, without aliases and references; `text` itself
-    /// where there is none in it. What is written after `?` wins over what the alias says there,
-    /// and what is written after the last `:` replaces the suffix of the alias.
+    /// Replaces aliases and references in `text` by the model strings that they stand for; returns `text`
+    /// itself if it contains none. Settings after `?` override those of the alias, and text after the last
+    /// `:` replaces the alias's suffix.
     ///
     /// # Errors
     ///
-    /// Aliases stand for each other in a circle, or a reference is not defined.
+    /// Aliases refer to each other in a cycle, or a reference is not defined.
     pub fn expand(&self, text: &str) -> Result<String, Problem> {
         let (mut name, query) = split_query(text.trim());
         let (mut suffix, mut queries) = (None, vec![query]);
@@ -129,7 +129,7 @@ impl AliasConfig {
             (Some(suffix), None) => format!("{name}:{suffix}"),
             (None, _) => name.to_owned(),
         };
-        // The last one wins where a key stands twice, so the text itself comes last.
+        // If a key occurs twice, the last one wins, so the text itself comes last.
         queries.reverse();
         queries.retain(|query| !query.is_empty());
         if !queries.is_empty() {
@@ -139,7 +139,7 @@ impl AliasConfig {
         Ok(whole)
     }
 
-    /// Refuses names that could never be used or would hide something else.
+    /// Rejects names that could never be used or would hide something else.
     pub(crate) fn check<'a>(&self, is_provider: impl Fn(&str) -> Option<&'a str>) -> Result<(), Problem> {
         for (name, means) in &self.aliases {
             let wrong = |what: String, hint: &str| {
@@ -153,14 +153,14 @@ impl AliasConfig {
                 );
             }
             let start = name.split(['.', '/']).next().unwrap_or(name);
-            // `gemini-3.1` begins like no provider, `openai.gpt-5` would be another provider's.
+            // No provider's name starts like `gemini-3.1`; `openai.gpt-5` would be another provider's model.
             if let Some(provider) = is_provider(start) {
                 return wrong(format!("would hide the provider `{provider}`"), "choose another name");
             }
             if means.trim().is_empty() {
                 return wrong("is empty".to_owned(), "write a model string after it");
             }
-            // A reference need only be defined where the alias is used.
+            // A reference need only be defined when the alias is used.
             self.expand(name).or_else(|problem| match problem.code {
                 ProblemCode::InvalidConfig => Err(problem),
                 _ => Ok(String::new()),

@@ -1,4 +1,4 @@
-//! Where calls go: the base URL of a provider, completed where its path was left out.
+//! The base URL of a provider, with its path filled in if the user left it out.
 
 use rowmill_core::known_secrets::bare_addresses;
 use rowmill_http::Url;
@@ -7,29 +7,29 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::connection::{Environment, value};
 use crate::provider::{Protocol, Provider};
 
-/// An address that calls go to.
+/// A base URL.
 #[derive(Debug)]
 pub(crate) struct BaseUrl {
     pub(crate) url: Url,
-    /// The variable or field that named it, where its path was left out and is filled in.
+    /// The variable or field that it came from, if its path was left out and is filled in.
     completed: Option<String>,
 }
 
 impl BaseUrl {
-    /// The address, and what a person should know of it.
+    /// The URL, and a notice for the user if its path was filled in.
     pub(crate) fn into_parts(self) -> (Url, Option<String>) {
         let shown = self.shown();
         let notice = self.completed.map(|place| format!("{place} has no path; calls go to `{shown}`"));
         (self.url, notice)
     }
 
-    /// The address without what may be secret in it.
+    /// The URL without anything in it that may be secret.
     pub(crate) fn shown(&self) -> String {
         bare_addresses(self.url.as_str())
     }
 }
 
-/// The base URL: environment, else configuration, else default.
+/// The base URL: from the environment, else from the configuration, else the default.
 pub(crate) fn base_url(
     provider: &Provider,
     environment: Environment<'_>,
@@ -63,7 +63,7 @@ pub(crate) fn base_url(
         return Ok(Some(BaseUrl { url, completed: None }));
     }
     if provider.quirks().api_key_header {
-        // An Azure endpoint is the bare resource; its v1 API lies below it.
+        // An Azure endpoint is given as the bare resource; its v1 API is below it.
         url.set_path("/openai/v1");
         return Ok(Some(BaseUrl { url, completed: None }));
     }
@@ -74,17 +74,16 @@ pub(crate) fn base_url(
     Ok(Some(BaseUrl { url, completed }))
 }
 
-/// A text that should be an address, without what may be secret in it even where the scheme is missing.
+/// A text that should be a URL, without anything that may be secret in it, even if the scheme is missing.
 fn shown_text(text: &str) -> String {
     let bare = bare_addresses(text);
     let bare = bare.split('?').next().unwrap_or_default();
     bare.rsplit('@').next().unwrap_or_default().to_owned()
 }
 
-/// The path that was left out of an address without one. People write the address of a server as
-/// its own tools want it, and servers that speak as OpenAI does have their API below `/v1`; a
-/// provider that has it elsewhere is known by its host. The other protocols put their version
-/// before each path themselves.
+/// The path to add to a URL that has none. Users often give only the address of a server, and servers with an
+/// OpenAI-compatible API have it below `/v1`; a provider that has it under another path is recognized by its
+/// host. The other protocols put their version before each path themselves.
 fn left_out(provider: &Provider, url: &Url) -> Option<String> {
     if !matches!(provider.protocol(), Protocol::Chat | Protocol::Responses) {
         return None;

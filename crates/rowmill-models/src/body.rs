@@ -1,4 +1,4 @@
-//! Request bodies: what every row shares is written once, a call adds its messages.
+//! Request bodies: the part that all rows share is written once, and each call adds its messages.
 
 use rowmill_types::Message;
 use serde_json::{Map, Value};
@@ -16,37 +16,37 @@ pub(crate) struct Template {
     manner: Manner,
 }
 
-/// The field that says how many tokens an answer may have.
+/// The field that limits the tokens of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CapField {
-    /// The object that it stands in, where that is not the body itself.
+    /// The object that contains it, if that is not the body itself.
     pub(crate) within: Option<&'static str>,
     /// Its name.
     pub(crate) name: &'static str,
 }
 
-/// Where a call with a limit of its own on the answer has it.
+/// The position at which a call inserts its own limit on the answer.
 #[derive(Debug, Clone)]
 struct CapGap {
     half: Half,
-    /// What the limit takes the place of.
+    /// The position of the default limit, which the call's own limit replaces.
     start: usize,
     end: usize,
-    /// What stands before and after it there.
+    /// The text before and after the limit.
     before: String,
     after: &'static str,
 }
 
-/// A half of a body.
+/// One half of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Half {
-    /// Before the messages.
+    /// The part before the messages.
     Prefix,
-    /// After them.
+    /// The part after the messages.
     Suffix,
 }
 
-/// What a [`Template`] is made of.
+/// The parts that a [`Template`] is built from.
 #[derive(Debug)]
 pub(crate) struct Parts<'a> {
     /// The fields before the messages.
@@ -57,11 +57,11 @@ pub(crate) struct Parts<'a> {
     pub(crate) first: Option<Value>,
     /// The fields after the messages.
     pub(crate) after: Map<String, Value>,
-    /// Which of them bounds the answer, or would if it were there.
+    /// Which field limits the answer, or would if it were present.
     pub(crate) cap: CapField,
-    /// How messages are written.
+    /// The form in which messages are written.
     pub(crate) shape: Shape,
-    /// How the model is spoken to.
+    /// What differs between models of one protocol.
     pub(crate) manner: Manner,
 }
 
@@ -89,10 +89,10 @@ impl Template {
         Self { prefix, suffix, cap, shape: parts.shape, manner: parts.manner }
     }
 
-    /// The body of one call, with its files except those that are uploaded. `cap` bounds its
-    /// answer in place of what every call says.
+    /// The body of one call, with its files except those that are uploaded. `cap` limits its answer and
+    /// replaces the default limit.
     pub(crate) fn body(&self, messages: &[Message], uploaded: &Uploaded, cap: Option<u64>) -> Vec<u8> {
-        // An eighth more than the text leaves room for the usual escapes.
+        // An extra eighth leaves room for the usual escapes.
         let size = |message: &Message| {
             message.text.len() * 9 / 8 + 64 + room(message, uploaded) + more_room(message)
         };
@@ -131,8 +131,8 @@ impl Template {
 }
 
 impl CapGap {
-    /// For a body that has neither the field nor the object round it. It comes first after the
-    /// messages, whose bracket is there in every body.
+    /// The position in a body that has neither the field nor the object around it: first after the messages,
+    /// because every body contains their closing bracket.
     fn of_new_field(field: CapField) -> Self {
         let CapField { within, name } = field;
         let (before, after) = match within {
@@ -143,7 +143,7 @@ impl CapGap {
     }
 }
 
-/// Writes a field; tells where a limit on the answer goes, if that is in it.
+/// Writes a field; returns where a limit on the answer goes, if the field contains it.
 fn write_field(text: &mut String, name: &str, value: &Value, cap: CapField) -> Option<CapGap> {
     let gap = |start, end| CapGap { half: Half::Suffix, start, end, before: String::new(), after: "" };
     text.push_str(&format!("{}:", Value::from(name)));
@@ -169,7 +169,7 @@ pub(crate) fn write_text(body: &mut Vec<u8>, text: &str) {
     debug_assert!(written.is_ok(), "a string is always JSON, and a vector takes it");
 }
 
-/// Adds a field unless there is no value for it.
+/// Adds a field if there is a value for it.
 pub(crate) fn put(fields: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         fields.insert(name.to_owned(), value.into());

@@ -1,4 +1,4 @@
-//! From a model string and a connection to a model.
+//! Builds a model from a model string and a connection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::provider::Protocol;
 use crate::settings::Key;
 use crate::{anthropic, builtin, chat, google, responses};
 
-/// Takes what a person should know though nothing failed, such as a fallback.
+/// Receives notices for the user about things that are not failures, such as a fallback.
 pub type Notice = Arc<dyn Fn(String) + Send + Sync>;
 
 /// Everything that is the same for every row.
@@ -22,17 +22,17 @@ pub type Notice = Arc<dyn Fn(String) + Send + Sync>;
 pub struct Setup {
     /// The model with its settings.
     pub model: ModelString,
-    /// Where it is.
+    /// The provider's address, key and headers.
     pub connection: Connection,
     /// The system text.
     pub instruction: Option<String>,
     /// The JSON Schema of answers; answers are then JSON text.
     pub schema: Option<serde_json::Value>,
-    /// The tools that the model may call. It is the caller who runs them and sends what they gave.
+    /// The tools that the model may call. The caller runs them and sends back their results.
     pub tools: Vec<ToolSpec>,
-    /// Whether the model may call several tools at once; without it, the provider decides.
+    /// Whether the model may call several tools at once; if absent, the provider decides.
     pub parallel_tool_calls: Option<bool>,
-    /// Takes what a person should know though nothing failed.
+    /// Receives notices for the user about things that are not failures.
     pub notice: Notice,
 }
 
@@ -49,11 +49,11 @@ impl fmt::Debug for Setup {
     }
 }
 
-/// Makes the model; no call is made yet.
+/// Builds the model; no call is made yet.
 ///
 /// # Errors
 ///
-/// Settings contradict each other, or the key cannot stand in a header.
+/// Settings contradict each other, or the key contains characters that a header cannot hold.
 pub fn build(setup: Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
     match setup.connection.protocol {
         Protocol::Chat => chat::client::build(&setup, http),
@@ -64,7 +64,7 @@ pub fn build(setup: Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem>
     }
 }
 
-/// Whether answers are streamed, for the protocols that know no other transport.
+/// Whether answers are streamed, for protocols without another transport.
 pub(crate) fn delivery(setup: &Setup) -> Result<Delivery, Problem> {
     let settings = &setup.model.settings;
     match (settings.word(Key::Transport), settings.switch(Key::Stream)) {
@@ -77,7 +77,7 @@ pub(crate) fn delivery(setup: &Setup) -> Result<Delivery, Problem> {
     }
 }
 
-/// Settings that cannot stand together.
+/// The problem that settings contradict each other.
 pub(crate) fn contradiction(model: &ModelString, what: &str) -> Problem {
     Problem::new(ProblemCode::InvalidModel, format!("`{model}`: {what}")).hint("omit one of them")
 }

@@ -1,4 +1,4 @@
-//! What a failed call means: status, headers and body in, [`CallError`] out.
+//! Maps a failed call (status, headers and body) to a [`CallError`].
 
 use jiff::Timestamp;
 use rowmill_core::known_secrets::bare_addresses;
@@ -12,11 +12,11 @@ use crate::rates::{nothing_allowed, rates};
 use crate::reading::Unread;
 use crate::wait;
 
-/// How much of a provider's message is kept.
+/// The maximum length of a provider's message that is kept.
 pub(crate) const MESSAGE_LIMIT: usize = 500;
 
-/// The error that an HTTP status and its body mean. `now` is used for a
-/// moment in the headers when the answer has no date of its own.
+/// The error for an HTTP status and its body. `now` is used to interpret a time in the headers if the
+/// response has no date of its own.
 pub(crate) fn from_status(status: u16, headers: &HeaderMap, body: &[u8], now: Timestamp) -> CallError {
     let body_says = ErrorBody::parse(body);
     let retry_after = wait::asked(headers, &body_says, now);
@@ -28,7 +28,7 @@ pub(crate) fn from_status(status: u16, headers: &HeaderMap, body: &[u8], now: Ti
     let mut message =
         body_says.message.unwrap_or_else(|| format!("the provider returned {status} without a reason"));
     if failure == CallFailure::RateLimited && nothing_allowed(headers) {
-        // Mistral limits a model to nothing where the plan does not have it, and calls it a rate limit.
+        // If the plan does not include a model, Mistral limits it to zero and calls that a rate limit.
         failure = CallFailure::QuotaExhausted;
         message = format!("{} (the account's limit for this model is 0)", cut(&message));
     }
@@ -42,7 +42,7 @@ pub(crate) fn from_status(status: u16, headers: &HeaderMap, body: &[u8], now: Ti
     }
 }
 
-/// The error that stands inside an answer with a good status, or in a stream.
+/// The error for an error object in a response with a success status, or in a stream.
 pub(crate) fn from_error(status: Option<u16>, body: ErrorBody, now: Timestamp) -> CallError {
     let retry_after = wait::asked(&HeaderMap::new(), &body, now);
     let failure = match body.status {
@@ -62,7 +62,7 @@ pub(crate) fn from_error(status: Option<u16>, body: ErrorBody, now: Timestamp) -
     }
 }
 
-/// Turns failures into errors that name the address and hold no secret.
+/// Builds errors that name the address and contain no secret.
 #[derive(Debug, Clone)]
 pub(crate) struct Reporter {
     pub(crate) connection: Connection,
@@ -70,17 +70,17 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// Reports calls to `url`, which is shown without what may be secret in it.
+    /// Reports calls to `url`, which is shown without anything in it that may be secret.
     pub(crate) fn new(connection: &Connection, url: &Url) -> Self {
         Self { connection: connection.clone(), address: bare_addresses(url.as_str()) }
     }
 
-    /// An answer with a bad status.
+    /// A response with an error status.
     pub(crate) fn status(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> CallError {
         let mut error = from_status(status, headers, body, Timestamp::now());
         error.message = self.connection.redact(&error.message).into();
         if status == 404 {
-            // Often the base URL is wrong, and only the address shows it.
+            // Often the base URL is wrong, and only the address shows that.
             error.message = format!("{} ({} answered 404)", cut(&error.message), self.address).into();
         }
         if let (CallFailure::Unauthorized, Some(variable)) = (error.failure, &self.connection.key_variable) {
@@ -89,7 +89,7 @@ impl Reporter {
         self.clean(error)
     }
 
-    /// An answer with a good status that is none.
+    /// A response with a success status that is not an answer.
     pub(crate) fn unread(&self, status: u16, unread: Unread, body: &[u8]) -> CallError {
         match unread {
             Unread::Error(error) => self.clean(from_error(Some(status), error, Timestamp::now())),
@@ -104,7 +104,7 @@ impl Reporter {
         }
     }
 
-    /// No answer, or not all of one.
+    /// No response, or an incomplete one.
     pub(crate) fn transport(&self, failure: &HttpFailure) -> CallError {
         self.clean(match failure {
             HttpFailure::Connect(what) => {
@@ -124,7 +124,7 @@ impl Reporter {
         })
     }
 
-    /// Removes credentials first, so that cutting cannot leave a part of one.
+    /// Removes credentials first, so that truncation cannot leave a part of one.
     pub(crate) fn clean(&self, error: CallError) -> CallError {
         CallError {
             message: cut_words(error.message.edited(|text| self.connection.redact(text))),
@@ -134,7 +134,7 @@ impl Reporter {
     }
 }
 
-/// Cuts a long text; what it names is then no longer told apart, so that no name is cut in two.
+/// Truncates a long text and drops its markup, so that no literal is cut in two.
 fn cut_words(words: Words) -> Words {
     if words.chars().nth(MESSAGE_LIMIT).is_none() { words } else { Words::plain(cut(&words)) }
 }

@@ -28,7 +28,7 @@ fn reporter() -> Reporter {
 
 type Case = (u16, &'static str, CallFailure, &'static str, Option<&'static str>);
 
-/// Status and body, and the failure, message and code that they mean.
+/// Status and body, and the failure, message and code that they are mapped to.
 const CASES: &[Case] = &[
     (
         401,

@@ -1,37 +1,37 @@
-//! What `rowmill models` shows.
+//! The providers and aliases that `rowmill models` shows.
 
 use crate::base_url::base_url;
 use crate::connection::{Environment, key};
 use crate::provider::{Protocol, Providers};
 use crate::settings::Key;
 
-/// Whether a provider's key is there.
+/// Whether a provider's key is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyState {
-    /// The variable with this name holds it.
+    /// The key is in the variable with this name.
     Set(String),
-    /// It is required and not set.
+    /// The key is required and not set.
     Missing,
-    /// It is not set, and calls may work without it.
+    /// The key is not set, but calls may work without it.
     Optional,
-    /// There is no key.
+    /// The provider needs no key.
     NotNeeded,
 }
 
-/// One provider, as it stands with this configuration and environment.
+/// One provider with the current configuration and environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogueEntry {
     /// The name in model strings.
     pub provider: String,
-    /// What it is, in one line.
+    /// A description in one line.
     pub about: &'static str,
-    /// The protocol that it speaks.
+    /// Its protocol.
     pub protocol: Protocol,
-    /// Where calls would go; `None` when it is built in or no address is set.
+    /// Where calls would go; `None` if it is built in or no address is set.
     pub base_url: Option<String>,
     /// The variables that may hold the key.
     pub key_variables: Vec<String>,
-    /// Whether the key is there.
+    /// Whether the key is set.
     pub key: KeyState,
     /// The variables that may hold the base URL.
     pub base_url_variables: Vec<String>,
@@ -39,7 +39,7 @@ pub struct CatalogueEntry {
     pub settings: &'static [Key],
 }
 
-/// Every provider with what it needs and what is there of it.
+/// Every provider, with its requirements and which of them are met.
 #[must_use]
 pub fn catalogue(providers: &Providers, environment: Environment<'_>) -> Vec<CatalogueEntry> {
     let entry = |provider: &crate::Provider| CatalogueEntry {

@@ -1,4 +1,4 @@
-//! What an error means: status and words in, the kind of failure out.
+//! Classifies errors: maps a status and the words of an error to a kind of failure.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ const MODEL_WORDS: &[&str] = &[
 const BAD_KEY_WORDS: &[&str] =
     &["invalid_api_key", "api_key_invalid", "api key not valid", "incorrect api key", "invalid api key"];
 
-/// How content filters of vendors name themselves in errors.
+/// Names of vendors' content filters in errors.
 const FILTER_WORDS: &[&str] = &[
     "content_filter",
     "content filtering policy",
@@ -44,7 +44,7 @@ const FILTER_WORDS: &[&str] = &[
     "responsibleaipolicyviolation",
 ];
 
-/// What vendors say when the account has no money left, or has reached what it may spend.
+/// What vendors write if the account has no credit left or has reached its spending limit.
 const CREDIT_WORDS: &[&str] = &[
     "insufficient_quota",
     "billing_hard_limit",
@@ -65,14 +65,15 @@ const CREDIT_WORDS: &[&str] = &[
     "credits are depleted",
 ];
 
-/// What vendors say when the share of a day is used up.
+/// What vendors write if a daily quota is used up.
 const DAY_WORDS: &[&str] =
     &["on tokens per day", "on requests per day", "(tpd)", "(rpd)", "free-models-per-day"];
 
-/// A limit of a day that is back this soon is refilled as it goes: it sets a pace and ends nothing.
+/// A daily limit that resets this soon is refilled continuously: it only slows the run down and does not end
+/// it.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// What an error with an HTTP status means; `wait` is what the provider asked for.
+/// The failure for an error with an HTTP status; `wait` is the wait that the provider asked for.
 pub(crate) fn classify(status: u16, body: &ErrorBody, wait: Option<Duration>) -> CallFailure {
     match status {
         400 | 403 | 422 if body.says(FILTER_WORDS) => CallFailure::Filtered,
@@ -91,7 +92,7 @@ pub(crate) fn classify(status: u16, body: &ErrorBody, wait: Option<Duration>) ->
     }
 }
 
-/// Every vendor that does not know a model says so; a server that lacks a path knows of no models.
+/// Every vendor mentions the model if it does not know it; a server that lacks the path does not.
 fn names_model(body: &ErrorBody) -> bool {
     let message = body.message.as_deref().unwrap_or_default().to_lowercase();
     body.says(&["model", "deployment"]) || message.contains("model")
@@ -101,7 +102,7 @@ fn day_is_used_up(body: &ErrorBody, wait: Option<Duration>) -> bool {
     body.day_used_up || (body.says(DAY_WORDS) && wait.is_none_or(|wait| wait > SOON))
 }
 
-/// What an error without a status means.
+/// The failure for an error without a status.
 pub(crate) fn by_words(body: &ErrorBody, wait: Option<Duration>) -> Option<CallFailure> {
     let limited = ["rate_limit", "resource_exhausted", "too many requests"];
     if body.says(&limited) && day_is_used_up(body, wait) {

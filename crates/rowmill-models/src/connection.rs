@@ -1,4 +1,4 @@
-//! Where calls go and what opens the door: base URL, key and headers.
+//! Where calls go and how they are authorized: base URL, key and headers.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::provider::{Protocol, Provider, Providers};
 use crate::quirks::Quirks;
 use crate::tools::{HOSTED, hosts};
 
-/// Reads a variable of the environment; an empty one counts as not set.
+/// Reads an environment variable; an empty one counts as not set.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// A provider's address, key and headers, resolved for one run.
@@ -24,22 +24,22 @@ pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub struct Connection {
     /// The provider's name.
     pub provider: String,
-    /// The protocol that it speaks.
+    /// The provider's protocol.
     pub protocol: Protocol,
     pub(crate) base_url: Option<Url>,
     pub(crate) key: Option<Secret>,
-    /// The variable that held the key.
+    /// The variable that contained the key.
     pub(crate) key_variable: Option<String>,
     pub(crate) headers: HeaderMap,
     pub(crate) quirks: Quirks,
-    /// What was made of a base URL without a path, for people.
+    /// A notice for the user if a path was added to the base URL.
     pub address_notice: Option<String>,
     secrets: Vec<Secret>,
     redactor: Redactor,
 }
 
 impl Connection {
-    /// The scheme, host, port and path of the base URL; nothing for built-in models.
+    /// The scheme, host, port and path of the base URL; empty for built-in models.
     pub(crate) fn place(&self) -> String {
         let Some(url) = &self.base_url else { return String::new() };
         format!("{}{}", url.origin().ascii_serialization(), url.path())
@@ -88,7 +88,7 @@ impl Connection {
         self.base_url.as_ref().map(Url::as_str)
     }
 
-    /// Every credential of this connection, for those who keep texts that may hold one.
+    /// Every credential of this connection, for callers that keep texts which may contain one.
     #[must_use]
     pub fn secrets(&self) -> &[Secret] {
         &self.secrets
@@ -99,7 +99,7 @@ impl Connection {
         self.redactor.redact(text).into_owned()
     }
 
-    /// The base URL with `path` after it.
+    /// The base URL followed by `path`.
     pub(crate) fn address(&self, path: &str) -> Result<Url, Problem> {
         let missing = || Problem::new(ProblemCode::Internal, "a built-in model has no base URL");
         let base = self.base_url.as_ref().ok_or_else(missing)?;
@@ -131,7 +131,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// The key with the variable that held it.
+/// The key with the variable that contained it.
 pub(crate) fn key(
     provider: &Provider,
     environment: Environment<'_>,
@@ -186,7 +186,7 @@ fn headers(
     Ok(headers)
 }
 
-/// Replaces `${NAME}`; the error is the name that is not set.
+/// Replaces `${NAME}`; the error is the name of a variable that is not set.
 fn expand(template: &str, environment: Environment<'_>, secrets: &mut Vec<Secret>) -> Result<String, String> {
     let mut text = String::new();
     let mut rest = template;

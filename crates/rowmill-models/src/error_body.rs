@@ -1,4 +1,4 @@
-//! What a provider says about an error, whatever shape it says it in.
+//! The error body of a provider, in any format.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use serde_json::Value;
 use crate::call::{MESSAGE_LIMIT, cut};
 use crate::span;
 
-/// What a provider says about an error, whatever shape it says it in.
+/// The error body of a provider, in any format.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ErrorBody {
     /// The message.
     pub(crate) message: Option<String>,
     /// The code, or else the type.
     pub(crate) code: Option<String>,
-    /// Every word that can tell what kind of error it is, in lowercase.
+    /// All words that can indicate the kind of error, in lower case.
     pub(crate) words: String,
-    /// An HTTP status that stands in the body.
+    /// An HTTP status in the body.
     pub(crate) status: Option<u16>,
     /// The wait that the body asks for.
     pub(crate) retry_after: Option<Duration>,
-    /// When a limit is reset, as OpenRouter puts it: a header inside the body.
+    /// When a limit is reset, in OpenRouter's format: a header inside the body.
     pub(crate) reset: Option<String>,
-    /// Whether a quota of a whole day is used up, as Google tells it.
+    /// Whether a daily quota is used up, as reported by Google.
     pub(crate) day_used_up: bool,
 }
 
 impl ErrorBody {
-    /// Reads an error body; one that is not JSON becomes the message itself.
+    /// Parses an error body; one that is not JSON becomes the message itself.
     pub(crate) fn parse(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(value) => Self::from_value(&value),
@@ -35,12 +35,12 @@ impl ErrorBody {
         }
     }
 
-    /// Reads the value of an `error` field.
+    /// Parses the value of an `error` field.
     pub(crate) fn of(error: &str) -> Self {
         Self::parse(format!("{{\"error\":{error}}}").as_bytes())
     }
 
-    /// An error that is known by a word alone.
+    /// An error with only a code and a message.
     pub(crate) fn known(code: &str, message: &str) -> Self {
         Self {
             message: Some(message.to_owned()),
@@ -86,7 +86,7 @@ impl ErrorBody {
     }
 }
 
-/// What stands in the `details` of Google's errors.
+/// The `details` of Google's errors.
 #[derive(Debug, Default)]
 struct Details {
     retry_after: Option<Duration>,
@@ -94,7 +94,7 @@ struct Details {
 }
 
 impl Details {
-    /// Reads them; reasons are added to `words`.
+    /// Parses them; reasons are appended to `words`.
     fn read(error: &Value, words: &mut String) -> Self {
         let mut read = Self::default();
         for detail in error.get("details").and_then(Value::as_array).into_iter().flatten() {

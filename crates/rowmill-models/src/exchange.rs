@@ -1,4 +1,4 @@
-//! One HTTP call: a prepared body out, a whole or streamed answer in.
+//! One HTTP call: sends a prepared body and reads a complete or streamed response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::rates::rates;
 use crate::reading::{Assembly, Reading, Step, Wire};
 use crate::surrogate::mend;
 
-/// The largest answer that is read.
+/// The maximum size of a response.
 pub(crate) const ANSWER_LIMIT: usize = 64 << 20;
 
-/// How long the end of a stream is waited for once its answer is complete.
+/// How long to wait for the end of a stream once its answer is complete.
 const LINGER: Duration = Duration::from_millis(250);
 
-/// Whether an answer comes whole or in pieces.
+/// Whether a response is one document or a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delivery {
     /// One JSON document.
@@ -33,7 +33,7 @@ pub(crate) enum Delivery {
     Stream,
 }
 
-/// A model behind HTTP.
+/// A model that is called over HTTP.
 #[derive(Debug)]
 pub(crate) struct Exchange<W> {
     pub(crate) http: HttpClient,
@@ -53,7 +53,7 @@ impl<W: Wire> Exchange<W> {
         self.ask(request, &Uploaded::NONE).await
     }
 
-    /// Apart from the others, so that calls without files stay as small as they are.
+    /// A separate function, so that the futures of calls without files stay small.
     async fn call_with_files(&self, request: &Request) -> Result<Completion, CallError> {
         let uploaded = self.files.prepare(&request.messages).await?;
         let answered = self.ask(request, &uploaded).await;
@@ -63,7 +63,7 @@ impl<W: Wire> Exchange<W> {
     async fn ask(&self, request: &Request, uploaded: &Uploaded) -> Result<Completion, CallError> {
         let started = Instant::now();
         let body = Bytes::from(self.wire.body(&request.messages, uploaded, request.output_cap));
-        // No provider has both an idempotency key and a header for files.
+        // No provider uses both an idempotency key and a header for files.
         let extra = self.idempotency_key(request).or_else(|| uploaded.header.clone());
         let answer = self.http.post(&self.target, extra, body).await;
         let answer = answer.map_err(|failure| self.reporter.transport(&failure))?;
@@ -77,7 +77,7 @@ impl<W: Wire> Exchange<W> {
         }
     }
 
-    /// Reads an answer with a good status.
+    /// Reads a response with a success status.
     async fn take(&self, answer: Answer, started: Instant) -> Result<Completion, CallError> {
         if self.delivery == Delivery::Stream {
             return self.stream(answer, started).await;
@@ -100,7 +100,7 @@ impl<W: Wire> Exchange<W> {
         Some((HeaderName::from_static("idempotency-key"), value))
     }
 
-    /// Reads a refusal's body; a body that breaks off still leaves the status to go by.
+    /// Reads the body of an error response; if the body breaks off, the status is used alone.
     async fn refusal(&self, answer: Answer) -> CallError {
         let (status, headers) = (answer.status(), answer.headers().clone());
         let body = answer.body(ANSWER_LIMIT).await.unwrap_or_default();
@@ -113,14 +113,14 @@ impl<W: Wire> Exchange<W> {
         let first_token = self.assemble(&mut answer, &mut assembly, started).await?;
         let reading = assembly.finish().map_err(|unread| self.reporter.unread(status, unread, b""))?;
         let timing = CallTiming { first_token, response: started.elapsed() };
-        // The connection serves another call only once its body has been read to the end,
-        // which is the matter of a moment. What happens then no longer concerns this answer.
+        // The connection can serve another call only after its body has been read to the end, which takes
+        // only a moment. Errors from here on no longer affect this answer.
         let rest = async { while let Ok(Some(_)) = answer.chunk().await {} };
         drop(tokio::time::timeout(LINGER, rest).await);
         Ok(completion(reading, timing))
     }
 
-    /// Reads events until the answer is complete; gives the time to the first token.
+    /// Reads events until the answer is complete; returns the time to the first token.
     async fn assemble(
         &self,
         answer: &mut Answer,
@@ -166,7 +166,7 @@ impl<W: Wire> Model for Exchange<W> {
     }
 }
 
-/// An answer with the time that it took.
+/// A completion with its timing.
 pub(crate) fn completion(reading: Reading, timing: CallTiming) -> Completion {
     Completion {
         finish: reading.finish,

@@ -1,4 +1,4 @@
-//! What the tests of the wire layers share.
+//! Helpers shared by the tests of the wire layers.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::model_string::ModelString;
 use crate::provider::Providers;
 use crate::reading::{Assembly, Reading, Step, Unread, Wire};
 
-/// A model with every key set to `sk-secret` and every address to a local one.
+/// A setup with every key set to `sk-secret` and every address set to a local one.
 pub(crate) fn setup(model: &str, instruction: Option<&str>, schema: Option<Value>) -> Setup {
     let providers = Providers::default();
     let model = ModelString::parse(model, &providers).unwrap();
@@ -46,7 +46,7 @@ pub(crate) fn repair_body(wire: &impl Wire) -> String {
     String::from_utf8(wire.body(&messages, &Uploaded::NONE, None)).unwrap()
 }
 
-/// What an answer came to.
+/// The result of a response.
 pub(crate) fn outcome(reading: &Reading) -> (&str, Finish) {
     (&reading.text, reading.finish)
 }
@@ -57,7 +57,7 @@ pub(crate) fn tokens(counts: [u64; 5]) -> Option<Usage> {
     Some(Usage { input, cached, cache_write, output, reasoning })
 }
 
-/// The error that a body which is no answer becomes; malformed ones have their own message.
+/// The error for a body that is not an answer; malformed ones have their own message.
 pub(crate) fn error(unread: Unread) -> CallError {
     match unread {
         Unread::Error(body) => from_error(Some(200), body, jiff::Timestamp::now()),
@@ -65,7 +65,7 @@ pub(crate) fn error(unread: Unread) -> CallError {
     }
 }
 
-/// Feeds events and gives their steps with the answer, which is `None` before the end.
+/// Feeds events; returns their steps with the answer, which is `None` before the end.
 pub(crate) fn assemble(wire: &impl Wire, events: &[&str]) -> Result<(Vec<Step>, Option<Reading>), Unread> {
     let mut assembly = wire.assembly();
     let mut steps = Vec::new();
@@ -92,7 +92,7 @@ pub(crate) fn with_files(text: &str, attachments: Vec<Attachment>) -> Message {
     Message { attachments, ..Message::user(text) }
 }
 
-/// A model that is offered two tools, one of which takes nothing.
+/// A model that is offered two tools, one of which has no arguments.
 pub(crate) fn with_tools(model: &str, schema: Option<Value>) -> Setup {
     let weather = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -112,7 +112,7 @@ pub(crate) fn called(id: &str, name: &str, arguments: &str) -> ToolCall {
     ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
 }
 
-/// A conversation in which the model calls two tools at once, of which the second fails.
+/// A conversation in which the model calls two tools at once; the second call fails.
 pub(crate) fn conversation() -> Vec<Message> {
     let calls = vec![called("a1", "weather", r#"{"city":"Ü\"x\""}"#), called("b2", "now", "{}")];
     vec![
@@ -123,7 +123,7 @@ pub(crate) fn conversation() -> Vec<Message> {
     ]
 }
 
-/// The same after another turn, as its provider sent it in some form.
+/// The same after another turn, with the provider's own form of that message.
 pub(crate) fn echoed(form: &str, content: &str) -> Vec<Message> {
     let mut messages = conversation();
     let echo = Echo { form: form.to_owned(), content: content.to_owned() };
@@ -137,7 +137,7 @@ pub(crate) fn body_of(wire: &impl Wire, messages: &[Message]) -> Value {
     serde_json::from_slice(&wire.body(messages, &Uploaded::NONE, None)).unwrap()
 }
 
-/// What of a reading is about tools, and its text.
+/// The text, finish reason and calls of a response.
 pub(crate) fn said(reading: &Reading) -> (&str, Finish, Vec<(&str, &str, &str)>) {
     let calls = reading.calls.iter().map(|call| (&*call.id, &*call.name, &*call.arguments));
     (&reading.text, reading.finish, calls.collect())
@@ -146,7 +146,7 @@ pub(crate) fn said(reading: &Reading) -> (&str, Finish, Vec<(&str, &str, &str)>)
 /// Sources with their titles and passages, and tools with their uses.
 pub(crate) type Did<'a> = (Vec<(&'a str, &'a str, &'a str)>, Vec<(&'a str, u64)>);
 
-/// What tools that run at the provider did: the sources with their passages, and the uses.
+/// What tools at the provider did: the sources with their passages, and the uses.
 pub(crate) fn hosted(reading: &Reading) -> Did<'_> {
     let Some(hosted) = &reading.hosted else { return Default::default() };
     let citations = hosted
@@ -156,7 +156,7 @@ pub(crate) fn hosted(reading: &Reading) -> Did<'_> {
     (citations.collect(), hosted.uses.iter().map(|(name, count)| (&**name, *count)).collect())
 }
 
-/// Puts a stream together from bytes that are cut at the given places.
+/// Assembles a stream from bytes that are split at the given positions.
 pub(crate) fn assemble_bytes(wire: &impl Wire, stream: &str, cuts: &[usize]) -> Reading {
     let bytes = stream.as_bytes();
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
@@ -175,7 +175,7 @@ pub(crate) fn assemble_bytes(wire: &impl Wire, stream: &str, cuts: &[usize]) -> 
     assembly.finish().unwrap()
 }
 
-/// The pieces of a text, cut after so many characters each in turn.
+/// The parts of a text, split after these numbers of characters in turn.
 pub(crate) fn pieces(text: &str, sizes: &[usize]) -> Vec<String> {
     let mut rest: Vec<char> = text.chars().collect();
     let mut pieces = Vec::new();

@@ -1,4 +1,4 @@
-//! What tools that run at the provider did: citations and uses, gathered from an answer.
+//! Tools that ran at the provider: citations and uses, collected from a response.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use rowmill_types::{Citation, Hosted};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Gathers citations and uses.
+/// Collects citations and uses.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered(Hosted);
 
 impl Gathered {
-    /// A source; the same passage is told once.
+    /// Adds a source; the same passage is added only once.
     pub(crate) fn cite(&mut self, url: Option<&str>, title: Option<&str>, text: Option<&str>) {
         let Some(url) = url.filter(|url| !url.is_empty()) else { return };
         let owned = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
@@ -21,14 +21,14 @@ impl Gathered {
         }
     }
 
-    /// A source without a passage, unless a passage of it has been cited.
+    /// Adds a source without a passage, unless a passage of it has been cited.
     pub(crate) fn source(&mut self, url: &str, title: Option<&str>) {
         if !self.0.citations.iter().any(|citation| citation.url == url) {
             self.cite(Some(url), title, None);
         }
     }
 
-    /// So many uses of a tool.
+    /// Adds uses of a tool.
     pub(crate) fn used(&mut self, tool: &str, times: u64) {
         if times == 0 {
             return;
@@ -39,14 +39,14 @@ impl Gathered {
         }
     }
 
-    /// What was gathered, if anything was.
+    /// Returns what was collected, if anything.
     pub(crate) fn done(self) -> Option<Box<Hosted>> {
         let is_empty = self.0.citations.is_empty() && self.0.uses.is_empty();
         (!is_empty).then(|| Box::new(self.0))
     }
 }
 
-/// What OpenAI's protocols say of a source: chat completions inside an object, Responses beside it.
+/// A source in OpenAI's protocols: chat completions nest it in an object, Responses does not.
 #[derive(Deserialize)]
 struct Annotation<'a> {
     #[serde(default, borrow)]
@@ -59,7 +59,7 @@ struct Annotation<'a> {
     url_citation: Option<&'a RawValue>,
 }
 
-/// Gathers the sources that annotations tell; those in a form that nobody documents are left out.
+/// Collects the sources in annotations; undocumented forms are ignored.
 pub(crate) fn annotations(gathered: &mut Gathered, raw: Option<&RawValue>) {
     let Some(raw) = raw.map(RawValue::get).filter(|raw| !matches!(*raw, "null" | "[]")) else { return };
     let Ok(all) = serde_json::from_str::<Vec<Annotation<'_>>>(raw) else { return };
@@ -70,7 +70,7 @@ pub(crate) fn annotations(gathered: &mut Gathered, raw: Option<&RawValue>) {
     }
 }
 
-/// How often tools were used, as the usage of Anthropic and OpenRouter tells it.
+/// How often tools were used, as reported in the usage of Anthropic and OpenRouter.
 #[derive(Deserialize)]
 struct Used {
     #[serde(default)]
@@ -85,7 +85,7 @@ struct Counts {
     web_fetch_requests: Option<u64>,
 }
 
-/// Gathers the uses that a usage tells.
+/// Collects the tool uses that a usage reports.
 pub(crate) fn uses(gathered: &mut Gathered, usage: Option<&RawValue>) {
     let told = usage.and_then(|raw| serde_json::from_str::<Used>(raw.get()).ok());
     if let Some(counts) = told.and_then(|used| used.server_tool_use) {

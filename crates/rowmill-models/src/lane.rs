@@ -1,4 +1,4 @@
-//! What the limiter must know of a model before its first answer.
+//! What the limiter must know about a model endpoint before its first response.
 
 use ring::digest::{Context, SHA256};
 
@@ -14,43 +14,43 @@ use crate::reading::Wire;
 use crate::responses::wire::{Carrier, ResponsesWire};
 use crate::settings::{Key, Setting};
 
-/// What can be known of a model's limits and calls from its setup alone.
+/// What its setup alone says about a model's limits and calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneFacts {
     /// The provider's name.
     pub provider: String,
-    /// Names the account: a digest of the base URL, the key and the headers, from which no key
-    /// can be had back. Two models with the same account share what the provider allows it.
+    /// Identifies the account: a digest of the base URL, the key and the headers, from which the key cannot
+    /// be recovered. Models with the same account share its limits.
     pub account: String,
-    /// Where requests go, without what may be secret in it.
+    /// Where requests go, without anything in it that may be secret.
     pub address: String,
     /// The model, as it is sent.
     pub model: String,
-    /// The most tokens that an answer can have, where a request says so.
+    /// The maximum tokens of an answer, if requests state it.
     pub max_output: Option<u64>,
-    /// Whether each call may have a limit of its own on its answer: the user set none, and the
-    /// provider keeps to one.
+    /// Whether each call may set its own limit on the answer: the user has set none, and the provider
+    /// respects one.
     pub takes_output_cap: bool,
-    /// What the model may think before it says anything, where that is set as a number of
+    /// The tokens that the model may spend on thinking before its answer, if that is set as a number of
     /// tokens. A limit on the answer must be higher.
     pub thinking_budget: u64,
-    /// The bytes that every request has: instruction, schema, tools and the constant part of the body.
+    /// The bytes that every request contains: instruction, schema, tools and the constant part of the body.
     pub fixed_bytes: usize,
-    /// The least prefix that the provider keeps for later requests, in tokens; `None` where it
-    /// keeps none or nobody says how much.
+    /// The shortest prefix that the provider caches for later requests, in tokens; `None` if it caches none
+    /// or the minimum is not known.
     pub caches_prefix: Option<u64>,
     /// Whether the model answers in this process.
     pub is_builtin: bool,
-    /// How many tools it takes in one request, where that is known.
+    /// How many tools it accepts in one request, if known.
     pub max_tools: Option<usize>,
 }
 
-/// What is known of a model before its first call.
+/// What is known about a model before its first call.
 #[must_use]
 pub fn lane_facts(setup: &Setup) -> LaneFacts {
     let connection = &setup.connection;
     let is_builtin = is_builtin(&connection.provider);
-    // Anthropic keeps only what is marked, which is the instruction with the tools before it.
+    // Anthropic caches only what is marked, which is the instruction with the tools before it.
     let marks = setup.instruction.is_some() || !setup.tools.is_empty();
     let keeps = connection.protocol != Protocol::Anthropic || marks;
     let least = connection.quirks.cache.least_prefix(&setup.model.model);
@@ -72,7 +72,7 @@ pub fn lane_facts(setup: &Setup) -> LaneFacts {
 fn account(setup: &Setup) -> String {
     let connection = &setup.connection;
     let mut digest = Context::new(&SHA256);
-    // Each part is told with its length, so that no two accounts read the same.
+    // Each part is hashed with its length, so that no two accounts produce the same input.
     let mut add = |part: &[u8]| {
         digest.update(&part.len().to_le_bytes());
         digest.update(part);
@@ -106,7 +106,7 @@ fn thinking_budget(setup: &Setup) -> u64 {
 
 /// The length of a body without messages.
 fn fixed_bytes(setup: &Setup) -> usize {
-    // A setup that contradicts itself is refused before any call.
+    // A contradictory setup is rejected before any call.
     let delivery = delivery(setup).unwrap_or(Delivery::Whole);
     let body = match setup.connection.protocol {
         Protocol::Chat => ChatWire::new(setup, delivery).body(&[], &Uploaded::NONE, None),

@@ -14,10 +14,9 @@ use crate::tools::HOSTED;
 
 /// A model, its provider and its settings.
 ///
-/// A short name for a model, such as `haiku`, is an alias: built in, or of the configuration.
-/// A suffix such as the route in `hf.org/model:groq` or the tag in
-/// `ollama.llama3.2:3b` is a part of the model's name. [`ToString::to_string`]
-/// gives the one form that means the same, for the fingerprint of a run.
+/// A short name for a model, such as `haiku`, is an alias: built in, or defined by the configuration. A
+/// suffix such as the route in `hf.org/model:groq` or the tag in `ollama.llama3.2:3b` is part of the model's
+/// name. [`ToString::to_string`] returns the canonical form, which is used in the fingerprint of a run.
 ///
 /// ```
 /// # use rowmill_models::{ModelString, Providers};
@@ -31,16 +30,16 @@ pub struct ModelString {
     pub provider: String,
     /// The model, as it is sent.
     pub model: String,
-    /// What was set after `?`.
+    /// The settings after `?`.
     pub settings: Settings,
 }
 
-/// Words that older tools took after a dot.
+/// Words that older tools accepted after a dot.
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// Providers that a model's name alone tells, by how it starts.
+/// Providers that follow from how a model's name starts.
 const FAMILIES: &[(&str, &str)] = &[
-    // Open models that OpenAI does not serve itself: nobody in particular does.
+    // Open models that OpenAI does not serve itself: no particular provider does.
     ("gpt-oss", ""),
     ("gpt-", "responses"),
     ("o1", "responses"),
@@ -53,11 +52,11 @@ const FAMILIES: &[(&str, &str)] = &[
 ];
 
 impl ModelString {
-    /// Reads a model string.
+    /// Parses a model string.
     ///
     /// # Errors
     ///
-    /// The provider, a key or a value is not known; the problem lists what is.
+    /// The provider, a key or a value is not known; the problem lists the known ones.
     pub fn parse(text: &str, providers: &Providers) -> Result<Self, Problem> {
         let text = text.trim();
         if ["http://", "https://"].iter().any(|scheme| text.to_ascii_lowercase().starts_with(scheme)) {
@@ -90,7 +89,7 @@ impl ModelString {
         })
     }
 
-    /// Reads a model string in which there is no alias.
+    /// Parses a model string without aliases.
     fn parse_expanded(text: &str, providers: &Providers) -> Result<Self, Problem> {
         let (name, query) = text.split_once('?').unwrap_or((text, ""));
         if name.is_empty() {
@@ -162,7 +161,7 @@ fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provide
     Err(unknown(name, providers))
 }
 
-/// The provider that the meaning of an alias names and that there is not.
+/// The provider that an alias's model string names, if it does not exist.
 fn missing_provider<'a>(means: &'a str, providers: &Providers) -> Option<&'a str> {
     let (start, _) = means.split_once('.')?;
     let is_name = start.chars().all(|c| c.is_ascii_lowercase() || c == '-');
@@ -179,7 +178,7 @@ fn no_provider(what: &str, provider: &str) -> Problem {
 fn unknown(name: &str, providers: &Providers) -> Problem {
     let all: Vec<&str> = providers.iter().map(Provider::name).collect();
     let Some((start, model)) = name.split_once(['/', '.']) else {
-        // Built-in models and aliases are named without a provider.
+        // Built-in models and aliases have no provider in front.
         let bare = providers.iter().filter(|provider| provider.protocol() == Protocol::Builtin);
         let aliases = providers.aliases().entries().map(|entry| entry.name);
         let candidates: Vec<&str> = bare.map(Provider::name).chain(aliases).collect();
@@ -235,7 +234,7 @@ fn read_settings(query: &str, provider: &Provider, providers: &Providers) -> Res
     Ok(settings)
 }
 
-/// A tool that another provider runs, and this one does not.
+/// The problem that another provider runs a tool and this one does not.
 fn not_hosted(tool: Key, provider: &Provider, providers: &Providers) -> Problem {
     let hosts = providers.iter().filter(|one| one.keys().contains(&tool));
     let hosts: Vec<String> = hosts.map(|one| format!("`{}`", one.name())).collect();

@@ -1,4 +1,4 @@
-//! Providers: the known ones, changed and added to by the configuration.
+//! Providers: the known ones, with the changes and additions of the configuration.
 
 use std::collections::BTreeMap;
 
@@ -43,13 +43,13 @@ impl Protocol {
     }
 }
 
-/// A provider: what is known of it, and what the configuration says.
+/// A provider: the facts known about it, and its configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provider {
     name: String,
-    /// Where it is and what its variables are called.
+    /// Its address and the names of its variables.
     row: &'static Row,
-    /// How it speaks; another row's where the configuration changes the protocol.
+    /// How its protocol is spoken; another row's if the configuration changes the protocol.
     speech: &'static Row,
     pub(crate) config: ProviderConfig,
 }
@@ -61,13 +61,13 @@ impl Provider {
         &self.name
     }
 
-    /// The protocol that it speaks.
+    /// Its protocol.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.speech.protocol
     }
 
-    /// What it is, in one line.
+    /// A description in one line.
     #[must_use]
     pub fn about(&self) -> &'static str {
         self.row.about
@@ -79,13 +79,13 @@ impl Provider {
         self.speech.keys
     }
 
-    /// Whether no call is possible without a key.
+    /// Whether calls are impossible without a key.
     #[must_use]
     pub fn needs_key(&self) -> bool {
         self.row.needs_key || self.config.api_key_env.is_some()
     }
 
-    /// The variables that may hold the key, the first one set wins.
+    /// The variables that may hold the key; the first that is set wins.
     #[must_use]
     pub fn key_variables(&self) -> Vec<String> {
         if let Some(variable) = &self.config.api_key_env {
@@ -94,7 +94,7 @@ impl Provider {
         self.variables(self.row.key_variables, "API_KEY")
     }
 
-    /// The variables that may hold the base URL, the first one set wins.
+    /// The variables that may hold the base URL; the first that is set wins.
     #[must_use]
     pub fn base_url_variables(&self) -> Vec<String> {
         self.variables(self.row.base_url_variables, "BASE_URL")
@@ -108,7 +108,7 @@ impl Provider {
         self.speech.quirks
     }
 
-    /// What is allowed for `key`, if `value` is not.
+    /// The allowed values of `key`, if `value` is not one of them.
     pub(crate) fn refuses(&self, key: Key, value: &Setting) -> Option<String> {
         let (words, budget) = match key {
             Key::Reasoning => {
@@ -127,7 +127,7 @@ impl Provider {
         Some(words.join(", ") + if budget { ", or a number of tokens" } else { "" })
     }
 
-    /// The row's variables, or one made from the name for a provider that was added.
+    /// The row's variables, or for an added provider one derived from its name.
     fn variables(&self, known: &[&str], ending: &str) -> Vec<String> {
         if !known.is_empty() {
             return known.iter().map(|&variable| variable.to_owned()).collect();
@@ -139,7 +139,7 @@ impl Provider {
     }
 }
 
-/// Every provider that a model string can name, and the short names for models.
+/// All providers that a model string can name, and the short names for models.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Providers {
     all: Vec<Provider>,
@@ -159,12 +159,12 @@ impl Default for Providers {
 }
 
 impl Providers {
-    /// The known providers with what the configuration changes and adds.
+    /// The known providers with the changes and additions of the configuration.
     ///
     /// # Errors
     ///
-    /// An added provider lacks a base URL or has a name that no model string
-    /// could carry, or a built-in model is configured.
+    /// An added provider lacks a base URL or has a name that a model string cannot contain, or a built-in
+    /// model is configured.
     pub fn with_config(config: BTreeMap<String, ProviderConfig>) -> Result<Self, Problem> {
         let mut providers = Self::default();
         for (name, config) in config {
@@ -173,12 +173,11 @@ impl Providers {
         Ok(providers)
     }
 
-    /// The same with what the configuration adds to the aliases.
+    /// Adds the aliases of the configuration.
     ///
     /// # Errors
     ///
-    /// An alias cannot be used: its name would hide a provider, or aliases stand for each other in
-    /// a circle.
+    /// An alias cannot be used: its name would hide a provider, or aliases refer to each other in a cycle.
     pub fn with_aliases(mut self, aliases: AliasConfig) -> Result<Self, Problem> {
         aliases.check(|name| self.named(name).map(Provider::name))?;
         self.aliases = aliases;
@@ -208,7 +207,7 @@ impl Providers {
     fn configure(&mut self, name: String, config: ProviderConfig) -> Result<(), Problem> {
         let wrong = |what: String| Problem::new(ProblemCode::InvalidConfig, what);
         if config.api_key_env.as_deref().is_some_and(|variable| !is_variable_name(variable)) {
-            // It may be the key itself, and is not repeated.
+            // It may be the key itself, so it is not repeated.
             return Err(wrong(format!(
                 "`api_key_env` of `[providers.{name}]` does not look like the name of a variable"
             ))
@@ -244,12 +243,12 @@ impl Providers {
     }
 }
 
-/// How keys begin that could be names of variables.
+/// Prefixes of keys that could also be variable names.
 const KEY_STARTS: &[&str] = &["AIza", "ghp_", "gsk_", "hf_", "pplx_", "sk_", "xai_"];
-/// Keys are at least as long.
+/// The minimum length of keys.
 const SHORTEST_KEY: usize = 20;
 
-/// Whether this can be the name of a variable and does not look like a key.
+/// Whether this can be a variable name and does not look like a key.
 fn is_variable_name(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let is_name = text.bytes().all(fits) && text.starts_with(|first: char| !first.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! The providers that are known, as data: one row each.
+//! The known providers, as data: one row each.
 
 use crate::Protocol;
 use crate::files::{
@@ -11,8 +11,8 @@ use crate::quirks::{
 };
 use crate::settings::Key;
 
-/// What is known of a provider. A quirk of a provider is a field here, so that
-/// the translation asks for the quirk and never for the name.
+/// What is known about a provider. A quirk of a provider is a field here, so that the translation checks the
+/// quirk and never the name.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
@@ -27,7 +27,7 @@ pub(crate) struct Row {
     pub(crate) quirks: Quirks,
 }
 
-/// A provider with a key of its own that speaks the chat protocol; the start of most rows.
+/// A provider with a key of its own and the chat protocol; the base of most rows.
 const HOSTED: Row = Row {
     name: "",
     aliases: &[],
@@ -44,7 +44,7 @@ const LOCAL: Row = Row { needs_key: false, keys: OPEN_KEYS, ..HOSTED };
 const BUILTIN: Row =
     Row { protocol: Protocol::Builtin, needs_key: false, keys: &[], quirks: BUILT_IN, ..HOSTED };
 
-/// What a provider is that the configuration adds, by its protocol.
+/// The row of a provider that the configuration adds, by its protocol.
 pub(crate) fn added(protocol: Protocol) -> &'static Row {
     const CHAT_ROW: Row = Row { about: "added in rowmill.toml", ..LOCAL };
     const RESPONSES_ROW: Row = Row {
@@ -65,12 +65,12 @@ pub(crate) fn added(protocol: Protocol) -> &'static Row {
     }
 }
 
-/// Whether a model of this name answers in this process; no configuration can change it.
+/// Whether a model with this name answers in this process; no configuration can change it.
 pub(crate) fn is_builtin(name: &str) -> bool {
     ROWS.iter().any(|row| row.name == name && row.protocol == Protocol::Builtin)
 }
 
-/// Every provider that needs no configuration.
+/// All providers that need no configuration.
 pub(crate) static ROWS: &[Row] = &[
     Row {
         name: "responses",

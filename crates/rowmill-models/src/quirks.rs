@@ -1,58 +1,58 @@
-//! How providers of one protocol differ, and the keys that each kind takes.
+//! Differences between providers of one protocol, and the keys that each kind accepts.
 
 use crate::files::{ANTHROPIC_FILES, BUILT_IN_FILES, GOOGLE_FILES, IMAGES_ONLY, OPENAI_FILES, Taken};
 use crate::settings::Key;
 
-/// How a provider differs from others of its protocol.
+/// How a provider differs from others with the same protocol.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Quirks {
-    /// How thinking is asked for.
+    /// How thinking is requested.
     pub(crate) reasoning: Reasoning,
     /// How a schema is sent by default.
     pub(crate) structured: Structured,
-    /// The name of the token limit.
+    /// The name of the field for the token limit.
     pub(crate) max_tokens: &'static str,
-    /// The name of the seed.
+    /// The name of the field for the seed.
     pub(crate) seed: &'static str,
-    /// The name of the repetition penalty.
+    /// The name of the field for the repetition penalty.
     pub(crate) repetition: &'static str,
-    /// The service tiers that there are.
+    /// The available service tiers.
     pub(crate) tiers: &'static [&'static str],
     /// Whether an idempotency key may be sent.
     pub(crate) idempotency: bool,
     /// Whether the key goes into the header `api-key`.
     pub(crate) api_key_header: bool,
-    /// How prefixes that requests share are kept.
+    /// How prefixes that requests share are cached.
     pub(crate) cache: Cache,
-    /// Which files are taken, and where large ones are kept.
+    /// Which files are accepted, and where large ones are stored.
     pub(crate) files: &'static Taken,
-    /// Whether it takes a schema and tools in one request.
+    /// Whether it accepts a schema and tools in one request.
     pub(crate) schema_beside_tools: bool,
-    /// What a chat server calls the tools that it runs itself; the start of their names.
+    /// How a chat server names the tools that it runs itself: the start of their names.
     pub(crate) hosted: &'static str,
-    /// Whether the tools that it runs itself are in its Responses API alone.
+    /// Whether the tools that it runs itself are available only in its Responses API.
     pub(crate) hosts_by_responses: bool,
-    /// How many tools it takes in one request, where it says so (as of November 2026).
+    /// How many tools it accepts in one request, if documented (as of November 2026).
     pub(crate) max_tools: Option<usize>,
 }
 
-/// How a provider keeps the prefix that requests share.
+/// How a provider caches the prefix that requests share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cache {
-    /// Not at all, or nobody says how.
+    /// Not at all, or not documented.
     Unknown,
-    /// By itself, from so many tokens on.
+    /// Automatically, from this many tokens on.
     From(u64),
-    /// As OpenAI does: by itself, except for its oldest models.
+    /// As OpenAI does: automatically, except for its oldest models.
     OpenAi,
-    /// As Anthropic does: what is marked, from a length that depends on the model.
+    /// As Anthropic does: what is marked, from a minimum length that depends on the model.
     Anthropic,
-    /// As Gemini does: by itself, from a length that depends on the model.
+    /// As Gemini does: automatically, from a minimum length that depends on the model.
     Google,
 }
 
 impl Cache {
-    /// The least prefix that is kept, in tokens, for a model of this name.
+    /// The shortest prefix that is cached for a model with this name, in tokens.
     pub(crate) fn least_prefix(self, model: &str) -> Option<u64> {
         let named = |parts: &[&str]| parts.iter().any(|part| model.contains(part));
         match self {
@@ -70,7 +70,7 @@ impl Cache {
     }
 }
 
-/// How thinking is asked for.
+/// How thinking is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reasoning {
     /// A level: `reasoning_effort`, or `reasoning.effort` in Responses.
@@ -90,7 +90,7 @@ pub(crate) enum Reasoning {
 }
 
 impl Reasoning {
-    /// The words that can be said.
+    /// The accepted words.
     pub(crate) fn words(self) -> &'static [&'static str] {
         match self {
             Self::Effort => &["auto", "none", "minimal", "low", "medium", "high", "xhigh", "max", "off"],
@@ -103,7 +103,7 @@ impl Reasoning {
         }
     }
 
-    /// Whether a budget of tokens can be said.
+    /// Whether a budget in tokens is accepted.
     pub(crate) fn takes_budget(self) -> bool {
         matches!(self, Self::Object | Self::Enable | Self::Anthropic | Self::Google)
     }
@@ -114,9 +114,9 @@ impl Reasoning {
 pub(crate) enum Structured {
     /// The provider enforces the schema.
     Schema,
-    /// The provider enforces JSON; the schema is told in words.
+    /// The provider enforces JSON; the schema is described in the instruction.
     JsonObject,
-    /// A tool call is forced whose arguments have the schema.
+    /// The provider forces a tool call whose arguments have the schema.
     Tool,
 }
 
@@ -137,7 +137,7 @@ pub(crate) const CHAT: Quirks = Quirks {
     hosts_by_responses: false,
     max_tools: None,
 };
-/// The tiers of OpenAI.
+/// OpenAI's service tiers.
 pub(crate) const OPENAI_TIERS: &[&str] = &["fast", "flex", "auto", "default", "priority"];
 /// OpenAI itself.
 pub(crate) const OPENAI: Quirks = Quirks {
@@ -168,10 +168,10 @@ pub(crate) const GOOGLE: Quirks = Quirks {
     max_tools: Some(512),
     ..CHAT
 };
-/// Answers in this process.
+/// Models that answer in this process.
 pub(crate) const BUILT_IN: Quirks = Quirks { files: &BUILT_IN_FILES, ..CHAT };
 
-/// What every chat server takes.
+/// The keys of every chat server.
 pub(crate) const CHAT_KEYS: &[Key] = &[
     Key::Reasoning,
     Key::Structured,
@@ -184,7 +184,7 @@ pub(crate) const CHAT_KEYS: &[Key] = &[
     Key::Seed,
     Key::Stop,
 ];
-/// What servers of open models take.
+/// The keys of servers of open models.
 pub(crate) const OPEN_KEYS: &[Key] = &[
     Key::Reasoning,
     Key::Structured,
@@ -200,7 +200,7 @@ pub(crate) const OPEN_KEYS: &[Key] = &[
     Key::Seed,
     Key::Stop,
 ];
-/// What OpenRouter takes.
+/// The keys of OpenRouter.
 pub(crate) const OPENROUTER_KEYS: &[Key] = &[
     Key::Reasoning,
     Key::Structured,
@@ -218,7 +218,7 @@ pub(crate) const OPENROUTER_KEYS: &[Key] = &[
     Key::WebSearch,
     Key::WebFetch,
 ];
-/// What xAI takes.
+/// The keys of xAI.
 pub(crate) const XAI_KEYS: &[Key] = &[
     Key::Reasoning,
     Key::Structured,
@@ -233,7 +233,7 @@ pub(crate) const XAI_KEYS: &[Key] = &[
     Key::WebSearch,
     Key::XSearch,
 ];
-/// What OpenAI takes in chat completions.
+/// The keys of OpenAI's chat completions.
 pub(crate) const OPENAI_KEYS: &[Key] = &[
     Key::Reasoning,
     Key::Verbosity,
@@ -248,7 +248,7 @@ pub(crate) const OPENAI_KEYS: &[Key] = &[
     Key::Seed,
     Key::Stop,
 ];
-/// What Groq takes.
+/// The keys of Groq.
 pub(crate) const GROQ_KEYS: &[Key] = &[
     Key::Reasoning,
     Key::Structured,
@@ -260,7 +260,7 @@ pub(crate) const GROQ_KEYS: &[Key] = &[
     Key::Seed,
     Key::Stop,
 ];
-/// What the Responses API takes.
+/// The keys of the Responses API.
 pub(crate) const RESPONSES_KEYS: &[Key] = &[
     Key::Reasoning,
     Key::Verbosity,
@@ -272,7 +272,7 @@ pub(crate) const RESPONSES_KEYS: &[Key] = &[
     Key::MaxTokens,
     Key::WebSearch,
 ];
-/// What Anthropic takes.
+/// The keys of Anthropic.
 pub(crate) const ANTHROPIC_KEYS: &[Key] = &[
     Key::Reasoning,
     Key::Structured,
@@ -286,7 +286,7 @@ pub(crate) const ANTHROPIC_KEYS: &[Key] = &[
     Key::WebSearch,
     Key::WebFetch,
 ];
-/// What Gemini takes.
+/// The keys of Gemini.
 pub(crate) const GOOGLE_KEYS: &[Key] = &[
     Key::Reasoning,
     Key::Stream,

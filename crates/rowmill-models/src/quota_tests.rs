@@ -1,4 +1,4 @@
-//! What vendors say when a quota is used up, and when it is only a rate, in their own words.
+//! Original messages of vendors about used-up quotas and about rate limits.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn call(status: u16, body: &str) -> CallError {
 
 type Case = (u16, &'static str, CallFailure, Option<u64>);
 
-/// Status and body, and the failure and the wait in milliseconds that they mean.
+/// Status and body, and the failure and the wait in milliseconds that they are mapped to.
 const CASES: &[Case] = &[
     // OpenAI
     (
@@ -52,7 +52,7 @@ const CASES: &[Case] = &[
         RateLimited,
         Some(120),
     ),
-    // OpenAI refills the requests of a day as it goes.
+    // OpenAI refills the daily requests continuously.
     (
         429,
         r#"{"error":{"message":"Rate limit reached for gpt-4o in organization org-x on requests per day (RPD): Limit 10000, Used 10000, Requested 1. Please try again in 8.64s.","type":"requests","code":"rate_limit_exceeded"}}"#,
@@ -193,7 +193,7 @@ const CASES: &[Case] = &[
         QuotaExhausted,
         None,
     ),
-    // What only looks like it.
+    // Errors that only look like a quota.
     (400, r#"{"error":{"message":"the balance of `tokens per day` is not a field"}}"#, Refused, None),
     (
         503,

@@ -1,4 +1,4 @@
-//! The rate limits that an answer tells in its headers.
+//! The rate limits that a response reports in its headers.
 
 use std::cell::OnceCell;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use rowmill_types::{RateLimits, RateWindow};
 use crate::span;
 use crate::wait::provider_clock;
 
-/// The limits that the headers of an answer tell.
+/// The limits in the headers of a response.
 ///
-/// `now` is used for a reset that is a moment when the answer has no date of its own.
-/// Limits over a day or a month are left out: they are quotas and set no pace.
+/// `now` is used to interpret a reset given as a point in time if the response has no date of its own. Daily
+/// and monthly limits are left out: they are quotas and do not set a pace.
 pub(crate) fn rates(headers: &HeaderMap, now: Timestamp) -> Option<Box<RateLimits>> {
     let told = Told::read(headers)?;
     let date = OnceCell::new();
     let clock = || *date.get_or_init(|| provider_clock(headers, now));
     let window = |slot: &Slot<'_>| {
         Some(RateWindow {
-            // A limit of nothing would divide by nothing; `nothing_allowed` tells of it.
+            // A limit of zero would cause a division by zero; `nothing_allowed` reports it.
             limit: slot.limit.filter(|limit| *limit > 0)?,
             remaining: slot.remaining?,
             reset: slot.reset.and_then(|text| span::until_reset(text, clock)).unwrap_or(Duration::ZERO),
@@ -33,26 +33,27 @@ pub(crate) fn rates(headers: &HeaderMap, now: Timestamp) -> Option<Box<RateLimit
         output_tokens: window(&told.output),
     };
     if rates.requests.is_none() {
-        // Headers without a word for what they count count requests, unless others do. Together's
+        // Headers that do not say what they count are taken to count requests, unless others do. Together's
         // tokens share their reset.
         rates.requests = window(&told.unnamed);
         let reset = told.tokens.reset.or(told.unnamed.reset);
         rates.tokens = window(&Slot { reset, ..told.tokens });
     }
     if rates.input_tokens.is_some() && rates.output_tokens.is_some() {
-        // The two apart say more than their sum, which for Anthropic is the tighter of several limits.
+        // The two separate limits are more precise than their sum, which for Anthropic is the tightest of
+        // several limits.
         rates.tokens = None;
     }
     (!rates.is_empty()).then(|| Box::new(rates))
 }
 
-/// Whether a limit is zero: the account has no share of this model at all.
+/// Whether a limit is zero: the account has no access to this model at all.
 pub(crate) fn nothing_allowed(headers: &HeaderMap) -> bool {
     let Some(told) = Told::read(headers) else { return false };
     [told.requests, told.tokens, told.input, told.output].iter().any(|slot| slot.limit == Some(0))
 }
 
-/// What was told of one limit.
+/// What was reported about one limit.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot<'a> {
     limit: Option<u64>,
@@ -66,12 +67,12 @@ struct Told<'a> {
     tokens: Slot<'a>,
     input: Slot<'a>,
     output: Slot<'a>,
-    /// `x-ratelimit-limit` and its like, which do not say what they count.
+    /// `x-ratelimit-limit` and similar headers, which do not say what they count.
     unnamed: Slot<'a>,
 }
 
 impl<'a> Told<'a> {
-    /// One pass over the headers; `None` where none of them is about limits.
+    /// Reads the headers in one pass; `None` if none of them is about limits.
     fn read(headers: &'a HeaderMap) -> Option<Self> {
         let mut told = None;
         for (name, value) in headers {
@@ -100,17 +101,17 @@ impl<'a> Told<'a> {
     }
 }
 
-/// Takes a header's name apart: the measure (`limit`, `remaining`, `reset`) and what it counts.
+/// Splits a header's name into the measure (`limit`, `remaining`, `reset`) and what it counts.
 fn place(name: &str) -> Option<(&str, &str)> {
     if let Some(rest) = name.strip_prefix("anthropic-ratelimit-") {
-        // The measure comes last.
+        // The measure is the last part.
         return rest.rsplit_once('-').map(|(kind, measure)| (measure, kind));
     }
     let bare = name.strip_prefix("x-").unwrap_or(name);
     if let Some(rest) = bare.strip_prefix("ratelimit-").filter(|_| bare.len() < name.len()) {
         return Some(rest.split_once('-').unwrap_or((rest, "")));
     }
-    // Mistral's older headers count tokens, and so do Together's.
+    // Mistral's older headers count tokens, as do Together's.
     let rest = bare.strip_prefix("ratelimitbysize-").or_else(|| bare.strip_prefix("tokenlimit-"))?;
     match rest.split_once('-').unwrap_or((rest, "")) {
         (measure, "" | "minute") => Some((measure, "tokens")),
@@ -118,7 +119,7 @@ fn place(name: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// A count, also where a gateway adds its policy after it: `100, 100;w=60`.
+/// A count, even if a gateway appends its policy: `100, 100;w=60`.
 fn count(value: &str) -> Option<u64> {
     value.split([',', ';']).next()?.trim().parse().ok()
 }

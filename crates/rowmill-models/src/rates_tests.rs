@@ -36,7 +36,7 @@ fn openai_and_those_like_it_tell_requests_and_tokens() {
         ("x-ratelimit-reset-requests", "100ms"),
         ("x-ratelimit-reset-tokens", "6m0s"),
     ];
-    // Groq counts requests by the day; the reset says how soon they are all back.
+    // Groq counts requests per day; the reset says how soon all of them are available again.
     let groq: Pairs = &[
         ("x-ratelimit-limit-requests", "14400"),
         ("x-ratelimit-remaining-requests", "14370"),
@@ -179,7 +179,7 @@ fn what_is_not_told_whole_is_not_told() {
     let cases: [Pairs; 8] = [
         &[],
         &[("content-type", "application/json"), ("date", "Sun, 01 Mar 2026 12:00:00 GMT")],
-        // Azure tells what is left but not of how much.
+        // Azure reports what remains but not the limit.
         &[("x-ratelimit-remaining-requests", "9"), ("x-ratelimit-remaining-tokens", "8000")],
         &[("x-ratelimit-limit-requests", "9")],
         &[("x-ratelimit-limit-requests", "n/a"), ("x-ratelimit-remaining-requests", "1")],

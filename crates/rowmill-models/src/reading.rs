@@ -1,4 +1,4 @@
-//! What the wire layers give back, the same for every protocol.
+//! Types that the wire layers of all protocols return.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::error_body::ErrorBody;
 use crate::files::Uploaded;
 
-/// An answer, before the time that it took is known.
+/// A response, before its timing is known.
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) text: String,
@@ -24,12 +24,12 @@ pub(crate) struct Reading {
     pub(crate) service_tier: Option<String>,
 }
 
-/// Why a body or an event is no answer.
+/// Why a body or an event is not an answer.
 #[derive(Debug)]
 pub(crate) enum Unread {
-    /// It is not what the protocol says; the text says how.
+    /// It violates the protocol; the text says how.
     Malformed(String),
-    /// It is an error that came with a good status.
+    /// It is an error with a success status.
     Error(ErrorBody),
 }
 
@@ -43,49 +43,48 @@ impl From<serde_json::Error> for Unread {
     }
 }
 
-/// What an event of a stream was.
+/// What an event of a stream contained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing of the answer itself.
+    /// No part of the answer.
     Quiet,
-    /// A piece of the answer.
+    /// A part of the answer.
     Content,
     /// The answer is complete.
     Done,
 }
 
-/// Puts an answer together from the events of a stream.
+/// Assembles an answer from the events of a stream.
 pub(crate) trait Assembly: Send {
     /// Takes the data of an event.
     fn take(&mut self, data: &str) -> Result<Step, Unread>;
 
-    /// Whether, at the end of the body, the answer is complete without a terminal event.
+    /// Whether the answer is complete if the body ends without a terminal event.
     fn ended(&self) -> bool {
         false
     }
 
-    /// The answer, once it is complete.
+    /// The complete answer.
     fn finish(self) -> Result<Reading, Unread>;
 }
 
-/// The translation of one protocol: bodies out, answers in.
+/// The translation of one protocol: builds request bodies and parses responses.
 pub(crate) trait Wire: Send + Sync + fmt::Debug {
-    /// What puts streamed answers together.
+    /// Assembles streamed answers.
     type Assembly: Assembly;
 
-    /// The body of a call, which refers to the files that are uploaded. `cap` is the most tokens
-    /// of its answer, in place of what every call says.
+    /// The body of a call, with references to uploaded files. `cap` is the maximum tokens of its answer and
+    /// replaces the default limit.
     fn body(&self, messages: &[Message], uploaded: &Uploaded, cap: Option<u64>) -> Vec<u8>;
 
-    /// Reads a whole answer.
+    /// Reads a complete response.
     fn read(&self, body: &[u8]) -> Result<Reading, Unread>;
 
-    /// Starts to put a streamed answer together.
+    /// Starts to assemble a streamed answer.
     fn assembly(&self) -> Self::Assembly;
 }
 
-/// Text that may come as a string, as null, or as an array of parts of which
-/// those of type `text` count.
+/// Text that may be a string, null, or an array of parts, of which only those of type `text` count.
 #[derive(Debug, Default)]
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
 
@@ -139,12 +138,12 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// A raw value kept beyond the body that it stands in.
+/// Copies a raw value, so that it can outlive its body.
 pub(crate) fn keep(raw: Option<&RawValue>) -> Option<Box<RawValue>> {
     raw.map(ToOwned::to_owned)
 }
 
-/// Refuses an answer that holds an error in place of an answer.
+/// Rejects a response that contains an error instead of an answer.
 pub(crate) fn no_error(error: Option<&RawValue>) -> Result<(), Unread> {
     match error {
         Some(error) if !matches!(error.get(), "null" | "{}" | "\"\"" | "false") => {

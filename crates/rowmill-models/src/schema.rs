@@ -1,4 +1,4 @@
-//! Making a JSON Schema fit what providers accept, without changing what it means.
+//! Adapts a JSON Schema to what providers accept, without changing its meaning.
 
 use rowmill_core::validate::strip_fences;
 use serde_json::value::RawValue;
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 /// The name under which schemas and tools are sent.
 pub(crate) const NAME: &str = "structured_output";
 
-/// The name of the field that carries a value whose schema is no object.
+/// The name of the field that holds a value whose schema is not an object.
 const CARRIER: &str = "value";
 
-/// Keywords that strict modes do not know.
+/// Keywords that strict modes do not support.
 const LOOSE: &[&str] = &[
     "oneOf",
     "allOf",
@@ -36,14 +36,14 @@ const LOOSE: &[&str] = &[
 pub(crate) struct Prepared {
     /// The schema; its root is an object.
     pub(crate) schema: Value,
-    /// Whether it fits strict modes.
+    /// Whether it satisfies strict modes.
     pub(crate) strict: bool,
-    /// Whether answers carry the value inside an object.
+    /// Whether answers hold the value inside an object.
     pub(crate) wrapped: bool,
 }
 
 impl Prepared {
-    /// Wraps a root that is no object, and closes objects if all of the schema fits strict modes.
+    /// Wraps a root that is not an object, and closes objects if the whole schema satisfies strict modes.
     pub(crate) fn new(schema: &Value) -> Self {
         let wrapped = !is_object(schema);
         let schema = if wrapped { wrap(schema) } else { schema.clone() };
@@ -66,8 +66,7 @@ impl Prepared {
     }
 }
 
-/// Takes the value out of the object that carries it, also out of a code fence; other text
-/// stays as it is.
+/// Extracts the value from the object that holds it, even inside a code fence; other text stays as it is.
 pub(crate) fn unwrap(text: String) -> String {
     let found = serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(strip_fences(&text));
     let Ok(fields) = found else { return text };
@@ -81,7 +80,7 @@ fn is_object(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("object") && schema.get("anyOf").is_none()
 }
 
-/// Puts the schema into an object; definitions stay at the root, where providers look for them.
+/// Wraps the schema in an object; definitions stay at the root, where providers look for them.
 fn wrap(schema: &Value) -> Value {
     let mut inner = schema.clone();
     point_into(&mut inner);
@@ -102,7 +101,7 @@ fn wrap(schema: &Value) -> Value {
     Value::Object(root)
 }
 
-/// Corrects references that start at the root, which has moved.
+/// Adjusts references that start at the root, which has moved.
 fn point_into(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -123,8 +122,8 @@ fn point_into(schema: &mut Value) {
     }
 }
 
-/// The schema with every object closed, or `None` where that would change what it means:
-/// an open object, an optional property, or a keyword that strict modes do not know.
+/// The schema with every object closed, or `None` if that would change its meaning: an open object, an
+/// optional property, or a keyword that strict modes do not support.
 fn close(schema: &Value) -> Option<Value> {
     let fields = schema.as_object()?;
     if fields.keys().any(|name| LOOSE.contains(&name.as_str())) {

@@ -1,4 +1,4 @@
-//! What can be set in a model string: keys, the values they take, and what was set.
+//! Settings of a model string: the keys, their types of values, and the values that were set.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,14 +14,14 @@ macro_rules! keys {
         pub enum Key { $(#[doc = $about] $variant,)* }
 
         impl Key {
-            /// Every key, in the order in which a model string is shown.
+            /// All keys, in the order in which a model string is displayed.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// The name in a model string.
             #[must_use]
             pub fn name(self) -> &'static str { match self { $(Self::$variant => $name,)* } }
 
-            /// Other names that mean the same key.
+            /// Other names of the same key.
             #[must_use]
             pub fn also(self) -> &'static [&'static str] { match self { $(Self::$variant => $also,)* } }
 
@@ -37,17 +37,17 @@ macro_rules! keys {
 /// What kind of value a key takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Takes {
-    /// One of some words, which the provider narrows down.
+    /// One of these words; a provider may allow fewer.
     Word(&'static [&'static str]),
-    /// One of some words, or a number of tokens.
+    /// One of these words, or a number of tokens.
     WordOrTokens(&'static [&'static str]),
-    /// A number between two others.
+    /// A number within a range.
     Number(f64, f64),
-    /// A whole number between two others.
+    /// A whole number within a range.
     Integer(i64, i64),
     /// `true` or `false`.
     Switch,
-    /// A span of time such as `100ms`.
+    /// A duration such as `100ms`.
     Span,
     /// A text, or a JSON array of texts.
     Texts,
@@ -108,13 +108,13 @@ keys! {
 }
 
 impl Key {
-    /// The key with this name or other name.
+    /// The key with this name or alternative name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|key| key.name() == name || key.also().contains(&name))
     }
 
-    /// Reads a value; the error says what is allowed.
+    /// Parses a value; the error says what is allowed.
     pub(crate) fn read(self, value: &str) -> Result<Setting, String> {
         let setting = match self.takes() {
             Takes::Word(words) => word(words, value),
@@ -155,15 +155,15 @@ impl Key {
 /// A value that was set.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Setting {
-    /// A word out of a list.
+    /// A word from a list.
     Word(&'static str),
     /// A number.
     Number(f64),
     /// A whole number.
     Integer(i64),
-    /// Yes or no.
+    /// True or false.
     Switch(bool),
-    /// A span of time.
+    /// A duration.
     Span(Duration),
     /// One or more texts.
     Texts(Vec<String>),
@@ -189,17 +189,17 @@ impl fmt::Display for Setting {
     }
 }
 
-/// What was set in a model string, one value per key.
+/// The settings of a model string, one value per key.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings(BTreeMap<Key, Setting>);
 
 impl Settings {
-    /// Sets a value; an earlier one of the same key is replaced.
+    /// Sets a value and replaces an earlier one of the same key.
     pub(crate) fn set(&mut self, key: Key, value: Setting) {
         self.0.insert(key, value);
     }
 
-    /// What was set, in the order of [`Key::ALL`].
+    /// All settings, in the order of [`Key::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = (Key, &Setting)> {
         self.0.iter().map(|(key, value)| (*key, value))
     }
@@ -210,7 +210,7 @@ impl Settings {
         self.0.get(&key)
     }
 
-    /// The word that a key was set to.
+    /// The word that a key is set to.
     #[must_use]
     pub fn word(&self, key: Key) -> Option<&'static str> {
         if let Some(Setting::Word(word)) = self.value(key) { Some(word) } else { None }
@@ -237,7 +237,7 @@ impl Settings {
     }
 }
 
-/// Finds a word, with the spellings that mean another one.
+/// Finds a word, also by its alternative spellings.
 fn word(words: &'static [&'static str], value: &str) -> Option<Setting> {
     let meant = match value {
         "websocket" => "ws",

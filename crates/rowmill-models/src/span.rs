@@ -1,15 +1,15 @@
-//! Lengths of time as providers write them: `1s`, `6m0s`, `2m59.56s`, `26 seconds`.
+//! Durations as providers write them: `1s`, `6m0s`, `2m59.56s`, `26 seconds`.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// A plain number from here on is a moment in seconds since 1970, not a length of time.
+/// A plain number from here on is a timestamp in seconds since 1970, not a duration.
 const EPOCH_SECONDS: f64 = 1e9;
-/// A plain number from here on is a moment in milliseconds since 1970.
+/// A plain number from here on is a timestamp in milliseconds since 1970.
 const EPOCH_MILLISECONDS: f64 = 1e11;
 
-/// Reads the length of time that `text` starts with, and gives what follows it.
+/// Parses the duration at the start of `text`, and returns the rest.
 pub(crate) fn leading(text: &str) -> Option<(Duration, &str)> {
     let mut seconds = None;
     let mut rest = text;
@@ -20,8 +20,8 @@ pub(crate) fn leading(text: &str) -> Option<(Duration, &str)> {
     Some((Duration::try_from_secs_f64(seconds?).ok()?, rest))
 }
 
-/// The time until a reset that is told as a length, as seconds, or as a moment: in seconds or
-/// milliseconds since 1970, or as RFC 3339. `clock` is asked only for a moment.
+/// The time until a reset, which is given as a duration, as seconds, or as a timestamp: in seconds or
+/// milliseconds since 1970, or as RFC 3339. `clock` is called only for a timestamp.
 pub(crate) fn until_reset(text: &str, clock: impl FnOnce() -> Timestamp) -> Option<Duration> {
     let text = text.trim();
     if let Ok(number) = text.parse::<f64>() {
@@ -39,12 +39,12 @@ pub(crate) fn until_reset(text: &str, clock: impl FnOnce() -> Timestamp) -> Opti
     Some(between(clock(), text.parse().ok()?))
 }
 
-/// The time from one moment to a later one; none if it is past.
+/// The time from one timestamp to a later one; zero if it is past.
 pub(crate) fn between(now: Timestamp, then: Timestamp) -> Duration {
     Duration::try_from(then.duration_since(now)).unwrap_or(Duration::ZERO)
 }
 
-/// One number with its unit, in seconds, and what follows.
+/// One number with its unit, in seconds, and the rest.
 fn part(text: &str) -> Option<(f64, &str)> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, rest) = text.split_at(digits);

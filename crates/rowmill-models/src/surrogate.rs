@@ -1,10 +1,10 @@
-//! Halves of surrogate pairs, which some servers write and no Rust text can hold.
+//! Lone halves of surrogate pairs, which some servers write and Rust text cannot contain.
 
-/// What stands in place of half a pair.
+/// The replacement for half a pair.
 const REPLACEMENT: &[u8] = br"\ufffd";
 
-/// `body` with every escape that is half a surrogate pair replaced, or `None`
-/// when there is none. An answer that was paid for is not lost over a letter.
+/// `body` with every lone half of a surrogate pair replaced, or `None` if there is none. An answer that was
+/// paid for is not lost because of one letter.
 pub(crate) fn mend(body: &[u8]) -> Option<Vec<u8>> {
     let mut mended = Vec::new();
     let mut kept = 0;
@@ -19,7 +19,7 @@ pub(crate) fn mend(body: &[u8]) -> Option<Vec<u8>> {
                 at = start + 6;
                 kept = at;
             }
-            // Any other escape: what follows the backslash is not the start of another.
+            // Any other escape: the character after the backslash does not start another one.
             _ => at = start + 2,
         }
     }
@@ -30,7 +30,7 @@ pub(crate) fn mend(body: &[u8]) -> Option<Vec<u8>> {
     Some(mended)
 }
 
-/// The unit that an escape such as `\ud83d` at `start` means.
+/// The code unit of an escape such as `\ud83d` at `start`.
 fn unit(body: &[u8], start: usize) -> Option<u32> {
     let digits = body.get(start..start + 6)?.strip_prefix(br"\u")?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

@@ -1,4 +1,4 @@
-//! Tools: what the protocols share of offering them and of reading calls.
+//! Tools: what all protocols share for offering tools and reading calls.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,40 +11,40 @@ use crate::build::Setup;
 use crate::schema::{self, Prepared};
 use crate::settings::{Key, Settings};
 
-/// What the answer tool is told to be for.
+/// The description of the answer tool.
 pub(crate) const ANSWERS: &str = "Gives the answer.";
 
 /// The keys of tools that run at the provider.
 pub(crate) const HOSTED: &[Key] = &[Key::WebSearch, Key::WebFetch, Key::XSearch];
 
-/// What a model was offered to call, which says what its calls mean.
+/// What the model may call, which decides how its calls are interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Offer {
-    /// Nothing: a call that comes all the same is no answer.
+    /// Nothing: if the model calls something anyway, that is not an answer.
     #[default]
     Nothing,
     /// A tool whose arguments are the answer, because the answer has a schema.
     Answer,
     /// Tools that the caller runs.
     Tools,
-    /// The same, and one of this name whose arguments are the answer.
+    /// The same, and one tool with this name whose arguments are the answer.
     ToolsAndAnswer(&'static str),
 }
 
-/// What was agreed with the provider on how answers come.
+/// How answers are expected from the provider.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Terms {
-    /// Whether answers carry the value inside an object.
+    /// Whether answers hold the value inside an object.
     pub(crate) wrapped: bool,
     /// What may be called.
     pub(crate) offer: Offer,
     /// Whether tools run at the provider.
     pub(crate) hosts: bool,
-    /// Names the form of answers that are sent back as they came.
+    /// The form of answers that are sent back unchanged.
     pub(crate) form: Arc<str>,
 }
 
-/// An answer whose calls are told apart from what it says.
+/// An answer whose text is separated from its calls.
 #[derive(Debug)]
 pub(crate) struct Settled {
     pub(crate) text: String,
@@ -52,10 +52,10 @@ pub(crate) struct Settled {
 }
 
 impl Terms {
-    /// The terms of a setup; `by_tool` says that its schema is enforced by a tool.
+    /// The terms of a setup; `by_tool` means that a tool enforces its schema.
     pub(crate) fn new(setup: &Setup, prepared: Option<&Prepared>, by_tool: bool) -> Self {
         let offer = match (setup.tools.is_empty(), by_tool) {
-            // Some servers keep to a schema by a call, whatever they were asked for.
+            // Some servers enforce a schema by a call, whatever was requested.
             (true, _) if by_tool || prepared.is_some() => Offer::Answer,
             (true, _) => Offer::Nothing,
             (false, true) => Offer::ToolsAndAnswer(answer_name(&setup.tools)),
@@ -66,7 +66,7 @@ impl Terms {
             wrapped: prepared.is_some_and(|prepared| prepared.wrapped),
             offer,
             hosts: HOSTED.iter().any(|key| hosts(&setup.model.settings, *key)),
-            // Signed thoughts are of use to the provider that signed them, and to nobody else.
+            // Signed thinking is useful only to the provider that signed it.
             form: format!("{}.{}", connection.protocol.name(), connection.provider).into(),
         }
     }
@@ -76,12 +76,12 @@ impl Terms {
         matches!(self.offer, Offer::Tools | Offer::ToolsAndAnswer(_))
     }
 
-    /// Whether an answer can hold calls, or must be sent back as it came.
+    /// Whether an answer can contain calls or must be sent back unchanged.
     pub(crate) fn has_tools(&self) -> bool {
         self.offers_tools() || self.hosts
     }
 
-    /// Arguments that came as JSON, not as a text that holds it.
+    /// Arguments that were received as JSON, not as a string that contains it.
     pub(crate) fn arguments(&self, json: &RawValue) -> String {
         match self.offer {
             Offer::Nothing | Offer::Answer => json.get().to_owned(),
@@ -89,14 +89,14 @@ impl Terms {
         }
     }
 
-    /// Whether a call of this name is the answer beside calls that are none.
+    /// Whether a call with this name is the answer, next to calls of tools.
     pub(crate) fn is_answer(&self, name: &str) -> bool {
         matches!(self.offer, Offer::ToolsAndAnswer(answer) if answer == name)
     }
 
-    /// Tells the answer from the calls. The answer tool gives way to other calls, because its
-    /// answer was written before they were made. An answer that was cut has no calls: the last of
-    /// them may be cut too.
+    /// Separates the answer from the calls. Other calls take precedence over the answer tool, because its
+    /// answer was written before they ran. A truncated response has no calls: the last of them may be
+    /// truncated too.
     pub(crate) fn settle(&self, text: String, mut calls: Vec<ToolCall>, finish: Finish) -> Settled {
         let answer = match self.offer {
             Offer::Nothing => {
@@ -121,12 +121,12 @@ impl Terms {
         Settled { text: if unwraps { schema::unwrap(text) } else { text }, calls }
     }
 
-    /// An echo of `content`.
+    /// The native message for `content`.
     pub(crate) fn echo(&self, content: String) -> Option<Box<Echo>> {
         Some(Box::new(Echo { form: self.form.as_ref().to_owned(), content }))
     }
 
-    /// An echo of the parts of an answer, as a JSON array.
+    /// The native message for the parts of a response, as a JSON array.
     pub(crate) fn echo_of<'a>(&self, parts: impl IntoIterator<Item = &'a str>) -> Option<Box<Echo>> {
         let mut content = String::from("[");
         for part in parts {
@@ -140,19 +140,19 @@ impl Terms {
     }
 }
 
-/// The name of the tool that gives the answer: the usual one, unless a tool has it already.
+/// The name of the answer tool: the default one, unless a tool already has it.
 pub(crate) fn answer_name(tools: &[ToolSpec]) -> &'static str {
     const OTHER: &str = "final_structured_output";
     if tools.iter().any(|tool| tool.name == schema::NAME) { OTHER } else { schema::NAME }
 }
 
-/// Whether a tool that runs at the provider is asked for.
+/// Whether a tool that runs at the provider is requested.
 pub(crate) fn hosts(settings: &Settings, key: Key) -> bool {
     settings.switch(key) == Some(true)
 }
 
-/// The schema of a tool's arguments. Providers want an object with a list of its properties, also
-/// of a tool that takes none.
+/// The schema of a tool's arguments. Providers require an object with a list of properties, even for a tool
+/// without arguments.
 pub(crate) fn parameters(tool: &ToolSpec) -> Value {
     let mut schema = tool.schema.as_object().cloned().unwrap_or_default();
     schema.shift_remove("$schema");
@@ -165,13 +165,14 @@ pub(crate) fn parameters(tool: &ToolSpec) -> Value {
     Value::Object(schema)
 }
 
-/// A call as its provider told it.
+/// A call as reported by its provider.
 pub(crate) fn call(id: Option<&str>, name: Option<&str>, arguments: String) -> ToolCall {
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     ToolCall { id: text(id), name: text(name), arguments }
 }
 
-/// Arguments as JSON text. They are a string that holds JSON, but some servers send the JSON itself.
+/// Arguments as JSON text. They are normally a string that contains JSON, but some servers send the JSON
+/// itself.
 pub(crate) fn text_of(arguments: &RawValue) -> String {
     match arguments.get() {
         "null" => String::new(),
@@ -180,7 +181,7 @@ pub(crate) fn text_of(arguments: &RawValue) -> String {
     }
 }
 
-/// Gives every call an id that no other of its turn has, and arguments where it has none.
+/// Gives every call an id that is unique in its turn, and arguments if it has none.
 fn name_calls(calls: &mut [ToolCall]) {
     if calls.is_empty() {
         return;
@@ -203,13 +204,13 @@ fn name_calls(calls: &mut [ToolCall]) {
     }
 }
 
-/// Whether an id was made up here because the provider gave none.
+/// Whether an id was generated here because the provider sent none.
 pub(crate) fn is_made_up(id: &str) -> bool {
     let number = id.strip_prefix("call_");
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// JSON without the space between its parts. What is no JSON keeps its words.
+/// JSON without whitespace between its parts. Text that is not JSON stays unchanged.
 fn compact(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     let (mut quoted, mut escaped) = (false, false);
@@ -229,8 +230,8 @@ fn compact(json: &str) -> String {
     text
 }
 
-/// Arguments where a protocol wants an object. Broken ones become an empty one: what was wrong with
-/// them is in the result that the call got.
+/// Arguments for protocols that require an object. Invalid ones become an empty object: the call's result
+/// already says what was wrong with them.
 pub(crate) fn as_object(arguments: &str) -> &str {
     let text = arguments.trim();
     let is_object = text.starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok();

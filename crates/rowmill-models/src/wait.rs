@@ -1,4 +1,4 @@
-//! The wait that a provider asks for, wherever it says so.
+//! The wait that a provider asks for, in headers, body or message.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::classify::SOON;
 use crate::error_body::ErrorBody;
 use crate::span;
 
-/// Where Google's day begins, written as a rule so that no table of time zones is needed.
+/// The time zone of Google's quota day, written as a rule so that no time zone database is needed.
 const PACIFIC: &str = "PST8PDT,M3.2.0,M11.1.0";
 
-/// Before a wait that is told in words.
+/// Phrases before a wait in a message.
 const LEADS: &[&str] = &["try again in ", "retry in ", "retry after "];
 
-/// The longest wait that anybody can mean. Longer ones could not be added to a moment.
+/// The longest plausible wait. Longer ones could not be added to a timestamp.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// The wait that a refusal asks for: in its headers, else in its body, else in its words.
+/// The wait that an error response asks for: in its headers, else in its body, else in its message.
 pub(crate) fn asked(headers: &HeaderMap, body: &ErrorBody, now: Timestamp) -> Option<Duration> {
     told(headers, body, now).map(|wait| wait.min(LONGEST))
 }
@@ -34,13 +34,13 @@ fn told(headers: &HeaderMap, body: &ErrorBody, now: Timestamp) -> Option<Duratio
     });
     let wait = wait.or_else(|| in_body(body, now));
     if body.day_used_up {
-        // Google asks for a minute even where the day is used up.
+        // Google asks for a minute even if the daily quota is used up.
         return wait.filter(|wait| *wait > SOON).or_else(|| until_pacific_midnight(now));
     }
     wait
 }
 
-/// The time at the provider, by its own word where it tells it.
+/// The provider's clock, if the response reports its time.
 pub(crate) fn provider_clock(headers: &HeaderMap, now: Timestamp) -> Timestamp {
     headers.get("date").and_then(|date| http_date(date.to_str().ok()?)).unwrap_or(now)
 }

@@ -1,4 +1,4 @@
-//! Letting calls in, and settling what they took.
+//! Admits calls, and settles their token use afterwards.
 
 use jiff::Timestamp;
 use rowmill_types::Usage;
@@ -10,21 +10,21 @@ use crate::protocol::{Ask, Protocol, Refused};
 use crate::rate_headers;
 use crate::shared::{Shared, clock};
 
-/// A call that was let in. Dropped without an answer, it gives back the tokens it took.
+/// An admitted call. If it is dropped without an answer, its tokens are returned.
 #[derive(Debug)]
 pub(crate) struct Admission<'s> {
     shared: &'s Shared,
     account: Account,
-    /// What it took, until that is settled.
+    /// The tokens it took, until that is settled.
     claim: Option<Claim>,
     minute: usize,
     pub(crate) prefix: Prefix,
-    /// How the limits stood once it was in.
+    /// The rate limit headers right after its admission.
     pub(crate) headers: Headers,
 }
 
 impl Shared {
-    /// Takes what a call with `input` prompt tokens needs, or says why it must wait.
+    /// Takes what a call with `input` prompt tokens needs, or returns why it must wait.
     pub(crate) fn admit(
         &self,
         protocol: Protocol,
@@ -60,7 +60,7 @@ impl Shared {
 }
 
 impl Admission<'_> {
-    /// The answer was made and used this much; it is charged for.
+    /// Records that the answer was made and used this many tokens, and charges for them.
     pub(crate) fn settle(&mut self, usage: &Usage) {
         self.settle_limits(Used { input: usage.input, output: usage.output });
         let cost = self.shared.script.price.map(|price| price.cost(usage));

@@ -10,20 +10,20 @@ use crate::turn::Turn;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Answer {
-    /// As without a script: a value for the schema, or an echo.
+    /// As without a script: a value for the schema, or an echo of the prompt.
     Made,
     /// With this text.
     Text(String),
     /// With this JSON.
     Json(Value),
-    /// With calls of tools.
+    /// With tool calls.
     Calls {
-        /// The text beside them; often there is none.
+        /// The text beside them; often empty.
         text: String,
         /// The names of the tools and the arguments, in order.
         calls: Vec<(String, Value)>,
     },
-    /// With all of this.
+    /// With a turn described in full.
     Turn(Box<Turn>),
     /// With a fault.
     Fail(Fault),

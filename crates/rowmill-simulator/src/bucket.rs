@@ -1,23 +1,23 @@
-//! One limit per minute: a bucket that fills continuously. The time is an argument.
+//! One limit per minute: a token bucket that fills continuously. The time is an argument.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A token is counted in so many parts, one for each nanosecond of a minute. A bucket then
-/// gains as many parts per nanosecond as it gets tokens per minute, and nothing is rounded.
+/// A token is counted in this many parts, one for each nanosecond of a minute. A bucket then gains as many
+/// parts per nanosecond as it gets tokens per minute, and nothing is rounded.
 const PARTS: i128 = 60_000_000_000;
 
-/// A bucket that holds a minute's worth and gets it back within a minute.
+/// A bucket that holds a minute's worth and refills within a minute.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bucket {
     per_minute: u64,
-    /// What it held at the time below, in parts; below zero when more was used than was there.
+    /// The level at the time below, in parts; negative if more was used than available.
     level: i128,
     at: Instant,
 }
 
-/// How a bucket stands, for those who are told.
+/// The state of a bucket, as reported to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Standing {
     pub(crate) limit: u64,
@@ -27,36 +27,35 @@ pub(crate) struct Standing {
 }
 
 impl Bucket {
-    /// A full bucket. A limit of nothing is taken as one, because nothing would ever fit it.
+    /// A full bucket. A limit of zero is treated as one, because nothing would ever fit it.
     pub(crate) fn full(per_minute: u64, now: Instant) -> Self {
         let per_minute = per_minute.max(1);
         Self { per_minute, level: i128::from(per_minute) * PARTS, at: now }
     }
 
-    /// How long it takes until `amount` is there. More than the bucket can hold is there
-    /// when the bucket is full.
+    /// How long it takes until `amount` is available. If that exceeds the capacity: until the bucket is full.
     pub(crate) fn wait_for(&self, amount: u64, now: Instant) -> Duration {
         self.until((i128::from(amount) * PARTS).min(self.capacity()), now)
     }
 
-    /// How long it takes until there is anything at all.
+    /// How long it takes until anything is available.
     pub(crate) fn wait_for_any(&self, now: Instant) -> Duration {
         self.until(1, now)
     }
 
-    /// Takes `amount`, also when it is not there.
+    /// Takes `amount`, even if it is not available.
     pub(crate) fn take(&mut self, amount: u64, now: Instant) {
         self.level = self.level_at(now) - i128::from(amount) * PARTS;
         self.at = self.at.max(now);
     }
 
-    /// Gives `amount` back, as far as it fits.
+    /// Returns `amount`, up to the capacity.
     pub(crate) fn give_back(&mut self, amount: u64, now: Instant) {
         self.level = (self.level_at(now) + i128::from(amount) * PARTS).min(self.capacity());
         self.at = self.at.max(now);
     }
 
-    /// Has another limit from now on. What it holds stays, as far as it fits.
+    /// Changes the limit from now on. The level stays, up to the new capacity.
     pub(crate) fn change(&mut self, per_minute: u64, now: Instant) {
         self.level = self.level_at(now);
         self.at = self.at.max(now);

@@ -1,4 +1,4 @@
-//! A log of calls, a line of JSON each.
+//! A log of calls, one line of JSON each.
 
 use std::fmt;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::call_seen::CallSeen;
 
-/// Where calls are written down. Clones write to the same place.
+/// The destination of the call log. Clones write to the same one.
 #[derive(Clone)]
 pub(crate) struct CallLog(Arc<Mutex<dyn Write + Send>>);
 
@@ -15,7 +15,7 @@ impl CallLog {
         Self(Arc::new(Mutex::new(log)))
     }
 
-    /// Writes a line. A log that cannot be written keeps nobody from being answered.
+    /// Writes a line. Errors are ignored, so that calls are still answered.
     pub(crate) fn write(&self, seen: &CallSeen) {
         let Ok(mut line) = serde_json::to_vec(seen) else { return };
         line.push(b'\n');

@@ -1,6 +1,6 @@
-//! Markers in prompts that make the model call tools, such as `***CALL_TOOL search {"query": "x"}`.
+//! Prompt markers that make the model call tools, such as `***CALL_TOOL search {"query": "x"}`.
 //!
-//! A black-box test or a benchmark can so write its rows instead of a script.
+//! This lets a black-box test or a benchmark put the script into its rows.
 
 use serde_json::{Value, json};
 
@@ -10,11 +10,10 @@ use crate::protocol::Ask;
 const CALL: &str = "***CALL_TOOL ";
 const TURNS: &str = "***TURNS ";
 
-/// The calls that the lines at the start of a prompt ask for at this turn.
+/// The calls that the lines at the start of a prompt request for this turn.
 ///
-/// `***CALL_TOOL name {json}` calls a tool at the first turn; several such lines call several
-/// at once. `***TURNS n name {json}` calls a tool at n turns in a row. Without tools on offer
-/// nothing is called.
+/// `***CALL_TOOL name {json}` calls a tool at the first turn; several such lines call several at once.
+/// `***TURNS n name {json}` calls a tool at n turns in a row. If no tools are offered, nothing is called.
 pub(crate) fn calls_for(ask: &Ask) -> Option<Answer> {
     if !ask.prompt.trim_start().starts_with("***") || ask.tools.is_empty() {
         return None;
@@ -38,7 +37,7 @@ pub(crate) fn calls_for(ask: &Ask) -> Option<Answer> {
     is_due.then(|| Answer::Calls { text: String::new(), calls })
 }
 
-/// Reads `name {json}`; without JSON there are no arguments.
+/// Parses `name {json}`; without JSON there are no arguments.
 pub(crate) fn parse(text: &str) -> Option<(String, Value)> {
     let text = text.trim();
     let (name, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));

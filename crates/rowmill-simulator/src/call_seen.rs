@@ -1,4 +1,4 @@
-//! Calls as they reached the simulator.
+//! Records of the calls that the simulator received.
 
 use serde::Serialize;
 
@@ -6,32 +6,32 @@ use crate::conversation::{SeenCall, SeenMessage, SeenResult, SeenRole};
 use crate::file_seen::FileSeen;
 use crate::protocol::Ask;
 
-/// A model call and what came with it.
+/// A model call and its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CallSeen {
     /// Its number among all calls, from 1.
     pub call: u64,
     /// The path with its query.
     pub path: String,
-    /// The model that it names.
+    /// The requested model.
     pub model: String,
     /// The system text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub system: String,
     /// The first user message, without its files.
     pub prompt: String,
-    /// Which turn of the model it asks for: 1 and the messages of the model so far.
+    /// The number of the requested turn: 1 plus the messages of the model so far.
     pub turn: u64,
-    /// The names of the tools that are offered, those of the provider after the others.
+    /// The names of the offered tools, with the provider's tools last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// What the model called at the turn before.
+    /// The model's calls in the previous turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<SeenCall>,
-    /// What the tools gave for it.
+    /// The results of those calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<SeenResult>,
-    /// The whole conversation; in a log only where it is asked for.
+    /// The whole conversation; in a log only if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<SeenMessage>,
     /// The files of all its messages, in order.
@@ -39,7 +39,7 @@ pub struct CallSeen {
 }
 
 impl CallSeen {
-    /// What a call brought, without the conversation.
+    /// The record of a call, without the conversation.
     pub(crate) fn of(call: u64, path: &str, ask: &Ask) -> Self {
         let last = ask.messages.iter().rposition(|message| message.role == SeenRole::Assistant);
         let since = last.and_then(|at| ask.messages.get(at..)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is in force at a moment, and what changes on the script. The time is an argument.
+//! The conditions in force at a moment, and the changes that the script makes. The time is an argument.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,26 +17,26 @@ use crate::script::Script;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Change {
-    /// A limit per minute is another one from now on; `None` lifts it.
+    /// Changes a limit per minute; `None` removes it.
     Limit(Measure, Option<u64>),
-    /// An outage of this length begins, of this kind or else of that which the script names.
+    /// Starts an outage of this length, of this kind or else of the kind that the script sets.
     Outage(Duration, Option<OutageKind>),
-    /// The quota is used up.
+    /// Exhausts the quota.
     QuotaExhausted,
-    /// The quota is there again.
+    /// Renews the quota.
     QuotaRenewed,
-    /// Answers take this long from now on.
+    /// Changes the latency of answers.
     Latency(Distribution),
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Outage {
     kind: OutageKind,
-    /// Its end, where it has one of its own.
+    /// Its end, if it has one of its own.
     until: Option<Instant>,
 }
 
-/// All that changes with time and use.
+/// All state that changes with time and use.
 #[derive(Debug)]
 pub(crate) struct Conditions {
     pub(crate) limiter: Limiter,
@@ -47,7 +47,7 @@ pub(crate) struct Conditions {
     outage_kind: OutageKind,
     timeline: VecDeque<(Instant, Change)>,
     started: Instant,
-    /// Every set of limits that was in force, and since when.
+    /// Every set of limits that was in force, and from when.
     history: Vec<(Instant, Limits)>,
 }
 
@@ -69,7 +69,7 @@ impl Conditions {
         }
     }
 
-    /// Makes all changes whose time has come, each at its own time.
+    /// Makes all changes that are due, each at its own time.
     pub(crate) fn advance(&mut self, now: Instant) {
         while let Some((at, change)) = self.timeline.pop_front_if(|(at, _)| *at <= now) {
             self.apply(change, at);
@@ -99,7 +99,7 @@ impl Conditions {
         self.history.push((at, limits));
     }
 
-    /// Begins an outage that lasts until it is ended.
+    /// Starts an outage that lasts until it is ended.
     pub(crate) fn begin_outage(&mut self, kind: OutageKind) {
         self.outage = Some(Outage { kind, until: None });
     }
@@ -108,26 +108,26 @@ impl Conditions {
         self.outage = None;
     }
 
-    /// What calls meet now instead of an answer.
+    /// The outage that calls meet now, if any.
     pub(crate) fn outage(&self) -> Option<OutageKind> {
         self.outage.map(|outage| outage.kind)
     }
 
-    /// When something may change next without anybody calling.
+    /// When something may next change without a call.
     pub(crate) fn next_turn(&self) -> Option<Instant> {
         let change = self.timeline.front().map(|(at, _)| *at);
         let end = self.outage.and_then(|outage| outage.until);
         change.into_iter().chain(end).min()
     }
 
-    /// The minute of a moment, from 0.
+    /// The minute of a moment, counted from 0.
     pub(crate) fn minute_of(&self, moment: Instant) -> usize {
         let seconds = moment.saturating_duration_since(self.started).as_secs();
         usize::try_from(seconds / 60).unwrap_or(usize::MAX)
     }
 
-    /// How much a limit would have allowed in a minute, up to now; `None` where nothing was
-    /// limited in it at all.
+    /// How much a limit would have allowed in a minute, up to now; `None` if nothing was limited at any time
+    /// in it.
     pub(crate) fn allowed(&self, measure: Measure, minute: usize, now: Instant) -> Option<u64> {
         let begin = self.started + Duration::from_secs(60) * u32::try_from(minute).unwrap_or(u32::MAX);
         let end = (begin + Duration::from_secs(60)).min(now);

@@ -1,56 +1,56 @@
-//! Conversations as the simulator understands them, whatever their protocol.
+//! Conversations in the simulator's form, whatever their protocol.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Who speaks in a conversation.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SeenRole {
     /// The client.
     User,
-    /// The model, before.
+    /// The model, in an earlier turn.
     Assistant,
-    /// Tools, for what the model called just before.
+    /// Tools, answering the calls just before.
     Tool,
 }
 
-/// One message of a conversation. Results of tools that come together are one message.
+/// One message of a conversation. Tool results that come together are one message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SeenMessage {
-    /// Who speaks.
+    /// The sender.
     pub role: SeenRole,
-    /// What is said, without files; for tools the texts of their results, a line each.
+    /// The text, without files; for tools the texts of their results, a line each.
     pub text: String,
-    /// The tools that a message of the model calls, in order.
+    /// The model's tool calls in this message, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<SeenCall>,
-    /// What tools gave, in order.
+    /// The tool results, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<SeenResult>,
 }
 
-/// A tool call that a conversation holds.
+/// A tool call in a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SeenCall {
     /// Its id; Google's calls need none.
     pub id: String,
     /// The name of the tool.
     pub name: String,
-    /// The arguments; a string when they are no JSON.
+    /// The arguments; a string if they are not JSON.
     pub arguments: Value,
 }
 
-/// What a tool gave for a call.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SeenResult {
     /// The id of the call.
     pub call: String,
     /// The name of the tool.
     pub tool: String,
-    /// What it gave, without files.
+    /// The result, without files.
     pub text: String,
-    /// Whether it is said to have failed, where the protocol can say so.
+    /// Whether it is marked as failed, if the protocol allows that.
     pub is_error: bool,
 }
 
@@ -59,9 +59,9 @@ pub struct SeenResult {
 pub struct SeenTool {
     /// Its name.
     pub name: String,
-    /// What it is said to do; empty when nothing is said.
+    /// Its description; may be empty.
     pub description: String,
-    /// The JSON Schema of its arguments; `null` when there is none.
+    /// The JSON Schema of its arguments; `null` if there is none.
     pub schema: Value,
 }
 
@@ -69,26 +69,26 @@ pub struct SeenTool {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Seen<'a> {
-    /// The model that it names.
+    /// The requested model.
     pub model: &'a str,
     /// The system text.
     pub system: &'a str,
-    /// The first text of the user.
+    /// The first user text.
     pub prompt: &'a str,
     /// The last text of the user or of tools.
     pub last: &'a str,
-    /// Which turn of the model this is: 1 and the messages of the model so far.
+    /// The number of this turn: 1 plus the messages of the model so far.
     pub turn: u64,
     /// The conversation without the system text.
     pub messages: &'a [SeenMessage],
-    /// The tools that are offered.
+    /// The offered tools.
     pub tools: &'a [SeenTool],
     /// The offered tools that run at the provider, such as `web_search`.
     pub hosted: &'a [String],
     /// The schema that the answer must satisfy.
     pub schema: Option<&'a Value>,
-    /// How often a conversation with this prompt has come, from 1.
+    /// How often a conversation with this prompt was received, from 1.
     pub of_prompt: u64,
-    /// How often exactly this conversation has come, from 1: more than once when a call is made again.
+    /// How often exactly this conversation was received, from 1: more than once if a call is retried.
     pub of_turn: u64,
 }

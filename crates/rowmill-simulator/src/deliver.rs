@@ -1,4 +1,4 @@
-//! Writing an answer, whole or damaged.
+//! Writes an answer, intact or damaged.
 
 use bytes::BytesMut;
 use tokio::io::AsyncWriteExt;
@@ -9,18 +9,18 @@ use crate::gate::Gate;
 use crate::incoming;
 use crate::outgoing::Outgoing;
 
-/// How a delivery ended.
+/// The result of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delivered {
     /// The last byte was handed to the kernel.
     Complete,
-    /// Damage was done as planned; the connection is of no more use.
+    /// The answer was damaged as planned; the connection can no longer be used.
     Damaged,
-    /// The client went away first.
+    /// The client disconnected first.
     Abandoned,
 }
 
-/// Writes `outgoing` in the way that `delivery` says.
+/// Writes `outgoing` in the way given by `delivery`.
 pub(crate) async fn deliver(
     stream: &mut TcpStream,
     buffer: &mut BytesMut,
@@ -37,7 +37,7 @@ pub(crate) async fn deliver(
         }
         Delivery::Truncate => {
             half(stream, outgoing).await;
-            // A client that is gone already needs no farewell.
+            // A client that is already gone needs no orderly shutdown.
             drop(stream.shutdown().await);
             Delivered::Damaged
         }
@@ -87,7 +87,7 @@ async fn half(stream: &mut TcpStream, outgoing: &Outgoing) {
     drop(stream.write_all(&bytes).await);
 }
 
-/// Makes the coming close a reset instead of an orderly end.
+/// Makes the next close a reset instead of an orderly shutdown.
 pub(crate) fn reset(stream: &TcpStream) -> Delivered {
     let lingering = stream.set_zero_linger();
     debug_assert!(lingering.is_ok(), "a connected socket takes the option");

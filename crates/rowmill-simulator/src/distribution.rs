@@ -1,11 +1,11 @@
-//! Numbers that vary, drawn by the seed.
+//! Random numbers, drawn deterministically from the seed.
 
 use std::f64::consts::TAU;
 use std::time::Duration;
 
 use rowmill_core::time_span;
 
-/// How a number varies: seconds of a wait, or tokens of an answer.
+/// The distribution of a number: seconds of a wait, or tokens of an answer.
 ///
 /// ```
 /// # use rowmill_simulator::Distribution;
@@ -18,32 +18,32 @@ use rowmill_core::time_span;
 pub enum Distribution {
     /// Always the same.
     Constant(f64),
-    /// Everything between two numbers equally often.
+    /// All values between two numbers with equal probability.
     Uniform {
-        /// The least.
+        /// The minimum.
         low: f64,
-        /// The most.
+        /// The maximum.
         high: f64,
     },
-    /// Half of the numbers below the median, and a long tail above it.
+    /// Half of the numbers are below the median, with a long tail above it.
     LogNormal {
-        /// The middle.
+        /// The median.
         median: f64,
         /// The spread of the logarithm.
         sigma: f64,
     },
-    /// Small numbers most often.
+    /// Small numbers are the most frequent.
     Exponential {
-        /// The average.
+        /// The mean.
         mean: f64,
     },
 }
 
-/// Nobody means to wait longer than a day.
+/// Longer waits are not plausible.
 const LONGEST_SECONDS: f64 = 86_400.0;
 
 impl Distribution {
-    /// Reads waits: `200ms`, `uniform:100ms..2s`, `lognormal:800ms,0.6` or `exponential:500ms`.
+    /// Parses waits: `200ms`, `uniform:100ms..2s`, `lognormal:800ms,0.6` or `exponential:500ms`.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl Distribution {
         })
     }
 
-    /// Reads numbers of tokens: `50`, `uniform:10..200`, `lognormal:40,1.0` or `exponential:50`.
+    /// Parses token counts: `50`, `uniform:10..200`, `lognormal:40,1.0` or `exponential:50`.
     ///
     /// # Errors
     ///
@@ -92,10 +92,10 @@ impl Distribution {
         }
     }
 
-    /// The number that follows from two chances, each from 0 up to 1.
+    /// The number for two random values, each from 0 up to 1.
     pub(crate) fn draw(&self, chances: (f64, f64)) -> f64 {
         let (first, second) = chances;
-        // From above 0 to 1, because there is no logarithm of 0.
+        // From above 0 to 1, because 0 has no logarithm.
         let above_zero = 1.0 - first;
         match *self {
             Self::Constant(number) => number,
@@ -108,12 +108,12 @@ impl Distribution {
         }
     }
 
-    /// The wait that follows from two chances.
+    /// The wait for two random values.
     pub(crate) fn draw_wait(&self, chances: (f64, f64)) -> Duration {
         Duration::from_secs_f64(self.draw(chances).clamp(0.0, LONGEST_SECONDS))
     }
 
-    /// The number of tokens that follows from two chances, at least one.
+    /// The number of tokens for two random values, at least one.
     pub(crate) fn draw_tokens(&self, chances: (f64, f64)) -> u64 {
         (self.draw(chances).round() as u64).clamp(1, u64::from(u32::MAX))
     }

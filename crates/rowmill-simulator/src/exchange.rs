@@ -1,4 +1,4 @@
-//! From a request to the answer that is to be delivered.
+//! Turns a request into the answer to deliver.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) struct Plan<'s> {
 /// Why a call is not answered.
 #[derive(Debug)]
 pub(crate) enum Rejection {
-    /// With these words.
+    /// With this error response.
     Refused(Refused),
     /// The connection is reset.
     Reset,
@@ -43,20 +43,20 @@ impl From<Refused> for Rejection {
     }
 }
 
-/// An answer and the way it goes out.
+/// An answer and how it is delivered.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) outgoing: Outgoing,
     pub(crate) delivery: Delivery,
-    /// What it answers, where a model was called.
+    /// The conversation that it answers, if a model was called.
     pub(crate) asked: Option<Asked>,
 }
 
-/// What an answer counts for.
+/// How an answer is counted.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) prompt: String,
-    /// Tells the conversation from others.
+    /// Identifies the conversation.
     pub(crate) conversation: u64,
 }
 
@@ -67,7 +67,7 @@ impl Exchange {
 }
 
 impl Shared {
-    /// Answers a model call, after the waits that the script asks for.
+    /// Answers a model call, after the waits that the script sets.
     pub(crate) async fn answer(
         &self,
         protocol: Protocol,
@@ -105,7 +105,7 @@ impl Shared {
         Exchange { outgoing, delivery: Delivery::of(plan.fault()), asked: Some(plan.asked) }
     }
 
-    /// Checks a call, lets it in, waits as the script says, and decides how it is answered.
+    /// Checks a call, admits it, waits as the script says, and decides how it is answered.
     pub(crate) async fn plan(
         &self,
         protocol: Protocol,
@@ -148,12 +148,12 @@ impl Shared {
         }
     }
 
-    /// Makes the answer. From here on it is used and charged for, whether it arrives or not, unless the
-    /// vendor refuses the call instead.
+    /// Makes the answer. From here on it counts as used and is charged for, whether it arrives or not, unless
+    /// the vendor rejects the call instead.
     pub(crate) fn generate(&self, plan: &mut Plan<'_>) -> Reply {
         let reply = Reply::make(&self.script, &plan.ask, plan.at, &plan.how);
         let is_charged = match plan.fault() {
-            // A call that is never answered was never worked on.
+            // A call that is never answered was never processed.
             Some(Fault::Reset | Fault::Hang) => false,
             Some(Fault::Filter) => !plan.protocol.refuses_filtered(),
             _ => true,
@@ -200,7 +200,7 @@ impl Shared {
     }
 }
 
-/// A value for the schema of a call, where it has one; refused where that would be too large.
+/// A value for the schema of a call, if it has one; an error if that would be too large.
 fn made(ask: &Ask) -> Result<Answer, Refused> {
     let Some(schema) = &ask.schema else { return Ok(Answer::Made) };
     let value = value_for(schema, seed_of(&[&ask.prompt])).map_err(|what| {
@@ -209,7 +209,7 @@ fn made(ask: &Ask) -> Result<Answer, Refused> {
     Ok(Answer::Json(value?))
 }
 
-/// A number from 0 up to 1 that follows from the seed, what it is for and whom.
+/// A number from 0 up to 1, derived from the seed, its purpose and its subject.
 pub(crate) fn chance(seed: u64, purpose: &str, whom: &str) -> f64 {
     let drawn = seed_of(&[&seed.to_string(), purpose, whom]);
     (drawn >> 11) as f64 / (1u64 << 53) as f64
@@ -222,7 +222,7 @@ impl Plan<'_> {
         if let Answer::Fail(fault) = &self.how { Some(fault) } else { None }
     }
 
-    /// The headers that tell how the limits stand.
+    /// The headers that report the state of the limits.
     pub(crate) fn headers(&self) -> &[(String, String)] {
         &self.admission.headers
     }

@@ -1,41 +1,41 @@
-//! The damage that the simulator can do.
+//! The faults that the simulator can inject.
 
-/// One way in which an answer goes wrong.
+/// One kind of fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// An error status. Without a body it gets the one that the vendor would send.
+    /// An error status. Without a body, the vendor's own is sent.
     Status {
         /// The status code.
         code: u16,
-        /// Headers beside the usual ones.
+        /// Additional headers.
         headers: Vec<(String, String)>,
-        /// The body, when it is not the vendor's own.
+        /// The body, if it is not the vendor's own.
         body: Option<String>,
     },
     /// The connection is reset before anything is written.
     Reset,
     /// The connection is reset after half of the body.
     ResetMidway,
-    /// The connection ends properly after half of the promised body.
+    /// The connection is closed in an orderly way after half of the promised body.
     Truncate,
     /// Status 200 with a body that is not JSON.
     Garbage,
     /// The request is read and never answered.
     Hang,
-    /// The body comes byte by byte, each one let through by [`crate::Simulator::drip`].
+    /// The body is sent byte by byte, each one released by [`crate::Simulator::drip`].
     Drip,
     /// An answer with no text.
     Empty,
     /// The model refuses.
     Refusal,
-    /// The answer is cut at the token limit.
+    /// The answer is truncated at the token limit.
     Length,
     /// A content filter stops the answer.
     Filter,
-    /// JSON that breaks the schema of the request.
+    /// JSON that violates the schema of the request.
     WrongSchema,
-    /// The right JSON inside a Markdown fence.
+    /// Correct JSON inside a Markdown fence.
     Fenced,
     /// JSON `null`.
     Null,
@@ -66,7 +66,7 @@ impl Fault {
         self
     }
 
-    /// The fault that a marker or a flag names: a status code or a word such as `reset`.
+    /// The fault with this name in a marker or a flag: a status code or a word such as `reset`.
     ///
     /// ```
     /// # use rowmill_simulator::Fault;
@@ -98,7 +98,7 @@ impl Fault {
     }
 }
 
-/// When a fault strikes.
+/// When a fault occurs.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum When {
@@ -106,7 +106,7 @@ pub enum When {
     Always,
     /// At the call with this number, counted from 1.
     Nth(u64),
-    /// At the first so many calls of each prompt that holds the text.
+    /// At the first so many calls of each prompt that contains the text.
     PromptContains(String, u64),
     /// At this share of the calls, chosen by the script's seed.
     Rate(f64),

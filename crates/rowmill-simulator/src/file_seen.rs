@@ -1,4 +1,4 @@
-//! Files as they reached the simulator.
+//! Records of the files that the simulator received.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,19 +10,19 @@ use crate::protocol::Refused;
 /// A file that came with a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileSeen {
-    /// Its name, where the protocol has one.
+    /// Its name, if the protocol has one.
     pub name: Option<String>,
-    /// What it was said to be.
+    /// Its declared media type.
     pub media_type: String,
-    /// Its bytes, without what carried them.
+    /// Its size in bytes, without encoding.
     pub size: u64,
     /// The SHA-256 of those bytes, in hexadecimal.
     pub sha256: String,
-    /// How it came.
+    /// How it was sent.
     pub sent: Sent,
 }
 
-/// How a file came.
+/// How a file was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sent {
@@ -48,12 +48,12 @@ impl FileSeen {
     }
 }
 
-/// The SHA-256 of some bytes, in hexadecimal.
+/// The SHA-256 of bytes, in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads base64, which providers do strictly.
+/// Decodes base64 as strictly as providers do.
 pub(crate) fn decode(data: &str) -> Result<Vec<u8>, Refused> {
     let refuse = |error| Refused::invalid(format!("Invalid base64 data: {error}"));
     let bytes = STANDARD.decode(data).map_err(refuse)?;
@@ -63,7 +63,7 @@ pub(crate) fn decode(data: &str) -> Result<Vec<u8>, Refused> {
     Ok(bytes)
 }
 
-/// Checks that bytes are what they are said to be, as far as their beginning tells.
+/// Checks that bytes match their media type, as far as their first bytes show.
 pub(crate) fn check(media_type: &str, bytes: &[u8]) -> Result<(), Refused> {
     let found = found(bytes);
     let fits = match media_type {

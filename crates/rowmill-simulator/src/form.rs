@@ -1,11 +1,11 @@
-//! Reading forms with a file, `multipart/form-data`.
+//! Parses forms with a file, `multipart/form-data`.
 
 use memchr::memmem;
 
 use crate::protocol::Refused;
 use crate::recorder::RequestSeen;
 
-/// A form that came in.
+/// A received form.
 #[derive(Debug, Default)]
 pub(crate) struct Form<'a> {
     fields: Vec<(String, String)>,
@@ -21,7 +21,7 @@ pub(crate) struct FormFile<'a> {
 }
 
 impl<'a> Form<'a> {
-    /// Reads the form of a request.
+    /// Parses the form of a request.
     pub(crate) fn read(request: &'a RequestSeen) -> Result<Self, Refused> {
         let content_type = request.header("content-type").unwrap_or_default();
         let Some((_, boundary)) = content_type.split_once("multipart/form-data; boundary=") else {
@@ -29,7 +29,7 @@ impl<'a> Form<'a> {
         };
         let line = format!("--{}", boundary.trim_matches('"'));
         let mut form = Self::default();
-        // Every part but the first begins after a line break, which belongs to the boundary.
+        // Every part but the first starts after a line break, which belongs to the boundary.
         let mut rest = request.body.strip_prefix(line.as_bytes()).ok_or_else(broken)?;
         let next = format!("\r\n{line}");
         while let Some(after) = rest.strip_prefix(b"\r\n") {
@@ -65,7 +65,7 @@ impl<'a> Form<'a> {
     }
 }
 
-/// The value of a parameter of a part's head.
+/// The value of a parameter in a part's headers.
 fn parameter(head: &str, name: &str) -> Option<String> {
     let start = format!("; {name}=\"");
     let (_, after) = head.split_once(&start)?;

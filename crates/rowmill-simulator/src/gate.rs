@@ -1,10 +1,10 @@
-//! Holding answers back until a test lets them go.
+//! Holds answers back until a test releases them.
 
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
 
-/// Which calls may be answered, and how many bytes may drip.
+/// Which calls may be answered, and how many bytes of dripping answers may be sent.
 #[derive(Debug)]
 pub(crate) struct Gate {
     allowed: watch::Sender<u64>,
@@ -21,7 +21,7 @@ impl Gate {
     /// Waits until the call with this number (from 1) may be answered.
     pub(crate) async fn pass(&self, call: u64) {
         let mut allowed = self.allowed.subscribe();
-        // The sender lives as long as the gate, so the wait ends only by permission.
+        // The sender lives as long as this value, so the wait ends only by permission.
         drop(allowed.wait_for(|allowed| call <= *allowed).await);
     }
 
@@ -37,7 +37,7 @@ impl Gate {
         self.drops.add_permits(bytes);
     }
 
-    /// Waits until one more byte may drip.
+    /// Waits until one more byte may be sent.
     pub(crate) async fn drop_of(&self) {
         let permitted = async {
             if let Ok(permit) = self.drops.acquire().await {

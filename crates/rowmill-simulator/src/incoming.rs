@@ -1,4 +1,4 @@
-//! Reading HTTP/1.1 requests.
+//! Parses HTTP/1.1 requests.
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -6,11 +6,11 @@ use tokio::net::TcpStream;
 
 use crate::recorder::RequestSeen;
 
-/// Larger heads and bodies are refused.
+/// Larger heads and bodies are rejected.
 const HEAD_LIMIT: usize = 64 * 1024;
 const BODY_LIMIT: usize = 256 * 1024 * 1024;
 
-/// A request that was read to its end.
+/// A request that was read completely.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) request: RequestSeen,
@@ -23,7 +23,7 @@ pub(crate) struct Incoming {
 pub(crate) enum ReadFailure {
     /// The client closed the connection, between requests or inside one.
     Closed,
-    /// What came is not HTTP.
+    /// The received bytes are not HTTP.
     Invalid(&'static str),
 }
 
@@ -47,7 +47,7 @@ struct Head {
     framing: Framing,
 }
 
-/// Reads one request; what follows it stays in `buffer`.
+/// Reads one request; anything after it stays in `buffer`.
 pub(crate) async fn read(stream: &mut TcpStream, buffer: &mut BytesMut) -> Result<Incoming, ReadFailure> {
     let head = loop {
         if let Some(head) = parse_head(buffer)? {

@@ -1,4 +1,4 @@
-//! Answers from prepared bytes, so that a benchmark measures its client and not this server.
+//! Answers from prepared bytes, so that a benchmark measures the client and not this server.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use crate::reply::{Ending, Made, Reply, resize};
 use crate::script::{InstantTurns, Script};
 use crate::shared::Shared;
 
-/// The answers of every protocol as they go over the wire.
+/// The answers of every protocol as they are sent.
 #[derive(Debug)]
 pub(crate) struct Canned(Vec<OfProtocol>);
 
@@ -21,14 +21,14 @@ pub(crate) struct Canned(Vec<OfProtocol>);
 #[derive(Debug)]
 struct OfProtocol {
     path: &'static [u8],
-    /// What a body holds once for each result of a tool. Inside texts its quotes are escaped.
+    /// A text that a body contains once for each tool result. Inside strings its quotes are escaped.
     result: &'static [u8],
     /// Plain and streamed, one for each turn; the last one calls no tool.
     turns: Vec<[Vec<u8>; 2]>,
 }
 
 impl Canned {
-    /// Prepares the answers that a script wants, of which the last has this text.
+    /// Prepares the answers for a script; the last one has this text.
     pub(crate) fn new(text: &str, script: &Script) -> Self {
         let of = |path, result, protocol| {
             let calls = script.instant_turns.as_ref();
@@ -61,7 +61,7 @@ impl Canned {
     }
 }
 
-/// The answer that ends a conversation, brought to `bytes` bytes where given.
+/// The answer that ends a conversation, resized to `bytes` bytes if given.
 fn saying(text: &str, bytes: Option<usize>) -> Reply {
     let mut text = text.to_owned();
     if let Some(bytes) = bytes {
@@ -71,7 +71,7 @@ fn saying(text: &str, bytes: Option<usize>) -> Reply {
     Reply::of_text(text, tokens)
 }
 
-/// An answer that calls a tool, under an id that no other turn has.
+/// An answer that calls a tool, with an id that no other turn has.
 fn calling(calls: Option<&InstantTurns>, protocol: Protocol, turn: usize) -> Reply {
     let (name, arguments) =
         calls.map(|calls| (calls.tool.clone(), calls.arguments.to_string())).unwrap_or_default();
@@ -91,18 +91,18 @@ fn bytes(protocol: Protocol, reply: &Reply, stream: bool) -> Vec<u8> {
     [outgoing.head, outgoing.pieces.concat()].concat()
 }
 
-/// A request found at the start of the buffer.
+/// The result of searching the start of the buffer for a request.
 #[derive(Debug)]
 enum Found<'c> {
     /// More must be read first.
     Part,
-    /// A call, this long in all, and its answer.
+    /// A call with its total length, and its answer.
     Call(usize, &'c [u8]),
-    /// Something else, which the full server should look at.
+    /// Something else, which the full server should process.
     Other,
 }
 
-/// Serves calls until the client leaves (`false`) or asks for something else (`true`).
+/// Serves calls until the client disconnects (`false`) or requests something else (`true`).
 pub(crate) async fn serve(
     stream: &mut TcpStream,
     buffer: &mut BytesMut,
@@ -165,7 +165,7 @@ fn find<'c>(buffer: &[u8], canned: &'c Canned) -> Found<'c> {
     }
 }
 
-/// The content length that a head names, in whatever case it is written.
+/// The value of the content length header, in any case.
 fn content_length(head: &[u8]) -> Option<usize> {
     const NAME: &[u8] = b"content-length:";
     memchr::memchr_iter(b'\n', head).find_map(|at| {

@@ -1,9 +1,8 @@
-//! A model provider on a loopback port, for tests, benchmarks and demonstrations.
+//! Simulates a model provider on a loopback port, for tests, benchmarks and demonstrations.
 //!
-//! It speaks the protocols of the vendors over true HTTP, so a client goes through
-//! everything it has: connections, framing, streaming and failures. It keeps rate limits,
-//! quotas and a prompt cache as the vendors do, counts what it would have charged, and
-//! does damage on purpose.
+//! It uses the vendors' protocols over real HTTP, so that all parts of a client are exercised: connections,
+//! framing, streaming and failures. It implements rate limits, quotas and a prompt cache like the vendors,
+//! counts what it would have charged, and injects faults on request.
 
 mod admission;
 mod answer;

@@ -1,4 +1,4 @@
-//! The buckets of every key and model: who gets in, and what is settled afterwards.
+//! The token buckets of every key and model: admits calls, and settles their use afterwards.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use tokio::time::Instant;
 use crate::bucket::{Bucket, Standing};
 use crate::limits::{Limits, Measure};
 
-/// Whose buckets: a key and a model.
+/// The owner of buckets: a key and a model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Account {
     pub(crate) key: String,
     pub(crate) model: String,
 }
 
-/// What a call takes from the token buckets when it is let in.
+/// What a call takes from the token buckets when it is admitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Claim {
     /// From the bucket for both directions.
@@ -24,22 +24,22 @@ pub(crate) struct Claim {
     pub(crate) input: u64,
 }
 
-/// What a call really used.
+/// What a call actually used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     pub(crate) input: u64,
     pub(crate) output: u64,
 }
 
-/// How the buckets of an account stand, each that there is.
+/// The states of an account's buckets, for each limit that is set.
 pub(crate) type Standings = Vec<(Measure, Standing)>;
 
 /// A call that does not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limited {
-    /// The limit that is in the way the longest.
+    /// The limit with the longest wait.
     pub(crate) by: Measure,
-    /// The time until this very call would be let in.
+    /// The time until this call would be admitted.
     pub(crate) wait: Duration,
     pub(crate) standings: Standings,
 }
@@ -62,7 +62,7 @@ impl Limiter {
         self.limits
     }
 
-    /// Has other limits from now on.
+    /// Changes the limits from now on.
     pub(crate) fn set(&mut self, limits: Limits, now: Instant) {
         self.limits = limits;
         for buckets in self.accounts.values_mut() {
@@ -76,7 +76,7 @@ impl Limiter {
         }
     }
 
-    /// Takes what a call needs, or says how long it must wait and takes nothing.
+    /// Takes what a call needs, or returns how long it must wait and takes nothing.
     pub(crate) fn admit(
         &mut self,
         account: &Account,
@@ -96,7 +96,7 @@ impl Limiter {
                 Measure::Requests => bucket.wait_for(1, now),
                 Measure::Tokens => bucket.wait_for(claim.tokens, now),
                 Measure::InputTokens => bucket.wait_for(claim.input, now),
-                // What will be generated is not known, so it is enough that something is left.
+                // The number of generated tokens is not known yet, so it is enough that something is left.
                 Measure::OutputTokens => bucket.wait_for_any(now),
             };
             Some((measure, wait))
@@ -118,7 +118,7 @@ impl Limiter {
         Ok(standings(buckets, now))
     }
 
-    /// Brings what was taken to what was really used.
+    /// Corrects what was taken to what was actually used.
     pub(crate) fn settle(&mut self, account: &Account, claim: Claim, used: Used, now: Instant) {
         let Some(buckets) = self.accounts.get_mut(account) else { return };
         for (bucket, measure) in buckets.iter_mut().zip(Measure::ALL) {

@@ -1,6 +1,6 @@
-//! What may be used per minute.
+//! Limits per minute.
 
-/// The limits per minute of each key and model together; those that are absent do not limit.
+/// The limits per minute, for each combination of key and model; an absent one does not limit.
 ///
 /// ```
 /// # use rowmill_simulator::Limits;
@@ -19,7 +19,7 @@ pub struct Limits {
     pub output_tokens: Option<u64>,
 }
 
-/// What is limited.
+/// The quantity that is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Measure {
     /// Calls.
@@ -33,7 +33,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// All of them, in the order in which they are told.
+    /// All of them, in the order in which they are reported.
     pub(crate) const ALL: [Self; 4] = [Self::Requests, Self::Tokens, Self::InputTokens, Self::OutputTokens];
 
     /// The name of its flag.
@@ -52,7 +52,7 @@ impl Measure {
 }
 
 impl Limits {
-    /// The limit on one thing.
+    /// The limit on one quantity.
     #[must_use]
     pub fn of(&self, measure: Measure) -> Option<u64> {
         match measure {
@@ -63,7 +63,7 @@ impl Limits {
         }
     }
 
-    /// The same limits with another one on one thing; `None` lifts it.
+    /// The same limits with one of them changed; `None` removes it.
     #[must_use]
     pub fn with(mut self, measure: Measure, limit: Option<u64>) -> Self {
         match measure {

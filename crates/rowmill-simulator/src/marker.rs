@@ -1,14 +1,13 @@
-//! Markers in prompts that ask for faults, such as `[[503x2]]`.
+//! Prompt markers that request faults, such as `[[503x2]]`.
 //!
-//! A black-box test cannot script the simulator from inside, but it can write
-//! its rows.
+//! A black-box test cannot script the simulator from inside, but it can write markers into its rows.
 
 use crate::fault::Fault;
 
-/// The fault that the markers in `prompt` ask for at the `call`-th call (from 1) of that prompt.
+/// The fault that the markers in `prompt` request for the `call`-th call (from 1) of that prompt.
 ///
-/// `[[503x2]]` strikes twice, `[[empty]]` always. Several markers follow one
-/// another. `[[429x1,retry-after=2]]` adds a header.
+/// `[[503x2]]` occurs twice, `[[empty]]` always. Several markers apply one after another.
+/// `[[429x1,retry-after=2]]` adds a header.
 pub(crate) fn fault_for(prompt: &str, call: u64) -> Option<Fault> {
     let mut left = call;
     for (fault, times) in markers(prompt) {
@@ -31,7 +30,7 @@ fn markers(prompt: &str) -> impl Iterator<Item = (Fault, Option<u64>)> {
 fn marker(inside: &str) -> Option<(Fault, Option<u64>)> {
     let mut parts = inside.split(',');
     let first = parts.next()?.trim();
-    // No fault's name holds an `x` before a number, so the last `x` begins the count.
+    // No fault's name contains an `x` before a number, so the last `x` starts the count.
     let counted = first.rsplit_once('x').and_then(|(name, times)| Some((name, times.parse().ok()?)));
     let (name, times) = counted.map_or((first, None), |(name, times)| (name, Some(times)));
     let mut fault = Fault::named(name)?;

@@ -1,4 +1,4 @@
-//! How what a script says is written as text, in flags.
+//! Parses the parts of a script from the text of flags.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::distribution::Distribution;
 use crate::fault::Fault;
 use crate::limits::Measure;
 
-/// Reads a length of time such as `20ms`, `1.5s` or `2m`.
+/// Parses a duration such as `20ms`, `1.5s` or `2m`.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     time_span::parse(text).ok_or_else(|| format!("`{text}` is not a duration; write `20ms`, `1.5s` or `2m`"))
 }
 
-/// Reads a fault and the share of calls it strikes, such as `503=0.02` or `429=2%,retry-after=1`.
+/// Parses a fault and the share of calls it affects, such as `503=0.02` or `429=2%,retry-after=1`.
 ///
 /// ```
 /// # use rowmill_simulator::{Fault, notation};
@@ -47,7 +47,7 @@ pub fn fault_rate(text: &str) -> Result<(Fault, f64), String> {
     Ok((fault, share(rate)?))
 }
 
-/// Reads a share such as `0.02` or `2%`.
+/// Parses a share such as `0.02` or `2%`.
 fn share(text: &str) -> Result<f64, String> {
     let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
     match number.parse::<f64>().map(|number| number / whole) {
@@ -56,7 +56,7 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads the begin and the length of an outage, such as `60s+30s`.
+/// Parses the start and the length of an outage, such as `60s+30s`.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ pub fn outage(text: &str) -> Result<(Duration, Duration), String> {
     Ok((duration(start)?, duration(length)?))
 }
 
-/// Reads when and what changes, such as `120s:rpm=300,tpm=30000` or `60s:outage=30s,outage-status=reset`.
+/// Parses a time and its changes, such as `120s:rpm=300,tpm=30000` or `60s:outage=30s,outage-status=reset`.
 ///
 /// ```
 /// # use rowmill_simulator::{Change, Measure, notation};
@@ -119,8 +119,8 @@ fn limit(text: &str) -> Result<Option<u64>, String> {
     }
 }
 
-/// Pairs of key and value. A part without `=` belongs to the value before it, because
-/// a distribution has a comma of its own.
+/// Pairs of key and value. A part without `=` belongs to the value before it, because a distribution contains
+/// a comma.
 fn pairs(text: &str) -> Result<Vec<(&str, String)>, String> {
     let mut pairs: Vec<(&str, String)> = Vec::new();
     for part in text.split(',') {
@@ -133,7 +133,7 @@ fn pairs(text: &str) -> Result<Vec<(&str, String)>, String> {
     Ok(pairs)
 }
 
-/// Reads a tool and its arguments, such as `search {"query": "otters"}` or `search`.
+/// Parses a tool and its arguments, such as `search {"query": "otters"}` or `search`.
 ///
 /// # Errors
 ///
@@ -145,9 +145,9 @@ pub fn tool_call(text: &str) -> Result<(String, Value), String> {
     call_marker::parse(text).ok_or_else(wrong)
 }
 
-/// Reads prices in dollars per million tokens, such as `input=0.25,cached=0.025,output=2`.
+/// Parses prices in dollars per million tokens, such as `input=0.25,cached=0.025,output=2`.
 ///
-/// Without prices of their own, cached and written tokens cost what others do.
+/// Without prices of their own, cached and written tokens cost the same as other prompt tokens.
 ///
 /// # Errors
 ///

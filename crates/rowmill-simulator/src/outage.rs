@@ -1,4 +1,4 @@
-//! Times when nothing is answered.
+//! Times when no call is answered.
 
 use std::str::FromStr;
 
@@ -6,11 +6,11 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutageKind {
-    /// An error status, at once.
+    /// An error status, immediately.
     Status(u16),
-    /// The connection is reset once the call was read.
+    /// The connection is reset once the call has been read.
     Reset,
-    /// Nobody listens: connections are refused, and open ones are closed.
+    /// Connections are refused, and open ones are closed.
     Refuse,
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// Names and values of headers.
 pub(crate) type Headers = Vec<(String, String)>;
 
-/// An answer ready to be written: the head, and the body in the pieces in which it is sent.
+/// An answer ready to be written: the head, and the body in the parts in which it is sent.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) status: u16,
@@ -33,7 +33,7 @@ impl Outgoing {
         Self::plain(status, "text/plain; charset=utf-8", &[], body.as_bytes().to_vec())
     }
 
-    /// A stream of events, each in a chunk of its own.
+    /// A stream of events, each in its own chunk.
     pub(crate) fn events(headers: &[(String, String)], events: &[String]) -> Self {
         let head = head(200, "text/event-stream; charset=utf-8", headers, "transfer-encoding: chunked");
         let mut pieces: Vec<Vec<u8>> =

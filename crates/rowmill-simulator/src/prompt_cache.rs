@@ -1,4 +1,4 @@
-//! Which prompt prefixes are cached, by the rules of the vendors.
+//! Which prompt prefixes are cached, according to the vendors' rules.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,32 +11,32 @@ use crate::protocol::{Ask, Protocol};
 
 /// A shorter prefix is not cached.
 const LEAST_TOKENS: u64 = 1_024;
-/// OpenAI counts cached tokens in steps of this many.
+/// OpenAI counts cached tokens in multiples of this.
 const STEP: u64 = 128;
-/// A prefix is forgotten when it was not used for so long.
+/// A prefix expires if it has not been used for this long.
 const KEPT: Duration = Duration::from_secs(300);
-/// With more prefixes than this, those that are out of date are cleared away.
+/// If there are more prefixes than this, expired ones are removed.
 const MANY: usize = 1_024;
 
-/// The prefixes that were answered, and when they were used last.
+/// The cached prefixes, and when each was last used.
 #[derive(Debug, Default)]
 pub(crate) struct PromptCache {
     answered: HashMap<u64, Instant>,
 }
 
-/// What the cache did for a call.
+/// The effect of the cache on a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Prefix {
     /// Tokens read from the cache.
     pub(crate) cached: u64,
     /// Tokens written to it.
     pub(crate) written: u64,
-    /// What it is remembered by once the call was answered, where it can be cached.
+    /// The key under which the prefix is stored once the call was answered, if it can be cached.
     key: Option<u64>,
 }
 
 impl PromptCache {
-    /// Looks the stable prefix of a call up; it has `tokens` tokens.
+    /// Looks up the stable prefix of a call, which has `tokens` tokens.
     pub(crate) fn look_up(
         &self,
         protocol: Protocol,
@@ -66,7 +66,7 @@ impl PromptCache {
         Prefix { cached, written, key: Some(key) }
     }
 
-    /// A call with this prefix was answered, so later ones find it.
+    /// Stores the prefix of an answered call, so that later ones find it.
     pub(crate) fn answered(&mut self, prefix: Prefix, now: Instant) {
         let Some(key) = prefix.key else { return };
         self.answered.insert(key, now);

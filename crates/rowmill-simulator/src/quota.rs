@@ -1,26 +1,26 @@
-//! A quota of calls that runs out, and may be renewed.
+//! A quota of calls that can be exhausted and renewed.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many calls are allowed before everything is refused.
+/// How many calls are allowed before all further ones are rejected.
 #[derive(Debug, Default)]
 pub(crate) struct Quota {
-    /// The calls of one quota, where there is one.
+    /// The number of calls in one quota, if limited.
     pub(crate) calls: Option<u64>,
-    /// The time from running out to the next quota, where there is one.
+    /// The time from exhaustion to the next quota, if it is renewed.
     pub(crate) renews: Option<Duration>,
     used: u64,
     spent: Option<Instant>,
-    /// Set from outside, whatever was used.
+    /// Set from outside, independent of use.
     is_exhausted: bool,
 }
 
-/// A quota that has run out.
+/// An exhausted quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spent {
-    /// The time until it is renewed, where that will be.
+    /// The time until it is renewed, if it will be.
     pub(crate) wait: Option<Duration>,
 }
 
@@ -47,7 +47,7 @@ impl Quota {
         }
     }
 
-    /// Counts a call that was let in.
+    /// Counts an admitted call.
     pub(crate) fn take(&mut self, now: Instant) {
         self.used += 1;
         if self.calls == Some(self.used) {
@@ -55,12 +55,12 @@ impl Quota {
         }
     }
 
-    /// Refuses everything from now on.
+    /// Rejects all calls from now on.
     pub(crate) fn exhaust(&mut self) {
         self.is_exhausted = true;
     }
 
-    /// Begins a new quota.
+    /// Starts a new quota.
     pub(crate) fn renew(&mut self) {
         self.is_exhausted = false;
         self.used = 0;

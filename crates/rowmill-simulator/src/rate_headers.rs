@@ -1,4 +1,4 @@
-//! How vendors tell of their limits: headers, and the words of a refusal.
+//! How vendors report their limits: headers, and the messages of rejections.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::limits::Measure;
 use crate::outgoing::Headers;
 use crate::protocol::{Protocol, Refused};
 
-/// The headers with which a vendor tells how its limits stand.
+/// The headers in which a vendor reports the state of its limits.
 pub(crate) fn headers(protocol: Protocol, standings: &Standings, now: Timestamp) -> Headers {
     match protocol {
         Protocol::Chat | Protocol::Responses => openai(standings),
         Protocol::Messages => anthropic(standings, now),
-        // This vendor tells nothing until it refuses.
+        // This vendor reports nothing until it rejects a call.
         Protocol::Google => Headers::new(),
     }
 }
 
-/// The refusal of a call that does not fit.
+/// The rejection of a call that exceeds a rate limit.
 pub(crate) fn refusal(protocol: Protocol, model: &str, limited: &Limited, now: Timestamp) -> Refused {
     let limit = limited.standings.iter().find(|(measure, _)| *measure == limited.by);
     let limit = limit.map_or(0, |(_, standing)| standing.limit);
@@ -67,7 +67,7 @@ pub(crate) fn refusal(protocol: Protocol, model: &str, limited: &Limited, now: T
     refused
 }
 
-/// The refusal of every call once the quota is used up; `wait` is the time until it is renewed.
+/// The rejection of every call once the quota is used up; `wait` is the time until it is renewed.
 pub(crate) fn quota_refusal(protocol: Protocol, model: &str, quota: u64, wait: Option<Duration>) -> Refused {
     match protocol {
         Protocol::Chat | Protocol::Responses => Refused {
@@ -108,7 +108,7 @@ fn openai(standings: &Standings) -> Headers {
         let unit = match measure {
             Measure::Requests => "requests",
             Measure::Tokens => "tokens",
-            // This vendor knows no limits on one direction.
+            // This vendor has no limits on one direction.
             Measure::InputTokens | Measure::OutputTokens => continue,
         };
         headers.push((format!("x-ratelimit-limit-{unit}"), standing.limit.to_string()));
@@ -143,7 +143,7 @@ fn anthropic(standings: &Standings, now: Timestamp) -> Headers {
     headers
 }
 
-/// The moment `wait` from now as RFC 3339, in whole seconds and never too early.
+/// The time `wait` from now as RFC 3339, in whole seconds and rounded up.
 fn moment(now: Timestamp, wait: Duration) -> String {
     let nanoseconds = now.as_nanosecond() + i128::try_from(wait.as_nanos()).unwrap_or(0);
     let seconds =
@@ -152,7 +152,7 @@ fn moment(now: Timestamp, wait: Duration) -> String {
     moment.unwrap_or(now).to_string()
 }
 
-/// A length of time as OpenAI writes it: `120ms`, `1s`, `1.5s`, `6m0s`, `1h0m0s`.
+/// A duration in OpenAI's format: `120ms`, `1s`, `1.5s`, `6m0s`, `1h0m0s`.
 fn span(time: Duration) -> String {
     let all = whole_milliseconds(time);
     let (hours, minutes, rest) = (all / 3_600_000, all / 60_000 % 60, all % 60_000);

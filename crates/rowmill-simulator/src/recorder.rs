@@ -1,4 +1,4 @@
-//! What the simulator saw, for assertions.
+//! Records what the simulator received, for assertions.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::protocol::Ask;
 use crate::script::Script;
 use crate::stats::{Minute, Stats};
 
-/// One request as it came.
+/// One request as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestSeen {
     /// The method; `WEBSOCKET` for a message on a WebSocket.
@@ -35,7 +35,7 @@ impl RequestSeen {
         self.headers.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON; `null` when it is none.
+    /// The body as JSON; `null` if it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or(Value::Null)
@@ -58,7 +58,7 @@ struct Counts {
 }
 
 impl Held {
-    /// The counts of a minute; `None` for one so far away that it cannot be.
+    /// The counts of a minute; `None` if its index is implausibly large.
     fn minute(&mut self, minute: usize) -> Option<&mut Minute> {
         const YEAR: usize = 366 * 24 * 60;
         let minutes = &mut self.stats.minutes;
@@ -69,7 +69,7 @@ impl Held {
     }
 }
 
-/// Collects [`Stats`] and wakes those who wait for them.
+/// Collects [`Stats`] and wakes callers that wait for them.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     held: Mutex<Held>,
@@ -77,7 +77,7 @@ pub(crate) struct Recorder {
     version: watch::Sender<()>,
     keep_requests: usize,
     keep_prompts: bool,
-    /// Counted apart, because a benchmark cannot afford the lock.
+    /// Counted separately, because a benchmark cannot afford the lock.
     pub(crate) instant_requests: AtomicU64,
     pub(crate) instant_answers: AtomicU64,
 }
@@ -123,7 +123,7 @@ impl Recorder {
         });
     }
 
-    /// Keeps what a call brought, and writes it to the log of the script.
+    /// Keeps the record of a call, and writes it to the script's log.
     pub(crate) fn call_seen(&self, script: &Script, request: &RequestSeen, ask: &Ask, number: u64) {
         if self.keep_requests == 0 && script.log.is_none() {
             return;
@@ -158,7 +158,7 @@ impl Recorder {
         self.change(|held| held.stats.deleted_files += 1);
     }
 
-    /// A model call begins; it is in flight until the guard is dropped.
+    /// Records the start of a model call, which is in flight until the guard is dropped.
     pub(crate) fn begin(&self) -> Call<'_> {
         let number = self.change(|held| {
             held.stats.requests += 1;
@@ -169,7 +169,7 @@ impl Recorder {
         Call { recorder: self, number }
     }
 
-    /// Counts a call; how many there were with this prompt and with this conversation, this one included.
+    /// Counts a call; returns how many had this prompt and this conversation, including this one.
     pub(crate) fn asked(&self, asked: &Asked) -> (u64, u64) {
         let key = seed_of(&[&asked.prompt]);
         self.change(|held| {
@@ -183,7 +183,7 @@ impl Recorder {
         })
     }
 
-    /// A call was let in, in this minute since the start.
+    /// Records an admitted call in this minute since the start.
     pub(crate) fn admitted(&self, minute: usize) {
         self.change(|held| {
             if let Some(minute) = held.minute(minute) {
@@ -192,7 +192,7 @@ impl Recorder {
         });
     }
 
-    /// A call did not fit a rate limit.
+    /// Records a call that exceeded a rate limit.
     pub(crate) fn rate_limited(&self, minute: usize) {
         self.change(|held| {
             held.stats.rate_limited += 1;
@@ -202,17 +202,17 @@ impl Recorder {
         });
     }
 
-    /// A call was refused because the quota was used up.
+    /// Records a call that was rejected because the quota was used up.
     pub(crate) fn quota_refused(&self) {
         self.change(|held| held.stats.quota_refused += 1);
     }
 
-    /// A call met an outage.
+    /// Records a call during an outage.
     pub(crate) fn outage_refused(&self) {
         self.change(|held| held.stats.outage_refused += 1);
     }
 
-    /// An answer was made, and is charged for, whether it arrives or not.
+    /// Records that an answer was made and charged for, whether it arrives or not.
     pub(crate) fn made(&self, usage: &Usage, cost: Option<Money>, minute: usize) {
         self.change(|held| {
             held.stats.input_tokens += usage.input;
@@ -254,12 +254,12 @@ impl Recorder {
         self.lock().requests.iter().cloned().collect()
     }
 
-    /// Shows what happened so far to `look`.
+    /// Passes the statistics so far to `look`.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Stats) -> T) -> T {
         look(self.gather(&mut self.lock()))
     }
 
-    /// Adds what was counted apart.
+    /// Adds the separate counts.
     fn gather<'h>(&self, held: &'h mut Held) -> &'h Stats {
         let answers = self.instant_answers.swap(0, Ordering::Relaxed);
         held.stats.requests += self.instant_requests.swap(0, Ordering::Relaxed);
@@ -273,12 +273,12 @@ impl Recorder {
     pub(crate) async fn wait_until(&self, reached: impl Fn(&Stats) -> bool) -> Stats {
         let mut version = self.version.subscribe();
         loop {
-            // Prompts can be many, so they are copied only once it is over.
+            // There can be many prompts, so they are copied only at the end.
             let is_reached = self.look(|stats| reached(stats).then(|| stats.clone()));
             if let Some(stats) = is_reached {
                 return stats;
             }
-            // The sender is a field of this very value, so it cannot be gone.
+            // The sender is a field of this value, so it cannot be gone.
             if version.changed().await.is_err() {
                 return self.look(Stats::clone);
             }

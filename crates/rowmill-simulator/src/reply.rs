@@ -1,4 +1,4 @@
-//! What is answered, before a protocol gives it its shape.
+//! The content of an answer, independent of the protocol.
 
 use rowmill_schema_faker::{seed_of, value_for};
 use rowmill_types::{Citation, Usage};
@@ -13,7 +13,7 @@ use crate::script::Script;
 use crate::thought::Thought;
 use crate::turn::Turn;
 
-/// How an answer ends.
+/// The finish reason of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Complete,
@@ -29,7 +29,7 @@ pub(crate) enum Ending {
 /// An answer without its protocol.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
-    /// The text; the refusal when it is one.
+    /// The text of the answer or of the refusal.
     pub(crate) text: String,
     pub(crate) ending: Ending,
     pub(crate) tokens: Usage,
@@ -42,19 +42,19 @@ pub(crate) struct Reply {
     pub(crate) citations: Vec<Citation>,
 }
 
-/// A call that an answer makes.
+/// A tool call in an answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Made {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// JSON text; cut where the answer is.
+    /// JSON text; truncated if the answer is.
     pub(crate) arguments: String,
 }
 
 const REFUSAL: &str = "I'm sorry, but I can't help with that.";
 const THOUGHT: &str = "Let me think about what was asked.";
 
-/// What a call came with, beside what it asks.
+/// The circumstances of a call, besides its content.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Circumstances {
     /// The number of the call among all calls, from 1.
@@ -65,12 +65,12 @@ pub(crate) struct Circumstances {
     pub(crate) of_turn: u64,
     /// The tokens of the prompt.
     pub(crate) input: u64,
-    /// Those of them that the cache held, and those that it took.
+    /// How many of them were read from the cache, and how many were written to it.
     pub(crate) prefix: Prefix,
 }
 
 impl Reply {
-    /// An answer that is nothing but text.
+    /// An answer with only text.
     pub(crate) fn of_text(text: String, tokens: Usage) -> Self {
         Self {
             text,
@@ -84,7 +84,7 @@ impl Reply {
         }
     }
 
-    /// Makes the answer, bent by the fault where that is about content.
+    /// Makes the answer, changed by the fault if that affects content.
     pub(crate) fn make(script: &Script, ask: &Ask, at: Circumstances, how: &Answer) -> Self {
         let id = seed_of(&[&ask.prompt]) ^ at.number;
         let (text, ending, turn) = match how {
@@ -115,7 +115,7 @@ impl Reply {
         reply.ending = ending;
         let left = ask.max_tokens.map(|most| most.saturating_sub(reply.thought_tokens(script)));
         if let Some(left) = left {
-            // Thoughts come first, and may be all that there is.
+            // Thoughts come first, and may use up all tokens.
             reply.cut_text(script, left);
         }
         reply.make_calls(ask, calls);
@@ -133,7 +133,7 @@ impl Reply {
         self.thought.as_ref().map_or(0, |thought| script.tokenizer.count(&thought.text))
     }
 
-    /// Cuts the text where it has more tokens than are left for it.
+    /// Truncates the text to the remaining tokens.
     fn cut_text(&mut self, script: &Script, left: u64) {
         if let Some(cut) = script.tokenizer.cut(&self.text, left) {
             self.text = cut;
@@ -143,8 +143,7 @@ impl Reply {
         }
     }
 
-    /// Cuts the calls where they have more tokens than the text leaves; none follows one that
-    /// is cut.
+    /// Truncates the calls to the tokens that the text leaves; a truncated call is the last one.
     fn cut_calls(&mut self, script: &Script, left: u64) {
         let mut left = left.saturating_sub(script.tokenizer.count(&self.text));
         let mut kept = 0;
@@ -160,7 +159,7 @@ impl Reply {
         self.calls.truncate(kept);
     }
 
-    /// Makes the calls, or the one that the request demands with the text as its arguments.
+    /// Makes the calls, or the call that the request requires with the text as its arguments.
     fn make_calls(&mut self, ask: &Ask, mut calls: Vec<(String, String)>) {
         let is_text = matches!(self.ending, Ending::Complete | Ending::Length) && !self.text.is_empty();
         if let Some(tool) = ask.tool.as_ref().filter(|_| is_text && calls.is_empty()) {
@@ -191,14 +190,14 @@ impl Reply {
     }
 }
 
-/// A text in the pieces that a stream sends it in.
+/// A text in the parts that a stream sends.
 pub(crate) fn pieces(text: &str) -> Vec<String> {
     const PIECES: usize = 8;
     let letters: Vec<char> = text.chars().collect();
     letters.chunks(letters.len().div_ceil(PIECES).max(1)).map(|piece| piece.iter().collect()).collect()
 }
 
-/// The text of an answer, bent by a fault where there is one.
+/// The text of an answer, changed by a fault if there is one.
 fn bent(script: &Script, ask: &Ask, how: &Answer) -> (String, Ending) {
     let right = match how {
         Answer::Text(text) => text.clone(),
@@ -212,17 +211,17 @@ fn bent(script: &Script, ask: &Ask, how: &Answer) -> (String, Ending) {
         Fault::Length => (first_half(&right), Ending::Length),
         Fault::Filter => (String::new(), Ending::Filter),
         Fault::WrongSchema => (wrong(ask.schema.as_ref(), &right), Ending::Complete),
-        // A tool's input is no text that a fence could stand in.
+        // A tool's input is not a text that could contain a fence.
         Fault::Fenced if ask.tool.is_none() => (format!("```json\n{right}\n```"), Ending::Complete),
         Fault::Null => ("null".to_owned(), Ending::Complete),
         _ => (right, Ending::Complete),
     }
 }
 
-/// The right answer to a call: a value for its schema, or an echo.
+/// The correct answer to a call: a value for its schema, or an echo of the prompt.
 fn made(script: &Script, ask: &Ask) -> String {
     if let Some(schema) = &ask.schema {
-        // What is too large to make is refused before; it is left only where a fault comes first.
+        // A schema that needs too large a value was rejected before, unless a fault comes first.
         return value_for(schema, seed_of(&[&ask.prompt])).unwrap_or_default().to_string();
     }
     let start: String = ask.last.chars().take(200).collect();
@@ -237,7 +236,7 @@ fn made(script: &Script, ask: &Ask) -> String {
     if ask.wants_json { json!({"answer": text}).to_string() } else { text }
 }
 
-/// Brings `text` to `bytes` bytes, or as near below as whole characters allow.
+/// Resizes `text` to `bytes` bytes, or to the nearest smaller size with whole characters.
 pub(crate) fn resize(text: &mut String, bytes: usize) {
     while text.len() < bytes {
         text.push_str(" and more");
@@ -250,7 +249,7 @@ fn first_half(text: &str) -> String {
     text.chars().take(text.chars().count() / 2).collect()
 }
 
-/// JSON that the schema refuses; text that is no JSON when there is no schema.
+/// JSON that violates the schema; text that is not JSON if there is no schema.
 fn wrong(schema: Option<&Value>, right: &str) -> String {
     let without_schema = "this is not JSON".to_owned();
     let Some(validator) = schema.and_then(|schema| jsonschema::validator_for(schema).ok()) else {

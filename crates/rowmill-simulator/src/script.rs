@@ -1,4 +1,4 @@
-//! What a simulator is told to do.
+//! The script of a simulator.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::outage::OutageKind;
 use crate::rules::Rules;
 use crate::tokens::Tokenizer;
 
-/// What a simulator checks, answers and breaks.
+/// Settings that define what a simulator checks, how it answers, and which faults it injects.
 ///
 /// ```
 /// # use rowmill_simulator::{Fault, Script, When};
@@ -71,7 +71,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Answers everything well and at once, with no key and any model.
+    /// Answers everything correctly and immediately, with any key and any model.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -111,7 +111,7 @@ impl Script {
         }
     }
 
-    /// Listens on this address instead of the loopback one.
+    /// Listens on this address instead of a loopback address.
     #[must_use]
     pub fn host(mut self, host: IpAddr) -> Self {
         self.host = host;
@@ -125,56 +125,56 @@ impl Script {
         self
     }
 
-    /// The seed of faults at a rate and of the jitter.
+    /// Sets the seed of random faults and of the jitter.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Refuses calls without this key.
+    /// Rejects calls without this key.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// Knows this model; once one is named, all others are refused.
+    /// Adds a known model; once there is one, all others are rejected.
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.models.push(model.into());
         self
     }
 
-    /// Waits this long before each answer: always the same, or by a distribution.
+    /// Waits this long before each answer: a constant, or a distribution.
     #[must_use]
     pub fn latency(mut self, latency: impl Into<Distribution>) -> Self {
         self.latency = latency.into();
         self
     }
 
-    /// Waits up to this much longer, by the seed.
+    /// Waits up to this much longer, derived from the seed.
     #[must_use]
     pub fn jitter(mut self, jitter: Duration) -> Self {
         self.jitter = jitter;
         self
     }
 
-    /// Adds a fault. The first one that strikes wins; prompt markers come after all of them.
+    /// Adds a fault. The first one that applies wins; prompt markers come after all of them.
     #[must_use]
     pub fn fault(mut self, when: When, fault: Fault) -> Self {
         self.faults.push((when, fault));
         self
     }
 
-    /// Answers by a function of the prompt and of how often this prompt has come, from 1.
+    /// Answers with a function of the prompt and of how often it was received, from 1.
     #[must_use]
     pub fn answer(mut self, answer: impl Fn(&str, u64) -> Answer + Send + Sync + 'static) -> Self {
         self.answer = Some(Arc::new(answer));
         self
     }
 
-    /// Answers by a function of all that a call brings. [`Answer::Made`] leaves it to the rules.
+    /// Answers with a function of everything in a call. [`Answer::Made`] leaves it to the rules.
     ///
     /// ```
     /// # use rowmill_simulator::{Answer, Script};
@@ -190,7 +190,7 @@ impl Script {
         self
     }
 
-    /// Answers by rules; a call that none fits is answered as without them.
+    /// Answers with rules; a call that matches none is answered as without them.
     #[must_use]
     pub fn rules(mut self, rules: Rules) -> Self {
         self.rules = rules;
@@ -211,55 +211,55 @@ impl Script {
         self
     }
 
-    /// Counts tokens in this way.
+    /// Counts tokens with this tokenizer.
     #[must_use]
     pub fn tokenizer(mut self, tokenizer: Tokenizer) -> Self {
         self.tokenizer = tokenizer;
         self
     }
 
-    /// Refuses calls beyond these limits, for each key and model.
+    /// Rejects calls beyond these limits, for each key and model.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Refuses everything once this many calls were let in.
+    /// Rejects everything once this many calls were admitted.
     #[must_use]
     pub fn quota_requests(mut self, calls: u64) -> Self {
         self.quota_requests = Some(calls);
         self
     }
 
-    /// Gives another quota this long after one ran out.
+    /// Renews the quota this long after it was exhausted.
     #[must_use]
     pub fn quota_renews(mut self, after: Duration) -> Self {
         self.quota_renews = Some(after);
         self
     }
 
-    /// Changes something this long after the start.
+    /// Makes a change this long after the start.
     #[must_use]
     pub fn at(mut self, after: Duration, change: Change) -> Self {
         self.changes.push((after, change));
         self
     }
 
-    /// Is down for a time, this long after the start.
+    /// Schedules an outage of a given length, this long after the start.
     #[must_use]
     pub fn outage(self, after: Duration, length: Duration) -> Self {
         self.at(after, Change::Outage(length, None))
     }
 
-    /// What calls meet during outages; status 503 unless this is said.
+    /// Sets the kind of outages; the default is status 503.
     #[must_use]
     pub fn outage_kind(mut self, kind: OutageKind) -> Self {
         self.outage_kind = kind;
         self
     }
 
-    /// Counts what answers cost.
+    /// Sets prices, so that the cost of answers is counted.
     #[must_use]
     pub fn price(mut self, price: Price) -> Self {
         self.price = Some(price);
@@ -287,7 +287,7 @@ impl Script {
         self
     }
 
-    /// Lets a byte of a dripping answer through at this interval, beside [`crate::Simulator::drip`].
+    /// Releases a byte of a dripping answer at this interval, in addition to [`crate::Simulator::drip`].
     #[must_use]
     pub fn drip_every(mut self, interval: Duration) -> Self {
         self.drip_every = Some(interval);
@@ -308,29 +308,29 @@ impl Script {
         self
     }
 
-    /// Refuses calls with a larger body, instead of those that the vendor would find too large.
+    /// Rejects calls with a larger body; replaces the vendor's own limit.
     #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = Some(bytes);
         self
     }
 
-    /// Refuses every upload of a file with this status.
+    /// Rejects every upload of a file with this status.
     #[must_use]
     pub fn upload_status(mut self, status: u16) -> Self {
         self.upload_status = Some(status);
         self
     }
 
-    /// Says of files in Google's interface that they are worked on, this many times.
+    /// Reports files in Google's API as still being processed, this many times.
     #[must_use]
     pub fn file_processing(mut self, times: u32) -> Self {
         self.file_processing = times;
         self
     }
 
-    /// Writes a line of JSON for every call that is understood, a [`crate::CallSeen`] with the
-    /// digests of its files, before the call is answered.
+    /// Writes a line of JSON for every valid call, a [`crate::CallSeen`] with the digests of its files,
+    /// before the call is answered.
     #[must_use]
     pub fn log_calls(mut self, log: impl Write + Send + 'static) -> Self {
         self.log = Some(CallLog::new(log));
@@ -344,18 +344,18 @@ impl Script {
         self
     }
 
-    /// Answers every call with this text from prepared bytes, as cheaply as can be.
+    /// Answers every call with this text from prepared bytes, as cheaply as possible.
     ///
-    /// For benchmarks: key, model, faults, markers and holds are not looked at,
-    /// and only requests and answers are counted.
+    /// For benchmarks: key, model, faults, markers and holds are ignored, and only requests and answers are
+    /// counted.
     #[must_use]
     pub fn instant(mut self, text: impl Into<String>) -> Self {
         self.instant = Some(text.into());
         self
     }
 
-    /// With [`Script::instant`]: calls this tool at the first `turns` turns of a conversation,
-    /// which are told apart by how many results of tools they bring.
+    /// With [`Script::instant`]: calls this tool in the first `turns` turns of a conversation, which are
+    /// identified by the number of tool results.
     #[must_use]
     pub fn instant_turns(mut self, turns: usize, tool: impl Into<String>, arguments: Value) -> Self {
         self.instant_turns = Some(InstantTurns { turns, tool: tool.into(), arguments });
@@ -363,7 +363,7 @@ impl Script {
     }
 }
 
-/// The calls that prepared answers make.
+/// The calls in prepared answers.
 #[derive(Debug, Clone)]
 pub(crate) struct InstantTurns {
     pub(crate) turns: usize,

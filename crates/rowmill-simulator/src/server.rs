@@ -1,4 +1,4 @@
-//! Accepting connections and serving requests on them.
+//! Accepts connections and serves their requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::recorder::RequestSeen;
 use crate::shared::Shared;
 use crate::websocket;
 
-/// Enough for thousands of clients that connect in one moment.
+/// Enough for thousands of clients that connect at the same moment.
 const BACKLOG: u32 = 4096;
 
-/// After an outage, the port may be taken for a moment; then it is tried again after this.
+/// After an outage, the port may be in use for a moment; then listening is retried after this.
 const AGAIN: Duration = Duration::from_millis(20);
 
 /// Listens on an address.
@@ -35,7 +35,7 @@ pub(crate) fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Serves until dropped; every connection ends with it.
+/// Serves until dropped; all connections end with it.
 pub(crate) async fn serve(listener: TcpListener, address: SocketAddr, shared: Arc<Shared>) {
     let script = &shared.script;
     let canned = script.instant.as_deref().map(|text| Arc::new(Canned::new(text, script)));
@@ -53,9 +53,9 @@ pub(crate) async fn serve(listener: TcpListener, address: SocketAddr, shared: Ar
         }
         tokio::select! {
             accepted = accept(listener.as_ref()) => {
-                // A connection that failed while it was being accepted is the client's affair.
+                // A connection that failed while it was being accepted is the client's problem.
                 let Ok((stream, _)) = accepted else { continue };
-                // Without it small answers would wait; where it fails they merely do.
+                // Without it small answers would be delayed; if it fails, they are.
                 drop(stream.set_nodelay(true));
                 shared.recorder.connected();
                 connections.spawn(connection(stream, Arc::clone(&shared), canned.clone()));
@@ -67,7 +67,7 @@ pub(crate) async fn serve(listener: TcpListener, address: SocketAddr, shared: Ar
     }
 }
 
-/// Whether nobody listens now, and when that may change.
+/// Whether the server is not listening now, and when that may change.
 #[derive(Debug)]
 struct Turn {
     refuses: bool,
@@ -123,7 +123,7 @@ async fn connection(mut stream: TcpStream, shared: Arc<Shared>, canned: Option<A
     }
 }
 
-/// Serves one request; whether the connection can serve another one.
+/// Serves one request; returns whether the connection can serve another one.
 async fn serve_one(
     stream: &mut TcpStream,
     buffer: &mut BytesMut,
@@ -167,7 +167,7 @@ async fn write(stream: &mut TcpStream, buffer: &mut BytesMut, shared: &Shared, e
     delivered == Delivered::Complete
 }
 
-/// Writes what is no model's answer, which the statistics do not count.
+/// Writes a response that is not a model's answer and does not count in the statistics.
 async fn deliver_whole(
     stream: &mut TcpStream,
     buffer: &mut BytesMut,
@@ -184,7 +184,7 @@ fn document(shared: &Shared, request: &RequestSeen, path: &str, is_model_path: b
         return Outgoing::json(405, &[], &json!({"error": {"message": "the method must be POST"}}));
     }
     if is_read && path == "/stats" {
-        // Plain data, so it is always JSON.
+        // Plain data, so it can always be written as JSON.
         let body = serde_json::to_vec(&shared.stats()).unwrap_or_default();
         return Outgoing::plain(200, "application/json", &[], body);
     }

@@ -1,4 +1,4 @@
-//! What a simulator's connections share.
+//! State that a simulator's connections share.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +16,7 @@ use crate::stored::Stored;
 use crate::thought::Thoughts;
 use crate::tokens::Tokenizer;
 
-/// The script, what changes on it, and what was seen.
+/// The script, the current conditions, and the records.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) script: Script,
@@ -25,13 +25,13 @@ pub(crate) struct Shared {
     pub(crate) stored: Stored,
     pub(crate) thoughts: Thoughts,
     conditions: Mutex<Conditions>,
-    /// Tells the server that an outage was begun or ended from outside.
+    /// Notifies the server that an outage was started or ended from outside.
     pub(crate) steered: Notify,
 }
 
-/// The time, as the clock of the server's own runtime has it.
+/// The time according to the clock of the server's own runtime.
 ///
-/// Tests steer a simulator from runtimes whose time stands still, so those are not asked.
+/// Tests control a simulator from runtimes with paused time, so their clocks are not used.
 pub(crate) fn clock() -> Instant {
     Instant::from_std(std::time::Instant::now())
 }
@@ -39,7 +39,7 @@ pub(crate) fn clock() -> Instant {
 impl Shared {
     pub(crate) fn new(script: Script) -> Self {
         if script.tokenizer == Tokenizer::O200k {
-            // Loading it takes a moment, which no call should wait for.
+            // Loading it takes a moment, which no call should have to wait for.
             script.tokenizer.count("");
         }
         let money = script.price.map(|_| Money::ZERO);
@@ -57,14 +57,14 @@ impl Shared {
         }
     }
 
-    /// What is in force now.
+    /// The current conditions.
     pub(crate) fn conditions(&self) -> MutexGuard<'_, Conditions> {
         let mut conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
         conditions.advance(clock());
         conditions
     }
 
-    /// What happened so far, with what was allowed beside it.
+    /// The statistics so far, with what was allowed.
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = self.recorder.look(Stats::clone);
         stats.stored_files = self.stored.count();

@@ -17,8 +17,8 @@ use crate::server;
 use crate::shared::{Shared, clock};
 use crate::stats::Stats;
 
-/// A provider on a loopback port, with a thread of its own. Dropping it closes
-/// every connection and joins the thread.
+/// A provider on a loopback port, with its own thread. Dropping it closes every connection and joins the
+/// thread.
 ///
 /// ```
 /// # use rowmill_simulator::{Script, Simulator};
@@ -40,7 +40,7 @@ impl Simulator {
     ///
     /// # Panics
     ///
-    /// No loopback socket can be had, without which no test can go on.
+    /// No loopback socket is available, without which no test can continue.
     #[expect(clippy::unused_async, reason = "callers await a start, whatever it does inside")]
     pub async fn start(script: Script) -> Self {
         Self::start_blocking(script)
@@ -50,29 +50,29 @@ impl Simulator {
     ///
     /// # Panics
     ///
-    /// No loopback socket can be had, without which no test can go on.
+    /// No loopback socket is available, without which no test can continue.
     #[must_use]
     #[expect(clippy::panic, reason = "a test that cannot have its provider must fail")]
     pub fn start_blocking(script: Script) -> Self {
         Self::try_start(script).unwrap_or_else(|error| panic!("the simulator cannot start: {error}"))
     }
 
-    /// Starts a simulator, or says why it cannot.
+    /// Starts a simulator, or returns why it cannot.
     ///
     /// # Errors
     ///
-    /// The port is taken, or the system gives no thread or socket.
+    /// The port is taken, or the system provides no thread or socket.
     pub fn try_start(script: Script) -> io::Result<Self> {
         let shared = Arc::new(Shared::new(script));
         let (stop, stopped) = oneshot::channel();
         let (ready, started) = mpsc::sync_channel(1);
-        // Without a bound, because each sender waits for its answer before it sends again.
+        // Unbounded, because each sender waits for its answer before it sends again.
         let (pings, pinged) = unbounded_channel();
         let served = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("simulator".into()).spawn(move || {
             let ran = run(served, stopped, pinged, |address| ready.send(Ok(address)).is_ok());
             if let Err(error) = ran {
-                // Once started, nobody waits for this any more.
+                // Once started, nothing waits for this any more.
                 drop(ready.send(Err(error)));
             }
         })?;
@@ -80,17 +80,17 @@ impl Simulator {
         Ok(Self { address, shared, pings, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens, such as `http://127.0.0.1:49152`, without a path.
+    /// Its URL, such as `http://127.0.0.1:49152`, without a path.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What happened so far. Everything that a client has received is counted.
+    /// The statistics so far. They include everything that a client has received.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        // A client can have an answer before the server's thread has counted it. That thread
-        // counts before it looks at anything else, so it is asked to look at something else.
+        // A client can receive an answer before the server's thread has counted it. That thread counts before
+        // it handles anything else, so a message is sent to it and answered first.
         let (pong, ponged) = mpsc::sync_channel(1);
         if self.pings.send(pong).is_ok() {
             // A server that is gone counts nothing more, so there is nothing to wait for.
@@ -105,56 +105,56 @@ impl Simulator {
         self.shared.recorder.requests()
     }
 
-    /// The last calls with the files that came with them, oldest first. Calls that were refused
-    /// because of what they ask are not among them.
+    /// The last calls with their files, oldest first. Calls that were rejected because of their content are
+    /// not included.
     #[must_use]
     pub fn calls(&self) -> Vec<CallSeen> {
         self.shared.recorder.calls()
     }
 
-    /// Has none of the uploaded files any more, as if they had expired.
+    /// Forgets all uploaded files, as if they had expired.
     pub fn expire_files(&self) {
         self.shared.stored.clear();
     }
 
-    /// Lets every held answer go, and all later ones.
+    /// Releases every held answer and all later ones.
     pub fn release(&self) {
         self.shared.gate.release();
     }
 
-    /// Lets the next `calls` held calls go, in the order in which they came.
+    /// Releases the next `calls` held calls, in order of arrival.
     pub fn release_some(&self, calls: u64) {
         self.shared.gate.release_some(calls);
     }
 
-    /// Lets `bytes` more bytes of dripping answers through.
+    /// Releases `bytes` more bytes of dripping answers.
     pub fn drip(&self, bytes: usize) {
         self.shared.gate.add_drops(bytes);
     }
 
-    /// Has other limits from now on. What buckets hold stays, as far as it fits.
+    /// Changes the limits from now on. The levels of buckets stay, up to the new capacity.
     pub fn set_limits(&self, limits: Limits) {
         self.shared.conditions().set_limits(limits, clock());
     }
 
-    /// Is down from now on.
+    /// Starts an outage.
     pub fn begin_outage(&self, kind: OutageKind) {
         self.shared.conditions().begin_outage(kind);
         self.shared.steered.notify_one();
     }
 
-    /// Is up again.
+    /// Ends the outage.
     pub fn end_outage(&self) {
         self.shared.conditions().end_outage();
         self.shared.steered.notify_one();
     }
 
-    /// Has no quota left from now on.
+    /// Exhausts the quota.
     pub fn exhaust_quota(&self) {
         self.shared.conditions().quota.exhaust();
     }
 
-    /// Has its whole quota again.
+    /// Renews the whole quota.
     pub fn renew_quota(&self) {
         self.shared.conditions().quota.renew();
     }
@@ -198,7 +198,7 @@ fn run(
         }
         let pongs = async {
             while let Some(pong) = pinged.recv().await {
-                // Whoever asked may have gone.
+                // The receiver may be gone.
                 pong.send(()).ok();
             }
             std::future::pending::<()>().await;

@@ -1,45 +1,45 @@
-//! What the simulator tells about what happened.
+//! Statistics of the simulator.
 
 use std::collections::BTreeMap;
 
 use rowmill_types::Money;
 use serde::Serialize;
 
-/// Counts of what happened so far. An answer counts once its last byte was
-/// handed to the kernel, tokens and money once the answer was made.
+/// Counts of events so far. An answer counts once its last byte was handed to the kernel; tokens and money
+/// count once the answer was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Stats {
     /// Connections accepted.
     pub connections: u64,
-    /// Model calls read to their end, over HTTP or a WebSocket.
+    /// Model calls that were read completely, over HTTP or a WebSocket.
     pub requests: u64,
-    /// Answers with a 2xx status that were written to their end, garbage included.
+    /// Answers with a 2xx status that were written completely, including garbage.
     pub answers: u64,
-    /// All answers that were written to their end, by status.
+    /// All answers that were written completely, by status.
     pub by_status: BTreeMap<u16, u64>,
-    /// Calls whose client went away before the answer was written.
+    /// Calls whose client disconnected before the answer was written.
     pub abandoned: u64,
     /// Calls that are being answered or held now.
     pub in_flight: u64,
-    /// The most calls that were in flight at once.
+    /// The maximum number of calls in flight at once.
     pub max_in_flight: u64,
-    /// Prompts that differ. The prompt of a conversation is its first user message.
+    /// Distinct prompts. The prompt of a conversation is its first user message.
     pub distinct_prompts: u64,
     /// Answers to prompts that had been answered before.
     pub repeated_answers: u64,
-    /// Answers to conversations that had been answered before: turns that were paid twice.
+    /// Answers to conversations that had been answered before: turns that were paid for twice.
     pub repeated_turns: u64,
-    /// Calls that did not fit a rate limit.
+    /// Calls that exceeded a rate limit.
     pub rate_limited: u64,
-    /// Calls that were refused because the quota was used up.
+    /// Calls that were rejected because the quota was used up.
     pub quota_refused: u64,
-    /// Calls that met an outage.
+    /// Calls during an outage.
     pub outage_refused: u64,
     /// Files that were uploaded.
     pub uploads: u64,
     /// Uploaded files that were deleted.
     pub deleted_files: u64,
-    /// Uploaded files that are there now; told by `/stats` and [`crate::Simulator::stats`].
+    /// Uploaded files that exist now; reported by `/stats` and [`crate::Simulator::stats`].
     pub stored_files: u64,
     /// Prompt tokens of all answers that were made, whether they arrived or not.
     pub input_tokens: u64,
@@ -49,7 +49,7 @@ pub struct Stats {
     pub cache_write_tokens: u64,
     /// Generated tokens of all answers that were made.
     pub output_tokens: u64,
-    /// What those answers cost, where the script has a price.
+    /// The cost of those answers, if the script has a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Money>,
     /// The same by minute since the start.
@@ -58,26 +58,26 @@ pub struct Stats {
     pub answers_by_prompt: BTreeMap<String, u64>,
 }
 
-/// What was let in and what was allowed in one minute since the start.
+/// What was admitted and what was allowed in one minute since the start.
 ///
-/// What is allowed is the limit in force over the time of the minute that has passed, for
-/// one key and one model, and absent where there was no limit.
+/// The allowed amount is the limit in force over the part of the minute that has passed, for one key and one
+/// model; absent if there was no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Minute {
-    /// Calls that were let in.
+    /// Admitted calls.
     pub requests: u64,
-    /// Prompt tokens of the calls that were let in.
+    /// Prompt tokens of the admitted calls.
     pub input_tokens: u64,
     /// Tokens that were generated for them.
     pub output_tokens: u64,
-    /// Calls that did not fit a rate limit.
+    /// Calls that exceeded a rate limit.
     pub rate_limited: u64,
-    /// Calls that were allowed.
+    /// Allowed calls.
     pub quota_requests: Option<u64>,
-    /// Tokens of both directions that were allowed.
+    /// Allowed tokens of both directions.
     pub quota_tokens: Option<u64>,
-    /// Prompt tokens that were allowed.
+    /// Allowed prompt tokens.
     pub quota_input_tokens: Option<u64>,
-    /// Generated tokens that were allowed.
+    /// Allowed generated tokens.
     pub quota_output_tokens: Option<u64>,
 }

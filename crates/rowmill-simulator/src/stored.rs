@@ -1,4 +1,4 @@
-//! The file interfaces of the vendors: upload, look, delete.
+//! The file APIs of the vendors: upload, get, delete.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::protocol::{Protocol, Refused};
 use crate::recorder::RequestSeen;
 use crate::shared::Shared;
 
-/// The beta that Anthropic's files are.
+/// The beta header value of Anthropic's files.
 pub(crate) const FILES_BETA: &str = "files-api-2025-04-14";
 
 /// The files that clients have uploaded.
@@ -23,22 +23,22 @@ pub(crate) struct Stored(Mutex<Held>);
 struct Held {
     count: u64,
     files: HashMap<String, File>,
-    /// Uploads that were begun in Google's way: media type and name.
+    /// Uploads that were started with Google's method: media type and name.
     begun: HashMap<String, (String, Option<String>)>,
 }
 
 #[derive(Debug, Clone)]
 struct File {
     seen: FileSeen,
-    /// How often it is still said to be worked on.
+    /// How often it is still reported as being processed.
     processing: u32,
 }
 
-/// Which part of a file interface a request is for.
+/// The operation of a file API that a request uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Door<'p> {
     Upload,
-    /// Google's first and second step.
+    /// The first and second step of Google's uploads.
     Begin,
     Finish(&'p str),
     File(&'p str),
@@ -73,7 +73,7 @@ impl Stored {
 }
 
 impl Shared {
-    /// The answer to a request for a file interface; `None` when it is for something else.
+    /// The answer to a request of a file API; `None` if it is for something else.
     pub(crate) fn serve_file(&self, request: &RequestSeen) -> Option<Outgoing> {
         let (protocol, door) = door(request)?;
         let answered = protocol
@@ -168,7 +168,7 @@ impl Shared {
     }
 }
 
-/// What a request is for, if it is for files.
+/// The operation of a request, if it is for files.
 fn door(request: &RequestSeen) -> Option<(Protocol, Door<'_>)> {
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     if path == "/upload/v1beta/files" {
@@ -221,7 +221,7 @@ fn deleted(protocol: Protocol, id: &str) -> Value {
     }
 }
 
-/// What a vendor says of a file that it does not have.
+/// A vendor's error for a file that it does not have.
 pub(crate) fn unknown(protocol: Protocol, id: &str) -> Refused {
     match protocol {
         Protocol::Messages => Refused::new(404, format!("File not found: {id}")),

@@ -1,4 +1,4 @@
-//! Thoughts that vendors sign, and that must come back as they were.
+//! Thoughts that vendors sign, and that must be returned unchanged.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,15 +10,15 @@ use rowmill_schema_faker::seed_of;
 use crate::protocol::{Ask, Protocol};
 use crate::reply::Reply;
 
-/// What a model thought before it answered.
+/// The model's thought before its answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Thought {
     pub(crate) text: String,
-    /// A number that differs from thought to thought.
+    /// A number that is unique to each thought.
     pub(crate) id: u64,
 }
 
-/// A signature of `about`, which tells by itself whether it is true.
+/// A signature of `about`, which can be verified by itself.
 pub(crate) fn sign(id: u64, about: &str) -> String {
     STANDARD.encode(format!("{id:016x}{:016x}", check(id, about)))
 }
@@ -29,12 +29,12 @@ pub(crate) fn is_signed(signature: &str, about: &str) -> bool {
     decoded.is_some_and(|text| is_checked(&text, about))
 }
 
-/// An id in hexadecimal that nobody else would make up.
+/// An id in hexadecimal that contains a checksum.
 pub(crate) fn checked_id(id: u64) -> String {
     format!("{id:016x}{:016x}", check(id, ""))
 }
 
-/// Whether [`checked_id`] made this, or [`sign`] before it was encoded.
+/// Whether the text was made by [`checked_id`], or by [`sign`] before encoding.
 pub(crate) fn is_checked(text: &str, about: &str) -> bool {
     let Some((id, given)) = text.split_at_checked(16) else { return false };
     let number = |text| u64::from_str_radix(text, 16).ok();
@@ -45,7 +45,7 @@ fn check(id: u64, about: &str) -> u64 {
     seed_of(&["thought", &id.to_string(), about])
 }
 
-/// The calls that were made after a thought: 8 bytes each, and only where a script makes the model think.
+/// The calls that were made after a thought: 8 bytes each, and only if a script makes the model think.
 #[derive(Debug, Default)]
 pub(crate) struct Thoughts(Mutex<HashSet<u64>>);
 

@@ -1,4 +1,4 @@
-//! Counting and cutting text in tokens.
+//! Counts and truncates text in tokens.
 
 use std::str::FromStr;
 
@@ -10,17 +10,17 @@ use crate::protocol::Ask;
 /// How tokens are counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Tokenizer {
-    /// Four characters are a token: cheap, and easy to reckon with.
+    /// Four characters per token: cheap, and easy to calculate with.
     #[default]
     Characters,
-    /// OpenAI's `o200k_base`, with what each message of a chat costs beside its text.
+    /// OpenAI's `o200k_base`, with the overhead of each chat message.
     O200k,
 }
 
-/// What OpenAI counts for each message beside its role and text, and for the answer's begin.
+/// The tokens that OpenAI counts for each message besides its role and text, and for the start of the answer.
 const PER_MESSAGE: u64 = 3;
 
-/// What a file counts that is no text, whatever it is.
+/// The tokens of any file that is not text.
 const PER_FILE: u64 = 258;
 
 impl Tokenizer {
@@ -32,9 +32,9 @@ impl Tokenizer {
         }
     }
 
-    /// The tokens of all that a call says.
+    /// The tokens of a whole call.
     pub(crate) fn count_prompt(self, ask: &Ask) -> u64 {
-        // What came as text is counted as text.
+        // Files sent as text are counted as text.
         let files = ask.files.iter().filter(|file| file.sent != Sent::Text).count() as u64 * PER_FILE;
         match self {
             Self::Characters => {
@@ -45,7 +45,7 @@ impl Tokenizer {
                 let messages = ask.said.iter();
                 let said = messages.map(|(role, text)| PER_MESSAGE + self.count(role) + self.count(text));
                 let schema = ask.schema.as_ref().map_or(0, |schema| self.count(&schema.to_string()));
-                // A tool that must be called counts by its schema.
+                // A tool that must be called is counted by its schema.
                 let offered = ask.tools.iter().filter(|tool| ask.tool.as_ref() != Some(&tool.name));
                 let tools = offered.map(|tool| {
                     let schema = if tool.schema.is_null() { 0 } else { self.count(&tool.schema.to_string()) };
@@ -56,7 +56,7 @@ impl Tokenizer {
         }
     }
 
-    /// The start of `text` that has at most `most` tokens; `None` when all of it has.
+    /// The start of `text` with at most `most` tokens; `None` if the whole text has no more.
     pub(crate) fn cut(self, text: &str, most: u64) -> Option<String> {
         if self.count(text) <= most {
             return None;
@@ -67,13 +67,13 @@ impl Tokenizer {
             Self::O200k => {
                 let coder = o200k_base_singleton();
                 let tokens = coder.encode_ordinary(text);
-                // A token may end inside a character; then it is left out too.
+                // A token may end inside a character; then the token is left out too.
                 (0..=most).rev().find_map(|count| coder.decode(tokens.get(..count)?).ok())
             }
         }
     }
 
-    /// Brings `text` to `wanted` tokens, by cutting it or by adding to it.
+    /// Resizes `text` to `wanted` tokens, by truncating or extending it.
     pub(crate) fn fit(self, text: &str, wanted: u64) -> String {
         if let Some(cut) = self.cut(text, wanted) {
             return cut;
@@ -134,7 +134,7 @@ mod tests {
                 for wanted in [1, 2, 7, 40, 333] {
                     let fitted = tokenizer.fit(text, wanted);
                     let counted = tokenizer.count(&fitted);
-                    // A character of several tokens cannot be cut in the middle.
+                    // A character of several tokens cannot be split.
                     assert!(counted.abs_diff(wanted) <= 2, "{tokenizer:?} {text} {wanted}: {counted}");
                     assert_eq!(fitted, tokenizer.fit(text, wanted));
                 }

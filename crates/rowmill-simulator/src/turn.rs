@@ -1,4 +1,4 @@
-//! What a model says and does in one answer.
+//! The content of one answer.
 
 use rowmill_types::Citation;
 use serde_json::Value;
@@ -14,41 +14,41 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Turn {
-    /// The text. Without one, an answer that calls tools has none and any other is made up.
+    /// The text. Without one, an answer that calls tools has none; any other answer gets a generated text.
     pub text: Option<String>,
-    /// The tools to call, each with its arguments.
+    /// The tool calls, each with its arguments.
     pub calls: Vec<(String, Value)>,
-    /// Whether the model thinks first. Where the vendor signs thoughts, the next request of the
-    /// conversation must bring them back.
+    /// Whether the model thinks first. If the vendor signs thoughts, the next request of the conversation
+    /// must return them.
     pub thinks: bool,
-    /// Whether the turn is paused, at the vendor that does so (Anthropic).
+    /// Whether the turn is paused, for the vendor that supports this (Anthropic).
     pub pauses: bool,
-    /// What the answer cites, when a tool is offered that runs at the provider.
+    /// The citations of the answer, if a tool that runs at the provider is offered.
     pub cites: Vec<Citation>,
 }
 
 impl Turn {
-    /// An answer that is made up.
+    /// An answer with generated text.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says this.
+    /// Sets the text.
     #[must_use]
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
         self
     }
 
-    /// Calls this tool too.
+    /// Adds a tool call.
     #[must_use]
     pub fn call(mut self, name: impl Into<String>, arguments: Value) -> Self {
         self.calls.push((name.into(), arguments));
         self
     }
 
-    /// Thinks before it answers.
+    /// Adds a thought before the answer.
     #[must_use]
     pub fn think(mut self) -> Self {
         self.thinks = true;
@@ -62,7 +62,7 @@ impl Turn {
         self
     }
 
-    /// Cites this too.
+    /// Adds a citation.
     #[must_use]
     pub fn cite(mut self, citation: Citation) -> Self {
         self.cites.push(citation);

@@ -20,14 +20,14 @@ use crate::shared::Shared;
 
 type Socket = WebSocketStream<TcpStream>;
 
-/// Whether a request wants to become a WebSocket on the path that has one.
+/// Whether a request asks for a WebSocket on the path that supports it.
 pub(crate) fn is_wanted(request: &RequestSeen) -> bool {
     request.method == "GET"
         && request.path.split('?').next() == Some("/v1/responses")
         && request.header("upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"))
 }
 
-/// Shakes hands and serves until either side ends it.
+/// Performs the handshake and serves until either side closes the socket.
 pub(crate) async fn serve(mut stream: TcpStream, buffer: BytesMut, shared: &Shared, request: &RequestSeen) {
     shared.recorder.keep(request);
     if let Err(refused) = Protocol::Responses.check_headers(request, shared.script.key.as_deref()) {
@@ -59,7 +59,7 @@ pub(crate) async fn serve(mut stream: TcpStream, buffer: BytesMut, shared: &Shar
     }
 }
 
-/// Serves one `response.create`; whether the socket can serve another one.
+/// Serves one `response.create`; returns whether the socket can serve another one.
 async fn serve_one(socket: &mut Socket, shared: &Shared, request: RequestSeen) -> bool {
     shared.recorder.keep(&request);
     let call = shared.recorder.begin();
@@ -154,7 +154,7 @@ async fn send(socket: &mut Socket, events: &[Value]) -> Result<(), Error> {
     socket.flush().await
 }
 
-/// Waits until the client ends the socket; what it says meanwhile is not heard.
+/// Waits until the client closes the socket; its messages until then are ignored.
 async fn ended(socket: &mut Socket) {
     while let Some(Ok(_)) = socket.next().await {}
 }

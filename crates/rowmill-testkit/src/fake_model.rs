@@ -10,7 +10,7 @@ use rowmill_core::ports::Model;
 use rowmill_types::{CallError, CallFailure, Completion, Request, Role, Usage};
 use tokio::sync::watch;
 
-/// A model that answers each prompt from a script, and other prompts with an echo.
+/// A model that answers prompts from scripts, and other prompts with an echo.
 ///
 /// The prompt of a request is its first user message. The last result of a
 /// script repeats.
@@ -57,7 +57,7 @@ impl FakeModel {
         self
     }
 
-    /// Waits this long on the tokio clock before each answer.
+    /// Waits this long on tokio's clock before each answer.
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
@@ -71,18 +71,18 @@ impl FakeModel {
         self
     }
 
-    /// Lets held answers go, and all later ones.
+    /// Releases held answers and all later ones.
     pub fn release(&self) {
         self.open.send_replace(true);
     }
 
-    /// Every request so far, in the order in which they came.
+    /// All requests so far, in order of arrival.
     #[must_use]
     pub fn seen(&self) -> Vec<Request> {
         self.calls().seen.clone()
     }
 
-    /// The most calls that ran at once.
+    /// The maximum number of calls that ran at once.
     #[must_use]
     pub fn most_at_once(&self) -> usize {
         self.most.load(Ordering::SeqCst)
@@ -92,7 +92,7 @@ impl FakeModel {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of the request and finds its result.
+    /// Records the request and finds its result.
     fn take(&self, request: &Request) -> Result<Completion, CallError> {
         let first = request.messages.iter().find(|message| message.role == Role::User);
         let prompt = first.map(|message| message.text.as_str()).unwrap_or_default();
@@ -113,14 +113,14 @@ impl Model for FakeModel {
             if !self.delay.is_zero() {
                 tokio::time::sleep(self.delay).await;
             }
-            // The sender lives in this model, so the wait ends only when it is opened.
+            // The sender lives as long as this model, so the wait ends only when the model is released.
             drop(self.open.subscribe().wait_for(|open| *open).await);
             result
         })
     }
 }
 
-/// A call that is running, also when its future is dropped.
+/// A running call; ends even if its future is dropped.
 struct Running<'m>(&'m FakeModel);
 
 impl<'m> Running<'m> {
@@ -137,7 +137,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// A complete answer with this text and a plausible usage.
+/// A complete answer with this text and plausible usage.
 #[must_use]
 pub fn answer(text: impl Into<String>) -> Completion {
     let text = text.into();
@@ -145,13 +145,13 @@ pub fn answer(text: impl Into<String>) -> Completion {
     Completion { usage: Some(usage), model: Some("fake".to_owned()), ..Completion::of_text(text) }
 }
 
-/// A call that failed in this way.
+/// A call with this failure.
 #[must_use]
 pub fn failure(failure: CallFailure) -> CallError {
     CallError::new(failure, format!("the fake model failed: {failure:?}"))
 }
 
-/// A provider that fails for now.
+/// The error of a provider that fails temporarily.
 #[must_use]
 pub fn busy() -> CallError {
     CallError { status: Some(503), ..failure(CallFailure::Server) }

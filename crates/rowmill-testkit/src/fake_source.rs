@@ -31,14 +31,14 @@ impl FakeDataset {
         Self { rows: Arc::new(rows), failure: None, once: false, opened: Arc::default() }
     }
 
-    /// A dataset of JSON objects, numbered from 1; text that is none becomes a bad row.
+    /// A dataset of JSON objects, numbered from 1; other text becomes a bad row.
     #[must_use]
     pub fn from_texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
         let numbered = (1..).zip(texts);
         Self::new(numbered.map(|(number, text)| Row::parse(number, text.into())).collect())
     }
 
-    /// Can be opened only once, as standard input.
+    /// Makes it openable only once, like standard input.
     #[must_use]
     pub fn once(mut self) -> Self {
         self.once = true;
@@ -93,7 +93,7 @@ impl RowSource for FakeRows {
             if let Some((after, problem)) = &self.failure
                 && self.at >= *after
             {
-                // Rows that were read before the failure are given first, so that none is lost.
+                // Rows that were read before the failure are returned first, so that none is lost.
                 return if self.read > start { Ok(true) } else { Err(problem.clone()) };
             }
             let Some(row) = self.rows.get(self.at) else { return Ok(false) };

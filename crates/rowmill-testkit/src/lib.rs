@@ -1,5 +1,5 @@
-//! What tests stand on: fakes for the ports, the conformance suite, made rows, and the
-//! provider simulator under the same roof.
+//! Test support: fakes for the ports, the conformance suites, sample rows, and re-exports of the provider
+//! simulator.
 
 pub mod conformance;
 mod fake_model;

@@ -30,7 +30,7 @@ pub fn pdf(pages: &[&str]) -> Vec<u8> {
     pdf_of(&objects)
 }
 
-/// A PDF file of objects, the first of which is the catalogue, with their places.
+/// A PDF file of objects, the first of which is the catalogue, with a cross-reference table.
 #[must_use]
 pub fn pdf_of(objects: &[String]) -> Vec<u8> {
     let mut file = b"%PDF-1.4\n".to_vec();
@@ -49,7 +49,7 @@ pub fn pdf_of(objects: &[String]) -> Vec<u8> {
     file
 }
 
-/// A grey PNG of one pixel; each shade is another file.
+/// A grey PNG of one pixel; each shade gives a different file.
 #[must_use]
 pub fn png(shade: u8) -> Vec<u8> {
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
@@ -70,7 +70,7 @@ pub fn png(shade: u8) -> Vec<u8> {
     file
 }
 
-/// A DOCX with this inside of its body.
+/// A DOCX with this content of its body.
 #[must_use]
 pub fn docx(body: &str) -> Vec<u8> {
     let document = format!(

@@ -1,4 +1,4 @@
-//! A run that is kept in memory, for as long as somebody has its store.
+//! A run that is kept in memory, as long as its store exists.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +14,7 @@ use rowmill_core::ports::{
 use rowmill_core::run_header::RunHeader;
 use rowmill_types::{Money, Problem, ProblemCode};
 
-/// Keeps a run in memory. Clones are the same store.
+/// Keeps a run in memory. Clones share the same store.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryRunStore {
     kept: Arc<Mutex<KeptRun>>,
@@ -25,7 +25,7 @@ pub struct MemoryRunStore {
 struct KeptRun {
     header: Option<RunHeader>,
     events: EventLines,
-    /// The last epoch that was given, also to runs that are gone.
+    /// The last epoch that was assigned, including those of deleted runs.
     last_epoch: Epoch,
     prepared: Option<(RunHeader, EventLines)>,
 }
@@ -40,7 +40,7 @@ struct MemoryLedger {
     epoch: Epoch,
 }
 
-/// Gives a lock back.
+/// Releases a lock when dropped.
 struct LockGuard(Arc<Mutex<bool>>);
 
 impl Drop for LockGuard {
@@ -176,7 +176,7 @@ impl RecordReader for MemoryReader {
     }
 }
 
-/// The header of a made run; `at`, when it began, tells one from another.
+/// The header of a sample run; `at`, its start time, distinguishes it from others.
 #[must_use]
 pub fn run_header(at: &str) -> RunHeader {
     let fingerprint = Fingerprint {

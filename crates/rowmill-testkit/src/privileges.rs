@@ -1,4 +1,4 @@
-//! Tests that need other privileges than they may have here.
+//! Tests that need other privileges than the current process may have.
 
 #![expect(clippy::expect_used, reason = "tests end where they cannot be made")]
 
@@ -6,15 +6,15 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// Set in the process in which such a test is run again.
+/// Set in the process that runs such a test again.
 const RUN_AGAIN: &str = "ROWMILL_TEST_WITHOUT_PRIVILEGES";
 
-/// Whether the permissions of `closed`, which nobody may read, count. Where they do not, the test with this name
-/// is run again in a process where they do.
+/// Whether the permissions of `closed`, which nobody may read, are enforced. If not, the test with this name
+/// is run again in a process where they are.
 ///
 /// # Panics
 ///
-/// The test fails there, or no such process can be made.
+/// The test fails there, or no such process can be started.
 pub fn permissions_count(closed: &Path, test: &str) -> bool {
     if std::fs::File::open(closed).is_err() {
         return true;
@@ -33,8 +33,8 @@ pub fn permissions_count(closed: &Path, test: &str) -> bool {
     false
 }
 
-/// Writes down that a test could not do its work here, for `scripts/test`, which tells it at the end: nobody sees
-/// what a test prints that passes.
+/// Records that a test was skipped, for `scripts/test`, which reports it at the end: the output of a passing
+/// test is not shown.
 ///
 /// # Panics
 ///

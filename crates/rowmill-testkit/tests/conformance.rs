@@ -1,4 +1,4 @@
-//! The conformance suite accepts a model that keeps the contract and names what another one breaks.
+//! The conformance suite accepts a model that satisfies the contract and reports what another one violates.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ enum Manner {
     TakesErrorsForAnswers,
 }
 
-/// The least that speaks chat.
+/// A minimal model that uses chat completions.
 #[derive(Debug)]
 struct SmallChat {
     client: HttpClient,

@@ -1,10 +1,10 @@
-//! Bytes as what a tool gives: text where they are text, a file otherwise.
+//! Converts bytes to a tool's output: text if they are valid text, otherwise a file.
 
 use bytes::Bytes;
 use ring::digest::{SHA256, digest};
 use rowmill_types::{Attachment, ToolOutput};
 
-/// Bytes as an output. `name` is what a file is called; without an ending it gets the usual one.
+/// Bytes as an output. `name` is the file name; without an extension it gets the standard one.
 pub(crate) fn output_of(bytes: Vec<u8>, name: &str) -> ToolOutput {
     let kind = infer::get(&bytes);
     let is_file = kind.is_some_and(|kind| {

@@ -1,4 +1,4 @@
-//! Processes in groups of their own, so that whatever they start ends with them.
+//! Processes in groups of their own, so that everything they start ends with them.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,11 +16,12 @@ use tokio::process::{Child, Command};
 
 use crate::survivors::ProcessMark;
 
-/// How often the end of a process is looked for, at first and at most, where the system does not tell of it.
+/// How often to check whether a process has ended, initially and at most, if the system sends no
+/// notification.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
-/// Why a process could not be started, with what helps where this machine's limit on open files
-/// is the cause: a process takes three of them for its pipes.
+/// The error for a process that could not be started, with a hint if the cause is this machine's limit on
+/// open files: a process needs three of them for its pipes.
 pub(crate) fn with_remedy(error: io::Error) -> io::Error {
     match open_files_used_up(&error) {
         true => {
@@ -30,10 +31,11 @@ pub(crate) fn with_remedy(error: io::Error) -> io::Error {
     }
 }
 
-/// A process and everything that it started, in its group or in a session of its own. Dropping it ends them all.
+/// A process and everything that it started, in its group or in a session of its own. Dropping it kills all
+/// of them.
 ///
-/// The process is not reaped before its group was killed: as long as it is there, at least as a
-/// zombie, nobody else gets its number, which is that of the group.
+/// The process is not reaped before its group has been killed: as long as it exists, at least as a zombie,
+/// its number, which is also that of the group, is not reused.
 #[derive(Debug)]
 pub(crate) struct Group {
     child: Option<Child>,
@@ -43,7 +45,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Starts a process as the first of a new group.
+    /// Starts a process as the leader of a new group.
     pub(crate) fn start(command: &mut Command, graves: &Graves) -> io::Result<Self> {
         let mark = ProcessMark::put_on(command);
         let child = command.process_group(0).kill_on_drop(true).spawn().map_err(with_remedy)?;
@@ -65,7 +67,7 @@ impl Group {
         }
     }
 
-    /// Waits until the process has ended, then ends what it left behind.
+    /// Waits until the process has ended, then kills what it left behind.
     pub(crate) async fn ended(&mut self) -> Option<ExitStatus> {
         if let Some(leader) = self.leader {
             exited(leader).await;
@@ -75,18 +77,18 @@ impl Group {
         self.child.as_mut()?.wait().await.ok()
     }
 
-    /// Ends all processes of the group and waits for the first of them.
+    /// Kills all processes of the group and waits for the leader.
     pub(crate) async fn end(mut self) {
         self.kill();
         self.end_survivors().await;
         if let Some(mut child) = self.child.take() {
-            // It was killed, so there is nothing to learn from how it ended.
+            // It was killed, so its exit status says nothing.
             drop(child.wait().await);
         }
     }
 
-    /// The number of a group is free again once its last process is gone, so it is used once, before
-    /// the first of them is reaped.
+    /// Kills the group. The number of a group can be reused once its last process is gone, so it is used only
+    /// once, before the leader is reaped.
     fn kill(&mut self) {
         if let Some(leader) = self.leader.take() {
             self.graves.lock().living.remove(&leader);
@@ -94,7 +96,8 @@ impl Group {
         }
     }
 
-    /// Ends what left the group. Looking for it takes a while, and others have calls to look after meanwhile.
+    /// Kills processes that left the group. Finding them takes a while, during which other calls must not be
+    /// blocked.
     async fn end_survivors(&mut self) {
         if let Some(mark) = self.mark.take() {
             drop(tokio::task::spawn_blocking(move || mark.end_processes()).await);
@@ -115,18 +118,18 @@ impl Drop for Group {
 }
 
 fn kill(leader: Pid) {
-    // The only error is that the group is gone already.
+    // The only possible error is that the group is already gone.
     kill_process_group(leader, Signal::KILL).ok();
 }
 
 /// Whether a process has ended. It is not reaped.
 fn has_exited(leader: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    // What cannot be waited for is not there.
+    // If it cannot be waited for, it does not exist.
     !matches!(waitid(WaitId::Pid(leader), options), Ok(None))
 }
 
-/// Waits until a process has ended. It is not reaped, unlike by whoever waits for it as a child.
+/// Waits until a process has ended. Does not reap it, unlike waiting for it as a child.
 async fn exited(leader: Pid) {
     #[cfg(target_os = "linux")]
     if wait_for_descriptor(leader).await.is_ok() {
@@ -139,7 +142,7 @@ async fn exited(leader: Pid) {
     }
 }
 
-/// Waits until the descriptor of a process tells of its end, which leaves the process to be reaped by whoever does.
+/// Waits until the process's descriptor reports its end, which leaves the process to be reaped by its owner.
 #[cfg(target_os = "linux")]
 async fn wait_for_descriptor(leader: Pid) -> io::Result<()> {
     let process = pidfd_open(leader, PidfdFlags::empty())?;
@@ -151,8 +154,7 @@ async fn wait_for_descriptor(leader: Pid) -> io::Result<()> {
     process.readable().await.map(drop)
 }
 
-/// The groups of one host: those that live, and processes that were killed and not yet waited
-/// for.
+/// The process groups of one host: running ones, and processes that were killed and not yet waited for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Graves(Arc<Mutex<Records>>);
 
@@ -169,7 +171,7 @@ impl Graves {
         records.dead.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }
 
-    /// Ends every group that is left, whoever holds it, and waits for those that nobody holds.
+    /// Kills every remaining group, whoever holds it, and waits for those that nobody holds.
     pub(crate) async fn clear(&self) {
         let (living, dead) = {
             let mut records = self.lock();
@@ -199,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    /// A process that ends at once.
+    /// A process that ends immediately.
     fn brief(graves: &Graves) -> Group {
         Group::start(Command::new("true").stdin(Stdio::null()), graves).unwrap()
     }
@@ -224,7 +226,7 @@ mod tests {
         let leader = group.leader.unwrap();
         exited(leader).await;
         assert!(test_kill_process_group(leader).is_ok());
-        // A wait that is given up leaves everything as it was.
+        // A dropped wait leaves everything unchanged.
         assert!(group.is_over());
         assert!(group.ended().await.is_some_and(|status| status.success()));
         assert!(group.is_over() && graves.lock().living.is_empty());

@@ -1,6 +1,6 @@
-//! What processes that tools start get of rowmill's environment.
+//! The environment variables of rowmill that tools' processes inherit.
 
-/// What every program needs to work, and nothing that could be a credential.
+/// The variables that every program needs, none of which can be a credential.
 const EVERYONE: &[&str] = &[
     "PATH",
     "HOME",
@@ -17,11 +17,11 @@ const EVERYONE: &[&str] = &[
     "TMPDIR",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
-    // Whoever started rowmill as a tool ends what rowmill starts, too.
+    // If rowmill itself runs as a tool, its caller also kills what rowmill starts.
     crate::survivors::VARIABLE,
 ];
 
-/// The variables that everyone gets, and `more`, as far as they are set.
+/// The variables that every process gets and those in `more`, if they are set.
 pub(crate) fn inherited<'n>(
     more: &'n [&'static str],
     environment: &'n dyn Fn(&str) -> Option<String>,

@@ -1,4 +1,4 @@
-//! Tools that agents call.
+//! Tools that agents call: MCP servers, Python functions, the shell, skills and stubs.
 
 mod bytes_output;
 mod group;

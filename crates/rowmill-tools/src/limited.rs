@@ -1,4 +1,4 @@
-//! How many calls of a tool, or of several, are made at once.
+//! Limits on parallel calls of a tool, or of several tools together.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use rowmill_core::ports::{ToolFailure, ToolHost, ToolPermit, ToolRequest};
 use rowmill_types::ToolOutput;
 use tokio::sync::Semaphore;
 
-/// Which tools may be called how often at once. Tools that are limited together share their places.
+/// The limits on parallel calls. Tools that are limited together share their slots.
 #[derive(Debug, Default)]
 pub struct ParallelLimits {
     by_tool: HashMap<String, Vec<Arc<Semaphore>>>,
 }
 
 impl ParallelLimits {
-    /// Lets `most` calls of these tools be made at once, over all of them; at least one. The tools
-    /// are named as their host knows them. A tool that is limited more than once keeps all limits.
+    /// Allows at most `most` parallel calls of these tools, all of them together; at least one. The tools are
+    /// named as their host knows them. A tool with several limits obeys all of them.
     pub fn add(&mut self, tools: impl IntoIterator<Item = String>, most: usize) {
         let places = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
         for tool in tools {
@@ -24,14 +24,14 @@ impl ParallelLimits {
         }
     }
 
-    /// The host with these limits; the host itself where there are none.
+    /// The host with these limits; the host itself if there are none.
     #[must_use]
     pub fn around(self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
         if self.by_tool.is_empty() { host } else { Arc::new(Limited { host, limits: self }) }
     }
 }
 
-/// A host whose calls wait for their turn.
+/// A host whose calls wait for a free slot.
 #[derive(Debug)]
 struct Limited {
     host: Arc<dyn ToolHost>,
@@ -41,10 +41,10 @@ struct Limited {
 impl ToolHost for Limited {
     fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
         Box::pin(async move {
-            // First what takes long to get and is kept long: nobody waits for it in a place that
-            // others wait for.
+            // First whatever takes long to get and is kept long: waiting for it must not occupy a slot that
+            // others need.
             let mut permit = self.host.ready(request).await?;
-            // All calls take places in the same order, so that no two wait for each other.
+            // All calls take slots in the same order, so that no two can deadlock.
             for places in self.limits.by_tool.get(request.tool).into_iter().flatten() {
                 let place = Arc::clone(places).acquire_owned().await;
                 permit.hold(place.map_err(|_| closed())?);

@@ -1,4 +1,4 @@
-//! Several hosts as one.
+//! Combines several hosts into one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use crate::unknown::unknown;
 /// Which tools a host has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Names {
-    /// One tool, by the name that the host knows it by.
+    /// One tool, by the name under which the host knows it.
     Exact(String),
-    /// One tool under another name: `name` is asked for, and the host is asked for `tool`. Two
-    /// hosts may so have tools of the same name.
+    /// One tool under another name: calls of `name` are passed to the host as `tool`. This allows two hosts
+    /// to have tools of the same name.
     As {
-        /// What is asked for.
+        /// The name in calls.
         name: String,
-        /// What the host knows it by.
+        /// The name under which the host knows it.
         tool: String,
     },
-    /// All tools whose names begin so. The longest beginning wins; exact names win over all.
+    /// All tools whose names start with this. The longest prefix wins; exact names take precedence.
     Prefix(String),
 }
 
-/// A host that hands each call to the host that has the tool.
+/// Passes each call to the host that has the tool.
 #[derive(Debug, Default)]
 pub struct Tools {
     hosts: Vec<Arc<dyn ToolHost>>,
@@ -35,7 +35,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// All of these hosts, each with its tools. A name that two hosts have is the first one's.
+    /// Combines these hosts, each with its tools. If two hosts have the same name, the first one gets it.
     #[must_use]
     pub fn new(hosts: Vec<(Vec<Names>, Arc<dyn ToolHost>)>) -> Self {
         let mut tools = Self::default();
@@ -58,7 +58,7 @@ impl Tools {
         tools
     }
 
-    /// The host of a tool, and what the host calls it.
+    /// The host of a tool, and the host's name for it.
     fn route<'a>(&'a self, tool: &'a str) -> Option<(&'a dyn ToolHost, &'a str)> {
         let (number, tool) = match self.exact.get(tool) {
             Some((number, renamed)) => (*number, renamed.as_deref().unwrap_or(tool)),

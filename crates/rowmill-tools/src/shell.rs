@@ -20,14 +20,15 @@ use crate::unknown::unknown;
 
 /// The name of the tool.
 const TOOL: &str = "execute";
-/// What commands may know of the environment, besides what every process gets.
+/// The environment variables that commands inherit, besides those that every process gets.
 const ENVIRONMENT: &[&str] = &["VIRTUAL_ENV"];
-/// How much of the beginning, and how much of the end, of a long output is kept.
+/// How much of the start, and how much of the end, of a long output is kept.
 const KEPT: usize = 32 << 10;
-/// How long the last output of a shell that has ended is waited for; it is there at once, unless somebody holds the pipe.
+/// How long to wait for the last output of a shell that has ended; it is available at once, unless another
+/// process holds the pipe.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Runs commands, each in a process group of its own that ends with the call.
+/// Runs commands, each in its own process group, which ends with the call.
 #[derive(Debug)]
 pub struct Shell {
     program: PathBuf,
@@ -38,8 +39,8 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// A shell that works in `folder`. A command may take as long as `timeout`, or less where
-    /// the model says so. Of the environment it sees only what is no secret.
+    /// A shell that works in `folder`. A command may run for `timeout`, or less if the model says so. It
+    /// inherits only environment variables that are not secret.
     ///
     /// # Errors
     ///
@@ -62,7 +63,7 @@ impl Shell {
         Ok(Self { program, folder, timeout, environment, graves: Graves::default() })
     }
 
-    /// What models are told of the tool.
+    /// The description of the tool for models.
     #[must_use]
     pub fn spec(&self) -> ToolSpec {
         let seconds = self.timeout.as_secs().max(1);
@@ -106,8 +107,8 @@ impl Shell {
             let streams = pin!(async { tokio::join!(out.read(stdout), err.read(stderr)) });
             match select(pin!(group.ended()), streams).await {
                 Either::Left((status, streams)) => {
-                    // What the shell started has ended with it, and so the pipes are closed, unless a process holds them
-                    // that hides where it came from.
+                    // Everything that the shell started has ended with it, so the pipes are closed, unless
+                    // they are held by a process that removed its mark.
                     drop(tokio::time::timeout(LAST_WORDS, streams).await);
                     status
                 }
@@ -167,7 +168,7 @@ fn output(ended: Ended, out: &Excerpt, err: &Excerpt) -> ToolOutput {
     ToolOutput { text, is_error, ..ToolOutput::default() }
 }
 
-/// A stream of which beginning and end are kept.
+/// A stream whose start and end are kept.
 #[derive(Default)]
 struct Excerpt {
     head: Vec<u8>,
@@ -190,7 +191,7 @@ impl Excerpt {
         }
     }
 
-    /// The text; characters that the cut went through are left out with the rest.
+    /// The text, without characters that the cut went through.
     fn text(&self) -> String {
         let (front, back) = self.tail.as_slices();
         let left_out = self.total - self.head.len() - self.tail.len();

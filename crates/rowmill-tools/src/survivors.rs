@@ -1,23 +1,23 @@
-//! Processes that left the group of the one that started them, and are ended with it all the same.
+//! Processes that left the process group of their parent, and are killed with it nevertheless.
 //!
-//! A process that begins a session of its own is in no group that could be killed, and once the process that started it is
-//! gone, nothing says any more where it came from: nothing but its environment, which it has from there.
+//! A process that starts its own session is in no group that could be killed, and once its parent is gone,
+//! nothing shows where it came from except its environment, which it inherited.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::process::Command;
 
-/// The variable that says to which call a process belongs.
+/// The variable that identifies the call that a process belongs to.
 pub(crate) const VARIABLE: &str = "ROWMILL_CALL";
 
-/// What all processes have in their environment that one process started, and those that they started.
+/// The mark in the environment of all processes that one process started, directly or indirectly.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessMark(String);
 
 impl ProcessMark {
-    /// Marks a process that is about to be started. Where rowmill itself was started by such a process, what it
-    /// starts belongs to both.
+    /// Marks a process that is about to be started. If rowmill itself was started by such a process, the new
+    /// process belongs to both.
     pub(crate) fn put_on(command: &mut Command) -> Self {
         static STARTED: AtomicU64 = AtomicU64::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -32,7 +32,7 @@ impl ProcessMark {
         Self(mark)
     }
 
-    /// Ends all processes that have the mark. One that took it out of its environment is not found.
+    /// Kills all processes with the mark. One that removed it from its environment is not found.
     pub(crate) fn end_processes(&self) {
         #[cfg(target_os = "linux")]
         linux::end_processes(&self.0);
@@ -48,7 +48,7 @@ mod linux {
 
     use super::VARIABLE;
 
-    /// How often processes are looked for: those that are found may have started others since.
+    /// How often processes are searched for: those that are found may have started others since.
     const MOST_LOOKS: usize = 32;
 
     pub(super) fn end_processes(mark: &str) {
@@ -71,7 +71,8 @@ mod linux {
         entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
     }
 
-    /// Whether a process has the mark. What cannot be looked at is somebody else's, or gone.
+    /// Whether a process has the mark. If that cannot be read, the process belongs to another user or is
+    /// gone.
     fn has_mark(pid: Pid, mark: &str) -> bool {
         let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_pid())).unwrap_or_default();
         let value = environment
@@ -82,7 +83,8 @@ mod linux {
 
     fn end(pid: Pid, mark: &str) {
         match pidfd_open(pid, PidfdFlags::empty()) {
-            // Its number may be another process's by now; what was opened stays the same one.
+            // Its number may belong to another process by now; the descriptor still refers to the same
+            // process.
             Ok(process) if has_mark(pid, mark) => drop(pidfd_send_signal(process, Signal::KILL)),
             Ok(_) => {}
             // The kernel is too old for that, or the process is gone.

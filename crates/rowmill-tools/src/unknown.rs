@@ -2,7 +2,7 @@
 
 use rowmill_core::ports::ToolFailure;
 
-/// The failure of a call for a tool that its host does not have.
+/// The failure of a call of a tool that its host does not have.
 pub(crate) fn unknown(tool: &str) -> ToolFailure {
     ToolFailure { message: format!("there is no tool `{tool}`"), maybe_ran: false }
 }

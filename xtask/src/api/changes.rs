@@ -1,20 +1,20 @@
-//! What differs between two snapshots, and what it means for users.
+//! Compares two API snapshots, and classifies the differences by their effect on users.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use super::lines::{MORE, NON_EXHAUSTIVE, REQUIRED};
 
-/// How a snapshot differs from the one before.
+/// The differences between a snapshot and the previous one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Lines that are gone.
+    /// Removed lines.
     pub removed: Vec<String>,
     /// Lines about the same item, before and after.
     pub changed: Vec<(String, String)>,
-    /// New lines that those who implement a trait, match an enum or build a struct must act on.
+    /// New lines that affect users who implement a trait, match an enum or build a struct.
     pub demanding: Vec<String>,
-    /// New lines that need not concern anyone.
+    /// New lines that affect nobody.
     pub added: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ impl Changes {
         *self == Self::default()
     }
 
-    /// Whether code of users may no longer compile.
+    /// Whether users' code may no longer compile.
     #[must_use]
     pub fn break_users(&self) -> bool {
         !(self.removed.is_empty() && self.changed.is_empty() && self.demanding.is_empty())
@@ -85,7 +85,7 @@ impl fmt::Display for Changes {
     }
 }
 
-/// The path that a line is about, without arguments; `None` for an impl, which is there or not.
+/// The path of a line's item, without arguments; `None` for an impl, which can only be added or removed.
 fn subject(line: &str) -> Option<String> {
     if line.starts_with("impl") || line.starts_with("unsafe impl") {
         return None;
@@ -107,8 +107,8 @@ fn subject(line: &str) -> Option<String> {
     (!subject.is_empty()).then(|| subject.to_owned())
 }
 
-/// Whether a new line makes code fail that was written before it: a field that a literal lacks, a
-/// variant that a match lacks, an item that an implementation lacks.
+/// Whether a new line breaks existing code: a field that a literal lacks, a variant that a match lacks, an
+/// item that an implementation lacks.
 fn demands(line: &str, before: &BTreeSet<&str>) -> bool {
     if !line.starts_with(REQUIRED) && !is_field_or_variant(line) {
         return false;

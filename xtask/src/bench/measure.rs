@@ -1,4 +1,4 @@
-//! What a process costs.
+//! Measures the cost of a process.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,20 +11,20 @@ use wait4::Wait4;
 
 use crate::Failure;
 
-/// What one process cost, from its start to its end.
+/// The cost of one process, from its start to its end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cost {
     pub(super) wall: Duration,
-    /// User and system time together, also of the processes that it started and waited for.
+    /// User and system time together, including the processes that it started and waited for.
     pub(super) cpu: Duration,
-    /// What those processes had of it, to a hundredth of a second.
+    /// The part of it that those processes used, to a hundredth of a second.
     pub(super) children: Duration,
-    /// The most memory that it had at once, in bytes; that of a process it started, if that is more.
+    /// The peak memory in bytes; that of a process it started, if that is more.
     pub(super) peak: u64,
 }
 
 impl Cost {
-    /// Microseconds of CPU for each of `count` things.
+    /// Microseconds of CPU per item, for `count` items.
     pub(super) fn cpu_per(&self, count: u64) -> f64 {
         self.cpu.as_secs_f64() * 1e6 / count as f64
     }
@@ -43,10 +43,10 @@ impl Cost {
     }
 }
 
-/// Runs a command to its end; fails if the command does. Its standard output is returned.
+/// Runs a command to its end; fails if the command does. Returns its standard output.
 ///
-/// The kernel counts memory of the parent at the start as the child's, so the peak is
-/// never below that of this process; this process therefore holds nothing large.
+/// The kernel counts memory of the parent at the start as the child's, so the peak is never below that of
+/// this process; this process therefore keeps nothing large in memory.
 pub(super) fn cost_of(command: &mut Command) -> Result<(Cost, String), Failure> {
     let shown = shown(command);
     let started = Instant::now();
@@ -72,10 +72,10 @@ pub(super) fn cost_of(command: &mut Command) -> Result<(Cost, String), Failure> 
     Ok((Cost { wall, cpu, children, peak: used.rusage.maxrss }, output))
 }
 
-/// What the processes that a child started had used when it ended. Waits for its end, and leaves
-/// the child to be waited for. Nothing, where the system does not tell.
+/// The CPU time of a child's own children when it ended. Waits for its end, but does not reap it. Zero if the
+/// system does not report it.
 fn children_of(child: &Child) -> Duration {
-    /// The unit of the kernel's table, whatever its own clock does.
+    /// The unit of the kernel's table, independent of its own clock.
     const TICK: Duration = Duration::from_millis(10);
     let waited = i32::try_from(child.id())
         .ok()
@@ -86,25 +86,25 @@ fn children_of(child: &Child) -> Duration {
     TICK * ticks
 }
 
-/// User and system time of waited-for children: fields 16 and 17 of the kernel's line.
+/// User and system time of reaped children: fields 16 and 17 of the kernel's line.
 fn child_ticks(line: &str) -> Option<u32> {
-    // The second field is a name in parentheses, which may hold anything.
+    // The second field is a name in parentheses, which may contain anything.
     let (_, fields) = line.rsplit_once(')')?;
     let ticks = fields.split_whitespace().skip(13).take(2);
     ticks.map(|field| field.parse::<u32>().ok()).sum()
 }
 
-/// How a run ended that need not have ended well.
+/// The result of a run that may have failed.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) wall: Duration,
-    /// `None` when a signal ended it.
+    /// `None` if a signal ended it.
     pub(super) code: Option<i32>,
-    /// What it wrote on standard error.
+    /// Its standard error.
     pub(super) talk: String,
 }
 
-/// Runs a command to its end, whatever that is.
+/// Runs a command to its end, whether it succeeds or not.
 pub(super) fn end_of(command: &mut Command) -> Result<Ended, Failure> {
     let shown = shown(command);
     let started = Instant::now();
@@ -117,18 +117,18 @@ pub(super) fn end_of(command: &mut Command) -> Result<Ended, Failure> {
     Ok(Ended { wall: started.elapsed(), code: output.status.code(), talk })
 }
 
-/// The middle one of several values.
+/// The median of several values.
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// A command as a person would type it, with names instead of paths.
+/// A command as a user would type it, with names instead of paths.
 pub(super) fn shown(command: &Command) -> String {
     let mut words: Vec<String> = command
         .get_envs()
-        // Where this machine keeps its programs says nothing to others.
+        // The search path of this machine is of no interest to others.
         .filter(|(name, _)| *name != "PATH")
         .filter_map(|(name, value)| Some(format!("{}={}", name.to_string_lossy(), value?.to_string_lossy())))
         .collect();

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: rowmill against its own targets and against rivals; `cargo xtask timings`: its build and tests.
+//! `cargo xtask bench`: compares rowmill with its own targets and with competitors.
 
 mod agents;
 mod budget;

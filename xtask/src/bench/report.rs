@@ -1,4 +1,4 @@
-//! What was measured, as text for people and as `docs/benchmarks.md`.
+//! Formats the measurements as text for the terminal and for `docs/benchmarks.md`.
 
 use crate::talk;
 
@@ -10,7 +10,7 @@ pub(super) struct Section {
     pub(super) about: &'static str,
     /// The commands that were run.
     pub(super) commands: Vec<String>,
-    /// Numbers that are compared with each other.
+    /// Numbers for comparison.
     pub(super) table: Option<Table>,
     /// Numbers, one line each.
     pub(super) numbers: Vec<String>,

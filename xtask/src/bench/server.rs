@@ -1,4 +1,4 @@
-//! A simulator to measure against.
+//! A simulator for the measurements.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::Failure;
 
-/// A simulator in a process of its own, which ends with this value.
+/// A simulator in its own process, which ends when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Server {
     child: Child,
@@ -36,7 +36,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Adds to a client's failure whether this server was there at all.
+    /// Adds to a client's failure whether this server was running at all.
     pub(super) fn explain(&mut self, failure: &Failure) -> Failure {
         let state = match self.child.try_wait() {
             Ok(Some(status)) => format!("the simulator had ended: {status}"),
@@ -55,7 +55,7 @@ impl Server {
         format!("http://{}/v1", self.address)
     }
 
-    /// What the simulator counted so far, as JSON.
+    /// The simulator's counts so far, as JSON.
     pub(super) fn stats(&self) -> Result<String, Failure> {
         let ask = || {
             let mut stream = TcpStream::connect(&self.address)?;
@@ -75,7 +75,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Where it has ended already there is nothing to end.
+        // Fails only if it has already ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }

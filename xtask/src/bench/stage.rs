@@ -1,4 +1,4 @@
-//! What every scenario needs.
+//! The context that every scenario needs.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -6,19 +6,19 @@ use std::process::{Command, Stdio};
 use super::report::Section;
 use crate::Failure;
 
-/// A scenario takes a stage and tells what it measured.
+/// A scenario takes the context and returns its measurements.
 pub(super) type Scenario = fn(&Stage) -> Result<Section, Failure>;
 
-/// Where scenarios are measured.
+/// The context of scenarios.
 #[derive(Debug)]
 pub(super) struct Stage {
-    /// The command to be measured, which is also the simulator.
+    /// The program that is measured, which is also the simulator.
     pub(super) rowmill: PathBuf,
-    /// These tasks, built as the command is.
+    /// This program, built in the same way.
     pub(super) xtask: PathBuf,
     /// The folder of the workspace.
     pub(super) root: PathBuf,
-    /// Where inputs and outputs are.
+    /// The folder of inputs and outputs.
     pub(super) folder: PathBuf,
     pub(super) length: Length,
 }
@@ -26,14 +26,14 @@ pub(super) struct Stage {
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
-    /// What the report needs.
+    /// Everything that the report needs.
     Full,
-    /// What a developer has time for.
+    /// A short version for development.
     Quick,
 }
 
 impl Stage {
-    /// Rows are divided by this.
+    /// The divisor for numbers of rows.
     pub(super) fn divisor(&self) -> u64 {
         match self.length {
             Length::Full => 1,
@@ -45,7 +45,7 @@ impl Stage {
         full / self.divisor()
     }
 
-    /// `rowmill run` on a file of the folder, with nothing of the user's environment.
+    /// `rowmill run` on a file of the folder, without the user's environment.
     pub(super) fn run(&self, input: &str, output: &str, model: &str) -> Command {
         let mut command = Command::new(&self.rowmill);
         command.current_dir(&self.folder).arg("run");

@@ -1,4 +1,4 @@
-//! Builds, measures the scenarios of a suite, tells and writes what came of it.
+//! Builds, measures the scenarios of a suite, and prints and writes the results.
 
 use std::fs;
 
@@ -15,18 +15,18 @@ use crate::{Failure, talk};
 /// What is measured together; each has its own part of the report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SuiteName {
-    /// How fast rowmill is and what it costs, beside `wrk`.
+    /// The speed and the cost of rowmill, compared with `wrk`.
     #[default]
     Speed,
     /// How well rowmill uses a provider's limits, and whether faults cost rows.
     Limits,
-    /// What a budget costs in time.
+    /// The slowdown that a budget causes.
     Budget,
-    /// How fast rows are read and selected, and in how much memory, beside DuckDB.
+    /// How fast rows are read and selected, and with how much memory, compared with DuckDB.
     Data,
-    /// What a row costs that an agent works on, beside Langroid and fast-agent.
+    /// The cost of a row that an agent works on, compared with Langroid and fast-agent.
     Agents,
-    /// What an item of a program costs, beside Langroid.
+    /// The cost of an item of a program, compared with Langroid.
     Library,
 }
 
@@ -35,7 +35,7 @@ impl SuiteName {
     pub(super) const ALL: [Self; 6] =
         [Self::Speed, Self::Limits, Self::Budget, Self::Data, Self::Agents, Self::Library];
 
-    /// What stands in the markers of its part.
+    /// The name in the markers of its part.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Speed => "speed",
@@ -58,7 +58,7 @@ impl SuiteName {
         }
     }
 
-    /// The head of its part: title and what all its scenarios have in common.
+    /// The head of its part: the title and a description of all its scenarios.
     fn head(self) -> &'static str {
         match self {
             Self::Speed => {
@@ -97,7 +97,7 @@ impl SuiteName {
         }
     }
 
-    /// What it is measured with, where that is a program that must be there.
+    /// The reference that it compares with, if that is a program that must be installed.
     fn yardstick(self, workspace: &Workspace) -> Result<Option<String>, Failure> {
         match self {
             Self::Speed => speed::yardstick().map(Some),

@@ -1,4 +1,4 @@
-//! `docs/cli.md`: every command, its flags and examples, from the parser itself.
+//! `docs/cli.md`: every command with its flags and examples, generated from the parser.
 
 use clap::{Arg, ArgAction, Command};
 
@@ -24,7 +24,7 @@ fn section(out: &mut String, command: &Command, path: &str) {
     if let Some(about) = about {
         out.push_str(&format!("\n{}\n", sentence(&about.to_string())));
     }
-    // The same command under a second name is described once.
+    // A command with a second name is described once.
     if path == "rowmill batch run" {
         out.push_str("\nTakes the same flags as [`rowmill run`](#rowmill-run).\n");
         return;
@@ -67,7 +67,7 @@ fn usage(command: &Command, path: &str, has_children: bool) -> String {
 fn flags(out: &mut String, command: &Command) {
     let mut heading = None;
     let mut arguments: Vec<_> = command.get_arguments().filter(|argument| is_shown(argument)).collect();
-    // Stable, so flags keep the order of the code within their group.
+    // A stable sort, so flags keep the order of the code within their group.
     let mut order: Vec<Option<&str>> = Vec::new();
     for argument in &arguments {
         if !order.contains(&argument.get_help_heading()) {
@@ -95,11 +95,11 @@ fn entry(argument: &Arg) -> String {
     if !facts.is_empty() {
         paragraphs.push(facts.join(" "));
     }
-    // Two spaces break the line, so that the help stands below the flag.
+    // Two spaces break the line, so that the help is below the flag.
     format!("- {short}`{}`{required}  \n  {}\n", invocation(argument), paragraphs.join("\n\n  "))
 }
 
-/// The text with the full stop that the parser takes off.
+/// The text with the full stop that the parser removes.
 fn sentence(text: &str) -> String {
     let text = text.trim_end();
     if text.is_empty() || text.ends_with(['.', ':', '!', '?']) { text.to_owned() } else { format!("{text}.") }

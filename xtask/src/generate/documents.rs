@@ -1,4 +1,4 @@
-//! Writes the documents, or tells which are stale.
+//! Writes the documents, or reports which are stale.
 
 use std::fs;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::path::Path;
 use super::{cli, errors, exit_codes, run_spec};
 use crate::{Failure, talk};
 
-/// What is done with a document that differs from the code.
+/// How to treat a document that differs from the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// It is written.
     Write,
-    /// It is named, and the task fails.
+    /// It is reported, and the task fails.
     Check,
 }
 
-/// Makes all documents below `root`, or checks that they are what would be made.
+/// Generates all documents below `root`, or checks that they are up to date.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! `docs/exit-codes.md`: how the process ends.
+//! `docs/exit-codes.md`: the exit codes of the process.
 
 use rowmill_cli::FLAGS;
 use rowmill_types::ExitCode;

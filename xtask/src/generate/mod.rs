@@ -1,4 +1,4 @@
-//! `cargo xtask generate`: the documents that are made from the code.
+//! `cargo xtask generate`: generates documents from the code.
 
 mod cli;
 mod documents;

@@ -1,4 +1,4 @@
-//! What the Messages API answers.
+//! Parses responses of the Messages API.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::sources::Sources;
 use crate::reading::{Reading, Unread, keep, no_error};
 use crate::tools::{Terms, call};
 
-/// Reads a whole answer.
+/// Parses a complete response.
 pub(super) fn read_message(body: &[u8], terms: &Terms) -> Result<Reading, Unread> {
     let answer: Answer<'_> = serde_json::from_slice(body)?;
     no_error(answer.error)?;
@@ -46,12 +46,12 @@ pub(super) fn read_message(body: &[u8], terms: &Terms) -> Result<Reading, Unread
     })
 }
 
-/// What the blocks of an answer say.
+/// The content of a response's blocks.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) text: String,
     pub(super) calls: Vec<ToolCall>,
-    /// Whether there are blocks that a text and calls do not hold, such as signed thoughts.
+    /// Whether there are blocks that text and calls cannot represent, such as signed thinking.
     pub(super) is_more: bool,
 }
 
@@ -71,8 +71,8 @@ impl Said {
     }
 }
 
-/// The blocks to be sent back: all but empty texts, which the API refuses, and the call of the answer
-/// tool, which nobody answers.
+/// The blocks to send back: all except empty texts, which the API rejects, and the call of the answer tool,
+/// which nobody answers.
 pub(super) fn echo<'a>(
     blocks: impl Iterator<Item = (&'a Block<'a>, &'a str)>,
     terms: &Terms,
@@ -85,7 +85,7 @@ pub(super) fn echo<'a>(
     terms.echo_of(blocks.filter(|(block, _)| is_kept(block)).map(|(_, raw)| raw))
 }
 
-/// How an answer ended, by the provider's word.
+/// Maps the provider's stop reason to a finish reason.
 pub(super) fn finish(reason: Option<&str>) -> Finish {
     match reason {
         Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
@@ -109,14 +109,14 @@ struct Answer<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// The content of an answer, block by block as it came.
+/// The content of a response, each block as received.
 #[derive(Deserialize)]
 struct Blocks<'a> {
     #[serde(borrow)]
     content: Vec<&'a RawValue>,
 }
 
-/// One block of an answer.
+/// One block of a response.
 #[derive(Debug, Deserialize)]
 pub(super) struct Block<'a> {
     #[serde(default, borrow, rename = "type")]
@@ -131,7 +131,7 @@ pub(super) struct Block<'a> {
     pub(super) input: Option<&'a RawValue>,
     #[serde(default, borrow)]
     pub(super) citations: Option<&'a RawValue>,
-    /// What a tool gave that ran at the provider.
+    /// The result of a tool that ran at the provider.
     #[serde(default, borrow)]
     pub(super) content: Option<&'a RawValue>,
 }
@@ -158,7 +158,8 @@ struct Details {
     thinking_tokens: Option<u64>,
 }
 
-/// The tokens and the tier. Anthropic counts cached tokens apart; here they are a part of the input.
+/// The token usage and the service tier. Anthropic counts cached tokens separately; here they are part of the
+/// input.
 pub(super) fn usage(raw: Option<&RawValue>) -> Option<(Usage, Option<String>)> {
     let tokens: Tokens = serde_json::from_str(raw?.get()).ok()?;
     let cached = tokens.cache_read_input_tokens.unwrap_or(0);

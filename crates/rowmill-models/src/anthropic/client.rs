@@ -15,14 +15,14 @@ use crate::files::{Files, Place, Shape, add_beta};
 use crate::settings::Key;
 use crate::tools::hosts;
 
-/// The version of the API that is spoken.
+/// The version of the API that is used.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
-/// A model behind the Messages API.
+/// Builds a model that uses the Messages API.
 pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
     let connection = &setup.connection;
     let delivery = delivery(setup)?;
-    // The base URL is told without `/v1`, but many write it.
+    // The base URL should not contain `/v1`, but many users write it.
     let has_version = connection.base_url().is_some_and(|url| url.trim_end_matches('/').ends_with("/v1"));
     let url = connection.address(if has_version { "/messages" } else { "/v1/messages" })?;
     let mut headers = json_headers(delivery);

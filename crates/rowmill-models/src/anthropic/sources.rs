@@ -1,4 +1,4 @@
-//! What the tools did that run at the provider: what was cited, and how often they were used.
+//! Tools that ran at the provider: what they cited, and how often they were used.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,11 @@ use super::answer::Block;
 use crate::hosted::{Gathered, uses};
 use crate::tools::Terms;
 
-/// The sources of an answer.
+/// Collects the sources of a response.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     gathered: Gathered,
-    /// The titles and addresses of pages that were read.
+    /// The titles and addresses of the pages that were read.
     pages: Vec<(String, String)>,
 }
 
@@ -45,7 +45,7 @@ struct Document<'a> {
 }
 
 impl Sources {
-    /// Takes a block, where tools run at the provider.
+    /// Processes a block, if tools run at the provider.
     pub(super) fn take(&mut self, block: &Block<'_>, terms: &Terms) {
         if !terms.hosts {
             return;
@@ -67,8 +67,8 @@ impl Sources {
         }
     }
 
-    /// A passage of a search result tells its address; one of a page that was read tells its title,
-    /// which tells the address.
+    /// Adds a citation. A passage of a search result contains its address; a passage of a page that was read
+    /// contains only the page's title, which is mapped to the address.
     fn cite(&mut self, cited: &Cited<'_>) {
         let title = cited.title.as_deref().or(cited.document_title.as_deref());
         let url = cited.url.as_deref().or_else(|| match self.pages.as_slice() {
@@ -81,7 +81,7 @@ impl Sources {
         self.gathered.cite(url, title, cited.cited_text.as_deref());
     }
 
-    /// All of it, with the uses that the usage tells.
+    /// Returns everything, with the tool uses that the usage reports.
     pub(super) fn done(mut self, usage: Option<&RawValue>, terms: &Terms) -> Option<Box<Hosted>> {
         if terms.hosts {
             uses(&mut self.gathered, usage);

@@ -1,4 +1,4 @@
-//! Messages that come as a stream of events.
+//! Streamed messages of the Messages API.
 
 use std::borrow::Cow;
 
@@ -13,20 +13,20 @@ use crate::error_body::ErrorBody;
 use crate::reading::{Assembly, Reading, Step, Unread};
 use crate::tools::{Terms, as_object, call};
 
-/// Puts blocks together.
+/// Assembles blocks from events.
 #[derive(Debug, Default)]
 pub(crate) struct AnthropicAssembly {
     terms: Terms,
     text: String,
     input: String,
-    /// The blocks, which are kept where there are tools.
+    /// The blocks; kept only if there are tools.
     blocks: Vec<Growing>,
     stop_reason: Option<String>,
     usage: Map<String, Value>,
     model: Option<String>,
 }
 
-/// A block as far as it has come: as it started, and what was added to its fields.
+/// A block so far: as it started, and what was appended to its fields.
 #[derive(Debug, Default)]
 struct Growing {
     index: Option<u64>,
@@ -53,7 +53,7 @@ impl Growing {
         self.citations.extend(delta.citation.and_then(|raw| serde_json::from_str(raw.get()).ok()));
     }
 
-    /// The block as it would have come in a whole answer.
+    /// The block in the form that it would have in a complete response.
     fn whole(mut self) -> String {
         for (name, grown) in [("text", self.text), ("thinking", self.thinking), ("signature", self.signature)]
         {
@@ -69,7 +69,7 @@ impl Growing {
         if self.input.is_empty() {
             return Value::Object(self.start).to_string();
         }
-        // The input stays the text that it is, so that no number changes.
+        // The input stays unparsed text, so that no number changes.
         self.start.shift_remove("input");
         let mut block = Value::Object(self.start).to_string();
         block.pop();
@@ -100,7 +100,7 @@ impl AnthropicAssembly {
         if text.is_empty() && input.is_empty() { Step::Quiet } else { Step::Content }
     }
 
-    /// The last event repeats some counts of the first with later values.
+    /// The last event repeats some counts of the first one with newer values.
     fn take_usage(&mut self, usage: Option<Map<String, Value>>) {
         let told = usage.unwrap_or_default().into_iter().filter(|(_, value)| !value.is_null());
         self.usage.extend(told);

@@ -121,7 +121,7 @@ fn answers_are_read_in_every_shape() {
         (r#"{"content":[{"type":"text","text":"no"}],"stop_reason":"refusal"}"#, ("no", Finish::Refused)),
         (
             r#"{"content":[{"type":"tool_use","id":"t","name":"structured_output","input":{"b": 1, "a": 2}}],"stop_reason":"tool_use"}"#,
-            // A call that nobody offered is no answer.
+            // A call of a tool that was not offered is not an answer.
             ("", Finish::Complete),
         ),
         (r#"{"content":[],"stop_reason":"end_turn","usage":null}"#, ("", Finish::Complete)),

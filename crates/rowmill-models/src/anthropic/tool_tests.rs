@@ -92,7 +92,7 @@ fn calls_are_read_and_signed_thoughts_are_sent_back() {
     assert_eq!((said(&cut), &cut.echo), (("I look.", Finish::Length, vec![]), &None));
 }
 
-/// The events of a stream of blocks whose texts come in pieces of these sizes.
+/// The events of a stream of blocks whose texts are split into pieces of these sizes.
 fn stream(blocks: &[&str], stop: &str, sizes: &[usize]) -> Vec<Value> {
     let mut events =
         vec![json!({"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 1}}})];

@@ -8,15 +8,14 @@ use crate::schema::Prepared;
 use crate::settings::Key;
 use crate::tools::{ANSWERS, answer_name, hosts, parameters};
 
-/// The editions of the tools that run at the provider. Later ones want a code execution tool too.
+/// The versions of the tools that run at the provider. Later ones require a code execution tool as well.
 const WEB_SEARCH: &str = "web_search_20250305";
 const WEB_FETCH: &str = "web_fetch_20250910";
 
-/// The beta that `web_fetch` of this edition came with.
+/// The beta header that this version of `web_fetch` requires.
 pub(super) const FETCH_BETA: &str = "web-fetch-2025-09-10";
 
-/// Writes the tools: those of the caller, the one that gives the answer, and those that run at the
-/// provider.
+/// Writes the tools: the caller's, the answer tool, and those that run at the provider.
 pub(super) fn tools(fields: &mut Map<String, Value>, setup: &Setup, by_tool: Option<&Prepared>) {
     let settings = &setup.model.settings;
     let mut all: Vec<Map<String, Value>> = Vec::new();
@@ -39,14 +38,14 @@ pub(super) fn tools(fields: &mut Map<String, Value>, setup: &Setup, by_tool: Opt
             let mut offered = Map::new();
             put(&mut offered, "type", Some(edition));
             put(&mut offered, "name", Some(key.name()));
-            // Its JSON mode refuses documents that are cited.
+            // JSON mode rejects documents with citations.
             let cites = key == Key::WebFetch && (setup.schema.is_none() || by_tool.is_some());
             put(&mut offered, "citations", cites.then(|| json!({"enabled": true})));
             all.push(offered);
         }
     }
-    // All rows share the tools. Where there is an instruction, its mark covers them, because they
-    // stand before it.
+    // All rows share the tools. If there is an instruction, its cache marker covers them, because they come
+    // before it.
     let marked = all.last_mut().filter(|_| setup.instruction.is_none() && !setup.tools.is_empty());
     if let Some(last) = marked {
         put(last, "cache_control", Some(json!({"type": "ephemeral"})));
@@ -56,7 +55,7 @@ pub(super) fn tools(fields: &mut Map<String, Value>, setup: &Setup, by_tool: Opt
     put(fields, "tool_choice", choice);
 }
 
-/// What must be called: the answer tool if it stands alone, else any.
+/// The tool choice: the answer tool if it is the only one, else any.
 fn choice(setup: &Setup, answers: bool, tools: usize) -> Option<Value> {
     let mut choice = Map::new();
     if answers && tools == 1 {

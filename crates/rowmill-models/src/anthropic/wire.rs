@@ -1,4 +1,4 @@
-//! The Messages API: requests out, answers in. No I/O.
+//! The Messages API: builds requests and parses responses. No I/O.
 
 use rowmill_types::{Message, Problem};
 use serde_json::{Map, Value, json};
@@ -16,24 +16,24 @@ use crate::schema::Prepared;
 use crate::settings::{Key, Setting};
 use crate::tools::Terms;
 
-/// What `max_tokens` is unless it is set; the API demands one. A budget for
-/// thinking is added to it, because thinking counts as output.
+/// The default of `max_tokens`, which the API requires. A thinking budget is added to it, because thinking
+/// counts as output.
 const MAX_TOKENS: i64 = 4096;
 
-/// The least budget for thinking that the API takes.
+/// The smallest thinking budget that the API accepts.
 const LEAST_BUDGET: i64 = 1024;
 
-/// Models from before thinking became adaptive, by what their names contain.
+/// Models from before adaptive thinking, identified by a part of their names.
 const BUDGETED: &[&str] = &["claude-3", "-4-0", "-4-1", "-4-2", "-4-5"];
 
-/// The translation of the Messages API.
+/// Translates requests and responses of the Messages API.
 #[derive(Debug)]
 pub(crate) struct AnthropicWire {
     template: Template,
     terms: Terms,
 }
 
-/// How thinking is asked for.
+/// How thinking is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Thinking {
     Unsaid,
@@ -53,7 +53,7 @@ impl AnthropicWire {
         before.insert("model".to_owned(), Value::from(setup.model.model.as_str()));
         before.insert("max_tokens".to_owned(), Value::from(max_tokens(setup, thinking)?));
         if let Some(text) = &setup.instruction {
-            // All rows share it, so the provider may as well keep it.
+            // All rows share it, so it is marked for the provider's cache.
             let block = json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}});
             before.insert("system".to_owned(), json!([block]));
         }
@@ -96,7 +96,7 @@ impl AnthropicWire {
     }
 }
 
-/// Whether a schema is enforced by a tool call, which the API refuses while the model thinks.
+/// Whether a schema is enforced by a tool call, which the API rejects while the model thinks.
 fn by_tool(setup: &Setup, thinking: Thinking) -> Result<bool, Problem> {
     let thinks = matches!(thinking, Thinking::Adaptive(_) | Thinking::Budget(_));
     match setup.model.settings.word(Key::Structured) {
@@ -126,7 +126,7 @@ fn thinking(setting: Option<&Setting>, model: &str) -> Thinking {
     }
 }
 
-/// What the model may think before it says anything, which `max_tokens` must be more than.
+/// The tokens that the model may spend on thinking before its answer; `max_tokens` must be larger.
 pub(crate) fn thinking_budget(setup: &Setup) -> u64 {
     match thinking(setup.model.settings.value(Key::Reasoning), &setup.model.model) {
         Thinking::Budget(tokens) => u64::try_from(tokens).unwrap_or_default(),
@@ -134,7 +134,7 @@ pub(crate) fn thinking_budget(setup: &Setup) -> u64 {
     }
 }
 
-/// The `max_tokens` that requests carry; `None` where the settings contradict each other.
+/// The `max_tokens` of requests; `None` if the settings contradict each other.
 pub(crate) fn most_output(setup: &Setup) -> Option<u64> {
     let thinking = thinking(setup.model.settings.value(Key::Reasoning), &setup.model.model);
     u64::try_from(max_tokens(setup, thinking).ok()?).ok()

@@ -11,12 +11,12 @@ use tokio::time::Instant;
 
 use super::make::{answer, last_files, last_text};
 
-/// Makes what follows it the answer to this and every later row.
+/// Makes the text after it the answer to this and every later row.
 const FIXED: &str = "***FIXED_RESPONSE";
-/// Calls the tool that is named after it, with the arguments after that.
+/// Calls the tool named after it, with the arguments that follow the name.
 const CALL: &str = "***CALL_TOOL";
 
-/// Answers with the prompt, or with what a tool gave.
+/// Answers with the prompt, or with the result of a tool.
 #[derive(Debug, Default)]
 pub(super) struct Passthrough {
     fixed: RwLock<Option<String>>,
@@ -24,7 +24,7 @@ pub(super) struct Passthrough {
 }
 
 impl Passthrough {
-    /// Without tools, a prompt that wants one called is a prompt like any other.
+    /// Without tools, prompts that ask for a call are treated like any other.
     pub(super) fn new(has_tools: bool) -> Self {
         Self { has_tools, ..Self::default() }
     }
@@ -60,13 +60,13 @@ impl Passthrough {
     }
 }
 
-/// The results that a conversation ends with.
+/// The tool results at the end of a conversation.
 fn results(request: &Request) -> &[Message] {
     let before = request.messages.iter().rposition(|message| message.role != Role::Tool);
     request.messages.get(before.map_or(0, |at| at + 1)..).unwrap_or_default()
 }
 
-/// The calls that a prompt asks for: one, or more where each starts a line of its own.
+/// The calls that a prompt asks for: one, or several if each is on a line of its own.
 fn calls(prompt: &str) -> Vec<ToolCall> {
     let Some(rest) = prompt.strip_prefix(CALL) else { return Vec::new() };
     let commands = rest.split("\n***CALL_TOOL");
@@ -80,7 +80,7 @@ fn calls(prompt: &str) -> Vec<ToolCall> {
     commands.enumerate().map(call).collect()
 }
 
-/// A text and, after it, a line for each file that came with it.
+/// A text followed by one line per attached file.
 fn with_files(said: &str, files: &[Attachment]) -> String {
     let mut text = said.to_owned();
     for file in files {
@@ -99,7 +99,7 @@ impl Model for Passthrough {
     }
 }
 
-/// Answers with the prompt after a while.
+/// Answers with the prompt after a delay.
 #[derive(Debug)]
 pub(super) struct Slow {
     echo: Passthrough,
@@ -123,7 +123,7 @@ impl Model for Slow {
     }
 }
 
-/// Answers with nothing.
+/// Answers with an empty text.
 #[derive(Debug)]
 pub(super) struct Silent;
 

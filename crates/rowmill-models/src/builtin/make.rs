@@ -1,4 +1,4 @@
-//! Choosing a built-in model by its name.
+//! Builds a built-in model by its name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::simulated::Simulated;
 use crate::build::Setup;
 use crate::settings::Key;
 
-/// How long `slow` waits unless it is told.
+/// The default delay of `slow`.
 const DELAY: Duration = Duration::from_secs(3);
 
-/// A model that answers in this process.
+/// Builds a model that answers in this process.
 pub(crate) fn build(setup: &Setup) -> Result<Arc<dyn Model>, Problem> {
     let settings = &setup.model.settings;
     Ok(match setup.connection.provider.as_str() {
@@ -37,19 +37,19 @@ pub(crate) fn build(setup: &Setup) -> Result<Arc<dyn Model>, Problem> {
     })
 }
 
-/// The last thing that the user said.
+/// The text of the last user message.
 pub(super) fn last_text(request: &Request) -> &str {
     let said = request.messages.iter().rev().find(|message| message.role == Role::User);
     said.map_or("", |message| message.text.as_str())
 }
 
-/// The files that came with it.
+/// The files of the last user message.
 pub(super) fn last_files(request: &Request) -> &[Attachment] {
     let said = request.messages.iter().rev().find(|message| message.role == Role::User);
     said.map_or(&[], |message| message.attachments.as_slice())
 }
 
-/// An answer with an estimate of its tokens, four characters each.
+/// An answer with estimated token counts, four characters per token.
 pub(super) fn answer(request: &Request, text: String, started: Instant, model: &str) -> Completion {
     let tokens = |text: &str| u64::try_from(text.chars().count().div_ceil(4)).unwrap_or(u64::MAX);
     let all = |message: &Message| {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::make::answer;
 
-/// Keeps the first conversation and gives its answers one by one.
+/// Keeps the first conversation and returns its answers one by one.
 #[derive(Debug, Default)]
 pub(super) struct Playback(Mutex<Option<Tape>>);
 

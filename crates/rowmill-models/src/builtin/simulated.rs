@@ -1,4 +1,4 @@
-//! A model that invents answers, as slow and as unreliable as it is told to be.
+//! A simulated model that generates answers, with configurable latency and failures.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::make::{answer, last_text};
 use crate::build::Setup;
 use crate::settings::Key;
 
-/// Invents answers from the prompt and a seed alone, so that a run can be repeated.
+/// Generates answers from the prompt and a seed alone, so that a run is reproducible.
 #[derive(Debug)]
 pub(super) struct Simulated {
     schema: Option<Value>,
@@ -36,10 +36,10 @@ impl Simulated {
         }
     }
 
-    /// A number from 0 up to 1 that depends on the call, so that a retry draws another one.
+    /// A number from 0 up to 1 that depends on the call, so that a retry draws a different one.
     fn draw(&self, request: &Request, what: &str) -> f64 {
         let drawn = seed_of(&[&request.key, &request.attempt.to_string(), &self.seed, what]);
-        // The upper 53 bits are what a float can hold.
+        // The upper 53 bits fit a float exactly.
         (drawn >> 11) as f64 / (1_u64 << 53) as f64
     }
 

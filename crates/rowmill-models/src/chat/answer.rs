@@ -1,4 +1,4 @@
-//! What chat completions send, whole or in chunks.
+//! Responses of chat completions, complete or in chunks.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::error_body::ErrorBody;
 use crate::reading::{Text, Unread};
 
-/// An answer, or a chunk of one.
+/// A response, or a chunk of one.
 #[derive(Deserialize)]
 pub(super) struct Answer<'a> {
     #[serde(default, borrow)]
@@ -24,13 +24,13 @@ pub(super) struct Answer<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// One answer of several that could be asked for.
+/// One of several choices in a response.
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
-    /// What was said, in a whole answer.
+    /// The message of a complete response.
     #[serde(default, borrow)]
     pub(super) message: Option<Said<'a>>,
-    /// A piece of it, in a stream.
+    /// A part of the message in a stream.
     #[serde(default, borrow)]
     pub(super) delta: Option<Said<'a>>,
     #[serde(default, borrow)]
@@ -39,7 +39,7 @@ pub(super) struct Choice<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// What the model said, whole or a piece of it.
+/// A message of the model, complete or a part of it.
 #[derive(Default, Deserialize)]
 pub(super) struct Said<'a> {
     #[serde(default, borrow)]
@@ -48,10 +48,10 @@ pub(super) struct Said<'a> {
     pub(super) refusal: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     pub(super) tool_calls: Option<Vec<Called<'a>>>,
-    /// What the model thought, which servers of the DeepSeek kind want back beside calls.
+    /// The reasoning, which DeepSeek-style servers expect back together with calls.
     #[serde(default, borrow)]
     pub(super) reasoning_content: Option<&'a RawValue>,
-    /// The same at OpenRouter, with signatures.
+    /// The same in OpenRouter's format, with signatures.
     #[serde(default, borrow)]
     pub(super) reasoning_details: Option<&'a RawValue>,
     /// The sources of the answer.
@@ -59,7 +59,7 @@ pub(super) struct Said<'a> {
     pub(super) annotations: Option<&'a RawValue>,
 }
 
-/// A tool call, whole or a piece of one.
+/// A tool call, complete or a part of one.
 #[derive(Deserialize)]
 pub(super) struct Called<'a> {
     #[serde(default)]
@@ -68,7 +68,7 @@ pub(super) struct Called<'a> {
     pub(super) id: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     pub(super) function: Option<Function<'a>>,
-    /// What Gemini signs a call with.
+    /// Gemini's signature of a call.
     #[serde(default, borrow)]
     pub(super) extra_content: Option<&'a RawValue>,
 }
@@ -81,7 +81,7 @@ pub(super) struct Function<'a> {
     pub(super) arguments: Option<&'a RawValue>,
 }
 
-/// How an answer ended, by the provider's word.
+/// Maps the provider's finish reason.
 pub(super) fn finish(reason: Option<&str>) -> Result<Finish, Unread> {
     match reason {
         Some("length" | "max_tokens" | "model_length") => Ok(Finish::Length),
@@ -109,26 +109,26 @@ struct Tokens {
     prompt_cache_hit_tokens: Option<u64>,
 }
 
-/// What OpenAI tells of prompt tokens.
+/// OpenAI's details of prompt tokens.
 #[derive(Default, Deserialize)]
 pub(crate) struct InputDetails {
-    /// Read from the cache.
+    /// Tokens read from the cache.
     #[serde(default)]
     pub(crate) cached_tokens: Option<u64>,
-    /// Written to the cache.
+    /// Tokens written to the cache.
     #[serde(default)]
     pub(crate) cache_write_tokens: Option<u64>,
 }
 
-/// What OpenAI tells of generated tokens.
+/// OpenAI's details of generated tokens.
 #[derive(Default, Deserialize)]
 pub(crate) struct OutputDetails {
-    /// Spent on reasoning.
+    /// Tokens spent on reasoning.
     #[serde(default)]
     pub(crate) reasoning_tokens: Option<u64>,
 }
 
-/// The tokens, where the provider tells them in a way that can be read.
+/// The token usage, if the provider reports it in a readable form.
 pub(super) fn usage(raw: Option<&RawValue>) -> Option<Usage> {
     let tokens: Tokens = serde_json::from_str(raw?.get()).ok()?;
     let details = tokens.prompt_tokens_details.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Calls in chat completions: put together from pieces, and told apart from the answer.
+//! Tool calls in chat completions: assembled from parts, and separated from the answer.
 
 use rowmill_types::{Echo, Finish, ToolCall};
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::answer::Called;
 use crate::tools::{Terms, call, text_of};
 
-/// The calls of an answer, as far as they have come.
+/// The calls of a response so far.
 #[derive(Debug, Default)]
 pub(super) struct Pieces(Vec<Piece>);
 
@@ -14,7 +14,7 @@ pub(super) struct Pieces(Vec<Piece>);
 struct Piece {
     index: Option<u64>,
     call: ToolCall,
-    /// What the call is signed with, JSON text.
+    /// The signature of the call, as JSON text.
     extra: Option<String>,
 }
 
@@ -25,21 +25,21 @@ impl Piece {
 }
 
 impl Pieces {
-    /// Takes a call that came whole.
+    /// Adds a complete call.
     pub(super) fn push(&mut self, call: Called<'_>) {
         self.0.push(Piece::new(None));
         self.fill(self.0.len() - 1, &call);
     }
 
-    /// Takes a piece of a stream; says whether it is a new call or more of one.
+    /// Adds a part from a stream; returns whether it starts a new call.
     pub(super) fn add(&mut self, piece: Called<'_>) -> bool {
         let name = piece.function.as_ref().and_then(|function| function.name.as_deref());
         let at = self.place(piece.index, piece.id.as_deref().unwrap_or_default(), name.unwrap_or_default());
         self.fill(at, &piece)
     }
 
-    /// The place of the call that a piece belongs to. The index tells it, but some servers give all
-    /// calls the same one, or none: then another id tells it.
+    /// The index of the call that a part belongs to. Normally the part's index says so, but some servers give
+    /// all calls the same index, or none: then a different id starts a new call.
     fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
         let last = self.0.iter().rposition(|held| index.is_none() || held.index == index);
         let belongs = |held: &Piece| {
@@ -76,20 +76,20 @@ impl Pieces {
     }
 }
 
-/// An answer, however it came.
+/// A response, streamed or not.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) content: String,
     pub(super) refusal: Option<String>,
     pub(super) pieces: Pieces,
     pub(super) finish: Finish,
-    /// What the model thought, JSON text.
+    /// The reasoning, as JSON text.
     pub(super) reasoning: Option<String>,
-    /// The same in OpenRouter's way.
+    /// The same in OpenRouter's format.
     pub(super) details: Option<String>,
 }
 
-/// What an answer came to.
+/// The result of a response.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) text: String,
@@ -124,7 +124,7 @@ impl Whole {
     }
 }
 
-/// The message to be sent back: what every server takes, and what this one signed.
+/// The message to send back: the fields that every server accepts, and those that this server signed.
 fn message(
     text: &str,
     calls: &[ToolCall],
@@ -157,7 +157,7 @@ fn message(
     message
 }
 
-/// Puts streamed thoughts of OpenRouter's kind together: pieces of one thought follow each other.
+/// Assembles streamed reasoning in OpenRouter's format: parts of one item follow each other.
 pub(super) fn add_details(all: &mut Vec<Map<String, Value>>, raw: &str) {
     let Ok(pieces) = serde_json::from_str::<Vec<Map<String, Value>>>(raw) else { return };
     for piece in pieces {

@@ -13,7 +13,7 @@ use crate::connection::Connection;
 use crate::exchange::Exchange;
 use crate::files::{Files, Place, Shape};
 
-/// A model behind a chat completions server.
+/// Builds a model that uses a chat completions server.
 pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
     let delivery = delivery(setup)?;
     let target = target(&setup.connection, "/chat/completions", delivery)?;
@@ -29,7 +29,7 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
     }))
 }
 
-/// How files reach an OpenAI-style server; those that are uploaded lie beside its models.
+/// How files are sent to an OpenAI-style server; uploaded files are below the same base URL as its models.
 pub(crate) fn files(
     setup: &Setup,
     http: &HttpClient,
@@ -41,7 +41,7 @@ pub(crate) fn files(
     Ok(Arc::new(Files::new(&setup.connection, http, shape, place)))
 }
 
-/// An address of an OpenAI-style server, with its key as that server wants it.
+/// A URL of an OpenAI-style server, with its key in the form that the server expects.
 pub(crate) fn target(
     connection: &Connection,
     path: &str,

@@ -1,4 +1,4 @@
-//! Chat completions that come as a stream of events.
+//! Streamed chat completions.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use crate::hosted::{Gathered, annotations, uses};
 use crate::reading::{Assembly, Reading, Step, Unread, keep, no_error};
 use crate::tools::Terms;
 
-/// Puts chunks together.
+/// Assembles chunks.
 #[derive(Debug, Default)]
 pub(crate) struct ChatAssembly {
     terms: Terms,
@@ -48,7 +48,7 @@ impl ChatAssembly {
         Ok(if grows { Step::Content } else { Step::Quiet })
     }
 
-    /// Keeps thoughts where calls may follow them: only then are they sent back.
+    /// Keeps reasoning if calls may follow it: only then is it sent back.
     fn take_thoughts(&mut self, delta: &Said<'_>) {
         if !self.terms.offers_tools() {
             return;

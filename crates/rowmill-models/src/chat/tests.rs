@@ -144,7 +144,7 @@ fn answers_are_read_in_every_shape() {
         ),
         (
             r#"{"choices":[{"message":{"content":"","tool_calls":[{"function":{"name":"s","arguments":"{\"a\":1}"}}]},"finish_reason":"tool_calls"}]}"#,
-            // A call that nobody offered is no answer.
+            // A call of a tool that was not offered is not an answer.
             ("", Finish::Complete),
         ),
         (

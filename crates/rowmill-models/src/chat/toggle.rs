@@ -1,4 +1,4 @@
-//! How thinking is switched on and off where every model has a field of its own for it.
+//! How thinking is switched on and off for models that each have a field of their own for it.
 
 use serde_json::{Map, Value, json};
 
@@ -7,9 +7,9 @@ use crate::body::put;
 /// The field that switches thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ThinkingSwitch {
-    /// `thinking: {type: disabled}`; it thinks unless told.
+    /// `thinking: {type: disabled}`; the model thinks by default.
     Disabled,
-    /// `chat_template_kwargs: {thinking: false}`; it thinks unless told.
+    /// `chat_template_kwargs: {thinking: false}`; the model thinks by default.
     TemplateThinking,
     /// `chat_template_kwargs: {enable_thinking: …}`.
     TemplateEnable,
@@ -17,7 +17,7 @@ enum ThinkingSwitch {
     DisableReasoning,
 }
 
-/// Models by the start of their names in lower case, routes left out.
+/// Models by the start of their names in lower case, without the route.
 const SWITCHES: &[(&str, ThinkingSwitch)] = &[
     ("moonshotai/kimi-k2.5", ThinkingSwitch::Disabled),
     ("moonshotai/kimi-k2.6", ThinkingSwitch::TemplateThinking),
@@ -28,7 +28,7 @@ const SWITCHES: &[(&str, ThinkingSwitch)] = &[
     ("google/gemma-4-", ThinkingSwitch::TemplateEnable),
 ];
 
-/// Writes the field for a word of `reasoning`: a switch, or a level.
+/// Writes the field for a value of `reasoning`: a switch, or a level.
 pub(super) fn put_thinking(fields: &mut Map<String, Value>, model: &str, word: Option<&'static str>) {
     let name = model.to_ascii_lowercase();
     let switch = SWITCHES.iter().find(|(start, _)| name.starts_with(start)).map(|(_, switch)| *switch);
@@ -49,7 +49,7 @@ pub(super) fn put_thinking(fields: &mut Map<String, Value>, model: &str, word: O
             put(fields, "chat_template_kwargs", Some(json!({"thinking": false})));
         }
         (None, false) => put(fields, "reasoning_effort", Some("none")),
-        // It thinks unless told otherwise.
+        // The model thinks by default.
         (_, true) => {}
     }
 }

@@ -71,7 +71,7 @@ fn calls_are_read_whole_and_an_id_that_lacks_is_made_up() {
                 vec![("call_2", "now", r#"{"a": 1}"#), ("call_1", "now", "{}"), ("call_3", "now", "{}")],
             ),
         ),
-        // What is cut is not called.
+        // A truncated call is not called.
         (
             r#"{"choices":[{"message":{"content":"hm","tool_calls":[{"id":"x","function":{"name":"now","arguments":"{"}}]},"finish_reason":"length"}]}"#,
             ("hm", Finish::Length, vec![]),
@@ -92,13 +92,13 @@ fn servers_that_count_calls_in_their_own_way_are_understood() {
     let wire = wire(&with_tools("generic.m", None));
     let both = vec![("x", "weather", r#"{"city":"A"}"#), ("y", "now", "{}")];
     for chunks in [
-        // By index, with the pieces of two calls in turn.
+        // Identified by index, with the parts of two calls interleaved.
         vec![
             r#"[{"index":0,"id":"x","function":{"name":"weather","arguments":""}}]"#,
             r#"[{"index":1,"id":"y","function":{"name":"now","arguments":"{"}}]"#,
             r#"[{"index":0,"function":{"arguments":"{\"city\":\"A\"}"}},{"index":1,"function":{"arguments":"}"}}]"#,
         ],
-        // Id and name with every piece.
+        // Id and name in every part.
         vec![
             r#"[{"index":0,"id":"x","function":{"name":"weather","arguments":"{\"city\":"}}]"#,
             r#"[{"index":0,"id":"x","function":{"name":"weather","arguments":"\"A\"}"}}]"#,

@@ -1,4 +1,4 @@
-//! Chat completions: requests out, answers in. No I/O.
+//! Chat completions: builds requests and parses responses. No I/O.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ use crate::schema::{self, Prepared};
 use crate::settings::{Key, Setting, Settings};
 use crate::tools::{ANSWERS, HOSTED, Terms, answer_name, hosts, parameters};
 
-/// The translation of chat completions.
+/// Translates requests and responses of chat completions.
 #[derive(Debug)]
 pub(crate) struct ChatWire {
     template: Template,
@@ -97,7 +97,7 @@ impl Wire for ChatWire {
         for call in message.tool_calls.unwrap_or_default() {
             pieces.push(call);
         }
-        // Thoughts are sent back beside calls, and only there.
+        // Reasoning is sent back only together with calls.
         let keeps = self.terms.offers_tools();
         let thought = |raw: Option<&RawValue>| raw.filter(|_| keeps).map(|raw| raw.get().to_owned());
         let whole = Whole {
@@ -142,12 +142,12 @@ fn sampling(fields: &mut Map<String, Value>, settings: &Settings, quirks: Quirks
     put(fields, "service_tier", settings.word(Key::ServiceTier).map(tier));
 }
 
-/// The provider's word for a tier.
+/// The provider's name of a service tier.
 pub(crate) fn tier(word: &'static str) -> &'static str {
     if word == "fast" { "priority" } else { word }
 }
 
-/// The provider's word for a level of thinking; `None` leaves it to the model.
+/// The provider's name of a reasoning level; `None` leaves it to the model.
 pub(crate) fn effort(word: &'static str) -> Option<&'static str> {
     match word {
         "auto" => None,
@@ -199,13 +199,12 @@ fn structured(fields: &mut Map<String, Value>, prepared: &Prepared, way: Structu
             })),
         ),
         Structured::JsonObject => put(fields, "response_format", Some(json!({"type": "json_object"}))),
-        // The tool stands among the others.
+        // The answer tool is among the other tools.
         Structured::Tool => {}
     }
 }
 
-/// Writes the tools: those of the caller, the one that gives the answer, and those that the server
-/// runs itself.
+/// Writes the tools: the caller's, the answer tool, and those that run at the server.
 fn tools(fields: &mut Map<String, Value>, setup: &Setup, by_tool: Option<&Prepared>) {
     let mut all: Vec<Value> = setup.tools.iter().map(|tool| function(tool, &parameters(tool))).collect();
     let mut choice = None;

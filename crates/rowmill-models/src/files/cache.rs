@@ -1,4 +1,4 @@
-//! Files that a provider keeps for this run, each of them once.
+//! Files that a provider keeps for this run, each uploaded once.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,20 +7,20 @@ use rowmill_http::{HeaderName, HeaderValue};
 use rowmill_types::Attachment;
 use tokio::sync::OnceCell;
 
-/// So many files are kept at the provider at once; beyond that, those go first that came first and
-/// that no call uses. It bounds what a run of many rows holds, here and there.
+/// The maximum number of files kept at the provider at once; beyond it, the oldest that no call uses are
+/// deleted first. It limits what a run of many rows keeps, both at the provider and in memory.
 const MOST: usize = 256;
 
 /// A file at the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Remote {
-    /// Its name there, by which it is deleted and by which errors speak of it.
+    /// Its id there, which is used to delete it and which errors mention.
     pub(crate) id: String,
-    /// What a request refers to it with.
+    /// The reference that requests contain.
     pub(crate) reference: String,
 }
 
-/// The place of a file, filled once it is uploaded.
+/// The entry of a file, filled once it is uploaded.
 #[derive(Debug)]
 pub(crate) struct Entry {
     key: Key,
@@ -44,7 +44,7 @@ impl Cache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The place of a file, and the files that must go so that there is room for it.
+    /// The entry of a file, and the files that must be deleted to make room for it.
     pub(crate) fn entry(&self, file: &Attachment) -> (Arc<Entry>, Vec<Remote>) {
         let key = (file.digest.clone(), file.media_type.clone());
         let mut held = self.lock();
@@ -57,7 +57,7 @@ impl Cache {
         (entry, held.evict())
     }
 
-    /// Forgets a file, unless it has been uploaded anew meanwhile.
+    /// Forgets a file, unless it has been uploaded again since.
     pub(crate) fn forget(&self, entry: &Arc<Entry>) {
         let mut held = self.lock();
         if held.entries.get(&entry.key).is_some_and(|kept| Arc::ptr_eq(kept, entry)) {
@@ -66,7 +66,7 @@ impl Cache {
         }
     }
 
-    /// Forgets all files, and gives those that were uploaded.
+    /// Forgets all files, and returns those that were uploaded.
     pub(crate) fn drain(&self) -> Vec<Remote> {
         let held = std::mem::take(&mut *self.lock());
         held.entries.into_values().filter_map(|entry| entry.remote.get().cloned()).collect()
@@ -77,7 +77,7 @@ impl Held {
     fn evict(&mut self) -> Vec<Remote> {
         let mut gone = Vec::new();
         while self.order.len() > MOST {
-            // Whoever uses an entry holds it, and nobody can begin to while this is locked.
+            // Every user of an entry holds a reference, and no new one can be taken while this is locked.
             let idle = |key: &Key| self.entries.get(key).is_none_or(|entry| Arc::strong_count(entry) == 1);
             let Some(at) = self.order.iter().position(idle) else { break };
             let entry = self.order.remove(at).and_then(|key| self.entries.remove(&key));
@@ -87,19 +87,19 @@ impl Held {
     }
 }
 
-/// The files of one request that the provider has already.
+/// The uploaded files of one request.
 #[derive(Debug, Default)]
 pub(crate) struct Uploaded {
     pub(super) entries: Vec<Arc<Entry>>,
-    /// What a request must say to be allowed to refer to files.
+    /// The header that a request needs to refer to files.
     pub(crate) header: Option<(HeaderName, HeaderValue)>,
 }
 
 impl Uploaded {
-    /// Nothing.
+    /// No files.
     pub(crate) const NONE: Self = Self { entries: Vec::new(), header: None };
 
-    /// What to refer to a file with, if it was uploaded.
+    /// The reference to a file, if it was uploaded.
     pub(crate) fn reference(&self, file: &Attachment) -> Option<&str> {
         let is_it = |entry: &&Arc<Entry>| entry.key.0 == file.digest && entry.key.1 == file.media_type;
         let entry = self.entries.iter().find(is_it)?;

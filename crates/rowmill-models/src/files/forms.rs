@@ -1,6 +1,6 @@
-//! What a file is, as far as the ways to send it differ.
+//! Kinds of files, as far as the protocols treat them differently.
 
-/// The kinds of files that protocols tell apart.
+/// The kinds of files that protocols distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Image,
@@ -12,7 +12,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// The form of a file with this media type.
+    /// The kind of a file with this media type.
     pub(crate) fn of(media_type: &str) -> Self {
         match media_type.split('/').next() {
             Some("image") => Self::Image,
@@ -24,12 +24,12 @@ impl Form {
     }
 }
 
-/// Whether a media type is one of the names of WAV.
+/// Whether a media type is a name of WAV.
 pub(crate) fn is_wave(media_type: &str) -> bool {
     matches!(media_type, "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave")
 }
 
-/// The name that Gemini has for a media type.
+/// Gemini's name of a media type.
 pub(super) fn name_for_google(media_type: &str) -> &str {
     match media_type {
         "audio/mpeg" => "audio/mp3",

@@ -1,4 +1,5 @@
-//! Files that go with messages: which are taken, how they are written, and where large ones are kept.
+//! Files attached to messages: which ones providers accept, how they are written, and where large ones are
+//! stored.
 
 mod cache;
 mod forms;

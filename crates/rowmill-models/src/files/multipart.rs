@@ -1,4 +1,4 @@
-//! Forms with a file, as `multipart/form-data`.
+//! Forms with a file, encoded as `multipart/form-data`.
 
 use bytes::Bytes;
 use rowmill_http::HeaderValue;
@@ -13,7 +13,7 @@ pub(super) struct Form {
 
 /// A form with some fields and a file in the field `file`.
 pub(super) fn form(fields: &[(&str, &str)], file: &Attachment) -> Result<Form, CallError> {
-    // No file holds its own digest, so no file holds the boundary.
+    // No file contains its own digest, so no file contains the boundary.
     let boundary = format!("rowmill-{}", file.digest);
     let mut body = Vec::with_capacity(file.bytes.len() + 1024);
     for (name, value) in fields {
@@ -34,7 +34,7 @@ pub(super) fn form(fields: &[(&str, &str)], file: &Attachment) -> Result<Form, C
     Ok(Form { content_type, body: body.into() })
 }
 
-/// A name as browsers write it in a form.
+/// A file name, escaped as browsers do in forms.
 fn quoted(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for letter in name.chars() {

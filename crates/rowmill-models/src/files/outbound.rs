@@ -1,4 +1,4 @@
-//! The files of a request on their way out: checked, and uploaded where that is better.
+//! The files of a request before it is sent: checked, and uploaded if that is better.
 
 use std::collections::HashSet;
 
@@ -14,10 +14,10 @@ use super::uploads::Uploads;
 use crate::call::Reporter;
 use crate::connection::Connection;
 
-/// Larger files are uploaded once instead of being sent with every try.
+/// Larger files are uploaded once instead of being sent with every attempt.
 const LARGE: usize = 8 << 20;
 
-/// What providers say of a file that they do not have, or no longer.
+/// Words in providers' errors about a file that they do not have, or no longer.
 const LOST_WORDS: [&str; 6] =
     ["not found", "not exist", "no such", "expired", "been deleted", "is not available"];
 
@@ -31,7 +31,7 @@ pub(crate) fn have_files(messages: &[Message]) -> bool {
 pub(crate) struct Files {
     pub(crate) taken: &'static Taken,
     pub(crate) shape: Shape,
-    /// The provider's file interface, where it has one.
+    /// The provider's file API, if it has one.
     pub(crate) uploads: Option<Uploads>,
 }
 
@@ -44,7 +44,7 @@ impl Files {
         Self { taken, shape, uploads }
     }
 
-    /// Checks the files of a request and uploads those that are not sent with it.
+    /// Checks the files of a request and uploads those that are not sent inline.
     pub(crate) async fn prepare(&self, messages: &[Message]) -> Result<Uploaded, CallError> {
         let files: Vec<&Attachment> = messages.iter().flat_map(|message| &message.attachments).collect();
         self.check(&files)?;
@@ -68,7 +68,7 @@ impl Files {
         Ok(uploaded)
     }
 
-    /// A fallback model may take other files than the one that they were read for.
+    /// Checks them again: a fallback model may accept other files than the model that they were loaded for.
     fn check(&self, files: &[&Attachment]) -> Result<(), CallError> {
         if files.len() > self.taken.count {
             let (files, most) = (files.len(), self.taken.count);
@@ -113,8 +113,8 @@ impl Files {
         wanted
     }
 
-    /// What a failed call with files means: a file that the provider has lost is uploaded again
-    /// with the next try.
+    /// Classifies a failed call with files: a file that the provider has lost is uploaded again on the next
+    /// attempt.
     pub(crate) fn judge(&self, error: CallError, uploaded: &Uploaded) -> CallError {
         if error.status == Some(413) {
             let message = format!(
@@ -140,7 +140,7 @@ impl Files {
         CallError { failure: CallFailure::Server, message: message.into(), ..error }
     }
 
-    /// Deletes what was uploaded.
+    /// Deletes the uploaded files.
     pub(crate) async fn close(&self) {
         if let Some(uploads) = &self.uploads {
             uploads.delete_all().await;
@@ -152,7 +152,7 @@ fn names(message: &str, entry: &super::cache::Entry) -> bool {
     entry.remote.get().is_some_and(|remote| message.contains(&remote.id))
 }
 
-/// The bytes that a file has in the body of a request.
+/// The size of a file in the body of a request.
 fn encoded(file: &Attachment) -> u64 {
     let bytes = file.bytes.len() as u64;
     if Form::of(&file.media_type) == Form::Text { bytes } else { bytes.div_ceil(3) * 4 }

@@ -1,7 +1,7 @@
-//! Messages with files, as each protocol writes them. Files stand before the text.
+//! Messages with files, as each protocol writes them. Files come before the text.
 //!
-//! Text files are text wherever the protocol has no form of its own for them: a line `File: NAME`,
-//! an empty line, and the text.
+//! Text files are sent as text if the protocol has no form of its own for them: a line `File: NAME`, an empty
+//! line, and the text.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,18 +14,18 @@ use crate::body::write_text;
 /// How a protocol writes a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Chat completions: `{"role":"user","content":"…"}`, the model being `assistant`.
+    /// Chat completions: `{"role":"user","content":"…"}`; the model's role is `assistant`.
     Chat,
-    /// The Responses API: as in chat completions, with parts of other names.
+    /// The Responses API: like chat completions, with other names for parts.
     Responses,
-    /// The Messages API: as in chat completions, with blocks instead of parts.
+    /// The Messages API: like chat completions, with blocks instead of parts.
     Anthropic,
-    /// Gemini: `{"role":"user","parts":[{"text":"…"}]}`, the model being `model`.
+    /// Gemini: `{"role":"user","parts":[{"text":"…"}]}`; the model's role is `model`.
     Google,
 }
 
 impl Shape {
-    /// Whether a request can refer to an uploaded file of this form.
+    /// Whether a request can refer to an uploaded file of this kind.
     pub(crate) fn refers_to(self, form: Form) -> bool {
         match self {
             Self::Chat => form == Form::Pdf,
@@ -35,7 +35,7 @@ impl Shape {
     }
 }
 
-/// The bytes that the files of a message take up in a body, about.
+/// The approximate size of a message's files in a body.
 pub(crate) fn room(message: &Message, uploaded: &Uploaded) -> usize {
     let files = message.attachments.iter().filter(|file| uploaded.reference(file).is_none());
     files.map(|file| file.bytes.len() * 4 / 3 + 256).sum()
@@ -57,7 +57,7 @@ pub(crate) fn write_message(body: &mut Vec<u8>, shape: Shape, message: &Message,
         }
         writer.attachment(file, uploaded);
     }
-    // Some providers refuse a part without text.
+    // Some providers reject an empty text part.
     if !message.text.is_empty() {
         writer.raw(",");
         writer.text_part(&message.text);
@@ -81,7 +81,7 @@ impl Writer<'_> {
         write_text(self.body, text);
     }
 
-    /// Writes base64 straight into the body, inside a string that is open.
+    /// Writes base64 directly into the body, inside an open string.
     fn base64(&mut self, bytes: &[u8]) {
         let start = self.body.len();
         self.body.resize(start + bytes.len().div_ceil(3) * 4, 0);
@@ -99,7 +99,7 @@ impl Writer<'_> {
         self.raw("}");
     }
 
-    /// A file, or a reference to it where the provider has it already.
+    /// Writes a file, or a reference to it if it is uploaded.
     pub(crate) fn attachment(&mut self, file: &Attachment, uploaded: &Uploaded) {
         match uploaded.reference(file) {
             Some(reference) => self.reference(file, reference),
@@ -107,7 +107,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A file that stands in the body itself.
+    /// Writes a file inline.
     fn file(&mut self, file: &Attachment) {
         if let Some(text) = file.text() {
             return self.text_file(file, text);
@@ -171,7 +171,7 @@ impl Writer<'_> {
 
     fn data_url(&mut self, file: &Attachment) {
         self.raw("data:");
-        // What is checked before the call leaves only media types that need no escapes.
+        // The check before the call admits only media types that need no escapes.
         self.raw(&file.media_type);
         self.raw(";base64,");
         self.base64(&file.bytes);
@@ -191,7 +191,7 @@ impl Writer<'_> {
         self.title(file, is_image);
     }
 
-    /// The title of a document, and the end of its block.
+    /// Writes the title of a document and closes its block.
     fn title(&mut self, file: &Attachment, is_image: bool) {
         if !is_image {
             self.raw(r#","title":"#);
@@ -200,7 +200,7 @@ impl Writer<'_> {
         self.raw("}");
     }
 
-    /// A file that the provider has already.
+    /// Writes a reference to an uploaded file.
     fn reference(&mut self, file: &Attachment, reference: &str) {
         let is_image = Form::of(&file.media_type) == Form::Image;
         match self.shape {

@@ -1,5 +1,5 @@
-//! Which files providers take, as data. A figure that nobody documents errs on the side of asking
-//! the provider: a refused request costs nothing, a row that is never sent cannot be mended.
+//! Which files providers accept, as data. A limit that is not documented errs on the side of asking the
+//! provider: a rejected request costs nothing, but a row that is never sent cannot be fixed.
 
 use rowmill_types::{AttachmentKind, AttachmentRules};
 
@@ -7,14 +7,14 @@ use crate::build::Setup;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Files of one sort and how large each of them may be.
+/// Media types and the maximum size of each such file.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Group {
     pub(crate) media_types: &'static [&'static str],
     pub(crate) max_bytes: u64,
 }
 
-/// Where a provider keeps files that are too large to be sent with every request.
+/// Where a provider stores files that are too large to be sent with every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
     /// Nowhere.
@@ -24,13 +24,13 @@ pub(crate) enum Storage {
     Google,
 }
 
-/// What files a provider takes.
+/// Which files a provider accepts.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Taken {
     pub(crate) groups: &'static [Group],
-    /// The bytes that files may take up in the body of a request, once they are encoded.
+    /// The maximum size of all files in the body of a request, after encoding.
     pub(crate) inline: u64,
-    /// The bytes that the files of a request may have in all, as they lie on the disk.
+    /// The maximum size of all files of a request before encoding.
     pub(crate) total: u64,
     pub(crate) count: usize,
     pub(crate) storage: Storage,
@@ -47,10 +47,10 @@ impl Taken {
     }
 }
 
-/// What files a model takes, as its provider documents it.
+/// Which files a model accepts, according to its provider's documentation.
 ///
-/// `max_total` counts bytes as they lie on the disk: where files can only be sent inside a request,
-/// it is lowered by what base64 adds. What a provider takes, a model of it may still refuse.
+/// `max_total` counts bytes before encoding: if files can only be sent inside a request, it is reduced by the
+/// overhead of base64. A model may still reject files that its provider accepts in general.
 #[must_use]
 pub fn attachment_rules(setup: &Setup) -> AttachmentRules {
     let taken = setup.connection.quirks.files;
@@ -65,12 +65,12 @@ const COMMON_IMAGES: &[&str] = &["image/png", "image/jpeg", "image/webp", "image
 const PDF: &[&str] = &["application/pdf"];
 const WAV_AND_MP3: &[&str] =
     &["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave", "audio/mpeg", "audio/mp3"];
-/// More text than the longest context of any of these providers holds.
+/// More text than fits the longest context of any of these providers.
 const TEXT: Group = Group { media_types: &["text/*"], max_bytes: 20 * MIB };
 
-/// OpenAI's guide to images: png, jpeg, webp and gif, 50 MB for the whole request, 500 images. Its
-/// guide to files: 50 MB for a PDF and for all of a request. Its guide to audio: wav and mp3 in
-/// chat completions, of the size that a request may have. The text of the prompt needs room too.
+/// OpenAI's guide to images: png, jpeg, webp and gif, 50 MB for the whole request, 500 images. Its guide to
+/// files: 50 MB for a PDF and for all of a request. Its guide to audio: wav and mp3 in chat completions,
+/// limited by the size of the request. The text of the prompt needs room too.
 pub(crate) const OPENAI_FILES: Taken = Taken {
     groups: &[
         Group { media_types: COMMON_IMAGES, max_bytes: 36 * MIB },
@@ -84,9 +84,9 @@ pub(crate) const OPENAI_FILES: Taken = Taken {
     storage: Storage::OpenAi,
 };
 
-/// Anthropic's guide to images: jpeg, png, gif and webp, 600 of them (100 for models with a context
-/// of 200,000 tokens). How large an image may be has changed, from 5 MB; 10 MB leaves the last word
-/// to the provider. Its guide to PDFs: 32 MB for the request; its Files API takes 500 MB a file.
+/// Anthropic's guide to images: jpeg, png, gif and webp, 600 of them (100 for models with a context of
+/// 200,000 tokens). The size limit of an image has changed, from 5 MB; 10 MB leaves the decision to the
+/// provider. Its guide to PDFs: 32 MB for the request; its Files API takes 500 MB a file.
 pub(crate) const ANTHROPIC_FILES: Taken = Taken {
     groups: &[
         Group { media_types: COMMON_IMAGES, max_bytes: 10 * MIB },
@@ -99,9 +99,9 @@ pub(crate) const ANTHROPIC_FILES: Taken = Taken {
     storage: Storage::Anthropic,
 };
 
-/// Gemini's guides: images png, jpeg, webp, heic and heif, 3,600 of them; PDFs of 50 MB; audio wav,
-/// mp3, aiff, aac, ogg and flac; videos. A request may have 20 MB in the editions that all servers
-/// keep (100 MB in the newest), a file in the Files API 2 GB.
+/// Gemini's guides: images png, jpeg, webp, heic and heif, 3,600 of them; PDFs of 50 MB; audio wav, mp3,
+/// aiff, aac, ogg and flac; videos. A request may have 20 MB in the version that all servers support (100 MB
+/// in the newest), a file in the Files API 2 GB.
 pub(crate) const GOOGLE_FILES: Taken = Taken {
     groups: &[
         Group {
@@ -132,8 +132,8 @@ pub(crate) const GOOGLE_FILES: Taken = Taken {
     storage: Storage::Google,
 };
 
-/// A server of which no more is known than that it is compatible: images in the way that all have,
-/// and text. Nobody documents sizes, so they are those of OpenAI.
+/// A server of which only compatibility is known: images in the common format, and text. Sizes are not
+/// documented, so OpenAI's are used.
 pub(crate) const IMAGES_ONLY: Taken = Taken {
     groups: &[Group { media_types: COMMON_IMAGES, max_bytes: 36 * MIB }, TEXT],
     inline: 49 * MIB,
@@ -146,11 +146,11 @@ pub(crate) const IMAGES_ONLY: Taken = Taken {
 pub(crate) const ALIYUN_FILES: Taken =
     Taken { groups: &[Group { media_types: COMMON_IMAGES, max_bytes: 10 * MIB }, TEXT], ..IMAGES_ONLY };
 
-/// DeepSeek's API takes text alone.
+/// DeepSeek's API accepts only text.
 pub(crate) const TEXT_ONLY: Taken = Taken { groups: &[TEXT], total: 20 * MIB, ..IMAGES_ONLY };
 
-/// OpenRouter's guide: images, PDFs for every model (it reads them where the model cannot), wav and
-/// mp3; no sizes.
+/// OpenRouter's guide: images, PDFs for every model (it reads them itself if the model cannot), wav and mp3;
+/// no sizes.
 pub(crate) const OPENROUTER_FILES: Taken = Taken {
     groups: &[
         Group { media_types: COMMON_IMAGES, max_bytes: 36 * MIB },
@@ -183,7 +183,7 @@ pub(crate) const XAI_FILES: Taken = Taken {
     ..IMAGES_ONLY
 };
 
-/// Built-in models take whatever there is.
+/// Built-in models accept everything.
 pub(crate) const BUILT_IN_FILES: Taken = Taken {
     groups: &[Group {
         media_types: &["text/*", "image/*", "audio/*", "video/*", "application/*", "font/*", "model/*"],

@@ -1,4 +1,4 @@
-//! The file interfaces of the providers: uploads and deletions over HTTP.
+//! The file APIs of the providers: uploads and deletions over HTTP.
 
 use std::time::Duration;
 
@@ -14,36 +14,36 @@ use super::rules::Storage;
 use crate::call::Reporter;
 use crate::reading::Unread;
 
-/// The header that Anthropic wants for files, until they are no longer a beta.
+/// The header that Anthropic requires for files as long as they are a beta.
 pub(crate) const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 /// Its value.
 const FILES_BETA: &str = "files-api-2025-04-14";
 
-/// How long OpenAI keeps a file that nobody deletes: a day, in seconds.
+/// How long OpenAI keeps a file that is not deleted: a day, in seconds.
 const KEPT: &str = "86400";
 
-/// Answers of file interfaces are small.
+/// The maximum size of a response; responses of file APIs are small.
 const ANSWER_LIMIT: usize = 1 << 20;
 
-/// Gemini works on some files before they can be used; it is asked again after this, then after
-/// twice as long, and so on.
+/// The delay before the first status check: Gemini processes some files before they can be used. It doubles
+/// with each check.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// For so long.
+/// How long to wait for that in total.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Where files go, and what the requests for it carry.
+/// The addresses of a file API, and the headers for it.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// Where a file is sent to.
+    /// Where files are uploaded to.
     pub(crate) upload: Url,
-    /// Where files are, by their names.
+    /// Where files are found by their ids.
     pub(crate) files: Url,
-    /// The headers of model calls: the key, and what the configuration adds.
+    /// The headers of model calls: the key and those of the configuration.
     pub(crate) headers: HeaderMap,
 }
 
-/// A provider's file interface.
+/// A provider's file API.
 #[derive(Debug)]
 pub(super) struct Store {
     pub(super) http: HttpClient,
@@ -63,7 +63,7 @@ impl Store {
         Self { http, storage, place, reporter }
     }
 
-    /// What a request must carry to refer to files.
+    /// The header that a request needs to refer to files.
     pub(super) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
         let value = self.place.headers.get(BETA).filter(|_| self.storage == Storage::Anthropic)?;
         Some((BETA, value.clone()))
@@ -84,10 +84,10 @@ impl Store {
         uploaded.map_err(|error| about(file, error))
     }
 
-    /// Deletes a file, if the provider lets it.
+    /// Deletes a file, if the provider allows it.
     pub(super) async fn delete(&self, remote: &Remote) {
         let Ok(target) = self.target(self.address_of(&remote.id), self.place.headers.clone()) else { return };
-        // Nothing is lost but room at the provider, which expires by itself or is the account's own.
+        // A failure only wastes space at the provider, where files expire or remain in the account.
         drop(self.http.send(Method::DELETE, &target, Bytes::new()).await);
     }
 
@@ -102,7 +102,7 @@ impl Store {
         Ok(Remote { id: id.to_owned(), reference: id.to_owned() })
     }
 
-    /// Google's way: ask for an address, send the file there, wait until it is ready.
+    /// Google's method: ask for an upload address, send the file there, wait until it is ready.
     async fn send_resumable(&self, file: &Attachment) -> Result<Remote, CallError> {
         let mut headers = self.place.headers.clone();
         let media_type = name_for_google(&file.media_type);
@@ -121,7 +121,7 @@ impl Store {
         let address = answer.headers().get("x-goog-upload-url").and_then(|value| value.to_str().ok());
         let address = address.and_then(|text| Url::parse(text).ok());
         let Some(address) = address else { return Err(self.unread(&json!({}))) };
-        // The address itself is the permission, so the key goes nowhere else than it went before.
+        // The upload address itself is the authorization, so the key is sent only to the original origin.
         let mut headers = match address.origin() == self.place.upload.origin() {
             true => self.place.headers.clone(),
             false => HeaderMap::new(),
@@ -177,7 +177,7 @@ impl Store {
         Target::new(url, headers).map_err(|problem| internal(&problem.message))
     }
 
-    /// Sends a request and makes an error of any answer but a good one.
+    /// Sends a request and turns any response without a success status into an error.
     async fn send(&self, method: Method, target: &Target, body: Bytes) -> Result<Answer, CallError> {
         let answer = self.http.send(method, target, body).await;
         let answer = answer.map_err(|failure| self.reporter.transport(&failure))?;
@@ -203,7 +203,7 @@ impl Store {
     }
 }
 
-/// Asks for a beta, beside those that the headers ask for already.
+/// Adds a beta to those that the headers already request.
 pub(crate) fn add_beta(headers: &mut HeaderMap, beta: &'static str) {
     let said = headers.get(BETA).and_then(|value| value.to_str().ok());
     let both = said.and_then(|said| HeaderValue::from_str(&format!("{said},{beta}")).ok());
@@ -218,7 +218,7 @@ fn internal(what: &str) -> CallError {
     CallError::new(CallFailure::Internal, what)
 }
 
-/// An error that names the file. An upload can fail without the model being unknown.
+/// An error that names the file. A failed upload does not mean that the model is unknown.
 fn about(file: &Attachment, error: CallError) -> CallError {
     let failure = match error.failure {
         CallFailure::UnknownModel | CallFailure::UnknownPath => CallFailure::Refused,

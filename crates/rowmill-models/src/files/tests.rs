@@ -35,7 +35,7 @@ fn body(setup: &Setup, messages: &[Message], uploaded: &Uploaded) -> Value {
     serde_json::from_slice(&body).unwrap()
 }
 
-/// The parts of the one message that a body has.
+/// The parts of the only message in a body.
 fn parts(model: &str, text: &str, file: Attachment, uploaded: &Uploaded) -> Value {
     let body = body(&setup(model, None, None), &[with_files(text, vec![file])], uploaded);
     let message =
@@ -56,7 +56,7 @@ fn text() -> Attachment {
     file("d.md", "text/markdown", "# Ü\n".as_bytes())
 }
 
-/// Files and the parts that OpenAI's protocols make of them.
+/// Files and the parts that OpenAI's protocols write for them.
 fn parts_of_openai() -> Vec<(&'static str, Attachment, Value)> {
     let said = json!({"type": "text", "text": "File: d.md\n\n# Ü\n"});
     vec![
@@ -101,7 +101,7 @@ fn parts_of_openai() -> Vec<(&'static str, Attachment, Value)> {
     ]
 }
 
-/// Files and the parts that the others make of them.
+/// Files and the parts that the other protocols write for them.
 fn parts_of_others() -> Vec<(&'static str, Attachment, Value)> {
     vec![
         (
@@ -211,7 +211,7 @@ fn files(model: &str, shape: Shape) -> Files {
     Files::new(&setup.connection, &HttpClient::new(&|_| None), shape, place)
 }
 
-/// A file of so many megabytes.
+/// A file with this many megabytes.
 fn large(number: u8, megabytes: usize, media_type: &str) -> Attachment {
     let (name, digest) = (format!("{number}.bin"), number.to_string());
     let bytes = vec![number; megabytes << 20].into();

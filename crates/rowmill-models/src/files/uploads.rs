@@ -1,4 +1,4 @@
-//! Uploading each file once, and giving all of them back at the end.
+//! Uploads each file once, and deletes all of them at the end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,16 +13,16 @@ use super::rules::Storage;
 use super::stores::{Place, Store};
 use crate::call::Reporter;
 
-/// How many files are deleted at once, and for how long that may go on.
+/// How many files are deleted at once, and how long that may take.
 const AT_ONCE: usize = 8;
 const AT_MOST: Duration = Duration::from_secs(30);
 
-/// The files that this run has at its provider.
+/// The uploaded files of this run.
 #[derive(Debug)]
 pub(crate) struct Uploads {
     store: Store,
     cache: Cache,
-    /// Set once it turns out that the server has no file interface.
+    /// Set if the server turns out to have no file API.
     absent: AtomicBool,
 }
 
@@ -32,16 +32,16 @@ impl Uploads {
         Self { store, cache: Cache::default(), absent: AtomicBool::new(false) }
     }
 
-    /// What a request must carry to refer to files.
+    /// The header that a request needs to refer to files.
     pub(super) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
         self.store.header()
     }
 
-    /// The file at the provider, uploaded unless it is there; `None` where the server, which is not
-    /// the vendor's own, has no file interface.
+    /// The file at the provider, uploaded if necessary; `None` if the server, which is not the vendor's own,
+    /// has no file API.
     ///
-    /// Calls that need the same file wait for one upload. Where that is dropped or fails, the next
-    /// of them uploads it.
+    /// Calls that need the same file wait for one upload. If that is dropped or fails, the next of them
+    /// uploads it.
     pub(super) async fn obtain(&self, file: &Attachment) -> Result<Option<Arc<Entry>>, CallError> {
         if self.absent.load(Ordering::Relaxed) {
             return Ok(None);
@@ -66,13 +66,13 @@ impl Uploads {
         self.cache.forget(entry);
     }
 
-    /// Deletes all files, as far as time allows.
+    /// Deletes all files, as far as time permits.
     pub(super) async fn delete_all(&self) {
         let remotes = self.cache.drain();
         let deletions = stream::iter(remotes).for_each_concurrent(AT_ONCE, async |remote| {
             self.store.delete(&remote).await;
         });
-        // What is left expires, or stays with the account; the run does not wait for it.
+        // Remaining files expire or stay in the account; the run does not wait for them.
         drop(tokio::time::timeout(AT_MOST, deletions).await);
     }
 }

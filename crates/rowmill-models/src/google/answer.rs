@@ -1,4 +1,4 @@
-//! What the Gemini API answers, whole or in chunks.
+//! Responses of the Gemini API, complete or in chunks.
 
 use std::borrow::Cow;
 
@@ -11,15 +11,15 @@ use crate::error_body::ErrorBody;
 use crate::reading::{Assembly, Reading, Step, Unread, keep, no_error};
 use crate::tools::{Terms, call};
 
-/// Puts chunks together; a whole answer is one chunk.
+/// Assembles chunks; a complete response is one chunk.
 #[derive(Debug, Default)]
 pub(crate) struct GoogleAssembly {
     terms: Terms,
     text: String,
     calls: Vec<ToolCall>,
-    /// The parts as they came, which are kept where there are tools.
+    /// The parts as received; kept only if there are tools.
     parts: Vec<Box<RawValue>>,
-    /// Whether there are parts that a text and calls do not hold, such as signed calls.
+    /// Whether there are parts that text and calls cannot represent, such as signed calls.
     is_more: bool,
     grounding: Option<Box<RawValue>>,
     pages: Option<Box<RawValue>>,
@@ -34,7 +34,7 @@ impl GoogleAssembly {
         Self { terms, ..Self::default() }
     }
 
-    /// Reads a whole answer.
+    /// Reads a complete response.
     pub(super) fn read(mut self, body: &[u8]) -> Result<Reading, Unread> {
         self.take_chunk(body)?;
         if self.finish.is_none() && !self.has_candidate {
@@ -90,7 +90,7 @@ impl GoogleAssembly {
         self.is_more |= is_thought || is_other || part.signature.is_some();
     }
 
-    /// Keeps the parts as they came, but for a call of the answer tool, which nobody answers.
+    /// Keeps the parts as received, except a call of the answer tool, which nobody answers.
     fn keep_parts(&mut self, body: &[u8]) -> Result<(), Unread> {
         let chunk: Chunk<'_, &RawValue> = serde_json::from_slice(body)?;
         let candidate = chunk.candidates.unwrap_or_default().into_iter().next();
@@ -111,7 +111,7 @@ impl Assembly for GoogleAssembly {
         self.take_chunk(data.as_bytes())
     }
 
-    /// The last chunk is known by its reason to finish; usage may follow in the same or another one.
+    /// The last chunk has a finish reason; usage may be in the same or a later chunk.
     fn ended(&self) -> bool {
         self.finish.is_some()
     }
@@ -151,7 +151,7 @@ fn finish(reason: &str) -> Result<Finish, Unread> {
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
         | "IMAGE_RECITATION" => Ok(Finish::Filtered),
-        // What came before such an end is no answer.
+        // The text before such an end is not an answer.
         other => Err(Unread::Error(ErrorBody::known(
             "server_error",
             &format!("the provider ended the answer with `{other}`"),
@@ -159,7 +159,7 @@ fn finish(reason: &str) -> Result<Finish, Unread> {
     }
 }
 
-/// A chunk, with its parts read or as they came.
+/// A chunk, with its parts either parsed or raw.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "P: Deserialize<'de>"))]
 struct Chunk<'a, P> {
@@ -238,7 +238,7 @@ struct Tokens {
     thoughts_token_count: Option<u64>,
 }
 
-/// The tokens. Gemini counts thoughts apart; here they are a part of the output.
+/// The token usage. Gemini counts thoughts separately; here they are part of the output.
 fn usage(raw: Option<&RawValue>) -> Option<Usage> {
     let tokens: Tokens = serde_json::from_str(raw?.get()).ok()?;
     let reasoning = tokens.thoughts_token_count.unwrap_or(0);

@@ -13,7 +13,7 @@ use crate::connection::Connection;
 use crate::exchange::{Delivery, Exchange};
 use crate::files::{Files, Place, Shape};
 
-/// A model behind the Gemini API.
+/// Builds a model that uses the Gemini API.
 pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
     let connection = &setup.connection;
     let delivery = delivery(setup)?;
@@ -47,7 +47,7 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
     }))
 }
 
-/// Where files are sent to: below `/upload`, which stands before the version.
+/// The upload URL: below `/upload`, which comes before the version.
 fn upload_address(connection: &Connection, version: &str) -> Result<Url, Problem> {
     let mut url = connection.address("")?;
     let path = url.path().trim_end_matches('/').to_owned();

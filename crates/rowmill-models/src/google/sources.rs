@@ -1,4 +1,4 @@
-//! What the tools did that run at the provider: what an answer rests on, and how often they were used.
+//! Tools that ran at the provider: what an answer is based on, and how often they were used.
 
 use std::borrow::Cow;
 
@@ -62,8 +62,8 @@ struct Page<'a> {
     retrieved_url: Option<Cow<'a, str>>,
 }
 
-/// Gathers what searches found, with the passages of the answer that rest on it, and which pages
-/// were read.
+/// Collects the sources that searches found, with the passages of the answer based on them, and the pages
+/// that were read.
 pub(super) fn gather(grounding: Option<&RawValue>, pages: Option<&RawValue>) -> Option<Box<Hosted>> {
     let mut gathered = Gathered::default();
     let read = grounding.and_then(|raw| serde_json::from_str::<Grounding<'_>>(raw.get()).ok());

@@ -1,4 +1,4 @@
-//! The Gemini API: requests out, answers in. No I/O.
+//! The Gemini API: builds requests and parses responses. No I/O.
 
 use rowmill_types::{Message, Problem};
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use crate::schema::Prepared;
 use crate::settings::{Key, Setting};
 use crate::tools::{ANSWERS, Terms, answer_name, hosts, parameters};
 
-/// The translation of the Gemini API.
+/// Translates requests and responses of the Gemini API.
 #[derive(Debug)]
 pub(crate) struct GoogleWire {
     template: Template,
@@ -23,12 +23,12 @@ pub(crate) struct GoogleWire {
 impl GoogleWire {
     /// # Errors
     ///
-    /// The model cannot take together what is asked of it.
+    /// The model does not support the requested combination.
     pub(crate) fn new(setup: &Setup) -> Result<Self, Problem> {
         check(setup)?;
         let settings = &setup.model.settings;
         let is_early = is_early(&setup.model.model);
-        // Early models refuse a schema beside tools, so one of the tools gives the answer.
+        // Early models reject a schema together with tools, so one of the tools returns the answer.
         let by_tool =
             setup.schema.as_ref().filter(|_| is_early && !setup.tools.is_empty()).map(Prepared::new);
         let mut before = Map::new();
@@ -61,13 +61,13 @@ impl GoogleWire {
     }
 }
 
-/// Whether a model is from before Gemini 3: it takes no schema beside tools, no tools of its
-/// provider beside others, and does not sign its calls.
+/// Whether a model is from before Gemini 3: it accepts neither a schema nor provider-run tools together with
+/// other tools, and does not sign its calls.
 fn is_early(model: &str) -> bool {
     ["gemini-1", "gemini-2", "gemma"].iter().any(|part| model.contains(part))
 }
 
-/// Refuses what early models do not take together.
+/// Rejects combinations that early models do not support.
 fn check(setup: &Setup) -> Result<(), Problem> {
     let hosted = [Key::WebSearch, Key::WebFetch].into_iter().find(|key| hosts(&setup.model.settings, *key));
     let Some(key) = hosted.filter(|_| is_early(&setup.model.model)) else { return Ok(()) };
@@ -80,14 +80,13 @@ fn check(setup: &Setup) -> Result<(), Problem> {
     Err(contradiction(&setup.model, &what).hint(format!("use a newer model, or omit `{}`", key.name())))
 }
 
-/// Writes the tools: those of the caller with the one that gives the answer, and those that run at
-/// the provider.
+/// Writes the tools: the caller's with the answer tool, and those that run at the provider.
 fn tools(fields: &mut Map<String, Value>, setup: &Setup, by_tool: Option<&Prepared>) {
     let declare = |name: &str, about: Option<&str>, schema: Value| {
         let mut function = Map::new();
         put(&mut function, "name", Some(name));
         put(&mut function, "description", about);
-        // An object without properties is refused; a function without parameters is not.
+        // An object without properties is rejected; a function without parameters is not.
         let is_empty = schema["properties"].as_object().is_some_and(Map::is_empty);
         put(&mut function, "parametersJsonSchema", (!is_empty).then_some(schema));
         Value::Object(function)
@@ -118,13 +117,13 @@ fn tools(fields: &mut Map<String, Value>, setup: &Setup, by_tool: Option<&Prepar
     put(fields, "toolConfig", (!config.is_empty()).then_some(Value::Object(config)));
 }
 
-/// What the model may think before it says anything, where that is said in tokens.
+/// The tokens that the model may spend on thinking before its answer, if that is set in tokens.
 pub(crate) fn thinking_budget(setup: &Setup) -> u64 {
     let config = thinking(setup.model.settings.value(Key::Reasoning), &setup.model.model);
     config.and_then(|config| config["thinkingBudget"].as_u64()).unwrap_or_default()
 }
 
-/// Models up to 2.5 count a budget of tokens, later ones take a level.
+/// Models up to 2.5 take a budget in tokens, later ones a level.
 fn thinking(setting: Option<&Setting>, model: &str) -> Option<Value> {
     let budgeted = model.contains("gemini-2");
     let budget = |tokens: i64| Some(json!({"thinkingBudget": tokens}));

@@ -1,4 +1,4 @@
-//! Messages of the model that call tools.
+//! Writes model messages that call tools.
 
 use rowmill_types::{Message, ToolCall};
 
@@ -6,10 +6,10 @@ use super::Manner;
 use crate::files::{Shape, Writer};
 use crate::tools::{as_object, is_made_up};
 
-/// What Gemini takes for the signature of a call that it did not make itself.
+/// Gemini accepts this instead of the signature of a call that it did not make itself.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-/// Writes a message as its provider sent it, if it came in a form that this model speaks.
+/// Writes a message in the provider's own form, if it was received in a form that this model understands.
 pub(super) fn write_echo(writer: &mut Writer<'_>, manner: &Manner, message: &Message) -> bool {
     let echo = message.echo.as_ref().filter(|echo| *echo.form == *manner.form);
     let Some(content) = echo.map(|echo| echo.content.trim()) else { return false };
@@ -61,7 +61,7 @@ pub(super) fn write(writer: &mut Writer<'_>, manner: &Manner, message: &Message)
             writer.raw(",");
         }
         write_call(writer, call);
-        // Gemini wants the first of calls made at once signed, and only that.
+        // If several calls were made at once, Gemini requires a signature on the first one only.
         if writer.shape == Shape::Google {
             if manner.is_signed && index == 0 {
                 writer.raw(r#","thoughtSignature":"#);
@@ -73,7 +73,7 @@ pub(super) fn write(writer: &mut Writer<'_>, manner: &Manner, message: &Message)
     writer.raw(if writer.shape == Shape::Responses { "" } else { "]}" });
 }
 
-/// Writes a call; that of Gemini is left open, because a signature may follow.
+/// Writes a call; Gemini's is left open, because a signature may follow.
 fn write_call(writer: &mut Writer<'_>, call: &ToolCall) {
     match writer.shape {
         Shape::Chat => {
@@ -115,8 +115,8 @@ fn write_call(writer: &mut Writer<'_>, call: &ToolCall) {
     }
 }
 
-/// Writes an id for Anthropic, which takes letters, digits, `_` and `-`; a call that another
-/// provider made may have others.
+/// Writes an id for Anthropic, which accepts letters, digits, `_` and `-`; a call that another provider made
+/// may have other characters.
 pub(super) fn write_anthropic_id(writer: &mut Writer<'_>, id: &str) {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if id.chars().all(fits) {
@@ -126,7 +126,7 @@ pub(super) fn write_anthropic_id(writer: &mut Writer<'_>, id: &str) {
     }
 }
 
-/// Writes the field of an id for Gemini, unless the id was made up for a call that had none.
+/// Writes the id field for Gemini, unless the id was generated for a call that had none.
 pub(super) fn write_google_id(writer: &mut Writer<'_>, id: &str) {
     if !is_made_up(id) {
         writer.raw(r#""id":"#);

@@ -1,4 +1,4 @@
-//! Messages as each protocol writes them: plain ones, those with calls of tools, and results.
+//! Writes messages for each protocol: plain ones, tool calls, and tool results.
 
 mod calls;
 mod results;
@@ -10,16 +10,16 @@ use rowmill_types::{Message, Role};
 use crate::body::write_text;
 use crate::files::{Shape, Uploaded, Writer, write_message};
 
-/// How a model is spoken to, as far as it is not the same for all of a protocol.
+/// What differs between models of one protocol.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Manner {
-    /// The form of messages of the model that are sent back as they came.
+    /// The form of model messages that are sent back unchanged.
     pub(crate) form: Arc<str>,
-    /// Whether calls must be signed, and results may hold pictures: Gemini from 3 on.
+    /// Whether calls must be signed and results may contain pictures: Gemini from 3 on.
     pub(crate) is_signed: bool,
 }
 
-/// Whether a message has nothing but its text.
+/// Whether a message consists only of its text.
 pub(crate) fn is_plain(message: &Message) -> bool {
     message.role != Role::Tool
         && message.attachments.is_empty()
@@ -27,7 +27,7 @@ pub(crate) fn is_plain(message: &Message) -> bool {
         && message.echo.is_none()
 }
 
-/// The bytes that a message takes up in a body besides its text and its files, about.
+/// The approximate size of a message in a body, besides its text and its files.
 pub(crate) fn more_room(message: &Message) -> usize {
     if is_plain(message) {
         return 0;
@@ -36,7 +36,7 @@ pub(crate) fn more_room(message: &Message) -> usize {
     128 + calls.sum::<usize>() + message.echo.as_ref().map_or(0, |echo| echo.content.len())
 }
 
-/// Writes a message that has nothing but its text.
+/// Writes a message that consists only of its text.
 pub(crate) fn write_plain(body: &mut Vec<u8>, shape: Shape, message: &Message) {
     let (before, after): (&[u8], &[u8]) = match (shape, message.role) {
         (Shape::Google, Role::User | Role::Tool) => (br#"{"role":"user","parts":[{"text":"#, b"}]}"),
@@ -49,13 +49,13 @@ pub(crate) fn write_plain(body: &mut Vec<u8>, shape: Shape, message: &Message) {
     body.extend_from_slice(after);
 }
 
-/// How many messages at the start of a conversation are written together: results of tools that
-/// follow each other, or one.
+/// How many messages at the start of a conversation are written together: consecutive tool results, or one
+/// message.
 pub(crate) fn group(messages: &[Message]) -> usize {
     messages.iter().take_while(|message| message.role == Role::Tool).count().max(1)
 }
 
-/// Writes a message that has more than its text, or a group of results.
+/// Writes a message with more than text, or a group of results.
 pub(crate) fn write_group(
     body: &mut Vec<u8>,
     shape: Shape,

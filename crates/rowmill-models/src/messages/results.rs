@@ -1,4 +1,4 @@
-//! What tools gave for the calls of one turn.
+//! Writes the tool results for the calls of one turn.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::Manner;
 use super::calls::{write_anthropic_id, write_google_id};
 use crate::files::{Form, Shape, Uploaded, Writer};
 
-/// Writes results that follow each other.
+/// Writes consecutive results.
 pub(super) fn write(writer: &mut Writer<'_>, manner: &Manner, results: &[Message], uploaded: &Uploaded) {
     match writer.shape {
         Shape::Chat => chat(writer, results, uploaded),
@@ -41,8 +41,8 @@ fn answered(message: &Message) -> (&str, &str, bool) {
     answers.map_or(("", "", false), |Answered { call, tool, is_error }| (call, tool, *is_error))
 }
 
-/// Results in chat completions are texts. Other files follow in a message of the user, because
-/// nothing may stand between results.
+/// Writes results for chat completions, which are texts. Other files follow in a user message, because
+/// nothing may come between results.
 fn chat(writer: &mut Writer<'_>, results: &[Message], uploaded: &Uploaded) {
     each(writer, results, |writer, message| {
         let (call, ..) = answered(message);
@@ -76,7 +76,7 @@ fn chat(writer: &mut Writer<'_>, results: &[Message], uploaded: &Uploaded) {
     writer.raw("]}");
 }
 
-/// The text of a result and the text files that came with it.
+/// The text of a result, with its text files.
 fn with_texts(message: &Message) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(message.text.as_str());
     for file in &message.attachments {
@@ -130,8 +130,8 @@ fn anthropic(writer: &mut Writer<'_>, message: &Message, uploaded: &Uploaded) {
     writer.raw(if is_error { r#","is_error":true}"# } else { "}" });
 }
 
-/// Results for Gemini: one content. Its newer models take pictures and PDFs inside a result; other
-/// files stand behind the results.
+/// Writes results for Gemini as one content. Its newer models accept pictures and PDFs inside a result; other
+/// files come after the results.
 fn google(writer: &mut Writer<'_>, manner: &Manner, results: &[Message], uploaded: &Uploaded) {
     let is_inside = |file: &Attachment| {
         manner.is_signed

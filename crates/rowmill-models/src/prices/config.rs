@@ -1,4 +1,4 @@
-//! The part of `rowmill.toml` that is about prices; the built-in table is written the same way.
+//! Prices in `rowmill.toml`; the built-in table has the same format.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ pub struct LongPriceConfig {
     pub reasoning: Option<f64>,
 }
 
-/// A row of the table, checked.
+/// A validated row of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
     pub(super) price: Price,
@@ -82,7 +82,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Checks what stands under `[prices."key"]`.
+    /// Validates an entry `[prices."key"]`.
     pub(super) fn read(key: &str, config: &PriceConfig) -> Result<Self, Problem> {
         let rates = Rates {
             input: config.input,
@@ -113,7 +113,7 @@ impl Row {
     }
 }
 
-/// Dollars per million tokens, as they were written.
+/// Prices in dollars per million tokens, as written.
 struct Rates {
     input: f64,
     cached: Option<f64>,
@@ -140,7 +140,7 @@ impl Rates {
     }
 }
 
-/// Whole percent, rounded up, so that no batch costs more than it was said to.
+/// Whole percent, rounded up, so that no batch costs more than estimated.
 fn percent(key: &str, batch: f64) -> Result<u32, Problem> {
     factor_of(key, "batch", batch)?;
     if batch > 1.0 {

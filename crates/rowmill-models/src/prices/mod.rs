@@ -1,4 +1,4 @@
-//! What models cost: a dated table as data, and what `rowmill.toml` adds to it.
+//! Model prices: a dated built-in table, extended by `rowmill.toml`.
 
 mod config;
 mod names;

@@ -1,16 +1,16 @@
-//! Which row of the table prices a model.
+//! Finds the row of the table that has the price of a model.
 
 use std::borrow::Cow;
 
 use crate::provider_table::ROWS;
 
-/// A provider's own name, where an alias may be given.
+/// The canonical name of a provider, which may be given by an alias.
 pub(super) fn provider(name: &str) -> &str {
     let row = ROWS.iter().find(|row| row.name == name || row.aliases.contains(&name));
     row.map_or(name, |row| row.name)
 }
 
-/// Providers that are two ways to the same models at the same prices.
+/// Providers that offer the same models at the same prices.
 pub(super) fn peers(provider: &str) -> &'static [&'static str] {
     match provider {
         "openai" | "responses" => &["openai", "responses"],
@@ -19,10 +19,10 @@ pub(super) fn peers(provider: &str) -> &'static [&'static str] {
     }
 }
 
-/// The vendor whose price a provider charges for a model, and the vendor's name of it.
+/// The vendor whose price a provider charges for a model, and the vendor's name for it.
 ///
-/// Azure's deployments are taken at their word. OpenRouter passes on the prices of those
-/// vendors who alone serve their models; the price of an open model depends on its route.
+/// The names of Azure deployments are assumed to be model names. OpenRouter charges the vendors' prices for
+/// models that only their vendor serves; the price of an open model depends on its route.
 pub(super) fn vendor<'a>(provider: &'a str, model: &'a str) -> Option<(&'a str, Cow<'a, str>)> {
     let (vendor, model) = match provider {
         "openai" | "responses" | "azure" => ("openai", Cow::Borrowed(base_of_tuned(model))),
@@ -42,22 +42,22 @@ pub(super) fn vendor<'a>(provider: &'a str, model: &'a str) -> Option<(&'a str, 
     Some((vendor, model))
 }
 
-/// `ft:BASE` of `ft:BASE:organisation:name:id`, which is how a tuned model is priced.
+/// `ft:BASE` of `ft:BASE:organisation:name:id`, which is how fine-tuned models are priced.
 fn base_of_tuned(model: &str) -> &str {
     let rest = model.strip_prefix("ft:").and_then(|tuned| tuned.split_once(':')).map(|(_, rest)| rest);
     rest.and_then(|rest| model.get(..model.len() - rest.len() - 1)).unwrap_or(model)
 }
 
-/// Whether the row `listed` prices `model`: the same name, or a snapshot of it.
+/// Whether the row `listed` has the price of `model`: the same name, or a snapshot of it.
 ///
-/// A family never prices its smaller and larger relatives: `gpt-5` is not `gpt-5-mini`.
+/// A model never has the price of its smaller or larger relatives: `gpt-5` is not `gpt-5-mini`.
 pub(super) fn covers(listed: &str, model: &str) -> bool {
     let Some((start, rest)) = model.split_at_checked(listed.len()) else { return false };
     start.eq_ignore_ascii_case(listed) && (rest.is_empty() || rest.strip_prefix('-').is_some_and(is_snapshot))
 }
 
-/// Whether a suffix names a point in time and not another model: `2024-08-06`, `20250929`, `2508`,
-/// `001`, `latest`, `preview`, `preview-09-2025`.
+/// Whether a suffix names a snapshot and not another model: `2024-08-06`, `20250929`, `2508`, `001`,
+/// `latest`, `preview`, `preview-09-2025`.
 fn is_snapshot(suffix: &str) -> bool {
     let (preview, date) = match suffix.strip_prefix("preview") {
         None => (false, suffix),

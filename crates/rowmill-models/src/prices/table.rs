@@ -1,4 +1,4 @@
-//! The price table: the built-in rows, and those of `rowmill.toml` before them.
+//! The price table: the rows of `rowmill.toml`, then the built-in rows.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::provider_table::is_builtin;
 /// The built-in rows.
 const BUILT_IN: &str = include_str!("../../prices.toml");
 
-/// The name in a key that stands for every model of a provider.
+/// Stands for every model of a provider in a key.
 const ALL: &str = "*";
 
-/// What models cost.
+/// The prices of models.
 ///
 /// ```
 /// # use {rowmill_models::PriceTable, rowmill_types::Usage, std::collections::BTreeMap};
@@ -36,14 +36,14 @@ pub struct PriceTable {
 /// Where a price comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriceSource {
-    /// The table in the program, with its date.
+    /// The table that is compiled into the program, with its date.
     BuiltIn,
     /// `rowmill.toml`.
     Config,
 }
 
 impl PriceSource {
-    /// The source as a word.
+    /// The name of the source.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -53,15 +53,14 @@ impl PriceSource {
     }
 }
 
-/// What is known of the cost of a model.
+/// The price of a model and what else is known about its cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Priced<'a> {
     /// The price in the service tier that was asked for.
     pub price: Price,
-    /// The most tokens that one answer can have, where it is known.
+    /// The maximum tokens of one answer, if known.
     pub max_output: Option<u64>,
-    /// The day for which the price was looked up; empty where there is no such day, as for
-    /// prices of `rowmill.toml`.
+    /// The date of the price; empty if there is none, as for prices of `rowmill.toml`.
     pub as_of: &'a str,
     /// Where the price comes from.
     pub source: PriceSource,
@@ -74,18 +73,18 @@ pub struct PriceEntry<'a> {
     pub provider: &'a str,
     /// The model; `*` stands for all models of the provider.
     pub model: &'a str,
-    /// What an ordinary call costs, and what is known besides.
+    /// The price of a standard call and further facts.
     pub priced: Priced<'a>,
     /// The factors of service tiers.
     pub tiers: &'a BTreeMap<String, f64>,
 }
 
 impl PriceTable {
-    /// The built-in table with what `[prices]` in `rowmill.toml` adds and changes.
+    /// The built-in table with the additions and changes of `[prices]` in `rowmill.toml`.
     ///
     /// # Errors
     ///
-    /// A key is not `provider.model`, or a price is negative or no number.
+    /// A key is not `provider.model`, or a price is negative or not a number.
     pub fn with_config(user: &BTreeMap<String, PriceConfig>) -> Result<Self, Problem> {
         let files: BTreeMap<String, VendorFile> = toml::from_str(BUILT_IN).map_err(|error| {
             Problem::new(ProblemCode::Internal, "the built-in price table cannot be read").cause(error)
@@ -98,11 +97,11 @@ impl PriceTable {
         Ok(Self { vendors, user: rows.collect::<Result<_, Problem>>()? })
     }
 
-    /// What a model costs in a service tier; `None` where that is not known.
+    /// The price of a model in a service tier; `None` if it is not known.
     ///
-    /// What `rowmill.toml` says wins; of the longest answer the built-in table still tells where
-    /// `rowmill.toml` does not. A tier that the row does not name costs what an ordinary call
-    /// does, unless the vendor sells that tier dearer for other models: then it is not known.
+    /// `rowmill.toml` takes precedence; if it does not give the maximum length of an answer, the built-in
+    /// table does. A tier that the row does not name costs the same as a standard call, unless the vendor
+    /// charges more for that tier on other models: then the price is not known.
     #[must_use]
     pub fn find(&self, provider: &str, model: &str, service_tier: Option<&str>) -> Option<Priced<'_>> {
         let provider = names::provider(provider);
@@ -123,7 +122,7 @@ impl PriceTable {
         Some(priced)
     }
 
-    /// Every row, those of `rowmill.toml` first; a built-in row that it replaces is left out.
+    /// All rows, those of `rowmill.toml` first, without the built-in rows that they replace.
     pub fn entries(&self) -> impl Iterator<Item = PriceEntry<'_>> {
         let user = self.user.iter().map(|((provider, model), row)| {
             let entry = row.entry((provider.as_str(), model.as_str()), "", PriceSource::Config);
@@ -137,7 +136,7 @@ impl PriceTable {
         user.chain(built_in.filter(|entry| self.configured(entry.provider, entry.model).is_none()))
     }
 
-    /// The rows that price the models of a provider.
+    /// The price rows for the models of a provider.
     pub fn entries_of(&self, provider: &str) -> impl Iterator<Item = PriceEntry<'_>> {
         let provider = names::provider(provider).to_owned();
         let vendor = names::vendor(&provider, "").map(|(vendor, _)| vendor.to_owned());
@@ -148,15 +147,15 @@ impl PriceTable {
         })
     }
 
-    /// Models of a provider that may be meant by a name without a price. Providers have new models
-    /// before this table does, so the name may well be right.
+    /// Similar names of a provider's models for a name without a price. Providers release models before this
+    /// table lists them, so the name may well be correct.
     #[must_use]
     pub fn near(&self, provider: &str, model: &str) -> Vec<&str> {
         let names: Vec<&str> = self.entries_of(provider).map(|entry| entry.model).collect();
         all_nearest(model, &names)
     }
 
-    /// The built-in row for a model, and whose it is.
+    /// The built-in row for a model, and its vendor.
     fn built_in(&self, provider: &str, model: &str) -> Option<(&Vendor, &Row)> {
         let (vendor, model) = names::vendor(provider, model)?;
         let vendor = self.vendors.get(vendor)?;
@@ -164,7 +163,7 @@ impl PriceTable {
         rows.max_by_key(|(name, _)| name.len()).map(|(_, row)| (vendor, row))
     }
 
-    /// A price of `rowmill.toml` with the longest answer that the built-in table knows, if it names none.
+    /// A price of `rowmill.toml`, with the maximum answer length of the built-in table if it gives none.
     fn with_known_length<'a>(&self, priced: Priced<'a>, provider: &str, model: &str) -> Priced<'a> {
         let known = || self.built_in(provider, model).and_then(|(_, row)| row.max_output);
         Priced { max_output: priced.max_output.or_else(known), ..priced }
@@ -188,7 +187,7 @@ impl PriceTable {
     }
 }
 
-/// What the models cost that answer in this process.
+/// The price of models that answer in this process.
 const FREE: Priced<'static> = Priced {
     price: Price {
         tokens: {
@@ -209,7 +208,7 @@ const FREE: Priced<'static> = Priced {
     source: PriceSource::BuiltIn,
 };
 
-/// A vendor in the built-in table, as it is written.
+/// A vendor in the built-in table, as written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VendorFile {
@@ -233,7 +232,7 @@ impl Vendor {
         Ok(Self { as_of: file.as_of, models: rows.collect::<Result<_, Problem>>()? })
     }
 
-    /// The factor of a tier; `None` if the tier is dearer and its price not known.
+    /// The factor of a tier; `None` if the tier is more expensive and its price is not known.
     fn factor(&self, row: &Row, tier: Option<&str>) -> Option<f64> {
         let Some(tier) = tier else { return Some(1.0) };
         if let Some(factor) = row.tiers.get(tier) {

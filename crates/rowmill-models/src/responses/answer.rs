@@ -1,4 +1,4 @@
-//! What the Responses API answers.
+//! Responses of the Responses API.
 
 use std::borrow::Cow;
 
@@ -12,19 +12,19 @@ use crate::hosted::{Gathered, annotations};
 use crate::reading::{Reading, Text, Unread, keep, no_error};
 use crate::tools::{Terms, call, text_of};
 
-/// The names under which xAI tells of searches that `x_search` made, as if they were calls.
+/// Names under which xAI reports searches that `x_search` made, as if they were calls.
 const X_SEARCHES: &[&str] = &["x_keyword_search", "x_semantic_search", "x_user_search", "x_thread_fetch"];
 
-/// What came in pieces, for servers that leave it out of the response that ends the stream.
+/// What was streamed, for servers that leave it out of the response that ends the stream.
 #[derive(Debug, Default)]
 pub(super) struct Streamed {
     /// The text.
     pub(super) text: String,
-    /// The items, which are kept where there are tools.
+    /// The items; kept only if there are tools.
     pub(super) items: Vec<Box<RawValue>>,
 }
 
-/// Reads a response.
+/// Parses a response.
 pub(super) fn read_response(
     body: &[u8],
     streamed: Option<Streamed>,
@@ -85,8 +85,8 @@ pub(super) fn read_response(
     })
 }
 
-/// The items to be sent back. A thought that neither says anything nor is sealed is known by its
-/// name alone, and the provider has not kept it.
+/// The items to send back. A reasoning item without text and without encrypted content is identified only by
+/// its id, and the provider has not stored it.
 fn echo<'a>(items: impl IntoIterator<Item = &'a RawValue>, terms: &Terms) -> Option<Box<Echo>> {
     let is_known_by_name = |raw: &RawValue| {
         let thought = serde_json::from_str::<Thought<'_>>(raw.get());
@@ -96,14 +96,14 @@ fn echo<'a>(items: impl IntoIterator<Item = &'a RawValue>, terms: &Terms) -> Opt
     terms.echo_of(kept.map(RawValue::get))
 }
 
-/// What the items of an output say.
+/// The content of output items.
 #[derive(Default)]
 struct Said {
     text: String,
     refusal: String,
     calls: Vec<ToolCall>,
     hosted: Gathered,
-    /// Whether there are items that a text and calls do not hold.
+    /// Whether there are items that text and calls cannot represent.
     is_more: bool,
 }
 
@@ -150,7 +150,7 @@ impl Said {
     }
 }
 
-/// A response, whole.
+/// A complete response.
 #[derive(Deserialize)]
 struct Response<'a> {
     #[serde(default, borrow)]
@@ -167,7 +167,7 @@ struct Response<'a> {
     model: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     service_tier: Option<Cow<'a, str>>,
-    /// The addresses of all sources, which xAI tells here.
+    /// The addresses of all sources, which xAI reports here.
     #[serde(default, borrow)]
     citations: Option<&'a RawValue>,
 }
@@ -204,14 +204,14 @@ struct Content<'a> {
     annotations: Option<&'a RawValue>,
 }
 
-/// The output of a response, item by item as it came.
+/// The output of a response, each item as received.
 #[derive(Deserialize)]
 struct Items<'a> {
     #[serde(borrow)]
     output: Vec<&'a RawValue>,
 }
 
-/// What the model thought before a call.
+/// The reasoning before a call.
 #[derive(Deserialize)]
 struct Thought<'a> {
     #[serde(borrow, rename = "type")]

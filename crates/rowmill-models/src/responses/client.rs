@@ -1,4 +1,4 @@
-//! The Responses API over HTTP, or a WebSocket with HTTP to fall back to.
+//! The Responses API over HTTP, or over a WebSocket with HTTP as the fallback.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::exchange::{Delivery, Exchange};
 use crate::files::{Files, Shape};
 use crate::settings::Key;
 
-/// A model behind the Responses API.
+/// Builds a model that uses the Responses API.
 pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
     let delivery = delivery(setup)?;
     check(setup)?;

@@ -72,14 +72,14 @@ impl Sockets {
         Ok(Self { handshake, connector, timeouts, idle: Mutex::new(Vec::new()) })
     }
 
-    /// A socket that is ready to be written to: an idle one that still lives, or a new one.
+    /// A socket that is ready for writing: an idle one that is still open, or a new one.
     async fn take(&self) -> Result<Socket, Unopened> {
         loop {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let Some(mut socket) = idle else { return self.open().await };
-            // Gives the runtime a chance to learn that the socket has ended.
+            // Gives the runtime a chance to notice that the socket has been closed.
             tokio::task::yield_now().await;
-            // Nothing is due on an idle socket, so anything that can be read but a ping ends it.
+            // No message is expected on an idle socket, so anything but a ping means that it cannot be used.
             match socket.next().now_or_never() {
                 None => return Ok(socket),
                 Some(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => self.keep(socket),
@@ -106,7 +106,7 @@ impl Sockets {
     }
 }
 
-/// What answers once WebSockets turn out not to work.
+/// The model that answers once WebSockets turn out not to work.
 #[derive(Debug)]
 pub(super) struct Fallback {
     exchange: Exchange<ResponsesWire>,
@@ -114,7 +114,7 @@ pub(super) struct Fallback {
     taken: AtomicBool,
 }
 
-/// A notice, which has nothing to show of itself.
+/// A wrapper for the notice callback, which has no `Debug` output.
 struct Quietly(Notice);
 
 impl fmt::Debug for Quietly {
@@ -128,7 +128,7 @@ impl Fallback {
         Self { exchange, notice: Quietly(notice), taken: AtomicBool::new(false) }
     }
 
-    /// Falls back for the rest of the run; says so the first time.
+    /// Falls back for the rest of the run; sends a notice the first time.
     fn take(&self, why: &CallError) {
         if !self.taken.swap(true, Ordering::Relaxed) {
             (self.notice.0)(format!("cannot open a WebSocket ({why}); falling back to `transport=sse`"));
@@ -136,7 +136,7 @@ impl Fallback {
     }
 }
 
-/// A model behind WebSockets.
+/// A model that is called over WebSockets.
 #[derive(Debug)]
 pub(super) struct SocketModel {
     pub(super) wire: ResponsesWire,
@@ -157,7 +157,7 @@ impl SocketModel {
         self.ask(request, &Uploaded::NONE).await
     }
 
-    /// Apart from the others, so that calls without files stay as small as they are.
+    /// A separate function, so that the futures of calls without files stay small.
     async fn call_with_files(&self, request: &Request) -> Result<Completion, CallError> {
         let uploaded = self.files.prepare(&request.messages).await?;
         let answered = self.ask(request, &uploaded).await;
@@ -226,14 +226,14 @@ impl SocketModel {
         Ok(completion(reading, CallTiming { first_token, response: started.elapsed() }))
     }
 
-    /// What comes next on the socket; a ping shows that the other side is there.
+    /// The next message on the socket; a ping shows that the other side is alive.
     async fn next(&self, socket: &mut Socket) -> Result<Option<Result<Message, Error>>, CallError> {
         let timeouts = self.sockets.timeouts;
         let next = tokio::time::timeout(timeouts.idle, socket.next()).await;
         next.map_err(|_| self.reporter.transport(&timeouts.stalled()))
     }
 
-    /// Why no socket could be opened: the server's answer, or none.
+    /// The error if no socket could be opened: the server's response, or none.
     fn not_opened(&self, unopened: Unopened) -> CallError {
         let error = match unopened {
             Unopened::Late => return self.reporter.transport(&self.sockets.timeouts.not_connected()),

@@ -1,4 +1,4 @@
-//! Responses that come as events, over HTTP or a WebSocket.
+//! Streamed responses of the Responses API, over HTTP or a WebSocket.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::error_body::ErrorBody;
 use crate::reading::{Assembly, Reading, Step, Unread, keep};
 use crate::tools::Terms;
 
-/// Puts events together.
+/// Assembles events.
 #[derive(Debug, Default)]
 pub(crate) struct ResponsesAssembly {
     terms: Terms,
@@ -23,7 +23,7 @@ impl ResponsesAssembly {
         Self { terms, ..Self::default() }
     }
 
-    /// Takes the JSON of one event.
+    /// Processes the JSON of one event.
     pub(super) fn take_json(&mut self, json: &str) -> Result<Step, Unread> {
         let told: Told<'_> = serde_json::from_str(json)?;
         match &*told.kind {

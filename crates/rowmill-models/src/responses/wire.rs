@@ -1,4 +1,4 @@
-//! The Responses API: requests out, answers in. No I/O.
+//! The Responses API: builds requests and parses responses. No I/O.
 
 use rowmill_types::{Message, Problem};
 use serde_json::{Map, Value, json};
@@ -15,21 +15,21 @@ use crate::schema::{self, Prepared};
 use crate::settings::Key;
 use crate::tools::{HOSTED, Terms, hosts, parameters};
 
-/// Models that do not think, by how their names start; they refuse to be asked for thoughts.
+/// Models without reasoning, by the start of their names; they reject requests for it.
 const THOUGHTLESS: &[&str] = &["gpt-4", "gpt-3", "chatgpt-", "gpt-5-chat", "ft:gpt-4", "ft:gpt-3"];
 
-/// How a request is carried, which changes what stands round its fields.
+/// How a request is sent, which changes the fields around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Carrier {
-    /// The body of a POST whose answer is one document.
+    /// The body of a POST whose response is one document.
     Whole,
-    /// The body of a POST whose answer is a stream.
+    /// The body of a POST whose response is a stream.
     Stream,
     /// A message on a WebSocket.
     Socket,
 }
 
-/// The translation of the Responses API.
+/// Translates requests and responses of the Responses API.
 #[derive(Debug)]
 pub(crate) struct ResponsesWire {
     template: Template,
@@ -45,7 +45,7 @@ impl ResponsesWire {
         put(&mut before, "model", Some(setup.model.model.as_str()));
         put(&mut before, "instructions", setup.instruction.as_deref());
         let mut after = Map::new();
-        // Rows are not kept at the provider for a conversation that never goes on.
+        // Rows are not stored at the provider for a conversation that never continues.
         put(&mut after, "store", Some(false));
         put(&mut after, "temperature", settings.number(Key::Temperature));
         put(&mut after, "top_p", settings.number(Key::TopP));
@@ -76,8 +76,8 @@ impl ResponsesWire {
     }
 }
 
-/// Writes the tools, and asks for thoughts that can be sent back: nothing is kept at the provider,
-/// and a model that thinks between calls must see what it thought.
+/// Writes the tools, and requests reasoning that can be sent back: nothing is stored at the provider, and a
+/// model that thinks between calls must see its earlier reasoning.
 fn tools(fields: &mut Map<String, Value>, setup: &Setup) {
     let mut all: Vec<Value> = setup
         .tools
@@ -88,7 +88,7 @@ fn tools(fields: &mut Map<String, Value>, setup: &Setup) {
             put(&mut function, "name", Some(tool.name.as_str()));
             put(&mut function, "description", tool.description.as_deref());
             put(&mut function, "parameters", Some(parameters(tool)));
-            // Without it, the provider takes every schema for one of its strict mode.
+            // Without it, the provider treats every schema as strict.
             put(&mut function, "strict", Some(false));
             Value::Object(function)
         })
@@ -104,12 +104,11 @@ fn tools(fields: &mut Map<String, Value>, setup: &Setup) {
     put(fields, "include", thinks.then(|| json!(["reasoning.encrypted_content"])));
 }
 
-/// Refuses settings of a chat provider that its Responses API, which alone has its tools, does not
-/// take.
+/// Rejects settings of a chat provider that its Responses API, which alone offers its tools, does not accept.
 ///
 /// # Errors
 ///
-/// Such a setting is there.
+/// There is such a setting.
 pub(super) fn check(setup: &Setup) -> Result<(), Problem> {
     if !setup.connection.quirks.hosts_by_responses {
         return Ok(());

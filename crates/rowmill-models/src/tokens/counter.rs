@@ -1,4 +1,4 @@
-//! Counting the tokens of a text for a model.
+//! Counts the tokens of a text for a model.
 
 use rowmill_types::Attachment;
 
@@ -6,7 +6,7 @@ use super::families::{Family, family};
 use super::files::file_tokens;
 use crate::provider_table::is_builtin;
 
-/// How far a count can be trusted.
+/// How accurate a count is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accuracy {
     /// The model's own tokenizer.
@@ -16,24 +16,24 @@ pub enum Accuracy {
     },
     /// Not the model's own tokenizer.
     Estimate {
-        /// How far off the count of an ordinary text can be, in percent. Scripts that vocabularies
-        /// differ on, such as Devanagari, can be further off.
+        /// The maximum error for ordinary text, in percent. Scripts that vocabularies treat differently, such
+        /// as Devanagari, can be further off.
         percent: u32,
     },
 }
 
-/// How far off the count of pictures, PDFs and sounds can be, in percent.
+/// The maximum error for pictures, PDFs and audio, in percent.
 const FILES_PERCENT: u32 = 50;
 
 /// Counts the tokens of texts for a model.
 ///
-/// The vocabulary is loaded when the first text is counted; before that, a counter costs nothing.
+/// The vocabulary is loaded when the first text is counted; until then, a counter costs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenCounter(Kind);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Built-in models count four characters as a token, and no overhead.
+    /// Built-in models: four characters per token, and no overhead.
     BuiltIn,
     Family(Family),
 }
@@ -52,7 +52,7 @@ pub fn counter(provider: &str, model: &str) -> TokenCounter {
 }
 
 impl TokenCounter {
-    /// The tokens of a text, in which nothing is a special token.
+    /// The tokens of a text; special tokens are not recognized.
     #[must_use]
     pub fn count(&self, text: &str) -> u64 {
         let Kind::Family(family) = self.0 else { return text.chars().count().div_ceil(4) as u64 };
@@ -63,7 +63,7 @@ impl TokenCounter {
         (tokens * family.percent).div_ceil(100)
     }
 
-    /// How far a count can be trusted.
+    /// How accurate a count is.
     #[must_use]
     pub fn accuracy(&self) -> Accuracy {
         match self.0 {
@@ -73,8 +73,8 @@ impl TokenCounter {
         }
     }
 
-    /// How far a count can be trusted that has files in it which are no text: they make it an
-    /// estimate, whatever the tokenizer.
+    /// The accuracy of a count that includes files other than text: they make it an estimate with any
+    /// tokenizer.
     #[must_use]
     pub fn accuracy_with_files(&self) -> Accuracy {
         match self.accuracy() {
@@ -84,7 +84,7 @@ impl TokenCounter {
         }
     }
 
-    /// The prompt tokens of a file; nothing for built-in models, which do not look at files.
+    /// The prompt tokens of a file; zero for built-in models, which do not read files.
     #[must_use]
     pub fn count_file(&self, file: &Attachment) -> u64 {
         match self.0 {
@@ -98,7 +98,7 @@ impl TokenCounter {
     }
 }
 
-/// The tokens that digits make more of when each is a token, against three in one.
+/// The additional tokens if each digit is a token, compared with three digits per token.
 fn more_digits(text: &str) -> u64 {
     let runs = text.as_bytes().chunk_by(|one, other| one.is_ascii_digit() == other.is_ascii_digit());
     let digits = runs.filter(|run| run.first().is_some_and(u8::is_ascii_digit));

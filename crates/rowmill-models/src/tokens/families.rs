@@ -1,20 +1,20 @@
-//! How texts are counted for a model, by its name.
+//! How tokens are counted for a model, by its name.
 
 use super::files::{Vision, vision};
 use super::vocabulary::Vocabulary;
 
-/// How texts are counted for a family of models.
+/// How tokens are counted for a family of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Family {
-    /// What is counted with.
+    /// The vocabulary for counting.
     pub(super) vocabulary: Vocabulary,
-    /// How many tokens the family makes of a hundred of the vocabulary.
+    /// How many tokens the family has per hundred tokens of the vocabulary.
     pub(super) percent: u64,
     /// Whether every digit is a token of its own.
     pub(super) single_digits: bool,
-    /// How far off the count can be, in percent; nothing where the vocabulary is the family's own.
+    /// The maximum error of the count, in percent; `None` if the vocabulary is the family's own.
     pub(super) error: Option<u32>,
-    /// How files that are no text are counted.
+    /// How files other than text are counted.
     pub(super) vision: Vision,
 }
 
@@ -23,21 +23,21 @@ const O200K: Family = Family {
     percent: 100,
     single_digits: false,
     error: None,
-    // The name tells it, once there is one.
+    // Set by `family`, once the model's name is known.
     vision: Vision::UNKNOWN,
 };
 const CL100K: Family = Family { vocabulary: Vocabulary::Cl100k, ..O200K };
 
-/// An estimate: the count of `o200k_base`, which follows words, code and numbers far better than a
-/// count of characters does, times the family's measured ratio to it.
+/// An estimate: the count of `o200k_base`, which fits words, code and numbers far better than counting
+/// characters, times the family's measured ratio to it.
 const fn estimate(percent: u64, error: u32) -> Family {
     Family { percent, error: Some(error), ..O200K }
 }
 
-/// The start of a model's name, without the vendor before the last `/`; the first that fits counts.
+/// Families by the start of a model's name, without the vendor before the last `/`; the first match counts.
 ///
-/// The ratios to `o200k_base` were measured where the tokenizer is public (Llama, Qwen, DeepSeek,
-/// Mistral); for Claude, Gemini and Grok they are what vendors and users report.
+/// The ratios to `o200k_base` were measured if the tokenizer is public (Llama, Qwen, DeepSeek, Mistral); for
+/// Claude, Gemini and Grok they are based on reports of vendors and users.
 const FAMILIES: &[(&str, Family)] = &[
     ("gpt-5", O200K),
     ("gpt-4o", O200K),
@@ -51,7 +51,7 @@ const FAMILIES: &[(&str, Family)] = &[
     ("gpt-4", CL100K),
     ("gpt-3.5", CL100K),
     ("gpt-35", CL100K),
-    // These have a newer tokenizer, of which the vendor says that it makes up to 35 % more.
+    // These have a newer tokenizer, which according to the vendor produces up to 35 % more tokens.
     ("claude-opus-4-7", estimate(140, 30)),
     ("claude-opus-4-8", estimate(140, 30)),
     ("claude-opus-5", estimate(140, 30)),
@@ -78,7 +78,7 @@ const FAMILIES: &[(&str, Family)] = &[
 
 const TEKKEN: Family = Family { single_digits: true, ..estimate(106, 15) };
 
-/// What is assumed of a model that is not known.
+/// The assumption for an unknown model.
 const UNKNOWN: Family = estimate(108, 25);
 
 /// The family of a model.

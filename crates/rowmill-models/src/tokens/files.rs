@@ -1,4 +1,4 @@
-//! The tokens of files, as far as they can be told before a call. All of it is an estimate.
+//! Estimates the tokens of files before a call.
 
 use memchr::memmem;
 use rowmill_types::Attachment;
@@ -7,47 +7,48 @@ use super::TokenCounter;
 use super::image::dimensions;
 use crate::files::{Form, is_wave};
 
-/// How a family of models counts what is no text.
+/// How a family of models counts files other than text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Vision {
     /// How images are counted.
     images: Images,
-    /// The tokens of a page of a PDF, its text and its picture together.
+    /// The tokens of a PDF page, its text and its image together.
     page: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Images {
-    /// OpenAI: so many tokens, and so many for each tile of 512 pixels, after the picture is brought
-    /// into 2048 pixels and its short side to 768.
+    /// OpenAI: a base number of tokens, and a number for each tile of 512 pixels, after the picture is scaled
+    /// to fit 2048 pixels and its short side to 768.
     Tiles(u64, u64),
-    /// OpenAI's small models: patches of 32 pixels, at most 1536, times so many hundredths.
+    /// OpenAI's small models: patches of 32 pixels, at most 1536, times this many hundredths.
     Patches(u64),
-    /// Anthropic: the area by 750, after the long side is brought to so many pixels, and at most so many.
+    /// Anthropic: the area divided by 750, after the long side is scaled to at most this many pixels; at most
+    /// this many tokens.
     Area(u64, u64),
-    /// Gemini before 3: 258, and 258 for each tile of 768 pixels of a larger picture.
+    /// Gemini before 3: 258, or 258 for each tile of 768 pixels of a larger picture.
     GeminiTiles,
-    /// The same for every picture.
+    /// The same number for every picture.
     Constant(u64),
 }
 
 impl Vision {
-    /// What is assumed of a model that is not known.
+    /// The assumption for an unknown model.
     pub(super) const UNKNOWN: Self = Self { images: Images::Constant(PICTURE), page: 1500 };
 }
 
-/// The tokens of a picture of which neither size nor model is known.
+/// The tokens of a picture of unknown size for an unknown model.
 const PICTURE: u64 = 1000;
 
-/// Without anything better, a page of a PDF has so many bytes.
+/// The assumed bytes of a PDF page, if nothing better is known.
 const PAGE_BYTES: u64 = 50_000;
 
-/// Seconds of sound: Gemini counts 32 tokens for one, the most that any documents.
+/// Tokens per second of audio: Gemini's 32, the highest documented number.
 const SOUND_SECOND: u64 = 32;
-/// Compressed sound has about 128 kilobits in a second.
+/// Bytes per second of compressed audio, at about 128 kilobits per second.
 const SOUND_BYTES: u64 = 16_000;
 
-/// By the start of a model's name, as the vendors' guides have it; the first that fits counts.
+/// By the start of a model's name, according to the vendors' guides; the first match counts.
 const VISIONS: &[(&str, Vision)] = &[
     ("gpt-4o-mini", Vision { images: Images::Tiles(2833, 5667), page: 6000 }),
     ("gpt-4.1-mini", Vision { images: Images::Patches(162), page: 1500 }),
@@ -69,7 +70,7 @@ const VISIONS: &[(&str, Vision)] = &[
     ("gemini", Vision { images: Images::Constant(1120), page: 560 }),
 ];
 
-/// How a model of this name, without its vendor, counts what is no text.
+/// How a model with this name, without its vendor, counts files other than text.
 pub(super) fn vision(name: &str) -> Vision {
     let known = VISIONS.iter().find(|(start, _)| name.starts_with(start));
     known.map_or(Vision::UNKNOWN, |(_, vision)| *vision)
@@ -84,7 +85,7 @@ pub(super) fn file_tokens(counter: &TokenCounter, vision: Vision, file: &Attachm
     match Form::of(&file.media_type) {
         Form::Image => vision.images.tokens(dimensions(bytes)),
         Form::Audio => seconds(&file.media_type, bytes).saturating_mul(SOUND_SECOND),
-        // A file that no form is known of is counted as if it had pages.
+        // A file of unknown kind is counted as if it had pages.
         Form::Pdf | Form::Text | Form::Other => pages(bytes).saturating_mul(vision.page),
     }
 }
@@ -94,7 +95,7 @@ impl Images {
         let Some((width, height)) = size.map(|(width, height)| (u64::from(width), u64::from(height))) else {
             return match self {
                 Self::Constant(tokens) => tokens,
-                // As of a picture that is as large as the model looks at.
+                // The count of a picture of the largest size that the model looks at.
                 Self::Area(_, most) => most,
                 other => other.tokens(Some((1024, 1024))),
             };
@@ -119,13 +120,13 @@ impl Images {
     }
 }
 
-/// The size of a picture once its long side has at most so many pixels.
+/// The size of a picture once its long side has at most `most` pixels.
 fn shrunk_to_long((width, height): (u64, u64), most: u64) -> (u64, u64) {
     let long = width.max(height).max(1);
     if long <= most { (width, height) } else { (scaled(width, most, long), scaled(height, most, long)) }
 }
 
-/// The size of a picture once its short side has at most so many pixels.
+/// The size of a picture once its short side has at most `most` pixels.
 fn shrunk_to_short((width, height): (u64, u64), most: u64) -> (u64, u64) {
     let short = width.min(height).max(1);
     if short <= most { (width, height) } else { (scaled(width, most, short), scaled(height, most, short)) }
@@ -135,13 +136,14 @@ fn scaled(side: u64, to: u64, from: u64) -> u64 {
     (side * to / from).max(1)
 }
 
-/// The pages of a PDF: its page objects, or else what its page tree says, or else by its size.
+/// The pages of a PDF: its page objects, or else the count in its page tree, or else an estimate from its
+/// size.
 fn pages(pdf: &[u8]) -> u64 {
     let mut found: u64 = 0;
     for at in memmem::find_iter(pdf, b"/Type") {
         let rest = pdf.get(at + 5..).unwrap_or_default().trim_ascii_start();
         let is_page = rest.strip_prefix(b"/Page").is_some_and(|after| {
-            // `/Pages` is the tree that they hang on.
+            // `/Pages` is the page tree itself.
             !after.first().is_some_and(u8::is_ascii_alphanumeric)
         });
         found += u64::from(is_page);
@@ -158,7 +160,7 @@ fn pages(pdf: &[u8]) -> u64 {
     told.unwrap_or_else(|| (pdf.len() as u64).div_ceil(PAGE_BYTES).max(1))
 }
 
-/// How long a sound is, in seconds.
+/// The length of an audio file, in seconds.
 fn seconds(media_type: &str, bytes: &[u8]) -> u64 {
     let told = bytes.get(28..32).and_then(|rate| Some(u32::from_le_bytes(rate.try_into().ok()?)));
     let rate = told.filter(|rate| is_wave(media_type) && *rate > 0).map_or(SOUND_BYTES, u64::from);

@@ -1,4 +1,4 @@
-//! The size of a picture, from its first bytes.
+//! The size of a picture, read from its first bytes.
 
 /// Width and height in pixels of a PNG, GIF, JPEG or WebP.
 pub(super) fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
@@ -28,7 +28,7 @@ fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
     Some((small_short(bytes, 6)?, small_short(bytes, 8)?))
 }
 
-/// The size stands in the first frame header; segments before it are passed over.
+/// The size is in the first frame header; segments before it are skipped.
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     bytes.strip_prefix(b"\xff\xd8")?;
     let mut at = 2;
@@ -37,10 +37,10 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
             return None;
         }
         match *bytes.get(at + 1)? {
-            // Bytes that fill up, and markers that stand alone.
+            // Fill bytes, and markers without a segment.
             0xff => at += 1,
             0x01 | 0xd0..=0xd8 => at += 2,
-            // Frame headers; 0xc4, 0xc8 and 0xcc are something else.
+            // Frame headers; 0xc4, 0xc8 and 0xcc are other segments.
             0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
                 return Some((big_short(bytes, at + 7)?, big_short(bytes, at + 5)?));
             }

@@ -1,4 +1,4 @@
-//! How many tokens a text has: exact where the tokenizer is public, an honest estimate elsewhere.
+//! Counts the tokens of texts: exact if the tokenizer is public, otherwise an estimate.
 
 mod counter;
 mod families;

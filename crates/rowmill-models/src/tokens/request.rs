@@ -5,19 +5,19 @@ use rowmill_types::{Message, ToolSpec};
 use super::TokenCounter;
 use crate::tools::parameters;
 
-/// What frames a message in OpenAI's chat format, besides its role.
+/// Tokens that frame a message in OpenAI's chat format, besides its role.
 const PER_MESSAGE: u64 = 3;
 /// The role of a message, which is one token.
 const PER_ROLE: u64 = 1;
-/// What frames a call of a tool, a result, or a tool that is offered; a call has an id besides.
+/// Tokens that frame a tool call, a result, or an offered tool; a call also has an id.
 const PER_TOOL: u64 = 8;
-/// What makes the model answer.
+/// Tokens that start the model's answer.
 const REPLY: u64 = 3;
 
-/// The prompt tokens that every request of a run has besides its messages.
+/// The prompt tokens of every request of a run, besides its messages.
 ///
-/// The overhead of a message is that of OpenAI's chat format, which is about that of the others.
-/// A schema counts as its text; how a provider shows it to the model is its own affair.
+/// The overhead of a message is that of OpenAI's chat format, which is close to that of the others. A schema
+/// counts as its text, although a provider may present it to the model in another form.
 #[must_use]
 pub fn fixed_tokens(counter: &TokenCounter, instruction: Option<&str>, schema: Option<&str>) -> u64 {
     if counter.is_built_in() {
@@ -30,8 +30,8 @@ pub fn fixed_tokens(counter: &TokenCounter, instruction: Option<&str>, schema: O
 
 /// The prompt tokens of the tools that every request of a run offers.
 ///
-/// A tool counts as its name, its description and the text of its schema; how a provider shows it to
-/// the model is its own affair.
+/// A tool counts as its name, its description and the text of its schema, although a provider may present it
+/// to the model in another form.
 #[must_use]
 pub fn tool_tokens(counter: &TokenCounter, tools: &[ToolSpec]) -> u64 {
     if counter.is_built_in() {
@@ -45,7 +45,7 @@ pub fn tool_tokens(counter: &TokenCounter, tools: &[ToolSpec]) -> u64 {
     tools.iter().map(all).sum()
 }
 
-/// The prompt tokens of a row's own messages, with their files, their calls and their results.
+/// The prompt tokens of a row's own messages, with their files, calls and results.
 #[must_use]
 pub fn message_tokens(counter: &TokenCounter, messages: &[Message]) -> u64 {
     let (frame, tool) = if counter.is_built_in() { (0, 0) } else { (PER_MESSAGE + PER_ROLE, PER_TOOL) };
@@ -61,7 +61,7 @@ pub fn message_tokens(counter: &TokenCounter, messages: &[Message]) -> u64 {
     messages.iter().map(all).sum()
 }
 
-/// JSON without the space between its parts, as it is sent.
+/// JSON without whitespace between its parts, as it is sent.
 fn compact(schema: &str) -> String {
     let value: Option<serde_json::Value> = serde_json::from_str(schema).ok();
     value.map_or_else(|| schema.to_owned(), |value| value.to_string())

@@ -58,7 +58,7 @@ fn an_estimate_has_the_ratio_of_its_family() {
     let text = "The quick brown fox jumps over the lazy dog. ".repeat(100);
     let exact = gpt().count(&text);
     assert_eq!(counter("anthropic", "claude-haiku-4-5").count(&text), (exact * 6).div_ceil(5));
-    // Every digit is a token of Mistral, and three are one of OpenAI.
+    // For Mistral every digit is a token; for OpenAI three digits are one.
     assert_eq!((gpt().count("123456"), counter("mistral", "mistral-large-2512").count("123456")), (2, 7));
 }
 

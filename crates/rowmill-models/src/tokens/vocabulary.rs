@@ -1,22 +1,22 @@
-//! The public vocabularies of OpenAI, loaded when they are first used.
+//! OpenAI's public vocabularies, loaded on first use.
 
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 
-/// A vocabulary that texts can be counted with.
+/// A vocabulary for counting tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vocabulary {
-    /// GPT-4o and what came after it.
+    /// GPT-4o and later.
     O200k,
     /// GPT-4 and GPT-3.5.
     Cl100k,
 }
 
-/// Bytes that are counted at once. The tokenizer's regular expression gives up on several megabytes
-/// without a break, and its memory grows with the text.
+/// Bytes that are counted at once. The tokenizer's regular expression fails on several megabytes without a
+/// break, and its memory grows with the text.
 const PIECE: usize = 64 * 1024;
 
 impl Vocabulary {
-    /// The name that OpenAI gave it.
+    /// OpenAI's name for it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::O200k => "o200k_base",
@@ -24,7 +24,7 @@ impl Vocabulary {
         }
     }
 
-    /// The tokens of a text, in which nothing is a special token.
+    /// The tokens of a text; special tokens are not recognized.
     pub(super) fn count(self, text: &str) -> u64 {
         let tokenizer = self.tokenizer();
         pieces(text).map(|piece| tokenizer.count_ordinary(piece) as u64).sum()
@@ -38,7 +38,7 @@ impl Vocabulary {
     }
 }
 
-/// A text in pieces of bounded length, cut where tokens end anyway if there is such a place.
+/// A text in parts of bounded length, split at a token boundary if possible.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -48,14 +48,14 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the first piece ends.
+/// The end of the first part.
 fn cut(text: &str) -> usize {
     if text.len() <= PIECE {
         return text.len();
     }
     let bytes = text.as_bytes();
     let at = |index: usize| bytes.get(index).copied().unwrap_or(0);
-    // A space between two words starts a token, and so does a word that starts a line.
+    // A space between two words starts a token, as does a word at the start of a line.
     let ends = |index: &usize| {
         let (before, here, after) = (at(index - 1), at(*index), at(index + 1));
         (before.is_ascii_lowercase() && here == b' ' && after.is_ascii_lowercase())

@@ -1,4 +1,4 @@
-//! Calls over real sockets: what is sent, what comes back, and how calls fail.
+//! Calls over real sockets: what is sent, what is received, and how calls fail.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Every protocol and every built-in model keeps the contract of the port, as the testkit's suites
-//! check it.
+//! Every protocol and every built-in model satisfies the contract of the port, as checked by the testkit's
+//! suites.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Addresses, keys and headers: where they come from and how a lack of them is told.
+//! Addresses, keys and headers: where they come from and how missing ones are reported.
 
 use std::collections::BTreeMap;
 
@@ -200,7 +200,7 @@ fn a_base_url_without_a_path_is_completed_and_said_once_per_connection() {
         ),
         ("generic.m", &[("GENERIC_BASE_URL", "http://h:1/v1/")], "http://h:1/v1/", None),
         ("generic.m", &[("GENERIC_BASE_URL", "http://h:1/api/v3")], "http://h:1/api/v3", None),
-        // Two slashes are the way to say that the API is at the root.
+        // Two slashes mean that the API is at the root.
         ("generic.m", &[("GENERIC_BASE_URL", "http://h:1//")], "http://h:1//", None),
         (
             "responses.m",

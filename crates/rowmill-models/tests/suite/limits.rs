@@ -18,7 +18,7 @@ const MESSAGE: &str = r#"{"content":[{"type":"text","text":"Hello"}],"stop_reaso
 const OPENAI: &str = "x-ratelimit-limit-requests: 600\r\nx-ratelimit-remaining-requests: 599\r\nx-ratelimit-reset-requests: 100ms\r\n";
 const ANTHROPIC: &str = "date: Sun, 01 Mar 2026 12:00:00 GMT\r\nanthropic-ratelimit-requests-limit: 600\r\nanthropic-ratelimit-requests-remaining: 599\r\nanthropic-ratelimit-requests-reset: 2026-03-01T12:00:00.1Z\r\n";
 
-/// So short that nobody waits for it; every test lets it pass on purpose.
+/// So short that waiting for it costs nothing; every test lets it pass on purpose.
 const SHORT: Duration = Duration::from_millis(50);
 const LONG: Duration = Duration::from_secs(600);
 const PATIENT: Timeouts = Timeouts { connect: LONG, first_byte: LONG, idle: LONG };
@@ -131,7 +131,7 @@ async fn a_socket_that_is_not_opened_is_no_connection() {
     let (_listener, address) = listen().await;
     let within = Timeouts { connect: SHORT, ..PATIENT };
     let (model, _) = model_within("responses.m?transport=ws", &address, within);
-    // The kernel accepts for the listener, so TCP is there and the handshake never ends.
+    // The kernel accepts for the listener, so TCP connects and the handshake never ends.
     let error = model.complete(&ask("x")).await.unwrap_err();
     assert_eq!(error.failure, CallFailure::Connect);
     let what = "no connection within 50 ms; allow more with `connect_timeout`";

@@ -1,4 +1,4 @@
-//! Model strings: what they mean and how wrong ones are told.
+//! Model strings: what they mean and how invalid ones are reported.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ fn the_parts_are_as_they_are_sent() {
 const OPENAI: &str = "`openai` takes: reasoning, verbosity, structured, stream, service_tier, temperature, top_p, \
         presence_penalty, frequency_penalty, max_tokens, seed, stop";
 
-/// A wrong string, what is said of it, and how the hint starts.
+/// An invalid string, its message, and the start of the hint.
 const WRONG: &[(&str, &str, &str)] = &[
     ("slow.m", "`slow` is built in and takes no model", "write `slow` alone"),
     ("", "the model is empty", "write `provider.model`, e.g. `openai.gpt-5`"),
@@ -227,7 +227,7 @@ fn every_built_in_alias_is_a_model_or_names_the_provider_that_is_missing() {
     assert_eq!(alias_origin(), ("fast-agent 0.10.9", "2026-08-18"));
 }
 
-/// The names that fast-agent 0.10.9 had built in on 2026-08-18.
+/// The built-in names of fast-agent 0.10.9 as of 2026-08-18.
 const FAST_AGENT_ALIASES: &str = "gpt51, gpt52, gpt54, gpt55, gpt56, gpt56-sol, gpt56-terra, gpt56-luna, gpt54-mini, gpt54-nano, \
      chatgpt, chat-latest, codex, sol, terra, luna, codexplan, codexplan55, codexplan54, codexplan53, \
      codexspark, sonnet, sonnet5, sonnet4, sonnet46, claude, haiku, haiku45, opus, opus4, opus5, opus46, \
@@ -252,7 +252,7 @@ fn every_alias_of_fast_agent_is_known() {
     let names: Vec<&str> = FAST_AGENT_ALIASES.split(", ").collect();
     assert_eq!(names.len(), 129);
     for name in names {
-        // Two of them are models that are built in here, too, and stand for themselves.
+        // Two of them are built-in models here, too, and stand for themselves.
         let is_built_in = || parse(name).is_ok_and(|model| model.to_string() == name);
         assert!(known.contains(&name) || is_built_in(), "{name}");
     }

@@ -1,4 +1,4 @@
-//! The Responses API over WebSockets: reuse, dead sockets, refusals and the way back to HTTP.
+//! The Responses API over WebSockets: reuse, closed sockets, refusals and the fallback to HTTP.
 
 use crate::server::{answer, ask, events, listen, model, serve};
 use futures_util::{SinkExt, StreamExt};
@@ -12,7 +12,7 @@ use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 const DELTA: &str = r#"{"type":"response.output_text.delta","delta":"Hello"}"#;
 const END: &str = r#"{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hello"}]}],"usage":{"input_tokens":1,"output_tokens":2}}}"#;
 
-/// Accepts a socket and keeps the path and the key of the handshake.
+/// Accepts a socket and records the path and the key of the handshake.
 async fn accept(listener: &TcpListener) -> (WebSocketStream<TcpStream>, String) {
     let (stream, _) = listener.accept().await.unwrap();
     let mut seen = String::new();

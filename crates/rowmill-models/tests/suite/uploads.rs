@@ -1,4 +1,4 @@
-//! Files over real sockets: what reaches the provider, and what is kept there for how long.
+//! Files over real sockets: what reaches the provider, and what is stored there for how long.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rowmill_types::{Attachment, CallFailure, Fault, Message, Request};
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01";
 const MODELS: [&str; 4] = ["openai.m", "responses.m", "anthropic.m", "google.m"];
 
-/// A model whose provider is the simulator.
+/// A model that calls the simulator.
 fn model(text: &str, simulator: &Simulator) -> Arc<dyn Model> {
     let name = text.split('.').next().unwrap().to_owned();
     let path = if matches!(name.as_str(), "anthropic" | "google") { "" } else { "/v1" };

@@ -1,4 +1,4 @@
-//! What a request asks.
+//! The content of a request.
 
 use rowmill_schema_faker::seed_of;
 use serde_json::Value;
@@ -7,21 +7,21 @@ use super::Protocol;
 use crate::conversation::{Seen, SeenCall, SeenMessage, SeenResult, SeenRole, SeenTool};
 use crate::file_seen::FileSeen;
 
-/// What a request asks, whatever its protocol.
+/// The content of a request, whatever its protocol.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ask {
     pub(crate) protocol: Protocol,
     pub(crate) model: String,
     pub(crate) system: String,
-    /// The first user message: the row's prompt, also when an answer is asked for again.
+    /// The first user message: the row's prompt, even if an answer is requested again.
     pub(crate) prompt: String,
     /// The last text of the user or of tools.
     pub(crate) last: String,
-    /// All that was said, each with who said it.
+    /// All texts, each with its sender.
     pub(crate) said: Vec<(&'static str, String)>,
     /// The conversation without the system text.
     pub(crate) messages: Vec<SeenMessage>,
-    /// The tools that are offered.
+    /// The offered tools.
     pub(crate) tools: Vec<SeenTool>,
     /// The offered tools that run at the provider.
     pub(crate) hosted: Vec<String>,
@@ -29,20 +29,20 @@ pub(crate) struct Ask {
     pub(crate) files: Vec<FileSeen>,
     /// Whether the system prompt is marked for the cache.
     pub(crate) marks_cache: bool,
-    /// The most tokens that may be generated, where the request states it.
+    /// The maximum tokens that may be generated, if the request states it.
     pub(crate) max_tokens: Option<u64>,
     /// The schema that the answer must satisfy.
     pub(crate) schema: Option<Value>,
-    /// The tool that must be called, where the schema is that of a tool.
+    /// The tool that must be called, if the schema is that of a tool.
     pub(crate) tool: Option<String>,
-    /// Whether JSON is wanted without a schema.
+    /// Whether JSON without a schema is requested.
     pub(crate) wants_json: bool,
     pub(crate) stream: bool,
     /// Whether a chat stream ends with the usage.
     pub(crate) usage_in_stream: bool,
     /// Whether a Google stream is one JSON array instead of events.
     pub(crate) stream_is_array: bool,
-    /// Whether thoughts are to be shown (Google), or given to keep (Responses).
+    /// Whether thoughts are shown (Google), or returned for later requests (Responses).
     pub(crate) gives_thoughts: bool,
 }
 
@@ -67,7 +67,7 @@ impl Ask {
         self.messages.push(message(SeenRole::User, text));
     }
 
-    /// The model said this, and called these tools.
+    /// Adds a message of the model with tool calls.
     pub(super) fn say_assistant(&mut self, text: String, calls: Vec<SeenCall>) {
         self.said.push(("assistant", text.clone()));
         self.messages.push(message(SeenRole::Assistant, text));
@@ -76,7 +76,7 @@ impl Ask {
         }
     }
 
-    /// The model said this in a part of its own.
+    /// Adds a text of the model that is a part of its own.
     pub(super) fn add_text(&mut self, text: String) {
         if let Some(last) = self.messages.last_mut().filter(|last| last.role == SeenRole::Assistant) {
             last.text.push_str(&text);
@@ -86,7 +86,7 @@ impl Ask {
         }
     }
 
-    /// The model called this tool, beside what it said before.
+    /// Adds a tool call to the model's last message.
     pub(super) fn add_call(&mut self, call: SeenCall) {
         if self.messages.last().is_none_or(|last| last.role != SeenRole::Assistant) {
             self.messages.push(message(SeenRole::Assistant, String::new()));
@@ -97,7 +97,7 @@ impl Ask {
         }
     }
 
-    /// A tool gave this. What comes together is one message.
+    /// Adds a tool result. Results that come together are one message.
     pub(super) fn add_result(&mut self, result: SeenResult) {
         self.said.push(("tool", result.text.clone()));
         if self.messages.last().is_none_or(|last| last.role != SeenRole::Tool) {
@@ -113,7 +113,7 @@ impl Ask {
         }
     }
 
-    /// The name of the tool that a call names, where it was made.
+    /// The name of the tool of a call, if the conversation contains the call.
     pub(super) fn tool_of(&self, call: &str) -> Option<&str> {
         let mut calls = self.messages.iter().rev().flat_map(|message| &message.calls);
         calls.find(|held| held.id == call).map(|held| held.name.as_str())
@@ -124,7 +124,7 @@ impl Ask {
         self.tool_of(id).is_some()
     }
 
-    /// Demands that this tool is called; the answer is then a value for its schema.
+    /// Requires that this tool is called; the answer is then a value for its schema.
     pub(super) fn demand(&mut self, tool: &SeenTool) {
         self.tool = Some(tool.name.clone());
         if !tool.schema.is_null() {
@@ -132,24 +132,24 @@ impl Ask {
         }
     }
 
-    /// Which turn of the model this is, from 1.
+    /// The number of this turn of the model, from 1.
     pub(crate) fn turn(&self) -> u64 {
         1 + self.messages.iter().filter(|message| message.role == SeenRole::Assistant).count() as u64
     }
 
-    /// How often the model has called tools.
+    /// How many turns of the model called tools.
     pub(crate) fn turns_with_calls(&self) -> usize {
         self.messages.iter().filter(|message| !message.calls.is_empty()).count()
     }
 
-    /// Tells this conversation from others, by all that was said.
+    /// A hash of all texts, which identifies this conversation.
     pub(crate) fn conversation(&self) -> u64 {
         let said = self.said.iter().flat_map(|(role, text)| [*role, text.as_str()]);
         let all: Vec<&str> = std::iter::once(self.model.as_str()).chain(said).collect();
         seed_of(&all)
     }
 
-    /// How a script sees it.
+    /// The request as a script sees it.
     pub(crate) fn seen(&self, of_prompt: u64, of_turn: u64) -> Seen<'_> {
         Seen {
             model: &self.model,

@@ -1,5 +1,4 @@
-//! The protocols that the simulator speaks: what a request asks, and the shape
-//! of answers and errors.
+//! The protocols that the simulator supports: parsing requests, and the format of answers and errors.
 
 mod ask;
 mod chat;
@@ -43,7 +42,7 @@ impl Protocol {
         }
     }
 
-    /// Reads what a request asks.
+    /// Parses a request.
     pub(crate) fn ask(
         self,
         request: &RequestSeen,
@@ -64,7 +63,7 @@ impl Protocol {
         }
     }
 
-    /// Refuses a body that is larger than the vendor takes, or than `most` where that is said.
+    /// Rejects a body that is larger than the vendor accepts, or than `most` if that is set.
     pub(crate) fn check_size(self, request: &RequestSeen, most: Option<usize>) -> Result<(), Refused> {
         let (usual, status, message) = match self {
             Self::Chat | Self::Responses => (50 << 20, 413, "Request too large."),
@@ -74,12 +73,12 @@ impl Protocol {
         if request.body.len() <= most.unwrap_or(usual) { Ok(()) } else { Err(Refused::new(status, message)) }
     }
 
-    /// The key that a request carries.
+    /// The API key of a request.
     pub(crate) fn key(self, request: &RequestSeen) -> Option<&str> {
         let bearer = || request.header("authorization")?.strip_prefix("Bearer ");
         match self {
             Self::Chat | Self::Responses => bearer(),
-            // The vendor's own clients send it in either way, by their age.
+            // The vendor's own clients send it in either form, depending on their version.
             Self::Messages => request.header("x-api-key").or_else(bearer),
             Self::Google => request
                 .header("x-goog-api-key")
@@ -87,7 +86,7 @@ impl Protocol {
         }
     }
 
-    /// Checks the headers that the vendor demands, and the key.
+    /// Checks the headers that the vendor requires, and the key.
     pub(crate) fn check_headers(self, request: &RequestSeen, key: Option<&str>) -> Result<(), Refused> {
         let given = self.key(request);
         if self == Self::Messages && given.is_none() {
@@ -101,7 +100,7 @@ impl Protocol {
                 let message = match self {
                     Self::Messages => "invalid x-api-key".into(),
                     Self::Google => "API key not valid. Please pass a valid API key.".into(),
-                    // Vendors echo the key, which clients must not pass on.
+                    // Vendors repeat the key, which clients must not pass on.
                     _ => format!("Incorrect API key provided: {}.", given.unwrap_or("none")),
                 };
                 Err(Refused { code: Some("invalid_api_key"), ..Refused::new(401, message) })
@@ -110,7 +109,7 @@ impl Protocol {
         }
     }
 
-    /// Checks that the model is one of `models`, unless none is named.
+    /// Checks that the model is one of `models`, unless that is empty.
     pub(crate) fn check_model(self, model: &str, models: &[String]) -> Result<(), Refused> {
         if models.is_empty() || models.iter().any(|known| known == model) {
             return Ok(());
@@ -123,12 +122,12 @@ impl Protocol {
         Err(Refused { code: Some("model_not_found"), ..Refused::new(404, message) })
     }
 
-    /// Whether the vendor reports a filtered answer as a refused request, which it does not charge for.
+    /// Whether the vendor reports a filtered answer as a rejected request, which it does not charge for.
     pub(crate) fn refuses_filtered(self) -> bool {
         self == Self::Messages
     }
 
-    /// The id of a call that an answer makes.
+    /// The id of a call in an answer.
     pub(crate) fn call_id(self, answer: u64, index: usize) -> String {
         let start = match self {
             Self::Chat | Self::Responses => "call_",
@@ -147,12 +146,12 @@ impl Protocol {
         }
     }
 
-    /// What the vendor says with an error status.
+    /// The vendor's error body for an error status.
     pub(crate) fn status_error(self, status: u16) -> Value {
         self.error(&Refused::of_status(status))
     }
 
-    /// The answer in the vendor's shape.
+    /// The answer in the vendor's format.
     pub(crate) fn render(self, ask: &Ask, reply: &Reply, headers: &[(String, String)]) -> Outgoing {
         let mut headers = headers.to_vec();
         let name = if self == Self::Messages { "request-id" } else { "x-request-id" };
@@ -186,12 +185,12 @@ fn text<'v>(value: &'v Value, field: &str) -> Option<&'v str> {
     value.get(field)?.as_str()
 }
 
-/// Arguments that came as text: JSON, or a string where they are none.
+/// Arguments in a string: JSON, or a string if they are not JSON.
 fn arguments_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// The model that a body names.
+/// The model named in a body.
 fn model_of(body: &Value) -> Result<String, Refused> {
     match body.get("model") {
         Some(Value::String(model)) if !model.is_empty() => Ok(model.clone()),

@@ -1,4 +1,4 @@
-//! The content of a message: texts and files, in every vendor's form.
+//! The content of a message: texts and files, in every vendor's format.
 
 use serde_json::Value;
 
@@ -9,10 +9,10 @@ use crate::stored::{FILES_BETA, Stored, unknown};
 use crate::thought::Thoughts;
 
 const IMAGES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// The most that Anthropic takes of an image.
+/// The maximum size of an image at Anthropic.
 const ANTHROPIC_IMAGE: usize = 10 << 20;
 
-/// Reads the content of messages.
+/// Parses the content of messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a> {
     pub(super) protocol: Protocol,
@@ -22,7 +22,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads what a user says: texts go into the prompt, files beside it.
+    /// Parses a user message: texts are added to the prompt, files to the list of files.
     pub(super) fn user(&self, ask: &mut Ask, content: Option<&Value>) -> Result<(), Refused> {
         match content {
             Some(Value::Array(parts)) => self.parts_of_user(ask, parts),
@@ -33,14 +33,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads what a user says in parts.
+    /// Parses the parts of a user message.
     pub(super) fn parts_of_user(&self, ask: &mut Ask, parts: &[Value]) -> Result<(), Refused> {
         let said = self.content(ask, parts)?;
         ask.say_user(said);
         Ok(())
     }
 
-    /// Reads parts: their texts, while files go beside them.
+    /// Parses parts: returns their texts and adds the files to the list.
     pub(super) fn content(&self, ask: &mut Ask, parts: &[Value]) -> Result<String, Refused> {
         let mut texts = Vec::new();
         for (index, part) in parts.iter().enumerate() {
@@ -97,7 +97,7 @@ impl Reader<'_> {
         }
     }
 
-    /// OpenAI's file: its data, or its id.
+    /// A file in OpenAI's format: its data, or its id.
     fn file<'v>(&self, file: &'v Value) -> Result<Part<'v>, Refused> {
         if let Some(id) = text(file, "file_id") {
             return self.stored_file(id);
@@ -116,7 +116,7 @@ impl Reader<'_> {
     ) -> Result<Part<'v>, Refused> {
         let url = url.and_then(Value::as_str).unwrap_or_default();
         if url.starts_with("https://") {
-            // What lies elsewhere is not looked at.
+            // Remote files are not read.
             return Ok(Part::Nothing);
         }
         let parts = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
@@ -202,7 +202,7 @@ impl Reader<'_> {
 enum Part<'v> {
     Text(&'v str),
     File(FileSeen),
-    /// Something that is taken and not looked at.
+    /// A part that is accepted and ignored.
     Nothing,
 }
 
@@ -212,7 +212,7 @@ fn inline<'v>(name: Option<&str>, media_type: &str, data: &str) -> Result<Part<'
     Ok(Part::File(FileSeen::of(name, media_type, &bytes, Sent::Inline)))
 }
 
-/// A text file that came as a text: its name in the first line, its text after an empty one.
+/// A text file sent as text: its name in the first line, its content after an empty one.
 fn text_file(text: &str) -> Option<FileSeen> {
     let (name, text) = text.strip_prefix("File: ")?.split_once("\n\n")?;
     Some(FileSeen::of(Some(name), "text/plain", text.as_bytes(), Sent::Text))

@@ -1,19 +1,19 @@
-//! Why a request is refused.
+//! Why a request is rejected.
 
 use serde_json::Value;
 
 use crate::outgoing::Headers;
 
-/// Why a request is refused, before its vendor's shape.
+/// Why a request is rejected, before it is written in the vendor's format.
 #[derive(Debug, Clone)]
 pub(crate) struct Refused {
     pub(crate) status: u16,
     pub(crate) message: String,
-    /// The vendor's code, where it differs from the one that follows from the status.
+    /// The vendor's code, if it differs from the one that follows from the status.
     pub(crate) code: Option<&'static str>,
-    /// The vendor's kind of error, likewise.
+    /// The vendor's kind of error, if it differs likewise.
     pub(crate) kind: Option<&'static str>,
-    /// What Google adds to it.
+    /// Details that Google adds.
     pub(crate) details: Vec<Value>,
     pub(crate) headers: Headers,
 }
@@ -24,7 +24,7 @@ impl Refused {
         Self { status, message: message.into(), code: None, kind: None, details, headers }
     }
 
-    /// What vendors say with an error status.
+    /// The vendors' usual message for an error status.
     pub(crate) fn of_status(status: u16) -> Self {
         let message = match status {
             429 => "Rate limit reached.",

@@ -1,11 +1,11 @@
-//! The tools that a request offers, in every vendor's form.
+//! The tools that a request offers, in every vendor's format.
 
 use serde_json::Value;
 
 use super::{Ask, Refused, as_json_schema, text};
 use crate::conversation::SeenTool;
 
-/// OpenAI's tools: in chats a function lies in a field of its own, in Responses it lies flat.
+/// OpenAI's tools: in chats a function is nested in a field of its own, in Responses it is not.
 pub(super) fn openai(body: &Value, ask: &mut Ask, is_chat: bool) -> Result<(), Refused> {
     let choice = body.get("tool_choice");
     let Some(tools) = body.get("tools").filter(|tools| !tools.is_null()) else {
@@ -113,7 +113,7 @@ pub(super) fn anthropic(body: &Value, ask: &mut Ask) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Google's tools: lists of declarations, and objects that are named by what they do.
+/// Google's tools: lists of declarations, and objects named after their function.
 pub(super) fn google(body: &Value, ask: &mut Ask) -> Result<(), Refused> {
     let tools = body.get("tools").and_then(Value::as_array).into_iter().flatten();
     for (name, value) in tools.filter_map(Value::as_object).flatten() {
@@ -190,7 +190,7 @@ fn offer(ask: &mut Ask, tool: SeenTool) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Demands the named tool, or the last one: clients put the tool that gives the answer after all others.
+/// Requires the named tool, or the last one: clients put the answer tool after all others.
 fn demand(ask: &mut Ask, name: Option<&str>, unknown: impl Fn(&str) -> String) -> Result<(), Refused> {
     let tool = ask.tools.iter().rfind(|tool| name.is_none_or(|name| tool.name == name)).cloned();
     match tool {

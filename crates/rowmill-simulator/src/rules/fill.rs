@@ -1,11 +1,11 @@
-//! Filling what a call brought into what a rule says.
+//! Fills the values of a call into the texts of a rule.
 
 use serde_json::Value;
 
 use crate::conversation::Seen;
 
-/// Puts what the call brought in the place of `{{last}}`, `{{prompt}}`, `{{system}}` and
-/// `{{turn}}`. What is put in is not looked at again, and other braces stay.
+/// Replaces `{{last}}`, `{{prompt}}`, `{{system}}` and `{{turn}}` by the values of the call. Inserted text is
+/// not searched again, and other braces stay.
 pub(super) fn fill(text: &str, seen: &Seen<'_>) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
@@ -37,7 +37,7 @@ fn value(name: &str, seen: &Seen<'_>) -> Option<String> {
     })
 }
 
-/// The same in all strings of a value; keys stay.
+/// Does the same in all strings of a value; keys stay.
 pub(super) fn fill_value(value: &Value, seen: &Seen<'_>) -> Value {
     match value {
         Value::String(text) => Value::String(fill(text, seen)),

@@ -1,4 +1,4 @@
-//! Rules that say how calls are answered, as they are written in a file.
+//! Rules from a file that define how calls are answered.
 
 mod fill;
 mod read;
@@ -12,7 +12,7 @@ use crate::conversation::Seen;
 use crate::fault::Fault;
 use crate::turn::Turn;
 
-/// Rules in order: the first that fits a call says how it is answered.
+/// An ordered list of rules: the first that matches a call defines how it is answered.
 ///
 /// ```
 /// # use rowmill_simulator::Rules;
@@ -27,7 +27,7 @@ use crate::turn::Turn;
 pub struct Rules(Vec<Rule>);
 
 impl Rules {
-    /// Reads rules from the text of a file, a JSON array or a rule on each line.
+    /// Parses rules from the text of a file: a JSON array, or one rule per line.
     ///
     /// # Errors
     ///
@@ -36,19 +36,19 @@ impl Rules {
         read::rules(text).map(Self).map_err(|error| format!("`{file}`, {error}"))
     }
 
-    /// How many there are.
+    /// The number of rules.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The answer of the first rule that fits.
+    /// The answer of the first rule that matches.
     pub(crate) fn answer(&self, seen: &Seen<'_>) -> Option<Answer> {
         let rule = self.0.iter().find(|rule| rule.when.fits(seen) && rule.then.is_left(seen))?;
         Some(rule.then.answer(seen))
@@ -61,7 +61,7 @@ struct Rule {
     then: Then,
 }
 
-/// What a call must be for a rule to fit; what is not said fits always.
+/// The conditions of a rule; absent ones always match.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Condition {
     system: Option<String>,
@@ -89,7 +89,7 @@ impl Condition {
     }
 }
 
-/// How a rule answers.
+/// The answer of a rule.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Then {
     text: Option<String>,
@@ -98,12 +98,12 @@ struct Then {
     thinks: bool,
     pauses: bool,
     cites: Vec<Citation>,
-    /// A fault, and how often it strikes each conversation where that is counted.
+    /// A fault, and how often it occurs in each conversation if that is limited.
     fault: Option<(Fault, Option<u64>)>,
 }
 
 impl Then {
-    /// Whether a fault that is counted still strikes.
+    /// Whether a limited fault still occurs.
     fn is_left(&self, seen: &Seen<'_>) -> bool {
         !matches!(&self.fault, Some((_, Some(times))) if seen.of_turn > *times)
     }

@@ -1,4 +1,4 @@
-//! Reading rules. Messages say where a mistake is and what to write instead.
+//! Parses rules. Messages give the position of a mistake and what to write instead.
 
 use rowmill_types::Citation;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use crate::fault::Fault;
 
 type Fields = Map<String, Value>;
 
-/// Reads a JSON array of rules, or a rule on each line.
+/// Parses a JSON array of rules, or one rule per line.
 pub(super) fn rules(text: &str) -> Result<Vec<Rule>, String> {
     if text.trim_start().starts_with('[') {
         let values: Vec<Value> = serde_json::from_str(text)
@@ -92,7 +92,7 @@ fn citation(value: &Value) -> Result<Citation, String> {
     Ok(Citation { url, title: text(fields, "title")?, text: text(fields, "text")? })
 }
 
-/// A fault such as `503`, or with how often it strikes each conversation: `503x2`.
+/// Parses a fault such as `503`, or with its count per conversation: `503x2`.
 fn fault(name: &str) -> Result<(Fault, Option<u64>), String> {
     let counted = name.rsplit_once('x').and_then(|(name, times)| Some((name, times.parse().ok()?)));
     let (plain, times) = counted.map_or((name, None), |(name, times)| (name, Some(times)));
@@ -133,7 +133,7 @@ fn switch(fields: &Fields, name: &str) -> Result<Option<bool>, String> {
     }
 }
 
-/// Refuses a key that is not known, with the one that may be meant.
+/// Rejects an unknown key, and suggests a similar one.
 fn known(fields: &Fields, names: &[&str], place: &str) -> Result<(), String> {
     let Some(unknown) = fields.keys().find(|key| !names.contains(&key.as_str())) else { return Ok(()) };
     let mut near: Vec<(usize, &str)> =

@@ -1,11 +1,11 @@
-//! Conversations that no vendor takes are refused in its own words.
+//! Conversations that no vendor accepts are rejected with the vendor's own message.
 
 use crate::support::Client;
 use crate::support::talk::{ANTHROPIC, Talk, Way};
 use rowmill_simulator::{Script, Simulator};
 use serde_json::{Value, json};
 
-/// A body with this said and offered, in the vendor's names.
+/// A body with these messages and tools, with the vendor's field names.
 fn body(way: Way, said: &Value, more: &Value) -> String {
     let mut body = match way {
         Way::Chat => json!({"model": "m", "messages": said}),
@@ -19,7 +19,7 @@ fn body(way: Way, said: &Value, more: &Value) -> String {
     body.to_string()
 }
 
-/// Sends each body and expects status 400 with this in the vendor's error message.
+/// Sends each body and expects status 400 with this text in the vendor's error message.
 fn refused(way: Way, table: Vec<(String, &str)>) {
     let simulator = Simulator::start_blocking(Script::new());
     let mut client = Client::to(&simulator);
@@ -34,12 +34,12 @@ fn refused(way: Way, table: Vec<(String, &str)>) {
     }
 }
 
-/// Refuses what is said.
+/// Expects that these messages are rejected.
 fn refuses(way: Way, table: &[(Value, &str)]) {
     refused(way, table.iter().map(|(said, told)| (body(way, said, &json!({})), *told)).collect());
 }
 
-/// Refuses what is offered beside a plain question.
+/// Expects that these tools are rejected beside a plain question.
 fn refuses_offer(way: Way, table: &[(Value, &str)]) {
     let said = json!([{"role": "user", "content": "x", "parts": [{"text": "x"}]}]);
     refused(way, table.iter().map(|(more, told)| (body(way, &said, more), *told)).collect());

@@ -1,4 +1,4 @@
-//! Each fault does on the wire what it says.
+//! Each fault has its described effect on the wire.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn damage_to_the_connection_is_seen_by_the_client() {
         let simulator = Simulator::start_blocking(Script::new().fault(When::Nth(1), fault.clone()));
         let reply = Client::to(&simulator).post(CHAT, "", &chat("x"));
         assert_eq!(reply.end, end, "{fault:?}");
-        // A reset may overtake what was sent before it.
+        // A reset may overtake data that was sent before it.
         assert!(reply.status == status || (end == End::Reset && reply.status == 0), "{fault:?}: {reply:?}");
         assert!(reply.body.len() < whole, "{fault:?}: {reply:?}");
         assert_eq!(simulator.stats().answers, 0, "{fault:?}");

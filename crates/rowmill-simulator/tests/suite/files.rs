@@ -1,5 +1,5 @@
-//! Files that come with calls: every form is read, what a vendor refuses is refused, and what came
-//! is told.
+//! Files in calls: every form is read, files that a vendor rejects are rejected, and received files are
+//! reported.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ fn call(client: &mut Client, path: &str, parts: Value) -> Reply {
     client.post(path, headers, &body.to_string())
 }
 
-/// A path, a part with a file, and the name and the media type that the file is to have.
+/// A path, a part with a file, and the expected name and media type of the file.
 type Form = (&'static str, Value, Option<&'static str>, &'static str);
 
 fn forms() -> Vec<Form> {
@@ -103,7 +103,7 @@ fn files_are_read_in_every_vendors_form() {
     }
 }
 
-/// A path, a part that is refused there, and words of the refusal.
+/// A path, a part that is rejected there, and words of the error.
 fn refused() -> Vec<(&'static str, Value, &'static str)> {
     vec![
         (CHAT, json!({"type": "video", "video": 1}), "no type of content part"),
@@ -250,7 +250,7 @@ fn a_body_that_is_too_large_is_refused_as_its_vendor_does() {
     }
 }
 
-/// A log that can be looked at.
+/// A log that can be read.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 

@@ -1,4 +1,4 @@
-//! Rate limits and quotas, as each vendor tells them.
+//! Rate limits and quotas, as each vendor reports them.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn number(reply: &Reply, name: &str) -> u64 {
     header(reply, name).unwrap().parse().unwrap()
 }
 
-/// The names of the headers that tell of limits, in their order.
+/// The names of the rate limit headers, in their order.
 fn limit_headers(reply: &Reply) -> Vec<&str> {
     let names = reply.head.lines().filter_map(|line| line.split_once(": ")).map(|(name, _)| name);
     names.filter(|name| name.contains("ratelimit") || name.starts_with("retry-after")).collect()
@@ -86,8 +86,8 @@ fn what_a_call_may_generate_is_reserved_and_given_back() {
     };
     let first = client.post(CHAT, "", &body(599));
     assert_eq!(header(&first, "x-ratelimit-remaining-tokens"), Some("400"));
-    // The answer had 4 tokens and the prompt 1, so 595 of 600 are there again; a few more may
-    // have come meanwhile.
+    // The answer had 4 tokens and the prompt 1, so 595 of 600 are available again; a few more may have been
+    // added since.
     let second = client.post(CHAT, "", &body(599));
     let left = number(&second, "x-ratelimit-remaining-tokens");
     assert!(second.status == 200 && (395..=400).contains(&left), "{left}");

@@ -33,7 +33,7 @@ fn an_outage_can_reset_connections() {
     assert_eq!(Client::to(&simulator).post(CHAT, "", &chat("x")).status, 200);
 }
 
-/// Connects until it goes as wanted; what is waited for is bound to happen.
+/// Connects until the result is as wanted, which is bound to happen.
 fn connect_until(address: &str, wanted: impl Fn(&std::io::Result<TcpStream>) -> bool) {
     while !wanted(&TcpStream::connect(address)) {
         std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! Each protocol answers in its vendor's shape.
+//! Each protocol answers in its vendor's format.
 
 use crate::support;
 

@@ -1,4 +1,4 @@
-//! Requests that a provider would refuse are refused in its own words.
+//! Requests that a provider would reject are rejected with its own message.
 
 use crate::support::{CHAT, Client, End, chat};
 use rowmill_simulator::{Script, Simulator};

@@ -1,4 +1,4 @@
-//! Statistics, holding back, the WebSocket, the instant path and the end.
+//! Statistics, held answers, the WebSocket, instant answers and the shutdown.
 
 use std::net::TcpStream;
 use std::time::Duration;

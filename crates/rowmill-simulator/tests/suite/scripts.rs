@@ -1,4 +1,4 @@
-//! Models that call tools by a file of rules, by markers in prompts, and from prepared bytes.
+//! Models that call tools by a file of rules, by prompt markers, and from prepared bytes.
 
 use crate::support::talk::{Talk, Told, WAYS, Way};
 use crate::support::{CHAT, Client, chat};
@@ -114,11 +114,12 @@ fn markers_in_a_prompt_call_tools_and_then_the_results_are_echoed() {
         let mut talk = Talk::new(way, false, "***TURNS 3 find {\"q\": \"b\"}");
         assert_eq!(turns(&mut talk, &mut client), (3, "answer to: result 2".to_owned()), "{way:?}");
     }
-    // Nobody is called where nothing is offered.
+    // Nothing is called if nothing is offered.
     assert_eq!(text(&mut client, "***CALL_TOOL find {}"), "answer to: ***CALL_TOOL find {}");
 }
 
-/// Gives a result for each call until there is none; how many turns had one, and the last text.
+/// Returns a result for each call until there are no more calls; returns how many turns had one, and the last
+/// text.
 fn turns(talk: &mut Talk, client: &mut Client) -> (usize, String) {
     let mut ids = Vec::new();
     loop {
@@ -141,7 +142,7 @@ fn prepared_answers_call_a_tool_for_as_many_turns_as_they_are_told() {
     let mut client = Client::to(&simulator);
     for way in WAYS {
         for streamed in [false, true] {
-            // What only looks like a result, inside a text, counts for nothing.
+            // Text that only looks like a result does not count.
             let prompt =
                 r#"{"tool_call_id": 1, "tool_use_id": 1, "functionResponse": 1, "function_call_output": 1}"#;
             let mut talk = Talk::new(way, streamed, prompt);

@@ -1,4 +1,4 @@
-//! The simulator plays a model that calls tools, in every protocol, whole and streamed.
+//! The simulator acts as a model that calls tools, in every protocol, plain and streamed.
 
 use crate::support::Client;
 use crate::support::talk::{Talk, Told, WAYS, Way, responses_stream};
@@ -6,7 +6,7 @@ use rowmill_simulator::{Answer, Citation, Script, SeenRole, Simulator, Turn};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite;
 
-/// Every protocol, whole and streamed.
+/// Every protocol, plain and streamed.
 fn each() -> impl Iterator<Item = (Way, bool)> {
     WAYS.into_iter().flat_map(|way| [(way, false), (way, true)])
 }
@@ -230,7 +230,7 @@ fn a_search_at_the_provider_is_cited_and_counted_as_the_vendor_does() {
         offer_search(&mut talk);
         let told = talk.ask(&mut client);
         let place = match way {
-            // A stream of this protocol is put together without its annotations.
+            // A stream of this protocol is assembled without its annotations.
             Way::Chat if streamed => continue,
             Way::Chat => "/choices/0/message/annotations/0/url_citation/url",
             Way::Responses => "/output/1/content/0/annotations/0/url",
@@ -244,7 +244,7 @@ fn a_search_at_the_provider_is_cited_and_counted_as_the_vendor_does() {
             _ => {}
         }
         assert_eq!(simulator.calls().pop().unwrap().tools, ["find", "give", "web_search"]);
-        // What the provider's tool gave is taken back, and so is the next question.
+        // The result of the provider's tool is accepted back, as is the next question.
         talk.said().push(match way {
             Way::Google => json!({"role": "user", "parts": [{"text": "And?"}]}),
             _ => json!({"role": "user", "content": "And?"}),

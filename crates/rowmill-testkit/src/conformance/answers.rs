@@ -1,4 +1,4 @@
-//! What every store of answers must do.
+//! The contract of answer stores.
 
 use std::thread;
 
@@ -8,21 +8,22 @@ use rowmill_types::Usage;
 
 use super::guard::{Checked, Suite, require};
 
-/// How many threads keep answers at once.
+/// How many threads store answers at once.
 const THREADS: u128 = 4;
-/// How many answers each of them keeps.
+/// How many answers each of them stores.
 const EACH: u128 = 32;
 /// The length of a long answer.
 const LONG: usize = 1 << 20;
 
-/// Every way in which `store` breaks the contract of the port; empty when it keeps it.
+/// Checks `store` against the contract of the port; returns every violation, nothing if it satisfies the
+/// contract.
 ///
-/// An answer is found as soon as `keep` has returned, whole, and under its own key only. A key that
-/// is kept again has the later answer. Threads can keep answers at the same time, and a search
-/// that is given up disturbs no other one.
+/// An answer is found as soon as `keep` has returned, in full, and under its own key only. Storing a key
+/// again replaces its answer. Threads can store answers at the same time, and a search that is dropped does
+/// not affect others.
 ///
-/// The suite keeps answers under keys of its own. They are no answers to anything, so use
-/// a store that is thrown away afterwards.
+/// The suite stores answers under keys of its own. They are not answers to real requests, so use a store that
+/// is thrown away afterwards.
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -95,7 +96,7 @@ async fn missing(store: &dyn AnswerStore, key: AskedKey) -> Checked {
     require(found.is_none(), || format!("`{}` is found", found.map(|found| found.text).unwrap_or_default()))
 }
 
-/// A store may not cut keys: those that differ in one half only are others.
+/// A store must not truncate keys: keys that differ in only one half are different.
 async fn near_keys(store: &dyn AnswerStore) -> Checked {
     let keys = [0, 1 << 64, 5 << 64, 5, u128::MAX, u128::MAX >> 1, 1 << 127];
     for (number, key) in keys.into_iter().enumerate() {

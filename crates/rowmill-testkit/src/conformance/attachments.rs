@@ -1,4 +1,4 @@
-//! What everything that brings the files of rows must do.
+//! The contract of implementations that load the files of rows.
 
 use futures_util::future::join_all;
 use ring::digest::{SHA256, digest};
@@ -7,28 +7,29 @@ use rowmill_types::{Attachment, Row};
 
 use super::guard::{Checked, Suite, require};
 
-/// How many rows are asked for at once.
+/// How many rows are loaded at once.
 const AT_ONCE: usize = 8;
 
-/// What the author knows of the files.
+/// The facts about the files that only the author knows.
 #[derive(Debug, Clone)]
 pub struct AttachmentFacts {
     /// A row with files.
     pub row: Row,
     /// The names of its files, in the order in which they are sent.
     pub names: Vec<String>,
-    /// A row without files, where rows may have none.
+    /// A row without files, if rows may have none.
     pub without: Option<Row>,
-    /// A row with a file that cannot be brought.
+    /// A row with a file that cannot be loaded.
     pub missing: Option<Row>,
 }
 
-/// Every way in which `attachments` breaks the contract of the port; empty when it keeps it.
+/// Checks `attachments` against the contract of the port; returns every violation, nothing if it satisfies
+/// the contract.
 ///
-/// The files of a row come in their order, whole, with the digest of their bytes and a media type;
-/// what is told to be text is text. A row without files has none, and a row with a file that
-/// cannot be brought fails, rather than go without it. Rows can be asked for at once, again, and
-/// after a load was given up.
+/// The files of a row are returned in order and in full, with the digest of their bytes and a media type; a
+/// file declared as text is text. A row without files has none, and a row with a file that cannot be loaded
+/// fails instead of continuing without it. Rows can be loaded in parallel, repeatedly, and after a load was
+/// dropped.
 ///
 /// ```
 /// use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -115,7 +116,7 @@ async fn brings(attachments: &dyn Attachments, facts: &AttachmentFacts) -> Check
     files.iter().try_for_each(sound)
 }
 
-/// What a file says of itself is true.
+/// Checks that the metadata of a file is correct.
 fn sound(file: &Attachment) -> Checked {
     let Attachment { name, media_type, bytes, digest: told } = file;
     let found = digest(&SHA256, bytes);

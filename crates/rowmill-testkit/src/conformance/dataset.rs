@@ -1,4 +1,4 @@
-//! What every dataset must do.
+//! The contract of datasets.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,10 @@ use rowmill_types::{Row, SourceRow};
 use super::guard::{Checked, Suite, require};
 use super::{parts, reading};
 
-/// What the author of a dataset knows of it. What is left out goes unchecked.
+/// The facts about a dataset that only its author knows. Absent facts are not checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatasetFacts {
-    /// How many rows there are, bad ones among them.
+    /// The number of rows, including bad ones.
     pub rows: Option<usize>,
     /// The numbers of the bad rows, in order.
     pub bad: Option<Vec<u64>>,
@@ -24,37 +24,37 @@ pub struct DatasetFacts {
 /// Where a read ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reach {
-    /// At the end of the input: the last position is the total, where one is told.
+    /// At the end of the input: the last position is the total, if a total is reported.
     #[default]
     Everything,
-    /// Where nothing more is needed, as in a query with `LIMIT`.
+    /// Once nothing more is needed, as in a query with `LIMIT`.
     WhatIsNeeded,
 }
 
 /// How rows are numbered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Numbering {
-    /// The numbers grow. There may be gaps, as where rows are numbered by their lines and some
-    /// lines are blank. This is all that the port asks for.
+    /// Increasing numbers, possibly with gaps, for example if rows are numbered by their lines and some lines
+    /// are blank. The port requires no more than this.
     #[default]
     Growing,
-    /// The first row is 1, and there are no gaps.
+    /// From 1, without gaps.
     FromOne,
 }
 
-/// Every way in which `dataset` breaks the contract of the port; empty when it keeps it.
+/// Checks `dataset` against the contract of the port; returns every violation, nothing if it satisfies the
+/// contract.
 ///
-/// Row numbers grow. A read appends at least one row and no more than there is room for, leaves
-/// what was in the batch before, and says `false` only at the end, and then again and again. To
-/// pass over rows is the same as to read them. A second read gives the same rows, also while the
-/// first one is under way, and a read of a part gives all rows that belong to it, with the numbers
-/// of the whole. What the dataset tells of itself (how many rows, which columns, how far a
-/// read has come, which field is the id) is true. A bad row stands in its place, and reading goes
-/// on after it.
+/// Row numbers increase. A read appends at least one row and no more than fit, leaves the earlier rows of the
+/// batch unchanged, and returns `false` only at the end, and then every time. Skipping rows has the same
+/// result as reading them. A second read gives the same rows, even while the first one is in progress, and a
+/// read of a part gives all rows that belong to it, with the numbers of the whole. What the dataset reports
+/// about itself (how many rows, which columns, how far a read has come, which field is the id) is correct. A
+/// bad row keeps its position, and reading continues after it.
 ///
-/// A dataset that is not `rereadable` is opened once, and what needs a second read goes unchecked.
-/// All rows are held in memory, so use a small input; one with bad rows, text that is not ASCII
-/// and fields that some rows lack shows most.
+/// A dataset that is not `rereadable` is opened once, and checks that need a second read are left out. All
+/// rows are held in memory, so use a small input; one with bad rows, text that is not ASCII and fields that
+/// some rows lack finds the most.
 ///
 /// ```
 /// use rowmill_core::ports::{Dataset, InputIdentity, Position, Room, RowSource};
@@ -148,12 +148,12 @@ pub fn check_dataset(dataset: &dyn Dataset, facts: &DatasetFacts) -> Vec<String>
     suite.deviations()
 }
 
-/// Starts a read that must work.
+/// Starts a read that must succeed.
 pub(super) fn open(dataset: &dyn Dataset) -> Result<Box<dyn rowmill_core::ports::RowSource>, String> {
     dataset.open().map_err(|problem| format!("it cannot be opened: {}", problem.message))
 }
 
-/// The number of a row, whether it is good or bad.
+/// The number of a row, whether it is valid or bad.
 pub(super) fn number(row: &SourceRow) -> u64 {
     row.as_ref().map_or_else(|bad| bad.number, Row::number)
 }
@@ -164,7 +164,7 @@ fn same_identity(dataset: &dyn Dataset) -> Checked {
     require(first == second, || format!("it is told as {first:?} and then as {second:?}"))
 }
 
-/// The text and the fields of a row belong together, and a bad row says what is wrong.
+/// Checks that the text and the fields of a row match, and that a bad row has an error message.
 fn sound(rows: &[SourceRow]) -> Checked {
     for row in rows {
         match row {
@@ -230,7 +230,7 @@ fn declared(dataset: &dyn Dataset, rows: &[SourceRow]) -> Checked {
     Ok(())
 }
 
-/// Whether a value may stand in a column of this kind.
+/// Whether a value is allowed in a column of this kind.
 fn is_of(kind: ColumnKind, value: &str) -> bool {
     let first = value.bytes().next().unwrap_or_default();
     let is_number = first == b'-' || first.is_ascii_digit();

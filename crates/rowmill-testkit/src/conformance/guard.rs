@@ -1,4 +1,4 @@
-//! Running checks so that a panic or a hang of the implementation is a deviation.
+//! Runs checks so that a panic or a hang of the implementation is reported as a violation.
 
 use std::any::Any;
 use std::future::Future;
@@ -8,30 +8,30 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Either, select};
 
-/// How long one check may take. No implementation is that slow; what takes longer hangs.
+/// The timeout of one check. No implementation is that slow; what takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long something may take to begin or to end before it counts as not doing so.
+/// How long to wait for something to start or end before it counts as not doing so.
 const SETTLING: Duration = Duration::from_secs(20);
-/// How often a count of the implementation's author is looked at.
+/// The interval at which a count of the implementation's author is checked.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What one check found: nothing, or how the contract is broken.
+/// The result of one check: success, or how the contract is violated.
 pub(super) type Checked = Result<(), String>;
 
-/// The deviations of one suite, found check by check.
+/// The violations found by one suite.
 #[derive(Debug, Default)]
 pub(super) struct Suite {
     deviations: Vec<String>,
 }
 
 impl Suite {
-    /// Makes a check of blocking code. `doing` begins the sentence of a deviation.
+    /// Runs a check of blocking code. `doing` is the start of the violation's sentence.
     pub(super) fn check(&mut self, doing: &str, check: impl FnOnce() -> Checked) {
         let checked = catch_unwind(AssertUnwindSafe(check));
         self.note(doing, checked.unwrap_or_else(|panic| Err(told(&*panic))));
     }
 
-    /// Makes a check that waits.
+    /// Runs an asynchronous check.
     pub(super) async fn wait_for(&mut self, doing: &str, check: impl Future<Output = Checked>) {
         let guarded = Box::pin(AssertUnwindSafe(check).catch_unwind());
         let checked = match tokio::time::timeout(PATIENCE, guarded).await {
@@ -48,13 +48,13 @@ impl Suite {
         }
     }
 
-    /// Everything that was found.
+    /// All violations that were found.
     pub(super) fn deviations(self) -> Vec<String> {
         self.deviations
     }
 }
 
-/// A deviation unless the promise is kept.
+/// Returns a violation unless the condition holds.
 pub(super) fn require(kept: bool, deviation: impl FnOnce() -> String) -> Checked {
     if kept { Ok(()) } else { Err(deviation()) }
 }
@@ -65,12 +65,12 @@ fn told(panic: &(dyn Any + Send)) -> String {
     format!("it panicked: {}", text.unwrap_or("without a text"))
 }
 
-/// What the author of an implementation gives to show how many calls are under way.
+/// A count of running calls, provided by the author of an implementation.
 pub(super) type UnderWay<'a> = Option<Box<dyn Fn() -> usize + Send + Sync + 'a>>;
 
-/// Gives up a call: once it is seen under way, or else after its first step.
+/// Drops a call: once the count shows it as running, or else after its first poll.
 ///
-/// A call that is over before that has nothing to give up, which is no deviation.
+/// If a call ends before that, there is nothing to drop, which is not a violation.
 pub(super) async fn give_up<'c, T>(
     start: impl FnOnce() -> BoxFuture<'c, T>,
     under_way: &UnderWay<'_>,
@@ -91,10 +91,10 @@ pub(super) async fn give_up<'c, T>(
     require(settled(|| count() == 0).await, || "it goes on although its future was dropped".to_owned())
 }
 
-/// Waits until something is so; `false` where it does not come to that.
+/// Waits until a condition holds; `false` if it does not within the timeout.
 async fn settled(is_so: impl Fn() -> bool) -> bool {
     let wait = async {
-        // The count belongs to somebody else and cannot wake anybody, so it is looked at.
+        // The count belongs to the author and cannot wake this task, so it is polled.
         while !is_so() {
             tokio::time::sleep(LOOK).await;
         }

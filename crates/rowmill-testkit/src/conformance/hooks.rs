@@ -1,4 +1,4 @@
-//! What everything that calls hooks must do.
+//! The contract of implementations that call hooks.
 
 use futures_util::future::join_all;
 use rowmill_core::ports::{HookCall, HookKind, Hooks};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::guard::{Checked, Suite, require};
 
-/// The row that the calls are for.
+/// The row of the calls.
 const ROW: u64 = 900_001;
 /// The name of an agent without hooks.
 const NOBODY: &str = "conformance_nobody";
-/// How many calls are made at once.
+/// How many calls run at once.
 const AT_ONCE: u64 = 8;
 /// All kinds.
 const KINDS: [HookKind; 5] = [
@@ -24,30 +24,31 @@ const KINDS: [HookKind; 5] = [
 /// A call of a hook.
 #[derive(Debug, Clone)]
 pub struct HookCase {
-    /// When.
+    /// The kind of the hook.
     pub kind: HookKind,
     /// The agent that has the hook.
     pub agent: String,
-    /// What the hook is told: a text, or for tools an object.
+    /// What the hook receives: a text, or for tools an object.
     pub about: Value,
 }
 
-/// What the author knows of the hooks. What is left out goes unchecked.
+/// The facts about the hooks that only the author knows. Absent facts are not checked.
 #[derive(Debug, Clone, Default)]
 pub struct HookFacts {
-    /// A hook that looks on: it changes nothing.
+    /// A hook that only observes: it changes nothing.
     pub looks_on: Option<HookCase>,
-    /// A hook that steps in, and what it gives.
+    /// A hook that changes a step, and what it returns.
     pub steps_in: Option<(HookCase, Value)>,
     /// A hook that fails.
     pub fails: Option<HookCase>,
 }
 
-/// Every way in which `hooks` breaks the contract of the port; empty when it keeps it.
+/// Checks `hooks` against the contract of the port; returns every violation, nothing if it satisfies the
+/// contract.
 ///
-/// An agent without a hook of a kind is left alone, and so is what a hook only looks at. What a hook
-/// gives is a text, or an object of arguments before a tool. A hook that fails is an error with a
-/// text. Calls at once, for two rows, and calls that are given up disturb nobody.
+/// An agent without a hook of a kind is not affected, and nor is a step that a hook only observes. A hook
+/// returns a text, or an object of arguments before a tool. A hook that fails returns an error with a text.
+/// Parallel calls, calls for two rows, and dropped calls do not affect others.
 ///
 /// ```
 /// use futures_util::future::{BoxFuture, FutureExt, ready};

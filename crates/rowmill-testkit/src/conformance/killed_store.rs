@@ -1,4 +1,4 @@
-//! What every store of runs must do when the process that appends is killed.
+//! The contract of run stores if the appending process is killed.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -12,15 +12,15 @@ use super::records;
 use super::run_store::{ROOM, said};
 use crate::run_header;
 
-/// Records in each group.
+/// Records per group.
 const EACH: u64 = 3;
 
-/// Begins the run in a store or takes it up, and appends groups until the process is killed. The number of
-/// every group that `append` has returned for is printed on a line of its own.
+/// Starts or resumes the run in a store, and appends groups until the process is killed. The number of every
+/// group for which `append` has returned is printed on a line of its own.
 ///
 /// # Errors
 ///
-/// What the store could not do.
+/// The store failed.
 pub async fn append_until_killed(store: &dyn RunStore) -> Result<(), String> {
     let _lock = store.lock().map_err(said)?;
     let ended = ended_rows(store)?;
@@ -31,7 +31,7 @@ pub async fn append_until_killed(store: &dyn RunStore) -> Result<(), String> {
             store.begin(prepared).map_err(said)?
         }
     };
-    // Of the last group a kill may have left a part.
+    // A kill may have left the last group incomplete.
     for group in ended.len() as u64 / EACH.. {
         let rows: Vec<u64> = (group * EACH..(group + 1) * EACH).filter(|row| !ended.contains(row)).collect();
         let records: Vec<_> = rows.iter().map(|row| records::ok(*row, &"text ".repeat(200))).collect();
@@ -45,8 +45,8 @@ pub async fn append_until_killed(store: &dyn RunStore) -> Result<(), String> {
     Ok(())
 }
 
-/// Every way in which a store breaks its contract after the process of [`append_until_killed`] was killed, which
-/// had printed the numbers of all groups up to `confirmed` and nothing after it.
+/// Checks a store after the process of [`append_until_killed`] was killed, which had printed the numbers of
+/// all groups up to `confirmed` and nothing after it; returns every violation of the contract.
 #[must_use]
 pub fn check_killed_store(store: &dyn RunStore, confirmed: Option<u64>) -> Vec<String> {
     let mut suite = Suite::default();
@@ -56,14 +56,14 @@ pub fn check_killed_store(store: &dyn RunStore, confirmed: Option<u64>) -> Vec<S
         let rows = confirmed.map_or(0, |last| (last + 1) * EACH);
         let lost: Vec<u64> = (0..rows).filter(|row| !ended.contains(row)).collect();
         require(lost.is_empty(), || format!("rows are lost that were appended: {lost:?}"))?;
-        // One group may have been on its way.
+        // One more group may have been in progress.
         let most = rows + EACH;
         require(ended.iter().all(|row| *row < most), || "it has rows that nobody appended".into())
     });
     suite.deviations()
 }
 
-/// The rows that the run says have ended.
+/// The rows that have ended according to the run.
 fn ended_rows(store: &dyn RunStore) -> Result<BTreeSet<u64>, String> {
     let mut rows = BTreeSet::new();
     let mut twice = None;

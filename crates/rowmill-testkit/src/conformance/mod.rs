@@ -1,11 +1,10 @@
-//! What every implementation of a port must do, as suites that anybody can run on their own.
+//! The contracts of the ports, as suites that can check any implementation.
 //!
-//! A suite is one function per port. It takes the implementation, and a small description of
-//! what only its author can know: which tool fails, which rows are bad, where a call can be
-//! seen. It returns every deviation from the contract as a sentence, and nothing where the
-//! contract is kept. A panic of the implementation is a deviation, too, and so is a call that
-//! does not come back within a minute. So a test of an implementation is one line that
-//! asserts that the list is empty:
+//! A suite is one function per port. It takes the implementation, and a small description of facts that only
+//! its author knows: which tool fails, which rows are bad, how running calls can be observed. It returns
+//! every violation of the contract as a sentence, and nothing if the contract is satisfied. A panic of the
+//! implementation is a violation, as is a call that does not return within a minute. A test of an
+//! implementation is therefore a single line that asserts that the list is empty:
 //!
 //! ```
 //! use rowmill_testkit::FakeDataset;
@@ -28,9 +27,9 @@
 //! | `Sink` | [`check_sink`] |
 //! | `Observer` | [`check_observer`] |
 //!
-//! The suites for asynchronous ports wait with the clock of tokio, so they need its runtime with
-//! time, as `#[tokio::test]` gives it. With paused time the waits are over at once, which suits
-//! implementations without I/O and no others.
+//! The suites for asynchronous ports wait with tokio's clock, so they need its runtime with time, as provided
+//! by `#[tokio::test]`. With paused time the waits end immediately, which is suitable only for
+//! implementations without I/O.
 
 mod answers;
 mod attachments;

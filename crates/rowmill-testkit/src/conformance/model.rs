@@ -1,4 +1,4 @@
-//! What every model must do that speaks to no simulator.
+//! The contract of models that do not call the simulator.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use rowmill_types::{Completion, Message, Request, ToolCall, ToolOutput};
 
 use super::guard::{Checked, Suite, give_up, require};
 
-/// How many calls are made at once.
+/// How many calls run at once.
 const AT_ONCE: usize = 16;
 /// The length of a very long text.
 const LONG: usize = 1 << 20;
 
-/// Says whether an answer, given second, belongs to a prompt, given first.
+/// Whether an answer, the second argument, belongs to a prompt, the first.
 pub type Belongs<'a> = Box<dyn Fn(&str, &str) -> bool + Send + Sync + 'a>;
 
-/// What the author of a model knows of it.
+/// The facts about a model that only its author knows.
 pub struct ModelFacts<'a> {
-    /// Which answers belong to which prompts. A model that repeats the prompt, or a word of it,
-    /// can be checked for calls that get each other's answers. Every answer belongs to every
-    /// prompt by default.
+    /// Which answers belong to which prompts. This allows a model that repeats the prompt, or a word of it,
+    /// to be checked for calls that get each other's answers. By default every answer belongs to every
+    /// prompt.
     pub belongs: Belongs<'a>,
-    /// How many calls are under way right now, where that can be seen: at a server of the test,
-    /// or in a count that the model keeps. It must come to zero when the suite has no call open.
+    /// The current number of running calls, if it can be observed: at a server of the test, or in a count
+    /// that the model keeps. It must become zero when the suite has no running call.
     pub under_way: Option<Box<dyn Fn() -> usize + Send + Sync + 'a>>,
 }
 
@@ -39,16 +39,16 @@ impl fmt::Debug for ModelFacts<'_> {
     }
 }
 
-/// Every way in which `model` breaks the contract of the port; empty when it keeps it.
+/// Checks `model` against the contract of the port; returns every violation, nothing if it satisfies the
+/// contract.
 ///
-/// It must answer a short prompt, and calls at once must get the answers to their own prompts.
-/// Prompts that are empty, very long or not English, and conversations with tools, may be refused
-/// with an error, but not with a panic. A call whose future is dropped must end, and the model must
-/// answer after it as before. `close` must come back, also a second time, and calls after it are
-/// answered as ever. That a model and its futures can be sent to other threads is checked by the
-/// compiler already.
+/// It must answer a short prompt, and parallel calls must get the answers to their own prompts. Prompts that
+/// are empty, very long or not English, and conversations with tools, may be rejected with an error, but not
+/// with a panic. A call whose future is dropped must end, and the model must still answer afterwards. `close`
+/// must return, also a second time, and later calls are still answered. The compiler already checks that a
+/// model and its futures can be sent to other threads.
 ///
-/// A model that speaks one of the protocols of the simulator can be checked for much more with
+/// A model that uses one of the protocols of the simulator can be checked for much more with
 /// [`check_model`](super::check_model).
 ///
 /// ```
@@ -83,7 +83,7 @@ pub async fn check_own_model(model: &dyn Model, facts: &ModelFacts<'_>) -> Vec<S
     for (what, messages) in odd_conversations() {
         let request = request(messages);
         let call = async {
-            // A model may refuse what it cannot take.
+            // A model may reject what it does not support.
             drop(model.complete(&request).await);
             Ok(())
         };
@@ -104,7 +104,7 @@ pub async fn check_own_model(model: &dyn Model, facts: &ModelFacts<'_>) -> Vec<S
     suite.deviations()
 }
 
-/// The only place where the suite makes a request.
+/// The only function of the suite that creates a request.
 fn request(messages: Vec<Message>) -> Request {
     Request { key: "conformance".to_owned(), row: 1, attempt: 1, output_cap: None, messages }
 }

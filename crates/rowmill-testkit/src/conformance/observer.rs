@@ -1,4 +1,4 @@
-//! What every observer must do.
+//! The contract of observers.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,16 +9,17 @@ use rowmill_types::{CallError, CallFailure, ErrorKind, Money, RowError, Usage};
 
 use super::guard::{Checked, Suite, require};
 
-/// Far more than an observer may take for one event.
+/// Far more time than an observer may take for one event.
 const AT_ONCE: Duration = Duration::from_secs(1);
-/// How many threads tell of events at once.
+/// How many threads report events at once.
 const THREADS: usize = 4;
 
-/// Every way in which `observer` breaks the contract of the port; empty when it keeps it.
+/// Checks `observer` against the contract of the port; returns every violation, nothing if it satisfies the
+/// contract.
 ///
-/// It takes every kind of event, in an order that no run has, and from several threads. It returns
-/// at once: more than a second for one event is told as a deviation, and a run is slow long before
-/// that.
+/// It accepts every kind of event, in an order that does not occur in runs, and from several threads. It
+/// returns immediately: more than a second for one event is reported as a violation, and a run is slow long
+/// before that.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};

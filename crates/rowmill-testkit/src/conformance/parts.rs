@@ -1,4 +1,4 @@
-//! What every read of a part of a dataset must do.
+//! The contract of reading a part of a dataset.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use super::dataset::number;
 use super::guard::{Checked, Suite, require};
 use super::reading::all_of;
 
-/// Of each kind of part so many are asked for.
+/// How many parts of each kind are read.
 const MOST: usize = 4;
 
-/// Asks for parts with fewer columns, and with conditions that some rows satisfy.
+/// Reads parts with fewer columns, and with conditions that some rows satisfy.
 pub(super) fn check(suite: &mut Suite, dataset: &dyn Dataset, rows: &[SourceRow]) {
     suite.check("a part with everything", || holds(dataset, rows, &Part::default()));
     suite.check("a part without columns", || {
@@ -46,7 +46,7 @@ fn names(dataset: &dyn Dataset, rows: &[SourceRow]) -> Vec<String> {
     names
 }
 
-/// Conditions on values that the rows have.
+/// Conditions on values that occur in the rows.
 fn conditions(rows: &[SourceRow], names: &[String]) -> Vec<Condition> {
     use Comparison::{AtLeast, AtMost, Equal, Greater, Less};
     let good: Vec<&Row> = rows.iter().flatten().collect();
@@ -59,7 +59,7 @@ fn conditions(rows: &[SourceRow], names: &[String]) -> Vec<Condition> {
     names.iter().filter_map(of_column).take(MOST).flatten().collect()
 }
 
-/// What can be compared without doubt: whole numbers and texts.
+/// Values that can be compared unambiguously: whole numbers and texts.
 fn scalar(value: &str) -> Option<Scalar> {
     match serde_json::from_str(value).ok()? {
         Value::Number(number) => number.as_i64().map(Scalar::Integer),
@@ -68,7 +68,7 @@ fn scalar(value: &str) -> Option<Scalar> {
     }
 }
 
-/// Whether a row satisfies a condition without doubt.
+/// Whether a row unambiguously satisfies a condition.
 fn satisfies(row: &Row, condition: &Condition) -> bool {
     let Some(value) = row.field(&condition.column).and_then(scalar) else { return false };
     let order = match (&value, &condition.value) {
@@ -85,7 +85,7 @@ fn satisfies(row: &Row, condition: &Condition) -> bool {
     }
 }
 
-/// A part has every row that belongs to it, with the number and the values of the whole.
+/// Checks that a part has every row that belongs to it, with the number and the values of the whole.
 fn holds(dataset: &dyn Dataset, rows: &[SourceRow], part: &Part) -> Checked {
     let opened =
         dataset.open_part(part).map_err(|problem| format!("it cannot be opened: {}", problem.message));
@@ -101,7 +101,7 @@ fn holds(dataset: &dyn Dataset, rows: &[SourceRow], part: &Part) -> Checked {
     for row in rows {
         let belongs = match row {
             Ok(row) => part.conditions.iter().all(|condition| satisfies(row, condition)),
-            // Whether a condition holds for a bad row, nobody can say.
+            // Whether a bad row satisfies a condition is unknown.
             Err(_) => part.conditions.is_empty(),
         };
         if belongs {
@@ -113,9 +113,9 @@ fn holds(dataset: &dyn Dataset, rows: &[SourceRow], part: &Part) -> Checked {
     Ok(())
 }
 
-/// The columns that are looked at have the values of the whole.
+/// Checks that the columns of the part have the values of the whole.
 fn same_values(whole: &SourceRow, read: &SourceRow, part: &Part) -> Checked {
-    // What makes a row bad may be in a column that nobody looks at.
+    // The mistake of a bad row may be in a column that is not read.
     let Ok(whole) = whole else { return Ok(()) };
     let read = read.as_ref().map_err(|bad| format!("row {} is bad: {}", bad.number, bad.message))?;
     let wanted =

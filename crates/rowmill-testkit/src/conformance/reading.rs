@@ -1,4 +1,4 @@
-//! What every read of rows must do.
+//! The contract of reading rows.
 
 use rowmill_core::ports::{Dataset, Position, Room, RowSource};
 use rowmill_types::{Row, SourceRow};
@@ -10,12 +10,12 @@ use super::guard::{Checked, Suite, require};
 const FEW: Room = Room { rows: 7, bytes: usize::MAX };
 /// Room for one row.
 const ONE: Room = Room { rows: 1, bytes: usize::MAX };
-/// Room for one row only because a row has more text than this.
+/// Room for one row, only because a row has more text than this.
 const ONE_BYTE: Room = Room { rows: 1000, bytes: 1 };
 /// Room for everything.
 const ALL: Room = Room { rows: usize::MAX, bytes: usize::MAX };
 
-/// Reads everything in small portions, and notes how far it says that it has come.
+/// Reads everything in small portions, and records the reported positions.
 pub(super) fn everything(source: &mut dyn RowSource) -> Result<(Vec<SourceRow>, Vec<Position>), String> {
     let mut rows = Vec::new();
     let mut positions = vec![source.position()];
@@ -26,7 +26,7 @@ pub(super) fn everything(source: &mut dyn RowSource) -> Result<(Vec<SourceRow>, 
     Ok((rows, positions))
 }
 
-/// A read never goes back, and ends where it said that it would.
+/// Checks that positions never decrease, and that the read ends where it reported.
 pub(super) fn comes_to_an_end(positions: &[Position], reach: Reach) -> Checked {
     for pair in positions.windows(2) {
         let [before, now] = pair else { continue };
@@ -41,7 +41,7 @@ pub(super) fn comes_to_an_end(positions: &[Position], reach: Reach) -> Checked {
     require(is_there, || format!("it is {} of {total} at the end", end.read))
 }
 
-/// Reads once and holds the read against its room; `false` at the end.
+/// Reads once and checks the result against the room; returns `false` at the end.
 fn append(source: &mut dyn RowSource, rows: &mut Vec<SourceRow>, room: Room) -> Result<bool, String> {
     let before = rows.len();
     let last = rows.last().cloned();
@@ -63,7 +63,7 @@ fn append(source: &mut dyn RowSource, rows: &mut Vec<SourceRow>, room: Room) -> 
     Ok(more)
 }
 
-/// After its end, a read gives nothing and says so each time.
+/// Checks that a read returns no rows after its end, every time.
 pub(super) fn ended(source: &mut dyn RowSource) -> Checked {
     for _ in 0..2 {
         let mut rows = Vec::new();
@@ -79,7 +79,7 @@ pub(super) fn ended(source: &mut dyn RowSource) -> Checked {
     Ok(())
 }
 
-/// What a dataset that can be read again must do.
+/// Checks a dataset that can be read again.
 pub(super) fn check(suite: &mut Suite, dataset: &dyn Dataset, rows: &[SourceRow]) {
     let portions = [
         ("one row at a time", ONE),
@@ -117,7 +117,7 @@ pub(super) fn check(suite: &mut Suite, dataset: &dyn Dataset, rows: &[SourceRow]
     suite.check("passing over more rows than there are", || passes_the_end(dataset, all));
 }
 
-/// To pass over rows, read one and pass over others is the same as to read all of them.
+/// Checks that skipping rows, reading one and skipping more gives the same as reading all of them.
 fn passes(dataset: &dyn Dataset, rows: &[SourceRow], count: u64) -> Checked {
     let at = usize::try_from(count).unwrap_or(usize::MAX);
     let mut source = open(dataset)?;
@@ -147,14 +147,14 @@ fn skip(source: &mut dyn RowSource, count: u64, expected: u64) -> Checked {
     require(passed == expected, || format!("`skip({count})` says {passed} instead of {expected}"))
 }
 
-/// What is left of a read.
+/// The remaining rows of a read.
 pub(super) fn rest(source: &mut dyn RowSource, room: Room) -> Result<Vec<SourceRow>, String> {
     let mut rows = Vec::new();
     while append(source, &mut rows, room)? {}
     Ok(rows)
 }
 
-/// What is left of a read, in portions of no importance.
+/// The remaining rows of a read, in portions of arbitrary size.
 pub(super) fn all_of(source: &mut dyn RowSource) -> Result<Vec<SourceRow>, String> {
     rest(source, FEW)
 }

@@ -1,11 +1,11 @@
-//! Records of made rows, for the suites of what keeps them.
+//! Records of sample rows, for the suites of stores and sinks.
 
 use std::time::Duration;
 
 use rowmill_core::record::{InputField, Record, RowReport};
 use rowmill_types::{ErrorKind, Row, RowError, RowId};
 
-/// The record of a row that is ok, with this text as its result.
+/// The record of a successful row with this text as its result.
 pub(super) fn ok(number: u64, text: &str) -> Record {
     record(number, &Ok(serde_json::Value::from(text).to_string()))
 }

@@ -1,4 +1,4 @@
-//! What every store of runs must do.
+//! The contract of run stores.
 
 use std::sync::Arc;
 
@@ -19,19 +19,21 @@ use crate::run_header;
 /// The length of a large result.
 const LARGE: usize = 1 << 20;
 
-/// What a store should be ready for in the suites.
+/// The capacity that a store should reserve in the suites.
 pub(super) const ROOM: LedgerRoom =
     LedgerRoom { rows: 16, durability: rowmill_core::ports::Durability::Process };
 
-/// Every way in which a store breaks the contract of [`RunStore`]; empty when it keeps it. `open` gives the
-/// store of one and the same run each time, as another process would open it; the run must not exist yet.
+/// Checks a store against the contract of [`RunStore`]; returns every violation, nothing if it satisfies the
+/// contract. `open` returns the store of the same run each time, as another process would open it; the run
+/// must not exist yet.
 ///
-/// A run that is prepared does not count before it is begun. A record is found by its id, byte for byte, as
-/// soon as `append` has returned, by readers that were made before or later; a scan gives every event in
-/// order. A run that is taken up keeps its events and gets a later epoch, and whoever appends with an
-/// earlier one is refused. Only one can hold the lock. What is finished, begun anew or forgotten is found so.
+/// A prepared run does not exist before it is started. A record is found by its id, byte for byte, as soon as
+/// `append` has returned, by readers that were created before or later; a scan returns every event in order.
+/// A resumed run keeps its events and gets a higher epoch, and appending with a lower one is rejected. Only
+/// one process can hold the lock. Finishing a run, starting it again and forgetting it are visible
+/// afterwards.
 ///
-/// The store should have room on its disk: a reserve that has to be used is told as a deviation.
+/// The store should have room on its disk: a reserve that has to be used is reported as a violation.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -79,7 +81,7 @@ pub async fn check_run_store(open: &(dyn Fn() -> Arc<dyn RunStore> + Sync)) -> V
     suite.deviations()
 }
 
-/// A record that was appended, and by what it is found.
+/// A record that was appended, and the id by which it is found.
 type Kept = (RecordId, Vec<u8>);
 
 async fn check_appending(
@@ -192,7 +194,7 @@ fn header(store: &dyn RunStore) -> Result<Option<RunHeader>, String> {
     store.header().map_err(said)
 }
 
-/// A store sets the epoch and may set positions; all else is as it was given.
+/// Checks the header: a store sets the epoch and may set positions; everything else is as it was given.
 fn has_header(store: &dyn RunStore, at: &str) -> Checked {
     let found = header(store)?.ok_or("it has no header")?;
     let expected = RunHeader {
@@ -236,7 +238,7 @@ fn groups() -> Vec<(&'static str, Vec<Record>)> {
     ]
 }
 
-/// Appends the records with some of everything else; nothing goes with the first group.
+/// Appends the records with samples of all other data; the first group is empty.
 async fn append(open: &OpenLedger, records: &[Record], kept: &mut Vec<Kept>) -> Checked {
     let id = RowId::Text("seven".into());
     let turns = [TurnLine { row: 7, id: id.clone(), asked: AskedKey(7), happening: b"{}".to_vec() }];
@@ -275,7 +277,7 @@ fn finds<'a>(reader: &mut dyn RecordReader, mut kept: impl Iterator<Item = &'a K
     })
 }
 
-/// Scans, and compares what ended with what was kept; gives where the next event will stand.
+/// Scans, and compares the ended rows with the kept records; returns the position of the next event.
 fn scans(store: &dyn RunStore, kept: &[Kept]) -> Result<LedgerPosition, String> {
     let (mut ended, mut kinds, mut last) = (Vec::new(), std::collections::BTreeSet::new(), None);
     let mut in_order = true;

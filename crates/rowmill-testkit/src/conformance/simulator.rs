@@ -1,4 +1,4 @@
-//! What every model must do that speaks a protocol of the simulator.
+//! The contract of models that use a protocol of the simulator.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use rowmill_core::ports::Model;
 use rowmill_simulator::Simulator;
 use rowmill_types::{CallError, CallFailure, Completion, Finish, Message, Request};
 
-/// What a call with a marker must come to.
+/// The expected result of a call with a marker.
 #[derive(Debug)]
 enum Expected {
-    /// An answer that ends so; with text or without.
+    /// An answer with this finish reason, with or without text.
     Answer(Finish, Text),
-    /// One of these failures, with this status where one was received.
+    /// One of these failures, with this status if one was received.
     Failure(&'static [CallFailure], Option<u16>),
-    /// An answer that ends in one of these ways, or this failure, because vendors differ.
+    /// An answer with one of these finish reasons, or this failure, because vendors differ.
     Declined(&'static [Finish], CallFailure),
 }
 
@@ -24,10 +24,11 @@ enum Text {
     None,
 }
 
-/// Every way in which `model` breaks its contract against `simulator`; empty when it keeps it.
+/// Checks `model` against its contract with the help of `simulator`; returns every violation, nothing if it
+/// satisfies the contract.
 ///
-/// The model must be set up to call the simulator with no schema, and the
-/// simulator must have no faults of its own: prompts with markers ask for them.
+/// The model must be set up to call the simulator without a schema, and the simulator must have no faults of
+/// its own: the prompts contain markers that request them.
 pub async fn check_model(model: &dyn Model, simulator: &Simulator) -> Vec<String> {
     let mut deviations = Vec::new();
     for (prompt, expected) in cases() {

@@ -1,4 +1,4 @@
-//! What every sink must do.
+//! The contract of sinks.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use super::records;
 /// The length of a large result.
 const LARGE: usize = 2 << 20;
 
-/// Gives the bytes that a record must leave behind; `None` where it leaves nothing.
+/// Returns the bytes that a record must write; `None` if it writes nothing.
 pub type Leaves<'a> = Box<dyn Fn(&Published<'_>) -> Option<Vec<u8>> + 'a>;
 
-/// What the author of a sink knows of it.
+/// The facts about a sink that only its author knows.
 pub struct SinkFacts<'a> {
-    /// Everything that has left the sink so far: the content of its file, say.
+    /// Everything that the sink has written so far, for example the content of its file.
     pub written: Box<dyn Fn() -> Vec<u8> + 'a>,
-    /// What each record must leave there.
+    /// The bytes that each record must write.
     pub leaves: Leaves<'a>,
 }
 
@@ -28,13 +28,14 @@ impl fmt::Debug for SinkFacts<'_> {
     }
 }
 
-/// Every way in which `sink` breaks the contract of the port; empty when it keeps it.
+/// Checks `sink` against the contract of the port; returns every violation, nothing if it satisfies the
+/// contract.
 ///
-/// What a record leaves is there once `flush` has returned, in the order in which records were
-/// published, and once. There may be nothing to flush, and records may follow a flush. Rows
-/// that are ok and rows that failed, large records and many of them are all taken.
+/// What a record writes is there once `flush` has returned, in the order of publication, and only once. There
+/// may be nothing to flush, and records may follow a flush. Successful and failed rows, large records and
+/// many of them are all accepted.
 ///
-/// The sink should be new: what was written before the suite began is left out of account.
+/// The sink should be new: anything written before the suite started is ignored.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -106,7 +107,7 @@ fn flush(sink: &mut dyn Sink) -> Checked {
     sink.flush().map_err(|problem| format!("it cannot be flushed: {}", problem.message))
 }
 
-/// Every record has left its bytes, in order and once.
+/// Checks that every record has written its bytes, in order and once.
 fn left(new: &[u8], records: &[Record], facts: &SinkFacts<'_>) -> Checked {
     let mut rest = new;
     for record in records {

@@ -1,4 +1,4 @@
-//! What every tool host must do.
+//! The contract of tool hosts.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use super::guard::{Checked, Suite, UnderWay, give_up, require};
 
-/// The rows that the calls are for. No author gives rows such numbers.
+/// The row of the calls. Real rows do not have such numbers.
 const ROW: u64 = 900_001;
 /// Another row, worked on at the same time.
 const OTHER: u64 = 900_002;
-/// A row that the host never hears of before its end.
+/// A row that the host does not see before its end.
 const UNSEEN: u64 = 900_900;
-/// How many calls are made at once.
+/// How many calls run at once.
 const AT_ONCE: u64 = 8;
-/// How long a tool that hangs may take.
+/// The timeout for a tool that hangs.
 const SHORT: Duration = Duration::from_millis(200);
 /// The name of a tool that no host has.
 const UNKNOWN: &str = "conformance_no_such_tool";
@@ -26,7 +26,7 @@ const UNKNOWN: &str = "conformance_no_such_tool";
 /// A call of a tool.
 #[derive(Debug, Clone)]
 pub struct ToolCase {
-    /// The name that the host knows the tool by.
+    /// The name under which the host knows the tool.
     pub tool: String,
     /// The arguments, JSON text of an object.
     pub arguments: String,
@@ -45,48 +45,48 @@ impl ToolCase {
     }
 }
 
-/// A tool that remembers how often a row has called it: each of the first three calls of a row
-/// gives another text, and all rows get the same texts in the same order.
+/// A tool that remembers how often a row has called it: each of the first three calls of a row returns a
+/// different text, and all rows get the same texts in the same order.
 #[derive(Debug, Clone)]
 pub struct CountingTool {
     /// The call.
     pub case: ToolCase,
-    /// What becomes of the count when the row has ended.
+    /// What happens to the count when the row has ended.
     pub after_release: AfterRelease,
 }
 
-/// What becomes of a row's state when the row has ended.
+/// What happens to a row's state when the row has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterRelease {
     /// It is forgotten: the next call of the row counts from the start.
     Forgotten,
-    /// It may be passed on to a later row, as with a process that is used again.
+    /// It may be passed on to a later row, for example with a process that is reused.
     PassedOn,
 }
 
-/// Makes a call from a number, with a text that its answer, and no other, contains.
+/// Makes a call from a number, with a text that only its own answer contains.
 pub type EchoTool<'a> = Box<dyn Fn(u64) -> (ToolCase, String) + Send + Sync + 'a>;
 
-/// What the author of a host knows of its tools. Only `works` is needed; a promise that needs
-/// another tool goes unchecked where there is none.
+/// The facts about a host's tools that only its author knows. Only `works` is required; checks that need
+/// another tool are left out if there is none.
 pub struct ToolFacts<'a> {
-    /// A call that works, however often it is made.
+    /// A call that succeeds, however often it is made.
     pub works: ToolCase,
-    /// A call of a tool that says it failed.
+    /// A call of a tool that reports a failure.
     pub fails: Option<ToolCase>,
     /// A tool with state.
     pub counts: Option<CountingTool>,
-    /// A tool whose answer tells which call it belongs to.
+    /// A tool whose answer shows which call it belongs to.
     pub echoes: Option<EchoTool<'a>>,
-    /// A call of a tool that never comes back by itself.
+    /// A call of a tool that never returns by itself.
     pub hangs: Option<ToolCase>,
-    /// How many calls of `hangs` are under way right now, where that can be seen. It must come to
-    /// zero when the suite has no call open.
+    /// The current number of running calls of `hangs`, if it can be observed. It must become zero when the
+    /// suite has no running call.
     pub under_way: Option<Box<dyn Fn() -> usize + Send + Sync + 'a>>,
 }
 
 impl ToolFacts<'_> {
-    /// A host of which only this is known.
+    /// The facts about a host of which only this call is known.
     #[must_use]
     pub fn of(works: ToolCase) -> Self {
         Self { works, fails: None, counts: None, echoes: None, hangs: None, under_way: None }
@@ -102,14 +102,15 @@ impl fmt::Debug for ToolFacts<'_> {
     }
 }
 
-/// Every way in which `host` breaks the contract of the port; empty when it keeps it.
+/// Checks `host` against the contract of the port; returns every violation, nothing if it satisfies the
+/// contract.
 ///
-/// A call gives an output. A tool that says it failed is an output with `is_error`, and a tool that
-/// does not exist is a [`ToolFailure`] that says it did not run. Calls at once do not get each
-/// other's answers, and rows do not see each other's state. A call can be given up, and the host
-/// ends what takes longer than the request allows. `release` takes rows that it never heard of and
-/// rows that were released before. `close` comes back, also a second time; it is called last, so
-/// the host is of no more use afterwards. No more than four rows are worked on at the same time.
+/// A call returns an output. A tool that reports a failure returns an output with `is_error`, and a call of a
+/// tool that does not exist returns a [`ToolFailure`] which says that it did not run. Parallel calls do not
+/// get each other's answers, and rows do not see each other's state. A call can be dropped, and the host ends
+/// calls that take longer than the request allows. `release` accepts rows that the host has never seen and
+/// rows that were already released. `close` returns, also a second time; it is called last, so the host
+/// cannot be used afterwards. No more than four rows are worked on at the same time.
 ///
 /// ```
 /// use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -176,7 +177,7 @@ pub async fn check_tool_host(host: &dyn ToolHost, facts: &ToolFacts<'_>) -> Vec<
     suite.deviations()
 }
 
-/// The only place where the suite makes a request.
+/// The only function of the suite that creates a request.
 fn request(row: u64, case: &ToolCase) -> ToolRequest<'_> {
     let ToolCase { tool, arguments } = case;
     ToolRequest {
@@ -190,7 +191,7 @@ fn request(row: u64, case: &ToolCase) -> ToolRequest<'_> {
     }
 }
 
-/// The text of a call that must work.
+/// The text of a call that must succeed.
 async fn text(host: &dyn ToolHost, row: u64, case: &ToolCase) -> Result<String, String> {
     match host.call(request(row, case)).await {
         Ok(ToolOutput { is_error: false, text, .. }) => Ok(text),

@@ -1,4 +1,4 @@
-//! What is answered to which request.
+//! Maps requests to answers.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn allowed<'s>(state: &'s State, request: &RequestSeen, name: &str) -> Result<&'
     let found = state.repositories.get(name);
     let found = found.filter(|found| found.token.is_none() || found.token.as_deref() == token);
     match found {
-        // Without a token the hub does not tell whether a repository exists.
+        // Without a token the hub does not reveal whether a repository exists.
         None if token.is_none() => Err(refusal(401, "RepoNotFound", "Invalid username or password.")),
         None => Err(refusal(404, "RepoNotFound", "Repository not found")),
         Some(found) if found.is_gated => {
@@ -207,7 +207,7 @@ fn refusal(status: u16, code: &str, message: &str) -> Outgoing {
     Outgoing::new(status, headers, json!({"error": message}).to_string().into_bytes())
 }
 
-/// A part of a path without percent-encoding.
+/// A part of a path, with percent-encoding decoded.
 fn decoded(part: &str) -> String {
     let mut text = Vec::new();
     let mut rest = part.bytes();

@@ -1,4 +1,4 @@
-//! Answers, and parts of files in them.
+//! Answers, and byte ranges of files in them.
 
 use rowmill_simulator::RequestSeen;
 
@@ -8,7 +8,7 @@ pub(super) struct Outgoing {
     status: u16,
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
-    /// Where in the file the body begins.
+    /// The position in the file where the body starts.
     pub(super) start: u64,
 }
 
@@ -17,7 +17,7 @@ impl Outgoing {
         Self { status, headers, body, start: 0 }
     }
 
-    /// The head, which tells the whole length of the body.
+    /// The head, with the full length of the body.
     pub(super) fn head(&self) -> Vec<u8> {
         let mut text = format!("HTTP/1.1 {} Status\r\nconnection: close\r\n", self.status);
         for (name, value) in &self.headers {

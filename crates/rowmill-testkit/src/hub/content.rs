@@ -1,4 +1,4 @@
-//! What the hub holds.
+//! The repositories and files of the hub.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use ring::digest::{Algorithm, Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 
 use super::server::{HubRequest, Trouble};
 
-/// How a repository keeps a file.
+/// How a repository stores a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// In git: sent by the hub itself, known by git's name for it.
+    /// In git: sent by the hub itself, identified by git's object name.
     Small,
-    /// Beside git: sent by the other host, known by its SHA-256.
+    /// Outside git: sent by the other host, identified by its SHA-256.
     Large,
 }
 
-/// A plain page, beside all repositories.
+/// A plain page outside all repositories.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     /// The status; 200 when 0.
     pub status: u16,
-    /// Its headers; `etag` and `last-modified` are honoured in conditions.
+    /// Its headers; conditional requests use `etag` and `last-modified`.
     pub headers: Vec<(String, String)>,
     /// Its content.
     pub body: Vec<u8>,
-    /// Whether parts of it are sent.
+    /// Whether byte ranges are supported.
     pub ranges: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// What the hub calls this content.
+    /// The hub's entity tag of this content.
     pub(super) fn tag(&self) -> String {
         match self.kind {
             FileKind::Small => self.git_name(),
@@ -66,7 +66,7 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    /// The commit of a revision and what it holds.
+    /// The commit of a revision and its files.
     pub(super) fn at(&self, revision: &str) -> Option<(String, Tree)> {
         if revision == "refs/convert/parquet" {
             return Some((commit_name("converted", self.converted.len()), self.converted_tree()));
@@ -89,7 +89,7 @@ impl Repository {
         tree
     }
 
-    /// Adds a commit with one more file, and says its name.
+    /// Adds a commit with one more file, and returns its name.
     pub(super) fn put(&mut self, path: &str, file: Stored) -> String {
         let mut tree = self.commits.last().map(|(_, tree)| tree.clone()).unwrap_or_default();
         let name = commit_name(&format!("{path} {}", file.tag()), self.commits.len());
@@ -99,7 +99,7 @@ impl Repository {
     }
 }
 
-/// Everything behind the two ports.
+/// The state behind the two ports.
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// By kind and name, such as `datasets/owner/name`, `spaces/owner/name`, `owner/name`.

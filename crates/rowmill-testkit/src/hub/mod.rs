@@ -1,7 +1,7 @@
-//! The Hugging Face hub on a loopback port, with a second port that large files are on.
+//! Simulates the Hugging Face hub on a loopback port, with a second port for large files.
 //!
-//! It answers as the hub does: lists in pages, redirects, entity tags, ranges, refusals. It
-//! does damage on purpose, and it remembers what it was asked.
+//! It answers like the hub: paged lists, redirects, entity tags, ranges, errors. It injects faults on
+//! request, and records the requests.
 
 mod answer;
 mod bytes;

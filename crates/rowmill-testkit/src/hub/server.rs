@@ -1,4 +1,4 @@
-//! Accepting connections, writing answers and damaging them.
+//! Accepts connections, reads requests, writes answers and damages them.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use super::content::State;
 pub enum Host {
     /// The hub itself.
     Hub,
-    /// Where large files are.
+    /// The host of large files.
     Store,
 }
 
@@ -29,38 +29,38 @@ pub(super) struct Hosts {
     pub(super) store: SocketAddr,
 }
 
-/// One request as it came.
+/// One request as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubRequest {
-    /// Where it came to.
+    /// The port that received it.
     pub host: Host,
     /// The request itself.
     pub seen: RequestSeen,
 }
 
-/// Damage that is done to some answers.
+/// Faults that are injected into some answers.
 #[derive(Debug, Clone)]
 pub struct Trouble {
-    /// Where.
+    /// The affected port.
     pub host: Host,
-    /// Only to requests whose path holds this.
+    /// Affects only requests whose path contains this.
     pub path: String,
-    /// What is done.
+    /// The fault.
     pub damage: Damage,
-    /// To so many of them; to all without it.
+    /// How many answers are affected; all if absent.
     pub times: Option<u32>,
 }
 
-/// What is done to an answer.
+/// A fault in an answer.
 #[derive(Debug, Clone)]
 pub enum Damage {
-    /// The connection ends after so many bytes of the body.
+    /// The connection is closed after this many bytes of the body.
     CutAfter(usize),
-    /// The connection ends where this byte of the file would come.
+    /// The connection is closed before this byte of the file.
     StopAt(u64),
-    /// The first byte of the body is another one.
+    /// The first byte of the body is changed.
     WrongByte,
-    /// Something else is answered.
+    /// Another status is returned.
     Status(u16, Vec<(String, String)>),
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn serve(hub: &TcpListener, store: &TcpListener, hosts: Hosts, 
             accepted = store.accept() => (accepted, Host::Store),
             Some(_) = connections.join_next() => continue,
         };
-        // A connection that failed while it was being accepted is the client's affair.
+        // A connection that failed while it was being accepted is the client's problem.
         if let Ok((stream, _)) = accepted {
             connections.spawn(connection(stream, host, hosts, Arc::clone(state)));
         }
@@ -90,7 +90,7 @@ async fn connection(mut stream: TcpStream, host: Host, hosts: Hosts, state: Arc<
         let damage = damage(&mut state, &request);
         damaged(answer(&state, hosts, &request), &request.seen, damage)
     };
-    // A client that hung up wants no more.
+    // The client may have disconnected.
     drop(stream.write_all(&outgoing).await);
     drop(stream.shutdown().await);
 }

@@ -1,4 +1,4 @@
-//! The running hub, and what tests do with it.
+//! The running hub, and its controls for tests.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -28,11 +28,11 @@ pub struct HubSimulator {
 }
 
 impl HubSimulator {
-    /// Starts a hub that holds nothing.
+    /// Starts an empty hub.
     ///
     /// # Panics
     ///
-    /// No loopback sockets can be had, without which no test can go on.
+    /// No loopback sockets are available, without which no test can continue.
     #[must_use]
     #[expect(clippy::panic, reason = "a test that cannot have its hub must fail")]
     pub fn start() -> Self {
@@ -48,7 +48,7 @@ impl HubSimulator {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let ran = runtime.and_then(|runtime| runtime.block_on(run(served, stopped, &ready)));
             if let Err(error) = ran {
-                // Once started, nobody waits for this any more.
+                // Once started, nothing waits for this any more.
                 drop(ready.send(Err(error)));
             }
         })?;
@@ -56,19 +56,20 @@ impl HubSimulator {
         Ok(Self { hosts, state, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// What `HF_ENDPOINT` is set to.
+    /// The value for `HF_ENDPOINT`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.hosts.hub)
     }
 
-    /// Adds a file to a repository, such as `datasets/owner/name`, in a new commit; says its name.
+    /// Adds a file to a repository, such as `datasets/owner/name`, in a new commit; returns the commit's
+    /// name.
     pub fn put(&self, repository: &str, path: &str, bytes: impl AsRef<[u8]>, kind: FileKind) -> String {
         let file = Stored { bytes: bytes.as_ref().to_vec(), kind };
         self.state().repositories.entry(repository.to_owned()).or_default().put(path, file)
     }
 
-    /// Calls the newest commit by a name.
+    /// Tags the newest commit.
     pub fn tag(&self, repository: &str, tag: &str) {
         let mut state = self.state();
         let repository = state.repositories.entry(repository.to_owned()).or_default();
@@ -86,43 +87,43 @@ impl HubSimulator {
         repository.converted.push((config.to_owned(), split.to_owned(), files));
     }
 
-    /// Makes a repository private to a token.
+    /// Makes a repository private: it requires this token.
     pub fn protect(&self, repository: &str, token: &str) {
         self.state().repositories.entry(repository.to_owned()).or_default().token = Some(token.to_owned());
     }
 
-    /// Gives a repository conditions that nobody has accepted.
+    /// Makes a repository gated, with conditions that nobody has accepted.
     pub fn gate(&self, repository: &str) {
         self.state().repositories.entry(repository.to_owned()).or_default().is_gated = true;
     }
 
-    /// Puts a plain page at a path.
+    /// Adds a plain page at a path.
     pub fn page(&self, path: &str, page: Page) {
         self.state().pages.insert(path.to_owned(), page);
     }
 
-    /// Lists so many files on a page.
+    /// Sets the number of files per page of lists.
     pub fn list_in_pages_of(&self, files: usize) {
         self.state().page_length = files;
     }
 
-    /// Does damage from now on.
+    /// Injects this fault from now on.
     pub fn trouble(&self, trouble: Trouble) {
         self.state().troubles.push(trouble);
     }
 
-    /// Does no damage any more.
+    /// Injects no faults any more.
     pub fn calm(&self) {
         self.state().troubles.clear();
     }
 
-    /// What was asked so far, at both ports, oldest first.
+    /// The requests so far, at both ports, oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<HubRequest> {
         self.state().requests.clone()
     }
 
-    /// Forgets what was asked so far.
+    /// Forgets the requests so far.
     pub fn forget_requests(&self) {
         self.state().requests.clear();
     }

@@ -1,4 +1,4 @@
-//! Made rows as text.
+//! Writes sample rows as text.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use super::row::{DAYS, MadeRow};
 const NAMES: [&str; 11] =
     ["id", "split", "score", "price", "flag", "day", "at", "title", "text", "tags", "meta"];
 
-/// How many bytes are gathered before they are written.
+/// How many bytes are collected before they are written.
 const BLOCK: usize = 1 << 20;
 
 pub(super) fn write_jsonl(mut out: impl Write, rows: u64, seed: u64) -> io::Result<()> {
@@ -58,10 +58,10 @@ fn flush(block: &mut Vec<u8>, out: &mut impl Write, from: usize) -> io::Result<(
     Ok(())
 }
 
-/// A row, and the texts that rows have in common.
+/// A row, and texts that rows share.
 struct Lines {
     row: MadeRow,
-    /// The text of every day that rows have.
+    /// The text of every day that occurs in rows.
     days: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ impl Lines {
         }
     }
 
-    /// Appends a value as JSON; `false` when it is null, and then nothing.
+    /// Appends a value as JSON; for null returns `false` and appends nothing.
     fn write_json(&self, name: &str, out: &mut Vec<u8>) -> bool {
         let row = &self.row;
         match name {
@@ -211,7 +211,7 @@ fn push_digits(value: u32, count: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends text as CSV, between quotes where it needs them.
+/// Appends text as CSV, in quotes if necessary.
 fn quoted(text: &str, out: &mut Vec<u8>) {
     if !text.contains([',', '"', '\n', '\r']) {
         out.extend_from_slice(text.as_bytes());

@@ -1,4 +1,4 @@
-//! A made dataset: the same rows in every format, for benchmarks and comparisons.
+//! A sample dataset: the same rows in every format, for benchmarks and comparisons.
 
 mod lines;
 mod row;
@@ -6,19 +6,19 @@ mod table;
 
 use std::io::{self, Write};
 
-/// How made rows are written.
+/// The format of sample rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MadeFormat {
-    /// One JSON object per line: the text that rows read from the Parquet file have.
+    /// One JSON object per line: the same text as that of rows read from the Parquet file.
     Jsonl,
-    /// Values between commas, with a header. Lists and objects are JSON text; null is nothing.
+    /// Comma-separated values with a header. Lists and objects are JSON text; null is empty.
     Csv,
-    /// Apache Parquet, packed with Snappy, in row groups of 131,072 rows.
+    /// Apache Parquet, compressed with Snappy, in row groups of 131,072 rows.
     Parquet,
 }
 
-/// Writes `rows` made rows. The same seed gives the same rows in every format; however many
-/// there are, they take no more memory than a row group.
+/// Writes `rows` sample rows. The same seed gives the same rows in every format; memory use does not exceed a
+/// row group, whatever the number of rows.
 ///
 /// Columns: `id` (integer, from 1), `split` (`eval`, `test` or `train`), `score` (real or
 /// null), `price` (decimal(10, 2) or null), `flag` (boolean or null), `day` (date or null),
@@ -37,7 +37,7 @@ pub enum MadeFormat {
 ///
 /// # Errors
 ///
-/// What `out` says.
+/// Writing to `out` fails.
 pub fn write_made_rows(out: impl Write + Send, format: MadeFormat, rows: u64, seed: u64) -> io::Result<()> {
     match format {
         MadeFormat::Jsonl => lines::write_jsonl(out, rows, seed),

@@ -1,6 +1,6 @@
-//! One made row.
+//! One sample row.
 
-/// The first day that rows have: 2020-01-01, counted from 1970-01-01.
+/// The first day that occurs in rows: 2020-01-01, counted from 1970-01-01.
 pub(super) const FIRST_DAY: i32 = 18_262;
 /// How many days there are.
 pub(super) const DAYS: u64 = 1_826;
@@ -75,7 +75,7 @@ const TAGS: [&str; 8] = ["new", "used", "gift", "kitchen", "broken", "fast", "sl
 const LANGUAGES: [&str; 6] = ["en", "de", "fr", "es", "ja", "pt"];
 const SITES: [&str; 4] = ["shop.example", "market.example", "forum.example", "blog.example"];
 
-/// One made row. It is made anew in place, so that a row costs no memory.
+/// One sample row. It is overwritten for each row, so that a row needs no allocation.
 #[derive(Debug, Default)]
 pub(super) struct MadeRow {
     pub(super) id: i64,
@@ -99,12 +99,12 @@ pub(super) struct MadeRow {
 pub(super) struct Meta {
     pub(super) lang: &'static str,
     pub(super) stars: Option<i32>,
-    /// The site of the source, where there is a source.
+    /// The site of the source, if there is a source.
     pub(super) source: Option<&'static str>,
 }
 
 impl MadeRow {
-    /// Makes the row that stands at `index`, counted from 0.
+    /// Generates the row at `index`, counted from 0.
     pub(super) fn make(&mut self, seed: u64, index: u64) {
         let mut draw =
             Draw { state: seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ index.wrapping_mul(0x9e37_79b9) };
@@ -156,7 +156,7 @@ fn pick(from: &[&'static str], draw: &mut Draw) -> &'static str {
     from.get(at).copied().unwrap_or_default()
 }
 
-/// Appends words with spaces between them; one draw is enough for ten.
+/// Appends words separated by spaces; one random number is enough for ten.
 fn write_words(draw: &mut Draw, count: u64, out: &mut String) {
     let mut bits = 0;
     for at in 0..count {
@@ -171,7 +171,7 @@ fn write_words(draw: &mut Draw, count: u64, out: &mut String) {
     }
 }
 
-/// Numbers that look random and follow from a seed alone (SplitMix64).
+/// Deterministic pseudo-random numbers from a seed (SplitMix64).
 struct Draw {
     state: u64,
 }

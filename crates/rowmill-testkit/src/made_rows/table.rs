@@ -1,4 +1,4 @@
-//! Made rows as Parquet.
+//! Writes sample rows as Parquet.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(super) fn write_parquet(out: impl Write + Send, rows: u64, seed: u64) -> io:
     Ok(())
 }
 
-/// Columns in which hardly a value occurs twice are not worth a dictionary.
+/// A dictionary is not worthwhile for columns in which hardly any value occurs twice.
 fn properties() -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)

@@ -1,4 +1,4 @@
-//! Stores of answers that break their contract.
+//! Answer stores that violate their contract.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

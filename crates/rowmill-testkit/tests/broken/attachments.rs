@@ -1,4 +1,4 @@
-//! What brings files and breaks its contract.
+//! Implementations of `Attachments` that violate their contract.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -61,7 +61,7 @@ impl Broken {
         tokio::task::yield_now().await;
         self.under_way.fetch_sub(1, Ordering::SeqCst);
         let is_late = self.loads.fetch_add(1, Ordering::SeqCst) > 0;
-        // Eight at once are what the suite asks for; what was dropped counts for ever.
+        // The suite makes eight loads at once; a dropped load counts for ever.
         let hindered = match self.manner {
             Manner::OnlyOneAtOnce => before > 0,
             Manner::BreaksWhenDropped => before == 1 && self.loads.load(Ordering::SeqCst) > 10,

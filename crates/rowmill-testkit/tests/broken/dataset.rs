@@ -1,4 +1,4 @@
-//! Datasets that break their contract.
+//! Datasets that violate their contract.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use super::assert_told;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
     Right,
-    // What it tells of itself.
+    // What it reports about itself.
     ShiftsIdentity,
     Miscounts,
     DeclaresTooLittle,
@@ -46,7 +46,7 @@ enum Manner {
     // Reading again.
     Dwindles,
     SharesItsPlace,
-    // Passing over.
+    // Skipping.
     SkipLies,
     SkipForgetsBad,
     SkipTakesOneMore,
@@ -201,7 +201,7 @@ impl RowSource for Source {
             Manner::CannotRead => return Err(problem("the disk is gone")),
             Manner::EndIsProblem if ended => return Err(problem("over")),
             Manner::NeverEnds if ended => {
-                // The end itself is told once.
+                // The end itself is reported once.
                 let first = self.place.fetch_add(1, Ordering::SeqCst) == self.rows.len();
                 return Ok(!first);
             }

@@ -1,4 +1,4 @@
-//! Hooks that break their contract.
+//! Hooks that violate their contract.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -57,7 +57,7 @@ impl Broken {
         }
     }
 
-    /// What stands in for the arguments of a tool.
+    /// Replaces the arguments of a tool.
     async fn limit(&self, row: u64) -> Result<Option<Value>, String> {
         if self.is_broken.swap(self.manner == Manner::BreaksWhenDropped, Ordering::SeqCst) {
             return Err("the hook before did not end".to_owned());

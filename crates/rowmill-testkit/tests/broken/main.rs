@@ -1,5 +1,5 @@
-//! Every check of the conformance suites can fail: implementations that break one promise each,
-//! and the deviation that tells of it.
+//! Every check of the conformance suites can fail: implementations that violate one promise each, and the
+//! message that reports it.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails the test")]
 
@@ -15,7 +15,7 @@ mod tools;
 
 use std::fmt::Debug;
 
-/// Asserts that the suite finds nothing in what is right, and tells of what is broken.
+/// Asserts that the suite finds nothing in a correct implementation, and reports a broken one.
 fn assert_told(manner: &dyn Debug, found: &[String], expected: &str) {
     if expected.is_empty() {
         assert!(found.is_empty(), "{manner:?} keeps the contract: {found:#?}");

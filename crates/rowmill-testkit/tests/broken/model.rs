@@ -1,4 +1,4 @@
-//! Models that break their contract.
+//! Models that violate their contract.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

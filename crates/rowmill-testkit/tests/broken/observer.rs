@@ -1,4 +1,4 @@
-//! Observers that break their contract.
+//! Observers that violate their contract.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl Observer for Broken {
             (Manner::PanicsAtOutages, Event::Waiting { wait: None, .. }) => panic!("how long"),
             (Manner::PanicsInThreads, _) => assert_eq!(std::thread::current().id(), self.1),
             (Manner::HoldsUp, Event::Draining) if std::thread::current().id() == self.1 => {
-                // Nobody ever sends, so this takes as long as it may.
+                // Nothing is ever sent, so this takes as long as the timeout.
                 let (_sender, receiver) = mpsc::channel::<()>();
                 assert!(receiver.recv_timeout(Duration::from_millis(1100)).is_err());
             }

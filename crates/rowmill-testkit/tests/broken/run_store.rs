@@ -1,4 +1,4 @@
-//! Stores of runs that break their contract.
+//! Run stores that violate their contract.
 
 use std::sync::{Arc, Mutex};
 
@@ -190,7 +190,7 @@ impl Ledger for BrokenLedger {
 struct BrokenReader {
     manner: Manner,
     inner: Box<dyn RecordReader>,
-    /// Where the ledger ended when the reader was made.
+    /// The end of the ledger when the reader was created.
     end: LedgerPosition,
     last: Mutex<LedgerPosition>,
 }

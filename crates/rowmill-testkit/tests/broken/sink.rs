@@ -1,4 +1,4 @@
-//! Sinks that break their contract.
+//! Sinks that violate their contract.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Tool hosts that break their contract.
+//! Tool hosts that violate their contract.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -67,7 +67,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// The only place where these hosts make a failure.
+/// The only function of these hosts that creates a failure.
 fn failure<T>(maybe_ran: bool) -> Result<T, ToolFailure> {
     Err(ToolFailure { message: "nothing came".to_owned(), maybe_ran })
 }

@@ -1,4 +1,4 @@
-//! How a server on the network is let to know who asks.
+//! Authorization for servers on the network.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::login::{AuthorizationSettings, manager};
 use super::server::{McpServer, OAuth, SignIn, Transport};
 use super::token_file::TokenFile;
 
-/// A grant with the token that it gave.
+/// An OAuth grant with the token obtained from it.
 pub(super) struct Grant {
     url: String,
     source: Source,
@@ -19,11 +19,11 @@ pub(super) struct Grant {
     granted: Mutex<Option<AuthorizationManager>>,
 }
 
-/// Where tokens come from.
+/// The source of tokens.
 enum Source {
     /// A client-credentials grant.
     Client(ClientCredentialsConfig),
-    /// The file that a person's sign-in left.
+    /// The file that an interactive sign-in wrote.
     Person(PathBuf),
 }
 
@@ -33,12 +33,12 @@ impl fmt::Debug for Grant {
     }
 }
 
-/// Whether the token that is at hand will do.
+/// Whether the current token may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
-    /// Yes, unless it runs out.
+    /// It may, unless it has expired.
     Kept,
-    /// No: the server refused it.
+    /// It may not: the server rejected it.
     Fresh,
 }
 
@@ -63,7 +63,7 @@ impl Grant {
         Self { url: url.to_owned(), source, settings, granted: Mutex::new(None) }
     }
 
-    /// A token that the server takes. All callers share one.
+    /// A valid token. All callers share one.
     pub(super) async fn token(&self, which: Token) -> Result<String, AuthError> {
         let mut granted = self.granted.lock().await;
         match (&self.source, granted.as_ref()) {
@@ -108,7 +108,7 @@ impl Grant {
 }
 
 impl McpServer {
-    /// What a person can do when the server wants to know who asks.
+    /// What the user can do if the server requires authorization.
     pub(super) fn credential_hint(&self) -> String {
         let name = &self.name;
         let Transport::Http { url, headers, .. } = &self.transport else {
@@ -133,7 +133,7 @@ impl McpServer {
     }
 }
 
-/// An address without what may be secret in it.
+/// A URL without anything in it that may be secret.
 pub(super) fn bare_address(url: &str) -> String {
     let Ok(mut address) = reqwest::Url::parse(url) else { return url.to_owned() };
     address.set_query(None);

@@ -1,4 +1,4 @@
-//! What became of a call that got no answer.
+//! Calls that got no answer, and whether they may have run.
 
 use std::error::Error;
 
@@ -12,7 +12,7 @@ use super::http::refused_unread;
 /// A call without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// The connection is no good any more.
+    /// The connection is no longer usable.
     Broken {
         /// What happened.
         why: String,
@@ -24,9 +24,9 @@ pub(super) enum Lost {
         /// Whether the tool may have run.
         maybe_ran: bool,
     },
-    /// The server answers, but not as it should; another connection would not change that.
+    /// The server's response is not a valid answer; a new connection would not change that.
     Refused {
-        /// What it said.
+        /// The server's message.
         why: String,
         /// Whether the tool may have run.
         maybe_ran: bool,
@@ -39,7 +39,7 @@ impl Lost {
     }
 }
 
-/// What a failed transmission means. `left` tells whether the request had left as far as the
+/// The failure for a failed transmission. `left` says whether the request had been sent, as far as the
 /// transport knows.
 pub(super) fn failed_to_send(error: &DynamicTransportError, left: bool) -> Lost {
     let Some(failure) = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() else {
@@ -55,14 +55,14 @@ pub(super) fn failed_to_send(error: &DynamicTransportError, left: bool) -> Lost 
         StreamableHttpError::HttpStatus(status) if status.status == 429 => {
             refused("the server limits requests (HTTP 429)", false)
         }
-        // A status below 500 means that the server did not begin.
+        // A status below 500 means that the server did not start the call.
         StreamableHttpError::UnexpectedServerResponse(text) => refused(text, !text.starts_with("HTTP ")),
         StreamableHttpError::UnexpectedContentType(_) => refused(&chain(failure), left),
         failure => Lost::broken(bare_addresses(&chain(failure)), left && !refused_unread(failure)),
     }
 }
 
-/// An error with its causes, each said once.
+/// An error with its causes, without repetitions.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

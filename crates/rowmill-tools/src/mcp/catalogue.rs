@@ -1,4 +1,4 @@
-//! What a server offers, and under which names models get to see it.
+//! The tools, resources and prompts that a server offers, and the names under which models see them.
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest, GetPromptRequestParams,
@@ -15,43 +15,43 @@ use super::session::Session;
 use super::tasks::needs_task;
 use super::view::View;
 
-/// How many resources or prompts are named to a model.
+/// The maximum number of resources or prompts that are listed for a model.
 const MOST_NAMED: usize = 50;
-/// How much is said of each.
+/// The maximum length of the description of each.
 const LONGEST_WORDS: usize = 200;
 
-/// A tool that models can be offered.
+/// A tool that can be offered to models.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfferedTool {
     /// The tool as models see it.
     pub spec: ToolSpec,
-    /// The name by which [`super::Mcp`] knows it.
+    /// The name under which [`super::Mcp`] knows it.
     pub host_name: String,
     /// The server's name.
     pub server: String,
-    /// What its server calls it; empty for tools that stand for resources or prompts.
+    /// The server's name for it; empty for tools that represent resources or prompts.
     pub tool: String,
-    /// What stands behind it.
+    /// What it represents.
     pub kind: OfferedKind,
-    /// Which of the server's views a tool that stands for resources or prompts is for: 0 is that
-    /// of the server's entry, and others follow. [`super::Mcp::offered`] knows them.
+    /// The index of the server's view that a tool for resources or prompts belongs to: 0 is the view of the
+    /// server's entry, the others follow. [`super::Mcp::offered`] uses it.
     pub(super) view: usize,
     /// Whether it may run twice.
     pub idempotent: bool,
 }
 
-/// What stands behind a tool.
+/// What a tool represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OfferedKind {
-    /// A tool of the server.
+    /// A tool of the server itself.
     Tool,
-    /// Its resources.
+    /// The server's resources.
     Resources,
-    /// Its prompts.
+    /// The server's prompts.
     Prompts,
 }
 
-/// What a server told at its start.
+/// What a server reported at its start.
 #[derive(Debug, Default)]
 pub(super) struct Catalogue {
     tools: Vec<Tool>,
@@ -59,12 +59,12 @@ pub(super) struct Catalogue {
     templates: Vec<ResourceTemplate>,
     prompts: Vec<Prompt>,
     pub(super) instructions: Option<String>,
-    /// Tools that are not offered, because they answer no plain call.
+    /// Tools that are not offered, because they cannot be called directly.
     pub(super) need_tasks: Vec<String>,
 }
 
 impl Catalogue {
-    /// Asks for everything that is wanted, page by page.
+    /// Requests all lists that are needed, page by page.
     pub(super) async fn ask(session: &Session, server: &McpServer) -> Result<Self, ServiceError> {
         let (peer, mut catalogue) = (session.peer(), Self::default());
         let Some(info) = peer.peer_info() else { return Ok(catalogue) };
@@ -76,7 +76,7 @@ impl Catalogue {
         }
         if able.resources.is_some() && wanted(|view| &view.resources) {
             catalogue.resources = peer.list_all_resources().await?;
-            // Many servers with resources know no templates, and some say so with an error.
+            // Many servers with resources have no templates, and some return an error for them.
             catalogue.templates = peer.list_all_resource_templates().await.unwrap_or_default();
         }
         if able.prompts.is_some() && wanted(|view| &view.prompts) {
@@ -89,7 +89,7 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// A filter names what the server does not have.
+    /// A filter names something that the server does not have.
     pub(super) fn offer(
         &mut self,
         server: &McpServer,
@@ -144,7 +144,7 @@ impl Catalogue {
             ("prompt", &view.prompts, prompts),
         ];
         for (what, filter, known) in checks {
-            // An address may be one that a template stands for.
+            // A URI may come from a template.
             let made =
                 |name: &str| what == "resource" && self.templates.iter().any(|each| stands_for(each, name));
             let Some(name) = filter.unknown(&known).filter(|name| !made(name)) else { continue };
@@ -165,7 +165,7 @@ impl Catalogue {
         self.templates.iter().filter(|each| filter.admits(&each.name) || filter.admits(&each.uri_template))
     }
 
-    /// How the tool that reads resources is described, if there are any.
+    /// The description of the tool that reads resources, if there are any.
     fn told_resources(&self, server: &McpServer, filter: &Filter) -> Option<(String, Value)> {
         let (known, made) = (self.resources(filter).count(), self.templates(filter).count());
         if known + made == 0 {
@@ -191,7 +191,7 @@ impl Catalogue {
         Some((lines.join("\n"), schema))
     }
 
-    /// How the tool that fetches prompts is described, if there are any.
+    /// The description of the tool that fetches prompts, if there are any.
     fn told_prompts(&self, server: &McpServer, filter: &Filter) -> Option<(String, Value)> {
         let prompts: Vec<&Prompt> = self.prompts.iter().filter(|each| filter.admits(&each.name)).collect();
         if prompts.is_empty() {
@@ -220,7 +220,7 @@ impl Catalogue {
         Some((lines.join("\n"), schema))
     }
 
-    /// The request that a call stands for, or what the model is told instead.
+    /// The request for a call, or the message that the model gets instead.
     pub(super) fn request(
         &self,
         offered: &OfferedTool,
@@ -268,7 +268,7 @@ impl Catalogue {
     }
 }
 
-/// Whether an address can come of a template.
+/// Whether a URI can come from a template.
 fn stands_for(template: &ResourceTemplate, uri: &str) -> bool {
     let mut pattern = String::new();
     let mut rest = template.uri_template.as_str();
@@ -317,7 +317,7 @@ fn made_tool(
 ) -> OfferedTool {
     OfferedTool {
         spec: ToolSpec { name: name.to_owned(), description: Some(description), schema },
-        // Models know all of them by one name.
+        // Models know all views' tools by one name.
         host_name: if view == 0 { name.to_owned() } else { format!("{name}/{view}") },
         server: server.name.clone(),
         tool: String::new(),

@@ -1,4 +1,4 @@
-//! Servers as configuration and cards write them.
+//! The configuration of servers in `rowmill.toml` and cards.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -146,8 +146,8 @@ pub enum Span {
 }
 
 impl McpServerConfig {
-    /// The server that is meant. `name` is that of the entry, where it has one; `folder` is that
-    /// of the file, from which relative paths go on; `environment` is asked for variables.
+    /// Resolves the entry to a server. `name` is that of the entry, if it has one; `folder` is the file's
+    /// folder, which relative paths start from; `environment` looks up variables.
     ///
     /// # Errors
     ///
@@ -193,7 +193,7 @@ impl McpServerConfig {
         Ok(server)
     }
 
-    /// The name of the entry, the name that is given, or one made of the target.
+    /// The name of the entry, the given name, or one derived from the target.
     fn resolved_name(&self, entry: Option<&str>) -> Result<String, Problem> {
         if let Some(name) = entry.or(self.name.as_deref()) {
             return Ok(name.to_owned());
@@ -319,7 +319,7 @@ fn invalid(name: &str, what: &str) -> Problem {
     Problem::new(ProblemCode::InvalidConfig, format!("the MCP server `{name}` {what}"))
 }
 
-/// Refuses fields that mean nothing where the server is.
+/// Rejects fields that do not apply to this kind of server.
 fn refuse(name: &str, kind: &str, fields: &[(&str, bool)]) -> Result<(), Problem> {
     match fields.iter().find(|(_, given)| *given) {
         None => Ok(()),
@@ -330,16 +330,16 @@ fn refuse(name: &str, kind: &str, fields: &[(&str, bool)]) -> Result<(), Problem
     }
 }
 
-/// Puts variables into texts.
+/// Inserts variables into texts.
 struct Filled<'a> {
     server: &'a str,
     environment: &'a dyn Fn(&str) -> Option<String>,
-    /// What variables put in.
+    /// The values that variables inserted.
     values: RefCell<Vec<Secret>>,
 }
 
 impl Filled<'_> {
-    /// `text` with every `${NAME}` replaced. `place` says where the text stands.
+    /// `text` with every `${NAME}` replaced. `place` is the position of the text, for messages.
     fn fill(&self, text: &str, place: &str) -> Result<String, Problem> {
         let mut whole = String::with_capacity(text.len());
         let mut rest = text;
@@ -366,8 +366,8 @@ fn is_address(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
-/// A name for a server that has none: its host, or its package or program without folder, scope,
-/// version and ending.
+/// A name for a server that has none: its host, or its package or program without folder, scope, version and
+/// extension.
 fn name_of(place: &str) -> String {
     if is_address(place) {
         let host = place.split('/').nth(2).unwrap_or(place);
@@ -383,8 +383,8 @@ fn name_of(place: &str) -> String {
     last.split('.').next().unwrap_or(last).to_owned()
 }
 
-/// Splits a command line into words as a shell does, with quotes and backslashes; nothing else
-/// has a meaning. `None` where a quote is not closed.
+/// Splits a command line into words as a shell does, with quotes and backslashes; nothing else is special.
+/// `None` if a quote is not closed.
 fn split(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,6 +1,6 @@
-//! Which of a server's tools, resources and prompts are wanted.
+//! Selects which of a server's tools, resources and prompts are used.
 
-/// Which names are let through.
+/// A filter of names.
 ///
 /// ```
 /// # use rowmill_tools::Filter;
@@ -10,17 +10,17 @@
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filter {
-    /// All of them.
+    /// Admits all names.
     Everything,
-    /// None of them.
+    /// Admits no names.
     Nothing,
-    /// Those that one of these names or patterns matches: `*` stands for any text, `?` for one
-    /// character, `[abc]` and `[a-z]` for one of several, `[!…]` for none of them.
+    /// Admits names that match one of these names or patterns: `*` matches any text, `?` one character,
+    /// `[abc]` and `[a-z]` one of several, `[!…]` any other.
     Only(Vec<String>),
 }
 
 impl Filter {
-    /// Whether a name is let through.
+    /// Whether a name is admitted.
     #[must_use]
     pub fn admits(&self, name: &str) -> bool {
         match self {
@@ -30,7 +30,7 @@ impl Filter {
         }
     }
 
-    /// The plain names among the patterns that none of `known` bears, which is a slip.
+    /// The plain names among the patterns that match none of `known`, which are probably typos.
     pub(super) fn unknown<'a>(&'a self, known: &[&str]) -> Option<&'a str> {
         let Self::Only(patterns) = self else { return None };
         let plain = patterns.iter().filter(|pattern| !pattern.contains(['*', '?', '[']));
@@ -43,7 +43,7 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
     let (mut at, mut here) = (0, 0);
-    // Where to go on when what follows the last star does not fit.
+    // Where to continue if the text after the last star does not match.
     let mut retry: Option<(usize, usize)> = None;
     while here < name.len() {
         if pattern.get(at) == Some(&'*') {
@@ -63,7 +63,7 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     pattern.iter().skip(at).all(|rest| *rest == '*')
 }
 
-/// Where the pattern goes on when its next part, which stands for one character, fits.
+/// Where the pattern continues if its next part, which stands for one character, matches.
 fn one(pattern: &[char], at: usize, name: &[char], here: usize) -> Option<usize> {
     let (part, character) = (pattern.get(at)?, name.get(here)?);
     if *part == '['
@@ -74,12 +74,12 @@ fn one(pattern: &[char], at: usize, name: &[char], here: usize) -> Option<usize>
     (*part == '?' || part == character).then_some(at + 1)
 }
 
-/// Whether a bracketed class holds a character, and where the pattern goes on after it. `None`
-/// where the bracket is never closed: then it stands for itself.
+/// Whether a bracketed class contains a character, and where the pattern continues after it. `None` if the
+/// bracket is never closed: then it is a literal character.
 fn class(pattern: &[char], at: usize, character: char) -> Option<(bool, usize)> {
     let negated = pattern.get(at + 1) == Some(&'!');
     let first = at + 1 + usize::from(negated);
-    // A closing bracket in the first place belongs to the class.
+    // A closing bracket in the first position belongs to the class.
     let end = (first + 1..pattern.len()).find(|&index| pattern.get(index) == Some(&']'))?;
     let members = pattern.get(first..end)?;
     let mut held = false;

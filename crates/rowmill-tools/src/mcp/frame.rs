@@ -1,4 +1,4 @@
-//! The messages of a server as they come over a pipe: one JSON text per line.
+//! Reads the messages of a server from a pipe: one JSON text per line.
 
 use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
 use serde_json::Value;
@@ -7,24 +7,24 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use super::MAX_FRAME;
 use super::tasks::with_execution;
 
-/// What is kept of both ends of a message that is too large, to find out whose answer it is.
+/// How much of both ends of an oversized message is kept, to find out which call it answers.
 const KEPT: usize = 512;
-/// A buffer that grew beyond this for one message is not kept for the next.
+/// A buffer that grew beyond this for one message is not reused for the next.
 const SPARE: usize = 1024 * 1024;
 
-/// What a line is.
+/// The content of a line.
 #[derive(Debug)]
 pub(super) enum Frame {
     /// A message.
     Message(Box<ServerJsonRpcMessage>),
-    /// Nothing that anyone waits for.
+    /// A line that nothing waits for.
     Nothing,
-    /// Something else, such as words for a person that should have gone to standard error.
+    /// Other text, such as log lines that should have gone to standard error.
     Talk,
 }
 
-/// Reads a line. An answer that does not keep to the protocol becomes an error for its call, so
-/// that the call need not wait for its timeout.
+/// Parses a line. An answer that violates the protocol becomes an error of its call, so that the call need
+/// not wait for its timeout.
 pub(super) fn read(line: &[u8]) -> Frame {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
     if line.is_empty() {
@@ -43,13 +43,13 @@ pub(super) fn read(line: &[u8]) -> Frame {
     }
 }
 
-/// An answer that cannot be used, as an error of its call.
+/// Turns an unusable answer into an error of its call.
 pub(super) fn unusable(id: RequestId, why: &str) -> ServerJsonRpcMessage {
     let text = format!("the server's answer does not keep to the protocol: {why}");
     ServerJsonRpcMessage::error(ErrorData::internal_error(text, None), Some(id))
 }
 
-/// An answer that is too large, as an error of its call.
+/// Turns an oversized answer into an error of its call.
 pub(super) fn too_large(id: RequestId) -> ServerJsonRpcMessage {
     let text = format!("the tool's answer has more than {} MiB and was thrown away", MAX_FRAME >> 20);
     ServerJsonRpcMessage::error(ErrorData::internal_error(text, None), Some(id))
@@ -67,20 +67,20 @@ fn id_of(value: &Value) -> Option<RequestId> {
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     reader: BufReader<R>,
-    /// The line so far, or the beginning of one that is too long.
+    /// The line so far, or the start of one that is too long.
     line: Vec<u8>,
     /// The last bytes of a line that is too long.
     end: Option<Vec<u8>>,
-    /// Whether the line was given out.
+    /// Whether the line has been returned.
     given: bool,
 }
 
-/// What came.
+/// The result of reading a line.
 #[derive(Debug)]
 pub(super) enum Line<'a> {
-    /// A line without its end.
+    /// A line without its line break.
     Whole(&'a [u8]),
-    /// A line that is too long; whose answer it is, where that can be told.
+    /// A line that is too long, with the id of the call that it answers, if that is known.
     TooLong(Option<RequestId>),
     /// Nothing more.
     End,
@@ -127,7 +127,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// Adds a part to a line, of which only both ends are kept once it is too long.
+/// Appends a part to a line; once it is too long, only both ends are kept.
 fn keep(line: &mut Vec<u8>, end: &mut Option<Vec<u8>>, part: &[u8]) {
     match end {
         None if line.len() + part.len() <= MAX_FRAME => line.extend_from_slice(part),
@@ -148,8 +148,8 @@ fn append(last: &mut Vec<u8>, part: &[u8]) {
     last.drain(..surplus);
 }
 
-/// Whose answer a message is of which only both ends are known. Servers write the id before the
-/// result or after it.
+/// The call that a message answers, if only both its ends are known. Servers write the id before the result
+/// or after it.
 fn owner(begin: &[u8], end: &[u8]) -> Option<RequestId> {
     let (begin, end) = (String::from_utf8_lossy(begin), String::from_utf8_lossy(end));
     let before = begin.split("\"result\"").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The host: servers that are started together, offered together, called, and ended together.
+//! The host: starts the servers together, offers their tools, calls them, and stops them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,11 +24,11 @@ use super::session::Session;
 use super::view::View;
 use crate::inherited::inherited;
 
-/// How often a call is made at most when connections break under it. More than one row may be
-/// what a server dies of, so it is not too few.
+/// The maximum attempts of a call if connections break during it. Several rows may crash the same server, so
+/// it must not be too low.
 const MOST_ATTEMPTS: u32 = 5;
 
-/// What servers that are processes get of rowmill's environment, besides what every process gets.
+/// The variables that server processes inherit from rowmill, besides those that every process gets.
 const INHERITED: &[&str] = &[
     "XDG_CACHE_HOME",
     "XDG_CONFIG_HOME",
@@ -39,7 +39,7 @@ const INHERITED: &[&str] = &[
     "no_proxy",
 ];
 
-/// What all servers of a run share.
+/// Settings that all servers of a run share.
 #[derive(Debug, Clone)]
 pub struct McpSettings {
     pub(super) parallel: usize,
@@ -50,8 +50,8 @@ pub struct McpSettings {
 }
 
 impl McpSettings {
-    /// `parallel` is how many rows are worked on at once; `environment` is asked for the few
-    /// variables that servers inherit, and for the proxies on the way to those on the network.
+    /// `parallel` is the number of rows that are worked on at once; `environment` looks up the few variables
+    /// that servers inherit.
     pub fn new(parallel: usize, environment: &dyn Fn(&str) -> Option<String>) -> Self {
         let known = inherited(INHERITED, environment).map(|(name, value)| (name.to_owned(), value));
         Self {
@@ -63,14 +63,14 @@ impl McpSettings {
         }
     }
 
-    /// Knows the secrets of the run, which no message about a server shows, and learns the tokens
-    /// that are got from authorization servers.
+    /// Sets the secrets of the run, which no message about a server shows; tokens from authorization servers
+    /// are added to them.
     #[must_use]
     pub fn with_redactor(self, redactor: Redactor) -> Self {
         Self { redactor, ..self }
     }
 
-    /// Who signs in to servers that ask for it; without anyone they do not start.
+    /// Sets who signs in to servers that require it; otherwise such servers do not start.
     #[must_use]
     pub fn with_person(self, person: Option<Person>) -> Self {
         Self { person, ..self }
@@ -88,22 +88,22 @@ pub struct Mcp {
     ends: Vec<End>,
     tools: Vec<OfferedTool>,
     by_name: HashMap<String, Place>,
-    /// The connections of rows that have some of their own.
+    /// The connections of rows that have their own.
     rows: Mutex<HashMap<u64, BTreeMap<usize, Arc<Link>>>>,
 }
 
-/// A server that was started.
+/// A running server.
 #[derive(Debug)]
 struct End {
     endpoint: Arc<Endpoint>,
-    /// What agents see of it; first what its entry says.
+    /// What agents see of it; the first view is that of its entry.
     views: Vec<View>,
     catalogue: Catalogue,
-    /// The connection of all rows, unless each has its own.
+    /// The connection shared by all rows, unless each has its own.
     shared: Option<Link>,
 }
 
-/// Where a tool is found.
+/// The location of a tool.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     end: usize,
@@ -111,12 +111,12 @@ struct Place {
 }
 
 impl Mcp {
-    /// Starts the servers, all at once, and asks what they offer.
+    /// Starts all servers at once, and requests what they offer.
     ///
     /// # Errors
     ///
-    /// Two servers have the same name, a server does not start, or a filter names what a server
-    /// does not have. Nothing is left running then.
+    /// Two servers have the same name, a server does not start, or a filter names something that a server
+    /// does not have. No server is left running then.
     pub async fn start(servers: Vec<McpServer>, settings: McpSettings) -> Result<Self, Problem> {
         let mut endpoints = Vec::with_capacity(servers.len());
         for server in servers {
@@ -128,7 +128,7 @@ impl Mcp {
         }
         let started = join_all(endpoints.iter().map(|endpoint| begin(Arc::clone(endpoint)))).await;
         let started: Vec<_> = endpoints.iter().zip(started).collect();
-        // Nobody signs in for a run that cannot begin.
+        // The user is not asked to sign in for a run that cannot start.
         let is_hopeless = started.iter().any(|(endpoint, outcome)| {
             outcome.as_ref().is_err_and(|failure| !endpoint.server.wants_person(failure))
         });
@@ -159,8 +159,8 @@ impl Mcp {
         &self.tools
     }
 
-    /// The tools of a server for agents with this view of it, which must be one of
-    /// [`McpServer::views`] or [`McpServer::view`].
+    /// The tools of a server for agents with this view of it, which must be one of [`McpServer::views`] or
+    /// [`McpServer::view`].
     pub fn offered<'a>(&'a self, server: &'a str, view: &'a View) -> impl Iterator<Item = &'a OfferedTool> {
         let end = self.ends.iter().find(|end| end.endpoint.server.name == server);
         let index = end.and_then(|end| end.views.iter().position(|known| known == view));
@@ -171,7 +171,7 @@ impl Mcp {
         self.tools.iter().filter(move |tool| tool.server == server).filter(fits)
     }
 
-    /// What a server says about how it is to be used, if that is for the model.
+    /// A server's instructions, if they are for the model.
     #[must_use]
     pub fn instructions(&self, server: &str) -> Option<&str> {
         let end = self.ends.iter().find(|end| end.endpoint.server.name == server)?;
@@ -212,7 +212,7 @@ impl Mcp {
         }
     }
 
-    /// Makes sure that there is a connection for a call.
+    /// Ensures that there is a connection for a call.
     async fn connect(&self, request: ToolRequest<'_>) -> Result<ToolPermit, ToolFailure> {
         let place = self.by_name.get(request.tool);
         if let Some((index, end)) = place.and_then(|place| Some((place.end, self.ends.get(place.end)?))) {
@@ -225,7 +225,7 @@ impl Mcp {
         Ok(ToolPermit::default())
     }
 
-    /// The limits on calls at once, as the servers have them: the tools that share a limit, and it.
+    /// The limits on parallel calls, as the servers set them: the tools that share a limit, and the limit.
     pub fn limits(&self) -> impl Iterator<Item = (Vec<String>, usize)> {
         self.ends.iter().flat_map(|end| {
             let server = &end.endpoint.server;
@@ -247,7 +247,7 @@ impl Mcp {
         })
     }
 
-    /// What a person should know of what the servers offer.
+    /// Notices for the user about what the servers offer.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
@@ -314,7 +314,7 @@ impl ToolHost for Mcp {
     }
 }
 
-/// A server that has told what it offers.
+/// A server that has reported what it offers.
 pub(super) struct Started {
     endpoint: Arc<Endpoint>,
     catalogue: Catalogue,
@@ -329,8 +329,8 @@ impl Started {
     }
 }
 
-/// Starts a server and asks what it offers. A server whose rows have connections of their own is
-/// let go again: its first connection belongs to no row.
+/// Starts a server and requests what it offers. If rows have connections of their own, the connection is
+/// closed again: it belongs to no row.
 pub(super) async fn begin(endpoint: Arc<Endpoint>) -> Result<Started, NoStart> {
     let server = &endpoint.server;
     let session = endpoint.open().await?;
@@ -351,7 +351,7 @@ pub(super) async fn begin(endpoint: Arc<Endpoint>) -> Result<Started, NoStart> {
     Err(NoStart { what: failure.0, cause: said, remedy: failure.1 })
 }
 
-/// Makes a call, again where a connection broke and the tool cannot have run or may run twice.
+/// Makes a call; repeats it if the connection broke and the tool cannot have run or may run twice.
 async fn attempts(
     link: &Link,
     endpoint: &Endpoint,

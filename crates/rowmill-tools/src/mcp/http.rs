@@ -1,4 +1,4 @@
-//! Streamable HTTP.
+//! The streamable HTTP transport.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -33,13 +33,12 @@ const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MOST_REDIRECTS: usize = 5;
-/// How much of a refusal is read and shown.
+/// How much of an error response is read and shown.
 const SHOWN: usize = 300;
 
 type Failure = StreamableHttpError<reqwest::Error>;
 
-/// Makes the client of a server. `headers` go with every request, by way of `proxies` and of none that the process
-/// may know of besides.
+/// Creates the HTTP client of a server. `headers` are sent with every request.
 ///
 /// # Errors
 ///
@@ -64,8 +63,8 @@ pub(super) fn client(headers: HeaderMap, proxies: &Proxies) -> Result<reqwest::C
     proxies.given_to(client).build().map_err(|error| chain(&error))
 }
 
-/// Only redirects that keep method and body, and stay at the same server, which alone may see the
-/// headers: frameworks answer so where a slash is missing at the end of the address.
+/// Follows only redirects that keep method and body and stay on the same server, the only one that may see
+/// the headers: web frameworks redirect like this if a trailing slash is missing.
 fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let keeps = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
     let origin = attempt.previous().first().map(reqwest::Url::origin);
@@ -79,9 +78,9 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
 
 /// Posts messages.
 ///
-/// The SDK's own client is used for what is not a post. Posts are made here because an answer's
-/// length must be bounded, because a refused session must be told from a failed call, and because
-/// a token that ran out is replaced.
+/// Other requests use the SDK's own client. Posts are made here because an answer's length must be limited,
+/// because a rejected session must be distinguished from a failed call, and because an expired token is
+/// replaced.
 #[derive(Debug, Clone)]
 pub(super) struct Poster {
     pub(super) client: reqwest::Client,
@@ -89,7 +88,7 @@ pub(super) struct Poster {
     pub(super) sent: Sent,
 }
 
-/// A message on its way.
+/// A message to be posted.
 struct Post {
     uri: Arc<str>,
     message: ClientJsonRpcMessage,
@@ -129,7 +128,7 @@ impl Poster {
         request.json(&post.message).send().await.map_err(Failure::Client)
     }
 
-    /// Posts and waits for the head of the answer. What was refused unread counts as not sent.
+    /// Posts and waits for the head of the response. A request that was rejected unread counts as not sent.
     async fn post(&self, post: Post) -> Result<StreamableHttpPostResponse, Failure> {
         let token = self.token(Token::Kept).await?;
         if post.id().is_some_and(|id| !self.sent.leaves(id)) {
@@ -155,7 +154,7 @@ impl Poster {
     }
 }
 
-/// Whether a failure means that the server did nothing with the message.
+/// Whether a failure means that the server did not process the message.
 pub(super) fn refused_unread(failure: &Failure) -> bool {
     match failure {
         Failure::Client(error) => error.is_connect() || error.is_builder(),
@@ -168,7 +167,7 @@ pub(super) fn refused_unread(failure: &Failure) -> bool {
     }
 }
 
-/// What the answer to a post means.
+/// Interprets the response to a post.
 async fn understand(response: Response, post: &Post) -> Result<StreamableHttpPostResponse, Failure> {
     let status = response.status();
     if !status.is_success() {
@@ -191,7 +190,7 @@ async fn understand(response: Response, post: &Post) -> Result<StreamableHttpPos
         None => frame::too_large(id.clone()),
         Some(text) => match serde_json::from_slice(&with_execution(&text)) {
             Ok(ServerJsonRpcMessage::Error(mut error)) => {
-                // Servers that refuse before they read the message cannot name it.
+                // Servers that reject a message before reading it cannot name its id.
                 error.id = Some(id.clone());
                 ServerJsonRpcMessage::Error(error)
             }
@@ -222,7 +221,7 @@ async fn refusal(response: Response, post: &Post) -> Result<StreamableHttpPostRe
         _ => {}
     }
     let text = body(response, MAX_FRAME).await.ok().flatten().unwrap_or_default();
-    // Some servers do not say 404 for a session that they have forgotten.
+    // Some servers do not return 404 for a session that they have forgotten.
     let about_session = memmem::find(&text.to_ascii_lowercase(), b"session").is_some();
     if status == StatusCode::BAD_REQUEST && post.session.is_some() && about_session {
         return Err(Failure::SessionExpired);
@@ -240,13 +239,13 @@ async fn refusal(response: Response, post: &Post) -> Result<StreamableHttpPostRe
     }
 }
 
-/// What is said of a redirect that is not followed. Servers repeat the query of the request in it.
+/// The message for a redirect that is not followed. Servers repeat the query of the request in it.
 fn moved(status: StatusCode, location: &str) -> String {
     let place = location.split(['?', '#']).next().unwrap_or_default();
     format!("HTTP {}: it has moved to {}", status.as_u16(), bare_addresses(place))
 }
 
-/// Reads a body; `None` where it is longer than `most`.
+/// Reads a body; `None` if it is longer than `most`.
 async fn body(mut response: Response, most: usize) -> Result<Option<Vec<u8>>, Failure> {
     let mut whole = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(Failure::Client)? {
@@ -258,7 +257,7 @@ async fn body(mut response: Response, most: usize) -> Result<Option<Vec<u8>>, Fa
     Ok(Some(whole))
 }
 
-/// The events of an answer. One that is too large becomes an error of its call.
+/// The events of a response. An oversized event becomes an error of its call.
 fn events(response: Response, id: RequestId) -> BoxStream<'static, Result<Sse, SseError>> {
     // Without a parser nothing follows any more.
     let pieces = response.bytes_stream().scan(Some(EventParser::new(MAX_FRAME)), move |reading, piece| {

@@ -1,4 +1,4 @@
-//! Making a connection: starting the process or asking the address, and the handshake.
+//! Makes a connection: starts the process or contacts the URL, and performs the handshake.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,16 +28,16 @@ use super::session::Session;
 use super::shown::Shown;
 use super::tail::Tail;
 
-/// A server with everything that connections with it share.
+/// A server with everything that its connections share.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) server: McpServer,
-    /// What messages show of it.
+    /// How messages show it.
     pub(super) shown: Shown,
     inherited: BTreeMap<String, String>,
     parallel: usize,
     http: Option<Network>,
-    /// Until when calls fail at once, and why, after the server stayed away.
+    /// Until when calls fail immediately, and why, after the server could not be reached.
     outage: Mutex<Option<(Instant, String)>>,
 }
 
@@ -47,24 +47,24 @@ struct Network {
     grant: Option<Arc<Grant>>,
 }
 
-/// Why there is no connection.
+/// The reason that there is no connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NoStart {
-    /// What happened, to be read after "the server `x` ".
+    /// What happened; follows "the server `x` " in messages.
     pub(super) what: String,
-    /// What the server printed, or what the network said.
+    /// The server's output, or the network error.
     pub(super) cause: Option<String>,
-    /// What may help.
+    /// What may fix it.
     pub(super) remedy: Remedy,
 }
 
-/// What may help a server that does not start.
+/// What may fix a server that does not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remedy {
     Command,
     Address,
     Credential,
-    /// The same, and a person who signs in would do.
+    /// The same, and signing in would be enough.
     SignIn,
     Patience,
     Protocol,
@@ -75,7 +75,7 @@ impl NoStart {
         Self { what: what.into(), cause: None, remedy }
     }
 
-    /// The same for a person who starts a run.
+    /// The problem for a user who starts a run.
     pub(super) fn problem(self, Endpoint { server, shown, .. }: &Endpoint) -> Problem {
         let name = &server.name;
         let what = format!("the MCP server `{name}` {}: `{}`", shown.clean(&self.what), shown.place);
@@ -144,7 +144,7 @@ impl Endpoint {
         Ok(Self { server, shown, inherited, parallel, http, outage: Mutex::new(None) })
     }
 
-    /// Makes a connection, within the time that a start may take.
+    /// Makes a connection within the start timeout.
     pub(super) async fn open(&self) -> Result<Session, NoStart> {
         let modern =
             || ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
@@ -197,7 +197,7 @@ impl Endpoint {
         Err((failure, handshake))
     }
 
-    /// Why a process gave no usable answer to the handshake.
+    /// Why a process did not answer the handshake properly.
     async fn silent(&self, process: &Process, error: &ClientInitializeError) -> NoStart {
         if let Some(ending) = process.ending().await {
             let mut failure = NoStart::new("exited before it answered", Remedy::Command);
@@ -239,13 +239,13 @@ impl Endpoint {
         }
     }
 
-    /// What is known of an outage that is not over.
+    /// The reason for a current outage.
     pub(super) fn outage(&self) -> Option<String> {
         let outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
         outage.as_ref().filter(|(until, _)| Instant::now() < *until).map(|(_, why)| why.clone())
     }
 
-    /// The server stays away: for a while nobody need try.
+    /// Marks the server as unreachable: for a while calls fail immediately.
     pub(super) fn stays_away(&self, why: &str) {
         let until = Instant::now() + self.server.reconnect.pause;
         let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
@@ -253,17 +253,17 @@ impl Endpoint {
     }
 }
 
-/// Whether a server understood the handshake.
+/// How the handshake failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Handshake {
-    /// It did, and refused it: it may speak the newer protocol only.
+    /// The server understood and rejected it: it may support only the newer protocol.
     Refused,
-    /// There was none.
+    /// There was no answer.
     Failed,
 }
 
-/// Who rowmill says that it is. It offers nothing that a server could ask for: sampling is
-/// refused, questions to a person are declined, and there are no roots.
+/// How rowmill identifies itself. It offers nothing that a server could request: sampling is rejected,
+/// questions to the user are declined, and there are no roots.
 fn guest() -> ClientConfig {
     let name = Implementation::new("rowmill", env!("CARGO_PKG_VERSION"));
     ClientConfig::new(ClientCapabilities::default(), name)
@@ -293,12 +293,12 @@ fn unreachable_because(error: &ClientInitializeError) -> (NoStart, Handshake) {
         _ => ("does not speak MCP as expected", Remedy::Protocol),
     };
     let mut no_start = NoStart::new(what, remedy);
-    // It may be an address that the server sent the request on to.
+    // It may be a URL that the server redirected the request to.
     no_start.cause = Some(bare_addresses(&failure.map_or_else(|| chain(error), |failure| chain(failure))));
     (no_start, Handshake::Failed)
 }
 
-/// A length of time for people.
+/// A duration for messages.
 pub(super) fn seconds(time: Duration) -> String {
     if time < Duration::from_secs(1) {
         format!("{} ms", time.as_millis())

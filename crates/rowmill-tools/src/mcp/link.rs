@@ -1,4 +1,4 @@
-//! A connection that is made when it is needed, and made anew when it broke.
+//! A connection that is made when needed, and made again if it broke.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,12 +7,12 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 use super::launch::Endpoint;
 use super::session::Session;
 
-/// The way to a server, for all rows or for one.
+/// The connection to a server, for all rows or for one.
 #[derive(Debug)]
 pub(super) struct Link {
     endpoint: Arc<Endpoint>,
     state: Mutex<State>,
-    /// Held by whoever makes a connection, so that all others wait for the same one.
+    /// Held while a connection is made, so that all others wait for the same one.
     making: AsyncMutex<()>,
     closed: watch::Sender<bool>,
 }
@@ -24,18 +24,18 @@ enum State {
     Closed,
 }
 
-/// Why there is no connection, to be read after "the tool failed: ".
+/// Why there is no connection; follows "the tool failed: " in messages.
 pub(super) type Away = String;
 
 impl Link {
-    /// A way that is not connected yet, or is already.
+    /// A connection that is not made yet, or already is.
     pub(super) fn new(endpoint: Arc<Endpoint>, session: Option<Session>) -> Self {
         let state = session.map_or(State::Idle, |session| State::Up(Arc::new(session)));
         let (closed, _) = watch::channel(false);
         Self { endpoint, state: Mutex::new(state), making: AsyncMutex::new(()), closed }
     }
 
-    /// The connection, made anew where needed.
+    /// The connection, made again if necessary.
     pub(super) async fn session(&self) -> Result<Arc<Session>, Away> {
         if let Some(session) = self.ready()? {
             return Ok(session);
@@ -55,7 +55,7 @@ impl Link {
         }
     }
 
-    /// The connection turned out to be broken; the next call makes another one.
+    /// Marks the connection as broken; the next call makes a new one.
     pub(super) fn lost(&self, session: &Arc<Session>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(&*state, State::Up(current) if Arc::ptr_eq(current, session)) {
@@ -73,11 +73,11 @@ impl Link {
         if let State::Up(session) = state {
             session.close().await;
         }
-        // Whoever was making a connection has given up when the lock is free.
+        // Once the lock is free, any other attempt to connect has given up.
         drop(self.making.lock().await);
     }
 
-    /// The connection, if it is good as far as is known.
+    /// The connection, if it is usable as far as is known.
     fn ready(&self) -> Result<Option<Arc<Session>>, Away> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &*state {
@@ -108,7 +108,7 @@ impl Link {
         Err(why)
     }
 
-    /// Makes a new connection the current one, unless all is over meanwhile.
+    /// Makes a new connection the current one, unless the host has been closed in the meantime.
     async fn adopt(&self, session: Session) -> Result<Arc<Session>, Away> {
         let session = Arc::new(session);
         let open = {

@@ -1,5 +1,4 @@
-//! Signing in to a server with a browser: the authorization-code flow with PKCE, and the tokens
-//! that it gives.
+//! Signing in to a server with a browser: the authorization-code flow with PKCE, and the resulting tokens.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,9 +22,9 @@ use super::http as post;
 use super::token_client::{TokenClient, tokens};
 use super::token_file::TokenFile;
 
-/// Where the browser comes back to.
+/// The path of the browser's redirect.
 const CALLBACK: &str = "/callback";
-/// The longest line that a browser may send.
+/// The maximum length of a line that a browser may send.
 const LONGEST: u64 = 16 * 1024;
 /// How long a browser may take for a request once it is connected.
 const REQUEST_TIME: Duration = Duration::from_secs(5);
@@ -53,12 +52,12 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Begins to sign in to the server at `url`. Its tokens will be kept in `file`.
+/// Starts a sign-in to the server at `url`. Its tokens will be stored in `file` and passed to `redactor`.
 ///
 /// # Errors
 ///
-/// The server cannot be reached, says nothing of an authorization server, or that one registers
-/// nobody.
+/// The server cannot be reached or names no authorization server, or the authorization server does not
+/// register clients.
 pub async fn begin_login(
     url: &str,
     file: &Path,
@@ -100,17 +99,17 @@ pub(super) async fn manager(
 }
 
 impl Login {
-    /// The address that a person opens in a browser.
+    /// The URL that the user opens in a browser.
     #[must_use]
     pub fn address(&self) -> &str {
         self.session.get_authorization_url()
     }
 
-    /// Waits until the browser comes back, and fetches the tokens.
+    /// Waits for the browser's redirect, and fetches the tokens.
     ///
     /// # Errors
     ///
-    /// Nobody came within `patience`, access was denied, or the tokens were not given.
+    /// There was no redirect within `patience`, access was denied, or the tokens were not issued.
     pub async fn finish(self, patience: Duration) -> Result<(), Problem> {
         let came_back = tokio::time::timeout(patience, self.callback()).await;
         let query = came_back.map_err(|_| {
@@ -125,7 +124,7 @@ impl Login {
         tokens.map(drop).map_err(|error| cannot_sign_in(&self.place, &error, &self.redactor))
     }
 
-    /// The query with which the browser comes back.
+    /// The query of the browser's redirect.
     async fn callback(&self) -> Result<String, Problem> {
         loop {
             let Ok((mut stream, _)) = self.listener.accept().await else { continue };
@@ -147,14 +146,14 @@ impl Login {
     }
 }
 
-/// What a browser brings of a refusal, without what it brings besides to prove whose it is.
+/// The error of a denied sign-in, without the parameters that identify the sign-in.
 fn refusal(query: &str) -> String {
     let said: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("error")).collect();
     said.join("&")
 }
 
-/// The path and query of a request. It is read to the end of its head: a connection that is closed
-/// with something unread is reset, and the browser may never show the answer.
+/// The path and query of a request. It is read to the end of its head: a connection that is closed with
+/// unread data is reset, and the browser may never show the answer.
 async fn request_path(stream: &mut TcpStream) -> Option<String> {
     let mut lines = BufReader::new(stream.take(LONGEST)).lines();
     let head = async {
@@ -162,7 +161,7 @@ async fn request_path(stream: &mut TcpStream) -> Option<String> {
         while !lines.next_line().await.ok()??.is_empty() {}
         Some(first)
     };
-    // Browsers open connections ahead on which nothing may ever come.
+    // Browsers open connections in advance that may never be used.
     let first = tokio::time::timeout(REQUEST_TIME, head).await.ok()??;
     first.strip_prefix("GET ")?.split(' ').next().map(str::to_owned)
 }
@@ -173,7 +172,7 @@ async fn answer(stream: &mut TcpStream, status: &str, text: &str) {
         "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{page}",
         page.len()
     );
-    // The browser may be gone; what it brought is what counts.
+    // The browser may be gone; only its request matters.
     drop(stream.write_all(answer.as_bytes()).await);
     drop(stream.shutdown().await);
 }
@@ -187,7 +186,7 @@ fn cannot_sign_in(url: &str, error: &AuthError, redactor: &Redactor) -> Problem 
         )
 }
 
-/// The file in `folder` that tokens of the server at `url` are kept in.
+/// The file in `folder` for the tokens of the server at `url`.
 #[must_use]
 pub fn token_path(folder: &Path, url: &str) -> PathBuf {
     let digest = ring::digest::digest(&ring::digest::SHA256, bare_address(url.trim()).as_bytes());
@@ -195,13 +194,13 @@ pub fn token_path(folder: &Path, url: &str) -> PathBuf {
     folder.join(format!("{name}.json"))
 }
 
-/// The tokens in a file, for those who keep texts that may hold one; none where it cannot be read.
+/// The tokens in a file, for callers that keep texts which may contain one; empty if the file cannot be read.
 #[must_use]
 pub fn kept_tokens(file: &Path) -> Vec<Secret> {
     tokens(&std::fs::read(file).unwrap_or_default())
 }
 
-/// Forgets the tokens in a file, and says whether there were any.
+/// Deletes the tokens in a file, and returns whether there were any.
 ///
 /// # Errors
 ///

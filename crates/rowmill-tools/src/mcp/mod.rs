@@ -1,8 +1,8 @@
 //! MCP servers as a tool host.
 //!
-//! [`Mcp`] starts the servers of a run, offers their tools under names that models accept, and
-//! calls them. A connection is shared by all rows unless its server keeps rows apart
-//! (`per_row`); one that breaks is made anew.
+//! [`Mcp`] starts the servers of a run, offers their tools under names that models accept, and calls them. A
+//! connection is shared by all rows unless its server keeps rows separate (`per_row`); a broken one is made
+//! again.
 
 mod access;
 mod call;
@@ -40,5 +40,5 @@ pub use person::Person;
 pub use server::{Idempotent, MaxParallel, McpServer, OAuth, ProtocolMode, Reconnect, SignIn, Transport};
 pub use view::View;
 
-/// The most bytes of one message of a server. A larger one fails its call and nothing else.
+/// The maximum size of one message of a server. A larger one fails only its call.
 const MAX_FRAME: usize = 64 * 1024 * 1024;

@@ -1,20 +1,20 @@
-//! Names under which models accept tools.
+//! Generates tool names that models accept.
 
 use std::collections::HashSet;
 
 use ring::digest::{SHA256, digest};
 
-/// Providers take no longer names.
+/// The maximum length of names at providers.
 const LONGEST: usize = 64;
 
-/// Gives out names that are legal and unique.
+/// Assigns names that are valid and unique.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     taken: HashSet<String>,
 }
 
 impl Names {
-    /// The name of a server's tool.
+    /// Assigns the name of a server's tool.
     pub(super) fn claim(&mut self, server: &str, tool: &str) -> String {
         let name = legal(&format!("{server}__{tool}"));
         let mut unique = name.clone();
@@ -29,8 +29,8 @@ impl Names {
     }
 }
 
-/// The name with only letters, digits, `_` and `-`, not beginning with a digit or a dash, and
-/// not too long. What is cut off lives on in a digest, so that long names stay apart.
+/// The name with only letters, digits, `_` and `-`, not starting with a digit or a dash, and not too long. A
+/// truncated name ends with a digest, so that long names stay distinct.
 fn legal(name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let mut text: String = name.chars().map(|c| if fits(c) { c } else { '_' }).collect();

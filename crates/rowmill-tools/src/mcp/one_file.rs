@@ -1,7 +1,7 @@
-//! Servers that are known to lose writes when they are called by several at once.
+//! Servers that are known to lose writes when several calls run at once.
 
-/// Packages whose servers read a whole file, change it and write it back with every call, so that of
-/// two calls at once one undoes what the other wrote. Looked up in November 2026.
+/// Packages whose servers read a whole file, change it and write it back with every call, so that of two
+/// parallel calls one overwrites the other's changes. Looked up in November 2026.
 const KEEPS_ONE_FILE: &[&str] = &[
     "@modelcontextprotocol/server-memory",
     "mcp-server-memory",
@@ -13,21 +13,21 @@ const KEEPS_ONE_FILE: &[&str] = &[
     "office-word-mcp-server",
 ];
 
-/// The package of this command line that is known to keep one file.
+/// The package of this command line that is known to use a single file.
 pub(super) fn known_package<'w>(words: impl IntoIterator<Item = &'w str>) -> Option<&'static str> {
     words
         .into_iter()
         .find_map(|word| KEEPS_ONE_FILE.iter().copied().find(|package| is_package(word, package)))
 }
 
-/// Whether a word is a package, with a version perhaps, or a path within it.
+/// Whether a word is a package, possibly with a version, or a path within it.
 fn is_package(word: &str, package: &str) -> bool {
     let ends = |rest: &str| rest.is_empty() || rest.starts_with(['@', ':', '=', '/', '.']);
     if word.strip_prefix(package).is_some_and(ends) {
         return true;
     }
     let inside = format!("/{package}");
-    // An image or a package of somebody else may have the same last name.
+    // An image or a package of another publisher may have the same last name.
     let is_path = word.starts_with(['/', '.', '~']);
     is_path && word.split_once(&inside).is_some_and(|(_, rest)| ends(rest))
 }

@@ -1,4 +1,4 @@
-//! What a server's answer means for the model.
+//! Converts a server's answer to a tool output for the model.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -44,7 +44,7 @@ fn of_call(result: CallToolResult) -> ToolOutput {
     for block in result.content {
         parts.block(block);
     }
-    // Servers repeat what is structured as text; where they do not, it is all there is.
+    // Servers normally repeat structured content as text; if they do not, it is the only content.
     if parts.texts.is_empty()
         && let Some(value) = result.structured_content
     {
@@ -113,7 +113,7 @@ impl Parts {
     }
 }
 
-/// The last part of an address, if it can be a name of a file.
+/// The last part of a URI, if it can be a file name.
 fn last_part(uri: &str) -> Option<String> {
     let path = uri.split(['?', '#']).next()?;
     let name = path.rsplit('/').next()?;

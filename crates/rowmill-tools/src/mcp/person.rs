@@ -1,4 +1,4 @@
-//! Signing in while servers start, where a person is present.
+//! Signing in while servers start, if a user is present.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::launch::{Endpoint, NoStart, Remedy};
 use super::login::begin_login;
 use super::server::{McpServer, SignIn, Transport};
 
-/// Is given the name of a server and the address to open.
+/// Receives the name of a server and the URL to open.
 type Show = dyn Fn(&str, &str) + Send + Sync;
 
-/// A person who is present when servers start, and can sign in to them with a browser.
+/// A user who is present when servers start, and can sign in to them with a browser.
 #[derive(Clone)]
 pub struct Person {
     show: Arc<Show>,
@@ -28,13 +28,13 @@ impl fmt::Debug for Person {
 }
 
 impl Person {
-    /// `show` is given the name of a server and the address to open in a browser, which is waited for
-    /// as long as `patience` says.
+    /// `show` receives the name of a server and the URL to open in a browser; the sign-in may take as long as
+    /// `patience`.
     pub fn new(show: impl Fn(&str, &str) + Send + Sync + 'static, patience: Duration) -> Self {
         Self { show: Arc::new(show), patience }
     }
 
-    /// Lets the person sign in to a server that did not start for want of that, and starts it again.
+    /// Lets the user sign in to a server that did not start without it, and starts it again.
     pub(super) async fn sign_in(
         &self,
         endpoint: &Endpoint,
@@ -47,7 +47,7 @@ impl Person {
         };
         let login = match begin_login(url, file, &[], settings.authorization()).await {
             Ok(login) => login,
-            // It wants another credential than a sign-in.
+            // The server requires a credential other than a sign-in.
             Err(_) => return Err(failure.problem(endpoint)),
         };
         (self.show)(&server.name, login.address());
@@ -58,7 +58,7 @@ impl Person {
 }
 
 impl McpServer {
-    /// Whether a person who signs in would help a server that did not start.
+    /// Whether signing in would help a server that did not start.
     pub(super) fn wants_person(&self, failure: &NoStart) -> bool {
         let Transport::Http { auth: None, .. } = &self.transport else { return false };
         failure.remedy == Remedy::SignIn

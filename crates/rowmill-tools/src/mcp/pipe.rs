@@ -1,4 +1,4 @@
-//! The connection with a server that is a process: messages over its standard input and output.
+//! The connection to a server process: messages over its standard input and output.
 
 use std::io;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use super::tail::Tail;
 
 /// Both ends of the pipes.
 ///
-/// The SDK has a transport for this. This one is used instead because it knows which requests
-/// have left, fails a call whose answer cannot be used instead of leaving it to its timeout, and
-/// keeps what a program that is no MCP server prints.
+/// The SDK has a transport for this. This one is used instead because it knows which requests have been sent,
+/// fails a call whose answer is unusable instead of leaving it to its timeout, and keeps the output of a
+/// program that is not an MCP server.
 #[derive(Debug)]
 pub(super) struct Pipe {
     lines: Lines<ChildStdout>,
@@ -28,7 +28,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// `talk` gets what the server prints that is no message.
+    /// `talk` receives the server's output that is not a message.
     pub(super) fn new(stdin: ChildStdin, stdout: ChildStdout, sent: Sent, talk: Tail) -> Self {
         Self { lines: Lines::new(stdout), writer: Arc::new(Mutex::new(Some(stdin))), sent, talk }
     }
@@ -51,7 +51,7 @@ impl Transport<RoleClient> for Pipe {
             }
             let written = pipe.write_all(&bytes).await;
             if written.is_err() {
-                // A line without its end is no message.
+                // A line without its end is not a message.
                 sent.forget(&request.id);
             }
             written

@@ -1,4 +1,4 @@
-//! The process of a server, and everything that it starts itself.
+//! The process of a server, and everything that it starts.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,34 +19,34 @@ use super::tail::Tail;
 use crate::group::with_remedy;
 use crate::survivors::ProcessMark;
 
-/// How long a server may take to end once its standard input is closed.
+/// How long a server may take to end after its standard input is closed.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long it may take after it was asked to end.
+/// How long it may take after it received the signal to terminate.
 const LAST_GRACE: Duration = Duration::from_secs(1);
-/// How long is waited for what was killed to be gone.
+/// How long to wait until killed processes are gone.
 const BURIAL: Duration = Duration::from_millis(300);
-/// How long the rest of what a server printed may take.
+/// How long reading the rest of a server's output may take.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// The longest pause between two looks at a process.
+/// The longest interval between two checks of a process.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A process that leads a group of its own, so that whatever it starts ends with it; what left the group is known by a
-/// mark. Dropping it kills them all.
+/// A process that leads its own group, so that everything it starts ends with it. Dropping it kills the
+/// group.
 ///
-/// The process is not reaped before its group was killed: as long as it is there, at least as a
-/// zombie, its number cannot become that of a stranger.
+/// The process is not reaped before its group has been killed: as long as it exists, at least as a zombie,
+/// its number cannot be reused by another process.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     group: Option<Pid>,
     mark: Option<ProcessMark>,
     stderr: Tail,
-    /// The task that reads what the server prints for people.
+    /// The task that reads the server's standard error.
     reading: JoinSet<()>,
 }
 
 impl Process {
-    /// Starts it with `inherited` and its own variables, and no others.
+    /// Starts it with the variables in `inherited` and its own, and no others.
     pub(super) fn start(
         transport: &Transport,
         inherited: &BTreeMap<String, String>,
@@ -74,8 +74,8 @@ impl Process {
         Ok((Self { child, group, mark: Some(mark), stderr, reading }, stdin, stdout))
     }
 
-    /// Ends it: its standard input must be closed already. It gets a little time to end by
-    /// itself, then is asked to end, then is killed with everything that it started.
+    /// Stops it: its standard input must already be closed. It gets a short time to end by itself, then a
+    /// signal to terminate, and is then killed with everything that it started.
     pub(super) async fn end(&mut self) {
         self.wait_until(Instant::now() + GRACE).await;
         self.signal(Signal::TERM);
@@ -99,7 +99,7 @@ impl Process {
         }
     }
 
-    /// How it ended, if it has ended or does so in a moment.
+    /// How it ended, if it has ended or is about to.
     pub(super) async fn ending(&self) -> Option<String> {
         let status = self.wait_until(Instant::now() + LAST_WORDS).await?;
         Some(match (status.exit_status(), status.terminating_signal()) {
@@ -109,10 +109,10 @@ impl Process {
         })
     }
 
-    /// The last that it printed for people, with what is still on its way.
+    /// Its last output on standard error, including what is still in the pipe.
     pub(super) async fn last_words(&mut self) -> Option<String> {
         let rest = async { while self.reading.join_next().await.is_some() {} };
-        // What has come until then is shown; a grandchild may hold the pipe open.
+        // Whatever was read by then is shown; a grandchild may hold the pipe open.
         drop(tokio::time::timeout(LAST_WORDS, rest).await);
         self.stderr.text()
     }
@@ -129,7 +129,7 @@ impl Process {
         }
     }
 
-    /// How it ended, without reaping it.
+    /// Its exit status, without reaping it.
     fn status(&self) -> Option<WaitIdStatus> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(self.group?), options).ok().flatten()
@@ -137,7 +137,7 @@ impl Process {
 
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
-            // It fails only where nothing is left to signal.
+            // Fails only if nothing is left to signal.
             kill_process_group(group, signal).ok();
         }
     }
@@ -163,7 +163,7 @@ async fn keep_lines(printed: impl AsyncRead + Unpin, tail: Tail) {
         }
         let newline = memchr::memchr(b'\n', available);
         let part = available.get(..newline.unwrap_or(available.len())).unwrap_or_default();
-        // No more of a line is kept than the tail shows anyway.
+        // No more of a line is kept than the tail shows.
         line.extend_from_slice(
             part.get(..part.len().min(1024_usize.saturating_sub(line.len()))).unwrap_or(part),
         );

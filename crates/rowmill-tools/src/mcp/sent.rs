@@ -1,28 +1,28 @@
-//! Which requests have left, so that a broken connection tells calls that may have run from
-//! those that cannot have.
+//! Tracks which requests were sent, so that after a broken connection calls that may have run can be told
+//! from those that cannot have.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::RequestId;
 
-/// The requests of one connection that are under way. Clones share it.
+/// The pending requests of one connection. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sent {
     ways: Arc<Mutex<HashMap<RequestId, Way>>>,
 }
 
-/// How far a request got.
+/// The state of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// It began to leave.
+    /// Sending it has started.
     Left,
-    /// Its caller went away before that: it must not leave any more.
+    /// Its caller dropped it before that: it must not be sent any more.
     GivenUp,
 }
 
 impl Sent {
-    /// The request is about to leave. `false` means that nobody waits for it any more.
+    /// Marks the request as about to be sent. `false` means that its caller no longer waits for it.
     pub(super) fn leaves(&self, id: &RequestId) -> bool {
         let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = ways.remove(id) != Some(Way::GivenUp);
@@ -32,13 +32,14 @@ impl Sent {
         wanted
     }
 
-    /// Forgets the request: it did not arrive, or was answered. Tells whether it had left.
+    /// Forgets a request that was answered or did not arrive. Returns whether it had been sent.
     pub(super) fn forget(&self, id: &RequestId) -> bool {
         let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         ways.remove(id) == Some(Way::Left)
     }
 
-    /// Nobody waits for the request any more. Tells whether it had left; if not, it never will.
+    /// Marks a request that nobody waits for any more. Returns whether it had been sent; if not, it never
+    /// will be.
     pub(super) fn give_up(&self, id: &RequestId) -> bool {
         let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         let left = ways.remove(id) == Some(Way::Left);

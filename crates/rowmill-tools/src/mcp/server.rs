@@ -1,4 +1,4 @@
-//! What a server is and how it is treated.
+//! The settings of a server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,70 +13,67 @@ use super::view::View;
 /// An MCP server of a run.
 #[derive(Debug, Clone)]
 pub struct McpServer {
-    /// Its name; the tools that it offers begin with it.
+    /// Its name; the names of its tools start with it.
     pub name: String,
     /// How it is reached.
     pub transport: Transport,
-    /// Which era of the protocol is spoken.
+    /// Which version of the protocol is used.
     pub protocol: ProtocolMode,
     /// Which of its tools are offered.
     pub tools: Filter,
-    /// Which of its resources can be read; unless it lets something through, no tool for that
-    /// is offered.
+    /// Which of its resources can be read; a tool for that is offered only if the filter admits any.
     pub resources: Filter,
-    /// Which of its prompts can be fetched; unless it lets something through, no tool for that
-    /// is offered.
+    /// Which of its prompts can be fetched; a tool for that is offered only if the filter admits any.
     pub prompts: Filter,
-    /// What agents are offered that see something else of it than these three say.
+    /// The views of agents that see something else than these three filters select.
     pub views: Vec<View>,
     /// Whether every row gets a connection of its own, and over stdio a process of its own.
     pub per_row: bool,
     /// How long a call may take.
     pub timeout: Duration,
-    /// How long it may take until the server has told what it offers.
+    /// How long it may take until the server has reported what it offers.
     pub start_timeout: Duration,
     /// Which tools may run twice.
     pub idempotent: Idempotent,
-    /// Whether its instructions are for the model; [`super::Mcp::instructions`] keeps them back
-    /// otherwise.
+    /// Whether its instructions are for the model; otherwise [`super::Mcp::instructions`] leaves them out.
     pub instructions: bool,
-    /// How a lost connection is made anew.
+    /// How a lost connection is made again.
     pub reconnect: Reconnect,
-    /// How many calls are made at once, over all rows.
+    /// How many calls run at once, over all rows.
     pub max_parallel: MaxParallel,
-    /// What variables of the environment put into the settings; messages do not show it.
+    /// The values that environment variables inserted into the settings; messages do not show them.
     pub from_variables: Vec<Secret>,
-    /// How a person lets it know who asks.
+    /// How a user can authorize rowmill.
     pub sign_in: SignIn,
-    /// The file for the tokens of a sign-in, whether it is there or not; without it nobody can sign in.
+    /// The file for the tokens of a sign-in, which may not exist yet; without it signing in is impossible.
     pub tokens: Option<PathBuf>,
 }
 
-/// How many calls of a server are made at once, over all rows and all its connections.
+/// How many calls of a server run at once, over all rows and all its connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum MaxParallel {
-    /// Nobody says: as many as come, but one where the server is known to keep a file that calls
-    /// at once would damage.
+    /// Not set: no limit, but one at a time if the server is known to use a file that parallel calls would
+    /// damage.
     #[default]
     Unsaid,
-    /// So many.
+    /// This many.
     Calls(usize),
-    /// So many of the tools that a name or pattern matches, taken together.
+    /// This many of the tools that match a name or pattern, taken together.
     ByTool(Vec<(String, usize)>),
 }
 
-/// How a person lets a server know who asks, for what is said when it refuses.
+/// How a user can authorize rowmill at a server; used in messages about rejected requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SignIn {
-    /// In a browser.
+    /// By signing in with a browser.
     #[default]
     Browser,
-    /// With an access token of Hugging Face.
+    /// With a Hugging Face access token.
     HuggingFace,
 }
 
 impl McpServer {
-    /// A server with the usual settings.
+    /// A server with the default settings.
     pub fn new(name: impl Into<String>, transport: Transport) -> Self {
         Self {
             name: name.into(),
@@ -99,8 +96,7 @@ impl McpServer {
         }
     }
 
-    /// The package of the server, if it is one that is known to keep a file that calls at once would
-    /// damage.
+    /// The package of the server, if it is known to use a file that parallel calls would damage.
     #[must_use]
     pub fn keeps_one_file(&self) -> Option<&'static str> {
         match &self.transport {
@@ -115,15 +111,15 @@ impl McpServer {
 /// How a server is reached.
 #[derive(Debug, Clone)]
 pub enum Transport {
-    /// A process that is started, and spoken with over its standard input and output.
+    /// A process that rowmill starts and communicates with over standard input and output.
     Stdio {
         /// The program.
         command: String,
         /// Its arguments.
         args: Vec<String>,
-        /// Variables for it, besides the few that every server gets.
+        /// Its own variables, besides the few that every server gets.
         env: BTreeMap<String, Secret>,
-        /// The folder that it starts in; that of rowmill unless given.
+        /// Its working folder; rowmill's by default.
         cwd: Option<PathBuf>,
     },
     /// Streamable HTTP.
@@ -132,13 +128,13 @@ pub enum Transport {
         url: String,
         /// Headers of every request.
         headers: BTreeMap<String, Secret>,
-        /// How a token is got, where one is needed that is not among the headers.
+        /// How to obtain a token, if one is needed that is not among the headers.
         auth: Option<OAuth>,
     },
 }
 
 impl Transport {
-    /// Whether a header lets the server know who asks.
+    /// Whether a header authorizes rowmill.
     pub(super) fn says_who_asks(&self) -> bool {
         match self {
             Self::Stdio { .. } => false,
@@ -148,7 +144,7 @@ impl Transport {
         }
     }
 
-    /// The command line or the address, whole: it may hold secrets.
+    /// The command line or the URL in full: it may contain secrets.
     #[must_use]
     pub fn place(&self) -> String {
         match self {
@@ -161,34 +157,34 @@ impl Transport {
     }
 }
 
-/// A client-credentials grant: the server's authorization server gives a token for an id and a
-/// secret, without a person.
+/// A client-credentials grant: the server's authorization server issues a token for an id and a secret,
+/// without a user.
 #[derive(Debug, Clone)]
 pub struct OAuth {
     /// The id of the client.
     pub client_id: String,
     /// Its secret.
     pub client_secret: Secret,
-    /// What is asked for.
+    /// The requested scopes.
     pub scopes: Vec<String>,
 }
 
-/// Which era of the protocol is spoken.
+/// Which version of the protocol is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProtocolMode {
-    /// The handshake that every server knows, and where it is refused the newer way.
+    /// The handshake that every server knows, or the newer protocol if the server rejects it.
     #[default]
     Auto,
-    /// Only the newer way without a handshake (2026-07-28 and later).
+    /// Only the newer protocol without a handshake (2026-07-28 and later).
     Modern,
-    /// Only the handshake.
+    /// Only the protocol with the handshake.
     Legacy,
 }
 
-/// Which tools may run twice, so that they are called again when a connection broke.
+/// Which tools may run twice, so that they are called again if a connection breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Idempotent {
-    /// Those that the server says only read, or change nothing more the second time.
+    /// Those that, according to the server, only read or have no further effect the second time.
     #[default]
     ByServer,
     /// All.
@@ -199,16 +195,16 @@ pub enum Idempotent {
     Only(Vec<String>),
 }
 
-/// How a lost connection is made anew.
+/// How a lost connection is made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reconnect {
-    /// How often it is tried; the first time at once.
+    /// The number of attempts; the first is made immediately.
     pub tries: u32,
-    /// The wait before the second try; it doubles from try to try.
+    /// The wait before the second attempt; it doubles with each attempt.
     pub first_wait: Duration,
-    /// The longest wait between two tries.
+    /// The longest wait between two attempts.
     pub longest_wait: Duration,
-    /// How long calls fail at once after all tries failed.
+    /// How long calls fail immediately after all attempts failed.
     pub pause: Duration,
 }
 
@@ -224,7 +220,7 @@ impl Default for Reconnect {
 }
 
 impl Reconnect {
-    /// The wait before a try, counted from 0.
+    /// The wait before an attempt, counted from 0.
     pub(super) fn wait(&self, made: u32) -> Duration {
         let Some(doublings) = made.checked_sub(1) else { return Duration::ZERO };
         self.first_wait.saturating_mul(2_u32.saturating_pow(doublings)).min(self.longest_wait)

@@ -1,4 +1,4 @@
-//! One connection with a server, from its handshake to its end.
+//! One connection to a server, from its handshake to its end.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -17,13 +17,13 @@ use super::call::{self, Lost};
 use super::process::Process;
 use super::sent::Sent;
 
-/// How long the end of a connection may take before its process is ended anyway.
+/// How long closing a connection may take before its process is ended anyway.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// What the SDK keeps running for a connection.
+/// The SDK's running service of a connection.
 pub(super) type Running = RunningService<RoleClient, ClientConfig>;
 
-/// A connection. Dropping it ends it, and kills its process.
+/// A connection. Dropping it closes it, and kills its process.
 pub(super) struct Session {
     peer: Peer<RoleClient>,
     sent: Sent,
@@ -48,7 +48,7 @@ impl Session {
         Self { peer, sent, inner: Mutex::new(inner) }
     }
 
-    /// The other side, for what is not called through [`Self::ask`].
+    /// The peer, for requests that do not go through [`Self::ask`].
     pub(super) fn peer(&self) -> &Peer<RoleClient> {
         &self.peer
     }
@@ -58,8 +58,8 @@ impl Session {
         self.peer.is_transport_closed()
     }
 
-    /// Sends a request and waits for the answer, at most for `timeout`. Dropping the future
-    /// cancels the request.
+    /// Sends a request and waits for the answer, for at most `timeout`. Dropping the future cancels the
+    /// request.
     pub(super) async fn ask(
         &self,
         request: ClientRequest,
@@ -86,14 +86,14 @@ impl Session {
         }
     }
 
-    /// Ends the connection and the process.
+    /// Closes the connection and ends the process.
     pub(super) async fn close(&self) {
         let (running, process) = {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             (inner.running.take(), inner.process.take())
         };
         if let Some(mut running) = running {
-            // Whether it said goodbye in time makes no difference to what follows.
+            // Whether it closed in time makes no difference to what follows.
             drop(running.close_with_timeout(FAREWELL).await);
         }
         if let Some(mut process) = process {
@@ -101,7 +101,7 @@ impl Session {
         }
     }
 
-    /// Kills the process and tells what it said last.
+    /// Kills the process and returns its last output.
     pub(super) async fn post_mortem(&self) -> Option<String> {
         let process = self.inner.lock().unwrap_or_else(PoisonError::into_inner).process.take();
         let mut process = process?;
@@ -110,25 +110,25 @@ impl Session {
     }
 }
 
-/// A request that is waited for; dropped, it is cancelled.
+/// A pending request; dropping it cancels it.
 struct Pending<'a> {
     session: &'a Session,
     id: Option<RequestId>,
 }
 
 impl Pending<'_> {
-    /// It was answered, or never will be. Tells whether it had left.
+    /// Marks it as answered, or as never to be answered. Returns whether it had been sent.
     fn over(&mut self) -> bool {
         self.id.take().is_some_and(|id| self.session.sent.forget(&id))
     }
 
-    /// Nobody waits any more: the server is told. Tells whether it had left.
+    /// Cancels it and notifies the server. Returns whether it had been sent.
     fn cancel(&mut self) -> bool {
         let Some(id) = self.id.take() else { return false };
         let left = self.session.sent.give_up(&id);
         let reason = Some("nobody waits for it any more".to_owned());
         let notification = CancelledNotification::new(CancelledNotificationParam::new(Some(id), reason));
-        // It is queued at the first poll; nobody waits until it has left.
+        // The notification is queued at the first poll; nothing waits until it has been sent.
         drop(self.session.peer.send_notification(notification.into()).now_or_never());
         left
     }

@@ -1,4 +1,4 @@
-//! What messages show of a server: never what came from a variable or is a credential.
+//! How messages show a server: without values of variables and without credentials.
 
 use reqwest::Url;
 use rowmill_core::known_secrets::{address_secrets, argument_secrets, header_secrets, shown_arguments};
@@ -8,28 +8,28 @@ use rowmill_types::{Problem, Secret};
 use super::access::bare_address;
 use super::server::{McpServer, Transport};
 
-/// What stands in the place of what is not shown.
+/// The replacement for hidden text.
 const HIDDEN: &str = "***";
 
-/// Makes messages about a server fit to be shown.
+/// Makes messages about a server safe to show.
 #[derive(Debug)]
 pub(super) struct Shown {
-    /// Knows what this server was given.
+    /// Redacts the values that this server was given.
     own: Redactor,
-    /// Knows the secrets of the run, which a server may know too, and the tokens that it got.
+    /// Redacts the secrets of the run, which a server may know too, and its tokens.
     run: Redactor,
-    /// How the address may be written, and how it is shown then.
+    /// The ways in which the URL may be written, and how each is shown.
     address: Vec<(String, String)>,
     /// The command line or the address.
     pub(super) place: String,
 }
 
 impl Shown {
-    /// `run` knows the secrets of the run.
+    /// `run` redacts the secrets of the run.
     ///
     /// # Errors
     ///
-    /// There are too many of them to be looked for.
+    /// There are too many values to search for.
     pub(super) fn new(server: &McpServer, run: Redactor) -> Result<Self, Problem> {
         let own = Redactor::new(&hidden(server))?;
         let (place, address) = match &server.transport {
@@ -39,7 +39,7 @@ impl Shown {
                 let place = server.without_variables(&place);
                 let bare = bare_address(url);
                 let bare = (bare.clone(), server.without_variables(&bare));
-                // The bare one is a part of the others, so it comes last.
+                // The bare form is part of the others, so it comes last.
                 let forms = written.into_iter().map(|form| (form, place.clone())).chain([bare]);
                 (place.clone(), forms.filter(|(form, shown)| form != shown).collect())
             }
@@ -48,7 +48,7 @@ impl Shown {
         Ok(Self { own, run, address, place })
     }
 
-    /// The same problem, with nothing in it that must not be shown.
+    /// The same problem without anything that must not be shown.
     pub(super) fn clean_problem(&self, problem: Problem) -> Problem {
         Problem {
             message: problem.message.edited(|text| self.clean(text)),
@@ -63,19 +63,19 @@ impl Shown {
         for (form, shown) in &self.address {
             text = text.replace(form, shown);
         }
-        // First whole secrets: a token may hold the id of its client, and must not be left without it.
+        // Whole secrets first: a token may contain the id of its client, and must not be left without it.
         self.own.redact(&self.run.redact(&text)).into_owned()
     }
 }
 
 impl McpServer {
-    /// The address of a server, for a person who is to sign in there.
+    /// The URL of a server where the user is to sign in.
     pub(super) fn address_to_sign_in(&self, url: &str) -> String {
         self.without_variables(&bare_address(url))
     }
 
-    /// An address whose path has nothing that came from a variable. Where all of it did, it is a
-    /// place like any other.
+    /// A URL whose path contains no values of variables. If all of it came from a variable, it is treated
+    /// like any other text.
     fn without_variables(&self, address: &str) -> String {
         let host = address.find("://").map_or(0, |scheme| scheme + "://".len());
         let path = address.get(host..).and_then(|rest| rest.find('/')).map_or(address.len(), |at| host + at);
@@ -88,8 +88,8 @@ impl McpServer {
     }
 }
 
-/// Everything that a server was given and that no message shows. Short values such as `1` or `true`
-/// are settings, and are not looked for.
+/// All values that a server was given and that no message shows. Short values such as `1` or `true` are
+/// settings, and are not searched for.
 fn hidden(server: &McpServer) -> Vec<Secret> {
     let mut hidden = server.from_variables.clone();
     match &server.transport {
@@ -109,7 +109,7 @@ fn hidden(server: &McpServer) -> Vec<Secret> {
     hidden
 }
 
-/// A command line without what is secret in its arguments, and without what came from a variable.
+/// A command line without secret arguments and values of variables.
 fn command_line(command: &str, args: &[String], server: &McpServer) -> String {
     let mut line = command.to_owned();
     for mut word in shown_arguments(args) {
@@ -122,12 +122,12 @@ fn command_line(command: &str, args: &[String], server: &McpServer) -> String {
     line
 }
 
-/// How an address may be written by us and by libraries, and how it is shown: without user, password
-/// and query.
+/// The ways in which rowmill and libraries may write a URL, and how it is shown: without user, password and
+/// query.
 fn address(url: &str) -> ([String; 3], String) {
     let Ok(whole) = Url::parse(url) else { return ([url, url, url].map(str::to_owned), url.to_owned()) };
     let mut shown = whole.clone();
-    // Addresses with a host, which these are, take both.
+    // URLs with a host, as these are, accept both calls.
     shown.set_username("").ok();
     shown.set_password(None).ok();
     let written = [url.to_owned(), whole.to_string(), shown.to_string()];

@@ -1,4 +1,4 @@
-//! The last that a server printed, for messages.
+//! The last output of a server, for messages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 const LINES: usize = 12;
 const LINE_BYTES: usize = 400;
 
-/// The last lines of a text that goes on. Clones share it.
+/// The last lines of a growing text. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tail {
     lines: Arc<Mutex<VecDeque<String>>>,
 }
 
 impl Tail {
-    /// Adds a line; a long one is cut.
+    /// Adds a line; a long one is truncated.
     pub(super) fn push(&self, line: &[u8]) {
         let cut = line.get(..LINE_BYTES).unwrap_or(line);
         let text = String::from_utf8_lossy(cut).trim_end().to_owned();

@@ -1,6 +1,6 @@
-//! Tools that can be called only as tasks, which take more than one request to answer.
+//! Tools that can be called only as tasks, which need more than one request to answer.
 //!
-//! The SDK drops the field `execution` of a tool. It is moved to a place that the SDK keeps.
+//! The SDK drops the field `execution` of a tool, so it is moved to a field that the SDK keeps.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use memchr::memmem;
 use rmcp::model::Tool;
 use serde_json::{Map, Value};
 
-/// Where the field is kept.
+/// The field that keeps it.
 const KEPT: &str = "rowmill/execution";
 
-/// A message of a server with what it says of how its tools are run kept in their `_meta`.
+/// A message of a server in which the `execution` field of its tools is kept in their `_meta`.
 pub(super) fn with_execution(message: &[u8]) -> Cow<'_, [u8]> {
     if memmem::find(message, b"\"taskSupport\"").is_none() {
         return Cow::Borrowed(message);
@@ -31,7 +31,7 @@ pub(super) fn with_execution(message: &[u8]) -> Cow<'_, [u8]> {
     moved().map_or(Cow::Borrowed(message), Cow::Owned)
 }
 
-/// Whether a tool answers no plain call.
+/// Whether a tool cannot be called directly.
 pub(super) fn needs_task(tool: &Tool) -> bool {
     let execution = tool.meta.as_ref().and_then(|meta| meta.0.get(KEPT));
     execution.and_then(|execution| execution.get("taskSupport")).and_then(Value::as_str) == Some("required")

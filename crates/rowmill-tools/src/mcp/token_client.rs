@@ -1,4 +1,5 @@
-//! How authorization servers are asked: what they give is known as a secret before it is used.
+//! Requests to authorization servers: the tokens that they issue are registered as secrets before they are
+//! used.
 
 use reqwest::Client;
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
@@ -6,15 +7,15 @@ use rowmill_core::redact::{Redactor, is_secret_name};
 use rowmill_types::{Problem, Secret};
 use serde_json::Value;
 
-/// The longest answer that is read.
+/// The maximum size of a response.
 const LONGEST: usize = 1024 * 1024;
-/// Fields whose names are those of secrets and whose values are settings.
+/// Fields whose names look like secrets but whose values are settings.
 const SETTINGS: [&str; 3] = ["token_type", "issued_token_type", "token_endpoint_auth_method"];
 
-/// Asks authorization servers.
+/// Sends requests to authorization servers.
 pub(super) struct TokenClient {
     pub(super) client: Client,
-    /// Learns every secret that they give.
+    /// Receives every secret that they issue.
     pub(super) redactor: Redactor,
 }
 
@@ -26,7 +27,7 @@ impl OAuthHttpClient for TokenClient {
 
 impl TokenClient {
     async fn ask(&self, asked: OAuthHttpRequest) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
-        // What is fetched says where things are; what is posted for gives tokens and clients.
+        // GET requests return metadata; POST requests return tokens and clients.
         let gives_secrets = asked.request.method() == http::Method::POST;
         let mut request = reqwest::Request::try_from(asked.request)?;
         *request.timeout_mut() = asked.timeout;
@@ -48,12 +49,12 @@ impl TokenClient {
     }
 }
 
-/// Makes the secrets in a JSON text known; a text that is none has none.
+/// Registers the secrets in a JSON text; other text contains none.
 pub(super) fn learn_tokens(redactor: &Redactor, text: &[u8]) -> Result<(), Problem> {
     redactor.learn(&tokens(text))
 }
 
-/// The secrets in a JSON text, going by the names of its fields.
+/// The secrets in a JSON text, identified by the names of its fields.
 pub(super) fn tokens(text: &[u8]) -> Vec<Secret> {
     let mut found = Vec::new();
     add_tokens(&serde_json::from_slice(text).unwrap_or_default(), &mut found);

@@ -15,7 +15,7 @@ use super::token_client::learn_tokens;
 #[derive(Debug, Clone)]
 pub(super) struct TokenFile {
     path: PathBuf,
-    /// Learns what is read: another process may have renewed the tokens.
+    /// Receives the tokens that are read: another process may have renewed them.
     redactor: Redactor,
 }
 
@@ -36,13 +36,12 @@ impl TokenFile {
         }
     }
 
-    /// Writes a new file beside the old one and puts it in its place, so that a crash loses
-    /// neither.
+    /// Writes a new file and renames it over the old one, so that a crash loses neither.
     fn write(&self, credentials: &StoredCredentials) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let text = serde_json::to_vec(credentials).map_err(io::Error::other)?;
-        // `tempfile` makes files that only their owner can read.
+        // `tempfile` creates files that only their owner can read.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&text)?;
         file.as_file().sync_all()?;
@@ -50,7 +49,7 @@ impl TokenFile {
         Ok(())
     }
 
-    /// One refresh at a time over all processes: a refresh token may serve only once.
+    /// Allows one refresh at a time across all processes: a refresh token may be valid only once.
     fn lock(&self) -> io::Result<File> {
         let path = self.path.with_extension("lock");
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;

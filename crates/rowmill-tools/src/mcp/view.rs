@@ -1,12 +1,12 @@
-//! What one agent sees of a server.
+//! The parts of a server that one agent sees.
 
 use super::filter::Filter;
 use super::server::McpServer;
 
-/// What is offered of a server to some agents.
+/// What some agents are offered of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
-    /// Which of the tools that the server's entry lets through.
+    /// Which of the tools that the server's entry admits.
     pub tools: Filter,
     /// Which of its resources.
     pub resources: Filter,
@@ -15,13 +15,13 @@ pub struct View {
 }
 
 impl McpServer {
-    /// What the server's own entry says.
+    /// The view that the server's own entry defines.
     #[must_use]
     pub fn view(&self) -> View {
         View { tools: self.tools.clone(), resources: self.resources.clone(), prompts: self.prompts.clone() }
     }
 
-    /// That, and what agents see instead of it.
+    /// That view, and the views that agents see instead of it.
     pub(super) fn all_views(&self) -> Vec<View> {
         let mut views = vec![self.view()];
         for view in &self.views {

@@ -1,4 +1,4 @@
-//! What Python says of a pydantic model, asked once before a run.
+//! Describes a pydantic model; Python is asked once before a run.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,43 +13,44 @@ use super::settings::START_TIMEOUT;
 use crate::group::{Graves, Group};
 
 const PROGRAM: &str = include_str!("program/describe_model.py");
-/// How the program ends where it says what is wrong.
+/// The exit code of the program if it reports a problem.
 const UNUSABLE: i32 = 3;
 
-/// What Python says of a model.
+/// The description of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelDescription {
     /// Its JSON Schema.
     pub schema: String,
-    /// A digest of the code that checks answers, where the model can check any.
+    /// A digest of the code that checks answers, if the model can check any.
     pub code: Option<String>,
 }
 
-/// Why Python says nothing of a model.
+/// Why a model could not be described.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelFailure {
     /// The name cannot be used.
     Unusable {
         /// What is wrong with it.
         message: String,
-        /// What was meant, perhaps.
+        /// What the user may have meant.
         hint: Option<String>,
     },
-    /// The process ended before it said either.
+    /// The process ended without a result.
     Died {
         /// How it ended.
         status: ExitStatus,
-        /// The last line that it wrote to standard error, if there was one.
+        /// The last line on its standard error, if any.
         last_words: Option<String>,
     },
-    /// Its imports took longer than they may.
+    /// Its imports took longer than this timeout.
     TooSlow(Duration),
 }
 
 /// Asks Python for the schema of a model named as `module.path:Class`; the process gets `variables`.
 ///
 /// The process writes into files: a pipe would have to be read to its end, which does not come while
-/// something that the user's module started has it too. Whatever it started is ended with it.
+/// something that the user's module started holds it open. Everything that the process started is killed with
+/// it.
 ///
 /// # Errors
 ///

@@ -23,7 +23,7 @@ const HOOK_KINDS: usize = 5;
 pub struct PythonTool {
     /// Where it is. Its text is the name that the host knows the tool by.
     pub entrypoint: Entrypoint,
-    /// What models are told of it, under the function's own name.
+    /// How it is described to models, under the function's own name.
     pub spec: ToolSpec,
     /// Whether it may run twice.
     pub idempotent: bool,
@@ -31,15 +31,15 @@ pub struct PythonTool {
 
 /// Calls Python functions.
 ///
-/// A row gets a process of its own with its first call and keeps it until it is released, so
-/// what modules remember is kept apart between rows that are worked on at the same time. Later
-/// rows get processes of rows that have ended.
+/// A row gets its own process with its first call and keeps it until it is released, so that the state of
+/// modules is separate for rows that are worked on at the same time. Later rows reuse the processes of rows
+/// that have ended.
 #[derive(Debug)]
 pub struct PythonTools {
     tools: Vec<PythonTool>,
     numbers: HashMap<String, usize>,
     hooks: HashMap<String, [Option<usize>; HOOK_KINDS]>,
-    /// What modules put into the environment of their process under the name of a secret.
+    /// The values that modules put into the environment of their process under the name of a secret.
     secrets: Vec<Secret>,
     redactor: Redactor,
     pool: Pool,
@@ -94,14 +94,14 @@ impl PythonTools {
         &self.tools
     }
 
-    /// What the modules themselves put into their environment under the name of a secret, as those
-    /// do that read a `.env` file.
+    /// The values that the modules put into their environment under the name of a secret, for example from a
+    /// `.env` file.
     #[must_use]
     pub fn secrets(&self) -> &[Secret] {
         &self.secrets
     }
 
-    /// Whether an agent has a hook of this kind, and calling it does anything.
+    /// Whether an agent has a hook of this kind, so that calling it has an effect.
     #[must_use]
     pub fn has_hook(&self, agent: &str, kind: HookKind) -> bool {
         self.hook(agent, kind).is_some()
@@ -178,7 +178,7 @@ impl Hooks for PythonTools {
     }
 }
 
-/// Where a kind stands among the hooks of an agent.
+/// The index of a kind among the hooks of an agent.
 fn place(kind: HookKind) -> usize {
     match kind {
         HookKind::BeforeModel => 0,
@@ -189,7 +189,7 @@ fn place(kind: HookKind) -> usize {
     }
 }
 
-/// A name as providers take it: Python allows more letters than they do.
+/// A name that providers accept: Python allows more letters than they do.
 fn offered(name: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '_' };
     name.chars().take(64).map(plain).collect()

@@ -14,12 +14,12 @@ use super::wire::{self, Answer, AnswerKind, Ask, Loaded, MODEL_PROGRAM, PROGRAM}
 use super::worker::Worker;
 use crate::group::{Graves, Group};
 
-/// Why there is no process.
+/// Why a process could not be started.
 #[derive(Debug)]
 pub(super) enum LaunchError {
     /// The interpreter could not be started.
     NotStarted(io::Error),
-    /// It did not get as far as an answer.
+    /// It did not return an answer.
     Failed(String),
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Launcher {
 }
 
 impl Launcher {
-    /// Processes that import what the settings name.
+    /// Starts processes that import what the settings name.
     pub(super) fn new(settings: &PythonSettings) -> Result<Self, serde_json::Error> {
         Ok(Self {
             interpreter: settings.interpreter.clone(),
@@ -51,7 +51,7 @@ impl Launcher {
         })
     }
 
-    /// Processes that check answers with a model.
+    /// Starts processes that check answers with a model.
     pub(super) fn of_model(settings: &SchemaModelSettings) -> Self {
         Self {
             interpreter: settings.interpreter.clone(),
@@ -71,7 +71,7 @@ impl Launcher {
         Ok((worker, loaded(answer).map_err(LaunchError::Failed)?))
     }
 
-    /// Starts a process and waits for what it says once it has imported everything.
+    /// Starts a process and waits for its first answer, which it sends once it has imported everything.
     pub(super) async fn start(&self) -> Result<(Worker, Answer), LaunchError> {
         let mut command = Command::new(&self.interpreter);
         command.args(["-X", "utf8", "-c", self.program]).current_dir(&self.folder);

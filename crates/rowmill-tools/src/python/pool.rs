@@ -1,4 +1,4 @@
-//! Which row has which Python process.
+//! Assigns Python processes to rows.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ pub(super) struct Pool {
     timeout: Option<Duration>,
 }
 
-/// What a row holds. Its calls take turns, because a process does one thing at a time.
+/// The slot of a row. Its calls take turns, because a process does one thing at a time.
 type Seat = tokio::sync::Mutex<Held>;
 
 #[derive(Debug, Default)]
@@ -48,8 +48,8 @@ impl Pool {
         }
     }
 
-    /// Asks the process of a row. A process that gave no answer is ended, and so is one whose
-    /// future is dropped: there is no other way to stop what it is doing.
+    /// Sends a request to the process of a row. A process that gave no answer is killed, as is one whose
+    /// future is dropped: there is no other way to stop it.
     pub(super) async fn ask(
         &self,
         row: u64,
@@ -76,8 +76,8 @@ impl Pool {
         }
     }
 
-    /// Gets the process of a row ready to be asked. Rows wait for one in the order in which they
-    /// came, and keep it until they are released.
+    /// Prepares the process of a row. Rows wait for one in order of arrival, and keep it until they are
+    /// released.
     pub(super) async fn ready(&self, row: u64) -> Result<(), ToolFailure> {
         let seat = Arc::clone(lock(&self.seats).entry(row).or_default());
         let mut held = seat.lock().await;
@@ -127,7 +127,7 @@ impl Pool {
         if let Some(seat) = seat {
             let mut held = seat.lock().await;
             let worker = held.worker.take();
-            // Before the permit goes: whoever gets it finds this process.
+            // Before the permit is released: whoever gets it finds this process.
             lock(&self.idle).extend(worker);
             held.permit = None;
         }
@@ -140,7 +140,7 @@ impl Pool {
         let seats: Vec<_> = lock(&self.seats).drain().collect();
         let mut workers = std::mem::take(&mut *lock(&self.idle));
         for (_, seat) in seats {
-            // A row that is still being worked on holds its process; it is ended without ado.
+            // A row that is still being worked on holds its process; it is simply killed.
             if let Ok(mut held) = seat.try_lock() {
                 workers.extend(held.worker.take());
             }

@@ -1,4 +1,4 @@
-//! What is wrong with the functions of a run, told before its first row.
+//! Problems with the functions of a run, reported before its first row.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use super::launch::LaunchError;
 use super::settings::{Entrypoint, PythonSettings};
 use super::wire::{Mistake, MistakeKind, hook_name};
 
-/// The first mistake, with the names of the functions that have further ones.
+/// The first mistake, with the names of the functions that have others.
 pub(super) fn of_mistakes(settings: &PythonSettings, mistakes: &[Mistake]) -> Option<Problem> {
     let (first, others) = mistakes.split_first()?;
     let (what, entrypoint) = named(settings, first)?;
@@ -83,7 +83,7 @@ pub(super) fn of_launch(settings: &PythonSettings, error: LaunchError) -> Proble
     }
 }
 
-/// A timeout, a path or a name that cannot be written as JSON; no setting makes one.
+/// A timeout, path or name that cannot be written as JSON; no setting causes this.
 pub(super) fn internal(error: &serde_json::Error) -> Problem {
     Problem::new(ProblemCode::Internal, "cannot write the plan for Python").cause(error)
 }

@@ -1,4 +1,4 @@
-//! Answers checked with the user's pydantic model, in one process that is kept.
+//! Checks answers with the user's pydantic model, in one process that is reused.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,9 +13,9 @@ use super::launch::{LaunchError, Launcher};
 use super::wire::{Answer, AnswerKind, Ask};
 use super::worker::Worker;
 
-/// How often an answer is given to a process before it is blamed for its end.
+/// How often an answer is sent to a process before the answer is blamed for crashing it.
 const TRIES: usize = 2;
-/// How long the process may take to leave by itself.
+/// How long the process may take to end by itself.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Which model checks answers, and how.
@@ -23,20 +23,20 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct SchemaModelSettings {
     /// The Python program.
     pub interpreter: PathBuf,
-    /// The folder that it starts in, where modules are looked for first.
+    /// Its working folder, where modules are searched for first.
     pub folder: PathBuf,
     /// The model: `module.path:Class`.
     pub model: String,
     /// How long the check of one answer may take.
     pub timeout: Duration,
-    /// Variables of the process; those of this process unless given.
+    /// The variables of the process; those of this process if absent.
     pub variables: Option<Vec<(OsString, OsString)>>,
 }
 
 /// Checks answers with a pydantic model: its validators run, and its defaults are filled in.
 ///
-/// The process is started for the first answer and kept. Answers take turns in it. One that hangs is
-/// ended, and so is one whose check is dropped; the next answer gets a new one.
+/// The process is started for the first answer and reused. Answers take turns in it. If it hangs or its check
+/// is dropped, it is killed, and the next answer gets a new one.
 #[derive(Debug)]
 pub struct SchemaModel {
     launcher: Launcher,
@@ -45,7 +45,7 @@ pub struct SchemaModel {
 }
 
 impl SchemaModel {
-    /// A model of which no process is started yet.
+    /// A model whose process is not started yet.
     #[must_use]
     pub fn new(settings: &SchemaModelSettings) -> Self {
         let launcher = Launcher::of_model(settings);

@@ -1,4 +1,4 @@
-//! Which functions are tools and hooks, and how they are run.
+//! Settings: which functions are tools and hooks, and how they are run.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use rowmill_core::ports::HookKind;
 use rowmill_types::{Problem, ProblemCode, Secret};
 
-/// How long imports and `on_start` hooks may take unless the settings say otherwise.
+/// The default timeout for imports and `on_start` hooks.
 pub const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A function in a Python file.
@@ -16,14 +16,14 @@ pub const START_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct Entrypoint {
     /// The file, absolute.
     pub file: PathBuf,
-    /// The function, or a dotted way to it.
+    /// The function, or a dotted path to it.
     pub function: String,
-    /// Who names it, such as a card's path, for messages.
+    /// What names it, such as a card's path, for messages.
     pub named_by: String,
 }
 
 impl Entrypoint {
-    /// Reads `file.py:function`; a relative file is looked for in `folder`.
+    /// Parses `file.py:function`; a relative file is resolved against `folder`.
     ///
     /// ```
     /// # use rowmill_tools::Entrypoint;
@@ -34,7 +34,7 @@ impl Entrypoint {
     ///
     /// # Errors
     ///
-    /// The text has another form.
+    /// The text has another format.
     pub fn parse(text: &str, folder: &Path, named_by: &str) -> Result<Self, Problem> {
         let parts = text.rsplit_once(':').map(|(file, function)| (file.trim(), function.trim()));
         match parts.filter(|(file, function)| !file.is_empty() && !function.is_empty()) {
@@ -65,11 +65,11 @@ pub struct FunctionTool {
     pub entrypoint: Entrypoint,
     /// Whether it may run twice.
     pub idempotent: bool,
-    /// The argument that takes code as text, where the card says `variant: code`.
+    /// The argument that takes code as text, if the card says `variant: code`.
     pub code_argument: Option<String>,
 }
 
-/// A function that looks on or steps in.
+/// A function that observes a step or changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentHook {
     /// The agent.
@@ -100,10 +100,10 @@ pub struct LifecycleHook {
     pub entrypoint: Entrypoint,
 }
 
-/// What Python is to do in a run.
+/// The settings of Python in a run.
 #[derive(Debug, Clone)]
 pub struct PythonSettings {
-    /// The interpreter: a path, or a name that is looked for on the path.
+    /// The interpreter: a path, or a name that is searched for on the path.
     pub interpreter: PathBuf,
     /// The folder that the processes work in.
     pub folder: PathBuf,
@@ -111,19 +111,19 @@ pub struct PythonSettings {
     pub functions: Vec<FunctionTool>,
     /// The hooks, at most one of a kind for each agent.
     pub hooks: Vec<AgentHook>,
-    /// What is called once by each process.
+    /// The functions that each process calls once.
     pub lifecycle: Vec<LifecycleHook>,
-    /// The most processes at once. Each belongs to one row at a time; further rows wait.
+    /// The maximum number of processes. Each belongs to one row at a time; further rows wait.
     pub processes: usize,
-    /// The longest that a call or a hook may take.
+    /// The timeout of a call or a hook.
     pub timeout: Option<Duration>,
-    /// The longest that imports and `on_start` hooks may take together.
+    /// The timeout for imports and `on_start` hooks together.
     pub start_timeout: Duration,
-    /// Variables of the processes; those of this process unless given.
+    /// The variables of the processes; those of this process if absent.
     pub variables: Option<Vec<(OsString, OsString)>>,
-    /// Variables that the processes do not get all the same, such as keys of models.
+    /// Variables that the processes never get, such as keys of models.
     pub without: Vec<String>,
-    /// What no message may show.
+    /// The values that no message may show.
     pub secrets: Vec<Secret>,
 }
 

@@ -1,5 +1,5 @@
-//! The conversation with a Python process: a line of JSON that says what and how long, then
-//! that many bytes.
+//! The protocol with a Python process: a line of JSON with the kind and the length, followed by that many
+//! bytes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,12 +25,12 @@ pub(super) const PROGRAM: &str = concat!(
 pub(super) const MODEL_PROGRAM: &str =
     concat!(include_str!("program/pipe.py"), include_str!("program/schema_model.py"));
 
-/// More bytes than the program ever puts into an answer.
+/// An upper bound of the bytes in an answer.
 const MOST_ANSWER: usize = 65 << 20;
-/// More bytes than the line before an answer has.
+/// An upper bound of the bytes in the line before an answer.
 const MOST_HEAD: u64 = 4096;
 
-/// What is asked for.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Ask {
@@ -53,7 +53,7 @@ struct RequestHead {
     size: usize,
 }
 
-/// What kind of answer it is.
+/// The kind of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum AnswerKind {
@@ -61,11 +61,11 @@ pub(super) enum AnswerKind {
     None,
     /// UTF-8.
     Text,
-    /// Whatever it may be.
+    /// Any bytes.
     Bytes,
     /// JSON text.
     Json,
-    /// The function failed; the text says how.
+    /// The function failed; the text is the error.
     Error,
 }
 
@@ -75,7 +75,7 @@ struct AnswerHead {
     size: usize,
 }
 
-/// What came back.
+/// An answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) kind: AnswerKind,
@@ -83,7 +83,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The body as text. The program sends UTF-8 in everything but bytes.
+    /// The body as text. The program sends UTF-8 for every kind except bytes.
     pub(super) fn into_text(self) -> String {
         String::from_utf8(self.body)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
@@ -167,12 +167,12 @@ fn moment(hook: &LifecycleHook) -> Planned<'_> {
     Planned { agent: Some(&hook.agent), when: Some(when), ..Planned::of(&hook.entrypoint) }
 }
 
-/// What the first answer tells.
+/// The content of the first answer.
 #[derive(Debug, Deserialize)]
 pub(super) struct Loaded {
-    /// A tool for each function; none where there is a mistake.
+    /// A tool for each function; `None` if it has a mistake.
     pub(super) tools: Vec<Option<LoadedTool>>,
-    /// What is wrong.
+    /// The mistakes.
     pub(super) mistakes: Vec<Mistake>,
     /// Variables that the modules set in their process.
     pub(super) variables: BTreeMap<String, String>,
@@ -186,7 +186,7 @@ pub(super) struct LoadedTool {
     pub(super) schema: serde_json::Value,
 }
 
-/// What kind of function a mistake is about.
+/// The kind of function that a mistake is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum MistakeKind {
@@ -195,21 +195,21 @@ pub(super) enum MistakeKind {
     Lifecycle,
 }
 
-/// Something that is wrong with a function.
+/// A mistake in a function.
 #[derive(Debug, Deserialize)]
 pub(super) struct Mistake {
     pub(super) kind: MistakeKind,
-    /// Which one of its kind, in the order of the settings.
+    /// Its index among the functions of its kind, in the order of the settings.
     pub(super) index: usize,
-    /// What is wrong, in one line.
+    /// The mistake, in one line.
     #[serde(rename = "what")]
     pub(super) message: String,
-    /// The places that an exception came through; may be empty.
+    /// The traceback locations of an exception; may be empty.
     #[serde(rename = "where")]
     pub(super) places: String,
 }
 
-/// What a hook is told.
+/// The facts that a hook receives.
 #[derive(Serialize)]
 struct Facts<'a> {
     hook_type: &'static str,

@@ -10,13 +10,13 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use super::wire::{self, Answer, Ask};
 use crate::group::Group;
 
-/// How much of what a process wrote to standard error is kept for messages.
+/// How much of a process's standard error is kept for messages.
 const TAIL_BYTES: usize = 2048;
-/// How long the last words of a dead process are waited for; they are there at once, unless a
-/// process that left the group holds the pipe.
+/// How long to wait for the last output of a dead process; it is available at once, unless a process that
+/// left the group holds the pipe.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A Python process that has imported the functions. Dropping it ends it and what it started.
+/// A Python process that has imported the functions. Dropping it kills it and what it started.
 #[derive(Debug)]
 pub(super) struct Worker {
     group: Group,
@@ -37,14 +37,15 @@ impl Worker {
         Ok(Self { group, input, output: BufReader::new(output), errors, tail: Tail::default() })
     }
 
-    /// The process, unless it has ended while nobody asked it anything.
+    /// The process, unless it has ended while it was idle.
     pub(super) fn alive(mut self) -> Option<Self> {
         (!self.group.is_over()).then_some(self)
     }
 
-    /// Asks and waits. After an error, or when the future was dropped, the process is of no use.
+    /// Sends a request and waits. After an error, or if the future was dropped, the process can no longer be
+    /// used.
     ///
-    /// What functions print is read at the same time, because a full pipe would stop them.
+    /// The functions' output is read at the same time, because a full pipe would block them.
     pub(super) async fn ask(&mut self, ask: Ask, index: usize, body: &[u8]) -> Result<Answer, String> {
         let Self { group, input, output, errors, tail } = self;
         let talk = async {
@@ -63,19 +64,19 @@ impl Worker {
         }
     }
 
-    /// Ends the process after its `on_shutdown` hooks, or without them when they take too long.
+    /// Ends the process after its `on_shutdown` hooks, or without them if they take too long.
     pub(super) async fn finish(mut self, timeout: Duration) {
         let leave = async {
             if self.ask(Ask::Shutdown, 0, b"").await.is_ok() {
                 self.group.ended().await;
             }
         };
-        // Whether it left by itself or not, it is ended for good now.
+        // Whether it ended by itself or not, it is killed now.
         drop(tokio::time::timeout(timeout, leave).await);
         self.group.end().await;
     }
 
-    /// How the process ended, with its last words.
+    /// How the process ended, with its last output.
     async fn died(&mut self, error: &io::Error) -> String {
         if !matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe) {
             return format!("unexpected output of the Python process: {error}");
@@ -93,12 +94,12 @@ impl Worker {
     }
 }
 
-/// The end of what a process wrote to standard error.
+/// The end of a process's standard error.
 #[derive(Debug, Default)]
 struct Tail(VecDeque<u8>);
 
 impl Tail {
-    /// Reads on, and never ends: a closed pipe says nothing about the process.
+    /// Keeps reading, and never ends: a closed pipe says nothing about the process.
     async fn follow(&mut self, errors: &mut ChildStderr) {
         self.read_out(errors).await;
         std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! What models are told of skills, and the tool that reads them.
+//! Describes skills to models, and reads them as a tool.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::unknown::unknown;
 
 /// The name of the tool.
 const TOOL: &str = "read_skill";
-/// The largest file that is given to a model.
+/// The maximum size of a file that is given to a model.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// The skills of an agent.
@@ -24,19 +24,17 @@ pub struct Skills {
 }
 
 impl Skills {
-    /// Reads skills from folders: each is a skill, with a `SKILL.md` in it, or holds folders that
-    /// are.
+    /// Reads skills from folders: each is a skill, with a `SKILL.md` in it, or contains such folders.
     ///
     /// # Errors
     ///
-    /// A folder is missing or holds no skill, a skill has no name or description, or two have the
-    /// same name.
+    /// A folder is missing or contains no skill, a skill has no name or description, or two have the same
+    /// name.
     pub fn read(folders: &[PathBuf]) -> Result<Self, Problem> {
         Ok(Self { skills: read_all(folders)? })
     }
 
-    /// A section for the instruction: which skills there are, and how to read one. Empty where
-    /// there are none.
+    /// A section for the instruction: which skills there are, and how to read one. Empty if there are none.
     #[must_use]
     pub fn instructions(&self) -> String {
         if self.skills.is_empty() {
@@ -55,7 +53,7 @@ impl Skills {
         text
     }
 
-    /// What models are told of the tool. It may be called any number of times.
+    /// The description of the tool for models. It may be called any number of times.
     #[must_use]
     pub fn spec(&self) -> ToolSpec {
         let names: Vec<_> = self.skills.iter().map(|skill| skill.name.as_str()).collect();
@@ -108,7 +106,7 @@ struct Arguments {
     file: Option<String>,
 }
 
-/// Reads a file of a skill; what is outside its folder is refused, also behind a link.
+/// Reads a file of a skill; files outside its folder are refused, even if a link leads there.
 async fn read_file(skill: &Skill, file: &str) -> Result<ToolOutput, String> {
     let outside = || format!("`{file}` is not in the folder of the skill `{}`", skill.name);
     let relative = Path::new(file);

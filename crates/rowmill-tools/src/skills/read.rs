@@ -1,4 +1,4 @@
-//! Finds skills and reads what they say of themselves.
+//! Finds skills and reads their descriptions.
 
 use std::path::{Path, PathBuf};
 
@@ -15,18 +15,18 @@ pub(super) struct Skill {
     pub(super) description: String,
     /// The text below the front matter.
     pub(super) text: String,
-    /// Its folder, without links.
+    /// Its folder, with links resolved.
     pub(super) folder: PathBuf,
 }
 
-/// What the front matter must tell; whatever else is in it is for others.
+/// The required fields of the front matter; others are ignored.
 #[derive(Deserialize)]
 struct FrontMatter {
     name: Option<String>,
     description: Option<String>,
 }
 
-/// All skills of these folders: each is a skill, or holds skills.
+/// All skills in these folders: each is a skill, or contains skills.
 pub(super) fn read_all(folders: &[PathBuf]) -> Result<Vec<Skill>, Problem> {
     let mut skills: Vec<Skill> = Vec::new();
     for folder in folders {
@@ -87,7 +87,7 @@ fn read_skill(folder: &Path) -> Result<Skill, Problem> {
     Ok(Skill { name, description, text: text.trim().to_owned(), folder })
 }
 
-/// The front matter and what is below it.
+/// The front matter and the text below it.
 fn split(content: &str) -> Option<(&str, &str)> {
     let content = content.trim_start_matches('\u{FEFF}');
     let (first, rest) = content.split_once('\n')?;

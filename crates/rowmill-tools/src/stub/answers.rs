@@ -1,4 +1,4 @@
-//! Fixed and recorded answers, and the host that gives them.
+//! Fixed and recorded answers, and the host that returns them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,16 +12,15 @@ use serde_json::{Map, Value, json};
 
 use super::lines::{Line, canonical};
 
-/// What a line is for: a row, or all; arguments, or any.
+/// The condition of a line: a row or all rows; arguments or any.
 type Condition = (Option<RowId>, Option<String>);
 
 /// A tool that answers without being called.
 ///
-/// Of the lines that fit a call, those that name row and arguments come first, then those that
-/// name the arguments, then those that name the row, then those without a condition. A row is named
-/// by its id, or where it has none by its number. The best
-/// of these that has any line answers, one line after the other for each row, and the last one
-/// again and again.
+/// Of the lines that match a call, those with row and arguments take precedence, then those with only the
+/// arguments, then those with only the row, then those without a condition. A row is identified by its id, or
+/// if it has none by its number. Of the best such group the lines are used one after the other for each row,
+/// and the last one repeatedly.
 #[derive(Debug)]
 pub struct StubTool {
     name: String,
@@ -92,20 +91,20 @@ impl StubTool {
         self.answers.push(answer);
     }
 
-    /// The name of the tool that it stands for.
+    /// The name of the tool that it replaces.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What models are told where nothing is known of the tool: any arguments will do.
+    /// The description for models if nothing is known about the tool: it accepts any arguments.
     #[must_use]
     pub fn permissive_spec(&self) -> ToolSpec {
         let schema = json!({"type": "object", "properties": {}, "additionalProperties": true});
         ToolSpec { name: self.name.clone(), description: None, schema }
     }
 
-    /// The lines that answer this call.
+    /// The lines that match this call.
     fn fitting(&self, request: ToolRequest<'_>, arguments: &Map<String, Value>) -> Option<&[usize]> {
         let arguments = canonical(arguments);
         let (id, number) = (request.id.clone(), RowId::Number(request.row));
@@ -121,8 +120,7 @@ impl StubTool {
     }
 }
 
-/// How often the lines of each condition were used for a row: tool and first line stand for
-/// all of them.
+/// How often the lines of each condition were used for a row: tool and first line identify the group.
 type Used = HashMap<(String, usize), usize>;
 
 /// A host of tools that answer without being called.
@@ -133,14 +131,14 @@ pub struct Stubs {
 }
 
 impl Stubs {
-    /// All of these tools; each is known by its name.
+    /// A host of all these tools; each is identified by its name.
     #[must_use]
     pub fn new(tools: Vec<StubTool>) -> Self {
         let tools = tools.into_iter().map(|tool| (tool.name.clone(), tool)).collect();
         Self { tools, used: Mutex::default() }
     }
 
-    /// The tools, in no order.
+    /// The tools, in arbitrary order.
     pub fn tools(&self) -> impl Iterator<Item = &StubTool> {
         self.tools.values()
     }
@@ -164,7 +162,7 @@ impl Stubs {
         Ok(answer.cloned().unwrap_or_default())
     }
 
-    /// How often these lines were used for this row before.
+    /// How often these lines have been used for this row.
     fn turn(&self, row: u64, tool: &str, first: usize) -> usize {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let count = used.entry(row).or_default().entry((tool.to_owned(), first)).or_default();

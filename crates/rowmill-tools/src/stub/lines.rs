@@ -1,4 +1,4 @@
-//! The lines of a file of answers.
+//! The lines of a file with answers.
 
 use std::borrow::Cow;
 
@@ -10,30 +10,30 @@ use serde_json::{Map, Value};
 
 use crate::bytes_output::attachment;
 
-/// One answer, with the calls that it is for.
+/// One answer, with the calls that it applies to.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line<'a> {
-    /// The row that it is for, by its id; the number does not count then.
+    /// The id of the row that it applies to; the number is ignored then.
     #[serde(default, skip_serializing_if = "Option::is_none", borrow)]
     pub(super) id: Option<Cow<'a, str>>,
-    /// The row that it is for, by its number; all rows unless given.
+    /// The number of the row that it applies to; all rows if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) row: Option<u64>,
-    /// The arguments that it is for; all calls unless given.
+    /// The arguments that it applies to; all calls if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) arguments: Option<Map<String, Value>>,
-    /// A text, or JSON that is given as text.
+    /// A text, or JSON that is returned as text.
     pub(super) result: Value,
-    /// Whether the tool says that it failed.
+    /// Whether the tool reports a failure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_error: bool,
-    /// Files that the tool gave.
+    /// Files that the tool returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty", borrow)]
     pub(super) attachments: Vec<FileLine<'a>>,
 }
 
-/// A file that a tool gave.
+/// A file that a tool returned.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileLine<'a> {
@@ -64,7 +64,7 @@ impl<'a> FileLine<'a> {
 }
 
 impl Line<'_> {
-    /// What the tool gives.
+    /// The output of the tool.
     pub(super) fn output(
         result: Value,
         is_error: bool,
@@ -79,7 +79,7 @@ impl Line<'_> {
     }
 }
 
-/// Arguments as text that is the same for equal arguments: keys in order, and whole numbers
+/// Arguments in a canonical text form that is the same for equal arguments: sorted keys, and whole numbers
 /// without a fraction.
 pub(super) fn canonical(arguments: &Map<String, Value>) -> String {
     let mut out = String::new();

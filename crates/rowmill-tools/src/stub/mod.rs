@@ -1,4 +1,4 @@
-//! Answers in place of tools: fixed ones, and ones that were recorded.
+//! Stubs that answer in place of tools: with fixed or recorded answers.
 
 mod answers;
 mod lines;

@@ -1,4 +1,4 @@
-//! Writes down what tools give, so that it can stand in for them later.
+//! Records what tools return, so that it can replace them later.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -16,8 +16,8 @@ use serde_json::Value;
 use super::lines::{FileLine, Line};
 use crate::bytes_output::hex;
 
-/// A host that calls another one and writes down its answers, in one file per tool, as lines
-/// that [`StubTool::read`](super::StubTool::read) takes. Calls that gave nothing are left out.
+/// A host that calls another one and records its answers, in one file per tool, as lines that
+/// [`StubTool::read`](super::StubTool::read) accepts. Calls without an answer are left out.
 #[derive(Debug)]
 pub struct Recorder {
     inner: Arc<dyn ToolHost>,
@@ -34,13 +34,13 @@ struct Written {
 }
 
 impl Recorder {
-    /// Records what `inner` gives into `folder`, which is made where it is missing. Files that
-    /// exist are added to. `names` are those by which models know tools, for the tools that the
-    /// host knows by others; they name the files.
+    /// Records the answers of `inner` into `folder`, which is created if missing. Existing files are appended
+    /// to. `names` are the names under which models know tools, if the host knows them by others; they are
+    /// used as file names.
     ///
     /// # Errors
     ///
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     pub fn new(
         inner: Arc<dyn ToolHost>,
         folder: PathBuf,
@@ -53,14 +53,13 @@ impl Recorder {
         Ok(Self { inner, folder, names, redactor: OnceLock::new(), written: Mutex::default() })
     }
 
-    /// Takes secrets out of what is written from now on. The first call counts.
+    /// Removes secrets from everything that is written from now on. Only the first call has an effect.
     pub fn redact_with(&self, redactor: Redactor) {
-        // A second redactor would know the same secrets.
+        // A second redactor would have the same secrets.
         self.redactor.set(redactor).ok();
     }
 
-    /// The first answer that could not be written down, if there was one. The calls themselves
-    /// went on.
+    /// The first error of recording an answer, if there was one. The calls themselves continued.
     #[must_use]
     pub fn problem(&self) -> Option<Problem> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner).problem.clone()
@@ -110,8 +109,8 @@ fn write(
     file.write_all(&text)
 }
 
-/// Opens a file to add to. What a crash left of a last line goes; a line of anybody else stays, and
-/// nothing is added to it.
+/// Opens a file for appending. An incomplete last line of this recorder, left by a crash, is removed; any
+/// other line stays, and nothing is appended to it.
 fn open(path: &std::path::Path) -> io::Result<File> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
     let mut text = Vec::new();
@@ -137,8 +136,8 @@ fn open(path: &std::path::Path) -> io::Result<File> {
     ))
 }
 
-/// The file of a tool. A name that no file can have gets a mark, so that two such names stay
-/// apart.
+/// The file of a tool. A name that is not a valid file name gets a mark, so that two such names stay
+/// distinct.
 fn file_name(tool: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     let short = tool.rsplit('/').next().unwrap_or(tool);

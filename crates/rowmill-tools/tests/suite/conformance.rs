@@ -1,5 +1,5 @@
-//! Every host of tools that needs no other program than a shell keeps the contract of the port, as
-//! the testkit's suite checks it.
+//! Every tool host that needs no program other than a shell satisfies the contract of the port, as checked by
+//! the testkit's suite.
 
 use std::collections::HashMap;
 use std::fs;
@@ -34,7 +34,7 @@ impl Meeting {
                 let (mut connection, count) = (connection.unwrap(), count.clone());
                 count.fetch_add(1, Ordering::SeqCst);
                 std::thread::spawn(move || {
-                    // A process that was killed may reset its connections, which says the same.
+                    // A killed process may reset its connections, which means the same.
                     drop(connection.read_to_end(&mut Vec::new()));
                     count.fetch_sub(1, Ordering::SeqCst);
                 });
@@ -60,7 +60,7 @@ fn execute(tool: &str, command: &str) -> ToolCase {
     ToolCase::new(tool, &json!({"command": command}))
 }
 
-/// What is known of a shell whose tool has this name.
+/// The facts about a shell whose tool has this name.
 fn facts_of_shell<'a>(tool: &'a str, meeting: &'a Meeting) -> ToolFacts<'a> {
     let hangs = format!("exec 3<>/dev/tcp/127.0.0.1/{}; sleep 1000 & wait", meeting.port);
     ToolFacts {

@@ -1,4 +1,4 @@
-//! All integration tests of this crate, in one program: it is linked once.
+//! All integration tests of this crate in one binary, which is linked only once.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 

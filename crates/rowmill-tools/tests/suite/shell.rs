@@ -1,4 +1,4 @@
-//! Commands run in groups of their own, and nothing of them is left.
+//! Commands run in their own process groups and leave nothing behind.
 
 use std::fs;
 use std::path::Path;
@@ -74,7 +74,7 @@ async fn a_long_output_loses_its_middle_and_says_so() {
     assert!(text.contains(&format!("\n[{} bytes left out here]\n", 1_000_012 - 65_536)));
 }
 
-/// A command that says that it runs, with a child that would hold the connection.
+/// A command that reports that it runs, with a child that would hold the connection.
 fn hanging(port: u16) -> String {
     format!("exec 3<>/dev/tcp/127.0.0.1/{port}; echo running; sleep 1000 & wait")
 }
@@ -121,7 +121,7 @@ async fn what_a_command_leaves_in_the_background_ends_with_it() {
     assert_eq!(output.text, "exit code: 0\n--- stdout\ndone");
 }
 
-/// A command that starts another one in a session of its own, and ends once that says so.
+/// A command that starts another one in its own session, and ends once that one reports.
 fn starts_a_session(how: &str, command: &str) -> String {
     format!(
         "mkfifo there; {how} setsid bash -c '{command}; echo > there; exec sleep 1000' & cat there; echo $!"

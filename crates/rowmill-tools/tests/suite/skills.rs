@@ -1,4 +1,4 @@
-//! Skills are found, told of and read, and nothing outside their folders is.
+//! Skills are found, described and read; files outside their folders are not.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Answers in place of tools, recording them, and several hosts as one.
+//! Stubs, recording answers, and several hosts as one.
 
 use std::collections::HashMap;
 use std::fs;
@@ -101,7 +101,7 @@ fn a_line_that_is_no_answer_is_named_with_its_number() {
     assert_eq!(problem.message, "cannot read the answers for the tool `weather`: `/no/such.jsonl`");
 }
 
-/// Answers with what it was asked for, an image, or nothing.
+/// Answers with the arguments, an image, or nothing.
 #[derive(Debug)]
 struct Echo(&'static str);
 
@@ -144,7 +144,7 @@ async fn what_is_recorded_can_stand_in_for_the_tool() {
     assert_eq!(fs::read_dir(folder.path().join("made")).unwrap().count(), 4, "paths have files of their own");
 }
 
-/// Asks for a row that has an id.
+/// Makes a call for a row that has an id.
 async fn ask_by_id(host: &dyn ToolHost, (id, row): (&str, u64), tool: &str, arguments: &str) -> String {
     let id = &RowId::Text(id.into());
     let request = ToolRequest { row, id, key: "k", tool, arguments, idempotent: true, timeout: None };

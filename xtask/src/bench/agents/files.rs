@@ -1,4 +1,4 @@
-//! What all of them work with: rows, a card, a tool.
+//! The inputs of all contenders: rows, a card, a tool.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -9,11 +9,11 @@ use rowmill_testkit::mcp_server;
 use crate::Failure;
 use crate::bench::stage::Stage;
 
-/// The call that the simulated model makes, three times for each row.
+/// The simulated model's call, which it makes three times for each row.
 pub(super) const CALL: &str = r#"lookup {"key":"kettle"}"#;
 /// The same for the tool of an MCP server.
 pub(super) const MCP_CALL: &str = r#"stock__echo {"text":"kettle"}"#;
-/// What every row asks.
+/// The prompt of every row.
 pub(super) const PROMPT: &str = "Is there a spare part for this? {{review}}";
 
 const CARD: &str = "---\n\
@@ -31,14 +31,14 @@ const TOOLS: &str = "def lookup(key: str) -> str:\n    \
 const STUB: &str = "{\"result\":\"part for kettle: 12 in stock\"}\n";
 const LANGROID: &str = include_str!("langroid_rows.py");
 
-/// How many rows there are in `rows.jsonl` and in `many.jsonl`.
+/// The number of rows in `rows.jsonl` and in `many.jsonl`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Inputs {
     pub(super) few: u64,
     pub(super) many: u64,
 }
 
-/// Writes everything into a folder of its own, and returns that.
+/// Writes all inputs into a folder of their own, and returns it.
 pub(super) fn write(stage: &Stage, inputs: Inputs) -> Result<PathBuf, Failure> {
     let folder = stage.folder.join("agents");
     fs::create_dir_all(&folder)?;

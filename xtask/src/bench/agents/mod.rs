@@ -1,4 +1,4 @@
-//! What a row costs that an agent works on, beside agents written in Python.
+//! The cost of a row that an agent works on, compared with agents written in Python.
 
 mod files;
 mod rival;

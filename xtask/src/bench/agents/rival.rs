@@ -1,4 +1,4 @@
-//! Agents in Python that do the same.
+//! Python agents that do the same work.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,21 +12,21 @@ use crate::workspace::Workspace;
 
 const FAST_AGENT: Package = Package { name: "fast-agent-mcp", version: "0.10.46", python: 12 };
 
-/// Makes the command that works on so many rows.
+/// Creates the command that works on this many rows.
 type Working = fn(&Rival, &Server, u64) -> Command;
 
-/// A rival that can be measured.
+/// A competitor that can be measured.
 pub(super) struct Rival {
     pub(super) name: String,
-    /// What rowmill should reach beside it.
+    /// The target for rowmill compared with it.
     pub(super) target: &'static str,
-    /// The Python of its environment.
+    /// The Python interpreter of its environment.
     python: PathBuf,
     command: Working,
     folder: PathBuf,
 }
 
-/// Rivals that could be installed, and why others could not.
+/// The competitors that could be installed, and why others could not.
 pub(super) fn all(folder: &Path) -> Result<(Vec<Rival>, Vec<String>), Failure> {
     let workspace = Workspace::here()?;
     let ready = prepare_tokenizers(&workspace, &folder.join("tokenizers"));
@@ -56,11 +56,11 @@ pub(super) fn all(folder: &Path) -> Result<(Vec<Rival>, Vec<String>), Failure> {
 }
 
 impl Rival {
-    /// A command that works on so many rows.
+    /// The command that works on this many rows.
     pub(super) fn command(&self, server: &Server, rows: u64) -> Command {
         let mut command = (self.command)(self, server, rows);
         command.current_dir(&self.folder).stderr(Stdio::null());
-        // What they would write or ask for outside of the folder, they write and find in it.
+        // Files and settings that they would use outside of the folder are redirected into it.
         command.env("HOME", "home").env("TIKTOKEN_CACHE_DIR", "tokenizers");
         command.env("DO_NOT_TRACK", "1");
         command

@@ -1,4 +1,4 @@
-//! Rows with three tool turns each, by rowmill and by its rivals.
+//! Rows with three tool turns each, by rowmill and by its competitors.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,20 +12,20 @@ use crate::bench::report::{Section, Table, Verdict};
 use crate::bench::server::Server;
 use crate::bench::stage::Stage;
 
-/// How often rowmill is measured. A rival takes much longer and is measured once.
+/// How often rowmill is measured. A competitor takes much longer and is measured once.
 const ROUNDS: usize = 3;
-/// A row asks the model three times with a call as the answer, and once more.
+/// The calls of a row: three that are answered with a tool call, and one more.
 const CALLS: u64 = 4;
 const MODEL: &str = "generic.simulated";
 
-/// The models that are asked.
+/// The simulators that are called.
 struct Servers {
     plain: Server,
     function: Server,
     mcp: Server,
 }
 
-/// How a row is worked on by rowmill.
+/// A way in which rowmill works on rows.
 struct Kind {
     name: &'static str,
     server: fn(&Servers) -> &Server,
@@ -58,7 +58,7 @@ const KINDS: [Kind; 4] = [
     },
 ];
 
-/// A thousand agent rows, 64 at once, by everyone; and more of them by rowmill alone.
+/// A thousand agent rows, 64 at once, by all contenders; and more of them by rowmill alone.
 pub(super) fn three_tool_turns(stage: &Stage) -> Result<Section, Failure> {
     let (few, fewer, many) = (stage.rows(1_000), stage.rows(200), stage.rows(20_000));
     let folder = files::write(stage, Inputs { few: PARALLEL + few, many: PARALLEL + many })?;
@@ -111,12 +111,12 @@ pub(super) fn three_tool_turns(stage: &Stage) -> Result<Section, Failure> {
     })
 }
 
-/// Where contenders work.
+/// The working folder of contenders.
 struct Ground<'a> {
     stage: &'a Stage,
     folder: &'a Path,
     servers: &'a Servers,
-    /// Where programs are looked for: Python itself first.
+    /// The search path for programs: Python's own folder first.
     path: std::ffi::OsString,
 }
 
@@ -155,7 +155,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// Measures in turn, so that what else the machine does meets all of them.
+/// Measures the contenders in turn, so that other load on the machine affects all of them.
 fn rounds(contenders: &[Contender<'_>]) -> Result<Vec<Trial>, Failure> {
     let mut trials = contenders.iter().map(Contender::start).collect::<Result<Vec<_>, _>>()?;
     for _ in 0..ROUNDS {
@@ -172,7 +172,7 @@ fn once(contender: &Contender<'_>) -> Result<Trial, Failure> {
     Ok(trial)
 }
 
-/// What a row with a Python function costs, beside what it costs others.
+/// The cost of a row with a Python function, compared with the others.
 fn verdicts(own: &[Trial], others: &[(&'static str, Trial)]) -> Vec<Verdict> {
     let Some(function) = own.iter().find(|trial| trial.name == FUNCTION) else { return Vec::new() };
     let verdict = |(target, other): &(&'static str, Trial)| {
@@ -182,7 +182,7 @@ fn verdicts(own: &[Trial], others: &[(&'static str, Trial)]) -> Vec<Verdict> {
     others.iter().map(verdict).collect()
 }
 
-/// What a model call of an agent costs, beside a row that is nothing but one model call.
+/// The cost of an agent's model call, compared with a row that consists of a single model call.
 fn turn_verdict(trials: &[Trial]) -> Option<Verdict> {
     let of = |name: &str| trials.iter().find(|trial| trial.name == name);
     let (plain, stubbed) = (of(PLAIN)?.cpu(), of(STUBBED)?.cpu());

@@ -1,4 +1,4 @@
-//! What rows cost one of those that work on them, once it is under way.
+//! Measures the cost per row of one contender, after its start.
 
 use std::process::Command;
 use std::time::Duration;
@@ -10,35 +10,35 @@ use crate::bench::measure::{Cost, cost_of, median, shown};
 use crate::bench::report::whole;
 use crate::bench::server::Server;
 
-/// Rows at once, and so the rows that it takes until everything that works has started.
+/// The number of rows at once, and so the number of rows until all workers have started.
 pub(super) const PARALLEL: u64 = 64;
 
-/// Somebody who works on rows, and how often each row asks the model.
+/// A program that works on rows, and how often each row calls the model.
 pub(super) struct Contender<'a> {
     pub(super) name: String,
     pub(super) server: &'a Server,
-    /// Rows beyond the first [`PARALLEL`].
+    /// The rows beyond the first [`PARALLEL`].
     pub(super) rows: u64,
     /// Model calls for each row.
     pub(super) calls: u64,
-    /// A command that works on so many rows.
+    /// The command that works on this many rows.
     pub(super) command: Box<dyn Fn(u64) -> Command + 'a>,
 }
 
-/// What a contender used for the first rows alone, and for all of them.
+/// The cost of the first rows alone, and of all of them.
 pub(super) struct Trial {
     pub(super) name: String,
     pub(super) command: String,
     pub(super) rows: u64,
     pub(super) calls: u64,
-    /// Calls that the rows did not need: a rival may give up on an answer and ask again.
+    /// Calls that the rows did not need: a competitor may discard an answer and call again.
     pub(super) surplus: u64,
     start: Cost,
     runs: Vec<Cost>,
 }
 
 impl Contender<'_> {
-    /// Works on the first rows, which is what it costs to start.
+    /// Works on the first rows, which measures the cost of starting.
     pub(super) fn start(&self) -> Result<Trial, Failure> {
         let (start, surplus) = self.work(PARALLEL)?;
         Ok(Trial {
@@ -60,7 +60,7 @@ impl Contender<'_> {
         Ok(())
     }
 
-    /// Tells what so many rows cost, and how many calls were made that they do not need.
+    /// Returns the cost of this many rows, and the number of calls that they do not need.
     fn work(&self, rows: u64) -> Result<(Cost, u64), Failure> {
         let before = requests(self.server)?;
         let (cost, _) = cost_of(&mut (self.command)(rows))?;
@@ -73,14 +73,14 @@ impl Contender<'_> {
 }
 
 impl Trial {
-    /// Microseconds for each row beyond the first ones, of what `of` looks at.
+    /// Microseconds per row beyond the first ones, of the time that `of` selects.
     fn per_row(&self, of: impl Fn(&Cost) -> Duration) -> f64 {
         let seconds = |cost: &Cost| of(cost).as_secs_f64();
         let beyond = |cost: &Cost| (seconds(cost) - seconds(&self.start)) * 1e6 / self.rows as f64;
         median(&self.runs.iter().map(beyond).collect::<Vec<_>>())
     }
 
-    /// Microseconds of CPU for each row, in all processes together.
+    /// Microseconds of CPU per row, in all processes together.
     pub(super) fn cpu(&self) -> f64 {
         self.per_row(|cost| cost.cpu)
     }
@@ -105,7 +105,7 @@ impl Trial {
     }
 }
 
-/// What the columns of [`Trial::line`] are.
+/// The column headers of [`Trial::line`].
 pub(super) fn head() -> Vec<String> {
     let names = [
         "worked on by",

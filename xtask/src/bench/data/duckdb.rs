@@ -1,4 +1,4 @@
-//! DuckDB from the Python package, in a process of its own.
+//! DuckDB from the Python package, in its own process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,19 +21,19 @@ fn python(root: &Path) -> PathBuf {
     root.join(".venv/bin/python")
 }
 
-/// A command that lets DuckDB look at every value of every column.
+/// A command that makes DuckDB read every value of every column.
 pub(super) fn reading(stage: &Stage, file: &str) -> Command {
-    // Without a look at every column DuckDB would not decode them; counting is the least work.
+    // DuckDB would not decode columns that are not used; counting is the least work.
     script(stage, "SELECT count(*), COUNT(COLUMNS(*)) FROM $1", file, "print(found.fetchone()[0])")
 }
 
-/// A command that hands every row from DuckDB to Python, as a tool written in Python gets them.
+/// A command that passes every row from DuckDB to Python, as a tool written in Python receives them.
 pub(super) fn handing_over(stage: &Stage, file: &str) -> Command {
     let count = "rows = 0\nwhile batch := found.fetchmany(10000): rows += len(batch)\nprint(rows)";
     script(stage, "SELECT * FROM $1", file, count)
 }
 
-/// A command that runs a query over the view `input` and counts what comes back.
+/// A command that runs a query over the view `input` and counts the result rows.
 pub(super) fn query(stage: &Stage, query: &str, file: &str) -> Command {
     let count = "rows = 0\nwhile batch := found.fetchmany(10000): rows += len(batch)\nprint(rows)";
     script(stage, &format!("WITH input AS (SELECT * FROM $1) {query}"), file, count)
@@ -43,7 +43,7 @@ fn script(stage: &Stage, query: &str, file: &str, rest: &str) -> Command {
     let query = query.replace("$1", &format!("'{file}'"));
     let mut command = Command::new(python(&stage.root));
     command.current_dir(&stage.folder).arg("-c");
-    // Its progress would go to standard output, among the numbers.
+    // Its progress output would go to standard output, among the numbers.
     let open = "import duckdb\ndb = duckdb.connect()\ndb.execute('SET enable_progress_bar = false')";
     command.arg(format!("{open}\nfound = db.execute({query:?})\n{rest}"));
     command

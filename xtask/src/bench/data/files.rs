@@ -1,4 +1,4 @@
-//! The rows that are measured with.
+//! The sample rows for the measurements.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::Failure;
 use crate::bench::measure::cost_of;
 use crate::bench::stage::Stage;
 
-/// The name of a file of `count` rows; it is made unless an earlier run left it.
+/// The name of a file with `count` rows; it is generated unless an earlier run left it.
 pub(super) fn made(stage: &Stage, count: u64, format: &str) -> Result<String, Failure> {
     let name = format!("made-{count}.{format}");
     if !stage.folder.join(&name).exists() {
@@ -20,7 +20,7 @@ pub(super) fn made(stage: &Stage, count: u64, format: &str) -> Result<String, Fa
     Ok(name)
 }
 
-/// A size as people say it.
+/// A file size in readable form.
 pub(super) fn size(stage: &Stage, name: &str) -> Result<String, Failure> {
     let bytes = std::fs::metadata(stage.folder.join(name))?.len();
     Ok(format!("{:.2} GB", bytes as f64 / 1e9))

@@ -1,4 +1,4 @@
-//! Ten million rows with ids of their own, run and resumed, in memory that hardly grows.
+//! Ten million rows with ids of their own, run and resumed, with almost constant memory.
 
 use super::{ROWS, files};
 use crate::Failure;
@@ -10,7 +10,8 @@ const OUTPUT: &str = "ids.jsonl";
 /// A column of numbers; as ids they are texts.
 const ID_FIELD: &str = "id";
 
-/// The file's rows through `passthrough`, known by their ids, and once more when all of them are done.
+/// Runs the file's rows through `passthrough`, identified by their ids, and once more when all of them are
+/// done.
 pub(super) fn ids(stage: &Stage) -> Result<Section, Failure> {
     let mut table = Table {
         head: ["rows", "what", "seconds", "CPU seconds", "peak MB"].map(str::to_owned).to_vec(),
@@ -58,7 +59,7 @@ pub(super) fn ids(stage: &Stage) -> Result<Section, Failure> {
         commands,
         table: Some(table),
         numbers: Vec::new(),
-        // With fewer rows these would say nothing.
+        // With fewer rows these targets would mean nothing.
         verdicts: if stage.length == Length::Full { targets.map(verdict).into() } else { Vec::new() },
     })
 }

@@ -1,4 +1,4 @@
-//! How fast rows are read and selected, and in how much memory, beside DuckDB.
+//! How fast rows are read and selected, and with how much memory, compared with DuckDB.
 
 mod duckdb;
 mod files;
@@ -19,5 +19,5 @@ pub(super) const ALL: &[(&str, Scenario)] = &[
     ("selecting", selecting::selecting),
 ];
 
-/// Rows that are measured with, unless there is little time.
+/// The number of rows, unless time is short.
 const ROWS: u64 = 10_000_000;

@@ -1,4 +1,4 @@
-//! Queries, beside DuckDB.
+//! Queries, compared with DuckDB.
 
 use std::process::Command;
 
@@ -10,10 +10,10 @@ use crate::bench::stage::Stage;
 
 /// The query that has a target.
 const SORT: &str = "a sort of all";
-/// How much longer than DuckDB it may take.
+/// The maximum factor compared with DuckDB.
 const MOST: f64 = 3.0;
 
-/// Queries that people select rows with. Both understand them.
+/// Typical queries for selecting rows, which both understand.
 const QUERIES: &[(&str, &str)] = &[
     ("a filter", "SELECT id, title FROM input WHERE split = 'eval' AND score > 0.9"),
     ("a group", "SELECT split, count(*) AS n, avg(score) AS mean FROM input GROUP BY split ORDER BY split"),

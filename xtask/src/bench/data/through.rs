@@ -1,4 +1,4 @@
-//! Ten million rows through a model that costs nothing, in memory that does not grow.
+//! Ten million rows through a model without cost, with constant memory.
 
 use super::{ROWS, files};
 use crate::Failure;

@@ -10,19 +10,19 @@ use crate::bench::report::{Section, Table, Verdict, whole};
 use crate::bench::stage::Stage;
 use crate::workspace::Workspace;
 
-/// The items of the target.
+/// The number of items for the target.
 const ITEMS: u64 = 100_000;
-/// So many times as many must fit into the same memory.
+/// This many times as many must fit into the same memory.
 const TIMES: u64 = 20;
-/// Langroid is given fewer, because it takes so long.
+/// Langroid gets fewer items, because it takes so long.
 const FEW: u64 = 200;
-/// What works on items at once, where nothing else is said.
+/// The number of items at once, unless stated otherwise.
 const PARALLEL: u64 = 64;
 const ROUNDS: usize = 5;
-/// Memory that does not grow with the number of items may still differ by this much.
+/// The tolerance for memory that should not grow with the number of items.
 const FLAT: f64 = 2.0;
 
-/// What was measured of some items.
+/// The measurements of some items.
 struct Trial {
     name: String,
     items: u64,
@@ -34,7 +34,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Runs a command several times, which prints the seconds of the call.
+    /// Runs a command several times, which prints the duration of the call in seconds.
     fn of(name: &str, items: u64, rounds: usize, command: impl Fn() -> Command) -> Result<Self, Failure> {
         let (mut seconds, mut cpu, mut peak) = (Vec::new(), Vec::new(), 0.0_f64);
         for _ in 0..rounds {
@@ -63,7 +63,7 @@ impl Trial {
     }
 }
 
-/// Items that cost nothing, as a list and as a stream, and some of them by Langroid.
+/// Items without cost, as a list and as a stream, and some of them by Langroid.
 pub(super) fn nothing(stage: &Stage) -> Result<Section, Failure> {
     let (items, many) = (stage.rows(ITEMS), stage.rows(ITEMS * TIMES));
     let own = |results: &str, items: u64| {

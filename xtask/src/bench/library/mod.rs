@@ -1,4 +1,4 @@
-//! What an item costs that a program works on, beside Langroid.
+//! The cost of an item of a program, compared with Langroid.
 
 mod items;
 

@@ -1,4 +1,4 @@
-//! What becomes of rows when calls fail in every way there is.
+//! The outcome of rows when calls fail in every possible way.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -20,7 +20,7 @@ const KINDS: [&str; 8] = ["reset", "truncate", "hang", "drip", "500", "503", "42
 /// How the progress says that the provider is taken to be down.
 const OUTAGE: &str = "waiting for the provider to come back";
 
-/// What the output holds.
+/// The content of the output.
 #[derive(Debug, Default)]
 struct Output {
     envelopes: u64,
@@ -42,7 +42,7 @@ pub(super) fn faults(stage: &Stage) -> Result<Section, Failure> {
     let mut server = Server::start(&stage.rowmill, &script)?;
     let mut run = stage.run("faults.jsonl", "faults-results.jsonl", "openai.gpt-5.4-mini");
     run.args(["--overwrite", "-p", "{{text}}", "--parallel", "256", "--retries", "12", "--timeout", "2s"]);
-    // Said on standard error: whether failures were ever taken for an outage.
+    // The progress on standard error shows whether failures were ever considered an outage.
     run.arg("--progress");
     run.env("OPENAI_BASE_URL", server.base_url()).env("OPENAI_API_KEY", "x");
     let ended = end_of(&mut run)?;

@@ -1,4 +1,4 @@
-//! How well a provider's limits are used, and what becomes of rows whose calls fail.
+//! How well a provider's limits are used, and the outcome of rows whose calls fail.
 
 mod faults;
 mod quota;

@@ -1,4 +1,4 @@
-//! How much of the limits is used, and how often calls are refused.
+//! How much of the limits is used, and how often calls are rejected.
 
 use std::thread;
 
@@ -11,14 +11,14 @@ use crate::bench::report::{Section, Table, Verdict, whole};
 use crate::bench::server::Server;
 use crate::bench::stage::Stage;
 
-/// More than the limits let through in the time of a run.
+/// More than the limits allow during a run.
 const ROWS: u64 = 9_000;
-/// `rowmill run` stopped at a limit that was set: here the deadline.
+/// The exit code of `rowmill run` if it stopped at a limit that was set: here the deadline.
 const STOPPED: i32 = 4;
 const LEAST_USED: f64 = 97.0;
 const MOST_REFUSED: f64 = 0.5;
 
-/// What a run did, and how it was started.
+/// The result of a run, and how it was started.
 struct Outcome {
     scenario: Scenario,
     manner: Manner,
@@ -26,7 +26,7 @@ struct Outcome {
     commands: [String; 2],
 }
 
-/// All scenarios at the same time, because waiting costs nothing.
+/// Runs all scenarios at the same time, because waiting costs nothing.
 pub(super) fn quota(stage: &Stage) -> Result<Section, Failure> {
     let course = Course::of(stage.length);
     let mut outcomes = Vec::new();
@@ -120,7 +120,7 @@ fn too_short() -> Failure {
     Failure::new("the simulator did not run for as long as the run was to take")
 }
 
-/// The worst of the runs with nothing set, for each target.
+/// The worst of the runs without settings, for each target.
 fn judged(form: Form, outcomes: &[Outcome], course: Course) -> [Verdict; 2] {
     let ours =
         || outcomes.iter().filter(|outcome| outcome.scenario.form == form && outcome.manner == Manner::Auto);

@@ -6,7 +6,7 @@ use super::sizes::Spread;
 use crate::bench::server::Server;
 use crate::bench::stage::{Length, Stage};
 
-/// How a provider tells its limits.
+/// How a provider reports its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Requests, and tokens of both directions together.
@@ -18,9 +18,9 @@ pub(super) enum Form {
 /// How the rows are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// With nothing set.
+    /// Without any settings.
     Auto,
-    /// Up to 64 at once whatever the limits are, until calls are refused.
+    /// Up to 64 at once whatever the limits are, until calls are rejected.
     Fixed,
 }
 
@@ -33,14 +33,14 @@ impl Manner {
     }
 }
 
-/// Rows of some sizes for a provider of some form.
+/// Rows of certain sizes for a provider with certain limits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scenario {
     pub(super) form: Form,
     pub(super) spread: Spread,
     /// The mean tokens of a prompt.
     pub(super) prompt: f64,
-    /// The tokens of an answer, as the simulator takes them.
+    /// The tokens of an answer, in the simulator's notation.
     pub(super) answer: &'static str,
 }
 
@@ -48,8 +48,8 @@ const fn scenario(form: Form, spread: Spread, prompt: f64, answer: &'static str)
     Scenario { form, spread, prompt, answer }
 }
 
-/// For each form and spread one with small rows, where the limit on requests is met first,
-/// and one with large rows, where one on tokens is.
+/// For each form and spread one with small rows, which reach the limit on requests first, and one with large
+/// rows, which reach one on tokens first.
 pub(super) const ALL: [Scenario; 8] = [
     scenario(Form::OpenAi, Spread::Uniform, 50.0, "uniform:10..40"),
     scenario(Form::OpenAi, Spread::Uniform, 100.0, "uniform:20..80"),
@@ -61,7 +61,7 @@ pub(super) const ALL: [Scenario; 8] = [
     scenario(Form::Anthropic, Spread::HeavyTailed, 60.0, "lognormal:36,1.0"),
 ];
 
-/// When limits change and when it ends, in minutes.
+/// When limits change and when the run ends, in minutes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Course {
     pub(super) halved: u64,
@@ -77,8 +77,8 @@ impl Course {
         }
     }
 
-    /// Times in which limits stay the same, from a minute up to another: all but the first
-    /// minute, when the buckets are full, and the last, when the run ends.
+    /// Periods with constant limits, from one minute up to another: all but the first minute, when the
+    /// buckets are full, and the last, when the run ends.
     pub(super) fn phases(self) -> Vec<std::ops::Range<usize>> {
         let bounds = [1, self.halved, self.doubled, self.end - 1].map(|minute| minute as usize);
         bounds.windows(2).map(|pair| pair[0]..pair[1]).filter(|phase| !phase.is_empty()).collect()
@@ -86,7 +86,7 @@ impl Course {
 }
 
 impl Form {
-    /// The limits, `factor` times what they are at first, as names and values.
+    /// The limits, `factor` times their initial values, as names and values.
     fn limits(self, factor: f64) -> Vec<(&'static str, u64)> {
         let scaled = |limit: f64| (limit * factor) as u64;
         match self {
@@ -135,7 +135,7 @@ impl Scenario {
         flags
     }
 
-    /// The run, on a file of the stage's folder.
+    /// The run, on a file of the benchmark's folder.
     pub(super) fn run(&self, stage: &Stage, files: (&str, &str), manner: Manner, server: &Server) -> Command {
         let mut command = stage.run(files.0, files.1, self.form.model());
         command.args(["--overwrite", "-p", "{{text}}"]);

@@ -7,19 +7,19 @@ use std::path::Path;
 
 use crate::Failure;
 
-/// The simulator counts so many characters as a token.
+/// The simulator counts this many characters as a token.
 const CHARACTERS_PER_TOKEN: f64 = 4.0;
-/// No prompt is larger than so many average ones, so that each fits the tightest limit.
+/// No prompt is larger than this many average ones, so that each fits the tightest limit.
 const LARGEST: f64 = 20.0;
 /// The spread of the logarithm of heavy-tailed sizes.
 const SIGMA: f64 = 1.0;
 
 const WORDS: &str = "the seller answered after a week and sent another part that fits ";
 
-/// How the sizes of rows vary about their mean.
+/// The distribution of row sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spread {
-    /// From half to one and a half, all equally often.
+    /// From half to one and a half times the mean, uniformly.
     Uniform,
     /// Lognormal: most are small, and few large ones hold most of the tokens.
     HeavyTailed,
@@ -40,7 +40,7 @@ pub(super) fn write(path: &Path, count: u64, spread: Spread, mean_tokens: f64) -
     let mut chance = Chance(0x5EED);
     for number in 1..=count {
         let length = (size(spread, mean_tokens, &mut chance) * CHARACTERS_PER_TOKEN).round() as usize;
-        // The number comes first, so that no two prompts are the same.
+        // The number comes first, so that all prompts are different.
         let start = format!("{number}: ");
         let text: String = start.chars().chain(WORDS.chars().cycle()).take(length.max(start.len())).collect();
         writeln!(out, r#"{{"text":"{text}"}}"#)?;
@@ -59,7 +59,7 @@ fn size(spread: Spread, mean: f64, chance: &mut Chance) -> f64 {
     }
 }
 
-/// Numbers from 0 to 1, the same every time (SplitMix64).
+/// Deterministic pseudo-random numbers from 0 to 1 (SplitMix64).
 struct Chance(u64);
 
 impl Chance {

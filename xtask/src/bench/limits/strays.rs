@@ -1,4 +1,4 @@
-//! What single refusals cost that say nothing of a limit.
+//! The cost of single rejections that do not indicate a limit.
 
 use super::sizes::{self, Spread};
 use crate::Failure;
@@ -7,12 +7,12 @@ use crate::bench::report::{Section, Verdict, whole};
 use crate::bench::server::Server;
 use crate::bench::stage::Stage;
 
-/// Two calls in a hundred are refused and asked to come back in a second.
+/// Two calls in a hundred are rejected with a wait of one second.
 const STRAY: [&str; 2] = ["--fault", "429=2%,retry-after=1"];
 const LATENCY: [&str; 2] = ["--latency", "40ms"];
 
 pub(super) fn strays(stage: &Stage) -> Result<Section, Failure> {
-    // Fewer rows would measure little but the second that the last refused row waits.
+    // Fewer rows would mainly measure the second that the last rejected row waits.
     let count = 5_000;
     sizes::write(&stage.folder.join("strays.jsonl"), count, Spread::Uniform, 20.0)?;
     let with: Vec<&str> = LATENCY.into_iter().chain(STRAY).collect();

@@ -1,10 +1,10 @@
-//! What share of the limits was used, from what the simulator counted.
+//! The share of the limits that was used, from the simulator's counts.
 
 use std::ops::Range;
 
 use serde::Deserialize;
 
-/// What the simulator counted.
+/// The simulator's counts.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Stats {
     pub(super) requests: u64,
@@ -14,7 +14,7 @@ pub(super) struct Stats {
     pub(super) minutes: Vec<Minute>,
 }
 
-/// What was let in and allowed in a minute.
+/// The admitted and the allowed amounts of a minute.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 pub(super) struct Minute {
     requests: u64,
@@ -26,7 +26,7 @@ pub(super) struct Minute {
     quota_output_tokens: Option<u64>,
 }
 
-/// How much of the limit that was met first was used in a phase.
+/// How much of the tightest limit was used in a phase.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Share {
     pub(super) limit: &'static str,
@@ -34,12 +34,12 @@ pub(super) struct Share {
 }
 
 impl Stats {
-    /// The share of calls that were refused because of a limit, in percent.
+    /// The share of calls that were rejected because of a limit, in percent.
     pub(super) fn refused(&self) -> f64 {
         self.rate_limited as f64 * 100.0 / self.requests.max(1) as f64
     }
 
-    /// What was used from one minute up to another, of the limit of which the most was used.
+    /// The use from one minute up to another, for the limit with the highest use.
     pub(super) fn share(&self, phase: Range<usize>) -> Option<Share> {
         let minutes = self.minutes.get(phase)?;
         let share = |limit: &'static str, used: fn(&Minute) -> u64, quota: fn(&Minute) -> Option<u64>| {
@@ -60,8 +60,8 @@ impl Stats {
         shares.into_iter().flatten().max_by(|one, other| one.used.total_cmp(&other.used))
     }
 
-    /// What was used in all phases, in percent. No phase makes up for another: what is
-    /// above the limit there, because something had been saved up, does not count.
+    /// The use in all phases, in percent. Phases do not compensate for each other: use above the limit in one
+    /// phase, because of saved-up tokens, does not count.
     pub(super) fn used(&self, phases: &[Range<usize>]) -> Option<f64> {
         let mut used = 0.0;
         for phase in phases {

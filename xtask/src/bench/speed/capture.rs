@@ -1,4 +1,4 @@
-//! Takes down what rowmill sends, byte for byte, so that `wrk` can send the same.
+//! Records the bytes that rowmill sends, so that `wrk` can send the same.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,9 +16,9 @@ const ANSWER: &str = concat!(
     r#""usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#
 );
 
-/// The requests that `command` sends to a server, whose address it gets.
+/// The requests that `command` sends to a server; it receives the server's address.
 ///
-/// The address of the server is replaced by `address` in what is returned.
+/// In the returned requests the server's address is replaced by `address`.
 pub(super) fn requests(command: impl FnOnce(&str) -> Command, address: &str) -> Result<Vec<String>, Failure> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let own = listener.local_addr()?.to_string();
@@ -36,7 +36,7 @@ pub(super) fn requests(command: impl FnOnce(&str) -> Command, address: &str) -> 
         });
         let outcome = cost_of(&mut command(&format!("http://{own}/v1")));
         ended.store(true, Ordering::Release);
-        // Wakes the listener, so that it sees the end.
+        // Wakes the listener, so that it notices the end.
         drop(TcpStream::connect(&own));
         outcome
     });
@@ -45,7 +45,7 @@ pub(super) fn requests(command: impl FnOnce(&str) -> Command, address: &str) -> 
     Ok(taken.into_iter().map(|request: String| request.replace(&own, address)).collect())
 }
 
-/// Answers calls until the client leaves or breaks off.
+/// Answers calls until the client disconnects.
 fn serve(mut stream: TcpStream, taken: &Mutex<Vec<String>>) {
     let mut buffer = Vec::new();
     let answer = format!(
@@ -67,7 +67,7 @@ fn serve(mut stream: TcpStream, taken: &Mutex<Vec<String>>) {
     }
 }
 
-/// Takes a whole request off the start of the buffer, if there is one.
+/// Removes a complete request from the start of the buffer, if there is one.
 fn first_request(buffer: &mut Vec<u8>) -> Option<String> {
     let end = buffer.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(buffer.get(..end)?).to_lowercase();

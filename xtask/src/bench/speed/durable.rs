@@ -1,4 +1,4 @@
-//! What it costs to force everything to disk before anyone learns of it.
+//! The cost of forcing data to disk before a result is reported.
 
 use super::rows;
 use super::scenarios::calls;
@@ -10,7 +10,8 @@ use crate::bench::stage::Stage;
 
 const ROUNDS: usize = 3;
 
-/// The same run without `--durable` and with it, against a server that answers at once and one that takes its time.
+/// The same run without `--durable` and with it, against a server that answers immediately and one with
+/// latency.
 pub(super) fn durable(stage: &Stage) -> Result<Section, Failure> {
     let count = stage.rows(50_000);
     rows::write(&stage.folder.join("durable.jsonl"), count)?;

@@ -1,4 +1,4 @@
-//! How fast rowmill is and what it costs, beside `wrk`.
+//! The speed and the cost of rowmill, compared with `wrk`.
 
 mod capture;
 mod durable;

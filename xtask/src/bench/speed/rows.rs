@@ -1,4 +1,4 @@
-//! The rows that are measured with: about 150 bytes each, all different.
+//! The rows for the measurements: about 150 bytes each, all different.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -1,4 +1,4 @@
-//! What is measured, one function each.
+//! The scenarios, one function each.
 
 use std::process::Command;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(in crate::bench) const ALL: &[(&str, Scenario)] = &[
 const PROMPT: &str = "Is this review positive, negative or neutral? {{review}}";
 const MODEL: &str = "generic.simulated";
 const ROUNDS: usize = 3;
-/// What `wrk` sends in turn.
+/// The number of captured requests that `wrk` sends in turn.
 const CAPTURED: u64 = 1_000;
 
 pub(super) fn calls(stage: &Stage, input: &str, server: &Server, parallel: u64) -> Command {
@@ -34,7 +34,7 @@ pub(super) fn calls(stage: &Stage, input: &str, server: &Server, parallel: u64) 
     command
 }
 
-/// 64 in flight against an instant server, beside `wrk` with the same bytes.
+/// 64 in flight against an instant server, compared with `wrk` and the same bytes.
 fn throughput(stage: &Stage) -> Result<Section, Failure> {
     let count = stage.rows(200_000);
     let mut server = Server::start(&stage.rowmill, &["--instant"])?;
@@ -95,7 +95,7 @@ fn throughput(stage: &Stage) -> Result<Section, Failure> {
     })
 }
 
-/// The same with a schema that every answer is checked against.
+/// The same with a schema that every answer is validated against.
 fn structured(stage: &Stage) -> Result<Section, Failure> {
     let count = stage.rows(200_000);
     let answer = r#"{"sentiment":"positive","confidence":0.93,"reason":"it arrived on time"}"#;
@@ -159,7 +159,7 @@ fn memory(stage: &Stage) -> Result<Section, Failure> {
     })
 }
 
-/// How long the smallest run takes.
+/// The duration of the smallest run.
 fn start_up(stage: &Stage) -> Result<Section, Failure> {
     rows::write(&stage.folder.join("one.jsonl"), 1)?;
     let mut run = stage.run("one.jsonl", "one-result.jsonl", "passthrough");
@@ -186,7 +186,7 @@ fn start_up(stage: &Stage) -> Result<Section, Failure> {
     })
 }
 
-/// Slow answers, many at once: the time should be that of the answers alone.
+/// Slow answers, many at once: the duration should be that of the answers alone.
 fn many_in_flight(stage: &Stage) -> Result<Section, Failure> {
     let (count, parallel) = (stage.rows(20_000), stage.rows(2_000));
     let server = Server::start(&stage.rowmill, &["--instant", "--latency", "1s"])?;
@@ -216,7 +216,7 @@ fn many_in_flight(stage: &Stage) -> Result<Section, Failure> {
     })
 }
 
-/// How fast rows go through without a model, and how soon a resume sees that all is done.
+/// How fast rows are read without a model, and how quickly a resume notices that all are done.
 fn reading(stage: &Stage) -> Result<Section, Failure> {
     let count = stage.rows(1_000_000);
     rows::write(&stage.folder.join("many.jsonl"), count)?;

@@ -1,4 +1,4 @@
-//! `wrk`, the yardstick: a load generator in C that does nothing but send and receive.
+//! `wrk`, the reference: a load generator in C that only sends and receives.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,14 +8,14 @@ use std::process::Command;
 use crate::bench::measure::{Cost, cost_of};
 use crate::{Failure, talk};
 
-/// What a run of `wrk` cost.
+/// The cost of a run of `wrk`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     pub(super) requests: u64,
     pub(super) cost: Cost,
 }
 
-/// Finds `wrk`, or installs it where that is allowed; returns its version.
+/// Finds `wrk`, or installs it if that is allowed; returns its version.
 pub(in crate::bench) fn version() -> Result<String, Failure> {
     if let Some(version) = ask_version() {
         return Ok(version);
@@ -30,14 +30,14 @@ pub(in crate::bench) fn version() -> Result<String, Failure> {
 }
 
 fn ask_version() -> Option<String> {
-    // `wrk -v` prints its version and then fails with its usage.
+    // `wrk -v` prints its version and then fails with its usage message.
     let output = Command::new("wrk").arg("-v").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let version = text.split_whitespace().take_while(|word| !word.starts_with('[')).collect::<Vec<_>>();
     (!version.is_empty()).then(|| version.join(" "))
 }
 
-/// Writes a script that sends these requests in turn, as they are.
+/// Writes a script that sends these requests in turn, unchanged.
 pub(super) fn script(path: &Path, requests: &[String]) -> Result<(), Failure> {
     let mut text = String::from("local requests = {\n");
     for request in requests {
@@ -51,14 +51,14 @@ pub(super) fn script(path: &Path, requests: &[String]) -> Result<(), Failure> {
     Ok(fs::write(path, text)?)
 }
 
-/// The command that sends the requests of a script for some seconds, 64 at once.
+/// The command that sends the requests of a script for a number of seconds, 64 at once.
 pub(super) fn command(script: &str, seconds: u64, url: &str) -> Command {
     let mut command = Command::new("wrk");
     command.args(["-t1", "-c64"]).arg(format!("-d{seconds}s")).args(["-s", script, url]);
     command
 }
 
-/// Runs it and reads what it counted.
+/// Runs it and parses its counts.
 pub(super) fn run(command: &mut Command) -> Result<Load, Failure> {
     let (cost, output) = cost_of(command)?;
     if output.contains("Non-2xx") || output.contains("Socket errors") {

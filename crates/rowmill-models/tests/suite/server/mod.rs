@@ -1,4 +1,4 @@
-//! A server that gives the answers it was told to, and keeps what it was asked.
+//! A server that returns predefined answers and records the requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use rowmill_types::{Message, Request};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-/// What an answer ends with after which the connection is closed.
+/// The end of an answer after which the connection is closed.
 pub(crate) const CUT: &[u8] = b"(cut)";
 
 /// What a server saw in all.
@@ -30,7 +30,7 @@ pub(crate) async fn listen() -> (TcpListener, String) {
     (listener, address)
 }
 
-/// Gives one answer per request, on whichever connection the request comes.
+/// Returns one answer per request, on whichever connection the request arrives.
 pub(crate) async fn serve(listener: &TcpListener, answers: &[Vec<u8>]) -> Log {
     let mut log = Log::default();
     let mut connections = FuturesUnordered::new();
@@ -72,7 +72,7 @@ pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// An answer that comes as events, to the end of the connection's chunk.
+/// A streamed response, to the end of the connection's chunk.
 pub(crate) fn events(data: &[&str]) -> Vec<u8> {
     let body: String = data.iter().map(|data| format!("data: {data}\n\n")).collect();
     format!(
@@ -82,7 +82,7 @@ pub(crate) fn events(data: &[&str]) -> Vec<u8> {
     .into_bytes()
 }
 
-/// What was noticed.
+/// The notices that were sent.
 pub(crate) type Notices = Arc<Mutex<Vec<String>>>;
 
 /// A model whose provider is at `base_url`, with the key `sk-secret`.
@@ -90,7 +90,7 @@ pub(crate) fn model(text: &str, base_url: &str) -> (Arc<dyn Model>, Notices) {
     model_within(text, base_url, Timeouts::default())
 }
 
-/// The same with other limits on waiting.
+/// The same with other timeouts.
 pub(crate) fn model_within(text: &str, base_url: &str, timeouts: Timeouts) -> (Arc<dyn Model>, Notices) {
     let name = text.split('.').next().unwrap().to_owned();
     let headers = BTreeMap::from([("x-team".to_owned(), "${TEAM}".to_owned())]);
@@ -117,7 +117,7 @@ pub(crate) fn model_within(text: &str, base_url: &str, timeouts: Timeouts) -> (A
     (build(setup, &HttpClient::new(&|_| None).with_timeouts(timeouts)).unwrap(), notices)
 }
 
-/// A request of one message.
+/// A request with one message.
 pub(crate) fn ask(text: &str) -> Request {
     Request {
         key: format!("run-1/{text}"),

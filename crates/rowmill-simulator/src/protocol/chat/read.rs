@@ -1,4 +1,4 @@
-//! What a chat completion asks.
+//! Parses requests for chat completions.
 
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ pub(in crate::protocol) fn ask(body: &Value, reader: Reader<'_>) -> Result<Ask, 
     Ok(ask)
 }
 
-/// The calls of the last answer, and those of them that have no result yet.
+/// The calls of the last answer, and those that have no result yet.
 #[derive(Debug, Default)]
 struct Open {
     made: Vec<String>,
@@ -44,7 +44,7 @@ struct Open {
 }
 
 impl Open {
-    /// Nothing but results may follow calls until each has its own.
+    /// Only results may follow calls until each call has its own.
     fn check(&self) -> Result<(), Refused> {
         if self.left.is_empty() {
             return Ok(());
@@ -121,7 +121,7 @@ fn read_message(
     Ok(())
 }
 
-/// What a tool gave: this protocol takes only text from tools.
+/// The text of a tool result: in this protocol tools return only text.
 fn result_text(at: usize, content: Option<&Value>) -> Result<String, Refused> {
     match content {
         Some(Value::String(text)) => Ok(text.clone()),

@@ -1,4 +1,4 @@
-//! Chat completions and their errors.
+//! Writes chat completions and their errors.
 
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ pub(in crate::protocol) fn events(ask: &Ask, reply: &Reply) -> Vec<String> {
     events
 }
 
-/// The answer piece by piece: thoughts, text, then each call, first its name and then its arguments.
+/// The answer in deltas: thoughts, text, then each call, first its name and then its arguments.
 fn deltas(reply: &Reply) -> Vec<Value> {
     let thought = reply.thought.as_ref().map_or("", |thought| thought.text.as_str());
     let field = if reply.ending == Ending::Refusal { "refusal" } else { "content" };

@@ -1,4 +1,4 @@
-//! What is asked of `generateContent`.
+//! Parses requests of `generateContent`.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::super::{Ask, Protocol, Refused, text, text_of, tools};
 use crate::conversation::{SeenCall, SeenResult, SeenRole};
 use crate::thought;
 
-/// The model and the method that a path names, with or without a query.
+/// The model and the method in a path, with or without a query.
 pub(in crate::protocol) fn model_and_method(path: &str) -> Option<(&str, &str)> {
     let path = path.split('?').next()?;
     let named = ["/v1beta/models/", "/v1/models/"].into_iter().find_map(|start| path.strip_prefix(start))?;
@@ -48,7 +48,7 @@ pub(in crate::protocol) fn ask(path: &str, body: &Value, reader: Reader<'_>) -> 
     Ok(ask)
 }
 
-/// Reads what one side said; the calls that must be answered next.
+/// Parses one content; returns the calls that must be answered next.
 fn read_content(
     ask: &mut Ask,
     at: usize,
@@ -97,7 +97,7 @@ fn response(part: &Value) -> Option<&Value> {
     either(part, ["functionResponse", "function_response"])
 }
 
-/// What clients send for a call that was never signed.
+/// The value that clients send for a call that was never signed.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 fn read_answer(
@@ -110,7 +110,7 @@ fn read_answer(
     for (index, part) in parts.iter().enumerate() {
         let place = format!("contents[{at}].parts[{index}]");
         let signature = either(part, ["thoughtSignature", "thought_signature"]).and_then(Value::as_str);
-        // The vendor takes this word for a call that another model made; it stands for no signature.
+        // The vendor accepts this value for a call that another model made; it counts as no signature.
         let signature = signature.filter(|signature| *signature != UNSIGNED);
         if signature.is_some_and(|signature| !thought::is_signed(signature, "")) {
             return Err(Refused::invalid(format!("Thought signature is not valid. ({place})")));
@@ -166,7 +166,7 @@ fn no_object(place: &str, value: &Value) -> Refused {
     ))
 }
 
-/// Reads as many results as there were calls; each must be that of one of them.
+/// Parses as many results as there were calls; each must belong to one of them.
 fn read_results(
     ask: &mut Ask,
     at: usize,
@@ -210,7 +210,7 @@ fn read_results(
     if rest.is_empty() { Ok(()) } else { reader.parts_of_user(ask, &rest) }
 }
 
-/// What a tool gave, without the object that this vendor wants it in.
+/// A tool result, without the object that this vendor requires around it.
 fn result_text(output: &Value) -> String {
     let inner = output.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.iter().next());
     match inner {
@@ -223,7 +223,7 @@ fn result_text(output: &Value) -> String {
     }
 }
 
-/// This vendor's own schema dialect as JSON Schema: types in lower case, and `nullable` as a type.
+/// Converts this vendor's own schema dialect to JSON Schema: types in lower case, and `nullable` as a type.
 pub(in crate::protocol) fn as_json_schema(schema: &Value) -> Value {
     match schema {
         Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! Answers of `generateContent` and their errors.
+//! Writes answers of `generateContent` and their errors.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ fn streamed(ask: &Ask, reply: &Reply) -> Vec<Value> {
     each.map(|(at, part)| response(ask, reply, vec![part], at == last)).collect()
 }
 
-/// The parts of an answer, texts cut by `cut`: thoughts where they are shown, the text, and calls.
+/// The parts of an answer, with texts split by `cut`: thoughts if they are shown, the text, and calls.
 fn parts(ask: &Ask, reply: &Reply, cut: impl Fn(&str) -> Vec<String>) -> Vec<Value> {
     let mut parts = Vec::new();
     if let Some(thought) = reply.thought.as_ref().filter(|_| ask.gives_thoughts) {
@@ -72,7 +72,7 @@ fn parts(ask: &Ask, reply: &Reply, cut: impl Fn(&str) -> Vec<String>) -> Vec<Val
     parts
 }
 
-/// One `GenerateContentResponse`; the last one of an answer says how it ended.
+/// One `GenerateContentResponse`; the last one of an answer has the finish reason.
 fn response(ask: &Ask, reply: &Reply, parts: Vec<Value>, is_last: bool) -> Value {
     let mut response = json!({
         "usageMetadata": usage(reply),
@@ -80,7 +80,7 @@ fn response(ask: &Ask, reply: &Reply, parts: Vec<Value>, is_last: bool) -> Value
         "responseId": format!("{:016x}", reply.id)
     });
     if reply.ending == Ending::Refusal {
-        // A refused prompt has no candidates at all.
+        // A rejected prompt has no candidates at all.
         response["promptFeedback"] = json!({"blockReason": "PROHIBITED_CONTENT"});
         return response;
     }
@@ -104,7 +104,7 @@ fn usage(reply: &Reply) -> Value {
     let tokens = reply.tokens;
     let mut usage = json!({
         "promptTokenCount": tokens.input,
-        // This vendor counts thoughts apart.
+        // This vendor counts thoughts separately.
         "candidatesTokenCount": tokens.output - tokens.reasoning,
         "totalTokenCount": tokens.input + tokens.output,
         "promptTokensDetails": [{"modality": "TEXT", "tokenCount": tokens.input}]
@@ -118,7 +118,7 @@ fn usage(reply: &Reply) -> Value {
     usage
 }
 
-/// What the answer rests on, as this vendor tells of its own tools.
+/// Adds the sources of the answer, in the form in which this vendor reports its own tools.
 fn add_sources(candidate: &mut Value, reply: &Reply) {
     let Some(hosted) = reply.hosted.as_deref() else { return };
     let citations = reply.citations.iter();

@@ -1,4 +1,4 @@
-//! What a message to Anthropic asks.
+//! Parses requests of the Messages API.
 
 use serde_json::Value;
 
@@ -72,7 +72,7 @@ fn is_empty(content: Option<&Value>) -> bool {
     }
 }
 
-/// Every call must have its result in the message that comes `at` this place, right after it.
+/// Every call must have its result in the next message, which is at index `at`.
 fn check_answered(at: usize, open: &[String]) -> Result<(), Refused> {
     if open.is_empty() {
         return Ok(());
@@ -84,7 +84,7 @@ fn check_answered(at: usize, open: &[String]) -> Result<(), Refused> {
     )))
 }
 
-/// Reads what the model said before; the ids of the calls that it made.
+/// Parses an earlier message of the model; returns the ids of its calls.
 fn read_answer(
     ask: &mut Ask,
     at: usize,
@@ -151,7 +151,7 @@ fn read_call(place: &str, block: &Value) -> Result<SeenCall, Refused> {
     }
 }
 
-/// Thoughts come back with the signature that was made for them.
+/// Thoughts must be returned with their original signature.
 fn check_thinking(place: &str, block: &Value) -> Result<(), Refused> {
     let Some(thinking) = text(block, "thinking") else {
         return Err(Refused::invalid(format!("{place}.thinking.thinking: Field required")));
@@ -163,7 +163,7 @@ fn check_thinking(place: &str, block: &Value) -> Result<(), Refused> {
     }
 }
 
-/// What a search found comes back with what only this vendor can read.
+/// Search results must be returned with content that only this vendor can read.
 fn check_results(place: &str, block: &Value) -> Result<(), Refused> {
     let found = block.get("content").and_then(Value::as_array).into_iter().flatten();
     for (index, result) in found.enumerate() {
@@ -177,7 +177,7 @@ fn check_results(place: &str, block: &Value) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Reads a message of the user: the results of the `open` calls first, and then anything else.
+/// Parses a user message: the results of the `open` calls first, and then anything else.
 fn read_user(
     ask: &mut Ask,
     at: usize,

@@ -1,4 +1,4 @@
-//! Messages of Anthropic and their errors.
+//! Writes answers of the Messages API and their errors.
 
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ fn message(ask: &Ask, reply: &Reply) -> Value {
     })
 }
 
-/// How often tools were used that run at the provider.
+/// How often tools that run at the provider were used.
 fn uses(reply: &Reply) -> Option<Value> {
     let hosted = reply.hosted.as_deref()?;
     let used = |name| u64::from(hosted == name);
@@ -83,7 +83,7 @@ fn stop_reason(reply: &Reply) -> &'static str {
     }
 }
 
-/// A block of an answer, and the JSON text that a stream sends of its input.
+/// A block of an answer, and the JSON text of its input that a stream sends.
 #[derive(Debug)]
 struct Block {
     value: Value,
@@ -106,7 +106,7 @@ fn blocks(reply: &Reply) -> Vec<Block> {
         blocks.push(whole(said));
     }
     for call in &reply.calls {
-        // Arguments that were cut are no JSON; streamed, they come as they are.
+        // Truncated arguments are not JSON; streamed, they are sent as they are.
         let input: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
         let value = json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input});
         blocks.push(Block { value, input: Some(call.arguments.clone()) });
@@ -114,7 +114,7 @@ fn blocks(reply: &Reply) -> Vec<Block> {
     blocks
 }
 
-/// What a tool at the provider did: the call, and unless the turn is paused what it found.
+/// The blocks of a tool at the provider: the call, and unless the turn is paused its result.
 fn hosted(reply: &Reply) -> Vec<Block> {
     let Some(name) = reply.hosted.as_deref() else { return Vec::new() };
     let id = format!("srvtoolu_{:016x}", reply.id);
@@ -196,7 +196,7 @@ fn events(ask: &Ask, reply: &Reply) -> Vec<String> {
     events
 }
 
-/// A block as a stream opens it, and what the stream adds to it.
+/// A block as a stream opens it, and the deltas that the stream adds.
 fn in_pieces(mut block: Block) -> (Value, Vec<Value>) {
     let mut deltas = Vec::new();
     if let Some(input) = block.input {

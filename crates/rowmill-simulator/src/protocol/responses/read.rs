@@ -1,4 +1,4 @@
-//! What a response is asked for.
+//! Parses requests of the Responses API.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::thought;
 pub(in crate::protocol) fn ask(body: &Value, reader: Reader<'_>) -> Result<Ask, Refused> {
     let mut ask = Ask::of(Protocol::Responses, model_of(body)?);
     if let Some(id) = text(body, "previous_response_id") {
-        // Conversations are not kept here, so that every call shows what the model knows.
+        // Conversations are not stored here, so that every call shows what the model knows.
         let message = format!("Previous response with id '{id}' not found.");
         return Err(Refused { code: Some("previous_response_not_found"), ..Refused::invalid(message) });
     }
@@ -41,15 +41,15 @@ pub(in crate::protocol) fn ask(body: &Value, reader: Reader<'_>) -> Result<Ask, 
     Ok(ask)
 }
 
-/// Reads the items of an input one after the other.
+/// Parses the items of an input one after the other.
 struct Items<'a> {
     ask: &'a mut Ask,
     reader: Reader<'a>,
-    /// Whether this vendor keeps what it said.
+    /// Whether this vendor stores the response.
     is_stored: bool,
     /// The calls that have no output yet.
     open: Vec<String>,
-    /// The id of a thought that nothing has followed yet, or that something has.
+    /// The last reasoning item, which may or may not have been followed by another item.
     reasoning: Option<Reasoning>,
 }
 
@@ -158,7 +158,7 @@ impl Items<'_> {
         Ok(())
     }
 
-    /// A thought comes back either as a whole, or by the id under which it was kept.
+    /// Reasoning is returned either in full, or by the id under which it was stored.
     fn think(&mut self, item: &Value) -> Result<(), Refused> {
         let id = text(item, "id").unwrap_or_default();
         match text(item, "encrypted_content") {
@@ -190,7 +190,7 @@ impl Items<'_> {
         }
     }
 
-    /// What the model said ends here; a thought must not be the last of it.
+    /// Ends the model's output; reasoning must not be its last item.
     fn end_thought(&mut self) -> Result<(), Refused> {
         match self.reasoning.take() {
             Some(Reasoning { id, is_followed: false }) => Err(Refused::invalid(format!(

@@ -1,4 +1,4 @@
-//! Responses as events.
+//! Streams responses as events.
 
 use serde_json::{Map, Value, json};
 
@@ -33,7 +33,7 @@ pub(crate) fn events(ask: &Ask, reply: &Reply) -> Vec<Value> {
     events.0
 }
 
-/// An item before anything has come of it.
+/// An item before it has any content.
 fn opened(item: &Value) -> Value {
     let mut item = item.clone();
     for (field, empty) in [("content", json!([])), ("arguments", json!("")), ("summary", json!([]))] {

@@ -1,4 +1,4 @@
-//! Responses as objects.
+//! Writes responses as objects.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(super) fn is_incomplete(reply: &Reply) -> bool {
     matches!(reply.ending, Ending::Length | Ending::Filter)
 }
 
-/// The items of an answer: thoughts, what tools at the provider did, the message, and calls.
+/// The items of an answer: reasoning, tools at the provider, the message, and calls.
 pub(super) fn items(ask: &Ask, reply: &Reply) -> Vec<Value> {
     let mut items = Vec::new();
     if let Some(thought) = &reply.thought {
@@ -67,7 +67,7 @@ fn message(reply: &Reply) -> Value {
     })
 }
 
-/// The one part of a message, with as much of its text as is there.
+/// The only part of a message, with as much of its text as is available.
 pub(super) fn part(reply: &Reply, text: &str, annotations: Vec<Value>) -> Value {
     if reply.ending == Ending::Refusal {
         json!({"type": "refusal", "refusal": text})

@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 /// How the bytes of an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The framing was satisfied; the connection is still open.
+    /// The framing is complete; the connection is still open.
     Whole,
-    /// The connection ended in order, but before the framing was satisfied.
+    /// The connection was closed in an orderly way before the framing was complete.
     Short,
     /// The connection was reset.
     Reset,
 }
 
-/// An answer as it came.
+/// An answer as received.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,

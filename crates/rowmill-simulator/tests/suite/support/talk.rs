@@ -17,7 +17,7 @@ pub(crate) enum Way {
 
 pub(crate) const WAYS: [Way; 4] = [Way::Chat, Way::Responses, Way::Messages, Way::Google];
 
-/// A conversation as its client holds it.
+/// A conversation on the client's side.
 #[derive(Debug, Clone)]
 pub(crate) struct Talk {
     pub(crate) way: Way,
@@ -32,9 +32,9 @@ pub(crate) struct Told {
     /// Ids, names and arguments.
     pub(crate) calls: Vec<(String, String, Value)>,
     pub(crate) finish: String,
-    /// What is to be sent back: a message, items, blocks or parts.
+    /// The content to send back: a message, items, blocks or parts.
     pub(crate) content: Value,
-    /// The whole answer, where it was not streamed.
+    /// The complete answer, if it was not streamed.
     pub(crate) whole: Value,
 }
 
@@ -83,7 +83,7 @@ impl Talk {
         }
     }
 
-    /// All that was said, to be changed.
+    /// All messages, for changes.
     pub(crate) fn said(&mut self) -> &mut Vec<Value> {
         let field = match self.way {
             Way::Chat | Way::Messages => "messages",
@@ -98,7 +98,7 @@ impl Talk {
         client.post(self.path(), headers, &self.body.to_string())
     }
 
-    /// Asks, and adds the answer to the conversation.
+    /// Sends a request, and adds the answer to the conversation.
     pub(crate) fn ask(&mut self, client: &mut Client) -> Told {
         let reply = self.post(client);
         assert_eq!(reply.status, 200, "{self:?}: {}", reply.body);
@@ -122,7 +122,7 @@ impl Talk {
         told
     }
 
-    /// Gives what tools gave for these calls.
+    /// Adds tool results for these calls.
     pub(crate) fn give(&mut self, results: &[(&(String, String, Value), &str)]) {
         let each = results.iter().map(|((id, name, _), text)| match self.way {
             Way::Chat => json!({"role": "tool", "tool_call_id": id, "content": text}),
@@ -172,7 +172,7 @@ fn chat(whole: Value) -> Told {
     }
 }
 
-/// Puts a stream together as the vendor's own clients do.
+/// Assembles a stream as the vendor's own clients do.
 fn chat_stream(events: &[Value]) -> Told {
     let mut message = json!({"role": "assistant", "content": "", "tool_calls": []});
     let mut finish = Value::Null;

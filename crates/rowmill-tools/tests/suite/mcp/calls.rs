@@ -1,4 +1,4 @@
-//! Calls that work, and what they give.
+//! Successful calls, and what they return.
 
 use std::time::Duration;
 
@@ -152,7 +152,7 @@ async fn a_server_gets_only_what_programs_need_and_what_it_is_given() {
     let names = text(&mcp, 1, "env", json!({})).await;
     let names: Vec<_> = names.split(' ').collect();
     assert!(["GIVEN", "HOME", "PATH"].iter().all(|name| names.contains(name)), "{names:?}");
-    // What starts Python may set something itself.
+    // What starts Python may set variables itself.
     let set_anyway =
         |name: &str| ["PATH", "HOME", "PWD", "SHLVL", "_"].contains(&name) || name.contains("PYENV");
     let ours = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());

@@ -1,4 +1,4 @@
-//! Servers keep the contract of tool hosts, as the testkit's suite checks it.
+//! Servers satisfy the contract of tool hosts, as checked by the testkit's suite.
 
 use rowmill_testkit::conformance::{ToolCase, ToolFacts, check_tool_host};
 use serde_json::json;

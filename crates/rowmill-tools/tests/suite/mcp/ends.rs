@@ -1,4 +1,4 @@
-//! No process is left.
+//! No process is left running.
 
 use rowmill_core::ports::ToolHost;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Servers that do not start, break, or stay away.
+//! Servers that do not start, break, or cannot be reached.
 
 use std::time::Duration;
 
@@ -102,8 +102,8 @@ async fn a_server_that_died_between_calls_is_back_for_the_next() {
     let events = Events::new().await;
     let mcp = start(ours(&events.flags())).await;
     kill(events.process("started").await);
-    // The next call may find the connection closed, or break with it: it must not run twice
-    // either way, and cannot have run before the server was back.
+    // The next call may find the connection closed, or break with it: either way it must not run twice, and
+    // it cannot have run before the server was back.
     let (answer, told) = tokio::join!(call(&mcp, 1, "echo", json!({"text": "again"})), async {
         let started = events.next().await;
         (started.starts_with("started "), events.next().await)
@@ -159,7 +159,7 @@ async fn a_server_that_stays_away_is_left_alone_for_a_while() {
             (failure.message.as_str(), failure.maybe_ran),
             ("the MCP server `t` exited before it answered", false)
         );
-        // Now it would start; after a pause that is over it does.
+        // Now the server would start; after a pause of zero length it does.
         std::fs::remove_file(&started).unwrap();
         let third = call(&mcp, 3, "echo", json!({"text": "back"})).await;
         assert_eq!(third.map(|output| output.text).ok(), back.then(|| "back".to_owned()));

@@ -1,4 +1,4 @@
-//! What the tests stand on.
+//! Helpers of the tests.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
 
-/// The environment of the tests' servers: what it takes to find Python and Node.
+/// The environment of the tests' servers: what is needed to find Python and Node.
 pub(crate) fn environment(name: &str) -> Option<String> {
     match name {
         "PATH" => Some(env!("PATH").to_owned()),
@@ -25,7 +25,7 @@ pub(crate) fn settings() -> McpSettings {
     McpSettings::new(32, &environment)
 }
 
-/// A process.
+/// A server that is a process.
 pub(crate) fn process(name: &str, words: &[&str]) -> McpServer {
     let (command, args) = words.split_first().unwrap();
     let args = args.iter().map(|word| (*word).to_owned()).collect();
@@ -34,7 +34,7 @@ pub(crate) fn process(name: &str, words: &[&str]) -> McpServer {
     McpServer::new(name, transport)
 }
 
-/// The server of our own, called `t`.
+/// The test server, called `t`.
 pub(crate) fn ours(flags: &[&str]) -> McpServer {
     let words = rowmill_testkit::mcp_server();
     let words: Vec<&str> = words.iter().map(String::as_str).chain(flags.iter().copied()).collect();
@@ -45,7 +45,7 @@ pub(crate) async fn start(server: McpServer) -> Mcp {
     Mcp::start(vec![server], settings()).await.unwrap()
 }
 
-/// The problem with which a start ends, as a person sees it.
+/// The problem that a failed start reports, as a user sees it.
 pub(crate) async fn problem(servers: Vec<McpServer>) -> Problem {
     Mcp::start(servers, settings()).await.unwrap_err()
 }
@@ -72,14 +72,14 @@ pub(crate) async fn call(
     .await
 }
 
-/// The text of a call that works.
+/// The text of a successful call.
 pub(crate) async fn text(mcp: &Mcp, row: u64, tool: &str, arguments: Value) -> String {
     let output = call(mcp, row, tool, arguments).await.unwrap();
     assert!(!output.is_error, "{output:?}");
     output.text
 }
 
-/// What our server tells of itself.
+/// The events that the test server reports.
 pub(crate) struct Events {
     listener: TcpListener,
     port: String,
@@ -92,7 +92,7 @@ impl Events {
         Self { listener, port }
     }
 
-    /// The flag that makes a server tell.
+    /// The flags that make a server report events.
     pub(crate) fn flags(&self) -> [&str; 2] {
         ["--notify", &self.port]
     }
@@ -104,7 +104,7 @@ impl Events {
         text
     }
 
-    /// The number of the process that is told next, as `started 123` or `child 123`.
+    /// The number of the process in the next event, as in `started 123` or `child 123`.
     pub(crate) async fn process(&self, what: &str) -> u32 {
         let event = self.next().await;
         let (word, number) = event.split_once(' ').unwrap();
@@ -113,7 +113,7 @@ impl Events {
     }
 }
 
-/// Our server over HTTP, in a process that the tests start.
+/// The test server over HTTP, in a process that the tests start.
 pub(crate) struct Network {
     pub(crate) url: String,
     child: Child,
@@ -149,14 +149,14 @@ impl Network {
     }
 }
 
-/// Whether a process is there and more than a zombie.
+/// Whether a process exists and is not a zombie.
 pub(crate) fn alive(process: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
     let state = stat.rsplit(')').next().unwrap().trim_start();
     !state.starts_with(['Z', 'X'])
 }
 
-/// Waits until a process is gone. It was killed, so this is a matter of scheduling.
+/// Waits until a process is gone. It was killed, so this is only a matter of scheduling.
 pub(crate) async fn gone(process: u32) {
     let waiting = async {
         while alive(process) {

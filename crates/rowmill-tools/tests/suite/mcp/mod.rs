@@ -1,4 +1,4 @@
-//! MCP servers, real ones and one of our own with faults on demand.
+//! MCP servers, real ones and a test server with faults on demand.
 mod calls;
 mod contract;
 mod ends;

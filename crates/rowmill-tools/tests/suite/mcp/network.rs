@@ -15,7 +15,7 @@ use tokio::process::Command;
 
 use crate::mcp::kit::{Events, Network, call, problem, settings, start, text};
 
-/// A server that is tried once and is not left alone afterwards.
+/// A server with a single attempt and no pause afterwards.
 fn impatient(network: &Network) -> McpServer {
     let mut server = network.server();
     server.reconnect = Reconnect { tries: 1, pause: Duration::ZERO, ..Reconnect::default() };

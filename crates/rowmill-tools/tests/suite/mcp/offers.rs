@@ -1,4 +1,4 @@
-//! What is offered to models.
+//! The tools that are offered to models.
 
 use rowmill_core::ports::ToolHost;
 use rowmill_tools::{Filter, Idempotent, MaxParallel, Mcp, OfferedKind, ProtocolMode};

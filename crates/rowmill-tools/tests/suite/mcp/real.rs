@@ -56,7 +56,7 @@ async fn everything(server: McpServer) {
     mcp.close().await;
 }
 
-/// The everything server on a port that is free.
+/// The everything server on a free port.
 async fn listening() -> (Child, String) {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut command = Command::new(installed("mcp-server-everything"));
@@ -68,7 +68,7 @@ async fn listening() -> (Child, String) {
             break;
         }
     }
-    // The pipe stays open, or the server would die of what it prints next.
+    // The pipe stays open; otherwise the server would crash at its next output.
     child.stderr = Some(lines.into_inner().into_inner());
     (child, format!("http://127.0.0.1:{port}/mcp"))
 }

@@ -1,4 +1,4 @@
-//! What functions get, and what becomes of what they return.
+//! What functions receive, and how their return values are converted.
 
 use futures_util::future::join_all;
 use rowmill_core::ports::{ToolHost, ToolRequest};
@@ -279,7 +279,7 @@ async fn thirty_two_rows_at_once_keep_what_their_modules_remember_apart() {
     let meeting = Meeting::new().await;
     let calls =
         join_all((0..32).map(|row| host.text(row, "keep", json!({"value": row, "port": meeting.port}))));
-    // All of them run before the first may go on.
+    // All of them run before the first may continue.
     let arrivals = async {
         let mut all = Vec::new();
         for _ in 0..32 {

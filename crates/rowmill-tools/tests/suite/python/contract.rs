@@ -1,4 +1,4 @@
-//! Functions and hooks keep the contracts of their ports, as the testkit's suites check them.
+//! Functions and hooks satisfy the contracts of their ports, as checked by the testkit's suites.
 
 use rowmill_core::ports::HookKind;
 use rowmill_testkit::conformance::{

@@ -1,4 +1,4 @@
-//! Hooks look on and step in.
+//! Hooks observe and change steps.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What is wrong with functions is told before the first row, once.
+//! Problems with functions are reported before the first row, once.
 
 use std::fs;
 use std::time::Duration;

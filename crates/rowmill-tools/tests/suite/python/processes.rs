@@ -1,4 +1,4 @@
-//! Processes that die, hang or are given up, and that nothing of them is left.
+//! Processes that die, hang or are dropped leave nothing behind.
 
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ async fn nothing_is_left_after_the_run_not_even_what_functions_started() {
         connections.push(tokio::join!(call, meeting.arrival()).1);
     }
     ToolHost::release(&host.tools, 2).await;
-    // A call that nobody waits for any more, and that nobody has given up either.
+    // A call that nobody polls any more, and that nobody has dropped either.
     let mut call = Box::pin(host.call(3, "hangs_with_a_child", json!({"port": meeting.port})));
     connections.push(tokio::select! {
         _ = &mut call => panic!("it hangs"),
@@ -147,7 +147,7 @@ async fn what_functions_started_in_a_session_of_its_own_ends_with_their_process(
     folder.settings.timeout = Some(Duration::from_secs(2));
     let host = folder.start().await;
     let meeting = Meeting::new().await;
-    // One whose call takes too long, and one whose process is ended with the run.
+    // One whose call takes too long, and one whose process is killed at the end of the run.
     let call = host.failure(1, "hangs_with_a_session", json!({"port": meeting.port}));
     let (failure, connection) = tokio::join!(call, meeting.arrival());
     assert_eq!(failure.message, "no answer within 2 s");

@@ -1,4 +1,4 @@
-//! A folder with Python files, and calls of what is in them.
+//! A folder with Python files, and calls of their functions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 
-/// The interpreter itself, not a program that looks for it with every start.
+/// The interpreter itself, not a launcher that searches for it at every start.
 pub(crate) fn interpreter() -> PathBuf {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     let find = || {
@@ -39,7 +39,7 @@ pub(crate) struct Folder {
     pub(crate) settings: PythonSettings,
 }
 
-/// A folder with `tools.py`, and settings that name these functions of it.
+/// A folder with `tools.py`, and settings that name these of its functions.
 pub(crate) fn folder(code: &str, functions: &[&str]) -> Folder {
     let path = TempDir::new().unwrap();
     fs::write(path.path().join("tools.py"), code).unwrap();
@@ -119,7 +119,8 @@ impl Host {
     }
 }
 
-/// A socket that functions reach to say that they run; it breaks when their process is gone.
+/// A socket that functions connect to in order to show that they run; the connection breaks when their
+/// process is gone.
 pub(crate) struct Meeting {
     listener: TcpListener,
     pub(crate) port: u16,
@@ -142,6 +143,6 @@ pub(crate) async fn gone(mut connection: TcpStream) {
     use tokio::io::AsyncReadExt as _;
 
     let mut rest = Vec::new();
-    // A process that was killed may reset its connections, which says the same.
+    // A killed process may reset its connections, which means the same.
     drop(connection.read_to_end(&mut rest).await);
 }
