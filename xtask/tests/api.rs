@@ -108,9 +108,13 @@ fn library() -> Value {
 /// library does not re-export.
 fn below() -> Value {
     let items = json!({
-        "is_auto": false, "is_unsafe": false, "is_dyn_compatible": true, "items": [2, 3], "generics": generics(),
-        "bounds": [], "implementations": [],
+        "is_auto": false, "is_unsafe": false, "is_dyn_compatible": false, "items": [2, 3], "generics": generics(),
+        "bounds": [], "implementations": [5, 6],
     });
+    let kind = json!({ "primitive": "u8" });
+    let kind = json!({ "assoc_type": { "generics": generics(), "bounds": [], "type": kind } });
+    let mut for_primitive = implementation(Some(1), 4, &[7], false);
+    for_primitive["impl"]["for"] = json!({ "primitive": "u64" });
     krate(
         &[
             (0, "rowmill_core", module(&[])),
@@ -124,6 +128,10 @@ fn below() -> Value {
                 "generics": generics(), "has_stripped_variants": false, "variants": [], "impls": [],
             } }),
             ),
+            // Which users cannot name, so that this impl is not shown.
+            (5, "", implementation(Some(1), 4, &[7], false)),
+            (6, "", for_primitive),
+            (7, "Kind", kind),
         ],
         &[
             (0, 0, "rowmill_core", "module"),
@@ -133,8 +141,10 @@ fn below() -> Value {
     )
 }
 
+/// Crates by name. One more comes first, so that the ids of all others become other ones.
 fn crates(all: Vec<(&str, Value)>) -> BTreeMap<String, Value> {
-    all.into_iter().map(|(name, described)| (name.to_owned(), described)).collect()
+    let first = ("first", krate(&[(0, "first", module(&[]))], &[(0, 0, "first", "module")]));
+    all.into_iter().chain([first]).map(|(name, described)| (name.to_owned(), described)).collect()
 }
 
 #[test]
@@ -150,9 +160,11 @@ fn a_re_exported_trait_is_shown_with_its_functions_under_the_path_of_the_library
             "impl rowmill::Batch",
             "pub fn rowmill::Batch::run(&self, u64) -> alloc::string::String",
             "impl core::marker::Send for rowmill::Batch",
-            "pub trait rowmill::Watcher",
+            "pub trait rowmill::Watcher // not for `dyn`",
             "provided fn rowmill::Watcher::end(&self)",
             "required fn rowmill::Watcher::see(&self, rowmill_core::ports::Sight)",
+            "impl rowmill::Watcher for u64",
+            "pub type u64::Kind = u8",
         ]
     );
 }
@@ -181,15 +193,18 @@ fn an_item_with_two_paths_is_shown_under_both_and_a_mark_is_kept() {
         "enum": { "generics": generics(), "has_stripped_variants": false, "variants": [3], "impls": [5, 6] },
         "attrs": ["non_exhaustive"],
     });
+    let pair = json!({ "struct": { "kind": { "tuple": [8, null] }, "generics": generics(), "impls": [] } });
     let library = krate(
         &[
-            (0, "rowmill", module(&[1, 2])),
+            (0, "rowmill", module(&[1, 2, 7])),
             (1, "Choice", choice),
             (2, "prelude", module(&[4])),
             (3, "Second", variant),
             (4, "", used("crate::Choice", "Choice", 1)),
             (5, "", implementation(Some(90), 1, &[], true)),
             (6, "", implementation(Some(92), 1, &[], false)),
+            (7, "Pair", pair),
+            (8, "0", json!({ "struct_field": named(1) })),
         ],
         &[
             (1, 0, "rowmill::Choice", "enum"),
@@ -209,6 +224,7 @@ fn an_item_with_two_paths_is_shown_under_both_and_a_mark_is_kept() {
             "impl core::marker::Send for rowmill::Choice",
             "#[non_exhaustive] pub enum rowmill::Choice",
             "pub rowmill::Choice::Second = 2",
+            "pub struct rowmill::Pair(pub rowmill::Choice, _)",
         ]
     );
 }
@@ -235,6 +251,11 @@ fn each_change_is_sorted_by_what_it_means_for_users() {
             added,
         ),
         (&["pub enum rowmill::A"], &["pub enum rowmill::A", "pub rowmill::A::B"], demanding),
+        (
+            &["pub enum rowmill::A"],
+            &["pub enum rowmill::A", "#[non_exhaustive] pub rowmill::A::B"],
+            demanding,
+        ),
         (
             &["#[non_exhaustive] pub enum rowmill::A<'a>"],
             &["#[non_exhaustive] pub enum rowmill::A<'a>", "pub rowmill::A::B"],
