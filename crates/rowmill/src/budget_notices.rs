@@ -99,7 +99,7 @@ mod tests {
             "the budget allows only 3 calls at a time; set a lower `max_tokens` in the model string or a \
              higher `max_cost` to run faster"
         );
-        assert!(told(Event::PacedByBudget { lane, calls: 1 }).contains("room for one call at a time;"));
+        assert!(told(Event::PacedByBudget { lane, calls: 1 }).contains("allows only one call at a time;"));
         assert_eq!(
             told(Event::LimitIgnored { lane, allowed: 256, used: 900 }),
             "`m` returned 900 tokens although the cap was 256; reserving at least that much for every call \

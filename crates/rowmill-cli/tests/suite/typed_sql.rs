@@ -291,7 +291,7 @@ fn duckdb_reads_parquet_tabs_and_lists_of_json_as_the_run_was_told() {
     place
         .pipe(b"{\"n\":1}\n", &[&ECHO[..], &piped].concat())
         .code(1)
-        .says("error[RM1062]: `--sql-engine duckdb` needs an input that is made of files");
+        .says("error[RM1062]: `--sql-engine duckdb` needs an input that consists of files");
 }
 
 #[test]

@@ -86,7 +86,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("parts of a TIME", &["SELECT hour(at::TIME) FROM input"]),
     (
-        "arguments with names",
+        "named arguments",
         &[
             "SELECT struct_pack(a := id) FROM input",
             "SELECT * FROM input ORDER BY id FETCH FIRST 1 ROWS ONLY",
