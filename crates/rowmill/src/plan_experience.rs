@@ -17,11 +17,8 @@ use crate::texts::Texts;
 
 /// The source of the estimate if there are no answers.
 fn longest_answers() -> Words {
-    format!(
-        "the longest answers that are allowed (use {sample} for a better estimate)",
-        sample = SAMPLE_CALLS.to("N")
-    )
-    .into()
+    format!("the maximum answer lengths (use {sample} for a better estimate)", sample = SAMPLE_CALLS.to("N"))
+        .into()
 }
 
 /// The statistics from which answers are estimated.

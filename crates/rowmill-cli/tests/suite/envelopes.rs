@@ -151,7 +151,10 @@ fn the_error_file_holds_the_failed_envelopes_and_is_there_even_when_empty() {
     place.write("rows.jsonl", "{\"t\":\"a\"}\n{\"t\":\"[[400]]\"}\nbroken\n");
     place.write("bad.jsonl", "stale\n");
     let errors = ["-m", "openai.m", "--error-output", "bad.jsonl"];
-    place.run_rows(&errors).code(1).says("error[RM1301]: `bad.jsonl`, given to `--error-output`, has content");
+    place
+        .run_rows(&errors)
+        .code(1)
+        .says("error[RM1301]: `bad.jsonl`, given to `--error-output`, has content");
     place.run_rows(&[&errors[..], &["--overwrite"]].concat()).code(3);
     let output = place.read("out.jsonl");
     let failed: Vec<&str> = output.lines().filter(|line| line.contains("\"ok\":false")).collect();

@@ -260,10 +260,12 @@ fn a_query_ends_where_a_file_among_several_or_a_pipe_is_cut() {
         place
             .run(&[&["-i", "in/*.json", "-o", "out.jsonl", "--overwrite"][..], &flags].concat())
             .code(1)
-            .says("error[RM1002]: input cannot be read to its end: `")
+            .says("error[RM1002]: cannot read the input to its end: `")
             .says(&format!("{broken}.json`, item 2: the input ends in the middle of it"));
     }
     let piped = [&["--input-format", "jsonl", "-o", "-"][..], &flags].concat();
     let ended = place.pipe(b"{\"n\":1}\n{\"n\":", &piped).code(1);
-    ended.says("error[RM1002]: input cannot be read to its end: `-`, line 2: the input ends in the middle of it");
+    ended.says(
+        "error[RM1002]: cannot read the input to its end: `-`, line 2: the input ends in the middle of it",
+    );
 }

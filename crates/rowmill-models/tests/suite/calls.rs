@@ -120,7 +120,7 @@ async fn nobody_at_the_address_is_told_apart_from_a_connection_that_breaks() {
     let (_, broken) = tokio::join!(serve(&listener, &answers), model.complete(&request));
     let broken = broken.unwrap_err();
     assert_eq!(broken.failure, CallFailure::Broken);
-    assert!(broken.message.starts_with(&format!("the connection to {address}/v1/chat/completions broke")));
+    assert!(broken.message.starts_with(&format!("the connection to {address}/v1/chat/completions was lost")));
     drop(listener);
     let refused = model.complete(&request).await.unwrap_err();
     assert_eq!(refused.failure, CallFailure::Connect);

@@ -30,11 +30,13 @@ pub(super) fn model_of(
         }
         Some(model) => resolved(maker, model, card),
         None if !speaks => Ok(String::new()),
-        None => Err(Problem::new(ProblemCode::InvalidCard, format!("`{}` does not name a model", card.source))
-            .hint(format!(
-                "add `model:` to the card, or use {MODEL}; {model} needs no key",
-                model = MODEL.to("simulated")
-            ))),
+        None => {
+            Err(Problem::new(ProblemCode::InvalidCard, format!("`{}` does not name a model", card.source))
+                .hint(format!(
+                    "add `model:` to the card, or use {MODEL}; {model} needs no key",
+                    model = MODEL.to("simulated")
+                )))
+        }
     }
 }
 
