@@ -37,14 +37,15 @@ pub(crate) use results::ResultsFlags;
 pub fn main() -> ExitCode {
     crate::private::hide_memory();
     crate::panics::silence_foreign_code();
-    crate::signals::outlive_file_size_limit();
     let (given, arguments) = match arguments() {
         Ok(arguments) => arguments,
         Err(error) => return wrong_arguments(error),
     };
-    let code = check_beside(&command(), &given)
-        .and_then(|()| open_files::check())
-        .and_then(|()| carry_out(arguments.command));
+    let code = check_beside(&command(), &given).and_then(|()| open_files::check()).and_then(|()| {
+        // A handler of signals needs open files, and tokio panics if it gets none.
+        crate::signals::outlive_file_size_limit();
+        carry_out(arguments.command)
+    });
     ExitCode::from(code.unwrap_or_else(|problem| told_problem(&problem)) as u8)
 }
 

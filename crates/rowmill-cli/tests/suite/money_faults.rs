@@ -106,7 +106,7 @@ fn a_row_that_a_budget_stops_between_its_repairs_is_not_of_unknown_outcome() {
         };
         // Enough for the first call but too little for the next, which sends more.
         let unsent = run("0.0003").ends_with(4).err;
-        let (_, worst) = unsent.split_once("the next call could use $").unwrap();
+        let (_, worst) = unsent.split_once("the next call could use up to $").unwrap();
         let worst: f64 = worst.split(' ').next().unwrap().parse().unwrap();
         assert_eq!(simulator.stats().requests, 0);
         let ended = run(&format!("{:.6}", worst * 1.02)).args(&["--overwrite"]).ends_with(4);

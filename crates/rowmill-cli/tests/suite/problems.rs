@@ -306,7 +306,10 @@ fn paths_that_cannot_be_used_are_refused_by_name_with_a_remedy() {
         &["error[RM1302]: `folder`, given to `--output`, is a folder"],
     );
     refused(&home, run("in.jsonl", "new/"), 1, &["error[RM1302]: `new/`, given to `--output`, is a folder"]);
-    let same = ["error[RM1303]: `--output` must not point to the same file as `--input`", "help: give each"];
+    let same = [
+        "error[RM1303]: `--output` must not point to the same file as `--input`",
+        "help: use a different path for each",
+    ];
     refused(&home, run("in.jsonl", "./in.jsonl").args(&["--overwrite"]), 1, &same);
     for flag in ["--error-output", "--telemetry-output", "--summary-output"] {
         let twice = run("in.jsonl", "out.jsonl").args(&[flag, "folder/../out.jsonl"]);

@@ -218,7 +218,7 @@ fn texts_that_cannot_be_had_are_told_before_anything_is_sent() {
             ("latin.txt", format!("text for `{flag}` is not valid UTF-8 at byte 4: `latin.txt`")),
             ("file:///none/x", format!("file not found for `{flag}`: `/none/x`")),
             ("ftp://host/x", format!("text for `{flag}` cannot be read from `ftp://`")),
-            (missing.as_str(), format!("text for `{flag}` {not_found}")),
+            (missing.as_str(), format!("cannot get the text for `{flag}`, {not_found}")),
             ("http://127.0.0.1:1/x", format!("no response for `{flag}` from `http://127.0.0.1:1/x`")),
         ] {
             place

@@ -82,7 +82,7 @@ fn what_is_ambiguous_or_missing_stops_the_command_before_anything_is_sent() {
     run(&place, "hf://datasets/o/n/c.csv").says("RM1001").says("`o/n` has no file `c.csv`");
     run(&place, "hf://models/o/n/c.csv").says("rows can only be read from datasets");
     place.set("HF_TOKEN", "hf_secret");
-    let ended = run(&place, "hf://datasets/o/none").says("private repositories look the same");
+    let ended = run(&place, "hf://datasets/o/none").says("private repositories of others look the same");
     assert!(!ended.stderr.contains("hf_secret"));
     assert!(!place.exists("out.jsonl"));
 }

@@ -188,7 +188,7 @@ fn a_module_that_ends_python_is_told_with_how_it_ended_and_what_shows_why() {
     ] {
         place.write(&format!("{name}.py"), code);
         let ended = place.run_rows(&["-m", "openai.m", "--schema-model", &format!("{name}:Review")]).code(1);
-        let told = format!("error[RM1103]: `python3` ended ({how}) {}\n", words.replace("NAME", name));
+        let told = format!("error[RM1103]: `python3` exited ({how}) {}\n", words.replace("NAME", name));
         let hint = format!("help: run `python3 -c 'import {name}'` to see why\n");
         ended.says(&told).says(&hint);
     }

@@ -35,7 +35,7 @@ pub(super) fn aliases(known: &Known) -> Answer {
 fn problem_of(known: &Known, entry: &AliasEntry<'_>) -> Option<String> {
     let problem = ModelString::parse(entry.name, &known.providers).err()?;
     let message = problem.message.render(FLAGS);
-    Some(message.rsplit_once(", and ").map_or_else(|| message.clone(), |(_, why)| why.to_owned()))
+    Some(message.rsplit_once(", but ").map_or_else(|| message.clone(), |(_, why)| why.to_owned()))
 }
 
 fn as_json(known: &Known, entry: &AliasEntry<'_>) -> Value {

@@ -135,7 +135,7 @@ fn a_sign_in_that_is_refused_or_impossible_says_so_and_keeps_nothing() {
     let server = OwnServer::start(&["--people", "no"]);
     let home = home(1, "[mcp.servers.local]\ncommand = \"true\"\n", "");
     let (said, ok) = sign_in(&home, &server.url);
-    assert!(!ok && said.contains("was refused") && said.contains("access_denied"), "{said}");
+    assert!(!ok && said.contains("was denied") && said.contains("access_denied"), "{said}");
     for (name, expected) in [
         ("nowhere", "`rowmill.toml` has no MCP server `nowhere`"),
         ("local", "the MCP server `local` is a process, so it needs no sign-in"),
