@@ -46,7 +46,7 @@ fn hints_name_fields_of_the_spec_and_no_flags_that_would_be_refused() {
     let doubled = place_with("/id_field", json!("n"));
     doubled.write("rows.jsonl", "{\"n\":1}\n{\"n\":1}\n");
     let said = doubled.run(&["--spec", "spec.json"]).code(1).stderr;
-    assert!(said.contains("leave `id_field` in the spec out") && !said.contains("--id-field"), "{said}");
+    assert!(said.contains("omit `id_field` in the spec") && !said.contains("--id-field"), "{said}");
     let summary = place_with("/output", json!("stdout"));
     let ended = summary.run(&["--spec", "spec.json", "--final-summary"]).code(2);
     ended.says("output: \"stdout\"").says("`summary_output` in the spec");
