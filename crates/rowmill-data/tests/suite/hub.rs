@@ -193,9 +193,13 @@ async fn what_is_not_there_or_not_allowed_is_told_with_what_to_do() {
     machine.hub.put("datasets/o/gated", "rows.jsonl", ROWS, FileKind::Small);
     machine.hub.gate("datasets/o/gated");
     let cases = [
-        ("hf://datasets/o/n/no.jsonl", "`o/n` has no file `no.jsonl` at revision `main`", "for its files"),
-        ("hf://datasets/o/n@v9/rows.jsonl", "`o/n` has no revision `v9`", "for its files"),
-        ("hf://datasets/o/n?revision=v9", "`o/n` has no revision `v9`", "for its files"),
+        (
+            "hf://datasets/o/n/no.jsonl",
+            "`o/n` has no file `no.jsonl` at revision `main`",
+            "for what is available",
+        ),
+        ("hf://datasets/o/n@v9/rows.jsonl", "`o/n` has no revision `v9`", "for what is available"),
+        ("hf://datasets/o/n?revision=v9", "`o/n` has no revision `v9`", "for what is available"),
         (
             "hf://datasets/o/private",
             "denied access to `hf://datasets/o/private` with status 401",

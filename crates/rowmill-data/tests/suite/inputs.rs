@@ -54,7 +54,7 @@ fn an_input_without_permission_is_told_apart_from_a_missing_one() {
     }
     let problem = refused(&path);
     assert_eq!(problem.code, ProblemCode::InputUnreadable);
-    assert_eq!(problem.message, format!("input permission denied: `{}`", path.display()));
+    assert_eq!(problem.message, format!("no permission to read the input file: `{}`", path.display()));
 }
 
 #[test]

@@ -170,8 +170,8 @@ fn a_pattern_that_cannot_be_used_is_refused_with_the_reason() {
     for (pattern, code, message, hint) in [
         ("*.tsv", ProblemCode::InputNotFound, "no input file matches `*.tsv`", "start with a dot"),
         ("odd [1]/*", ProblemCode::InputNotFound, "no input file matches `odd [1]/*`", "`[[]`"),
-        ("a**", ProblemCode::InputNotFound, "input invalid pattern: `a**`", "`**` folders"),
-        ("[.jsonl", ProblemCode::InputNotFound, "input invalid pattern: `[.jsonl`", "one of these"),
+        ("a**", ProblemCode::InputNotFound, "invalid input pattern: `a**`", "`**` folders"),
+        ("[.jsonl", ProblemCode::InputNotFound, "invalid input pattern: `[.jsonl`", "one of these"),
         (
             "*.*",
             ProblemCode::InputFormat,
