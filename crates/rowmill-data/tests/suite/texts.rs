@@ -84,7 +84,7 @@ async fn an_address_gives_its_body() {
 async fn an_answer_that_is_no_success_is_told_without_secrets() {
     let (host, loaded) = load_answer("404 Not Found\r\ncontent-length: 2", b"no").await;
     let problem = loaded.unwrap_err();
-    let expected = format!("text for `template` returned status 404: `http://{host}/a.txt`");
+    let expected = format!("cannot get the text for `template`, status 404: `http://{host}/a.txt`");
     assert_eq!((problem.code, problem.message.as_str()), (ProblemCode::TextUnreadable, expected.as_str()));
 }
 
