@@ -239,7 +239,7 @@ mod tests {
         }
         for (text, told) in [
             ("input=1", "needs `input` and `output`"),
-            ("input=1,output=-1", "no price"),
+            ("input=1,output=-1", "not a price"),
             ("input=1,output=1,batch=1", "has no price"),
         ] {
             assert!(price(text).unwrap_err().contains(told), "{text}");
