@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::Failure;
-use crate::rust_source::{FileScope, WordKind, rust_files, without_unit_tests, words};
+use crate::rust_source::{WordKind, rust_files, without_unit_tests, words};
 use crate::workspace::Crate;
 
 /// Crates whose messages go directly to users of commands, or to nobody.
@@ -21,7 +21,7 @@ pub fn named_flags(root: &Path, crates: &[Crate]) -> Result<Vec<String>, Failure
     collect_flags(&rowmill_cli::command(), &mut flags);
     let checked: Vec<_> = crates.iter().filter(|own| !MAY_NAME_FLAGS.contains(&own.name.as_str())).collect();
     let mut found = Vec::new();
-    for file in rust_files(root, &checked, FileScope::Sources)? {
+    for file in rust_files(root, &checked)? {
         for flag in flags_in_texts(&file.code, &flags)? {
             found.push(format!("`{}` names the flag `--{flag}`", file.name));
         }

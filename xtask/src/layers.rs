@@ -1,5 +1,5 @@
 //! `cargo xtask layers`: crates depend on each other only in the directions of the design, only entry points
-//! know what settings are called, names and texts are in plain words, and the map names files that exist.
+//! know what settings are called, texts are in plain words, and the map names files that exist.
 
 use std::collections::BTreeSet;
 

@@ -30,6 +30,6 @@ pub use flag_names::{flags_in_texts, named_flags};
 pub use generate::{Mode, generate};
 pub use layers::{layers, violations};
 pub use licences::licences;
-pub use plain_words::{private_metaphors, words_in_names, words_in_prose};
+pub use plain_words::{private_metaphors, words_in_prose};
 pub use process_state::forbidden_lines;
 pub use workspace::{Crate, Workspace};

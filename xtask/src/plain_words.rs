@@ -1,4 +1,4 @@
-//! Part of `cargo xtask layers`: no private metaphor in names, messages and documentation.
+//! Part of `cargo xtask layers`: no private metaphor in messages and documentation.
 //!
 //! The words are ordinary English, and each once was the name of something here that no stranger could guess.
 
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::Failure;
-use crate::rust_source::{FileScope, WordKind, rust_files, words};
+use crate::rust_source::{rust_files, without_unit_tests, words};
 use crate::workspace::Crate;
 
 /// A word and what to write instead.
@@ -18,32 +18,6 @@ struct Metaphor {
 const fn metaphor(word: &'static str, instead: &'static str) -> Metaphor {
     Metaphor { word, instead }
 }
-
-/// Words that no name is made of.
-const IN_NAMES: &[Metaphor] = &[
-    metaphor("cast", "agent graph"),
-    metaphor("casting", "worker assignment"),
-    metaphor("course", "row state"),
-    metaphor("crew", "row worker"),
-    metaphor("crews", "row workers"),
-    metaphor("flight", "`in_flight`, or running steps"),
-    metaphor("graves", "process reaper"),
-    metaphor("happening", "step event"),
-    metaphor("happenings", "step events"),
-    metaphor("heed", "handle"),
-    metaphor("leave", "acquire, permission"),
-    metaphor("said", "message, text"),
-    metaphor("scene", "worker context"),
-    metaphor("shelf", "item table"),
-    metaphor("speaker", "agent name"),
-    metaphor("staff", "workers"),
-    metaphor("stage", "setup"),
-    metaphor("told", "reported"),
-    metaphor("turnstile", "backpressure"),
-    metaphor("voice", "model role"),
-    metaphor("voices", "model roles"),
-    metaphor("walk", "execution, traversal"),
-];
 
 /// Words that no sentence for users needs. Those that are also plain English in one phrase are allowed in it.
 const IN_PROSE: &[Metaphor] = &[
@@ -75,9 +49,6 @@ const PLAIN_PHRASES: &[&str] = &["in flight", "in-flight", "of course"];
 const ABOUT_SQL: &[&str] =
     &["crates/rowmill-sql/", "/sql/", "/sql.md", "0013-", "0022-", "typed_sql", "duckdb"];
 
-/// A name of more words than this is a sentence: the name of a test.
-const WORDS_OF_A_NAME: usize = 4;
-
 /// Every private metaphor in the code of some crates and in the pages beside it, with its place.
 ///
 /// # Errors
@@ -86,19 +57,13 @@ const WORDS_OF_A_NAME: usize = 4;
 pub fn private_metaphors(root: &Path, crates: &[Crate]) -> Result<Vec<String>, Failure> {
     let mut found = Vec::new();
     let crates: Vec<_> = crates.iter().collect();
-    for file in rust_files(root, &crates, FileScope::SourcesAndTests)? {
+    for file in rust_files(root, &crates)? {
         // This list has to spell them.
         if file.name.ends_with("plain_words.rs") {
             continue;
         }
-        let is_test = file.name.contains("/tests/") || file.name.ends_with("tests.rs");
-        for word in words(&file.code)? {
-            let place = format!("{}:{}", file.name, word.line);
-            match word.kind {
-                WordKind::Identifier => found.extend(words_in_names(&place, &word.text)),
-                WordKind::Text | WordKind::DocComment if is_test => {}
-                WordKind::Text | WordKind::DocComment => found.extend(words_in_prose(&place, &word.text)),
-            }
+        for word in words(without_unit_tests(&file.code))? {
+            found.extend(words_in_prose(&format!("{}:{}", file.name, word.line), &word.text));
         }
     }
     for page in pages(root)? {
@@ -109,17 +74,6 @@ pub fn private_metaphors(root: &Path, crates: &[Crate]) -> Result<Vec<String>, F
         }
     }
     Ok(found)
-}
-
-/// The metaphors that a name is made of.
-#[must_use]
-pub fn words_in_names(place: &str, name: &str) -> Vec<String> {
-    let parts = parts_of_name(name);
-    if parts.len() > WORDS_OF_A_NAME || is_plain(place, &parts.join(" ")) {
-        return Vec::new();
-    }
-    let metaphors = IN_NAMES.iter().filter(|metaphor| parts.iter().any(|part| part == metaphor.word));
-    metaphors.map(|metaphor| problem(place, name, metaphor)).collect()
 }
 
 /// The metaphors in a sentence.
@@ -136,35 +90,12 @@ pub fn words_in_prose(place: &str, text: &str) -> Vec<String> {
     metaphors.map(|metaphor| problem(place, metaphor.word, metaphor)).collect()
 }
 
-fn is_plain(place: &str, name: &str) -> bool {
-    PLAIN_PHRASES.iter().any(|phrase| name.contains(phrase)) || (name.contains("cast") && is_about_sql(place))
-}
-
 fn is_about_sql(place: &str) -> bool {
     ABOUT_SQL.iter().any(|part| place.contains(part))
 }
 
 fn problem(place: &str, found: &str, metaphor: &Metaphor) -> String {
     format!("`{place}` has `{found}`: say {}", metaphor.instead)
-}
-
-/// The words of a name, in lower case: `RowState`, `row_state` and `ROW_STATE` have two.
-fn parts_of_name(name: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut after_lower_case = false;
-    for letter in name.chars() {
-        if letter == '_' || (letter.is_uppercase() && after_lower_case) {
-            parts.push(String::new());
-        }
-        after_lower_case = letter.is_lowercase();
-        if letter != '_'
-            && let Some(part) = parts.last_mut()
-        {
-            part.extend(letter.to_lowercase());
-        }
-    }
-    parts.retain(|part| !part.is_empty());
-    parts
 }
 
 /// The pages that people read. What happened once keeps its words in the changelog.

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::Failure;
-use crate::rust_source::{FileScope, rust_files, without_unit_tests};
+use crate::rust_source::{rust_files, without_unit_tests};
 use crate::workspace::Crate;
 
 /// Entry points, and crates that are used only by tests and tasks.
@@ -36,7 +36,7 @@ const ALLOWED: &[&str] = &["crates/rowmill/src/environment.rs"];
 /// A source file cannot be read.
 pub(crate) fn process_state(root: &Path, crates: &[Crate]) -> Result<Vec<String>, Failure> {
     let checked: Vec<_> = crates.iter().filter(|own| !EXEMPT.contains(&own.name.as_str())).collect();
-    let files = rust_files(root, &checked, FileScope::Sources)?;
+    let files = rust_files(root, &checked)?;
     let checked = files.iter().filter(|file| !ALLOWED.contains(&file.name.as_str()));
     Ok(checked.flat_map(|file| forbidden_lines(&file.name, &file.code)).collect())
 }

@@ -1,4 +1,4 @@
-//! Rust sources as tokens: what names and texts they have, for the checks of `cargo xtask layers`.
+//! Rust sources as tokens: what texts they have, for the checks of `cargo xtask layers`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ pub(crate) struct RustFile {
     pub(crate) code: String,
 }
 
-/// A name or a text in some code.
+/// A text in some code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
     /// What it is.
     pub(crate) kind: WordKind,
-    /// The name, or the text between the quotes as it is written.
+    /// The text between the quotes as it is written.
     pub(crate) text: String,
     /// Its line, from 1.
     pub(crate) line: usize,
@@ -29,33 +29,18 @@ pub(crate) struct Word {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WordKind {
-    Identifier,
     /// A string literal; a doc comment is none.
     Text,
     /// A line or block of a doc comment.
     DocComment,
 }
 
-/// Which files of a crate are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FileScope {
-    /// Those below `src` that are no tests.
-    Sources,
-    /// All of them.
-    SourcesAndTests,
-}
-
-/// The files of some crates, ordered by name.
-pub(crate) fn rust_files(root: &Path, crates: &[&Crate], scope: FileScope) -> Result<Vec<RustFile>, Failure> {
+/// The sources of some crates, tests aside, ordered by name.
+pub(crate) fn rust_files(root: &Path, crates: &[&Crate]) -> Result<Vec<RustFile>, Failure> {
     let mut paths = Vec::new();
     for own in crates {
         let folder = own.manifest_path.parent().unwrap_or(root);
-        collect_paths(&folder.join("src"), scope, &mut paths)?;
-        for tests in ["tests", "examples", "benches"].map(|name| folder.join(name)) {
-            if scope == FileScope::SourcesAndTests && tests.is_dir() {
-                collect_paths(&tests, scope, &mut paths)?;
-            }
-        }
+        collect_paths(&folder.join("src"), &mut paths)?;
     }
     paths.sort();
     paths.into_iter().map(|path| read_file(root, &path)).collect()
@@ -67,17 +52,17 @@ fn read_file(root: &Path, path: &Path) -> Result<RustFile, Failure> {
     Ok(RustFile { name, code })
 }
 
-fn collect_paths(folder: &Path, scope: FileScope, paths: &mut Vec<PathBuf>) -> Result<(), Failure> {
+fn collect_paths(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let cannot = || Failure::of(format!("cannot read `{}`", folder.display()));
     for entry in fs::read_dir(folder).map_err(cannot())? {
         let path = entry.map_err(cannot())?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is_test = name == "tests" || name == "tests.rs" || name.ends_with("_tests.rs");
-        if is_test && scope == FileScope::Sources {
+        if is_test {
             continue;
         }
         if path.is_dir() {
-            collect_paths(&path, scope, paths)?;
+            collect_paths(&path, paths)?;
         } else if name.ends_with(".rs") {
             paths.push(path);
         }
@@ -90,7 +75,7 @@ pub(crate) fn without_unit_tests(code: &str) -> &str {
     code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
 }
 
-/// All names and texts of some code, in its order.
+/// All texts and doc comments of some code, in its order.
 ///
 /// # Errors
 ///
@@ -109,11 +94,7 @@ fn collect_words(tokens: TokenStream, words: &mut Vec<Word>) {
         let line = token.span().start().line;
         match token {
             TokenTree::Group(group) => collect_words(group.stream(), words),
-            TokenTree::Ident(name) => {
-                last_name = name.to_string();
-                let text = last_name.trim_start_matches("r#").to_owned();
-                words.push(Word { kind: WordKind::Identifier, text, line });
-            }
+            TokenTree::Ident(name) => last_name = name.to_string(),
             TokenTree::Literal(literal) => {
                 let written = literal.to_string();
                 let Some((_, text)) = written.split_once('"') else { continue };

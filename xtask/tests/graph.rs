@@ -70,20 +70,6 @@ fn a_text_that_names_a_flag_is_found_and_a_comment_or_a_test_is_not() {
 }
 
 #[test]
-fn a_private_metaphor_in_a_name_is_found_and_a_word_that_contains_one_is_not() {
-    for name in ["Crew", "crew_of_row", "AgentVoices", "LAST_SAID", "r_told"] {
-        assert_eq!(words_in_names("a.rs:1", name).len(), 1, "{name}");
-    }
-    let plain =
-        ["Screw", "broadcast", "rows_in_flight", "toldyou", "a_row_that_is_told_twice_is_counted_once"];
-    for name in plain {
-        assert_eq!(words_in_names("a.rs:1", name), Vec::<String>::new(), "{name}");
-    }
-    assert!(words_in_names("crates/rowmill-sql/src/a.rs:1", "cast_mode").is_empty());
-    assert_eq!(words_in_names("a.rs:7", "heed"), ["`a.rs:7` has `heed`: say handle"]);
-}
-
-#[test]
 fn a_private_metaphor_in_a_sentence_is_found_and_plain_english_is_not() {
     assert_eq!(
         words_in_prose("a.md:2", "The Voice is told."),
