@@ -1,8 +1,7 @@
 //! The crate graph and the licences of its dependencies.
 
 use xtask::{
-    Workspace, flags_in_texts, forbidden_lines, layers, licences, paths_in, violations, words_in_names,
-    words_in_prose,
+    Workspace, flags_in_texts, forbidden_lines, layers, licences, paths_in, violations, words_in_prose,
 };
 
 #[test]
