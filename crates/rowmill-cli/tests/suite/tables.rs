@@ -227,7 +227,7 @@ fn a_resume_that_wants_input_rows_which_the_run_did_not_keep_is_refused_before_t
         let made = simulator.stats().requests;
         for wanted in ["--flatten", "--include-input"] {
             let ended = run(&place, &[output, &["--resume", wanted]].concat()).code(1);
-            ended.says("error[RM1308]: 2 of the 2 rows").says(wanted).says("`--overwrite`");
+            ended.says("error[RM1308]: 2 of the 2 finished rows").says(wanted).says("`--overwrite`");
         }
         assert_eq!(simulator.stats().requests, made, "{output:?}");
         run(&place, &[output, &["--resume"]].concat()).ok();
