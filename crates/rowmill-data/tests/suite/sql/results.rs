@@ -199,7 +199,13 @@ fn a_value_of_a_csv_that_breaks_the_type_of_its_column_is_named_too() {
     let problem =
         read_all(&mut *input.sql("SELECT id FROM input WHERE x > 8").unwrap().open().unwrap()).unwrap_err();
     assert_eq!(problem.code, ProblemCode::ColumnTypeBroken);
-    assert!(problem.message.contains("has \"n/a\" in `x`, but the column is BIGINT, as inferred from the first rows"), "{}", problem.message);
+    assert!(
+        problem
+            .message
+            .contains("has \"n/a\" in `x`, but the column is BIGINT, as inferred from the first rows"),
+        "{}",
+        problem.message
+    );
 }
 
 #[test]
