@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::Failure;
-use crate::rust_source::{WordKind, rust_files, without_unit_tests, words};
+use crate::rust_source::{rust_files, texts, without_unit_tests};
 use crate::workspace::Crate;
 
 /// Crates whose messages go directly to users of commands, or to nobody.
@@ -37,8 +37,8 @@ pub fn named_flags(root: &Path, crates: &[Crate]) -> Result<Vec<String>, Failure
 pub fn flags_in_texts(code: &str, flags: &BTreeSet<String>) -> Result<Vec<String>, Failure> {
     let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     let mut found = Vec::new();
-    for text in words(without_unit_tests(code))?.into_iter().filter(|word| word.kind == WordKind::Text) {
-        let parts = text.text.split(|letter: char| !is_of_name(letter));
+    for text in texts(without_unit_tests(code))? {
+        let parts = text.split(|letter: char| !is_of_name(letter));
         let names = parts.filter_map(|part| part.strip_prefix("--"));
         found.extend(names.filter(|name| flags.contains(*name)).map(str::to_owned));
     }

@@ -1,11 +1,10 @@
 //! `cargo xtask layers`: crates depend on each other only in the directions of the design, only entry points
-//! know what settings are called, texts are in plain words, and the map names files that exist.
+//! know what settings are called, and the map names files that exist.
 
 use std::collections::BTreeSet;
 
 use crate::architecture::missing_paths;
 use crate::flag_names::named_flags;
-use crate::plain_words::private_metaphors;
 use crate::process_state::process_state;
 use crate::workspace::{Crate, Workspace};
 use crate::{Failure, talk};
@@ -73,10 +72,6 @@ pub fn layers(workspace: &Workspace) -> Result<(), Failure> {
     refuse(
         &named_flags(workspace.root(), &crates)?,
         "Name the setting with a constant of `rowmill_types::settings`, so that every entry point can word it",
-    )?;
-    refuse(
-        &private_metaphors(workspace.root(), &crates)?,
-        "Choose the ordinary words of the field; `xtask/src/plain_words.rs` has the list",
     )?;
     refuse(&missing_paths(workspace.root())?, "Name the file where it is now")
 }

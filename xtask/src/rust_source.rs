@@ -16,25 +16,6 @@ pub(crate) struct RustFile {
     pub(crate) code: String,
 }
 
-/// A text in some code.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Word {
-    /// What it is.
-    pub(crate) kind: WordKind,
-    /// The text between the quotes as it is written.
-    pub(crate) text: String,
-    /// Its line, from 1.
-    pub(crate) line: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WordKind {
-    /// A string literal; a doc comment is none.
-    Text,
-    /// A line or block of a doc comment.
-    DocComment,
-}
-
 /// The sources of some crates, tests aside, ordered by name.
 pub(crate) fn rust_files(root: &Path, crates: &[&Crate]) -> Result<Vec<RustFile>, Failure> {
     let mut paths = Vec::new();
@@ -75,34 +56,32 @@ pub(crate) fn without_unit_tests(code: &str) -> &str {
     code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
 }
 
-/// All texts and doc comments of some code, in its order.
+/// The string literals of some code, as they are written between the quotes. A doc comment is none.
 ///
 /// # Errors
 ///
 /// It is not Rust.
-pub(crate) fn words(code: &str) -> Result<Vec<Word>, Failure> {
+pub(crate) fn texts(code: &str) -> Result<Vec<String>, Failure> {
     let tokens: TokenStream = code.parse().map_err(Failure::of("a source is not Rust"))?;
-    let mut words = Vec::new();
-    collect_words(tokens, &mut words);
-    Ok(words)
+    let mut texts = Vec::new();
+    collect_texts(tokens, &mut texts);
+    Ok(texts)
 }
 
-fn collect_words(tokens: TokenStream, words: &mut Vec<Word>) {
+fn collect_texts(tokens: TokenStream, texts: &mut Vec<String>) {
     // A doc comment is the attribute `#[doc = "…"]` by now.
     let mut last_name = String::new();
     for token in tokens {
-        let line = token.span().start().line;
         match token {
-            TokenTree::Group(group) => collect_words(group.stream(), words),
+            TokenTree::Group(group) => collect_texts(group.stream(), texts),
             TokenTree::Ident(name) => last_name = name.to_string(),
-            TokenTree::Literal(literal) => {
+            TokenTree::Literal(literal) if last_name != "doc" => {
                 let written = literal.to_string();
-                let Some((_, text)) = written.split_once('"') else { continue };
-                let text = text.trim_end_matches('#').trim_end_matches('"').to_owned();
-                let kind = if last_name == "doc" { WordKind::DocComment } else { WordKind::Text };
-                words.push(Word { kind, text, line });
+                if let Some((_, text)) = written.split_once('"') {
+                    texts.push(text.trim_end_matches('#').trim_end_matches('"').to_owned());
+                }
             }
-            TokenTree::Punct(_) => {}
+            TokenTree::Literal(_) | TokenTree::Punct(_) => {}
         }
     }
 }

@@ -1,8 +1,6 @@
 //! The crate graph and the licences of its dependencies.
 
-use xtask::{
-    Workspace, flags_in_texts, forbidden_lines, layers, licences, paths_in, violations, words_in_prose,
-};
+use xtask::{Workspace, flags_in_texts, forbidden_lines, layers, licences, paths_in, violations};
 
 #[test]
 fn crates_depend_on_each_other_only_in_the_directions_of_the_design() {
@@ -66,16 +64,6 @@ fn a_text_that_names_a_flag_is_found_and_a_comment_or_a_test_is_not() {
     ] {
         assert_eq!(flags_in_texts(code, &flags).unwrap(), expected, "{code}");
     }
-}
-
-#[test]
-fn a_private_metaphor_in_a_sentence_is_found_and_plain_english_is_not() {
-    assert_eq!(
-        words_in_prose("a.md:2", "The Voice is told."),
-        ["`a.md:2` has `told`: say reported, shown", "`a.md:2` has `voice`: say model role",]
-    );
-    assert!(words_in_prose("a.md:2", "Of course, calls in flight leave nothing behind.").is_empty());
-    assert!(words_in_prose("docs/sql.md:2", "a cast to DATE").is_empty());
 }
 
 #[test]
