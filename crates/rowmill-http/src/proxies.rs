@@ -37,7 +37,6 @@ impl Proxies {
 
     /// A client that uses these proxies, and no others that the process may know of. An address that cannot be
     /// one of a proxy is passed over.
-    #[must_use]
     pub fn given_to(&self, client: ClientBuilder) -> ClientBuilder {
         let address = |proxy: &Option<Secret>| proxy.as_ref().map(|proxy| proxy.reveal().to_owned());
         let named = [
