@@ -276,6 +276,14 @@ fn counting_crew(setup: &Setup, model: Arc<CountingModel>) -> Result<Crew, Probl
     Ok(Crew { cast: Arc::new(Cast::plain(None, 0)?), voices, tools: None })
 }
 
+/// The folder in which a plan keeps what it looks at, for as long as the value lives.
+fn temporary_folder(control: &Control) -> Result<tempfile::TempDir, Problem> {
+    tempfile::tempdir_in(control.environment.temp_folder()).map_err(|error| {
+        Problem::new(rowmill_types::ProblemCode::WriteFailed, "cannot create a temporary folder for the plan")
+            .cause(error)
+    })
+}
+
 /// Runs the selection through the engine with a model that only counts; also returns the usage of the
 /// kept answers for its rows.
 async fn count(
@@ -285,10 +293,7 @@ async fn count(
     counter: TokenCounter,
     control: &Control,
 ) -> Result<(RunEnd, Counted, History), Problem> {
-    let home = tempfile::tempdir_in(control.environment.temp_folder()).map_err(|error| {
-        Problem::new(rowmill_types::ProblemCode::WriteFailed, "cannot create a temporary folder for the plan")
-            .cause(error)
-    })?;
+    let home = temporary_folder(control)?;
     let folder = home.path().to_owned();
     let (warn, wanted) = (warnings(control), wanted_columns(spec, &texts.template));
     let environment = control.environment.clone();

@@ -132,11 +132,7 @@ pub(crate) fn resumed(
 ) -> Result<Beginning, Problem> {
     let output = files.and_then(|files| files.output);
     let recording = std::mem::take(&mut new.recording);
-    let before = match settings.existing == Existing::ResumeChanged && place.folder.has_lost_header() {
-        // Nobody knows any other settings of it than those of now.
-        true => Some(new.header.clone()),
-        false => place.store.header()?,
-    };
+    let before = header_before(settings, place, &new.header)?;
     let (mut known_by, now) = known_by(before.as_ref(), new, output)?;
     let now = recording.with_input_of(before.as_ref(), now);
     let mut resume = Resume::new(settings.retry_unknown);
@@ -194,6 +190,19 @@ pub(crate) fn resumed(
         changes,
         spent,
     })
+}
+
+/// The header of the run that is there. Where it was lost, nobody knows any other settings than those of `now`, and
+/// the user has to say that these are meant.
+fn header_before(
+    settings: &LedgerSettings,
+    place: &RunPlace,
+    now: &RunHeader,
+) -> Result<Option<RunHeader>, Problem> {
+    match settings.existing == Existing::ResumeChanged && place.folder.has_lost_header() {
+        true => Ok(Some(now.clone())),
+        false => place.store.header(),
+    }
 }
 
 /// A file without envelopes, and without a header beside it, may belong to another program.

@@ -1,8 +1,6 @@
 //! Keys of requests: in Langroid a call that was cut and is made again is a new one for its provider. Here
 //! it has the key that it had before, so that whoever knows keys does nothing twice.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 use std::collections::BTreeSet;
 
 use futures_util::future::{BoxFuture, select};
