@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::Failure;
+use crate::TaskFailure;
 
 /// Where the files are that the page may name.
 const FOLDERS: &[&str] = &["crates", "xtask", "docs", "scripts", "examples", ".ci"];
@@ -15,9 +15,9 @@ const PATH_ENDS: &[&str] = &[".rs", ".md", ".toml", ".json", ".txt", ".py", "/"]
 /// # Errors
 ///
 /// The page or a folder cannot be read.
-pub(crate) fn missing_paths(root: &Path) -> Result<Vec<String>, Failure> {
+pub(crate) fn missing_paths(root: &Path) -> Result<Vec<String>, TaskFailure> {
     let page = fs::read_to_string(root.join("ARCHITECTURE.md"))
-        .map_err(Failure::of("cannot read `ARCHITECTURE.md`"))?;
+        .map_err(TaskFailure::context("cannot read `ARCHITECTURE.md`"))?;
     let mut known = Vec::new();
     for folder in FOLDERS {
         collect(root, &root.join(folder), &mut known)?;
@@ -42,8 +42,8 @@ pub fn paths_in(page: &str) -> Vec<&str> {
 }
 
 /// The paths below a folder from the root; those of folders end in `/`.
-fn collect(root: &Path, folder: &Path, known: &mut Vec<String>) -> Result<(), Failure> {
-    let cannot = || Failure::of(format!("cannot read `{}`", folder.display()));
+fn collect(root: &Path, folder: &Path, known: &mut Vec<String>) -> Result<(), TaskFailure> {
+    let cannot = || TaskFailure::context(format!("cannot read `{}`", folder.display()));
     for entry in fs::read_dir(folder).map_err(cannot())? {
         let path = entry.map_err(cannot())?.path();
         let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();

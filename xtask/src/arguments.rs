@@ -6,26 +6,26 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::{SuiteName, TimingsFlags};
-use crate::generate::Mode;
+use crate::generate::DocumentMode;
 use crate::read_rows::ReadRowsFlags;
 use crate::soak::SoakFlags;
 use crate::work_items::WorkItemsFlags;
 use crate::workspace::Workspace;
 use crate::{
-    Failure, api, bench, deny, generate, layers, licences, make_rows, read_rows, real_model, soak, talk,
-    work_items,
+    TaskFailure, api, bench, check_layers, check_licences, deny, generate_documents, make_rows, printer,
+    read_rows, real_model, soak, work_items,
 };
 
 /// Tasks of rowmill's developers and its CI.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", arg_required_else_help = true)]
-struct Arguments {
+struct TaskArguments {
     #[command(subcommand)]
-    task: Task,
+    task: XtaskCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Task {
+enum XtaskCommand {
     /// Write the documents that are generated from the code: `docs/cli.md`, `docs/errors.md`,
     /// `docs/exit-codes.md`.
     Generate {
@@ -115,30 +115,35 @@ pub(crate) struct RealModelFlags {
 #[must_use]
 pub fn main() -> ExitCode {
     if let Some(folder) = std::env::var_os(api::JSON_FOLDER) {
-        return api::stand_in(&folder);
+        return api::run_as_rustdoc(&folder);
     }
-    match Workspace::here().and_then(|workspace| perform(Arguments::parse().task, &workspace)) {
+    match Workspace::here().and_then(|workspace| perform(TaskArguments::parse().task, &workspace)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            talk::note(format_args!("error: {failure}"));
+            printer::note(format_args!("error: {failure}"));
             ExitCode::FAILURE
         }
     }
 }
 
-fn perform(task: Task, workspace: &Workspace) -> Result<(), Failure> {
+fn perform(task: XtaskCommand, workspace: &Workspace) -> Result<(), TaskFailure> {
     match task {
-        Task::Generate { check } => generate(workspace.root(), if check { Mode::Check } else { Mode::Write }),
-        Task::Api { check } => api::api(workspace, if check { Mode::Check } else { Mode::Write }),
-        Task::Layers => layers(workspace),
-        Task::Licences => licences(workspace),
-        Task::Deny => deny::deny(workspace),
-        Task::Bench(flags) => bench::bench(workspace, &flags),
-        Task::Timings(flags) => bench::timings(workspace, &flags),
-        Task::Soak(flags) => soak::soak(workspace, &flags),
-        Task::ReadRows(flags) => read_rows::read_rows(&flags),
-        Task::WorkItems(flags) => work_items::work_items(&flags),
-        Task::MakeRows(flags) => make_rows::make_rows(&flags),
-        Task::RealModel(flags) => real_model::real_model(workspace, &flags),
+        XtaskCommand::Generate { check } => generate_documents(
+            workspace.root(),
+            if check { DocumentMode::Check } else { DocumentMode::Write },
+        ),
+        XtaskCommand::Api { check } => {
+            api::check_api(workspace, if check { DocumentMode::Check } else { DocumentMode::Write })
+        }
+        XtaskCommand::Layers => check_layers(workspace),
+        XtaskCommand::Licences => check_licences(workspace),
+        XtaskCommand::Deny => deny::deny(workspace),
+        XtaskCommand::Bench(flags) => bench::run_bench(workspace, &flags),
+        XtaskCommand::Timings(flags) => bench::timings(workspace, &flags),
+        XtaskCommand::Soak(flags) => soak::soak(workspace, &flags),
+        XtaskCommand::ReadRows(flags) => read_rows::read_rows(&flags),
+        XtaskCommand::WorkItems(flags) => work_items::work_items(&flags),
+        XtaskCommand::MakeRows(flags) => make_rows::make_rows(&flags),
+        XtaskCommand::RealModel(flags) => real_model::real_model(workspace, &flags),
     }
 }

@@ -1,13 +1,13 @@
 //! `cargo xtask deny`: runs cargo-deny if it is installed.
 
 use crate::workspace::Workspace;
-use crate::{Failure, talk};
+use crate::{TaskFailure, printer};
 
 /// Checks licences, bans and sources with cargo-deny.
-pub(crate) fn deny(workspace: &Workspace) -> Result<(), Failure> {
+pub(crate) fn deny(workspace: &Workspace) -> Result<(), TaskFailure> {
     let installed = workspace.cargo().args(["deny", "--version"]).output();
     if !installed.is_ok_and(|output| output.status.success()) {
-        talk::note(
+        printer::note(
             "cargo-deny is not installed: get it with `cargo install --locked cargo-deny`. \
              `cargo xtask licences` checks licences without it.",
         );
@@ -19,6 +19,6 @@ pub(crate) fn deny(workspace: &Workspace) -> Result<(), Failure> {
         .cargo()
         .args(["deny", "check", "licenses", "bans", "sources"])
         .status()
-        .map_err(Failure::of("cannot start cargo-deny"))?;
-    if status.success() { Ok(()) } else { Err(Failure::new("cargo-deny found something; see above")) }
+        .map_err(TaskFailure::context("cannot start cargo-deny"))?;
+    if status.success() { Ok(()) } else { Err(TaskFailure::new("cargo-deny found something; see above")) }
 }

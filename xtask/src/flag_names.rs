@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::Failure;
+use crate::TaskFailure;
 use crate::rust_source::{rust_files, texts, without_unit_tests};
-use crate::workspace::Crate;
+use crate::workspace::WorkspaceCrate;
 
 /// Crates whose messages go directly to users of commands, or to nobody.
 const MAY_NAME_FLAGS: &[&str] = &["rowmill-cli", "rowmill-simulator", "rowmill-testkit", "xtask"];
@@ -16,7 +16,7 @@ const MAY_NAME_FLAGS: &[&str] = &["rowmill-cli", "rowmill-simulator", "rowmill-t
 /// # Errors
 ///
 /// A source cannot be read.
-pub fn named_flags(root: &Path, crates: &[Crate]) -> Result<Vec<String>, Failure> {
+pub fn find_named_flags(root: &Path, crates: &[WorkspaceCrate]) -> Result<Vec<String>, TaskFailure> {
     let mut flags = BTreeSet::new();
     collect_flags(&rowmill_cli::command(), &mut flags);
     let checked: Vec<_> = crates.iter().filter(|own| !MAY_NAME_FLAGS.contains(&own.name.as_str())).collect();
@@ -34,7 +34,7 @@ pub fn named_flags(root: &Path, crates: &[Crate]) -> Result<Vec<String>, Failure
 /// # Errors
 ///
 /// The code is not Rust.
-pub fn flags_in_texts(code: &str, flags: &BTreeSet<String>) -> Result<Vec<String>, Failure> {
+pub fn flags_in_texts(code: &str, flags: &BTreeSet<String>) -> Result<Vec<String>, TaskFailure> {
     let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     let mut found = Vec::new();
     for text in texts(without_unit_tests(code))? {

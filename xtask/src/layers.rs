@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use crate::architecture::missing_paths;
-use crate::flag_names::named_flags;
-use crate::process_state::process_state;
-use crate::workspace::{Crate, Workspace};
-use crate::{Failure, talk};
+use crate::flag_names::find_named_flags;
+use crate::process_state::find_process_state_uses;
+use crate::workspace::{Workspace, WorkspaceCrate};
+use crate::{TaskFailure, printer};
 
 /// Each crate and its allowed dependencies, lowest first. Dependencies for tests are not restricted.
 ///
@@ -55,38 +55,38 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ///
 /// A crate depends on another one that it must not see, reads the environment below the entry points, or
 /// names a flag below the command line.
-pub fn layers(workspace: &Workspace) -> Result<(), Failure> {
+pub fn check_layers(workspace: &Workspace) -> Result<(), TaskFailure> {
     let crates = workspace.own_crates()?;
     for (name, _) in ALLOWED {
         if let Some(own) = crates.iter().find(|own| own.name == *name) {
             let needs: Vec<_> = needs(own, &crates).into_iter().collect();
-            talk::say(format_args!("{name:<20} -> {}", needs.join(", ")));
+            printer::say(format_args!("{name:<20} -> {}", needs.join(", ")));
         }
     }
-    let mut misplaced = violations(&crates);
-    misplaced.extend(process_state(workspace.root(), &crates)?);
+    let mut misplaced = layer_violations(&crates);
+    misplaced.extend(find_process_state_uses(workspace.root(), &crates)?);
     refuse(
         &misplaced,
         "Move the code to where both may see it, or change the design and `xtask/src/layers.rs` with it",
     )?;
     refuse(
-        &named_flags(workspace.root(), &crates)?,
+        &find_named_flags(workspace.root(), &crates)?,
         "Name the setting with a constant of `rowmill_types::settings`, so that every entry point can word it",
     )?;
     refuse(&missing_paths(workspace.root())?, "Name the file where it is now")
 }
 
 /// An error with all that was found and what to do about it, if anything was found.
-fn refuse(found: &[String], advice: &str) -> Result<(), Failure> {
+fn refuse(found: &[String], advice: &str) -> Result<(), TaskFailure> {
     if found.is_empty() {
         return Ok(());
     }
-    Err(Failure::new(format!("{}. {advice}", found.join("\n"))))
+    Err(TaskFailure::new(format!("{}. {advice}", found.join("\n"))))
 }
 
 /// The dependencies in this graph that violate the design.
 #[must_use]
-pub fn violations(crates: &[Crate]) -> Vec<String> {
+pub fn layer_violations(crates: &[WorkspaceCrate]) -> Vec<String> {
     let mut found = Vec::new();
     for own in crates {
         let Some((name, allowed)) = ALLOWED.iter().find(|(name, _)| *name == own.name) else {
@@ -103,7 +103,7 @@ pub fn violations(crates: &[Crate]) -> Vec<String> {
 }
 
 /// The crates of the workspace that this one depends on, without those for tests.
-fn needs<'a>(own: &'a Crate, crates: &[Crate]) -> BTreeSet<&'a str> {
+fn needs<'a>(own: &'a WorkspaceCrate, crates: &[WorkspaceCrate]) -> BTreeSet<&'a str> {
     let own_names: BTreeSet<_> = crates.iter().map(|own| own.name.as_str()).collect();
     let built_with = own.dependencies.iter().filter(|needed| needed.kind.as_deref() != Some("dev"));
     built_with.map(|needed| needed.name.as_str()).filter(|name| own_names.contains(name)).collect()

@@ -5,15 +5,15 @@ use std::fs;
 use serde::Deserialize;
 
 use crate::workspace::Workspace;
-use crate::{Failure, talk};
+use crate::{TaskFailure, printer};
 
 #[derive(Deserialize)]
-struct Rules {
-    licenses: Licenses,
+struct LicenceRules {
+    licenses: LicenceList,
 }
 
 #[derive(Deserialize)]
-struct Licenses {
+struct LicenceList {
     allow: Vec<String>,
 }
 
@@ -22,10 +22,11 @@ struct Licenses {
 /// # Errors
 ///
 /// A crate has no licence, or one that is not on the list.
-pub fn licences(workspace: &Workspace) -> Result<(), Failure> {
+pub fn check_licences(workspace: &Workspace) -> Result<(), TaskFailure> {
     let text = fs::read_to_string(workspace.root().join("deny.toml"))
-        .map_err(Failure::of("cannot read `deny.toml`"))?;
-    let rules: Rules = toml::from_str(&text).map_err(Failure::of("cannot read `deny.toml`"))?;
+        .map_err(TaskFailure::context("cannot read `deny.toml`"))?;
+    let rules: LicenceRules =
+        toml::from_str(&text).map_err(TaskFailure::context("cannot read `deny.toml`"))?;
     let crates = workspace.all_crates()?;
     let refused: Vec<_> = crates
         .iter()
@@ -38,13 +39,13 @@ pub fn licences(workspace: &Workspace) -> Result<(), Failure> {
         })
         .collect();
     if !refused.is_empty() {
-        return Err(Failure::new(format!(
+        return Err(TaskFailure::new(format!(
             "not on the list of licences in `deny.toml`: {}. Use another crate, or add the licence if it \
              asks for no more than the others",
             refused.join(", ")
         )));
     }
-    talk::say(format_args!("{} crates, all under allowed licences", crates.len()));
+    printer::say(format_args!("{} crates, all under allowed licences", crates.len()));
     Ok(())
 }
 
@@ -52,17 +53,17 @@ pub fn licences(workspace: &Workspace) -> Result<(), Failure> {
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
-    let mut reader = Reader { words: &words, allowed };
+    let mut reader = SpdxReader { words: &words, allowed };
     let satisfied = reader.any();
     satisfied && reader.words.is_empty()
 }
 
-struct Reader<'a> {
+struct SpdxReader<'a> {
     words: &'a [&'a str],
     allowed: &'a [String],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SpdxReader<'a> {
     fn any(&mut self) -> bool {
         let mut satisfied = self.all();
         while self.accept("OR") {

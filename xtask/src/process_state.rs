@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use crate::Failure;
+use crate::TaskFailure;
 use crate::rust_source::{rust_files, without_unit_tests};
-use crate::workspace::Crate;
+use crate::workspace::WorkspaceCrate;
 
 /// Entry points, and crates that are used only by tests and tasks.
 const EXEMPT: &[&str] = &["rowmill-cli", "rowmill-testkit", "xtask"];
@@ -34,7 +34,10 @@ const ALLOWED: &[&str] = &["crates/rowmill/src/environment.rs"];
 /// # Errors
 ///
 /// A source file cannot be read.
-pub(crate) fn process_state(root: &Path, crates: &[Crate]) -> Result<Vec<String>, Failure> {
+pub(crate) fn find_process_state_uses(
+    root: &Path,
+    crates: &[WorkspaceCrate],
+) -> Result<Vec<String>, TaskFailure> {
     let checked: Vec<_> = crates.iter().filter(|own| !EXEMPT.contains(&own.name.as_str())).collect();
     let files = rust_files(root, &checked)?;
     let checked = files.iter().filter(|file| !ALLOWED.contains(&file.name.as_str()));

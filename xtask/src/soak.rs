@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use crate::workspace::Workspace;
-use crate::{Failure, talk};
+use crate::{TaskFailure, printer};
 
 /// Repeat a randomized test with many more rounds than `cargo test`.
 #[derive(Debug, Args)]
@@ -72,7 +72,7 @@ impl SoakName {
 }
 
 /// Repeats a test.
-pub(crate) fn soak(workspace: &Workspace, flags: &SoakFlags) -> Result<(), Failure> {
+pub(crate) fn soak(workspace: &Workspace, flags: &SoakFlags) -> Result<(), TaskFailure> {
     let [package, binary, test] = flags.what.test();
     let mut command = workspace.cargo();
     command.args([
@@ -90,10 +90,10 @@ pub(crate) fn soak(workspace: &Workspace, flags: &SoakFlags) -> Result<(), Failu
     command.env("ROWMILL_SOAK_RUNS", flags.runs.to_string());
     command.env("ROWMILL_SOAK_SEED", flags.seed.to_string());
     command.env("ROWMILL_SOAK_KILLS", flags.kills.to_string());
-    let status = command.status().map_err(Failure::of("cannot start cargo"))?;
+    let status = command.status().map_err(TaskFailure::context("cannot start cargo"))?;
     if !status.success() {
-        return Err(Failure::new(format!("`{test}` failed; the output above names the seed")));
+        return Err(TaskFailure::new(format!("`{test}` failed; the output above names the seed")));
     }
-    talk::say(format_args!("{}, none of which failed", flags.what.rounds(flags)));
+    printer::say(format_args!("{}, none of which failed", flags.what.rounds(flags)));
     Ok(())
 }

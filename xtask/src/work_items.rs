@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use futures_util::StreamExt;
 use rowmill::Batch;
 
-use crate::{Failure, talk};
+use crate::{TaskFailure, printer};
 
 /// Process sample items from code, with a function that does nothing.
 #[derive(Debug, Args)]
@@ -29,31 +29,31 @@ pub(crate) enum ResultsAs {
 }
 
 /// Prints how many seconds it took.
-pub(crate) fn work_items(flags: &WorkItemsFlags) -> Result<(), Failure> {
+pub(crate) fn work_items(flags: &WorkItemsFlags) -> Result<(), TaskFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let began = Instant::now();
     let sum = runtime.block_on(work(flags))?;
     let seconds = began.elapsed().as_secs_f64();
     if sum != flags.items * flags.items.saturating_sub(1) {
-        return Err(Failure::new("some result is wrong"));
+        return Err(TaskFailure::new("some result is wrong"));
     }
-    talk::say(format_args!("{seconds}"));
+    printer::say(format_args!("{seconds}"));
     Ok(())
 }
 
 /// The sum of all results.
-async fn work(flags: &WorkItemsFlags) -> Result<u64, Failure> {
+async fn work(flags: &WorkItemsFlags) -> Result<u64, TaskFailure> {
     let batch = Batch::over(0..flags.items).worker_fn(|item| async move { Ok(*item * 2) });
     match flags.results {
         ResultsAs::List => {
-            let results = batch.run().await.map_err(Failure::of("the batch failed"))?;
+            let results = batch.run().await.map_err(TaskFailure::context("the batch failed"))?;
             Ok(results.into_iter().sum())
         }
         ResultsAs::Stream => {
             let mut stream = batch.stream();
             let mut sum = 0;
             while let Some(result) = stream.next().await {
-                sum += result.map_err(Failure::of("the batch failed"))?.1;
+                sum += result.map_err(TaskFailure::context("the batch failed"))?.1;
             }
             Ok(sum)
         }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use crate::Failure;
+use crate::TaskFailure;
 
 /// The workspace that this task belongs to.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Workspace {
 
 /// A crate of the workspace or another one.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Crate {
+pub struct WorkspaceCrate {
     /// Its name.
     pub name: String,
     /// Its version.
@@ -23,14 +23,14 @@ pub struct Crate {
     /// Its licence, as an SPDX expression.
     pub license: Option<String>,
     /// Its direct dependencies.
-    pub dependencies: Vec<Dependency>,
+    pub dependencies: Vec<CrateDependency>,
     /// The path of its manifest.
     pub manifest_path: PathBuf,
 }
 
 /// A dependency of a crate.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Dependency {
+pub struct CrateDependency {
     /// The name of the required crate.
     pub name: String,
     /// `None` for a normal dependency, else `dev` or `build`.
@@ -38,8 +38,8 @@ pub struct Dependency {
 }
 
 #[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Crate>,
+struct CargoMetadata {
+    packages: Vec<WorkspaceCrate>,
     target_directory: PathBuf,
 }
 
@@ -49,9 +49,9 @@ impl Workspace {
     /// # Errors
     ///
     /// The folder in which it was built no longer exists.
-    pub fn here() -> Result<Self, Failure> {
+    pub fn here() -> Result<Self, TaskFailure> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let root = root.canonicalize().map_err(Failure::of("cannot find the workspace"))?;
+        let root = root.canonicalize().map_err(TaskFailure::context("cannot find the workspace"))?;
         Ok(Self { root })
     }
 
@@ -66,7 +66,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Cargo cannot read the manifests.
-    pub fn own_crates(&self) -> Result<Vec<Crate>, Failure> {
+    pub fn own_crates(&self) -> Result<Vec<WorkspaceCrate>, TaskFailure> {
         Ok(self.metadata(&["--no-deps"])?.packages)
     }
 
@@ -75,27 +75,27 @@ impl Workspace {
     /// # Errors
     ///
     /// Cargo cannot read the manifests, or dependencies have not been downloaded yet.
-    pub fn all_crates(&self) -> Result<Vec<Crate>, Failure> {
+    pub fn all_crates(&self) -> Result<Vec<WorkspaceCrate>, TaskFailure> {
         // For this platform only: the dependencies of others are not downloaded.
         let platform = self.platform()?;
         Ok(self.metadata(&["--filter-platform", &platform])?.packages)
     }
 
     /// The folder for cargo's build output.
-    pub(crate) fn target(&self) -> Result<PathBuf, Failure> {
+    pub(crate) fn target(&self) -> Result<PathBuf, TaskFailure> {
         Ok(self.metadata(&["--no-deps"])?.target_directory)
     }
 
     /// Builds binaries and returns their folder.
-    pub(crate) fn build(&self, profile: &str, binaries: &[(&str, &str)]) -> Result<PathBuf, Failure> {
+    pub(crate) fn build(&self, profile: &str, binaries: &[(&str, &str)]) -> Result<PathBuf, TaskFailure> {
         let mut command = self.cargo();
         command.args(["build", "--profile", profile]);
         for (package, binary) in binaries {
             command.args(["--package", package, "--bin", binary]);
         }
-        let status = command.status().map_err(Failure::of("cannot start cargo"))?;
+        let status = command.status().map_err(TaskFailure::context("cannot start cargo"))?;
         if !status.success() {
-            return Err(Failure::new(format!("`cargo build --profile {profile}` failed")));
+            return Err(TaskFailure::new(format!("`cargo build --profile {profile}` failed")));
         }
         let folder = if profile == "dev" { "debug" } else { profile };
         Ok(self.target()?.join(folder))
@@ -120,21 +120,26 @@ impl Workspace {
         command
     }
 
-    fn platform(&self) -> Result<String, Failure> {
-        let output = Command::new("rustc").arg("-vV").output().map_err(Failure::of("cannot start rustc"))?;
+    fn platform(&self) -> Result<String, TaskFailure> {
+        let output =
+            Command::new("rustc").arg("-vV").output().map_err(TaskFailure::context("cannot start rustc"))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-        host.map(ToOwned::to_owned).ok_or_else(|| Failure::new("`rustc -vV` names no host"))
+        host.map(ToOwned::to_owned).ok_or_else(|| TaskFailure::new("`rustc -vV` names no host"))
     }
 
-    fn metadata(&self, more: &[&str]) -> Result<Metadata, Failure> {
+    fn metadata(&self, more: &[&str]) -> Result<CargoMetadata, TaskFailure> {
         let arguments = ["metadata", "--format-version", "1", "--offline"];
-        let output =
-            self.cargo().args(arguments).args(more).output().map_err(Failure::of("cannot start cargo"))?;
+        let output = self
+            .cargo()
+            .args(arguments)
+            .args(more)
+            .output()
+            .map_err(TaskFailure::context("cannot start cargo"))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(Failure::new(format!("`cargo metadata --offline` failed: {said}")));
+            return Err(TaskFailure::new(format!("`cargo metadata --offline` failed: {said}")));
         }
-        serde_json::from_slice(&output.stdout).map_err(Failure::of("cannot read what cargo tells"))
+        serde_json::from_slice(&output.stdout).map_err(TaskFailure::context("cannot read what cargo tells"))
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use xtask::{Changes, surface};
+use xtask::{ApiChanges, public_surface};
 
 /// A crate as rustdoc describes it. Items are `(id, name, what it is)`; paths `(id, crate, path, kind)`.
 fn krate(items: &[(u32, &str, Value)], paths: &[(u32, u32, &str, &str)]) -> Value {
@@ -149,7 +149,8 @@ fn crates(all: Vec<(&str, Value)>) -> BTreeMap<String, Value> {
 
 #[test]
 fn a_re_exported_trait_is_shown_with_its_functions_under_the_path_of_the_library() {
-    let lines = surface(crates(vec![("rowmill", library()), ("rowmill_core", below())]), "rowmill").unwrap();
+    let lines =
+        public_surface(crates(vec![("rowmill", library()), ("rowmill_core", below())]), "rowmill").unwrap();
     assert_eq!(
         lines,
         [
@@ -171,7 +172,7 @@ fn a_re_exported_trait_is_shown_with_its_functions_under_the_path_of_the_library
 
 #[test]
 fn a_re_export_of_a_crate_that_is_not_described_fails_and_says_where_to_add_it() {
-    let failure = surface(crates(vec![("rowmill", library())]), "rowmill").unwrap_err().to_string();
+    let failure = public_surface(crates(vec![("rowmill", library())]), "rowmill").unwrap_err().to_string();
     assert!(failure.contains("`rowmill_core::Watcher` is re-exported"), "{failure}");
     assert!(failure.contains("add it to `DESCRIBED`"), "{failure}");
 }
@@ -180,7 +181,7 @@ fn a_re_export_of_a_crate_that_is_not_described_fails_and_says_where_to_add_it()
 fn a_description_in_another_format_fails_and_says_which_version_reads_it() {
     let mut below = below();
     below["format_version"] = 58.into();
-    let failure = surface(crates(vec![("rowmill", library()), ("rowmill_core", below)]), "rowmill");
+    let failure = public_surface(crates(vec![("rowmill", library()), ("rowmill_core", below)]), "rowmill");
     let failure = failure.unwrap_err().to_string();
     assert!(failure.starts_with("rustdoc describes `rowmill_core` in format 58 and this task reads 57"));
     assert!(failure.contains("set `public-api` in `Cargo.toml`"), "{failure}");
@@ -213,7 +214,7 @@ fn an_item_with_two_paths_is_shown_under_both_and_a_mark_is_kept() {
             (92, 0, "rowmill::hidden::Hidden", "trait"),
         ],
     );
-    let lines = surface(crates(vec![("rowmill", library)]), "rowmill").unwrap();
+    let lines = public_surface(crates(vec![("rowmill", library)]), "rowmill").unwrap();
     assert_eq!(
         lines,
         [
@@ -266,7 +267,7 @@ fn each_change_is_sorted_by_what_it_means_for_users() {
         (&[], &["pub trait rowmill::A", "required fn rowmill::A::b(&self)"], (0, 0, 0, 2)),
     ];
     for (before, after, expected) in cases {
-        let found = Changes::between(before, after);
+        let found = ApiChanges::between(before, after);
         let counts = (found.removed.len(), found.changed.len(), found.demanding.len(), found.added.len());
         assert_eq!(counts, *expected, "{before:?} -> {after:?}: {found:?}");
     }
@@ -282,7 +283,7 @@ fn the_message_tells_what_breaks_from_what_is_added_and_what_to_do() {
         "required fn rowmill::A::b(&self)",
     ];
     assert_eq!(
-        Changes::between(&before, &after).to_string(),
+        ApiChanges::between(&before, &after).to_string(),
         "
 breaks users:
   - pub fn rowmill::gone()
@@ -296,7 +297,7 @@ added:
 raise the version in `Cargo.toml` if this is meant, tell it in `CHANGELOG.md`, and run `cargo xtask api` and commit what it writes"
     );
     assert_eq!(
-        Changes::between(&[] as &[&str], &["pub fn rowmill::new()"]).to_string(),
+        ApiChanges::between(&[] as &[&str], &["pub fn rowmill::new()"]).to_string(),
         "
 added:
   + pub fn rowmill::new()

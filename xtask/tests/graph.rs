@@ -1,10 +1,12 @@
 //! The crate graph and the licences of its dependencies.
 
-use xtask::{Workspace, flags_in_texts, forbidden_lines, layers, licences, paths_in, violations};
+use xtask::{
+    Workspace, check_layers, check_licences, flags_in_texts, forbidden_lines, layer_violations, paths_in,
+};
 
 #[test]
 fn crates_depend_on_each_other_only_in_the_directions_of_the_design() {
-    if let Err(violation) = layers(&Workspace::here().unwrap()) {
+    if let Err(violation) = check_layers(&Workspace::here().unwrap()) {
         panic!("{violation}");
     }
 }
@@ -12,7 +14,9 @@ fn crates_depend_on_each_other_only_in_the_directions_of_the_design() {
 #[test]
 fn an_adapter_that_sees_another_is_named_and_a_test_dependency_is_not() {
     let mut crates = Workspace::here().unwrap().own_crates().unwrap();
-    let of = |name: &str, crates: &[xtask::Crate]| crates.iter().position(|own| own.name == name).unwrap();
+    let of = |name: &str, crates: &[xtask::WorkspaceCrate]| {
+        crates.iter().position(|own| own.name == name).unwrap()
+    };
     let (data, cli) = (of("rowmill-data", &crates), of("rowmill-cli", &crates));
     let needed = crates[cli].dependencies.iter().find(|needed| needed.name == "rowmill").unwrap().clone();
     for (name, kind) in [("rowmill-models", None), ("rowmill-testkit", None), ("rowmill-engine", Some("dev"))]
@@ -22,7 +26,7 @@ fn an_adapter_that_sees_another_is_named_and_a_test_dependency_is_not() {
         needed.kind = kind.map(ToOwned::to_owned);
         crates[data].dependencies.push(needed);
     }
-    let found = violations(&crates);
+    let found = layer_violations(&crates);
     assert_eq!(
         found,
         [
@@ -39,7 +43,7 @@ fn a_new_crate_must_get_a_place_in_the_graph() {
     stranger.name = "rowmill-stranger".to_owned();
     stranger.dependencies.clear();
     crates.push(stranger);
-    assert_eq!(violations(&crates), ["`rowmill-stranger` has no place in the graph"]);
+    assert_eq!(layer_violations(&crates), ["`rowmill-stranger` has no place in the graph"]);
 }
 
 #[test]
@@ -74,7 +78,7 @@ fn a_path_in_a_page_is_found_where_it_looks_like_one() {
 
 #[test]
 fn every_crate_is_under_an_allowed_licence() {
-    if let Err(refused) = licences(&Workspace::here().unwrap()) {
+    if let Err(refused) = check_licences(&Workspace::here().unwrap()) {
         panic!("{refused}");
     }
 }

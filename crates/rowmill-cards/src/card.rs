@@ -5,25 +5,25 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rowmill_core::ports::HookKind;
-use rowmill_core::variables::Variables;
+use rowmill_core::variables::InstructionVariables;
 use rowmill_types::{Message, Secret};
 use serde_json::{Map, Value};
 
-use crate::lines::Lines;
+use crate::field_lines::FieldLines;
 use crate::{
-    Filter, FunctionTool, HostedTools, Kind, LifecycleHook, McpConnect, PythonFunction, RequestParams,
-    ToolPolicy,
+    CardKind, CardMcpServer, FunctionTool, HostedTools, LifecycleHook, PythonFunction, RequestParams,
+    ServerFilter, ToolPolicy,
 };
 
 /// One agent, as described by its card.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Card {
+pub struct AgentCard {
     /// The name that other cards and `--agent` use.
     pub name: String,
     /// The file or address that the card was loaded from, for messages.
     pub source: String,
     /// The type-specific settings, with the children by name.
-    pub kind: Kind,
+    pub kind: CardKind,
     /// The system prompt; `None` if the card has none, or if its type calls no model.
     pub instruction: Option<String>,
     /// A description for models and people that choose between agents.
@@ -45,13 +45,13 @@ pub struct Card {
     /// The MCP servers of the configuration that the agent uses.
     pub servers: Vec<String>,
     /// Which tools of a server are offered; all if the server is not listed.
-    pub tools: Filter,
+    pub tools: ServerFilter,
     /// Which resources of a server are offered.
-    pub resources: Filter,
+    pub resources: ServerFilter,
     /// Which prompts of a server are offered.
-    pub prompts: Filter,
+    pub prompts: ServerFilter,
     /// MCP servers that the card defines itself.
-    pub mcp_connect: Vec<McpConnect>,
+    pub mcp_connect: Vec<CardMcpServer>,
     /// The folders of the agent's skills.
     pub skills: Vec<PathBuf>,
     /// Python functions that are offered as tools.
@@ -77,13 +77,13 @@ pub struct Card {
     /// These messages, once they are loaded.
     pub history: Vec<Message>,
     /// The variables of the instruction, with their defaults.
-    pub variables: Variables,
+    pub variables: InstructionVariables,
     /// Fields that have no effect in a batch, as the card spells them.
     pub ignored: Vec<String>,
     /// The fields that shape answers, without secrets and without the instruction.
     pub shape: Value,
-    /// The line of each child's name, in the order of [`Kind::children`].
+    /// The line of each child's name, in the order of [`CardKind::children`].
     pub(crate) child_lines: Vec<u64>,
     /// The lines of the fields, for messages.
-    pub(crate) lines: Lines,
+    pub(crate) lines: FieldLines,
 }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use crate::field::Field;
-use crate::fields::Fields;
-use crate::mistake::{Mistake, listed, nearest, suggestion};
-use crate::yaml::Entry;
+use crate::card_fields::CardFields;
+use crate::field::CardField;
+use crate::mistake::{CardMistake, backticked_list, nearest, suggestion};
+use crate::yaml::YamlEntry;
 
 /// The type of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,10 +30,10 @@ pub enum CardType {
 
 const COMMON: &[&str] =
     &["type", "name", "instruction", "description", "default", "tool_only", "schema_version"];
-const SPEAKS: &[&str] =
+const MODEL_FIELDS: &[&str] =
     &["model", "request_params", "api_key", "messages", "variables", "web_search", "web_fetch", "x_search"];
-const ATTENDED: &[&str] = &["use_history", "save_trajectory", "human_input"];
-const SERVED: &[&str] = &["servers", "tools", "resources", "prompts", "tool_policy"];
+const INTERACTIVE_FIELDS: &[&str] = &["use_history", "save_trajectory", "human_input"];
+const SERVER_FIELDS: &[&str] = &["servers", "tools", "resources", "prompts", "tool_policy"];
 const AGENT: &[&str] = &[
     "agents",
     "mcp_connect",
@@ -87,7 +87,7 @@ impl CardType {
     /// The fields that a card of this type may have.
     pub fn fields(self) -> impl Iterator<Item = &'static str> + Clone {
         let own: [&[&str]; 4] = match self {
-            Self::Agent => [SPEAKS, ATTENDED, SERVED, AGENT],
+            Self::Agent => [MODEL_FIELDS, INTERACTIVE_FIELDS, SERVER_FIELDS, AGENT],
             Self::Chain => [&["sequence", "cumulative"], &[], &[], &[]],
             Self::Parallel => [&["fan_out", "fan_in", "include_request"], &[], &[], &[]],
             Self::EvaluatorOptimizer => [
@@ -96,9 +96,11 @@ impl CardType {
                 &[],
                 &[],
             ],
-            Self::Router => [&["agents"], SPEAKS, ATTENDED, SERVED],
-            Self::Orchestrator => [&["agents", "plan_type", "plan_iterations"], SPEAKS, ATTENDED, &[]],
-            Self::IterativePlanner => [&["agents", "plan_iterations"], SPEAKS, &[], &[]],
+            Self::Router => [&["agents"], MODEL_FIELDS, INTERACTIVE_FIELDS, SERVER_FIELDS],
+            Self::Orchestrator => {
+                [&["agents", "plan_type", "plan_iterations"], MODEL_FIELDS, INTERACTIVE_FIELDS, &[]]
+            }
+            Self::IterativePlanner => [&["agents", "plan_iterations"], MODEL_FIELDS, &[], &[]],
             Self::Maker => [
                 &["worker", "k", "max_samples", "match_strategy", "red_flag_max_length"],
                 &["messages"],
@@ -111,12 +113,12 @@ impl CardType {
 
     /// Whether a card of this type calls a model itself, instead of only passing on answers of others.
     #[must_use]
-    pub fn speaks(self) -> bool {
+    pub fn asks_model(self) -> bool {
         matches!(self, Self::Agent | Self::Router | Self::Orchestrator | Self::IterativePlanner)
     }
 
     /// Reads the `type` of a card; also returns whether it is the old name `smart`.
-    pub(crate) fn read(field: Option<Field>) -> Result<(Self, bool), Mistake> {
+    pub(crate) fn from_field(field: Option<CardField>) -> Result<(Self, bool), CardMistake> {
         let Some(field) = field else { return Ok((Self::Agent, false)) };
         let wrong = field.clone();
         let word = field.text()?;
@@ -138,27 +140,27 @@ impl CardType {
     }
 
     /// The fields that this type does not have, each with the name that was probably meant.
-    pub(crate) fn unknown_fields(self, fields: &Fields) -> Vec<Mistake> {
+    pub(crate) fn unknown_fields(self, fields: &CardFields) -> Vec<CardMistake> {
         let known = |name: &str| self.fields().any(|field| field == name);
         let unknown = fields.entries().iter().filter(|entry| !known(&entry.key));
         unknown.map(|entry| self.unknown_field(fields, entry)).collect()
     }
 
-    fn unknown_field(self, fields: &Fields, entry: &Entry) -> Mistake {
+    fn unknown_field(self, fields: &CardFields, entry: &YamlEntry) -> CardMistake {
         let name = entry.key.as_str();
         let having = Self::ALL.iter().filter(|other| other.fields().any(|field| field == name));
         let having: Vec<_> = having.map(|other| other.name()).collect();
         if !having.is_empty() {
-            return Mistake::at(entry.line, format!("type `{self}` has no field `{name}`"))
-                .hint(format!("it belongs to: {}", listed(having)));
+            return CardMistake::at(entry.line, format!("type `{self}` has no field `{name}`"))
+                .hint(format!("it belongs to: {}", backticked_list(having)));
         }
         // A field name of another type is still a better suggestion than none.
         let everywhere = || Self::ALL.iter().flat_map(|other| other.fields());
         let hint = match nearest(name, self.fields()).or_else(|| nearest(name, everywhere())) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("fields of type `{self}`: {}", listed(self.fields())),
+            None => format!("fields of type `{self}`: {}", backticked_list(self.fields())),
         };
-        fields.unknown(entry).hint(hint)
+        fields.unknown_field(entry).hint(hint)
     }
 }
 

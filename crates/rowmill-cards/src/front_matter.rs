@@ -2,18 +2,18 @@
 
 use std::path::Path;
 
-use crate::mistake::Mistake;
+use crate::mistake::CardMistake;
 
 /// The format of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CardForm {
+pub enum CardFileFormat {
     /// `.md` or `.markdown`: YAML between two lines of `---`, then the instruction.
     Markdown,
     /// `.yaml` or `.yml`: YAML alone.
     Yaml,
 }
 
-impl CardForm {
+impl CardFileFormat {
     /// The format that the extension of a file name indicates, if any.
     ///
     /// ```
@@ -22,7 +22,7 @@ impl CardForm {
     /// assert_eq!(CardForm::of("cards/worker.toml"), None);
     /// ```
     #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
+    pub fn from_file_name(name: &str) -> Option<Self> {
         let extension = Path::new(name).extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
             "md" | "markdown" => Some(Self::Markdown),
@@ -48,7 +48,7 @@ pub fn has_front_matter(text: &str) -> bool {
 
 /// The two parts of a Markdown card.
 #[derive(Debug)]
-pub(crate) struct Split {
+pub(crate) struct SplitCard {
     /// The fields, on the same lines as in the card.
     pub(crate) yaml: String,
     /// The text after the fields.
@@ -58,17 +58,17 @@ pub(crate) struct Split {
 }
 
 /// Splits a Markdown card.
-pub(crate) fn split(text: &str) -> Result<Split, Mistake> {
+pub(crate) fn split_front_matter(text: &str) -> Result<SplitCard, CardMistake> {
     let mut lines = unmarked(text).lines().enumerate();
     let opening = lines.by_ref().find(|(_, line)| !line.trim().is_empty());
     let skipped = match opening {
         Some((index, line)) if is_boundary(line) => index,
         Some((index, line)) if line.trim_end() == "+++" => {
-            return Err(Mistake::at(line_number(index), "front matter in TOML is not supported")
+            return Err(CardMistake::at(line_number(index), "front matter in TOML is not supported")
                 .hint("write it as YAML between two lines of `---`"));
         }
         _ => {
-            return Err(Mistake::whole("there is no front matter")
+            return Err(CardMistake::in_card("there is no front matter")
                 .hint("start the card with its fields as YAML between two lines of `---`"));
         }
     };
@@ -77,12 +77,12 @@ pub(crate) fn split(text: &str) -> Result<Split, Mistake> {
     for (index, line) in lines.by_ref() {
         if is_boundary(line) {
             let body: Vec<_> = lines.map(|(_, line)| line).collect();
-            return Ok(Split { yaml, body: body.join("\n"), body_line: line_number(index) + 1 });
+            return Ok(SplitCard { yaml, body: body.join("\n"), body_line: line_number(index) + 1 });
         }
         yaml.push_str(line);
         yaml.push('\n');
     }
-    Err(Mistake::at(line_number(skipped), "the front matter has no end")
+    Err(CardMistake::at(line_number(skipped), "the front matter has no end")
         .hint("add a line of `---` after the fields"))
 }
 

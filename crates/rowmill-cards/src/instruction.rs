@@ -3,17 +3,17 @@
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-use rowmill_core::variables::Variables;
+use rowmill_core::variables::InstructionVariables;
 use rowmill_types::Problem;
 use rowmill_types::settings::AGENT_CARD;
 
-use crate::Card;
-use crate::fields::Fields;
-use crate::lines::Lines;
-use crate::mistake::Mistake;
-use crate::parse::Origin;
-use crate::placeholders::{Part, filled, parts, replaced};
-use crate::unfilled::{EMPTY_HERE, Unfilled, is_known_placeholder};
+use crate::AgentCard;
+use crate::card_fields::CardFields;
+use crate::field_lines::FieldLines;
+use crate::mistake::CardMistake;
+use crate::parse::CardOrigin;
+use crate::placeholders::{InstructionPart, fill_placeholders, replace_placeholders, split_instruction};
+use crate::unfilled_placeholders::{EMPTY_HERE, UnfilledPlaceholder, is_known_placeholder};
 
 /// The placeholder for what the MCP servers say about themselves.
 pub const SERVER_INSTRUCTIONS: &str = "{{serverInstructions}}";
@@ -23,16 +23,16 @@ pub const AGENT_SKILLS: &str = "{{agentSkills}}";
 
 /// A text that an instruction includes by a placeholder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Include {
+pub struct InstructionInclude {
     /// The placeholder as written.
     pub placeholder: String,
     /// The source of the text.
-    pub from: IncludeFrom,
+    pub from: IncludeSource,
 }
 
 /// The source of an included text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IncludeFrom {
+pub enum IncludeSource {
     /// A file.
     File {
         /// Its path, relative to the card.
@@ -44,7 +44,7 @@ pub enum IncludeFrom {
     Url(String),
 }
 
-impl IncludeFrom {
+impl IncludeSource {
     /// The source for the name in a placeholder; `None` if it is not an include.
     fn of(name: &str) -> Option<Self> {
         let file = |path: &str, optional| Self::File { path: PathBuf::from(path.trim()), optional };
@@ -60,9 +60,9 @@ impl IncludeFrom {
 
 /// Reads the instruction from the field or from the body.
 pub(crate) fn read_instruction(
-    fields: &mut Fields,
+    fields: &mut CardFields,
     body: Option<(String, u64)>,
-) -> Result<Option<String>, Mistake> {
+) -> Result<Option<String>, CardMistake> {
     let field = fields.take("instruction");
     let body = body.map(|(body, line)| of_body(&body, line)).transpose()?.flatten();
     match (field, body) {
@@ -72,12 +72,12 @@ pub(crate) fn read_instruction(
     }
 }
 
-fn of_body(body: &str, first_line: u64) -> Result<Option<String>, Mistake> {
+fn of_body(body: &str, first_line: u64) -> Result<Option<String>, CardMistake> {
     let mut lines: Vec<&str> = body.lines().collect();
     for (index, line) in lines.iter().enumerate() {
         if matches!(line.trim(), "---USER" | "---ASSISTANT" | "---RESOURCE") {
             let message = format!("the body contains messages: `{}`", line.trim());
-            return Err(Mistake::at(first_line + index as u64, message)
+            return Err(CardMistake::at(first_line + index as u64, message)
                 .hint("move them to a file and set its path in `messages`"));
         }
     }
@@ -91,22 +91,27 @@ fn of_body(body: &str, first_line: u64) -> Result<Option<String>, Mistake> {
 }
 
 /// Includes that the instruction must not have.
-pub(crate) fn wrong_includes(instruction: &str, origin: &Origin<'_>, lines: &Lines) -> Vec<Mistake> {
+pub(crate) fn find_include_mistakes(
+    instruction: &str,
+    origin: &CardOrigin<'_>,
+    lines: &FieldLines,
+) -> Vec<CardMistake> {
     let mut mistakes = Vec::new();
-    for part in parts(instruction) {
-        let Part::Placeholder { name, source } = part else { continue };
-        let wrong = |what: &str| Mistake::at(lines.of_placeholder(source), format!("{what}: `{source}`"));
-        match IncludeFrom::of(name) {
-            Some(IncludeFrom::File { .. }) if matches!(origin, Origin::Remote) => {
+    for part in split_instruction(instruction) {
+        let InstructionPart::Placeholder { name, source } = part else { continue };
+        let wrong =
+            |what: &str| CardMistake::at(lines.placeholder_line(source), format!("{what}: `{source}`"));
+        match IncludeSource::of(name) {
+            Some(IncludeSource::File { .. }) if matches!(origin, CardOrigin::Remote) => {
                 mistakes.push(wrong("a remote card may not include files").hint(format!(
                     "save the card to a file that you trust and pass its path to {AGENT_CARD}"
                 )))
             }
-            Some(IncludeFrom::File { path, .. }) if is_absolute(&path) => mistakes.push(
+            Some(IncludeSource::File { path, .. }) if is_absolute(&path) => mistakes.push(
                 wrong("an included file must have a relative path")
                     .hint("write the path relative to the card's folder, or to the current one"),
             ),
-            Some(IncludeFrom::Url(url)) if !is_address(&url) => mistakes.push(
+            Some(IncludeSource::Url(url)) if !is_address(&url) => mistakes.push(
                 wrong("an included URL is not supported")
                     .hint("URLs start with `https://`, `http://` or `hf://`"),
             ),
@@ -124,17 +129,17 @@ fn is_address(url: &str) -> bool {
     ["https://", "http://", "hf://"].iter().any(|scheme| url.starts_with(scheme))
 }
 
-impl Card {
+impl AgentCard {
     /// The texts that the instruction includes, without repetitions.
     #[must_use]
-    pub fn includes(&self) -> Vec<Include> {
-        let mut includes: Vec<Include> = Vec::new();
-        for part in parts(self.instruction.as_deref().unwrap_or_default()) {
-            if let Part::Placeholder { name, source } = part
-                && let Some(from) = IncludeFrom::of(name)
+    pub fn includes(&self) -> Vec<InstructionInclude> {
+        let mut includes: Vec<InstructionInclude> = Vec::new();
+        for part in split_instruction(self.instruction.as_deref().unwrap_or_default()) {
+            if let InstructionPart::Placeholder { name, source } = part
+                && let Some(from) = IncludeSource::of(name)
                 && includes.iter().all(|earlier| earlier.placeholder != source)
             {
-                includes.push(Include { placeholder: source.to_owned(), from });
+                includes.push(InstructionInclude { placeholder: source.to_owned(), from });
             }
         }
         includes
@@ -145,17 +150,17 @@ impl Card {
     /// # Errors
     ///
     /// An included text includes another one.
-    pub fn inline(&mut self, texts: &[(String, String)]) -> Result<(), Problem> {
+    pub fn insert_includes(&mut self, texts: &[(String, String)]) -> Result<(), Problem> {
         let Some(instruction) = self.instruction.take() else { return Ok(()) };
         for (placeholder, text) in texts {
-            for part in parts(text) {
-                if let Part::Placeholder { name, source } = part
-                    && IncludeFrom::of(name).is_some()
+            for part in split_instruction(text) {
+                if let InstructionPart::Placeholder { name, source } = part
+                    && IncludeSource::of(name).is_some()
                 {
                     let message = format!("the text of `{placeholder}` includes another: `{source}`");
-                    return Err(Mistake::at(self.lines.of_placeholder(placeholder), message)
+                    return Err(CardMistake::at(self.lines.placeholder_line(placeholder), message)
                         .hint("include it in the card itself, or write `\\{{` for plain text")
-                        .of(&self.source));
+                        .into_problem(&self.source));
                 }
             }
         }
@@ -163,7 +168,7 @@ impl Card {
         let put = |_: &str, source: &str| -> Result<String, Problem> {
             Ok(text_of(source).map_or_else(|| source.to_owned(), |(_, text)| text.clone()))
         };
-        self.instruction = Some(replaced(&instruction, put)?);
+        self.instruction = Some(replace_placeholders(&instruction, put)?);
         Ok(())
     }
 
@@ -172,14 +177,14 @@ impl Card {
     /// [`SERVER_INSTRUCTIONS`] and [`AGENT_SKILLS`] stay, to be replaced by the caller who knows these
     /// texts. As soon as any variable has a name of the author's choice, a placeholder without a value
     /// is no longer treated as plain text.
-    pub fn fill(&mut self, given: &Variables) -> Filled {
-        let Some(instruction) = self.instruction.take() else { return Filled::default() };
+    pub fn fill_variables(&mut self, given: &InstructionVariables) -> FilledInstruction {
+        let Some(instruction) = self.instruction.take() else { return FilledInstruction::default() };
         let mut variables = self.variables.clone();
         for name in given.names() {
             variables.set(name.to_owned(), given.value(name).unwrap_or_default().to_owned());
         }
         let has_own = variables.names().any(|name| !is_known_placeholder(name));
-        let mut result = Filled::default();
+        let mut result = FilledInstruction::default();
         let mut empty = Vec::new();
         let put = |name: &str, source: &str| -> Result<String, Infallible> {
             if let Some(value) = variables.value(name) {
@@ -197,13 +202,13 @@ impl Card {
                 }
                 _ => {
                     if is_known_placeholder(name) || has_own {
-                        result.unfilled.push(Unfilled::new(name, source, &variables));
+                        result.unfilled.push(UnfilledPlaceholder::new(name, source, &variables));
                     }
                     source.to_owned()
                 }
             })
         };
-        let Ok(text) = filled(&instruction, put);
+        let Ok(text) = fill_placeholders(&instruction, put);
         self.instruction = Some(text);
         self.ignored.extend(empty);
         result
@@ -212,9 +217,9 @@ impl Card {
 
 /// The result of filling in the variables of an instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filled {
+pub struct FilledInstruction {
     /// The variables that the instruction uses.
     pub used: Vec<String>,
     /// Placeholders without a value.
-    pub unfilled: Vec<Unfilled>,
+    pub unfilled: Vec<UnfilledPlaceholder>,
 }

@@ -6,7 +6,7 @@ use crate::CardType;
 
 /// The type-specific settings of a card, with its children by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum CardKind {
     /// A model that may call tools, with its children as tools.
     Agent {
         /// The children that are offered as tools.
@@ -35,7 +35,7 @@ pub enum Kind {
         /// The agent that rates.
         evaluator: String,
         /// The minimum rating of an accepted answer.
-        min_rating: Rating,
+        min_rating: AnswerRating,
         /// The maximum number of refinements.
         max_refinements: u32,
         /// The role description for the evaluator.
@@ -77,7 +77,7 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl CardKind {
     /// The type of the card.
     #[must_use]
     pub fn card_type(&self) -> CardType {
@@ -121,7 +121,7 @@ fn named<'n>(field: &'static str, names: &'n [String]) -> Vec<(&'static str, &'n
 
 /// How good an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rating {
+pub enum AnswerRating {
     /// `POOR`
     Poor,
     /// `FAIR`

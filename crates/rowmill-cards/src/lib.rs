@@ -1,17 +1,18 @@
 //! Agent cards: descriptions of agents in Markdown or YAML.
 //!
-//! The text of a card is parsed into a [`Card`]; cards that refer to each other form a [`CardSet`].
+//! The text of a card is parsed into a [`AgentCard`]; cards that refer to each other form a [`CardSet`].
 //! This crate does not read files: the caller provides the texts of cards and of what they include.
 
 mod card;
+mod card_fields;
+mod card_set;
 mod card_type;
-mod expand;
+mod expand_variables;
 mod field;
-mod fields;
+mod field_lines;
 mod front_matter;
 mod instruction;
 mod kind;
-mod lines;
 mod mcp;
 mod messages;
 mod messages_json;
@@ -22,25 +23,28 @@ mod parse_tools;
 mod paths;
 mod placeholders;
 mod python;
-mod request;
-mod set;
+mod request_params;
 mod shape;
 mod tools;
-mod unfilled;
+mod unfilled_placeholders;
 mod yaml;
 
-pub use card::Card;
+pub use card::AgentCard;
+pub use card_set::CardSet;
 pub use card_type::CardType;
-pub use front_matter::{CardForm, has_front_matter, is_skill_manifest};
-pub use instruction::{AGENT_SKILLS, Filled, Include, IncludeFrom, SERVER_INSTRUCTIONS};
-pub use kind::{Kind, MatchStrategy, PlanType, Rating};
-pub use mcp::McpConnect;
-pub use messages::{MessageForm, parse_messages};
-pub use mistake::one_problem;
-pub use parse::{CardText, Origin, parse};
+pub use front_matter::{CardFileFormat, has_front_matter, is_skill_manifest};
+pub use instruction::{
+    AGENT_SKILLS, FilledInstruction, IncludeSource, InstructionInclude, SERVER_INSTRUCTIONS,
+};
+pub use kind::{AnswerRating, CardKind, MatchStrategy, PlanType};
+pub use mcp::CardMcpServer;
+pub use messages::{MessageFileFormat, parse_messages};
+pub use mistake::join_problems;
+pub use parse::{CardOrigin, CardText, parse_card};
 pub use python::PythonFunction;
-pub use request::{RequestParams, ServiceTier, StreamingTimeout, StructuredToolPolicy, ToolResultMode};
-pub use set::CardSet;
-pub use tools::{CodeTool, Filter, FunctionTool, HostedTools, LifecycleHook, ToolPolicy, ToolRoute};
-pub use unfilled::{Unfilled, unfilled_problem};
+pub use request_params::{RequestParams, ServiceTier, StreamTimeout, StructuredToolPolicy, ToolResultMode};
+pub use tools::{
+    CodeArgument, FunctionTool, HostedTools, LifecycleHook, ServerFilter, ToolPolicy, ToolRoute,
+};
+pub use unfilled_placeholders::{UnfilledPlaceholder, unfilled_problem};
 pub use yaml::yaml_to_json;

@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::field::Field;
-use crate::fields::{Fields, all};
-use crate::mistake::Mistake;
-use crate::yaml::{Content, mapping_to_json};
+use crate::card_fields::{CardFields, collect_all};
+use crate::field::CardField;
+use crate::mistake::CardMistake;
+use crate::yaml::{YamlContent, mapping_to_json};
 
 /// An MCP server of a card.
 #[derive(Clone, PartialEq)]
-pub struct McpConnect {
+pub struct CardMcpServer {
     /// The prefix of tool names, which filters use, too.
     pub name: String,
     /// Its settings, checked: exactly one of `target`, `command` and `url`, and any of
@@ -21,7 +21,7 @@ pub struct McpConnect {
 }
 
 /// Settings may hold secrets, so only their names are shown.
-impl fmt::Debug for McpConnect {
+impl fmt::Debug for CardMcpServer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let settings: Vec<_> = self.settings.keys().collect();
         out.debug_struct("McpConnect").field("name", &self.name).field("settings", &settings).finish()
@@ -57,13 +57,16 @@ const KNOWN: &[&str] = &[
 
 /// Reads `mcp_connect`, a mapping by name or a list. Settings without effect in a batch are added to
 /// `ignored`.
-pub(crate) fn read(field: Option<Field>, ignored: &mut Vec<String>) -> Result<Vec<McpConnect>, Vec<Mistake>> {
+pub(crate) fn read(
+    field: Option<CardField>,
+    ignored: &mut Vec<String>,
+) -> Result<Vec<CardMcpServer>, Vec<CardMistake>> {
     let Some(field) = field else { return Ok(Vec::new()) };
-    let entries: Vec<(Option<String>, Field)> = match &field.content {
-        Content::Mapping(_) => {
+    let entries: Vec<(Option<String>, CardField)> = match &field.content {
+        YamlContent::Mapping(_) => {
             field.entries()?.into_iter().map(|(name, field)| (Some(name), field)).collect()
         }
-        Content::List(_) => field.list()?.into_iter().map(|field| (None, field)).collect(),
+        YamlContent::List(_) => field.list()?.into_iter().map(|field| (None, field)).collect(),
         _ => {
             return Err(field
                 .mistake("must be a mapping or a list")
@@ -72,7 +75,7 @@ pub(crate) fn read(field: Option<Field>, ignored: &mut Vec<String>) -> Result<Ve
         }
     };
     let mut names: Vec<String> = Vec::new();
-    all(entries.into_iter().map(|(name, field)| {
+    collect_all(entries.into_iter().map(|(name, field)| {
         let place = field.clone();
         let server = read_server(name, field, ignored)?;
         if names.contains(&server.name) {
@@ -86,14 +89,14 @@ pub(crate) fn read(field: Option<Field>, ignored: &mut Vec<String>) -> Result<Ve
 
 fn read_server(
     key: Option<String>,
-    field: Field,
+    field: CardField,
     ignored: &mut Vec<String>,
-) -> Result<McpConnect, Vec<Mistake>> {
+) -> Result<CardMcpServer, Vec<CardMistake>> {
     let place = field.clone();
-    let mut fields = Fields::of(field, KNOWN)?;
+    let mut fields = CardFields::from_field(field, KNOWN)?;
     let mut settings = settings(&mut fields);
     refuse_provider_side(&mut fields, ignored);
-    let own = fields.read("name", Field::text);
+    let own = fields.read("name", CardField::text);
     // Further checks would only report the same mistakes again.
     fields.finish(())?;
     if let (Some(key), Some(own)) = (&key, &own)
@@ -108,18 +111,18 @@ fn read_server(
         let what = if ways.is_empty() {
             "does not say how to reach the server".to_owned()
         } else {
-            format!("gives more than one way to reach the server: {}", crate::mistake::listed(ways))
+            format!("gives more than one way to reach the server: {}", crate::mistake::backticked_list(ways))
         };
         return Err(place.mistake(&what).hint("use one of `target`, `command` and `url`").into());
     }
     let reached = ways.first().and_then(|way| settings.get(*way)).and_then(Value::as_str);
     let name = key.or(own).unwrap_or_else(|| name_of(reached.unwrap_or_default()));
     settings.insert("name".to_owned(), Value::String(name.clone()));
-    Ok(McpConnect { name, settings })
+    Ok(CardMcpServer { name, settings })
 }
 
 /// The settings of a local server, checked.
-fn settings(fields: &mut Fields) -> Map<String, Value> {
+fn settings(fields: &mut CardFields) -> Map<String, Value> {
     let mut settings = Map::new();
     for name in ["target", "description", "command", "cwd", "url", "access_token"] {
         if let Some(text) = fields.text(name) {
@@ -127,23 +130,23 @@ fn settings(fields: &mut Fields) -> Map<String, Value> {
         }
     }
     for name in ["args", "tools", "resources", "prompts"] {
-        if let Some(texts) = fields.read(name, Field::texts) {
+        if let Some(texts) = fields.read(name, CardField::texts) {
             settings.insert(name.to_owned(), texts.into());
         }
     }
     for name in ["env", "headers"] {
-        if let Some(pairs) = fields.read(name, Field::text_mapping) {
+        if let Some(pairs) = fields.read(name, CardField::text_mapping) {
             let pairs = pairs.into_iter().map(|(key, value)| (key, Value::String(value)));
             settings.insert(name.to_owned(), Value::Object(pairs.collect()));
         }
     }
     for name in ["timeout", "start_timeout"] {
-        if let Some(span) = fields.read(name, Field::seconds) {
+        if let Some(span) = fields.read(name, CardField::seconds) {
             settings.insert(name.to_owned(), span.as_secs_f64().into());
         }
     }
     for name in ["per_row", "include_instructions"] {
-        if let Some(choice) = fields.read(name, Field::boolean) {
+        if let Some(choice) = fields.read(name, CardField::boolean) {
             settings.insert(name.to_owned(), choice.into());
         }
     }
@@ -153,7 +156,7 @@ fn settings(fields: &mut Fields) -> Map<String, Value> {
     if let Some(value) = fields.read("max_parallel", max_parallel) {
         settings.insert("max_parallel".to_owned(), value);
     }
-    if let Some(auth) = fields.read("auth", Field::mapping) {
+    if let Some(auth) = fields.read("auth", CardField::mapping) {
         settings.insert("auth".to_owned(), Value::Object(mapping_to_json(&auth)));
     }
     let modes = [("auto", "auto"), ("modern", "modern"), ("legacy", "legacy")];
@@ -164,9 +167,9 @@ fn settings(fields: &mut Fields) -> Map<String, Value> {
 }
 
 /// Rejects servers that a provider connects to by itself: they are not tools of a run.
-fn refuse_provider_side(fields: &mut Fields, ignored: &mut Vec<String>) {
+fn refuse_provider_side(fields: &mut CardFields, ignored: &mut Vec<String>) {
     if let Some(field) = fields.take("connector_id") {
-        fields.note(
+        fields.add_mistakes(
             field
                 .mistake("is not supported: connectors run at the provider")
                 .hint("set the `target` of an MCP server"),
@@ -182,26 +185,26 @@ fn refuse_provider_side(fields: &mut Fields, ignored: &mut Vec<String>) {
         Ok(())
     });
     let deferred =
-        fields.read("defer_loading", |field| Ok::<_, Mistake>((field.path.clone(), field.boolean()?)));
+        fields.read("defer_loading", |field| Ok::<_, CardMistake>((field.path.clone(), field.boolean()?)));
     ignored.extend(deferred.and_then(|(path, is_on)| is_on.then_some(path)));
 }
 
 /// `true` for all tools, or the names of some.
-fn idempotent(field: Field) -> Result<Value, Mistake> {
+fn idempotent(field: CardField) -> Result<Value, CardMistake> {
     match field.content {
-        Content::Boolean(all) => Ok(all.into()),
-        Content::List(_) => Ok(field.texts()?.into()),
+        YamlContent::Boolean(all) => Ok(all.into()),
+        YamlContent::List(_) => Ok(field.texts()?.into()),
         _ => Err(field.mistake("must be `true`, `false` or a list of tools")),
     }
 }
 
 /// A number of calls, or numbers by tool.
-fn max_parallel(field: Field) -> Result<Value, Mistake> {
-    if !matches!(field.content, Content::Mapping(_)) {
-        return Ok(field.count(1)?.into());
+fn max_parallel(field: CardField) -> Result<Value, CardMistake> {
+    if !matches!(field.content, YamlContent::Mapping(_)) {
+        return Ok(field.integer_u32(1)?.into());
     }
-    let limits = field.entries()?.into_iter().map(|(tool, field)| Ok((tool, field.count(1)?.into())));
-    Ok(Value::Object(limits.collect::<Result<Map<_, _>, Mistake>>()?))
+    let limits = field.entries()?.into_iter().map(|(tool, field)| Ok((tool, field.integer_u32(1)?.into())));
+    Ok(Value::Object(limits.collect::<Result<Map<_, _>, CardMistake>>()?))
 }
 
 /// A name for a server that has none: its host, its package or its program.
@@ -250,7 +253,7 @@ mod tests {
     #[test]
     fn settings_are_not_shown() {
         let settings = Map::from_iter([("access_token".to_owned(), Value::from("planted"))]);
-        let shown = format!("{:?}", McpConnect { name: "docs".to_owned(), settings });
+        let shown = format!("{:?}", CardMcpServer { name: "docs".to_owned(), settings });
         assert!(shown.contains("access_token") && !shown.contains("planted"), "{shown}");
     }
 }

@@ -2,12 +2,12 @@
 
 use rowmill_types::{Message, Problem};
 
-use crate::messages_json::{read as json, resource_text};
-use crate::mistake::Mistake;
+use crate::messages_json::{read_json_messages as json, resource_text};
+use crate::mistake::CardMistake;
 
 /// The format of a file of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MessageForm {
+pub enum MessageFileFormat {
     /// Text with lines of `---USER`, `---ASSISTANT` and `---RESOURCE`; without such a line it is one
     /// message of the user.
     Delimited,
@@ -15,10 +15,10 @@ pub enum MessageForm {
     Json,
 }
 
-impl MessageForm {
+impl MessageFileFormat {
     /// The format that the extension of a file name indicates.
     #[must_use]
-    pub fn of(name: &str) -> Self {
+    pub fn from_file_name(name: &str) -> Self {
         let extension = std::path::Path::new(name).extension();
         let json = extension.is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
         if json { Self::Json } else { Self::Delimited }
@@ -38,38 +38,38 @@ impl MessageForm {
 ///
 /// There is no message, a message is neither text nor tool calls with their results, or a call has no
 /// result.
-pub fn parse_messages(text: &str, form: MessageForm, source: &str) -> Result<Vec<Message>, Problem> {
+pub fn parse_messages(text: &str, form: MessageFileFormat, source: &str) -> Result<Vec<Message>, Problem> {
     let messages = match form {
-        MessageForm::Delimited => delimited(text),
-        MessageForm::Json => json(text),
+        MessageFileFormat::Delimited => delimited(text),
+        MessageFileFormat::Json => json(text),
     };
-    let messages = messages.map_err(|mistake| mistake.of(source))?;
+    let messages = messages.map_err(|mistake| mistake.into_problem(source))?;
     if messages.is_empty() {
-        let mistake = Mistake::whole("there is no message").hint("write one after a line of `---USER`");
-        return Err(mistake.of(source));
+        let mistake = CardMistake::in_card("there is no message").hint("write one after a line of `---USER`");
+        return Err(mistake.into_problem(source));
     }
     Ok(messages)
 }
 
 /// The role of the lines after a delimiter.
 #[derive(Clone, Copy)]
-enum Block {
+enum MessageBlock {
     User,
     Assistant,
     /// A text that belongs to the previous message.
     Resource,
 }
 
-fn delimited(text: &str) -> Result<Vec<Message>, Mistake> {
+fn delimited(text: &str) -> Result<Vec<Message>, CardMistake> {
     let mut messages = Vec::new();
     // Text before the first delimiter belongs to the user.
-    let (mut block, mut first) = (Block::User, 1);
+    let (mut block, mut first) = (MessageBlock::User, 1);
     let mut lines: Vec<&str> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let next = match line.trim() {
-            "---USER" => Block::User,
-            "---ASSISTANT" => Block::Assistant,
-            "---RESOURCE" => Block::Resource,
+            "---USER" => MessageBlock::User,
+            "---ASSISTANT" => MessageBlock::Assistant,
+            "---RESOURCE" => MessageBlock::Resource,
             _ => {
                 lines.push(line);
                 continue;
@@ -83,17 +83,21 @@ fn delimited(text: &str) -> Result<Vec<Message>, Mistake> {
     Ok(messages)
 }
 
-fn add_block(messages: &mut Vec<Message>, (block, line): (Block, u64), text: &str) -> Result<(), Mistake> {
+fn add_block(
+    messages: &mut Vec<Message>,
+    (block, line): (MessageBlock, u64),
+    text: &str,
+) -> Result<(), CardMistake> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(());
     }
     match block {
-        Block::User => messages.push(Message::user(text)),
-        Block::Assistant => messages.push(Message::assistant(text)),
-        Block::Resource => {
+        MessageBlock::User => messages.push(Message::user(text)),
+        MessageBlock::Assistant => messages.push(Message::assistant(text)),
+        MessageBlock::Resource => {
             let resource = resource_text(text).ok_or_else(|| {
-                Mistake::at(line, "a resource of a message must be text, written as JSON")
+                CardMistake::at(line, "a resource of a message must be text, written as JSON")
                     .hint("write the text of the file in the message")
             })?;
             match messages.last_mut() {

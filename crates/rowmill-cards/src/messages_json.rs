@@ -4,12 +4,12 @@
 use rowmill_types::{Message, ToolCall, ToolOutput};
 use serde_json::{Map, Value};
 
-use crate::mistake::Mistake;
+use crate::mistake::CardMistake;
 
 /// Parses a list of messages, or an object with one.
-pub(crate) fn read(text: &str) -> Result<Vec<Message>, Mistake> {
+pub(crate) fn read_json_messages(text: &str) -> Result<Vec<Message>, CardMistake> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
-        Mistake::at(error.line() as u64, "cannot be read as JSON")
+        CardMistake::at(error.line() as u64, "cannot be read as JSON")
             .cause(error.to_string())
             .hint("correct it there")
     })?;
@@ -18,10 +18,10 @@ pub(crate) fn read(text: &str) -> Result<Vec<Message>, Mistake> {
         list => Some(list),
     };
     let list = list.and_then(Value::as_array).ok_or_else(|| {
-        Mistake::whole("there is no list of messages")
+        CardMistake::in_card("there is no list of messages")
             .hint("write `{\"messages\": [{\"role\": …, \"content\": …}]}`")
     })?;
-    let mut reader = Reader::default();
+    let mut reader = MessageReader::default();
     for (index, message) in list.iter().enumerate() {
         reader.number = index + 1;
         reader.add(message)?;
@@ -37,7 +37,7 @@ pub(crate) fn resource_text(json: &str) -> Option<String> {
 }
 
 #[derive(Default)]
-struct Reader {
+struct MessageReader {
     messages: Vec<Message>,
     /// Calls without a result so far: the id in the file, the call, and the number of its message.
     open: Vec<(String, ToolCall, usize)>,
@@ -46,19 +46,19 @@ struct Reader {
     number: usize,
 }
 
-impl Reader {
-    fn wrong(&self, what: &str) -> Mistake {
-        Mistake::whole(format!("message {} {what}", self.number))
+impl MessageReader {
+    fn wrong(&self, what: &str) -> CardMistake {
+        CardMistake::in_card(format!("message {} {what}", self.number))
     }
 
-    fn add(&mut self, message: &Value) -> Result<(), Mistake> {
+    fn add(&mut self, message: &Value) -> Result<(), CardMistake> {
         match message.get("role").and_then(Value::as_str).unwrap_or_default() {
             "user" => self.add_user(message),
             "assistant" => self.add_assistant(message),
             "tool" => {
                 let id = message.get("tool_call_id").and_then(Value::as_str).unwrap_or_default();
                 let text = self.text(message)?.unwrap_or_default();
-                self.answer(id, ToolOutput::of_text(text))
+                self.answer(id, ToolOutput::from_text(text))
             }
             "system" => Err(self.wrong("has the role `system`").hint("move it to the card's instruction")),
             _ => Err(self
@@ -67,12 +67,12 @@ impl Reader {
         }
     }
 
-    fn add_user(&mut self, message: &Value) -> Result<(), Mistake> {
+    fn add_user(&mut self, message: &Value) -> Result<(), CardMistake> {
         let results = message.get("tool_results").and_then(Value::as_object);
         for (id, result) in results.into_iter().flatten() {
             let text = result.get("content").and_then(text_of).unwrap_or_default();
             let is_error = ["isError", "is_error"].iter().any(|name| result[*name] == Value::Bool(true));
-            self.answer(id, ToolOutput { is_error, ..ToolOutput::of_text(text) })?;
+            self.answer(id, ToolOutput { is_error, ..ToolOutput::from_text(text) })?;
         }
         let has_results = results.is_some_and(|results| !results.is_empty());
         match self.text(message)? {
@@ -86,7 +86,7 @@ impl Reader {
         Ok(())
     }
 
-    fn add_assistant(&mut self, message: &Value) -> Result<(), Mistake> {
+    fn add_assistant(&mut self, message: &Value) -> Result<(), CardMistake> {
         self.check_answered()?;
         let text = self.text(message)?;
         let mut said = Message::assistant(text.clone().unwrap_or_default());
@@ -116,7 +116,7 @@ impl Reader {
     }
 
     /// Adds the output of a tool.
-    fn answer(&mut self, id: &str, output: ToolOutput) -> Result<(), Mistake> {
+    fn answer(&mut self, id: &str, output: ToolOutput) -> Result<(), CardMistake> {
         let Some(place) = self.open.iter().position(|(known, ..)| known == id) else {
             return Err(self
                 .wrong(&format!("has the result of a call that was not made before: `{id}`"))
@@ -128,19 +128,19 @@ impl Reader {
     }
 
     /// Every provider rejects a conversation that continues while a call has no result.
-    fn check_answered(&self) -> Result<(), Mistake> {
+    fn check_answered(&self) -> Result<(), CardMistake> {
         let Some((_, call, number)) = self.open.first() else { return Ok(()) };
-        Err(Mistake::whole(format!("message {number} calls `{}` but no result follows", call.name))
+        Err(CardMistake::in_card(format!("message {number} calls `{}` but no result follows", call.name))
             .hint("add the tool's result, or remove the call"))
     }
 
-    fn end(self) -> Result<Vec<Message>, Mistake> {
+    fn end(self) -> Result<Vec<Message>, CardMistake> {
         self.check_answered()?;
         Ok(self.messages)
     }
 
     /// The text of a message, if it has one.
-    fn text(&self, message: &Value) -> Result<Option<String>, Mistake> {
+    fn text(&self, message: &Value) -> Result<Option<String>, CardMistake> {
         match message.get("content") {
             None | Some(Value::Null) => Ok(None),
             Some(content) => match text_of(content) {
@@ -150,7 +150,7 @@ impl Reader {
         }
     }
 
-    fn no_text(&self) -> Mistake {
+    fn no_text(&self) -> CardMistake {
         self.wrong("has a `content` that is not text")
             .hint("write a text, or a list of `{\"type\": \"text\", \"text\": …}`")
     }

@@ -7,14 +7,14 @@ const DOCS: &str = "`docs/agent-cards.md` lists the fields of every type";
 
 /// A mistake in a card, without the name of the card.
 #[derive(Debug)]
-pub(crate) struct Mistake {
+pub(crate) struct CardMistake {
     pub(crate) line: Option<u64>,
     message: String,
     cause: Option<String>,
     hint: String,
 }
 
-impl Mistake {
+impl CardMistake {
     /// A mistake in a line.
     pub(crate) fn at(line: u64, message: impl Into<String>) -> Self {
         // The parser has no line for what is missing from the text.
@@ -23,7 +23,7 @@ impl Mistake {
     }
 
     /// A mistake of the card as a whole.
-    pub(crate) fn whole(message: impl Into<String>) -> Self {
+    pub(crate) fn in_card(message: impl Into<String>) -> Self {
         Self::at(0, message)
     }
 
@@ -40,7 +40,7 @@ impl Mistake {
     }
 
     /// Adds the name of the card.
-    pub(crate) fn of(self, source: &str) -> Problem {
+    pub(crate) fn into_problem(self, source: &str) -> Problem {
         let message = match self.line {
             Some(line) => format!("`{source}`, line {line}: {}", self.message),
             None => format!("`{source}`: {}", self.message),
@@ -54,8 +54,8 @@ impl Mistake {
 }
 
 /// Parsing continues after a mistake if it can, so that all mistakes are reported together.
-impl From<Mistake> for Vec<Mistake> {
-    fn from(mistake: Mistake) -> Self {
+impl From<CardMistake> for Vec<CardMistake> {
+    fn from(mistake: CardMistake) -> Self {
         vec![mistake]
     }
 }
@@ -66,7 +66,7 @@ const MOST_LISTED: usize = 20;
 /// Combines all problems of some cards into one: a single problem stays as it is, several become a
 /// list.
 #[must_use]
-pub fn one_problem(mut problems: Vec<Problem>) -> Problem {
+pub fn join_problems(mut problems: Vec<Problem>) -> Problem {
     if problems.len() == 1
         && let Some(only) = problems.pop()
     {
@@ -74,14 +74,14 @@ pub fn one_problem(mut problems: Vec<Problem>) -> Problem {
     }
     let mut message = format!("the agent cards have {} problems:", problems.len());
     for (index, Problem { message: what, cause, hint, .. }) in problems.iter().take(MOST_LISTED).enumerate() {
-        message.push_str(&format!("\n  {}", what.marked()));
+        message.push_str(&format!("\n  {}", what.with_markers()));
         if let Some(cause) = cause {
-            message.push_str(&format!(": {}", cause.marked()));
+            message.push_str(&format!(": {}", cause.with_markers()));
         }
         // A hint that several consecutive problems share is shown only after the last of them.
         let is_repeated = problems.get(index + 1).is_some_and(|next| next.hint == *hint);
         if let Some(hint) = hint.as_ref().filter(|hint| **hint != DOCS && !is_repeated) {
-            message.push_str(&format!("\n    help: {}", hint.marked()));
+            message.push_str(&format!("\n    help: {}", hint.with_markers()));
         }
     }
     if let more @ 1.. = problems.len().saturating_sub(MOST_LISTED) {
@@ -111,11 +111,11 @@ pub(crate) fn suggestion<'n>(
 ) -> String {
     let near = nearest(name, candidates.clone());
     let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-    format!("{near}{listed_as}: {}", listed(candidates))
+    format!("{near}{listed_as}: {}", backticked_list(candidates))
 }
 
 /// Names in backticks.
-pub(crate) fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+pub(crate) fn backticked_list<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

@@ -1,24 +1,24 @@
-//! Parses the text of a card into a [`Card`].
+//! Parses the text of a card into a [`AgentCard`].
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use rowmill_core::variables::Variables;
+use rowmill_core::variables::InstructionVariables;
 use rowmill_types::settings::AGENT_CARD;
 use rowmill_types::{Problem, Secret};
 use serde_json::Value;
 
+use crate::card_fields::CardFields;
 use crate::card_type::CardType;
-use crate::expand::expand;
-use crate::field::Field;
-use crate::fields::Fields;
-use crate::front_matter::{CardForm, is_skill_manifest, split};
-use crate::instruction::{read_instruction, wrong_includes};
-use crate::lines::Lines;
-use crate::mistake::Mistake;
-use crate::parse_tools::Tools;
-use crate::yaml::{Content, Entry, Node};
-use crate::{Card, HostedTools, mcp, parse_kind, request, shape, yaml};
+use crate::expand_variables::expand_variables;
+use crate::field::CardField;
+use crate::field_lines::FieldLines;
+use crate::front_matter::{CardFileFormat, is_skill_manifest, split_front_matter};
+use crate::instruction::{find_include_mistakes, read_instruction};
+use crate::mistake::CardMistake;
+use crate::parse_tools::CardTools;
+use crate::yaml::{YamlContent, YamlEntry, YamlNode};
+use crate::{AgentCard, HostedTools, mcp, parse_kind, request_params, shape, yaml};
 
 /// The text of a card and its source.
 #[derive(Debug)]
@@ -28,12 +28,12 @@ pub struct CardText<'a> {
     /// The text.
     pub text: &'a str,
     /// How far the card is trusted.
-    pub origin: Origin<'a>,
+    pub origin: CardOrigin<'a>,
 }
 
 /// How far a card is trusted.
 #[derive(Clone, Copy)]
-pub enum Origin<'a> {
+pub enum CardOrigin<'a> {
     /// A local file: it may name other files and variables of the environment.
     Local {
         /// Looks up a variable of the environment.
@@ -43,7 +43,7 @@ pub enum Origin<'a> {
     Remote,
 }
 
-impl fmt::Debug for Origin<'_> {
+impl fmt::Debug for CardOrigin<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Local { .. } => "Local",
@@ -66,48 +66,48 @@ impl fmt::Debug for Origin<'_> {
 ///
 /// The text is not a card, or fields are unknown, missing or wrong: all mistakes, in the order of their
 /// lines. Messages name the source and, if there is one, the line.
-pub fn parse(card: &CardText<'_>) -> Result<Card, Vec<Problem>> {
+pub fn parse_card(card: &CardText<'_>) -> Result<AgentCard, Vec<Problem>> {
     read(card).map_err(|mut mistakes| {
         mistakes.sort_by_key(|mistake| mistake.line);
-        mistakes.into_iter().map(|mistake| mistake.of(card.source)).collect()
+        mistakes.into_iter().map(|mistake| mistake.into_problem(card.source)).collect()
     })
 }
 
 /// The fields of a card as written, and its body.
-struct Written {
-    fields: Fields,
+struct ParsedCardText {
+    fields: CardFields,
     body: Option<(String, u64)>,
     /// `mcp_connect` before variables of the environment were filled in, which may hold secrets.
     servers: Option<Value>,
 }
 
-fn read(card: &CardText<'_>) -> Result<Card, Vec<Mistake>> {
-    let Written { mut fields, body, servers } = written(card)?;
-    let (card_type, smart) = CardType::read(fields.take("type"))?;
-    let mut lines = Lines::of_fields(&fields);
-    fields.note(card_type.unknown_fields(&fields));
+fn read(card: &CardText<'_>) -> Result<AgentCard, Vec<CardMistake>> {
+    let ParsedCardText { mut fields, body, servers } = written(card)?;
+    let (card_type, smart) = CardType::from_field(fields.take("type"))?;
+    let mut lines = FieldLines::from_fields(&fields);
+    fields.add_mistakes(card_type.unknown_fields(&fields));
     let shape = shape::of(card_type, &fields, servers);
     let mut ignored = if smart { vec!["type: smart".to_owned()] } else { Vec::new() };
     refuse(card, &mut fields);
     take_idle(&mut fields, &mut ignored);
 
     let name = name(&mut fields, card.source);
-    let (instruction, messages) = told(card_type, &mut fields, body, &mut ignored);
+    let (instruction, messages) = read_model_texts(card_type, &mut fields, body, &mut ignored);
     let text = instruction.as_deref().unwrap_or_default();
     lines.add_placeholders(text, card.text);
-    fields.note(wrong_includes(text, &card.origin, &lines));
+    fields.add_mistakes(find_include_mistakes(text, &card.origin, &lines));
     let (default, tool_only) = standing(&mut fields);
-    let requested = fields.read("request_params", request::read).unwrap_or_default();
+    let requested = fields.read("request_params", request_params::read).unwrap_or_default();
     ignored.extend(requested.ignored);
     let model = model(fields.take("model"), requested.model);
-    let (model, model_line) = fields.keep(model).unzip();
+    let (model, model_line) = fields.value_or_note(model).unzip();
     let mcp_connect = mcp::read(fields.take("mcp_connect"), &mut ignored);
-    let tools = Tools::read(&mut fields, mcp_connect.as_deref().ok());
-    let mcp_connect = fields.keep(mcp_connect);
-    let rest = Rest::read(&mut fields);
+    let tools = CardTools::read(&mut fields, mcp_connect.as_deref().ok());
+    let mcp_connect = fields.value_or_note(mcp_connect);
+    let rest = IndependentFields::read(&mut fields);
     let read = parse_kind::read(card_type, &mut fields);
     fields.finish(())?;
-    Ok(Card {
+    Ok(AgentCard {
         name,
         source: card.source.to_owned(),
         kind: read.kind,
@@ -146,17 +146,17 @@ fn read(card: &CardText<'_>) -> Result<Card, Vec<Mistake>> {
 }
 
 /// Fields that do not depend on others.
-struct Rest {
+struct IndependentFields {
     description: Option<String>,
     api_key: Option<Secret>,
     hosted: HostedTools,
     shell: bool,
     cwd: Option<PathBuf>,
-    variables: Variables,
+    variables: InstructionVariables,
 }
 
-impl Rest {
-    fn read(fields: &mut Fields) -> Self {
+impl IndependentFields {
+    fn read(fields: &mut CardFields) -> Self {
         Self {
             description: fields.text("description"),
             api_key: fields.text("api_key").map(Secret::new),
@@ -169,19 +169,19 @@ impl Rest {
 }
 
 /// The checks of a card as a whole, before any of its fields is read.
-fn refuse(card: &CardText<'_>, fields: &mut Fields) {
-    if matches!(card.origin, Origin::Remote) {
-        fields.note(local_files(fields));
+fn refuse(card: &CardText<'_>, fields: &mut CardFields) {
+    if matches!(card.origin, CardOrigin::Remote) {
+        fields.add_mistakes(local_files(fields));
     }
 }
 
 /// Whether the card is the default worker, and whether it is only for other agents.
-fn standing(fields: &mut Fields) -> (bool, bool) {
+fn standing(fields: &mut CardFields) -> (bool, bool) {
     let line = fields.entries().iter().find(|entry| entry.key == "tool_only").map_or(0, |entry| entry.line);
     let (default, tool_only) = (fields.flag("default"), fields.flag("tool_only"));
     if default && tool_only {
-        fields.note(
-            Mistake::at(line, "`default` and `tool_only` cannot be used together")
+        fields.add_mistakes(
+            CardMistake::at(line, "`default` and `tool_only` cannot be used together")
                 .hint("an agent that is only used by others cannot be the one that is run"),
         );
     }
@@ -189,16 +189,16 @@ fn standing(fields: &mut Fields) -> (bool, bool) {
 }
 
 /// The instruction and the files of messages. A card that calls no model itself has no use for them.
-fn told(
+fn read_model_texts(
     card_type: CardType,
-    fields: &mut Fields,
+    fields: &mut CardFields,
     body: Option<(String, u64)>,
     ignored: &mut Vec<String>,
 ) -> (Option<String>, Vec<PathBuf>) {
     let instruction = read_instruction(fields, body);
-    let instruction = fields.keep(instruction);
-    let messages = fields.read("messages", Field::text_or_texts).unwrap_or_default();
-    if card_type.speaks() {
+    let instruction = fields.value_or_note(instruction);
+    let messages = fields.read("messages", CardField::text_or_texts).unwrap_or_default();
+    if card_type.asks_model() {
         return (instruction, messages.into_iter().map(PathBuf::from).collect());
     }
     ignored.extend(instruction.map(|_| "instruction".to_owned()));
@@ -206,67 +206,67 @@ fn told(
     (None, Vec::new())
 }
 
-fn written(card: &CardText<'_>) -> Result<Written, Vec<Mistake>> {
+fn written(card: &CardText<'_>) -> Result<ParsedCardText, Vec<CardMistake>> {
     if is_skill_manifest(card.source) {
-        return Err(Mistake::whole("`SKILL.md` describes a skill, not an agent")
+        return Err(CardMistake::in_card("`SKILL.md` describes a skill, not an agent")
             .hint("list its folder in the `skills` of a card")
             .into());
     }
-    let (mut node, body) = match CardForm::of(card.source) {
-        Some(CardForm::Yaml) => {
+    let (mut node, body) = match CardFileFormat::from_file_name(card.source) {
+        Some(CardFileFormat::Yaml) => {
             let text = card.text.strip_prefix('\u{feff}').unwrap_or(card.text);
-            (yaml::parse(text)?, None)
+            (yaml::parse_yaml(text)?, None)
         }
-        Some(CardForm::Markdown) => {
-            let parts = split(card.text)?;
-            (yaml::parse(&parts.yaml)?, Some((parts.body, parts.body_line)))
+        Some(CardFileFormat::Markdown) => {
+            let parts = split_front_matter(card.text)?;
+            (yaml::parse_yaml(&parts.yaml)?, Some((parts.body, parts.body_line)))
         }
         None => {
-            return Err(Mistake::whole("the file name is not that of an agent card")
+            return Err(CardMistake::in_card("the file name is not that of an agent card")
                 .hint("card files end with `.md`, `.markdown`, `.yaml` or `.yml`")
                 .into());
         }
     };
     // Front matter without a field is a card that has only an instruction.
-    if node.content == Content::Null && body.is_some() {
-        node.content = Content::Mapping(Vec::new());
+    if node.content == YamlContent::Null && body.is_some() {
+        node.content = YamlContent::Mapping(Vec::new());
     }
     let servers = as_written(&node, "mcp_connect");
-    expand(&mut node, &card.origin)?;
-    let Node { line, content } = node;
-    let Content::Mapping(entries) = content else {
-        return Err(Mistake::at(line, "a card must be a mapping of fields")
+    expand_variables(&mut node, &card.origin)?;
+    let YamlNode { line, content } = node;
+    let YamlContent::Mapping(entries) = content else {
+        return Err(CardMistake::at(line, "a card must be a mapping of fields")
             .hint("write one card per file")
             .into());
     };
-    Ok(Written { fields: Fields::of_card(line, entries), body, servers })
+    Ok(ParsedCardText { fields: CardFields::of_card(line, entries), body, servers })
 }
 
-fn as_written(card: &Node, name: &str) -> Option<Value> {
-    let Content::Mapping(entries) = &card.content else { return None };
+fn as_written(card: &YamlNode, name: &str) -> Option<Value> {
+    let YamlContent::Mapping(entries) = &card.content else { return None };
     entries.iter().find(|entry| entry.key == name).map(|entry| entry.node.to_json())
 }
 
 /// Rejects local files in a card from a remote source, which must not choose files of this machine.
-fn local_files(fields: &Fields) -> Vec<Mistake> {
+fn local_files(fields: &CardFields) -> Vec<CardMistake> {
     const LOCAL: [&str; 6] = ["messages", "skills", "function_tools", "tool_hooks", "lifecycle_hooks", "cwd"];
-    let asks = |entry: &&Entry| match &entry.node.content {
-        Content::Null => false,
-        Content::List(items) => !items.is_empty(),
-        Content::Mapping(entries) => !entries.is_empty(),
+    let asks = |entry: &&YamlEntry| match &entry.node.content {
+        YamlContent::Null => false,
+        YamlContent::List(items) => !items.is_empty(),
+        YamlContent::Mapping(entries) => !entries.is_empty(),
         _ => true,
     };
-    let local = |entry: &&Entry| LOCAL.contains(&entry.key.as_str());
-    let refused = |entry: &Entry| {
+    let local = |entry: &&YamlEntry| LOCAL.contains(&entry.key.as_str());
+    let refused = |entry: &YamlEntry| {
         let message = format!("a remote card may not use files: `{}`", entry.key);
-        Mistake::at(entry.line, message)
+        CardMistake::at(entry.line, message)
             .hint(format!("save the card to a file that you trust and pass its path to {AGENT_CARD}"))
     };
     fields.entries().iter().filter(local).filter(asks).map(refused).collect()
 }
 
 /// Removes fields that have no effect in a batch, and records those that ask for something.
-fn take_idle(fields: &mut Fields, ignored: &mut Vec<String>) {
+fn take_idle(fields: &mut CardFields, ignored: &mut Vec<String>) {
     let mut note = |name: &str, asks: bool| {
         if asks {
             ignored.push(name.to_owned());
@@ -284,19 +284,19 @@ fn take_idle(fields: &mut Fields, ignored: &mut Vec<String>) {
         note(name, fields.text(name).is_some_and(|value| value != "none"));
     }
     note("subagent_model", fields.text("subagent_model").is_some());
-    note("max_display_instances", fields.read("max_display_instances", |field| field.whole(0)).is_some());
-    note("commands", fields.read("commands", Field::mapping).is_some_and(|entries| !entries.is_empty()));
-    fields.read("schema_version", |field| field.whole(0));
+    note("max_display_instances", fields.read("max_display_instances", |field| field.integer(0)).is_some());
+    note("commands", fields.read("commands", CardField::mapping).is_some_and(|entries| !entries.is_empty()));
+    fields.read("schema_version", |field| field.integer(0));
 }
 
-fn name(fields: &mut Fields, source: &str) -> String {
+fn name(fields: &mut CardFields, source: &str) -> String {
     let stem = || Path::new(source).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = fields.text("name").or_else(stem).unwrap_or_default();
     name.replace(' ', "_")
 }
 
 /// The model string and its line.
-fn model(own: Option<Field>, requested: Option<Field>) -> Result<Option<(String, u64)>, Mistake> {
+fn model(own: Option<CardField>, requested: Option<CardField>) -> Result<Option<(String, u64)>, CardMistake> {
     if let (Some(_), Some(field)) = (&own, &requested) {
         return Err(field.mistake("repeats `model`").hint("keep one of them"));
     }
@@ -305,17 +305,17 @@ fn model(own: Option<Field>, requested: Option<Field>) -> Result<Option<(String,
     field.text().map(|text| Some((text, line)))
 }
 
-fn hosted(fields: &mut Fields) -> HostedTools {
+fn hosted(fields: &mut CardFields) -> HostedTools {
     HostedTools {
-        web_search: fields.read("web_search", Field::boolean),
-        web_fetch: fields.read("web_fetch", Field::boolean),
-        x_search: fields.read("x_search", Field::boolean),
+        web_search: fields.read("web_search", CardField::boolean),
+        web_fetch: fields.read("web_fetch", CardField::boolean),
+        x_search: fields.read("x_search", CardField::boolean),
     }
 }
 
-fn variables(fields: &mut Fields) -> Variables {
-    let mut variables = Variables::default();
-    for (name, value) in fields.read("variables", Field::text_mapping).unwrap_or_default() {
+fn variables(fields: &mut CardFields) -> InstructionVariables {
+    let mut variables = InstructionVariables::default();
+    for (name, value) in fields.read("variables", CardField::text_mapping).unwrap_or_default() {
         variables.set(name, value);
     }
     variables

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use rowmill_core::ports::HookKind;
 use serde_json::{Map, Value};
 
-use crate::field::Field;
-use crate::fields::{Fields, all};
-use crate::mistake::{Mistake, suggestion};
-use crate::yaml::Content;
+use crate::card_fields::{CardFields, collect_all};
+use crate::field::CardField;
+use crate::mistake::{CardMistake, suggestion};
+use crate::yaml::YamlContent;
 use crate::{
-    CodeTool, Filter, FunctionTool, LifecycleHook, McpConnect, PythonFunction, ToolPolicy, ToolRoute,
+    CardMcpServer, CodeArgument, FunctionTool, LifecycleHook, PythonFunction, ServerFilter, ToolPolicy,
+    ToolRoute,
 };
 
 const TOOL_HOOKS: [(&str, HookKind); 5] = [
@@ -28,11 +29,11 @@ const ROUTES: [(&str, ToolRoute); 3] =
 
 /// Everything that an agent may use.
 #[derive(Debug, Default)]
-pub(crate) struct Tools {
+pub(crate) struct CardTools {
     pub(crate) servers: Vec<String>,
-    pub(crate) tools: Filter,
-    pub(crate) resources: Filter,
-    pub(crate) prompts: Filter,
+    pub(crate) tools: ServerFilter,
+    pub(crate) resources: ServerFilter,
+    pub(crate) prompts: ServerFilter,
     pub(crate) skills: Vec<PathBuf>,
     pub(crate) function_tools: Vec<FunctionTool>,
     pub(crate) tool_hooks: Vec<(HookKind, PythonFunction)>,
@@ -41,10 +42,10 @@ pub(crate) struct Tools {
     pub(crate) tool_input_schema: Option<Map<String, Value>>,
 }
 
-impl Tools {
+impl CardTools {
     /// Reads the fields; `connected` are the servers that the card defines, if they could be parsed.
-    pub(crate) fn read(fields: &mut Fields, connected: Option<&[McpConnect]>) -> Self {
-        let servers = fields.take("servers").map(Field::texts).transpose();
+    pub(crate) fn read(fields: &mut CardFields, connected: Option<&[CardMcpServer]>) -> Self {
+        let servers = fields.take("servers").map(CardField::texts).transpose();
         // If some servers are unknown because of a mistake, a filter for an unknown server may be
         // right.
         let known: Option<Vec<&str>> = servers.as_ref().ok().zip(connected).map(|(named, connected)| {
@@ -53,7 +54,7 @@ impl Tools {
         });
         let [tools, resources, prompts] = ["tools", "resources", "prompts"]
             .map(|name| fields.read(name, |field| filter(field, known.as_deref())).unwrap_or_default());
-        let skills = fields.read("skills", Field::text_or_texts).unwrap_or_default();
+        let skills = fields.read("skills", CardField::text_or_texts).unwrap_or_default();
         Self {
             tools,
             resources,
@@ -66,51 +67,52 @@ impl Tools {
                 .unwrap_or_default(),
             tool_policy: fields.read("tool_policy", tool_policy).unwrap_or_default(),
             tool_input_schema: fields.read("tool_input_schema", tool_input_schema),
-            servers: fields.keep(servers).unwrap_or_default(),
+            servers: fields.value_or_note(servers).unwrap_or_default(),
         }
     }
 }
 
-fn filter(field: Field, known: Option<&[&str]>) -> Result<Filter, Vec<Mistake>> {
+fn filter(field: CardField, known: Option<&[&str]>) -> Result<ServerFilter, Vec<CardMistake>> {
     let name = field.path.clone();
-    let one = |(server, field): (String, Field)| {
+    let one = |(server, field): (String, CardField)| {
         if let Some(known) = known.filter(|known| !known.contains(&server.as_str())) {
             let what = format!("filters a server that the card does not use: `{server}`");
-            let place = Field { path: name.clone(), ..field };
+            let place = CardField { path: name.clone(), ..field };
             return Err(place.mistake(&what).hint(suggestion(&server, known.iter().copied(), "its servers")));
         }
         Ok((server, field.texts()?))
     };
-    all(field.entries()?.into_iter().map(one))
+    collect_all(field.entries()?.into_iter().map(one))
 }
 
-fn function_tools(field: Field) -> Result<Vec<FunctionTool>, Vec<Mistake>> {
+fn function_tools(field: CardField) -> Result<Vec<FunctionTool>, Vec<CardMistake>> {
     match field.content {
-        Content::Text(_) => Ok(vec![function_tool(field)?]),
-        _ => all(field.list()?.into_iter().map(function_tool)),
+        YamlContent::Text(_) => Ok(vec![function_tool(field)?]),
+        _ => collect_all(field.list()?.into_iter().map(function_tool)),
     }
 }
 
 /// `file.py:function`, or a mapping with more settings.
-fn function_tool(field: Field) -> Result<FunctionTool, Vec<Mistake>> {
-    if !matches!(field.content, Content::Mapping(_)) {
+fn function_tool(field: CardField) -> Result<FunctionTool, Vec<CardMistake>> {
+    if !matches!(field.content, YamlContent::Mapping(_)) {
         return Ok(FunctionTool { entrypoint: PythonFunction::read(field)?, code: None, idempotent: false });
     }
     let place = field.clone();
-    let mut fields = Fields::of(field, &["entrypoint", "variant", "code_arg", "language", "idempotent"])?;
+    let mut fields =
+        CardFields::from_field(field, &["entrypoint", "variant", "code_arg", "language", "idempotent"])?;
     let entrypoint = fields.read("entrypoint", PythonFunction::read);
     let variant = fields.take("variant");
     let is_code = variant.is_some();
-    fields.keep(variant.map(|field| field.choice(&[("code", ())])).transpose());
+    fields.value_or_note(variant.map(|field| field.choice(&[("code", ())])).transpose());
     let (argument, language) = (fields.text("code_arg"), fields.text("language"));
     if !is_code && (argument.is_some() || language.is_some()) {
-        fields.note(
+        fields.add_mistakes(
             place
                 .mistake("has `code_arg` or `language` without `variant: code`")
                 .hint("add `variant: code`, or remove them"),
         );
     }
-    let code = is_code.then(|| CodeTool {
+    let code = is_code.then(|| CodeArgument {
         argument: argument.unwrap_or_else(|| "code".to_owned()),
         language: language.unwrap_or_else(|| "python".to_owned()),
     });
@@ -122,9 +124,12 @@ fn function_tool(field: Field) -> Result<FunctionTool, Vec<Mistake>> {
     Ok(FunctionTool { entrypoint, code, idempotent })
 }
 
-fn hooks<K: Copy>(field: Field, kinds: &[(&str, K)]) -> Result<Vec<(K, PythonFunction)>, Vec<Mistake>> {
+fn hooks<K: Copy>(
+    field: CardField,
+    kinds: &[(&str, K)],
+) -> Result<Vec<(K, PythonFunction)>, Vec<CardMistake>> {
     let names: Vec<_> = kinds.iter().map(|(name, _)| *name).collect();
-    let mut given = Fields::of(field, &names)?;
+    let mut given = CardFields::from_field(field, &names)?;
     let mut hooks = Vec::new();
     for (name, kind) in kinds {
         hooks.extend(given.read(name, PythonFunction::read).map(|function| (*kind, function)));
@@ -132,23 +137,24 @@ fn hooks<K: Copy>(field: Field, kinds: &[(&str, K)]) -> Result<Vec<(K, PythonFun
     given.finish(hooks)
 }
 
-fn tool_policy(field: Field) -> Result<Vec<(String, ToolPolicy)>, Vec<Mistake>> {
-    let one = |(tool, field): (String, Field)| {
-        if !matches!(field.content, Content::Mapping(_)) {
+fn tool_policy(field: CardField) -> Result<Vec<(String, ToolPolicy)>, Vec<CardMistake>> {
+    let one = |(tool, field): (String, CardField)| {
+        if !matches!(field.content, YamlContent::Mapping(_)) {
             return Ok((tool, ToolPolicy { route: field.choice(&ROUTES)?, ..ToolPolicy::default() }));
         }
-        let mut fields = Fields::of(field, &["route", "idempotent", "timeout", "max_parallel"])?;
+        let mut fields = CardFields::from_field(field, &["route", "idempotent", "timeout", "max_parallel"])?;
         let route = fields.read("route", |field| field.choice(&ROUTES)).unwrap_or_default();
-        let idempotent = fields.read("idempotent", Field::boolean);
-        let timeout = fields.read("timeout", Field::seconds);
-        let max_parallel = fields.read("max_parallel", |field| field.count(1)).and_then(NonZeroU32::new);
+        let idempotent = fields.read("idempotent", CardField::boolean);
+        let timeout = fields.read("timeout", CardField::seconds);
+        let max_parallel =
+            fields.read("max_parallel", |field| field.integer_u32(1)).and_then(NonZeroU32::new);
         fields.finish((tool, ToolPolicy { route, idempotent, timeout, max_parallel }))
     };
-    all(field.entries()?.into_iter().map(one))
+    collect_all(field.entries()?.into_iter().map(one))
 }
 
 /// A JSON Schema of an object, checked as far as a parent's model depends on it.
-fn tool_input_schema(field: Field) -> Result<Map<String, Value>, Mistake> {
+fn tool_input_schema(field: CardField) -> Result<Map<String, Value>, CardMistake> {
     let place = field.clone();
     let schema = field.object()?;
     if schema.get("type").and_then(Value::as_str) != Some("object") {

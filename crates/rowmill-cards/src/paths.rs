@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::Card;
+use crate::AgentCard;
 
-impl Card {
+impl AgentCard {
     /// Replaces every path of the card by the result of `resolve`, which is called with the name of the
     /// field and the path as written.
     pub fn resolve_paths(&mut self, resolve: &mut dyn FnMut(&'static str, &Path) -> PathBuf) {

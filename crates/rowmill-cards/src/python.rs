@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::field::Field;
-use crate::mistake::Mistake;
+use crate::field::CardField;
+use crate::mistake::CardMistake;
 
 /// A function in a Python file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct PythonFunction {
 
 impl PythonFunction {
     /// Parses `file.py:function`.
-    pub(crate) fn read(field: Field) -> Result<Self, Mistake> {
+    pub(crate) fn read(field: CardField) -> Result<Self, CardMistake> {
         let wrong = field.clone();
         let text = field.text()?;
         let form = || {

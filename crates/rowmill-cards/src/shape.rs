@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::CardType;
-use crate::fields::Fields;
+use crate::card_fields::CardFields;
 
 /// Fields that are left out: some do not affect answers, `api_key` is a secret, and the instruction is
 /// included in the form in which it is sent, with its variables filled in.
@@ -34,7 +34,7 @@ const SECRET: [&str; 4] = ["headers", "access_token", "auth", "env"];
 
 /// The fields that shape answers, sorted by name. Servers are included as written, because variables of
 /// the environment in them may be secrets.
-pub(crate) fn of(card_type: CardType, fields: &Fields, servers: Option<Value>) -> Value {
+pub(crate) fn of(card_type: CardType, fields: &CardFields, servers: Option<Value>) -> Value {
     let shaping = |name: &str| name != "mcp_connect" && !APART.contains(&name);
     let mut shape: Vec<(String, Value)> = fields
         .entries()

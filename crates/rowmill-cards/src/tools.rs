@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::PythonFunction;
 
 /// Which items of a server are offered: the server, and the names or patterns of the items.
-pub type Filter = Vec<(String, Vec<String>)>;
+pub type ServerFilter = Vec<(String, Vec<String>)>;
 
 /// A Python function that is offered as a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,14 +14,14 @@ pub struct FunctionTool {
     /// The function.
     pub entrypoint: PythonFunction,
     /// For a tool that takes a program, how it takes it.
-    pub code: Option<CodeTool>,
+    pub code: Option<CodeArgument>,
     /// Whether the function may run twice with the same arguments.
     pub idempotent: bool,
 }
 
 /// A tool that takes a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CodeTool {
+pub struct CodeArgument {
     /// The argument that holds the program.
     pub argument: String,
     /// The language of the program.

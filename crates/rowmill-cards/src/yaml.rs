@@ -8,55 +8,55 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::options::NonFiniteFloatPolicy;
 use serde_saphyr::{Options, Spanned};
 
-use crate::mistake::Mistake;
+use crate::mistake::CardMistake;
 
 /// The maximum length of a YAML text. A card is written by hand.
 const MAX_BYTES: usize = 1024 * 1024;
 
 /// The content of a YAML node.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Content {
+pub(crate) enum YamlContent {
     Null,
     Boolean(bool),
     Number(Number),
     Text(String),
-    List(Vec<Node>),
-    Mapping(Vec<Entry>),
+    List(Vec<YamlNode>),
+    Mapping(Vec<YamlEntry>),
 }
 
 /// Content with its first line.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
+pub(crate) struct YamlNode {
     pub(crate) line: u64,
-    pub(crate) content: Content,
+    pub(crate) content: YamlContent,
 }
 
 /// One key of a mapping.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct YamlEntry {
     pub(crate) key: String,
     pub(crate) line: u64,
-    pub(crate) node: Node,
+    pub(crate) node: YamlNode,
 }
 
 /// Parses one YAML document.
-pub(crate) fn parse(text: &str) -> Result<Node, Mistake> {
+pub(crate) fn parse_yaml(text: &str) -> Result<YamlNode, CardMistake> {
     if text.len() > MAX_BYTES {
         let message = format!("its YAML is longer than {} KiB", MAX_BYTES >> 10);
-        return Err(Mistake::whole(message).hint("move long texts to the body or to files"));
+        return Err(CardMistake::in_card(message).hint("move long texts to the body or to files"));
     }
-    let parsed: Result<Spanned<Content>, _> = serde_saphyr::from_str_with_options(text, options());
-    parsed.map(Node::from).map_err(|error| {
+    let parsed: Result<Spanned<YamlContent>, _> = serde_saphyr::from_str_with_options(text, options());
+    parsed.map(YamlNode::from).map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
         let mistake = match error.without_snippet() {
             serde_saphyr::Error::MultipleDocuments { .. } => {
-                return Mistake::at(line, "there is more than one YAML document")
+                return CardMistake::at(line, "there is more than one YAML document")
                     .hint("write one card per file");
             }
             serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
-                return Mistake::at(line, format!("`{key}` is given twice")).hint("keep one of them");
+                return CardMistake::at(line, format!("`{key}` is given twice")).hint("keep one of them");
             }
-            _ => Mistake::at(line, "cannot be read as YAML"),
+            _ => CardMistake::at(line, "cannot be read as YAML"),
         };
         mistake.cause(error.without_snippet().to_string()).hint("correct it there")
     })
@@ -68,8 +68,8 @@ pub(crate) fn parse(text: &str) -> Result<Node, Mistake> {
 ///
 /// The text is not valid YAML; the message names the source and the line.
 pub fn yaml_to_json(source: &str, text: &str) -> Result<Value, Problem> {
-    let node = parse(text).map_err(|mistake| {
-        let mut problem = mistake.of(source);
+    let node = parse_yaml(text).map_err(|mistake| {
+        let mut problem = mistake.into_problem(source);
         problem.code = ProblemCode::InvalidConfig;
         problem
     })?;
@@ -102,32 +102,32 @@ fn options() -> Options {
     }
 }
 
-impl Node {
+impl YamlNode {
     /// Converts to JSON, without the lines.
     pub(crate) fn to_json(&self) -> Value {
         match &self.content {
-            Content::Null => Value::Null,
-            Content::Boolean(value) => Value::Bool(*value),
-            Content::Number(number) => Value::Number(number.clone()),
-            Content::Text(text) => Value::String(text.clone()),
-            Content::List(nodes) => Value::Array(nodes.iter().map(Self::to_json).collect()),
-            Content::Mapping(entries) => Value::Object(mapping_to_json(entries)),
+            YamlContent::Null => Value::Null,
+            YamlContent::Boolean(value) => Value::Bool(*value),
+            YamlContent::Number(number) => Value::Number(number.clone()),
+            YamlContent::Text(text) => Value::String(text.clone()),
+            YamlContent::List(nodes) => Value::Array(nodes.iter().map(Self::to_json).collect()),
+            YamlContent::Mapping(entries) => Value::Object(mapping_to_json(entries)),
         }
     }
 }
 
 /// Converts a mapping to a JSON object.
-pub(crate) fn mapping_to_json(entries: &[Entry]) -> Map<String, Value> {
+pub(crate) fn mapping_to_json(entries: &[YamlEntry]) -> Map<String, Value> {
     entries.iter().map(|entry| (entry.key.clone(), entry.node.to_json())).collect()
 }
 
-impl From<Spanned<Content>> for Node {
-    fn from(spanned: Spanned<Content>) -> Self {
+impl From<Spanned<YamlContent>> for YamlNode {
+    fn from(spanned: Spanned<YamlContent>) -> Self {
         Self { line: spanned.defined.line(), content: spanned.value }
     }
 }
 
-impl<'de> Deserialize<'de> for Content {
+impl<'de> Deserialize<'de> for YamlContent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ContentVisitor)
     }
@@ -136,59 +136,59 @@ impl<'de> Deserialize<'de> for Content {
 struct ContentVisitor;
 
 impl<'de> Visitor<'de> for ContentVisitor {
-    type Value = Content;
+    type Value = YamlContent;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Content, E> {
-        Ok(Content::Null)
+    fn visit_unit<E>(self) -> Result<YamlContent, E> {
+        Ok(YamlContent::Null)
     }
 
-    fn visit_none<E>(self) -> Result<Content, E> {
-        Ok(Content::Null)
+    fn visit_none<E>(self) -> Result<YamlContent, E> {
+        Ok(YamlContent::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Content, E> {
-        Ok(Content::Boolean(value))
+    fn visit_bool<E>(self, value: bool) -> Result<YamlContent, E> {
+        Ok(YamlContent::Boolean(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Content, E> {
-        Ok(Content::Number(value.into()))
+    fn visit_i64<E>(self, value: i64) -> Result<YamlContent, E> {
+        Ok(YamlContent::Number(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Content, E> {
-        Ok(Content::Number(value.into()))
+    fn visit_u64<E>(self, value: u64) -> Result<YamlContent, E> {
+        Ok(YamlContent::Number(value.into()))
     }
 
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Content, E> {
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<YamlContent, E> {
         let number = Number::from_f64(value).ok_or_else(|| E::custom("the number is not finite"))?;
-        Ok(Content::Number(number))
+        Ok(YamlContent::Number(number))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Content, E> {
-        Ok(Content::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<YamlContent, E> {
+        Ok(YamlContent::Text(text.to_owned()))
     }
 
-    fn visit_string<E>(self, text: String) -> Result<Content, E> {
-        Ok(Content::Text(text))
+    fn visit_string<E>(self, text: String) -> Result<YamlContent, E> {
+        Ok(YamlContent::Text(text))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Content, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<YamlContent, A::Error> {
         let mut nodes = Vec::new();
-        while let Some(item) = items.next_element::<Spanned<Content>>()? {
+        while let Some(item) = items.next_element::<Spanned<YamlContent>>()? {
             nodes.push(item.into());
         }
-        Ok(Content::List(nodes))
+        Ok(YamlContent::List(nodes))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Content, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<YamlContent, A::Error> {
         let mut entries = Vec::new();
         while let Some(key) = map.next_key::<Spanned<String>>()? {
-            let node: Node = map.next_value::<Spanned<Content>>()?.into();
-            entries.push(Entry { key: key.value, line: key.defined.line(), node });
+            let node: YamlNode = map.next_value::<Spanned<YamlContent>>()?.into();
+            entries.push(YamlEntry { key: key.value, line: key.defined.line(), node });
         }
-        Ok(Content::Mapping(entries))
+        Ok(YamlContent::Mapping(entries))
     }
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use rowmill::{AgentFlags as Spec, BudgetLimits, ConfigFile, Money, Problem};
+use rowmill::{AgentOptions as Spec, BudgetLimits, ConfigFile, Money, Problem};
 
-use crate::resolve::usage;
-use crate::values::{dollars, duration, positive};
+use crate::flag_values::{parse_dollars, parse_duration, parse_positive};
+use crate::resolve::usage_problem;
 
 /// Agents and their tools.
 #[derive(Debug, Args)]
@@ -25,15 +25,15 @@ pub(crate) struct AgentFlags {
     pub(crate) agent: Option<String>,
 
     /// Maximum model calls per row; a row that needs more fails.
-    #[arg(long, value_name = "N", value_parser = positive, help_heading = "Agents")]
+    #[arg(long, value_name = "N", value_parser = parse_positive, help_heading = "Agents")]
     pub(crate) turns: Option<u64>,
 
     /// Maximum cost per row in dollars; a call that could exceed it is not made.
-    #[arg(long, value_name = "DOLLARS", value_parser = dollars, help_heading = "Agents")]
+    #[arg(long, value_name = "DOLLARS", value_parser = parse_dollars, help_heading = "Agents")]
     pub(crate) max_row_cost: Option<Money>,
 
     /// Maximum tokens per row; a call that could exceed it is not made.
-    #[arg(long, value_name = "N", value_parser = positive, help_heading = "Agents")]
+    #[arg(long, value_name = "N", value_parser = parse_positive, help_heading = "Agents")]
     pub(crate) max_row_tokens: Option<u64>,
 
     /// Save every finished turn, so that `--resume` continues from there after a crash.
@@ -66,17 +66,17 @@ pub(crate) struct AgentFlags {
     pub(crate) record_tools: Option<PathBuf>,
 
     /// Default timeout for a tool call, unless its card or server sets one [default: 60s].
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Agents")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Agents")]
     pub(crate) tool_timeout: Option<Duration>,
 
     /// Maximum bytes of text taken from one tool result [default: 262144].
-    #[arg(long, value_name = "BYTES", value_parser = positive, help_heading = "Agents")]
+    #[arg(long, value_name = "BYTES", value_parser = parse_positive, help_heading = "Agents")]
     pub(crate) tool_result_limit: Option<u64>,
 
     /// Maximum number of processes for Python functions [default: 8 per core, from 16 to 64].
     ///
     /// Rows that need a process wait until one is free.
-    #[arg(long, value_name = "N", value_parser = positive, help_heading = "Agents")]
+    #[arg(long, value_name = "N", value_parser = parse_positive, help_heading = "Agents")]
     pub(crate) python_processes: Option<u64>,
 
     /// Let the agent run shell commands on this machine.
@@ -89,7 +89,7 @@ impl AgentFlags {
     pub(crate) fn check(&self, has_instruction: bool, resumes: bool) -> Result<(), Problem> {
         let has_cards = !self.agent_card.is_empty();
         if has_cards && has_instruction {
-            return Err(usage("--agent-card and --instruction cannot be used together")
+            return Err(usage_problem("--agent-card and --instruction cannot be used together")
                 .hint("put the instruction into the card"));
         }
         let needs = [
@@ -105,11 +105,11 @@ impl AgentFlags {
         ];
         for (flag, given) in needs {
             if given && !has_cards {
-                return Err(usage(format!("{flag} requires --agent-card")));
+                return Err(usage_problem(format!("{flag} requires --agent-card")));
             }
         }
         if self.retry_unknown && !resumes {
-            return Err(usage("--retry-unknown requires --resume"));
+            return Err(usage_problem("--retry-unknown requires --resume"));
         }
         Ok(())
     }

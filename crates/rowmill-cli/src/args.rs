@@ -4,10 +4,10 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{CacheFlags, CardFlags, ExportFlags, HeadFlags, McpFlags, ResultsFlags};
+use crate::flag_values::parse_positive;
 use crate::flags::{CommonFlags, RunFlags};
 use crate::output_flags::OutputFlags;
 use crate::simulate_flags::SimulateFlags;
-use crate::values::positive;
 
 /// Run a model over every row of a dataset, and account for every row.
 #[derive(Debug, Parser)]
@@ -18,7 +18,7 @@ use crate::values::positive;
                   rowmill models                                list the providers and whether their keys are set\n  \
                   rowmill run --help                            show all flags, with examples"
 )]
-pub(crate) struct Arguments {
+pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Run(Box<RunFlags>),
     Plan(Box<PlanFlags>),
-    Batch(Batch),
+    Batch(BatchFlags),
     Head(HeadFlags),
     Results(ResultsFlags),
     Export(Box<ExportFlags>),
@@ -68,7 +68,7 @@ pub(crate) struct PlanFlags {
     pub(crate) output: OutputFlags,
 
     /// Send this many rows to measure how long answers are.
-    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Plan")]
+    #[arg(long, value_name = "N", value_parser = parse_positive, allow_negative_numbers = true, help_heading = "Plan")]
     pub(crate) sample_calls: Option<u64>,
 
     /// Print the plan as JSON.
@@ -81,7 +81,7 @@ pub(crate) struct PlanFlags {
 
 /// Run batches; `rowmill batch run` is the same as `rowmill run`.
 #[derive(Debug, Args)]
-pub(crate) struct Batch {
+pub(crate) struct BatchFlags {
     #[command(subcommand)]
     pub(crate) command: BatchCommand,
 }
@@ -129,5 +129,5 @@ pub(crate) struct CompletionsFlags {
 /// The whole command, for the reference, the manual page and completions.
 #[must_use]
 pub fn command() -> clap::Command {
-    Arguments::command()
+    CommandLine::command()
 }

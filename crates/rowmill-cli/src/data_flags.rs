@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rowmill::{ColumnType, DocumentIds, FieldDelimiter, FileFlags, Problem, Query, RemovedRows, SqlEngine};
+use rowmill::{
+    AttachmentOptions, ColumnType, DocumentIds, FieldDelimiter, InputQuery, Problem, RemovedRows, SqlEngine,
+};
 
-use crate::resolve::usage;
+use crate::resolve::usage_problem;
 
 /// How queries read the input.
 #[derive(Debug, Args)]
@@ -60,11 +62,11 @@ impl SqlFlags {
     /// Checks the flags against the query that they are for.
     pub(crate) fn check(&self, sql: Option<&str>, condition: Option<&str>) -> Result<(), Problem> {
         if self.types.is_some() && sql.is_none() && condition.is_none() {
-            return Err(usage("--types requires --sql or --where".to_owned())
+            return Err(usage_problem("--types requires --sql or --where".to_owned())
                 .hint("add `--sql` or `--where`, or remove `--types`"));
         }
         if self.engine() == SqlEngine::DuckDb && sql.is_none() {
-            return Err(usage("--sql-engine duckdb requires --sql".to_owned())
+            return Err(usage_problem("--sql-engine duckdb requires --sql".to_owned())
                 .hint("add `--sql`; `--where` always runs on the built-in engine"));
         }
         Ok(())
@@ -142,14 +144,14 @@ impl DataFlags {
     pub(crate) fn check(&self) -> Result<(), Problem> {
         if !self.columns.is_empty() && self.columns.iter().all(|name| name.trim().is_empty()) {
             let message = format!("`--columns {}` names no column", self.columns.join(","));
-            return Err(usage(message).hint(
+            return Err(usage_problem(message).hint(
                 "separate names with commas, such as `--columns id,review`; `rowmill head INPUT` lists them",
             ));
         }
         self.sql_flags.check(self.sql.as_deref(), self.condition.as_deref())?;
         let others = [("--where", self.condition.is_some()), ("--columns", !self.columns.is_empty())];
         match others.iter().find(|(_, given)| self.sql.is_some() && *given) {
-            Some((flag, _)) => Err(usage(format!("--sql and {flag} cannot be used together"))
+            Some((flag, _)) => Err(usage_problem(format!("--sql and {flag} cannot be used together"))
                 .hint("write it in the query: `SELECT a, b FROM input WHERE …`")),
             None => Ok(()),
         }
@@ -173,8 +175,8 @@ impl DataFlags {
         self.delimiter
     }
 
-    pub(crate) fn query(&self) -> Query {
-        Query {
+    pub(crate) fn query(&self) -> InputQuery {
+        InputQuery {
             sql: self.sql.clone(),
             condition: self.condition.clone(),
             columns: self.columns.clone(),
@@ -183,8 +185,8 @@ impl DataFlags {
         }
     }
 
-    pub(crate) fn files(&self) -> FileFlags {
-        FileFlags {
+    pub(crate) fn files(&self) -> AttachmentOptions {
+        AttachmentOptions {
             attach: self.attach.clone(),
             extract_text: self.extract.is_some(),
             archive: self.archive_inputs.clone(),

@@ -4,15 +4,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use rowmill::{Format, Money};
+use rowmill::{InputFormat, Money};
 
 use crate::agent_flags::AgentFlags;
 use crate::data_flags::DataFlags;
-use crate::output_flags::OutputFlags;
-use crate::values::{
-    Deadline, Quota, Rows, SummaryFormat, deadline, dollars, duration, duration_or_none, format_name,
-    positive, quota, rows, share, summary_format, switch, whole, whole_u32,
+use crate::flag_values::{
+    DeadlineValue, ParallelRows, QuotaAction, SummaryFormat, parse_deadline, parse_dollars, parse_duration,
+    parse_duration_or_none, parse_format, parse_pace, parse_parallel_rows, parse_positive,
+    parse_quota_action, parse_share, parse_summary_format, parse_u32, parse_u64,
 };
+use crate::output_flags::OutputFlags;
 
 /// Run a model over every row of a dataset and write one result per row.
 ///
@@ -66,23 +67,23 @@ pub(crate) struct CommonFlags {
     pub(crate) input: Option<String>,
 
     /// Input format, if it cannot be told from the file name.
-    #[arg(long, value_name = "FORMAT", value_parser = format_name, help_heading = "Rows")]
-    pub(crate) input_format: Option<Format>,
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format, help_heading = "Rows")]
+    pub(crate) input_format: Option<InputFormat>,
 
     /// Process at most N rows.
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Rows")]
+    #[arg(long, value_name = "N", value_parser = parse_u64, allow_negative_numbers = true, help_heading = "Rows")]
     pub(crate) limit: Option<u64>,
 
     /// Skip the first N rows.
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Rows")]
+    #[arg(long, value_name = "N", value_parser = parse_u64, allow_negative_numbers = true, help_heading = "Rows")]
     pub(crate) offset: Option<u64>,
 
     /// Process a random sample of N rows, in input order; the same seed gives the same sample.
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Rows")]
+    #[arg(long, value_name = "N", value_parser = parse_u64, allow_negative_numbers = true, help_heading = "Rows")]
     pub(crate) sample: Option<u64>,
 
     /// Random seed for `--sample` [default: 0].
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Rows")]
+    #[arg(long, value_name = "N", value_parser = parse_u64, allow_negative_numbers = true, help_heading = "Rows")]
     pub(crate) seed: Option<u64>,
 
     /// Field that identifies a row; without it, rows are identified by their row numbers.
@@ -125,7 +126,7 @@ pub(crate) struct CommonFlags {
     pub(crate) schema_model: Option<String>,
 
     /// How many times to ask the model to correct an answer that violates the schema [default: 1].
-    #[arg(long, value_name = "N", value_parser = whole_u32, allow_negative_numbers = true, help_heading = "Prompt and model")]
+    #[arg(long, value_name = "N", value_parser = parse_u32, allow_negative_numbers = true, help_heading = "Prompt and model")]
     pub(crate) repairs: Option<u32>,
 
     /// Set the instruction variable NAME, used as `{{NAME}}`; repeatable.
@@ -184,7 +185,7 @@ pub(crate) struct CommonFlags {
     ///
     /// `auto` prints JSON unless standard output is a terminal or carries envelopes. A
     /// human-readable summary is always printed to standard error.
-    #[arg(long, value_name = "auto|text|json", value_parser = summary_format, help_heading = "Results")]
+    #[arg(long, value_name = "auto|text|json", value_parser = parse_summary_format, help_heading = "Results")]
     pub(crate) summary_format: Option<SummaryFormat>,
 
     /// Print the JSON summary, even to a terminal; same as `--summary-format json`.
@@ -196,32 +197,32 @@ pub(crate) struct CommonFlags {
     pub(crate) no_final_summary: bool,
 
     /// Maximum number of rows in flight; `auto` adapts to the provider [default: auto].
-    #[arg(long, value_name = "N|auto", value_parser = rows, allow_negative_numbers = true, env = "ROWMILL_PARALLEL", help_heading = "Rate limits")]
-    pub(crate) parallel: Option<Rows>,
+    #[arg(long, value_name = "N|auto", value_parser = parse_parallel_rows, allow_negative_numbers = true, env = "ROWMILL_PARALLEL", help_heading = "Rate limits")]
+    pub(crate) parallel: Option<ParallelRows>,
 
     /// Maximum requests per minute, in addition to the limits that the provider reports.
-    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Rate limits")]
+    #[arg(long, value_name = "N", value_parser = parse_positive, allow_negative_numbers = true, help_heading = "Rate limits")]
     pub(crate) rpm: Option<u64>,
 
     /// Maximum tokens per minute, input and output together.
-    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Rate limits")]
+    #[arg(long, value_name = "N", value_parser = parse_positive, allow_negative_numbers = true, help_heading = "Rate limits")]
     pub(crate) tpm: Option<u64>,
 
     /// Maximum input tokens per minute.
-    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Rate limits")]
+    #[arg(long, value_name = "N", value_parser = parse_positive, allow_negative_numbers = true, help_heading = "Rate limits")]
     pub(crate) itpm: Option<u64>,
 
     /// Maximum output tokens per minute.
-    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Rate limits")]
+    #[arg(long, value_name = "N", value_parser = parse_positive, allow_negative_numbers = true, help_heading = "Rate limits")]
     pub(crate) otpm: Option<u64>,
 
     /// Respect the limits that the provider reports (`auto`) or ignore them (`off`) [default: auto].
-    #[arg(long, value_name = "auto|off", value_parser = switch, help_heading = "Rate limits")]
+    #[arg(long, value_name = "auto|off", value_parser = parse_pace, help_heading = "Rate limits")]
     pub(crate) pace: Option<bool>,
 
     /// When the account's quota is exhausted: `wait` until it renews, or `stop` [default: wait].
-    #[arg(long, value_name = "wait|stop", value_parser = quota, help_heading = "Rate limits")]
-    pub(crate) on_quota: Option<Quota>,
+    #[arg(long, value_name = "wait|stop", value_parser = parse_quota_action, help_heading = "Rate limits")]
+    pub(crate) on_quota: Option<QuotaAction>,
 
     /// How long to wait for a provider that is down before stopping the run [default: 1h].
     ///
@@ -229,7 +230,7 @@ pub(crate) struct CommonFlags {
     /// not even for a pause that the provider asks for if it is longer than a minute: rows fail
     /// once their retries are exhausted. A provider that has never answered a call is given one
     /// minute at most.
-    #[arg(long, value_name = "TIME", value_parser = duration_or_none, help_heading = "Rate limits")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration_or_none, help_heading = "Rate limits")]
     pub(crate) max_outage: Option<Duration>,
 
     /// Do not wait for the first call to fill the provider's prompt cache.
@@ -242,11 +243,11 @@ pub(crate) struct CommonFlags {
     /// 4; resume with a higher limit to continue. If the model string has no `max_tokens`, the
     /// length of answers is capped so that calls can run in parallel; truncated answers are
     /// requested again with a higher cap.
-    #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true, help_heading = "Cost")]
+    #[arg(long, value_name = "USD", value_parser = parse_dollars, allow_negative_numbers = true, help_heading = "Cost")]
     pub(crate) max_cost: Option<Money>,
 
     /// Stop before the run can use more than this many tokens, including all resumes.
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Cost")]
+    #[arg(long, value_name = "N", value_parser = parse_u64, allow_negative_numbers = true, help_heading = "Cost")]
     pub(crate) max_tokens: Option<u64>,
 
     /// Send identical requests only once; every row still gets its own envelope.
@@ -262,31 +263,31 @@ pub(crate) struct CommonFlags {
     pub(crate) fallback_model: Vec<String>,
 
     /// Number of retries after a transient failure [default: 4].
-    #[arg(long, value_name = "N", value_parser = whole_u32, allow_negative_numbers = true, env = "ROWMILL_RETRIES", help_heading = "Retries and timeouts")]
+    #[arg(long, value_name = "N", value_parser = parse_u32, allow_negative_numbers = true, env = "ROWMILL_RETRIES", help_heading = "Retries and timeouts")]
     pub(crate) retries: Option<u32>,
 
     /// Initial wait between retries; it doubles each time [default: 500ms].
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Retries and timeouts")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Retries and timeouts")]
     pub(crate) retry_wait: Option<Duration>,
 
     /// Timeout for one call, such as `90s`, `5m` or `30` (seconds) [default: 10m].
-    #[arg(long, value_name = "TIME", value_parser = duration, env = "ROWMILL_TIMEOUT", help_heading = "Retries and timeouts")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, env = "ROWMILL_TIMEOUT", help_heading = "Retries and timeouts")]
     pub(crate) timeout: Option<Duration>,
 
     /// Timeout for one row: all its calls and the waits between retries.
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Retries and timeouts")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Retries and timeouts")]
     pub(crate) row_timeout: Option<Duration>,
 
     /// Timeout for connecting [default: 10s].
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Retries and timeouts")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Retries and timeouts")]
     pub(crate) connect_timeout: Option<Duration>,
 
     /// Timeout for the first byte of an answer [default: 10m].
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Retries and timeouts")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Retries and timeouts")]
     pub(crate) first_byte_timeout: Option<Duration>,
 
     /// Timeout between two chunks of an answer [default: 5m].
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Retries and timeouts")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Retries and timeouts")]
     pub(crate) idle_timeout: Option<Duration>,
 
     /// When a row fails: `continue`, or `stop` the run [default: continue].
@@ -294,15 +295,15 @@ pub(crate) struct CommonFlags {
     pub(crate) on_error: Option<String>,
 
     /// Stop once this many rows have failed; 0 stops before the first row.
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "When to stop")]
+    #[arg(long, value_name = "N", value_parser = parse_u64, allow_negative_numbers = true, help_heading = "When to stop")]
     pub(crate) max_errors: Option<u64>,
 
     /// Stop once the share of failed rows exceeds this, such as 0.05.
-    #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true, help_heading = "When to stop")]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, allow_negative_numbers = true, help_heading = "When to stop")]
     pub(crate) max_error_rate: Option<f64>,
 
     /// Apply `--max-error-rate` only after this many rows [default: 100].
-    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "When to stop")]
+    #[arg(long, value_name = "N", value_parser = parse_positive, allow_negative_numbers = true, help_heading = "When to stop")]
     pub(crate) after: Option<u64>,
 
     /// Keep going even if the first 50 rows all fail, nearly all for the same reason.
@@ -317,8 +318,8 @@ pub(crate) struct CommonFlags {
     pub(crate) stop_on_first_result: bool,
 
     /// Make no calls after this time: `2h` from now, or a timestamp such as `2026-11-17T06:00:00Z`.
-    #[arg(long, value_name = "TIME", value_parser = deadline, help_heading = "When to stop")]
-    pub(crate) deadline: Option<Deadline>,
+    #[arg(long, value_name = "TIME", value_parser = parse_deadline, help_heading = "When to stop")]
+    pub(crate) deadline: Option<DeadlineValue>,
 
     /// Where to keep the run's ledger while it is unfinished [default: next to the output].
     #[arg(long, value_name = "FOLDER", help_heading = "Ledger")]
@@ -342,7 +343,7 @@ pub(crate) struct CommonFlags {
     pub(crate) durable: bool,
 
     /// Print a progress line after every N rows.
-    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Progress")]
+    #[arg(long, value_name = "N", value_parser = parse_positive, allow_negative_numbers = true, help_heading = "Progress")]
     pub(crate) progress_every: Option<u64>,
 
     /// Show progress on standard error (the default).

@@ -1,24 +1,24 @@
 //! Reformats JSON text token by token, so that a number keeps all its digits.
 
 /// JSON text on one line.
-pub(crate) fn compact(json: &str) -> String {
-    lay_out(json, Breaks::None)
+pub(crate) fn compact_json(json: &str) -> String {
+    lay_out(json, LineBreaks::None)
 }
 
 /// JSON text on several lines, indented as a value at the given depth.
-pub(crate) fn indented(json: &str, depth: usize) -> String {
-    lay_out(json, Breaks::Indented(depth))
+pub(crate) fn indent_json(json: &str, depth: usize) -> String {
+    lay_out(json, LineBreaks::Indented(depth))
 }
 
 /// Where to break lines.
 #[derive(Clone, Copy)]
-enum Breaks {
+enum LineBreaks {
     None,
     /// Before every item, with two spaces of indentation per level.
     Indented(usize),
 }
 
-impl Breaks {
+impl LineBreaks {
     fn write(self, out: &mut String) {
         if let Self::Indented(depth) = self {
             out.push('\n');
@@ -41,7 +41,7 @@ impl Breaks {
     }
 }
 
-fn lay_out(json: &str, mut breaks: Breaks) -> String {
+fn lay_out(json: &str, mut breaks: LineBreaks) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json.trim_ascii_start();
     while let Some(first) = rest.chars().next() {
@@ -72,7 +72,7 @@ fn lay_out(json: &str, mut breaks: Breaks) -> String {
                 out.push(',');
                 breaks.write(&mut out);
             }
-            ':' => out.push_str(if matches!(breaks, Breaks::None) { ":" } else { ": " }),
+            ':' => out.push_str(if matches!(breaks, LineBreaks::None) { ":" } else { ": " }),
             _ => out.push_str(token),
         }
     }
@@ -109,14 +109,14 @@ mod tests {
     #[test]
     fn numbers_keep_their_text_and_strings_their_content() {
         let expected = r#"{"a":0.1234567890123456789,"b":[1,{},[],"x, \"y\" {:é\\"],"c":{"d":null}}"#;
-        assert_eq!(compact(JSON), expected);
+        assert_eq!(compact_json(JSON), expected);
     }
 
     #[test]
     fn an_indented_text_looks_as_others_indent_it() {
         let json = JSON.replace("0.1234567890123456789", "0.5");
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
-        assert_eq!(indented(&json, 0), serde_json::to_string_pretty(&value).unwrap());
-        assert_eq!(indented("[1]", 2), "[\n      1\n    ]");
+        assert_eq!(indent_json(&json, 0), serde_json::to_string_pretty(&value).unwrap());
+        assert_eq!(indent_json("[1]", 2), "[\n      1\n    ]");
     }
 }

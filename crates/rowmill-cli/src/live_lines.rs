@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::layout::{cut, stderr_width, width};
 use crate::printer;
+use crate::text_layout::{display_width, stderr_width, truncate_to_width};
 
 /// The spinner at the start of the first line, which shows that the program is alive.
 const SPINNER: [&str; 8] = ["⠁", "⠂", "⠄", "⡀", "⢀", "⠠", "⠐", "⠈"];
@@ -16,12 +16,12 @@ const BESIDE_TEXT: usize = 3;
 /// draw the same lines.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LiveLines {
-    drawn: Option<Arc<Mutex<Drawn>>>,
+    drawn: Option<Arc<Mutex<DrawnLines>>>,
 }
 
 /// The current content of the screen.
 #[derive(Debug, Default)]
-struct Drawn {
+struct DrawnLines {
     lines: Vec<String>,
     frames: usize,
 }
@@ -48,12 +48,12 @@ impl LiveLines {
     }
 
     /// Prints a text above the lines, with the secrets of the environment masked.
-    pub(crate) fn talk(&self, text: &str) {
-        self.talk_as_it_is(&printer::shown(text));
+    pub(crate) fn print_above(&self, text: &str) {
+        self.print_above_unredacted(&printer::shown(text));
     }
 
     /// Prints a text above the lines, without masking.
-    pub(crate) fn talk_as_it_is(&self, text: &str) {
+    pub(crate) fn print_above_unredacted(&self, text: &str) {
         match &self.drawn {
             Some(_) => self.change(Some(text), |_| {}),
             None => printer::talk_as_it_is(text),
@@ -66,7 +66,7 @@ impl LiveLines {
     }
 
     /// Changes the lines, and prints a text above them if there is one.
-    fn change(&self, above: Option<&str>, change: impl FnOnce(&mut Drawn)) {
+    fn change(&self, above: Option<&str>, change: impl FnOnce(&mut DrawnLines)) {
         let Some(drawn) = &self.drawn else { return };
         let mut drawn = drawn.lock().unwrap_or_else(PoisonError::into_inner);
         let columns = stderr_width();
@@ -87,13 +87,13 @@ impl LiveLines {
 
 /// The lines, truncated so that a screen of this width does not wrap them.
 fn fitted(lines: &[String], columns: usize) -> Vec<String> {
-    lines.iter().map(|line| cut(line, columns.saturating_sub(1).max(1))).collect()
+    lines.iter().map(|line| truncate_to_width(line, columns.saturating_sub(1).max(1))).collect()
 }
 
 /// The control sequence that erases lines, starting with the cursor at the end of the last one. A
 /// screen that has become narrower since has wrapped them.
 fn erase(lines: &[String], columns: usize) -> String {
-    let rows: usize = lines.iter().map(|line| width(line).div_ceil(columns.max(1)).max(1)).sum();
+    let rows: usize = lines.iter().map(|line| display_width(line).div_ceil(columns.max(1)).max(1)).sum();
     match rows {
         0 => String::new(),
         1 => "\r\u{1b}[J".to_owned(),

@@ -1,6 +1,6 @@
 //! The limit on open files: raised if the run needs it, otherwise respected.
 
-use rowmill::{Notice, Parallel, Problem, ProblemCode, WorkSpec, grouped};
+use rowmill::{Parallelism, Problem, ProblemCode, RunNotice, WorkSpec, group_digits};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The files that a run needs besides its calls: standard streams, input, outputs, ledger, cache,
@@ -34,20 +34,20 @@ pub(crate) fn check() -> Result<(), Problem> {
 
 /// Raises the limit on open files to what a run needs, or else reduces the number of parallel calls to
 /// what the limit allows. Returns a notice if that is fewer than requested.
-pub(crate) fn fit(work: &mut WorkSpec) -> Option<Notice> {
+pub(crate) fn fit(work: &mut WorkSpec) -> Option<RunNotice> {
     let has_agents = !work.agents.cards.is_empty();
     let (others, per_call) = match has_agents {
         true => (OTHERS + SERVERS, PER_CALL.1),
         false => (OTHERS, PER_CALL.0),
     };
     let others = others + open_now();
-    let wanted = others.saturating_add(per_call.saturating_mul(work.parallel.ceiling() as u64));
+    let wanted = others.saturating_add(per_call.saturating_mul(work.parallel.max_calls() as u64));
     let allowed = raise_to(wanted)?;
     let calls = usize::try_from(allowed.saturating_sub(others) / per_call).unwrap_or(usize::MAX).max(1);
     let (fitted, instead) = fitted(work.parallel, calls)?;
     work.parallel = fitted;
-    let (instead, allowed, calls) = (instead?, grouped(allowed), grouped(calls as u64));
-    Some(Notice::warning(format!(
+    let (instead, allowed, calls) = (instead?, group_digits(allowed), group_digits(calls as u64));
+    Some(RunNotice::warning(format!(
         "this machine allows {allowed} open files, so at most {calls} calls run at once{instead}; \
          raise the limit with `ulimit -n {}`",
         round_up(wanted)
@@ -56,16 +56,16 @@ pub(crate) fn fit(work: &mut WorkSpec) -> Option<Notice> {
 
 /// The parallelism for this maximum number of calls, and the text for a notice; `None` if nothing
 /// changes.
-fn fitted(parallel: Parallel, calls: usize) -> Option<(Parallel, Option<String>)> {
-    if parallel.ceiling() <= calls {
+fn fitted(parallel: Parallelism, calls: usize) -> Option<(Parallelism, Option<String>)> {
+    if parallel.max_calls() <= calls {
         return None;
     }
     Some(match parallel {
-        Parallel::AtMost(asked) => {
-            (Parallel::AtMost(calls), Some(format!(" instead of {}", grouped(asked as u64))))
+        Parallelism::AtMost(asked) => {
+            (Parallelism::AtMost(calls), Some(format!(" instead of {}", group_digits(asked as u64))))
         }
-        Parallel::Auto | Parallel::AutoUpTo(_) => {
-            (Parallel::AutoUpTo(calls), (calls < FEW).then(String::new))
+        Parallelism::Auto | Parallelism::AutoUpTo(_) => {
+            (Parallelism::AutoUpTo(calls), (calls < FEW).then(String::new))
         }
     })
 }
@@ -106,10 +106,10 @@ mod tests {
 
     #[test]
     fn calls_are_fitted_to_what_is_left_and_said_where_they_were_asked_for() {
-        assert_eq!(fitted(Parallel::AtMost(20), 30), None);
-        let (parallel, said) = fitted(Parallel::AtMost(500), 30).unwrap();
-        assert_eq!((parallel, said.as_deref()), (Parallel::AtMost(30), Some(" instead of 500")));
-        assert_eq!(fitted(Parallel::Auto, 800), Some((Parallel::AutoUpTo(800), None)));
-        assert_eq!(fitted(Parallel::Auto, 20), Some((Parallel::AutoUpTo(20), Some(String::new()))));
+        assert_eq!(fitted(Parallelism::AtMost(20), 30), None);
+        let (parallel, said) = fitted(Parallelism::AtMost(500), 30).unwrap();
+        assert_eq!((parallel, said.as_deref()), (Parallelism::AtMost(30), Some(" instead of 500")));
+        assert_eq!(fitted(Parallelism::Auto, 800), Some((Parallelism::AutoUpTo(800), None)));
+        assert_eq!(fitted(Parallelism::Auto, 20), Some((Parallelism::AutoUpTo(20), Some(String::new()))));
     }
 }

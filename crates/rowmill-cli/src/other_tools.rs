@@ -65,7 +65,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
 
 /// Adds a tip to an error if the unknown flag is one of another tool, or if a value has no flag.
 /// `words` is the command line.
-pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
+pub(crate) fn add_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rowmill::wording::settings::OUTPUT;
-use rowmill::{Layout, Output, Problem, ProblemCode, TableFormat, TableOutput, TableTarget};
+use rowmill::{OutputTarget, Problem, ProblemCode, TableFormat, TableLayout, TableOutput, TableTarget};
 
 /// Where results go.
 #[derive(Debug, Args)]
@@ -40,13 +40,13 @@ pub(crate) struct OutputFlags {
 
 impl OutputFlags {
     /// Where a run puts its results; standard output where nothing is said.
-    pub(crate) fn output(self) -> Result<Output, Problem> {
+    pub(crate) fn output(self) -> Result<OutputTarget, Problem> {
         let table = self.table()?;
-        let plain = table.format == TableFormat::Jsonl && table.layout == Layout::Envelope;
+        let plain = table.format == TableFormat::Jsonl && table.layout == TableLayout::Envelope;
         Ok(match table {
-            TableOutput { target: TableTarget::Stdout, .. } if plain => Output::Stdout,
-            TableOutput { target: TableTarget::File(path), .. } if plain => Output::File(path),
-            table => Output::Table(table),
+            TableOutput { target: TableTarget::Stdout, .. } if plain => OutputTarget::Stdout,
+            TableOutput { target: TableTarget::File(path), .. } if plain => OutputTarget::File(path),
+            table => OutputTarget::Table(table),
         })
     }
 
@@ -55,7 +55,7 @@ impl OutputFlags {
         if self.split_by.is_some() && self.output_dir.is_none() {
             return Err(Problem::new(ProblemCode::Usage, "--split-by requires --output-dir"));
         }
-        let layout = if self.flatten { Layout::Flat } else { Layout::Envelope };
+        let layout = if self.flatten { TableLayout::Flat } else { TableLayout::Envelope };
         let (target, format) = match (self.output, self.output_dir, self.split_by) {
             (_, Some(path), Some(split_by)) => (TableTarget::Folder { path, split_by }, TableFormat::Jsonl),
             (Some(path), ..) if ![Path::new("-"), Path::new("/dev/stdout")].contains(&path.as_path()) => {
@@ -66,16 +66,16 @@ impl OutputFlags {
         };
         let format = self.output_format.unwrap_or(format);
         let table = TableOutput { target, format, layout };
-        check_terminal(&Output::Table(table.clone()))?;
+        check_terminal(&OutputTarget::Table(table.clone()))?;
         Ok(table)
     }
 }
 
 /// Refuses what nobody can read on a screen.
-pub(crate) fn check_terminal(output: &Output) -> Result<(), Problem> {
+pub(crate) fn check_terminal(output: &OutputTarget) -> Result<(), Problem> {
     let is_parquet =
         |table: &TableOutput| table.target == TableTarget::Stdout && table.format == TableFormat::Parquet;
-    if matches!(output, Output::Table(table) if is_parquet(table)) && std::io::stdout().is_terminal() {
+    if matches!(output, OutputTarget::Table(table) if is_parquet(table)) && std::io::stdout().is_terminal() {
         return Err(Problem::new(ProblemCode::Usage, "cannot write Parquet to a terminal")
             .hint(format!("redirect standard output to a file, or name one with {OUTPUT}")));
     }

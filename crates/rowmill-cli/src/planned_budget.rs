@@ -1,9 +1,9 @@
 //! Whether a budget is enough for a planned run.
 
-use rowmill::{BudgetLimits, Interval, Money, PlanReport};
+use rowmill::{BudgetLimits, ForecastInterval, Money, PlanReport};
 use serde_json::{Value, json};
 
-use crate::numbers::{counted, grouped};
+use crate::number_text::{count_phrase, group_digits};
 
 /// A comparison of a budget with the expected usage of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,20 +18,20 @@ pub(crate) struct PlannedBudget {
 
 impl PlannedBudget {
     /// `None` if there is no budget, or if the usage of rows is unknown.
-    pub(crate) fn of(report: &PlanReport, limits: BudgetLimits) -> Option<Self> {
+    pub(crate) fn from_report(report: &PlanReport, limits: BudgetLimits) -> Option<Self> {
         let spent = report.spent_before;
         let cost = limits.cost.zip(report.cost_usd);
         let cost = cost.map(|(limit, cost)| ((limit.dollars() - spent.cost.dollars()).max(0.0), cost));
         let tokens = limits.tokens.zip(report.output_tokens).map(|(limit, output)| {
             let input = report.input_tokens;
-            let both = Interval {
+            let both = ForecastInterval {
                 low: input.low + output.low,
                 expected: input.expected.zip(output.expected).map(|(input, output)| input + output),
                 high: input.high + output.high,
             };
             (limit.saturating_sub(spent.tokens) as f64, both)
         });
-        let of = |(limit, needed): (f64, Interval)| {
+        let of = |(limit, needed): (f64, ForecastInterval)| {
             // If no answer was seen, only the maximum is known.
             let likely = needed.expected.unwrap_or(needed.high);
             let share = if likely > 0.0 { (limit / likely).min(1.0) } else { 1.0 };
@@ -56,7 +56,7 @@ impl PlannedBudget {
 
     /// The budget as a line of the plan.
     pub(crate) fn text(&self, report: &PlanReport) -> String {
-        let all = counted(report.rows, "row");
+        let all = count_phrase(report.rows, "row");
         let spent = report.spent_before.cost;
         let before =
             if spent > Money::ZERO { format!(", {spent} of it already spent") } else { String::new() };
@@ -66,11 +66,11 @@ impl PlannedBudget {
                 format!("budget: enough for all {all}, unless answers are longer than expected")
             }
             Self { rows, .. } if report.answers_seen => {
-                format!("budget: not enough; exhausted after about {} of {all}{before}", grouped(*rows))
+                format!("budget: not enough; exhausted after about {} of {all}{before}", group_digits(*rows))
             }
             Self { rows, .. } => format!(
                 "budget: enough for {} of {all} if all answers have the maximum length; use `--sample-calls N` for an estimate",
-                grouped(*rows)
+                group_digits(*rows)
             ),
         }
     }

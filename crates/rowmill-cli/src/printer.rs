@@ -8,17 +8,19 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
 use rowmill::wording::settings::{OUTPUT, RESUME, RETRY_UNKNOWN, WORK_DIR};
-use rowmill::{ErrorKind, Notice, Problem, ProblemCode, RunReport, StandardOutput, StopCause, Words};
+use rowmill::{
+    ErrorKind, MessageText, Problem, ProblemCode, RunNotice, RunReport, StandardOutput, StopCause,
+};
 
-use crate::layout::printable_lines;
-use crate::numbers::{counted, grouped};
-use crate::surroundings::environment;
+use crate::number_text::{count_phrase, group_digits};
+use crate::process_environment::process_environment;
+use crate::text_layout::printable_lines;
 use crate::vocabulary::{vocabulary, worded};
 
 /// Whether the output still has a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reader {
-    Listens,
+pub(crate) enum OutputReader {
+    Reading,
     /// The reader stopped early, as `head` does, which is not an error.
     Ended,
 }
@@ -28,16 +30,16 @@ pub(crate) enum Reader {
 /// # Errors
 ///
 /// Standard output cannot be written: its disk is full, or it is not open for writing.
-pub(crate) fn data(text: &str) -> Result<Reader, Problem> {
+pub(crate) fn data(text: &str) -> Result<OutputReader, Problem> {
     let written = StandardOutput::open().and_then(|mut out| out.write_all(line(text).as_bytes()));
     reader(written)
 }
 
 /// Interprets the result of printing data.
-pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Problem> {
-    let Err(error) = written else { return Ok(Reader::Listens) };
+pub(crate) fn reader(written: io::Result<()>) -> Result<OutputReader, Problem> {
+    let Err(error) = written else { return Ok(OutputReader::Reading) };
     let hint = match error.kind() {
-        io::ErrorKind::BrokenPipe => return Ok(Reader::Ended),
+        io::ErrorKind::BrokenPipe => return Ok(OutputReader::Ended),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "the disk is full: free some space and run the same command again"
         }
@@ -54,7 +56,7 @@ pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Problem> {
 /// # Errors
 ///
 /// As [`data`].
-pub(crate) fn report(text: &str) -> Result<Reader, Problem> {
+pub(crate) fn report(text: &str) -> Result<OutputReader, Problem> {
     data(&shown(text))
 }
 
@@ -72,7 +74,7 @@ pub(crate) fn talk_as_it_is(text: &str) {
 
 /// Masks the secrets of the environment in a text that repeats what the user provided.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
-    environment().without_secrets(text)
+    process_environment().redact(text)
 }
 
 /// Text and newline in one string: if they were written separately, other output could come between
@@ -94,15 +96,15 @@ fn go_to_one_place() -> bool {
 }
 
 /// A notice as a line.
-pub(crate) fn notice_line(notice: &Notice) -> String {
+pub(crate) fn notice_line(notice: &RunNotice) -> String {
     match notice {
-        Notice::Info(text) | Notice::SignIn(text) => printable_lines(&worded(text.clone())),
-        Notice::Warning(text) => warning_line(text),
+        RunNotice::Info(text) | RunNotice::SignIn(text) => printable_lines(&worded(text.clone())),
+        RunNotice::Warning(text) => warning_line(text),
     }
 }
 
 /// A warning as a line.
-pub(crate) fn warning_line(text: &Words) -> String {
+pub(crate) fn warning_line(text: &MessageText) -> String {
     format!("warning: {}", printable_lines(&worded(text.clone())))
 }
 
@@ -127,35 +129,35 @@ fn is_gone(report: &RunReport) -> bool {
 }
 
 /// Why a run stopped, and what to do next.
-pub(crate) fn next_step(report: &RunReport) -> Option<String> {
+pub(crate) fn next_step_text(report: &RunReport) -> Option<String> {
     let resume = match (&report.kept, report.summary.output.as_str()) {
         (Some(folder), "-") => {
-            worded(format!("run the same command with {}", RESUME.and(WORK_DIR.to(folder.display()))))
+            worded(format!("run the same command with {}", RESUME.and(WORK_DIR.with_value(folder.display()))))
         }
         _ => "run the same command with `--resume`".to_owned(),
     };
     match &report.stopped {
         Some(StopCause::Interrupted) => Some(format!("{resume} to continue")),
         Some(StopCause::MaxErrors(limit)) => {
-            Some(format!("stopped after {}; {resume} to continue", counted(*limit, "failed row")))
+            Some(format!("stopped after {}; {resume} to continue", count_phrase(*limit, "failed row")))
         }
         Some(StopCause::ErrorRate { failed, ended, allowed }) => Some(format!(
             "stopped because {} of {} failed, above the allowed share of {allowed}; {resume} to continue",
-            grouped(*failed),
-            counted(*ended, "row")
+            group_digits(*failed),
+            count_phrase(*ended, "row")
         )),
         Some(StopCause::Deadline(_)) => Some(format!("stopped at the deadline; {resume} to continue")),
         Some(StopCause::FirstResult) => {
-            let calls = counted(report.unknown_rows, "call");
+            let calls = count_phrase(report.unknown_rows, "call");
             let were = if report.unknown_rows == 1 { "was" } else { "were" };
             Some(format!("stopped at the first result; {calls} in flight {were} cancelled"))
         }
         Some(StopCause::Budget { spent, worst }) => Some(format!(
             "stopped at the budget: {} and {} tokens spent, and the next call could use up to {} and {} tokens; raise the limit, then {resume} to continue",
             spent.cost,
-            grouped(spent.tokens),
+            group_digits(spent.tokens),
             worst.cost,
-            grouped(worst.tokens)
+            group_digits(worst.tokens)
         )),
         Some(StopCause::Problem(_)) => None,
         // All results are on standard output, and nothing is left to resume from.
@@ -163,7 +165,7 @@ pub(crate) fn next_step(report: &RunReport) -> Option<String> {
             worded(format!(
                 "see the envelopes of failed rows for the errors; with {} instead of standard output, \
                  {RESUME} could retry only these rows",
-                OUTPUT.to("FILE")
+                OUTPUT.with_value("FILE")
             ))
         }),
         None if report.summary.numbers.failures.keys().any(|kind| kind.needs_correction()) => Some(format!(

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rowmill::{BudgetLimits, Event, Money, Notice, Observer, WaitReason};
+use rowmill::{BudgetLimits, Money, Observer, RunEvent, RunNotice, WaitReason};
 
 use crate::live_lines::LiveLines;
-use crate::numbers::{counted, grouped, rate, time};
+use crate::number_text::{count_phrase, duration_text, group_digits, rate_text};
 use crate::printer;
-use crate::progress_line::{Importance, ProgressPart, fitted_lines, whole_line};
-use crate::resolve::Show;
-use crate::surroundings::environment;
+use crate::process_environment::process_environment;
+use crate::progress_line::{PartImportance, ProgressPart, fit_parts, join_parts};
+use crate::resolve::DisplayOptions;
 
 /// The interval at which the live line is drawn.
 const FRAME: Duration = Duration::from_millis(100);
@@ -23,13 +23,13 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 /// Shorter waits are part of the normal pace and not shown.
 const NOTICEABLE: Duration = Duration::from_secs(1);
 /// The same wait is reported again after this time.
-const TOLD_AGAIN: Duration = Duration::from_secs(60);
+const REPORT_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// The period over which the displayed rate is measured.
 const LATELY: Duration = Duration::from_secs(30);
 
 /// The state of the run so far.
 #[derive(Debug, Default)]
-struct Counts {
+struct ProgressCounts {
     processed: AtomicU64,
     failed: AtomicU64,
     skipped: AtomicU64,
@@ -49,7 +49,7 @@ struct Counts {
     /// The amount that earlier parts of the run spent, in picodollars and in tokens.
     cost_before: AtomicU64,
     tokens_before: AtomicU64,
-    waiting: Mutex<Option<Waiting>>,
+    waiting: Mutex<Option<CurrentWait>>,
     /// The last serious reason for waiting that was reported, and when.
     told: Mutex<Option<(WaitReason, Instant)>>,
     /// The row counts at some moments of the last half minute, oldest first.
@@ -58,8 +58,8 @@ struct Counts {
 
 /// The reason why calls wait.
 #[derive(Debug)]
-struct Waiting {
-    lane: String,
+struct CurrentWait {
+    endpoint: String,
     reason: WaitReason,
     since: Instant,
     until: Option<Instant>,
@@ -69,8 +69,8 @@ struct Waiting {
 
 /// Observes a run and shows its progress.
 #[derive(Debug)]
-pub(crate) struct Progress {
-    counts: Arc<Counts>,
+pub(crate) struct ProgressDisplay {
+    counts: Arc<ProgressCounts>,
     screen: LiveLines,
     every: Option<u64>,
     began: Instant,
@@ -78,26 +78,26 @@ pub(crate) struct Progress {
     ended: Arc<AtomicBool>,
 }
 
-/// The part of a [`Progress`] that receives events.
-struct Watcher {
+/// The part of a [`ProgressDisplay`] that receives events.
+struct ProgressObserver {
     /// Whether anything is shown at all.
     tells: bool,
-    counts: Arc<Counts>,
+    counts: Arc<ProgressCounts>,
     screen: LiveLines,
     every: Option<u64>,
     began: Instant,
 }
 
-impl Progress {
+impl ProgressDisplay {
     /// Starts to show progress as the user wants it.
-    pub(crate) fn start(show: Show) -> Self {
+    pub(crate) fn start(show: DisplayOptions) -> Self {
         // A line that is redrawn would mix with envelopes on the same screen.
         let shares_screen = show.envelopes_on_stdout && std::io::stdout().is_terminal();
         let live = show.progress && can_move_cursor() && !shares_screen;
         let screen = if live { LiveLines::on_terminal() } else { LiveLines::default() };
         let every = show.every.filter(|_| show.progress);
         let wanted = AtomicU64::new(show.wanted.unwrap_or(u64::MAX));
-        let counts = Arc::new(Counts { wanted, budget: show.budget, ..Counts::default() });
+        let counts = Arc::new(ProgressCounts { wanted, budget: show.budget, ..ProgressCounts::default() });
         let ended = Arc::new(AtomicBool::new(false));
         let began = Instant::now();
         let mut progress = Self { counts, screen, every, began, painter: None, ended };
@@ -111,23 +111,23 @@ impl Progress {
     pub(crate) fn observer(&self) -> Arc<dyn Observer> {
         let (counts, screen) = (self.counts.clone(), self.screen.clone());
         let tells = self.painter.is_some();
-        Arc::new(Watcher { tells, counts, screen, every: self.every, began: self.began })
+        Arc::new(ProgressObserver { tells, counts, screen, every: self.every, began: self.began })
     }
 
     /// Prints a line above the live one.
-    pub(crate) fn talk(&self) -> impl Fn(&str) + Send + Sync + 'static {
+    pub(crate) fn line_printer(&self) -> impl Fn(&str) + Send + Sync + 'static {
         let screen = self.screen.clone();
-        move |text| screen.talk(text)
+        move |text| screen.print_above(text)
     }
 
     /// Prints notices above the live line.
-    pub(crate) fn notice(&self) -> impl Fn(Notice) + Send + Sync + 'static {
+    pub(crate) fn notice_printer(&self) -> impl Fn(RunNotice) + Send + Sync + 'static {
         let screen = self.screen.clone();
         move |notice| {
             let line = printer::notice_line(&notice);
             match notice {
-                Notice::SignIn(_) => screen.talk_as_it_is(&line),
-                Notice::Info(_) | Notice::Warning(_) => screen.talk(&line),
+                RunNotice::SignIn(_) => screen.print_above_unredacted(&line),
+                RunNotice::Info(_) | RunNotice::Warning(_) => screen.print_above(&line),
             }
         }
     }
@@ -152,10 +152,10 @@ impl Progress {
             while !ended.load(Relaxed) {
                 thread::park_timeout(FRAME);
                 if live {
-                    screen.draw(&fitted_lines(&counts.parts(began), LiveLines::columns()));
+                    screen.draw(&fit_parts(&counts.parts(began), LiveLines::columns()));
                 } else if every.is_none() && began.elapsed() >= next_line {
                     next_line = began.elapsed() + PLAIN_INTERVAL;
-                    printer::talk(&whole_line(&counts.parts(began)));
+                    printer::talk(&join_parts(&counts.parts(began)));
                 }
             }
         };
@@ -163,24 +163,24 @@ impl Progress {
     }
 }
 
-impl Observer for Watcher {
-    fn observe(&self, event: &Event<'_>) {
+impl Observer for ProgressObserver {
+    fn observe(&self, event: &RunEvent<'_>) {
         let counts = &self.counts;
         match event {
-            Event::Read { position, selected, skipped } => {
+            RunEvent::Read { position, selected, skipped } => {
                 counts.selected.fetch_add(*selected, Relaxed);
                 counts.bytes_read.store(position.read, Relaxed);
                 counts.bytes_total.store(position.total.unwrap_or(0), Relaxed);
                 counts.skipped.fetch_add(*skipped, Relaxed);
             }
-            Event::SpentBefore { spent } => {
+            RunEvent::SpentBefore { spent } => {
                 counts.cost_before.store(spent.cost.pico(), Relaxed);
                 counts.tokens_before.store(spent.tokens, Relaxed);
             }
-            Event::Taken { rows } => {
+            RunEvent::Taken { rows } => {
                 counts.in_flight.fetch_add(*rows as u64, Relaxed);
             }
-            Event::Ended { error, usage, called, cost, .. } => {
+            RunEvent::Ended { error, usage, called, cost, .. } => {
                 counts.cost.fetch_add(cost.pico(), Relaxed);
                 if *called {
                     counts.in_flight.fetch_sub(1, Relaxed);
@@ -189,31 +189,31 @@ impl Observer for Watcher {
                 counts.failed.fetch_add(u64::from(error.is_some()), Relaxed);
                 let processed = counts.processed.fetch_add(1, Relaxed) + 1;
                 if self.every.is_some_and(|every| processed.is_multiple_of(every)) {
-                    self.screen.talk(&whole_line(&counts.parts(self.began)));
+                    self.screen.print_above(&join_parts(&counts.parts(self.began)));
                 }
             }
-            Event::Retrying { .. } => {
+            RunEvent::Retrying { .. } => {
                 counts.retrying.fetch_add(1, Relaxed);
             }
-            Event::Released { rows } => {
+            RunEvent::Released { rows } => {
                 counts.in_flight.fetch_sub(*rows as u64, Relaxed);
             }
-            Event::Waiting { lane, reason, wait } => self.waits(lane, reason, *wait),
-            Event::Flowing { .. } => {
+            RunEvent::Waiting { endpoint, reason, wait } => self.waits(endpoint, reason, *wait),
+            RunEvent::WaitEnded { .. } => {
                 if let Some(waiting) = counts.waiting().as_mut() {
                     waiting.over = Some(Instant::now());
                 }
             }
-            Event::AllRead => counts.all_read.store(true, Relaxed),
-            Event::Draining => counts.draining.store(true, Relaxed),
+            RunEvent::AllRead => counts.all_read.store(true, Relaxed),
+            RunEvent::Draining => counts.draining.store(true, Relaxed),
             _ => {}
         }
     }
 }
 
-impl Watcher {
+impl ProgressObserver {
     /// Records the reason for waiting. Serious reasons are also reported once, in a permanent line.
-    fn waits(&self, lane: &str, reason: &WaitReason, wait: Option<Duration>) {
+    fn waits(&self, endpoint: &str, reason: &WaitReason, wait: Option<Duration>) {
         let mut waiting = self.counts.waiting();
         let now = Instant::now();
         let until = wait.map(|wait| now + wait);
@@ -224,27 +224,27 @@ impl Watcher {
             (known.until, known.over) = (until, None);
             return;
         }
-        let lane = printer::shown(lane).into_owned();
-        let told = Waiting { lane, reason: reason.clone(), since: now, until, over: None };
-        if reason.is_grave() && self.tells && self.counts.is_news(reason, now) {
-            self.screen.talk(&format!("waiting {}", told.text(now)));
+        let endpoint = printer::shown(endpoint).into_owned();
+        let told = CurrentWait { endpoint, reason: reason.clone(), since: now, until, over: None };
+        if reason.is_serious() && self.tells && self.counts.is_news(reason, now) {
+            self.screen.print_above(&format!("waiting {}", told.text(now)));
         }
         *waiting = Some(told);
     }
 }
 
-impl Waiting {
+impl CurrentWait {
     fn text(&self, now: Instant) -> String {
         let next = match self.until.map(|until| until.saturating_duration_since(now)) {
-            Some(left) if !left.is_zero() => format!("; next attempt in {}", time(left)),
+            Some(left) if !left.is_zero() => format!("; next attempt in {}", duration_text(left)),
             _ => String::new(),
         };
-        format!("for {} ({}){next}", self.reason, self.lane)
+        format!("for {} ({}){next}", self.reason, self.endpoint)
     }
 }
 
-impl Counts {
-    fn waiting(&self) -> MutexGuard<'_, Option<Waiting>> {
+impl ProgressCounts {
+    fn waiting(&self) -> MutexGuard<'_, Option<CurrentWait>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -253,7 +253,7 @@ impl Counts {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let known = told
             .as_ref()
-            .is_some_and(|(before, at)| before == reason && now.duration_since(*at) < TOLD_AGAIN);
+            .is_some_and(|(before, at)| before == reason && now.duration_since(*at) < REPORT_AGAIN_AFTER);
         if !known {
             *told = Some((reason.clone(), now));
         }
@@ -261,7 +261,7 @@ impl Counts {
     }
 
     fn waits_gravely(&self) -> bool {
-        self.waiting().as_ref().is_some_and(|waiting| waiting.over.is_none() && waiting.reason.is_grave())
+        self.waiting().as_ref().is_some_and(|waiting| waiting.over.is_none() && waiting.reason.is_serious())
     }
 
     /// The reason for waiting, unless it is only the normal alternation of calls.
@@ -270,7 +270,7 @@ impl Counts {
         let waiting = self.waiting();
         let shown = waiting.as_ref().filter(|waiting| waiting.reason != WaitReason::Slots)?;
         let left = shown.until.map(|until| until.saturating_duration_since(now)).unwrap_or_default();
-        if shown.reason.is_grave() || left >= NOTICEABLE {
+        if shown.reason.is_serious() || left >= NOTICEABLE {
             return shown.over.is_none().then(|| format!("waiting {}", shown.text(now)));
         }
         // Calls at the pace of a limit wait for it again and again.
@@ -287,9 +287,9 @@ impl Counts {
         let total = self.total();
         let mut parts = Vec::new();
         let mut add = |importance, text| parts.push(ProgressPart { importance, text });
-        let rows = counted(processed, "row");
+        let rows = count_phrase(processed, "row");
         add(
-            Importance::Rows,
+            PartImportance::Rows,
             match total {
                 Some(total) => {
                     let share = (processed + self.skipped.load(Relaxed)) * 100 / total.max(1);
@@ -298,40 +298,40 @@ impl Counts {
                 None => rows,
             },
         );
-        add(Importance::Rate, format!("{} rows/s", rate(per_second)));
+        add(PartImportance::Rate, format!("{} rows/s", rate_text(per_second)));
         for (importance, count, one, many) in [
-            (Importance::Failed, &self.failed, "failed", "failed"),
-            (Importance::Skipped, &self.skipped, "skipped", "skipped"),
-            (Importance::Retries, &self.retrying, "retry", "retries"),
-            (Importance::Tokens, &self.tokens, "token", "tokens"),
-            (Importance::InFlight, &self.in_flight, "in flight", "in flight"),
+            (PartImportance::Failed, &self.failed, "failed", "failed"),
+            (PartImportance::Skipped, &self.skipped, "skipped", "skipped"),
+            (PartImportance::Retries, &self.retrying, "retry", "retries"),
+            (PartImportance::Tokens, &self.tokens, "token", "tokens"),
+            (PartImportance::InFlight, &self.in_flight, "in flight", "in flight"),
         ] {
             match count.load(Relaxed) {
                 0 => {}
                 1 => add(importance, format!("1 {one}")),
-                count => add(importance, format!("{} {many}", grouped(count))),
+                count => add(importance, format!("{} {many}", group_digits(count))),
             }
         }
         let cost = Money::from_pico(self.cost.load(Relaxed));
         if cost > Money::ZERO {
-            add(Importance::Cost, cost.to_string());
+            add(PartImportance::Cost, cost.to_string());
         }
         if let Some(text) = self.wait_text() {
-            add(Importance::Waiting, text);
+            add(PartImportance::Waiting, text);
         }
         if self.draining.load(Relaxed) {
-            add(Importance::Stopping, "stopping".to_owned());
+            add(PartImportance::Stopping, "stopping".to_owned());
         } else if self.waits_gravely() {
             // The remaining time is unknown during such a wait.
         } else if let Some(rows) = self.rows_to_budget(total) {
             let in_time = match Duration::try_from_secs_f64(rows as f64 / per_second) {
-                Ok(left) if rows > 0 => format!(" in about {}", time(left)),
+                Ok(left) if rows > 0 => format!(" in about {}", duration_text(left)),
                 _ => " soon".to_owned(),
             };
-            let rows = counted(processed + rows, "row");
-            add(Importance::TimeLeft, format!("budget exhausted{in_time}, after about {rows}"));
+            let rows = count_phrase(processed + rows, "row");
+            add(PartImportance::TimeLeft, format!("budget exhausted{in_time}, after about {rows}"));
         } else if let Some(left) = total.and_then(|total| self.time_left(total, per_second)) {
-            add(Importance::TimeLeft, format!("about {} left", time(left)));
+            add(PartImportance::TimeLeft, format!("about {} left", duration_text(left)));
         }
         parts
     }
@@ -400,7 +400,8 @@ impl Counts {
 
 /// Whether standard error is a terminal on which lines can be redrawn.
 fn can_move_cursor() -> bool {
-    std::io::stderr().is_terminal() && environment().variable("TERM").is_some_and(|kind| kind != "dumb")
+    std::io::stderr().is_terminal()
+        && process_environment().variable("TERM").is_some_and(|kind| kind != "dumb")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::layout::{cut, width};
+use crate::text_layout::{display_width, truncate_to_width};
 
 /// The maximum number of lines of progress.
 const LINES: usize = 2;
@@ -12,7 +12,7 @@ const BETWEEN: &str = ", ";
 /// The importance of a part of the progress, most important first. If there is no room for all parts,
 /// the least important is left out first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Importance {
+pub(crate) enum PartImportance {
     Rows,
     Failed,
     Stopping,
@@ -29,24 +29,24 @@ pub(crate) enum Importance {
 /// One part of the progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProgressPart {
-    pub(crate) importance: Importance,
+    pub(crate) importance: PartImportance,
     pub(crate) text: String,
 }
 
 /// All parts in one line, however long.
-pub(crate) fn whole_line(parts: &[ProgressPart]) -> String {
+pub(crate) fn join_parts(parts: &[ProgressPart]) -> String {
     let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
     texts.join(BETWEEN)
 }
 
 /// The parts that fit into two lines of `columns` each, in their order. The most important parts are
 /// placed first, and a part that is wider than a line is truncated.
-pub(crate) fn fitted_lines(parts: &[ProgressPart], columns: usize) -> Vec<String> {
+pub(crate) fn fit_parts(parts: &[ProgressPart], columns: usize) -> Vec<String> {
     let mut by_importance: Vec<(usize, &ProgressPart)> = parts.iter().enumerate().collect();
     by_importance.sort_by_key(|(_, part)| part.importance);
     let mut shown: BTreeMap<usize, String> = BTreeMap::new();
     for (place, part) in by_importance {
-        shown.insert(place, cut(&part.text, columns));
+        shown.insert(place, truncate_to_width(&part.text, columns));
         if filled_lines(&shown, columns).len() > LINES {
             shown.remove(&place);
         }
@@ -59,7 +59,7 @@ fn filled_lines(parts: &BTreeMap<usize, String>, columns: usize) -> Vec<String> 
     let mut lines: Vec<String> = Vec::new();
     for text in parts.values() {
         match lines.last_mut() {
-            Some(line) if width(line) + BETWEEN.len() + width(text) <= columns => {
+            Some(line) if display_width(line) + BETWEEN.len() + display_width(text) <= columns => {
                 line.push_str(BETWEEN);
                 line.push_str(text);
             }
@@ -76,19 +76,19 @@ mod tests {
     fn busy() -> Vec<ProgressPart> {
         let part = |importance, text: &str| ProgressPart { importance, text: text.to_owned() };
         vec![
-            part(Importance::Rows, "12% 1,234,567 rows"),
-            part(Importance::Rate, "83.1 rows/s"),
-            part(Importance::Failed, "3 failed"),
-            part(Importance::Skipped, "20 skipped"),
-            part(Importance::Retries, "7 retries"),
-            part(Importance::Tokens, "12,345,678 tokens"),
-            part(Importance::InFlight, "64 in flight"),
-            part(Importance::Cost, "$1.25"),
+            part(PartImportance::Rows, "12% 1,234,567 rows"),
+            part(PartImportance::Rate, "83.1 rows/s"),
+            part(PartImportance::Failed, "3 failed"),
+            part(PartImportance::Skipped, "20 skipped"),
+            part(PartImportance::Retries, "7 retries"),
+            part(PartImportance::Tokens, "12,345,678 tokens"),
+            part(PartImportance::InFlight, "64 in flight"),
+            part(PartImportance::Cost, "$1.25"),
             part(
-                Importance::Waiting,
+                PartImportance::Waiting,
                 "waiting for 日本の割り当て (a-provider.a-model-with-a-very-long-name-20261117)",
             ),
-            part(Importance::TimeLeft, "about 3m 05s left"),
+            part(PartImportance::TimeLeft, "about 3m 05s left"),
         ]
     }
 
@@ -105,18 +105,18 @@ mod tests {
                 ],
             ),
         ] {
-            assert_eq!(fitted_lines(&busy(), columns), expected, "{columns}");
+            assert_eq!(fit_parts(&busy(), columns), expected, "{columns}");
         }
-        assert_eq!(fitted_lines(&busy(), 400), [whole_line(&busy())]);
+        assert_eq!(fit_parts(&busy(), 400), [join_parts(&busy())]);
     }
 
     #[test]
     fn no_line_is_wider_than_the_screen_and_there_are_never_three() {
         for columns in 1..=300 {
-            let lines = fitted_lines(&busy(), columns);
+            let lines = fit_parts(&busy(), columns);
             assert!((1..=LINES).contains(&lines.len()), "{columns}: {lines:?}");
             for line in &lines {
-                assert!(width(line) <= columns, "{columns}: {line}");
+                assert!(display_width(line) <= columns, "{columns}: {line}");
             }
         }
     }

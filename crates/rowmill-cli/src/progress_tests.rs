@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn progress_keeps_the_contract_of_observers() {
     for (progress, every) in [(true, Some(1)), (true, None), (false, None)] {
-        let show = Show {
+        let show = DisplayOptions {
             progress,
             every,
             envelopes_on_stdout: false,
@@ -13,7 +13,7 @@ fn progress_keeps_the_contract_of_observers() {
             budget: BudgetLimits::default(),
             json_summary: false,
         };
-        let progress = Progress::start(show);
+        let progress = ProgressDisplay::start(show);
         assert_eq!(check_observer(&*progress.observer()), Vec::<String>::new(), "{show:?}");
         progress.finish();
     }
@@ -21,7 +21,7 @@ fn progress_keeps_the_contract_of_observers() {
 
 /// The displayed remaining time after 50 of 1,000 rows that cost half a dollar.
 fn time_left(budget: BudgetLimits, spent_before: Money) -> String {
-    let counts = Counts { budget, ..Counts::default() };
+    let counts = ProgressCounts { budget, ..ProgressCounts::default() };
     for (count, value) in [
         (&counts.processed, 50),
         (&counts.selected, 1_000),

@@ -7,26 +7,29 @@ use std::time::Duration;
 
 use rowmill::wording::settings::{OUTPUT, SUMMARY_OUTPUT};
 use rowmill::{
-    BudgetLimits, ConfigFile, Durability, ErrorRate, Existing, InputSpec, KeepTemp, Location, OnQuota,
-    Output, Pace, Parallel, ParallelSetting, Problem, ProblemCode, Prompt, RateFlags, RunDefaults, RunSpec,
-    Sample, Schema, Selection, SpecVersion, StopRules, TimeSetting, Timeouts, VariableFlags, Words, WorkSpec,
+    BudgetLimits, ConfigFile, Durability, ErrorRateLimit, ExistingOutput, HttpTimeouts, InputLocation,
+    InputSpec, KeptFiles, MessageText, MinuteLimits, OnQuota, OutputTarget, PaceMode, ParallelSetting,
+    Parallelism, Problem, ProblemCode, PromptSource, ResultSchemaSource, RowSample, RowSelection,
+    RunDefaults, RunSpec, SpecVersion, StopRules, TimeSetting, VariableOptions, WorkSpec,
 };
 
+use crate::flag_values::{
+    DeadlineValue, ParallelRows, QuotaAction, SummaryFormat, parse_duration, parse_parallel_rows,
+};
 use crate::flags::CommonFlags;
 use crate::output_flags::OutputFlags;
 use crate::spec_file::resolve_spec;
-use crate::values::{Deadline, Quota, Rows, SummaryFormat, duration, rows};
 
 /// The request of a command line, including options beside the run itself.
 #[derive(Debug)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedCommand {
     pub(crate) spec: RunSpec,
-    pub(crate) show: Show,
+    pub(crate) show: DisplayOptions,
 }
 
 /// What the user wants to see.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Show {
+pub(crate) struct DisplayOptions {
     pub(crate) progress: bool,
     pub(crate) every: Option<u64>,
     /// Whether envelopes go to standard output.
@@ -39,23 +42,23 @@ pub(crate) struct Show {
 }
 
 /// The request of a command, from its flags or from a spec.
-pub(crate) fn resolved(flags: CommonFlags, output: OutputFlags) -> Result<Resolved, Problem> {
+pub(crate) fn resolve_command(flags: CommonFlags, output: OutputFlags) -> Result<ResolvedCommand, Problem> {
     match flags.spec.clone() {
         Some(path) => resolve_spec(&flags, &path),
-        None => resolve(flags, output.output()?, &ConfigFile::find(&current_folder())?),
+        None => resolve(flags, output.output()?, &ConfigFile::find(&config_search_folder())?),
     }
 }
 
 /// Checks flags against each other and fills in defaults.
-fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> Result<Resolved, Problem> {
+fn resolve(flags: CommonFlags, output: OutputTarget, file: &ConfigFile) -> Result<ResolvedCommand, Problem> {
     check_conflicts(&flags)?;
     flags.data.check()?;
     flags.agents.check(flags.instruction.is_some(), flags.resume)?;
     let (defaults, usual) = (&file.config.run, WorkSpec::default());
     check_summary(&flags, &output)?;
     let (stop_rules, timeouts, rates) = (stop_rules(&flags), timeouts(&flags), rates(&flags, file)?);
-    let (input, selection, existing) = (input(&flags)?, selection(&flags), existing(&flags));
-    let (show, keep_temp) = (show(&flags, &output, &selection, budget(&flags)), keep_temp(&flags));
+    let (input, selection, existing) = (input(&flags)?, selection(&flags), existing_output(&flags));
+    let (show, keep_temp) = (display_options(&flags, &output, &selection, budget(&flags)), keep_temp(&flags));
     let model_given = flags.model.as_ref().is_some_and(|name| !name.is_empty());
     let model = model(flags.model, defaults, !flags.agents.agent_card.is_empty())?;
     let agents = flags.agents.spec(model_given, file);
@@ -63,9 +66,9 @@ fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> Result<Reso
         model,
         agents,
         parallel: parallel(flags.parallel, file)?,
-        pace: if flags.pace == Some(false) { Pace::Off } else { Pace::Auto },
+        pace: if flags.pace == Some(false) { PaceMode::Off } else { PaceMode::Auto },
         rates,
-        on_quota: if flags.on_quota == Some(Quota::Stop) { OnQuota::Stop } else { OnQuota::Wait },
+        on_quota: if flags.on_quota == Some(QuotaAction::Stop) { OnQuota::Stop } else { OnQuota::Wait },
         max_outage: flags.max_outage.unwrap_or(usual.max_outage),
         fallback_models: fallback_models(flags.fallback_model, defaults),
         stop_rules,
@@ -94,7 +97,7 @@ fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> Result<Reso
         id_field: flags.id_field,
         prompt: prompt(flags.prompt, flags.template),
         instruction: flags.instruction,
-        variables: VariableFlags { pairs: flags.var, files: flags.var_file, json: flags.vars_json },
+        variables: VariableOptions { pairs: flags.var, files: flags.var_file, json: flags.vars_json },
         work,
         schema: schema(flags.json_schema, flags.schema_model),
         output,
@@ -107,7 +110,7 @@ fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> Result<Reso
         keep_temp,
         config_files: file.path.iter().cloned().collect(),
     };
-    Ok(Resolved { spec, show })
+    Ok(ResolvedCommand { spec, show })
 }
 
 /// The settings that only the configuration file has.
@@ -128,23 +131,26 @@ fn fallback_models(named: Vec<String>, defaults: &RunDefaults) -> Vec<String> {
     if named.is_empty() { defaults.fallback_models.clone() } else { named }
 }
 
-fn keep_temp(flags: &CommonFlags) -> KeepTemp {
+fn keep_temp(flags: &CommonFlags) -> KeptFiles {
     match (flags.keep_temp, flags.no_keep_temp) {
-        (true, _) => KeepTemp::Ledger,
-        (false, true) => KeepTemp::Nothing,
-        (false, false) => KeepTemp::Header,
+        (true, _) => KeptFiles::Ledger,
+        (false, true) => KeptFiles::Nothing,
+        (false, false) => KeptFiles::Header,
     }
 }
 
 /// Checks that envelopes and a summary do not both go to standard output.
-pub(crate) fn check_summary(flags: &CommonFlags, output: &Output) -> Result<(), Problem> {
+pub(crate) fn check_summary(flags: &CommonFlags, output: &OutputTarget) -> Result<(), Problem> {
     let asked = match flags.summary_format {
         Some(SummaryFormat::Json) => Some("--summary-format json"),
         _ => flags.final_summary.then_some("--final-summary"),
     };
     if let Some(flag) = asked.filter(|_| output.is_stdout()) {
-        let message = format!("{flag} and {output} cannot be used together", output = OUTPUT.to("-").bare());
-        return Err(usage(message).hint(format!(
+        let message = format!(
+            "{flag} and {output} cannot be used together",
+            output = OUTPUT.with_value("-").without_backticks()
+        );
+        return Err(usage_problem(message).hint(format!(
             "envelopes are written to standard output; write the summary to a file with {SUMMARY_OUTPUT}"
         )));
     }
@@ -153,21 +159,21 @@ pub(crate) fn check_summary(flags: &CommonFlags, output: &Output) -> Result<(), 
 
 fn input(flags: &CommonFlags) -> Result<InputSpec, Problem> {
     Ok(InputSpec {
-        location: Location::parse(flags.input.as_deref().unwrap_or("-"))?,
+        location: InputLocation::parse(flags.input.as_deref().unwrap_or("-"))?,
         format: flags.input_format,
         document_ids: flags.data.document_ids(),
         delimiter: flags.data.delimiter(),
     })
 }
 
-pub(crate) fn show(
+pub(crate) fn display_options(
     flags: &CommonFlags,
-    output: &Output,
-    selection: &Selection,
+    output: &OutputTarget,
+    selection: &RowSelection,
     budget: BudgetLimits,
-) -> Show {
+) -> DisplayOptions {
     let sampled = selection.sample.map(|sample| sample.count);
-    Show {
+    DisplayOptions {
         progress: !flags.no_progress,
         every: flags.progress_every,
         envelopes_on_stdout: output.is_stdout(),
@@ -179,7 +185,7 @@ pub(crate) fn show(
 
 /// Whether the summary is printed as JSON on standard output. On a terminal only if requested: the
 /// human-readable summary is there already.
-fn has_json_summary(flags: &CommonFlags, output: &Output) -> bool {
+fn has_json_summary(flags: &CommonFlags, output: &OutputTarget) -> bool {
     match flags.summary_format.unwrap_or_default() {
         _ if flags.no_final_summary => false,
         _ if flags.final_summary => true,
@@ -189,36 +195,36 @@ fn has_json_summary(flags: &CommonFlags, output: &Output) -> bool {
     }
 }
 
-fn prompt(inline: Option<String>, source: Option<String>) -> Prompt {
+fn prompt(inline: Option<String>, source: Option<String>) -> PromptSource {
     match (inline, source) {
-        (Some(text), _) => Prompt::Inline(text),
-        (None, Some(source)) => Prompt::Source(source),
-        (None, None) => Prompt::Default,
+        (Some(text), _) => PromptSource::Inline(text),
+        (None, Some(source)) => PromptSource::Source(source),
+        (None, None) => PromptSource::Default,
     }
 }
 
-fn schema(source: Option<String>, python_model: Option<String>) -> Schema {
+fn schema(source: Option<String>, python_model: Option<String>) -> ResultSchemaSource {
     match (source, python_model) {
-        (Some(source), _) => Schema::Source(source),
-        (None, Some(name)) => Schema::PythonModel(name),
-        (None, None) => Schema::None,
+        (Some(source), _) => ResultSchemaSource::Source(source),
+        (None, Some(name)) => ResultSchemaSource::PythonModel(name),
+        (None, None) => ResultSchemaSource::None,
     }
 }
 
-fn selection(flags: &CommonFlags) -> Selection {
-    Selection {
+fn selection(flags: &CommonFlags) -> RowSelection {
+    RowSelection {
         offset: flags.offset.unwrap_or(0),
-        sample: flags.sample.map(|count| Sample { count, seed: flags.seed.unwrap_or(0) }),
+        sample: flags.sample.map(|count| RowSample { count, seed: flags.seed.unwrap_or(0) }),
         limit: flags.limit,
     }
 }
 
-pub(crate) fn existing(flags: &CommonFlags) -> Existing {
+pub(crate) fn existing_output(flags: &CommonFlags) -> ExistingOutput {
     match (flags.resume, flags.overwrite) {
-        (true, _) if flags.accept_changes => Existing::ResumeChanged,
-        (true, _) => Existing::Resume,
-        (false, true) => Existing::Overwrite,
-        (false, false) => Existing::Refuse,
+        (true, _) if flags.accept_changes => ExistingOutput::ResumeChanged,
+        (true, _) => ExistingOutput::Resume,
+        (false, true) => ExistingOutput::Overwrite,
+        (false, false) => ExistingOutput::Refuse,
     }
 }
 
@@ -230,7 +236,7 @@ fn check_conflicts(flags: &CommonFlags) -> Result<(), Problem> {
     ];
     for (first, has_first, second, has_second) in together {
         if has_first && has_second {
-            return Err(usage(format!("{first} and {second} cannot be used together")));
+            return Err(usage_problem(format!("{first} and {second} cannot be used together")));
         }
     }
     let needs = [
@@ -240,18 +246,18 @@ fn check_conflicts(flags: &CommonFlags) -> Result<(), Problem> {
     ];
     for (flag, given, other, has_other) in needs {
         if given && !has_other {
-            return Err(usage(format!("{flag} requires {other}")));
+            return Err(usage_problem(format!("{flag} requires {other}")));
         }
     }
     Ok(())
 }
 
 /// How many rows are worked on at once; a value of the file is checked like that of the flag.
-fn parallel(flag: Option<Rows>, file: &ConfigFile) -> Result<Parallel, Problem> {
+fn parallel(flag: Option<ParallelRows>, file: &ConfigFile) -> Result<Parallelism, Problem> {
     let configured = match &file.config.run.parallel {
-        None => Ok(Rows::Auto),
-        Some(ParallelSetting::Rows(count)) => rows(&count.to_string()),
-        Some(ParallelSetting::Word(word)) => rows(word),
+        None => Ok(ParallelRows::Auto),
+        Some(ParallelSetting::Rows(count)) => parse_parallel_rows(&count.to_string()),
+        Some(ParallelSetting::Word(word)) => parse_parallel_rows(word),
     };
     let chosen = match flag {
         Some(rows) => rows,
@@ -261,8 +267,8 @@ fn parallel(flag: Option<Rows>, file: &ConfigFile) -> Result<Parallel, Problem> 
         })?,
     };
     Ok(match chosen {
-        Rows::Auto => Parallel::Auto,
-        Rows::AtMost(rows) => Parallel::AtMost(rows),
+        ParallelRows::Auto => Parallelism::Auto,
+        ParallelRows::AtMost(rows) => Parallelism::AtMost(rows),
     })
 }
 
@@ -271,7 +277,7 @@ fn beside(file: &ConfigFile, path: &Path) -> PathBuf {
     file.path.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).join(path)
 }
 
-fn rates(flags: &CommonFlags, file: &ConfigFile) -> Result<RateFlags, Problem> {
+fn rates(flags: &CommonFlags, file: &ConfigFile) -> Result<MinuteLimits, Problem> {
     let defaults = &file.config.run;
     let named =
         [("rpm", defaults.rpm), ("tpm", defaults.tpm), ("itpm", defaults.itpm), ("otpm", defaults.otpm)];
@@ -280,7 +286,7 @@ fn rates(flags: &CommonFlags, file: &ConfigFile) -> Result<RateFlags, Problem> {
         let message = format!("`{name}` in `{shown}` must be greater than zero");
         return Err(Problem::new(ProblemCode::InvalidConfig, message));
     }
-    Ok(RateFlags {
+    Ok(MinuteLimits {
         requests: flags.rpm.or(defaults.rpm),
         tokens: flags.tpm.or(defaults.tpm),
         input_tokens: flags.itpm.or(defaults.itpm),
@@ -288,9 +294,9 @@ fn rates(flags: &CommonFlags, file: &ConfigFile) -> Result<RateFlags, Problem> {
     })
 }
 
-fn timeouts(flags: &CommonFlags) -> Timeouts {
-    let default = Timeouts::default();
-    Timeouts {
+fn timeouts(flags: &CommonFlags) -> HttpTimeouts {
+    let default = HttpTimeouts::default();
+    HttpTimeouts {
         connect: flags.connect_timeout.unwrap_or(default.connect),
         first_byte: flags.first_byte_timeout.unwrap_or(default.first_byte),
         idle: flags.idle_timeout.unwrap_or(default.idle),
@@ -299,18 +305,18 @@ fn timeouts(flags: &CommonFlags) -> Timeouts {
 
 fn stop_rules(flags: &CommonFlags) -> StopRules {
     let on_error = (flags.on_error.as_deref() == Some("stop")).then_some(1);
-    let after = flags.after.unwrap_or_else(ErrorRate::usual_after);
-    let usual = StopRules::usual();
+    let after = flags.after.unwrap_or_else(ErrorRateLimit::default_after);
+    let usual = StopRules::standard();
     StopRules {
         max_errors: [flags.max_errors, on_error].into_iter().flatten().min(),
-        max_error_rate: flags.max_error_rate.map(|share| ErrorRate { share, after }),
+        max_error_rate: flags.max_error_rate.map(|share| ErrorRateLimit { share, after }),
         // A user who sets the number of failed rows has decided already.
         same_failure: usual.same_failure.filter(|_| !flags.keep_going && flags.max_errors.is_none()),
         first_result: flags.stop_on_first_result,
         deadline: flags.deadline.map(|deadline| match deadline {
-            Deadline::In(time) => time,
+            DeadlineValue::In(time) => time,
             // A deadline in the past ends the run before its first row.
-            Deadline::At(when) => {
+            DeadlineValue::At(when) => {
                 Duration::try_from(when.duration_since(jiff::Timestamp::now())).unwrap_or(Duration::ZERO)
             }
         }),
@@ -326,13 +332,13 @@ fn time(
 ) -> Result<Option<Duration>, Problem> {
     let (None, Some(setting)) = (flag, configured) else { return Ok(flag) };
     let text = setting.to_string();
-    duration(&text).map(Some).map_err(|what| {
+    parse_duration(&text).map(Some).map_err(|what| {
         let shown = file.path.as_deref().unwrap_or(Path::new("rowmill.toml")).display();
         Problem::new(ProblemCode::InvalidConfig, format!("`{name}` in `{shown}` {what}, not `{text}`"))
     })
 }
 
-pub(crate) fn usage(message: impl Into<Words>) -> Problem {
+pub(crate) fn usage_problem(message: impl Into<MessageText>) -> Problem {
     Problem::new(ProblemCode::Usage, message)
 }
 
@@ -344,13 +350,13 @@ fn model(flag: Option<String>, defaults: &RunDefaults, has_cards: bool) -> Resul
 }
 
 fn no_model() -> Problem {
-    usage("no model given").hint(
+    usage_problem("no model given").hint(
         "use `--model`, set `ROWMILL_MODEL`, or put `model = \"…\"` under `[run]` in `rowmill.toml`; \
          `--model simulated` needs no key",
     )
 }
 
 /// The folder in which the search for `rowmill.toml` starts.
-pub(crate) fn current_folder() -> PathBuf {
+pub(crate) fn config_search_folder() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
 }

@@ -6,7 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The request of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum StopSignal {
     /// Ctrl-C.
     Interrupt,
     /// SIGTERM, or SIGHUP: the terminal is gone.
@@ -15,7 +15,7 @@ pub(crate) enum Asked {
 
 /// Listens for signals from its creation on.
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub(crate) struct SignalListener {
     interrupt: Signal,
     terminate: Signal,
     /// `None` if SIGHUP is ignored, as by `nohup`, and must stay ignored.
@@ -35,24 +35,24 @@ pub(crate) fn outlive_file_size_limit() {
     drop(signal(SignalKind::from_raw(FILE_SIZE)));
 }
 
-impl Signals {
+impl SignalListener {
     pub(crate) fn listen() -> std::io::Result<Self> {
         let hangup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         Ok(Self { interrupt, terminate, hangup })
     }
 
-    pub(crate) async fn next(&mut self) -> Asked {
+    pub(crate) async fn next(&mut self) -> StopSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => Asked::Interrupt,
-            _ = self.terminate.recv() => Asked::Terminate,
-            () = heard(self.hangup.as_mut()) => Asked::Terminate,
+            _ = self.interrupt.recv() => StopSignal::Interrupt,
+            _ = self.terminate.recv() => StopSignal::Terminate,
+            () = wait_for_signal(self.hangup.as_mut()) => StopSignal::Terminate,
         }
     }
 }
 
 /// Waits for a signal; forever if the signal is not handled.
-async fn heard(signal: Option<&mut Signal>) {
+async fn wait_for_signal(signal: Option<&mut Signal>) {
     match signal {
         Some(signal) => drop(signal.recv().await),
         None => std::future::pending().await,

@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use rowmill_simulator::{
-    Change, Distribution, Fault, Limits, OutageKind, Price, Script, Tokenizer, When, notation,
+    FaultTrigger, OutageKind, Price, RandomDistribution, ScriptChange, SimulatedFault, SimulatedLimits,
+    SimulatorScript, Tokenizer, parse_flags,
 };
 use serde_json::Value;
 
@@ -48,8 +49,8 @@ pub(crate) struct SimulateFlags {
     ///
     /// Also `lognormal:40,1.0` (median, sigma) or `exponential:50` (mean). The same prompt gets the
     /// same length.
-    #[arg(long, value_name = "TOKENS", value_parser = Distribution::of_tokens, help_heading = "Answers")]
-    answer_tokens: Option<Distribution>,
+    #[arg(long, value_name = "TOKENS", value_parser = RandomDistribution::parse_token_counts, help_heading = "Answers")]
+    answer_tokens: Option<RandomDistribution>,
 
     /// How tokens are counted: `chars` (four characters per token) or `o200k` (like OpenAI).
     #[arg(long, value_name = "NAME", default_value = "chars", help_heading = "Answers")]
@@ -58,11 +59,11 @@ pub(crate) struct SimulateFlags {
     /// Wait before each answer, such as `200ms` or `uniform:100ms..2s`.
     ///
     /// Also `lognormal:800ms,0.6` (median, sigma) or `exponential:500ms` (mean).
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = Distribution::of_durations, help_heading = "Answers")]
-    latency: Distribution,
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = RandomDistribution::parse_durations, help_heading = "Answers")]
+    latency: RandomDistribution,
 
     /// Additional random wait of up to this long.
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = notation::duration, help_heading = "Answers")]
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_flags::parse_duration, help_heading = "Answers")]
     latency_jitter: Duration,
 
     /// File of rules that define the answers: texts, JSON, tool calls or faults.
@@ -91,7 +92,7 @@ pub(crate) struct SimulateFlags {
     instant_turns: Option<usize>,
 
     /// Tool that prepared answers call, with its arguments: `search {"query": "otters"}`.
-    #[arg(long, value_name = "CALL", value_parser = notation::tool_call, requires = "instant_turns", help_heading = "Answers")]
+    #[arg(long, value_name = "CALL", value_parser = parse_flags::parse_tool_call, requires = "instant_turns", help_heading = "Answers")]
     tool: Option<(String, Value)>,
 
     /// Requests per minute, for each key and model.
@@ -115,26 +116,26 @@ pub(crate) struct SimulateFlags {
     quota_requests: Option<u64>,
 
     /// Renew the quota this long after it is exhausted.
-    #[arg(long, value_name = "TIME", value_parser = notation::duration, requires = "quota_requests", help_heading = "Limits")]
+    #[arg(long, value_name = "TIME", value_parser = parse_flags::parse_duration, requires = "quota_requests", help_heading = "Limits")]
     quota_renews: Option<Duration>,
 
     /// Change settings at a time after the start, such as `120s:rpm=300,tpm=30000`; repeatable.
     ///
     /// Keys: `rpm`, `tpm`, `itpm`, `otpm` (a number, or `none`), `outage` (its length),
-    /// `outage-status` (as `--outage-kind`), `quota` (`exhausted` or `ok`) and `latency`.
-    #[arg(long, value_name = "TIME:CHANGES", value_parser = notation::changes, help_heading = "Limits")]
-    at: Vec<(Duration, Vec<Change>)>,
+    /// `outage-status` (as `--outage-kind`), `parse_quota_action` (`exhausted` or `ok`) and `latency`.
+    #[arg(long, value_name = "TIME:CHANGES", value_parser = parse_flags::parse_changes, help_heading = "Limits")]
+    at: Vec<(Duration, Vec<ScriptChange>)>,
 
     /// Inject a fault into a share of calls, such as `503=0.02`; repeatable.
     ///
     /// Faults: a status code, `reset`, `midway`, `truncate`, `garbage`, `hang`, `drip`, `empty`,
     /// `refusal`, `length`, `filter`, `wrong`, `fenced`, `null`. A status code may have headers:
     /// `429=2%,retry-after=1`.
-    #[arg(long, value_name = "KIND=RATE[,HEADER=VALUE]", value_parser = notation::fault_rate, help_heading = "Faults")]
-    fault: Vec<(Fault, f64)>,
+    #[arg(long, value_name = "KIND=RATE[,HEADER=VALUE]", value_parser = parse_flags::parse_fault_rate, help_heading = "Faults")]
+    fault: Vec<(SimulatedFault, f64)>,
 
     /// Simulate an outage, such as `60s+30s`: 60 s after the start, for 30 s. Repeatable.
-    #[arg(long, value_name = "START+LENGTH", value_parser = notation::outage, help_heading = "Faults")]
+    #[arg(long, value_name = "START+LENGTH", value_parser = parse_flags::parse_outage, help_heading = "Faults")]
     outage: Vec<(Duration, Duration)>,
 
     /// How calls fail during an outage: a status such as `503` or `529`, `reset`, or `refuse`.
@@ -145,7 +146,7 @@ pub(crate) struct SimulateFlags {
     ///
     /// `/stats` then includes `cost_usd`: the cost of all answers that were generated, whether they
     /// arrived or not.
-    #[arg(long, value_name = "PRICES", value_parser = notation::price, help_heading = "Statistics")]
+    #[arg(long, value_name = "PRICES", value_parser = parse_flags::price, help_heading = "Statistics")]
     price: Option<Price>,
 
     /// Log every call to this file as JSON Lines.
@@ -201,14 +202,14 @@ fn up_to(most: u64) -> RangedU64ValueParser<usize> {
 
 impl SimulateFlags {
     /// The script that these flags tell.
-    pub(crate) fn script(self) -> Script {
-        let limits = Limits {
+    pub(crate) fn script(self) -> SimulatorScript {
+        let limits = SimulatedLimits {
             requests: self.rpm,
             tokens: self.tpm,
             input_tokens: self.itpm,
             output_tokens: self.otpm,
         };
-        let mut script = Script::new()
+        let mut script = SimulatorScript::new()
             .host(self.host)
             .port(self.port)
             .seed(self.seed)
@@ -219,15 +220,15 @@ impl SimulateFlags {
             .outage_kind(self.outage_kind)
             .drip_every(DRIP)
             .keep_requests(0);
-        script = self.model.into_iter().fold(script, Script::model);
+        script = self.model.into_iter().fold(script, SimulatorScript::model);
         for (fault, rate) in self.fault {
-            script = script.fault(When::Rate(rate), fault);
+            script = script.fault(FaultTrigger::Rate(rate), fault);
         }
         for (start, length) in self.outage {
             script = script.outage(start, length);
         }
         for (after, changes) in self.at {
-            script = changes.into_iter().fold(script, |script, change| script.at(after, change));
+            script = changes.into_iter().fold(script, |script, change| script.change_after(after, change));
         }
         if !self.keep_prompts {
             script = script.forget_prompts();
@@ -235,14 +236,14 @@ impl SimulateFlags {
         if self.log_messages {
             script = script.log_messages();
         }
-        script = given(script, self.key, Script::key);
-        script = given(script, self.answer_bytes, Script::answer_bytes);
-        script = given(script, self.answer_tokens, Script::answer_tokens);
-        script = given(script, self.quota_requests, Script::quota_requests);
-        script = given(script, self.quota_renews, Script::quota_renews);
-        script = given(script, self.price, Script::price);
+        script = given(script, self.key, SimulatorScript::key);
+        script = given(script, self.answer_bytes, SimulatorScript::answer_bytes);
+        script = given(script, self.answer_tokens, SimulatorScript::answer_tokens);
+        script = given(script, self.quota_requests, SimulatorScript::quota_requests);
+        script = given(script, self.quota_renews, SimulatorScript::quota_renews);
+        script = given(script, self.price, SimulatorScript::price);
         let is_instant = self.instant || self.instant_turns.is_some();
-        script = given(script, is_instant.then_some(self.instant_text), Script::instant);
+        script = given(script, is_instant.then_some(self.instant_text), SimulatorScript::instant);
         given(script, self.instant_turns.zip(self.tool), |script, (turns, (tool, arguments))| {
             script.instant_turns(turns, tool, arguments)
         })
@@ -250,7 +251,11 @@ impl SimulateFlags {
 }
 
 /// Adds to a script what was given.
-fn given<T>(script: Script, value: Option<T>, add: fn(Script, T) -> Script) -> Script {
+fn given<T>(
+    script: SimulatorScript,
+    value: Option<T>,
+    add: fn(SimulatorScript, T) -> SimulatorScript,
+) -> SimulatorScript {
     match value {
         Some(value) => add(script, value),
         None => script,

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
-use rowmill::{Existing, ExitCode, Location, Problem, ProblemCode, RunSpec};
+use rowmill::{ExistingOutput, ExitCode, InputLocation, Problem, ProblemCode, RunSpec};
 
 use crate::flags::CommonFlags;
 use crate::output_flags::check_terminal;
 use crate::printer;
-use crate::resolve::{Resolved, check_summary, existing, show, usage};
-use crate::surroundings::environment;
+use crate::process_environment::process_environment;
+use crate::resolve::{ResolvedCommand, check_summary, display_options, existing_output, usage_problem};
 
 /// Flags that are not part of a spec: they define what to do with existing files, and what to show.
 pub(crate) const BESIDE: [&str; 13] = [
@@ -45,11 +45,11 @@ fn is_given(given: &ArgMatches, id: &str) -> bool {
 }
 
 /// Rejects flags beside `--spec` that are part of a spec.
-pub(crate) fn check_beside(command: &Command, given: &ArgMatches) -> Result<(), Problem> {
+pub(crate) fn check_flags_beside_spec(command: &Command, given: &ArgMatches) -> Result<(), Problem> {
     if let Some((name, below)) = given.subcommand()
         && let Some(command) = command.find_subcommand(name)
     {
-        return check_beside(command, below);
+        return check_flags_beside_spec(command, below);
     }
     if !is_given(given, "spec") {
         return Ok(());
@@ -57,33 +57,33 @@ pub(crate) fn check_beside(command: &Command, given: &ArgMatches) -> Result<(), 
     let mut flags = command.get_arguments().filter(|flag| !BESIDE.contains(&flag.get_id().as_str()));
     match flags.find(|flag| is_given(given, flag.get_id().as_str())).and_then(|flag| flag.get_long()) {
         None => Ok(()),
-        Some(flag) => Err(usage(format!("--{flag} and --spec cannot be used together"))
+        Some(flag) => Err(usage_problem(format!("--{flag} and --spec cannot be used together"))
             .hint("a spec is complete: set it there, or create another spec with `--print-spec`")),
     }
 }
 
 /// The request of a command with `--spec`.
-pub(crate) fn resolve_spec(flags: &CommonFlags, path: &Path) -> Result<Resolved, Problem> {
+pub(crate) fn resolve_spec(flags: &CommonFlags, path: &Path) -> Result<ResolvedCommand, Problem> {
     if flags.resume && flags.overwrite {
-        return Err(usage("--resume and --overwrite cannot be used together"));
+        return Err(usage_problem("--resume and --overwrite cannot be used together"));
     }
     let mut spec = read(path)?;
     spec.existing = match (flags.resume || flags.overwrite, flags.accept_changes) {
-        (true, _) => existing(flags),
-        (false, true) if spec.existing.resumes() => Existing::ResumeChanged,
-        (false, true) => return Err(usage("--accept-changes requires --resume")),
+        (true, _) => existing_output(flags),
+        (false, true) if spec.existing.resumes() => ExistingOutput::ResumeChanged,
+        (false, true) => return Err(usage_problem("--accept-changes requires --resume")),
         (false, false) => spec.existing,
     };
     check_summary(flags, &spec.output)?;
     check_terminal(&spec.output)?;
-    let show = show(flags, &spec.output, &spec.selection, spec.work.budget);
-    Ok(Resolved { spec, show })
+    let show = display_options(flags, &spec.output, &spec.selection, spec.work.budget);
+    Ok(ResolvedCommand { spec, show })
 }
 
 /// Prints a spec without running it.
 pub(crate) fn print_spec(spec: &RunSpec) -> Result<ExitCode, Problem> {
     let text = spec.to_json()?;
-    if let Cow::Owned(_) = environment().without_secrets(&text) {
+    if let Cow::Owned(_) = process_environment().redact(&text) {
         printer::talk(
             "warning: the spec contains a credential from the environment, because the command or `rowmill.toml` \
              does; replace it with `${NAME}` where that is supported, or keep the spec private",
@@ -102,8 +102,8 @@ fn read(path: &Path) -> Result<RunSpec, Problem> {
     let name = if is_stdin { "-".into() } else { path.to_string_lossy() };
     let text = read_text(path, &name)?;
     let spec = RunSpec::from_json(&text, &name)?;
-    if is_stdin && spec.input.location == Location::Stdin {
-        return Err(usage("standard input cannot carry both the spec and the rows")
+    if is_stdin && spec.input.location == InputLocation::Stdin {
+        return Err(usage_problem("standard input cannot carry both the spec and the rows")
             .hint("write the spec to a file, and pass it with `--spec`"));
     }
     Ok(spec)

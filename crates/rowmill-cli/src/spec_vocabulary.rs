@@ -1,18 +1,21 @@
 //! How messages about a spec name settings: by its fields, and by the flags that may be used beside it.
 
-use rowmill::wording::{Action, ActionMention, Setting, SettingMention, Vocabulary};
+use rowmill::wording::{ActionMention, Setting, SettingMention, SettingVocabulary, SuggestedAction};
 
-use crate::vocabulary::FLAGS;
+use crate::vocabulary::COMMAND_LINE_VOCABULARY;
 
 /// The vocabulary of `--spec`.
-pub(crate) const SPEC_FIELDS: Vocabulary = Vocabulary { name_settings, describe_action };
+pub(crate) const SPEC_FIELDS: SettingVocabulary = SettingVocabulary { name_settings, describe_action };
 
 fn name_settings(mention: &SettingMention) -> String {
     let (flags, fields): (Vec<_>, Vec<_>) =
         mention.settings.iter().cloned().partition(|(setting, _)| field(*setting).is_none());
     let mut names = Vec::new();
     if !flags.is_empty() {
-        names.push((FLAGS.name_settings)(&SettingMention { settings: flags, is_bare: mention.is_bare }));
+        names.push((COMMAND_LINE_VOCABULARY.name_settings)(&SettingMention {
+            settings: flags,
+            is_bare: mention.is_bare,
+        }));
     }
     let has_fields = !fields.is_empty();
     names.extend(fields.into_iter().map(|(setting, value)| mention.quote(&named_field(setting, value))));
@@ -127,13 +130,13 @@ fn field(setting: Setting) -> Option<&'static str> {
 
 fn describe_action(mention: &ActionMention) -> String {
     match mention.action {
-        Action::SendRegardless => {
+        SuggestedAction::SendRegardless => {
             "`work.stop_rules.same_failure: null` in the spec sends all rows regardless".to_owned()
         }
-        Action::SetPrices => "in `work.prices` of the spec".to_owned(),
-        Action::ListSettings => "docs/run-spec.md and its JSON Schema list every field".to_owned(),
-        Action::RunAgain | Action::RunAgainChanged | Action::ExportResults => {
-            (FLAGS.describe_action)(mention)
+        SuggestedAction::SetPrices => "in `work.prices` of the spec".to_owned(),
+        SuggestedAction::ListSettings => "docs/run-spec.md and its JSON Schema list every field".to_owned(),
+        SuggestedAction::RunAgain | SuggestedAction::RunAgainChanged | SuggestedAction::ExportResults => {
+            (COMMAND_LINE_VOCABULARY.describe_action)(mention)
         }
     }
 }
@@ -141,7 +144,7 @@ fn describe_action(mention: &ActionMention) -> String {
 #[cfg(test)]
 mod tests {
     use rowmill::run_spec_schema;
-    use rowmill::wording::Words;
+    use rowmill::wording::MessageText;
     use rowmill::wording::actions::{RUN_AGAIN, SEND_REGARDLESS};
     use rowmill::wording::settings::*;
     use serde_json::Value;
@@ -175,7 +178,7 @@ mod tests {
     #[test]
     fn flags_that_are_named_may_stand_beside_a_spec() {
         for setting in Setting::ALL {
-            let named = Words::from(setting.to_string()).render(SPEC_FIELDS);
+            let named = MessageText::from(setting.to_string()).render(SPEC_FIELDS);
             let flag = named.trim_matches('`').strip_prefix("--").map(|flag| flag.replace('-', "_"));
             let is_beside = |flag: &String| crate::spec_file::BESIDE.contains(&flag.as_str());
             assert!(flag.as_ref().is_none_or(is_beside), "{named}");
@@ -186,27 +189,33 @@ mod tests {
     fn settings_are_told_as_they_stand_in_a_spec() {
         for (marked, expected) in [
             (MAX_COST.to_string(), "`work.budget.cost` in the spec"),
-            (ON_QUOTA.to("wait").to_string(), r#"`work.on_quota: "wait"` in the spec"#),
+            (ON_QUOTA.with_value("wait").to_string(), r#"`work.on_quota: "wait"` in the spec"#),
             (RESUME.and(ACCEPT_CHANGES).to_string(), "`--resume --accept-changes`"),
-            (RESUME.and(WORK_DIR.to("'a b'")).to_string(), r#"`--resume` and `work_dir: "a b"` in the spec"#),
             (
-                INPUT.to("-").and(INPUT_FORMAT.to("jsonl")).to_string(),
+                RESUME.and(WORK_DIR.with_value("'a b'")).to_string(),
+                r#"`--resume` and `work_dir: "a b"` in the spec"#,
+            ),
+            (
+                INPUT.with_value("-").and(INPUT_FORMAT.with_value("jsonl")).to_string(),
                 r#"`input.location: "stdin"` and `input.format: "jsonl"` in the spec"#,
             ),
-            (COLUMNS.to("id,text").to_string(), r#"`query.columns: ["id", "text"]` in the spec"#),
+            (COLUMNS.with_value("id,text").to_string(), r#"`query.columns: ["id", "text"]` in the spec"#),
             (
-                TYPES.to("x=text").to_string(),
+                TYPES.with_value("x=text").to_string(),
                 r#"`query.types: [{"column": "x", "type_name": "text"}]` in the spec"#,
             ),
-            (VAR.to("'tone=dry'").bare().to_string(), r#"variables.pairs: ["tone=dry"]"#),
-            (LIMIT.to("10").to_string(), "`selection.limit: 10` in the spec"),
+            (
+                VAR.with_value("'tone=dry'").without_backticks().to_string(),
+                r#"variables.pairs: ["tone=dry"]"#,
+            ),
+            (LIMIT.with_value("10").to_string(), "`selection.limit: 10` in the spec"),
             (RUN_AGAIN.to_string(), "run again with `--resume`"),
             (
                 SEND_REGARDLESS.to_string(),
                 "`work.stop_rules.same_failure: null` in the spec sends all rows regardless",
             ),
         ] {
-            assert_eq!(Words::from(marked).render(SPEC_FIELDS), expected);
+            assert_eq!(MessageText::from(marked).render(SPEC_FIELDS), expected);
         }
     }
 }

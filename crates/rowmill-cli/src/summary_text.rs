@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use rowmill::wording::settings::{REMOVED_ROWS, SQL};
 use rowmill::{
-    FailureExample, FailureGroup, Money, Output, OutputChanges, RowId, RunReport, RunSpec, StopCause,
+    FailureExample, FailureGroup, Money, OutputChanges, OutputTarget, RowId, RunReport, RunSpec, StopCause,
     TableTarget,
 };
 
-use crate::layout::{cut, folded, printable, width};
-use crate::numbers::{counted, grouped, rate, time};
-use crate::printer::next_step;
+use crate::number_text::{count_phrase, duration_text, group_digits, rate_text};
+use crate::printer::next_step_text;
+use crate::text_layout::{display_width, escape_control, fold_words, truncate_to_width};
 use crate::vocabulary::worded;
 
 /// The maximum number of groups of failures that are shown with an example.
@@ -48,12 +48,12 @@ impl SummaryContext {
             path.as_ref().map(|path| format!("{} ({what})", path.display()))
         };
         let results = match &spec.output {
-            Output::File(path) => Some(path),
-            Output::Table(table) => match &table.target {
+            OutputTarget::File(path) => Some(path),
+            OutputTarget::Table(table) => match &table.target {
                 TableTarget::File(path) => Some(path),
                 TableTarget::Folder { .. } | TableTarget::Stdout => None,
             },
-            Output::Stdout => None,
+            OutputTarget::Stdout => None,
         };
         Self {
             columns,
@@ -77,10 +77,10 @@ pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> Stri
     if numbers.usage.total_tokens > 0 {
         let cached = match numbers.cache.read_tokens {
             0 => String::new(),
-            cached => format!(" ({} from cache)", grouped(cached)),
+            cached => format!(" ({} from cache)", group_digits(cached)),
         };
         let (input, output) = (numbers.usage.prompt_tokens, numbers.usage.completion_tokens);
-        lines.push(format!("tokens: {} in{cached}, {} out", grouped(input), grouped(output)));
+        lines.push(format!("tokens: {} in{cached}, {} out", group_digits(input), group_digits(output)));
     }
     lines.extend(cost_line(report));
     lines.extend(reused_line(report));
@@ -89,7 +89,7 @@ pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> Stri
         let was = if unknown == 1 { "was" } else { "were" };
         lines.push(format!(
             "unknown: {} {was} interrupted and may have been billed",
-            counted(unknown, "call")
+            count_phrase(unknown, "call")
         ));
     }
     lines.extend(retries_line(report));
@@ -102,11 +102,11 @@ pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> Stri
     if !context.side_files.is_empty() {
         lines.push(format!("also:   {}", context.side_files.join(", ")));
     }
-    if let Some(next) = next_step(report) {
+    if let Some(next) = next_step_text(report) {
         lines.push(format!("next:   {next}"));
     }
     let mut lines = match context.columns {
-        Some(columns) => lines.iter().flat_map(|line| folded(line, columns, INDENT)).collect(),
+        Some(columns) => lines.iter().flat_map(|line| fold_words(line, columns, INDENT)).collect(),
         None => lines,
     };
     lines.extend(commands(report, context));
@@ -131,19 +131,19 @@ fn output_lines(report: &RunReport, context: &SummaryContext) -> Vec<String> {
         false => "the input".to_owned(),
     };
     if *moved_rows > 0 {
-        let (rows, were) = (counted(*moved_rows, "row"), were(*moved_rows));
+        let (rows, were) = (count_phrase(*moved_rows, "row"), were(*moved_rows));
         lines
             .push(format!("moved:  {rows} changed position in the input and {were} reordered in the output"));
     }
     if *removed_rows > 0 {
-        let (rows, are) = (counted(*removed_rows, "row"), are(*removed_rows));
-        let drop = worded(REMOVED_ROWS.to("drop").to_string());
+        let (rows, are) = (count_phrase(*removed_rows, "row"), are(*removed_rows));
+        let drop = worded(REMOVED_ROWS.with_value("drop").to_string());
         lines.push(format!(
             "gone:   {rows} {are} no longer in {place} and kept at the end of the output; {drop} removes such rows"
         ));
     }
     if *dropped_rows > 0 {
-        let (rows, are) = (counted(*dropped_rows, "row"), are(*dropped_rows));
+        let (rows, are) = (count_phrase(*dropped_rows, "row"), are(*dropped_rows));
         lines.push(format!("gone:   {rows} {are} no longer in {place} and dropped from the output"));
     }
     lines
@@ -153,17 +153,17 @@ fn first_line(report: &RunReport) -> String {
     let numbers = &report.summary.numbers;
     let seconds = numbers.duration_ms / 1000.0;
     let ok = numbers.processed_rows - numbers.failed_rows;
-    let mut line = format!("{}: {} ok", counted(numbers.processed_rows, "row"), grouped(ok));
+    let mut line = format!("{}: {} ok", count_phrase(numbers.processed_rows, "row"), group_digits(ok));
     if numbers.failed_rows > 0 {
-        line.push_str(&format!(", {} failed", grouped(numbers.failed_rows)));
+        line.push_str(&format!(", {} failed", group_digits(numbers.failed_rows)));
     }
     if numbers.skipped_rows > 0 {
-        line.push_str(&format!(", {} skipped ({})", grouped(numbers.skipped_rows), why_skipped(report)));
+        line.push_str(&format!(", {} skipped ({})", group_digits(numbers.skipped_rows), why_skipped(report)));
     }
-    line.push_str(&format!(" in {}", time(Duration::from_secs_f64(seconds))));
+    line.push_str(&format!(" in {}", duration_text(Duration::from_secs_f64(seconds))));
     // For very short runs, a rate is meaningless.
     if seconds >= 0.1 {
-        line.push_str(&format!(" ({} rows/s)", rate(numbers.processed_rows as f64 / seconds)));
+        line.push_str(&format!(" ({} rows/s)", rate_text(numbers.processed_rows as f64 / seconds)));
     }
     line
 }
@@ -197,19 +197,21 @@ fn examples(report: &RunReport) -> Vec<String> {
     let line = |(group, example): &(&FailureGroup, &FailureExample)| {
         let row = match &example.id {
             RowId::Number(number) => format!("row {number}"),
-            RowId::Text(id) => format!("row {} (id {})", example.number, cut(&printable(id), 40)),
+            RowId::Text(id) => {
+                format!("row {} (id {})", example.number, truncate_to_width(&escape_control(id), 40))
+            }
         };
         let rows = match example.rows {
             1 => row,
-            rows => format!("{} such as {row}", counted(rows, "row")),
+            rows => format!("{} such as {row}", count_phrase(rows, "row")),
         };
-        let message = cut(&printable(&example.message), MESSAGE);
+        let message = truncate_to_width(&escape_control(&example.message), MESSAGE);
         format!("{:INDENT$}{}: {rows}: {message}", "", group.kind)
     };
     let mut lines: Vec<String> = groups.iter().take(EXAMPLES).map(line).collect();
     let rest: u64 = groups.iter().skip(EXAMPLES).map(|(_, example)| example.rows).sum();
     if rest > 0 {
-        lines.push(format!("{:INDENT$}… and {} with other errors", "", counted(rest, "row")));
+        lines.push(format!("{:INDENT$}… and {} with other errors", "", count_phrase(rest, "row")));
     }
     lines
 }
@@ -230,7 +232,7 @@ fn cost_line(report: &RunReport) -> Option<String> {
     if cost.calls_without_price > 0 {
         line.push_str(&format!(
             ", not including {} of unknown price",
-            counted(cost.calls_without_price, "call")
+            count_phrase(cost.calls_without_price, "call")
         ));
     }
     Some(line)
@@ -239,7 +241,7 @@ fn cost_line(report: &RunReport) -> Option<String> {
 /// What a run may have spent in addition to calls with a known cost.
 fn also_spent(report: &RunReport) -> String {
     let cut = report.summary.numbers.calls.outcome_unknown;
-    let cut = (cut > 0).then(|| format!("{} that may have been billed", counted(cut, "call")));
+    let cut = (cut > 0).then(|| format!("{} that may have been billed", count_phrase(cut, "call")));
     let earlier = report.resumed.is_some().then(|| "earlier parts of the run".to_owned());
     let parts: Vec<String> = earlier.into_iter().chain(cut).collect();
     if parts.is_empty() { "calls that may have been billed".to_owned() } else { parts.join(" and ") }
@@ -251,7 +253,7 @@ fn reused_line(report: &RunReport) -> Option<String> {
     let mut parts: Vec<String> = parts
         .iter()
         .filter(|(rows, _)| *rows > 0)
-        .map(|(rows, what)| format!("{} {what}", counted(*rows, "row")))
+        .map(|(rows, what)| format!("{} {what}", count_phrase(*rows, "row")))
         .collect();
     parts.extend(saved_by_reuse(report).map(|saved| format!("about {saved} saved")));
     (!parts.is_empty()).then(|| format!("reused: {}", parts.join(", ")))
@@ -273,25 +275,25 @@ fn retries_line(report: &RunReport) -> Option<String> {
     let repeated = numbers.calls.made > called || numbers.calls.failed != numbers.failures;
     let list = by_kind(numbers.calls.failed.iter()).filter(|_| repeated)?;
     let failed: u64 = numbers.calls.failed.values().sum();
-    let (failed, made) = (grouped(failed), counted(numbers.calls.made, "call"));
+    let (failed, made) = (group_digits(failed), count_phrase(numbers.calls.made, "call"));
     Some(format!("retries: {failed} of {made} failed and were retried or given up: {list}"))
 }
 
 fn repairs_line(report: &RunReport) -> Option<String> {
     let repairs = report.summary.numbers.calls.repairs;
     let were = if repairs == 1 { "was" } else { "were" };
-    let answers = counted(repairs, "answer");
+    let answers = count_phrase(repairs, "answer");
     (repairs > 0).then(|| format!("repairs: {answers} violated the schema and {were} requested again"))
 }
 
 fn tools_line(report: &RunReport) -> Option<String> {
     let tools = report.summary.numbers.tools;
-    let made = counted(tools.made, "tool call");
-    (tools.failed > 0).then(|| format!("tools:  {} of {made} failed", grouped(tools.failed)))
+    let made = count_phrase(tools.made, "tool call");
+    (tools.failed > 0).then(|| format!("tools:  {} of {made} failed", group_digits(tools.failed)))
 }
 
 fn by_kind<'a, K: std::fmt::Display + 'a>(counts: impl Iterator<Item = (&'a K, &'a u64)>) -> Option<String> {
-    let list: Vec<String> = counts.map(|(kind, count)| format!("{} {kind}", grouped(*count))).collect();
+    let list: Vec<String> = counts.map(|(kind, count)| format!("{} {kind}", group_digits(*count))).collect();
     (!list.is_empty()).then(|| list.join(", "))
 }
 
@@ -313,7 +315,7 @@ fn commands(report: &RunReport, context: &SummaryContext) -> Vec<String> {
         let program = arguments.first().map_or("rowmill", String::as_str);
         commands.push(vec![quoted(program), "results".into(), quoted(results)]);
     }
-    let label = if next_step(report).is_none() { "next:" } else { "" };
+    let label = if next_step_text(report).is_none() { "next:" } else { "" };
     let labels = std::iter::once(label).chain(std::iter::repeat(""));
     labels.zip(commands).flat_map(|(label, words)| command_lines(label, &words, context.columns)).collect()
 }
@@ -326,7 +328,7 @@ fn command_lines(label: &str, words: &[String], columns: Option<usize>) -> Vec<S
     for (at, word) in words.iter().enumerate() {
         // A backslash at the end of a line takes two columns.
         let end = if at + 1 == words.len() { 0 } else { 2 };
-        if at > 0 && width(&line) + 1 + width(word) + end > most {
+        if at > 0 && display_width(&line) + 1 + display_width(word) + end > most {
             lines.push(format!("{line} \\"));
             line = " ".repeat(INDENT + 2);
         } else if at > 0 {

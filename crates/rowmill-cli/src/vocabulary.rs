@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rowmill::wording::{Action, ActionMention, SettingMention, Vocabulary, Words};
+use rowmill::wording::{ActionMention, MessageText, SettingMention, SettingVocabulary, SuggestedAction};
 
 use crate::spec_vocabulary::SPEC_FIELDS;
 
@@ -15,17 +15,17 @@ pub(crate) fn use_spec_fields() {
 }
 
 /// The vocabulary of the command of this process.
-pub(crate) fn vocabulary() -> Vocabulary {
-    if RUNS_SPEC.load(Ordering::Relaxed) { SPEC_FIELDS } else { FLAGS }
+pub(crate) fn vocabulary() -> SettingVocabulary {
+    if RUNS_SPEC.load(Ordering::Relaxed) { SPEC_FIELDS } else { COMMAND_LINE_VOCABULARY }
 }
 
 /// Renders a text in the vocabulary of the command of this process.
-pub(crate) fn worded(text: impl Into<Words>) -> String {
+pub(crate) fn worded(text: impl Into<MessageText>) -> String {
     text.into().render(vocabulary())
 }
 
 /// The vocabulary of the command line.
-pub const FLAGS: Vocabulary = Vocabulary { name_settings, describe_action };
+pub const COMMAND_LINE_VOCABULARY: SettingVocabulary = SettingVocabulary { name_settings, describe_action };
 
 /// Flags have the names of settings, with dashes.
 fn name_settings(mention: &SettingMention) -> String {
@@ -39,12 +39,12 @@ fn name_settings(mention: &SettingMention) -> String {
 
 fn describe_action(mention: &ActionMention) -> String {
     match mention.action {
-        Action::RunAgain => "run again with `--resume`".to_owned(),
-        Action::RunAgainChanged => "run again with `--resume --accept-changes`".to_owned(),
-        Action::SendRegardless => "`--keep-going` sends all rows regardless".to_owned(),
-        Action::SetPrices => "at the top of `rowmill.toml`".to_owned(),
-        Action::ListSettings => "`rowmill run --help` lists every flag with examples".to_owned(),
-        Action::ExportResults => {
+        SuggestedAction::RunAgain => "run again with `--resume`".to_owned(),
+        SuggestedAction::RunAgainChanged => "run again with `--resume --accept-changes`".to_owned(),
+        SuggestedAction::SendRegardless => "`--keep-going` sends all rows regardless".to_owned(),
+        SuggestedAction::SetPrices => "at the top of `rowmill.toml`".to_owned(),
+        SuggestedAction::ListSettings => "`rowmill run --help` lists every flag with examples".to_owned(),
+        SuggestedAction::ExportResults => {
             let folder = mention.value.as_deref().unwrap_or("FOLDER");
             format!("`rowmill export {folder} --output results.jsonl` writes")
         }
@@ -57,7 +57,7 @@ mod tests {
 
     use rowmill::wording::actions::EXPORT_RESULTS;
     use rowmill::wording::settings::{ACCEPT_CHANGES, INPUT, INPUT_FORMAT, RESUME, VAR};
-    use rowmill::wording::{Setting, Words};
+    use rowmill::wording::{MessageText, Setting};
     use rowmill::{ErrorKind, ProblemCode};
 
     use super::*;
@@ -72,7 +72,7 @@ mod tests {
         let mut flags = BTreeSet::new();
         flags_of(&crate::command(), &mut flags);
         for setting in Setting::ALL {
-            let said = Words::from(setting.to_string()).render(FLAGS);
+            let said = MessageText::from(setting.to_string()).render(COMMAND_LINE_VOCABULARY);
             let flag = said.trim_matches('`').trim_start_matches("--");
             assert!(flags.contains(flag), "there is no {said}");
         }
@@ -80,14 +80,14 @@ mod tests {
 
     #[test]
     fn every_setting_that_explains_a_problem_or_an_error_is_told_as_its_flag() {
-        let problems = ProblemCode::ALL.iter().flat_map(|code| [code.what(), code.next()]);
-        let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.what(), kind.next()]);
+        let problems = ProblemCode::ALL.iter().flat_map(|code| [code.description(), code.advice()]);
+        let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.description(), kind.advice()]);
         for text in problems.chain(kinds) {
             // A setting has a different name here than in the neutral form.
-            let (told, neutral) = (text.render(FLAGS), text.to_string());
+            let (told, neutral) = (text.render(COMMAND_LINE_VOCABULARY), text.to_string());
             assert_eq!(told.contains("--"), told != neutral, "{told}");
         }
-        let told = ErrorKind::TurnLimit.next().render(FLAGS);
+        let told = ErrorKind::TurnLimit.advice().render(COMMAND_LINE_VOCABULARY);
         assert!(told.starts_with("Raise `--turns` or"), "{told}");
     }
 
@@ -96,11 +96,17 @@ mod tests {
         for (marked, expected) in [
             (RESUME.to_string(), "`--resume`"),
             (RESUME.and(ACCEPT_CHANGES).to_string(), "`--resume --accept-changes`"),
-            (INPUT.to("-").and(INPUT_FORMAT.to("jsonl")).to_string(), "`--input - --input-format jsonl`"),
-            (VAR.to("'tone=dry'").bare().to_string(), "--var 'tone=dry'"),
-            (EXPORT_RESULTS.of("'a b'").to_string(), "`rowmill export 'a b' --output results.jsonl` writes"),
+            (
+                INPUT.with_value("-").and(INPUT_FORMAT.with_value("jsonl")).to_string(),
+                "`--input - --input-format jsonl`",
+            ),
+            (VAR.with_value("'tone=dry'").without_backticks().to_string(), "--var 'tone=dry'"),
+            (
+                EXPORT_RESULTS.with_value("'a b'").to_string(),
+                "`rowmill export 'a b' --output results.jsonl` writes",
+            ),
         ] {
-            assert_eq!(Words::from(marked).render(FLAGS), expected);
+            assert_eq!(MessageText::from(marked).render(COMMAND_LINE_VOCABULARY), expected);
         }
     }
 }

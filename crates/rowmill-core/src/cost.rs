@@ -1,6 +1,6 @@
 //! The cost of calls, and its maximum.
 
-use rowmill_types::{Money, Usage};
+use rowmill_types::{Money, TokenUsage};
 
 /// The price of one token of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct TokenPrices {
 }
 
 impl TokenPrices {
-    fn cost(&self, usage: &Usage) -> Money {
+    fn cost(&self, usage: &TokenUsage) -> Money {
         let plain = usage.input.saturating_sub(usage.cached).saturating_sub(usage.cache_write);
         let said = usage.output.saturating_sub(usage.reasoning);
         self.input.times(plain)
@@ -65,7 +65,7 @@ impl Price {
     /// assert_eq!(price.cost(&usage).to_string(), "$1.55");
     /// ```
     #[must_use]
-    pub fn cost(&self, usage: &Usage) -> Money {
+    pub fn cost(&self, usage: &TokenUsage) -> Money {
         match self.long {
             Some((above, prices)) if usage.input > above => prices.cost(usage),
             _ => self.tokens.cost(usage),
@@ -74,7 +74,7 @@ impl Price {
 
     /// The maximum cost of a call with at most this many tokens.
     #[must_use]
-    pub fn worst(&self, input: u64, output: u64) -> Money {
+    pub fn max_cost(&self, input: u64, output: u64) -> Money {
         let ordinary = self.tokens.worst(input, output);
         match self.long {
             Some((above, prices)) if input > above => ordinary.max(prices.worst(input, output)),
@@ -85,8 +85,8 @@ impl Price {
     /// The longest answer with which a call with at most this many prompt tokens cannot cost more than `most`; zero if
     /// the prompt alone may cost more.
     #[must_use]
-    pub fn longest_within(&self, input: u64, most: Money) -> u64 {
-        if self.worst(input, 0) > most {
+    pub fn max_output_within(&self, input: u64, most: Money) -> u64 {
+        if self.max_cost(input, 0) > most {
             return 0;
         }
         let ordinary = self.tokens.longest_within(input, most);
@@ -98,14 +98,14 @@ impl Price {
 
     /// The savings by the provider's cache on a call, compared with the same call without it.
     #[must_use]
-    pub fn saved(&self, usage: &Usage) -> Money {
-        let uncached = Usage { cached: 0, cache_write: 0, ..*usage };
+    pub fn cache_savings(&self, usage: &TokenUsage) -> Money {
+        let uncached = TokenUsage { cached: 0, cache_write: 0, ..*usage };
         self.cost(&uncached).saturating_sub(self.cost(usage))
     }
 
     /// The cost in the batch lane of calls that would cost `live` dollars, if there is a batch lane.
     #[must_use]
-    pub fn batch(&self, live: Money) -> Option<Money> {
+    pub fn batch_cost(&self, live: Money) -> Option<Money> {
         let percent = u128::from(self.batch_percent?);
         Some(Money::from_pico(u64::try_from(u128::from(live.pico()) * percent / 100).unwrap_or(u64::MAX)))
     }
@@ -130,27 +130,27 @@ mod tests {
 
     #[test]
     fn every_kind_of_token_has_its_price_and_long_prompts_theirs() {
-        let usage = Usage { input: 100, cached: 20, cache_write: 10, output: 9, reasoning: 4 };
+        let usage = TokenUsage { input: 100, cached: 20, cache_write: 10, output: 9, reasoning: 4 };
         assert_eq!(price().cost(&usage).pico(), 70 * 10 + 20 + 10 * 12 + 5 * 40 + 4 * 50);
-        let longer = Usage { input: 101, ..usage };
+        let longer = TokenUsage { input: 101, ..usage };
         assert_eq!(price().cost(&longer).pico(), 71 * 20 + 20 + 10 * 12 + 5 * 40 + 4 * 50);
     }
 
     #[test]
     fn no_call_costs_more_than_its_worst_case() {
-        let worst = price().worst(150, 9);
+        let worst = price().max_cost(150, 9);
         for (input, cached, cache_write, output, reasoning) in
             [(150, 0, 0, 9, 0), (150, 150, 0, 9, 9), (100, 0, 100, 9, 9), (150, 0, 150, 0, 0)]
         {
-            let usage = Usage { input, cached, cache_write, output, reasoning };
+            let usage = TokenUsage { input, cached, cache_write, output, reasoning };
             assert!(price().cost(&usage) <= worst, "{usage:?}");
         }
     }
 
     #[test]
     fn the_batch_lane_has_its_discount_and_the_cache_its_saving() {
-        assert_eq!(price().batch(Money::from_pico(101)), Some(Money::from_pico(50)));
-        let usage = Usage { input: 100, cached: 50, ..Usage::default() };
-        assert_eq!(price().saved(&usage).pico(), 50 * 9);
+        assert_eq!(price().batch_cost(Money::from_pico(101)), Some(Money::from_pico(50)));
+        let usage = TokenUsage { input: 100, cached: 50, ..TokenUsage::default() };
+        assert_eq!(price().cache_savings(&usage).pico(), 50 * 9);
     }
 }

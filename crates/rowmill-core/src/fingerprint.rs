@@ -7,7 +7,7 @@ use crate::ports::InputIdentity;
 
 /// Everything that shapes the results of a run. A resume with a different fingerprint would mix two runs in one output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fingerprint {
+pub struct RunFingerprint {
     /// The input; with an id field only its path, because rows may then be added or removed.
     pub input: InputIdentity,
     /// The id field, if any.
@@ -39,11 +39,11 @@ pub struct Fingerprint {
 
 /// A digest of a text, short enough to show.
 #[must_use]
-pub fn digest(text: &str) -> String {
+pub fn text_digest(text: &str) -> String {
     format!("{:032x}", xxh3_128(text.as_bytes()))
 }
 
-impl Fingerprint {
+impl RunFingerprint {
     /// Whether both send the same requests to a model, whatever the input.
     #[must_use]
     pub fn asks_the_same_as(&self, other: &Self) -> bool {

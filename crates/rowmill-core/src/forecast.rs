@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::limits::RateFlags;
+use crate::limits::MinuteLimits;
 
 /// The number of bootstrap draws from a sample.
 const DRAWS: u64 = 2_000;
@@ -13,7 +13,7 @@ const TAIL: f64 = 0.005;
 
 /// An estimated number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Interval {
+pub struct ForecastInterval {
     /// The lower bound.
     pub low: f64,
     /// The expected value; `None` if only the bounds are known.
@@ -22,23 +22,23 @@ pub struct Interval {
     pub high: f64,
 }
 
-impl Interval {
+impl ForecastInterval {
     /// A number that is known exactly.
     #[must_use]
-    pub fn exactly(value: f64) -> Self {
+    pub fn exact(value: f64) -> Self {
         Self { low: value, expected: Some(value), high: value }
     }
 
     /// A number that is known to within some percent.
     #[must_use]
-    pub fn within(value: f64, percent: u32) -> Self {
+    pub fn with_tolerance(value: f64, percent: u32) -> Self {
         let share = f64::from(percent) / 100.0;
         Self { low: value * (1.0 - share), expected: Some(value), high: value * (1.0 + share) }
     }
 
     /// A number of which only the maximum is known.
     #[must_use]
-    pub fn up_to(most: f64) -> Self {
+    pub fn at_most(most: f64) -> Self {
         Self { low: 0.0, expected: None, high: most }
     }
 
@@ -52,7 +52,7 @@ impl Interval {
     /// assert!(total.low < 20_000.0 && total.high > 30_000.0);
     /// ```
     #[must_use]
-    pub fn of_total(sample: &[u64], rows: u64) -> Option<Self> {
+    pub fn estimate_total(sample: &[u64], rows: u64) -> Option<Self> {
         let count = sample.len() as u64;
         if count == 0 {
             return None;
@@ -95,7 +95,12 @@ fn next(seed: &mut u64) -> u64 {
 /// counts generated tokens and their number is unknown. The initial burst that a provider allows is not taken into
 /// account.
 #[must_use]
-pub fn time_at(limits: RateFlags, requests: u64, input: f64, output: Option<f64>) -> Option<Duration> {
+pub fn time_at_limits(
+    limits: MinuteLimits,
+    requests: u64,
+    input: f64,
+    output: Option<f64>,
+) -> Option<Duration> {
     let counts_output = limits.tokens.is_some() || limits.output_tokens.is_some();
     if counts_output && output.is_none() {
         return None;
@@ -131,7 +136,7 @@ mod tests {
             let population: Vec<u64> = (0..2_000).map(|_| length(&mut seed)).collect();
             let truth = population.iter().sum::<u64>() as f64;
             let sample: Vec<u64> = population.iter().copied().step_by(20).collect();
-            let interval = Interval::of_total(&sample, 2_000).unwrap();
+            let interval = ForecastInterval::estimate_total(&sample, 2_000).unwrap();
             held += u32::from((interval.low..=interval.high).contains(&truth));
         }
         assert!(held >= 180, "{held} of 200");
@@ -139,18 +144,18 @@ mod tests {
 
     #[test]
     fn a_constant_is_known_exactly_and_nothing_from_nothing() {
-        assert_eq!(Interval::of_total(&[7; 30], 100), Some(Interval::exactly(700.0)));
-        assert_eq!(Interval::of_total(&[], 100), None);
+        assert_eq!(ForecastInterval::estimate_total(&[7; 30], 100), Some(ForecastInterval::exact(700.0)));
+        assert_eq!(ForecastInterval::estimate_total(&[], 100), None);
     }
 
     #[test]
     fn the_slowest_limit_decides_how_long_it_takes() {
-        let limits = RateFlags { requests: Some(600), tokens: Some(60_000), ..RateFlags::default() };
-        assert_eq!(time_at(limits, 6_000, 500_000.0, Some(100_000.0)), Some(Duration::from_secs(600)));
-        assert_eq!(time_at(limits, 60, 500_000.0, Some(100_000.0)), Some(Duration::from_secs(600)));
-        assert_eq!(time_at(RateFlags::default(), 60, 1.0, Some(1.0)), None);
-        assert_eq!(time_at(limits, 60, 1.0, None), None, "one limit counts what nobody knows");
-        let requests_only = RateFlags { tokens: None, ..limits };
-        assert_eq!(time_at(requests_only, 600, 1.0, None), Some(Duration::from_secs(60)));
+        let limits = MinuteLimits { requests: Some(600), tokens: Some(60_000), ..MinuteLimits::default() };
+        assert_eq!(time_at_limits(limits, 6_000, 500_000.0, Some(100_000.0)), Some(Duration::from_secs(600)));
+        assert_eq!(time_at_limits(limits, 60, 500_000.0, Some(100_000.0)), Some(Duration::from_secs(600)));
+        assert_eq!(time_at_limits(MinuteLimits::default(), 60, 1.0, Some(1.0)), None);
+        assert_eq!(time_at_limits(limits, 60, 1.0, None), None, "one limit counts what nobody knows");
+        let requests_only = MinuteLimits { tokens: None, ..limits };
+        assert_eq!(time_at_limits(requests_only, 600, 1.0, None), Some(Duration::from_secs(60)));
     }
 }

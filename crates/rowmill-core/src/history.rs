@@ -7,7 +7,7 @@ const KEPT: usize = 512;
 
 /// Tokens of answered rows: their totals, and an evenly spaced sample.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct History {
+pub struct UsageHistory {
     /// The number of answered rows.
     pub rows: u64,
     /// The total of their prompt tokens.
@@ -20,7 +20,7 @@ pub struct History {
     pub output_tokens: Vec<u64>,
 }
 
-impl History {
+impl UsageHistory {
     /// The share of prompt tokens that came from the provider's cache.
     #[must_use]
     pub fn cached_share(&self) -> f64 {
@@ -28,7 +28,7 @@ impl History {
     }
 
     /// Adds a row. Which rows are kept depends on their count alone, so the same run leaves the same history.
-    pub fn add(&mut self, usage: &rowmill_types::Usage, took: std::time::Duration) {
+    pub fn add(&mut self, usage: &rowmill_types::TokenUsage, took: std::time::Duration) {
         self.rows += 1;
         // The numbers that a provider reports need not make sense.
         self.input_tokens = self.input_tokens.saturating_add(usage.input);
@@ -48,15 +48,16 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_types::Usage;
+    use rowmill_types::TokenUsage;
 
     use super::*;
 
     #[test]
     fn usage_beyond_all_reason_is_taken_in() {
-        let mut history = History::default();
+        let mut history = UsageHistory::default();
         for _ in 0..3 {
-            let absurd = Usage { input: u64::MAX, cached: u64::MAX, output: u64::MAX, ..Usage::default() };
+            let absurd =
+                TokenUsage { input: u64::MAX, cached: u64::MAX, output: u64::MAX, ..TokenUsage::default() };
             history.add(&absurd, std::time::Duration::MAX);
         }
         assert_eq!((history.rows, history.input_tokens, history.milliseconds), (3, u64::MAX, u64::MAX));
@@ -64,9 +65,12 @@ mod tests {
 
     #[test]
     fn a_long_run_keeps_an_even_choice_of_its_rows() {
-        let mut history = History::default();
+        let mut history = UsageHistory::default();
         for output in 0..100_000 {
-            history.add(&Usage { input: 2, output, ..Usage::default() }, std::time::Duration::from_millis(3));
+            history.add(
+                &TokenUsage { input: 2, output, ..TokenUsage::default() },
+                std::time::Duration::from_millis(3),
+            );
         }
         assert_eq!((history.rows, history.input_tokens, history.milliseconds), (100_000, 200_000, 300_000));
         assert_eq!(history.output_tokens.len(), KEPT);

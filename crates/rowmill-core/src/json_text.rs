@@ -35,7 +35,7 @@ impl TextBuffer for Vec<u8> {
 /// assert_eq!(out, r#"{"a":[1.50,"café"]}"#);
 /// ```
 pub fn write_compact(json: &str, out: &mut impl TextBuffer) {
-    respace(json, Layout::Compact, 0, out);
+    respace(json, JsonLayout::Compact, 0, out);
 }
 
 /// Appends `json` with `, ` between items and `: ` after names, on one line.
@@ -47,7 +47,7 @@ pub fn write_compact(json: &str, out: &mut impl TextBuffer) {
 /// assert_eq!(out, r#"{"a": [1.50, null]}"#);
 /// ```
 pub fn write_spaced(json: &str, out: &mut impl TextBuffer) {
-    respace(json, Layout::Spaced, 0, out);
+    respace(json, JsonLayout::Spaced, 0, out);
 }
 
 /// Appends `json` over several lines, indented by `step` spaces per level.
@@ -64,14 +64,14 @@ pub fn write_indented(json: &str, out: &mut impl TextBuffer, step: usize) {
 
 /// Like [`write_indented`], for a value that is nested `depth` levels deep already.
 pub(crate) fn write_indented_at(json: &str, out: &mut impl TextBuffer, step: usize, depth: usize) {
-    respace(json, Layout::Indented { step }, depth, out);
+    respace(json, JsonLayout::Indented { step }, depth, out);
 }
 
 /// Lines are not indented deeper than this many levels: deeply nested text would grow with the square of its depth.
 const DEEPEST_INDENT: usize = 64;
 
 /// Starts a line indented for `depth`.
-pub(crate) fn start_line(out: &mut impl TextBuffer, step: usize, depth: usize) {
+pub(crate) fn start_indented_line(out: &mut impl TextBuffer, step: usize, depth: usize) {
     const SPACES: &str = "                                ";
     out.push_text("\n");
     let mut left = step * depth.min(DEEPEST_INDENT);
@@ -164,20 +164,20 @@ pub fn decode_string(json: &str) -> Option<Cow<'_, str>> {
     }
     let mut out = String::with_capacity(inner.len());
     unescape(inner, &mut out, |unit, out| match unit {
-        Unit::Char(decoded) => out.push(decoded),
-        Unit::Lone(_) => out.push(char::REPLACEMENT_CHARACTER),
+        EscapeUnit::Char(decoded) => out.push(decoded),
+        EscapeUnit::Lone(_) => out.push(char::REPLACEMENT_CHARACTER),
     });
     Some(Cow::Owned(out))
 }
 
 #[derive(Clone, Copy)]
-enum Layout {
+enum JsonLayout {
     Compact,
     Spaced,
     Indented { step: usize },
 }
 
-fn respace(json: &str, layout: Layout, depth: usize, out: &mut impl TextBuffer) {
+fn respace(json: &str, layout: JsonLayout, depth: usize, out: &mut impl TextBuffer) {
     let bytes = json.as_bytes();
     let mut depth = depth;
     let mut at = 0;
@@ -208,12 +208,12 @@ fn respace(json: &str, layout: Layout, depth: usize, out: &mut impl TextBuffer) 
                 at += 1;
             }
             b',' => {
-                out.push_text(if matches!(layout, Layout::Spaced) { ", " } else { "," });
+                out.push_text(if matches!(layout, JsonLayout::Spaced) { ", " } else { "," });
                 break_line(layout, depth, out);
                 at += 1;
             }
             b':' => {
-                out.push_text(if matches!(layout, Layout::Compact) { ":" } else { ": " });
+                out.push_text(if matches!(layout, JsonLayout::Compact) { ":" } else { ": " });
                 at += 1;
             }
             _ => {
@@ -225,9 +225,9 @@ fn respace(json: &str, layout: Layout, depth: usize, out: &mut impl TextBuffer) 
     }
 }
 
-fn break_line(layout: Layout, depth: usize, out: &mut impl TextBuffer) {
-    if let Layout::Indented { step } = layout {
-        start_line(out, step, depth);
+fn break_line(layout: JsonLayout, depth: usize, out: &mut impl TextBuffer) {
+    if let JsonLayout::Indented { step } = layout {
+        start_indented_line(out, step, depth);
     }
 }
 
@@ -266,8 +266,8 @@ fn rewrite_string(json: &str, out: &mut impl TextBuffer) {
         return;
     }
     unescape(json, out, |unit, out| match unit {
-        Unit::Char(decoded) => push_escaped(decoded, out),
-        Unit::Lone(code) => out.push_text(&format!("\\u{code:04x}")),
+        EscapeUnit::Char(decoded) => push_escaped(decoded, out),
+        EscapeUnit::Lone(code) => out.push_text(&format!("\\u{code:04x}")),
     });
 }
 
@@ -287,14 +287,14 @@ fn push_escaped(decoded: char, out: &mut impl TextBuffer) {
 }
 
 /// The value of one escape.
-enum Unit {
+enum EscapeUnit {
     Char(char),
     /// An unpaired surrogate.
     Lone(u16),
 }
 
 /// Copies `text` and passes each escape in it to `escape`. Invalid escapes are copied.
-fn unescape<B: TextBuffer>(text: &str, out: &mut B, escape: impl Fn(Unit, &mut B)) {
+fn unescape<B: TextBuffer>(text: &str, out: &mut B, escape: impl Fn(EscapeUnit, &mut B)) {
     let bytes = text.as_bytes();
     let mut copied = 0;
     let mut at = 0;
@@ -314,7 +314,7 @@ fn unescape<B: TextBuffer>(text: &str, out: &mut B, escape: impl Fn(Unit, &mut B
 }
 
 /// Parses what follows a backslash, and returns its length in bytes.
-fn read_escape(bytes: &[u8]) -> Option<(Unit, usize)> {
+fn read_escape(bytes: &[u8]) -> Option<(EscapeUnit, usize)> {
     let decoded = match bytes.first()? {
         b'"' => '"',
         b'\\' => '\\',
@@ -327,10 +327,10 @@ fn read_escape(bytes: &[u8]) -> Option<(Unit, usize)> {
         b'u' => return read_unicode_escape(bytes),
         _ => return None,
     };
-    Some((Unit::Char(decoded), 1))
+    Some((EscapeUnit::Char(decoded), 1))
 }
 
-fn read_unicode_escape(bytes: &[u8]) -> Option<(Unit, usize)> {
+fn read_unicode_escape(bytes: &[u8]) -> Option<(EscapeUnit, usize)> {
     let first = hex(bytes.get(1..5)?)?;
     let second = match bytes.get(5..7) {
         Some(b"\\u") => bytes.get(7..11).and_then(hex),
@@ -339,9 +339,9 @@ fn read_unicode_escape(bytes: &[u8]) -> Option<(Unit, usize)> {
     if let Some(Ok(pair)) = second.and_then(|second| char::decode_utf16([first, second]).next())
         && pair.len_utf16() == 2
     {
-        return Some((Unit::Char(pair), 11));
+        return Some((EscapeUnit::Char(pair), 11));
     }
-    let single = char::from_u32(u32::from(first)).map_or(Unit::Lone(first), Unit::Char);
+    let single = char::from_u32(u32::from(first)).map_or(EscapeUnit::Lone(first), EscapeUnit::Char);
     Some((single, 5))
 }
 

@@ -128,7 +128,7 @@ pub fn variable_secrets(name: &str, value: &str) -> Vec<Secret> {
 /// assert_eq!(bare_addresses("openai.gpt-5?seed=1"), "openai.gpt-5?seed=1");
 /// ```
 #[must_use]
-pub fn bare_addresses(text: &str) -> String {
+pub fn strip_address_secrets(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
     for part in parts(text) {
         bare.push_str(part.before);
@@ -148,7 +148,7 @@ pub fn bare_addresses(text: &str) -> String {
 /// assert_eq!(without_value("unknown field `comand`, expected `url`"), "unknown field `comand`, expected `url`");
 /// ```
 #[must_use]
-pub fn without_value(message: &str) -> String {
+pub fn strip_quoted_value(message: &str) -> String {
     let about_value = ["invalid type: ", "invalid value: "].iter().any(|start| message.starts_with(start));
     let begin = message.find(['"', '`']);
     match (about_value, begin, message.rfind(", expected ")) {
@@ -167,9 +167,9 @@ pub fn argument_secrets(arguments: &[String]) -> Vec<Secret> {
     let mut found = Vec::new();
     for (word, value) in arguments.iter().zip(values(arguments)) {
         match value {
-            Value::Plain => found.extend(address_secrets(word)),
-            Value::Hidden(at) => found.extend(word.get(at..).map(Secret::new)),
-            Value::Header(at) => {
+            ArgumentValue::Plain => found.extend(address_secrets(word)),
+            ArgumentValue::Hidden(at) => found.extend(word.get(at..).map(Secret::new)),
+            ArgumentValue::Header(at) => {
                 let header = word.get(at..).and_then(|header| header.split_once(':'));
                 found.extend(header.into_iter().flat_map(|(name, value)| header_secrets(name, value)));
             }
@@ -186,12 +186,12 @@ pub fn argument_secrets(arguments: &[String]) -> Vec<Secret> {
 /// assert_eq!(shown_arguments(&words), ["--token=***", "-H", "X-Key: ***", "http://host/"]);
 /// ```
 #[must_use]
-pub fn shown_arguments(arguments: &[String]) -> Vec<String> {
-    let shown = |(word, value): (&String, Value)| {
+pub fn redacted_arguments(arguments: &[String]) -> Vec<String> {
+    let shown = |(word, value): (&String, ArgumentValue)| {
         let hidden_at = match value {
-            Value::Plain => None,
-            Value::Hidden(at) => Some((at, HIDDEN.to_owned())),
-            Value::Header(at) => {
+            ArgumentValue::Plain => None,
+            ArgumentValue::Hidden(at) => Some((at, HIDDEN.to_owned())),
+            ArgumentValue::Header(at) => {
                 word.get(at..).and_then(|header| header.split_once(':')).and_then(|(name, value)| {
                     let is_hidden = !header_secrets(name, value).is_empty();
                     is_hidden.then(|| (at + name.len(), format!(": {HIDDEN}")))
@@ -200,7 +200,7 @@ pub fn shown_arguments(arguments: &[String]) -> Vec<String> {
         };
         match hidden_at.and_then(|(at, hidden)| Some((word.get(..at)?, hidden))) {
             Some((before, hidden)) => format!("{before}{hidden}"),
-            None => bare_addresses(word),
+            None => strip_address_secrets(word),
         }
     };
     arguments.iter().zip(values(arguments)).map(shown).collect()
@@ -208,7 +208,7 @@ pub fn shown_arguments(arguments: &[String]) -> Vec<String> {
 
 /// The role of a word in a command line, and where its value begins.
 #[derive(Clone, Copy)]
-enum Value {
+enum ArgumentValue {
     Plain,
     /// The value of a flag or a variable with a secret name.
     Hidden(usize),
@@ -217,36 +217,36 @@ enum Value {
 }
 
 /// Classifies each word.
-fn values(arguments: &[String]) -> impl Iterator<Item = Value> {
-    let mut next = Value::Plain;
+fn values(arguments: &[String]) -> impl Iterator<Item = ArgumentValue> {
+    let mut next = ArgumentValue::Plain;
     arguments.iter().map(move |word| {
         let is_flag = word.starts_with('-');
-        let follows = std::mem::replace(&mut next, Value::Plain);
-        if !is_flag && !matches!(follows, Value::Plain) {
+        let follows = std::mem::replace(&mut next, ArgumentValue::Plain);
+        if !is_flag && !matches!(follows, ArgumentValue::Plain) {
             return follows;
         }
         // The `=` of a query belongs to its address.
         let joined = word.split_once('=').filter(|(name, _)| !name.contains("://"));
         let name = joined.map_or(word.as_str(), |(name, _)| name);
-        let kind: fn(usize) -> Value = match is_flag {
+        let kind: fn(usize) -> ArgumentValue = match is_flag {
             true if name == "-H" || name.trim_start_matches('-').eq_ignore_ascii_case("header") => {
-                Value::Header
+                ArgumentValue::Header
             }
-            _ if is_secret_name(name) && (is_flag || joined.is_some()) => Value::Hidden,
-            _ => return Value::Plain,
+            _ if is_secret_name(name) && (is_flag || joined.is_some()) => ArgumentValue::Hidden,
+            _ => return ArgumentValue::Plain,
         };
         match joined {
             Some((name, _)) => kind(name.len() + 1),
             None => {
                 next = kind(0);
-                Value::Plain
+                ArgumentValue::Plain
             }
         }
     })
 }
 
 /// An address within a text.
-struct Part<'t> {
+struct EmbeddedAddress<'t> {
     /// The text before its user: everything since the previous address, and its scheme.
     before: &'t str,
     user: Option<&'t str>,
@@ -256,7 +256,7 @@ struct Part<'t> {
     after: &'t str,
 }
 
-impl<'t> Part<'t> {
+impl<'t> EmbeddedAddress<'t> {
     fn fields(&self) -> impl Iterator<Item = (&'t str, &'t str)> {
         self.query.split('&').map(|field| field.split_once('=').unwrap_or(("", field)))
     }
@@ -276,7 +276,7 @@ impl<'t> Part<'t> {
 }
 
 /// Every address of a text.
-fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
+fn parts(text: &str) -> impl Iterator<Item = EmbeddedAddress<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let scheme_end = rest.find("://")? + "://".len();
@@ -291,12 +291,12 @@ fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
         let (address, _) = address.split_once('#').unwrap_or((address, ""));
         let (host_and_path, query) = address.split_once('?').unwrap_or((address, ""));
         rest = after;
-        Some(Part { before, user: login, host_and_path, query, after })
+        Some(EmbeddedAddress { before, user: login, host_and_path, query, after })
     })
 }
 
 /// The password, or a user without one, and both together as in a `Basic` header.
-fn login_secrets(part: &Part<'_>) -> Vec<Secret> {
+fn login_secrets(part: &EmbeddedAddress<'_>) -> Vec<Secret> {
     let Some(login) = part.user else { return Vec::new() };
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
     let mut found = as_written_and_decoded(if password.is_empty() { user } else { password });
@@ -308,7 +308,7 @@ fn login_secrets(part: &Part<'_>) -> Vec<Secret> {
 }
 
 /// Path segments that look like keys.
-fn path_secrets(part: &Part<'_>) -> Vec<Secret> {
+fn path_secrets(part: &EmbeddedAddress<'_>) -> Vec<Secret> {
     let words = part.host_and_path.split('/').skip(1).filter(|word| part.is_key(word));
     words.flat_map(as_written_and_decoded).collect()
 }
@@ -374,7 +374,7 @@ mod tests {
             ("http://h and u@v", "http://h and u@v", vec![]),
             ("no address ?k=v", "no address ?k=v", vec![]),
         ] {
-            assert_eq!(bare_addresses(text), bare);
+            assert_eq!(strip_address_secrets(text), bare);
             assert_eq!(revealed(&address_secrets(text)), secrets, "{text}");
         }
     }
@@ -397,7 +397,7 @@ mod tests {
         ];
         let words = words.map(str::to_owned);
         assert_eq!(
-            shown_arguments(&words).join(" "),
+            redacted_arguments(&words).join(" "),
             "-y --api-key *** --token=*** AUTH=*** --header Authorization: *** \
              --header=Accept: text/plain --db pg://h/db --key --verbose"
         );

@@ -8,9 +8,9 @@ use rowmill_types::RowId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::agent::Happening;
+use crate::agent::StepEvent;
 use crate::limits::Spend;
-use crate::ports::{AskedKey, Group, NamedRow, NoteEvent, ParkedRow, TurnLine};
+use crate::ports::{AnswerKey, CustomEvent, EventGroup, NamedRow, ParkedRow, TurnEvent};
 use crate::record::{EnvelopeHead, IdField};
 
 /// A parsed event of a ledger.
@@ -22,7 +22,7 @@ pub enum LedgerEvent {
     Released(Vec<NamedRow>),
     /// An upper bound of the run's spending, from when the event was appended until the next such event.
     SpentAtMost(Spend),
-    /// A step event of a row that is still being worked on: its number and its id. [`TurnLine::parse`] reads the
+    /// A step event of a row that is still being worked on: its number and its id. [`TurnEvent::parse`] reads the
     /// details.
     Turn(u64, RowId),
     /// A row waits for something outside of the process.
@@ -30,11 +30,11 @@ pub enum LedgerEvent {
     /// A row ended.
     Ended(EnvelopeHead),
     /// Any other event, for readers that know its kind.
-    Note(NoteEvent),
+    Note(CustomEvent),
 }
 
 /// Writes all events of a group, one per line; returns the ranges of the records in `out`.
-pub fn write_group(group: &Group<'_>, out: &mut Vec<u8>) -> Vec<Range<usize>> {
+pub fn write_group(group: &EventGroup<'_>, out: &mut Vec<u8>) -> Vec<Range<usize>> {
     let mut records = Vec::with_capacity(group.records.len());
     for record in group.records {
         let start = out.len();
@@ -47,7 +47,7 @@ pub fn write_group(group: &Group<'_>, out: &mut Vec<u8>) -> Vec<Range<usize>> {
     // After the records: a kill in the middle of the write then loses no answer in favour of rows that were not sent
     // yet.
     write_rows("rows_released", group.released, out);
-    if let Some(spent) = group.cover {
+    if let Some(spent) = group.spent_at_most {
         write_cover(spent, out);
     }
     write_rows("rows_taken", group.taken, out);
@@ -98,7 +98,7 @@ fn write_parked(parked: &ParkedRow, out: &mut Vec<u8>) {
     out.extend_from_slice(b"}\n");
 }
 
-fn write_note(note: &NoteEvent, out: &mut Vec<u8>) {
+fn write_note(note: &CustomEvent, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"event\":");
     write_text(&note.kind, out);
     if note.required {
@@ -114,16 +114,16 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
     debug_assert!(written.is_ok(), "a text is always JSON");
 }
 
-impl TurnLine {
+impl TurnEvent {
     /// Writes the event, including a newline.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"event\":\"turn\",\"row\":");
         out.extend_from_slice(self.row.to_string().as_bytes());
         out.extend_from_slice(b",\"id\":");
         self.id.write_json(out);
-        out.extend_from_slice(format!(",\"asked\":\"{:032x}\"", self.asked.0).as_bytes());
+        out.extend_from_slice(format!(",\"asked\":\"{:032x}\"", self.answer_key.0).as_bytes());
         out.extend_from_slice(b",\"happening\":");
-        out.extend_from_slice(&self.happening);
+        out.extend_from_slice(&self.step_event);
         out.extend_from_slice(b"}\n");
     }
 
@@ -132,21 +132,22 @@ impl TurnLine {
     /// # Errors
     ///
     /// The line is not such an event.
-    pub fn parse(line: &[u8]) -> Result<(AskedKey, Happening), String> {
+    pub fn parse(line: &[u8]) -> Result<(AnswerKey, StepEvent), String> {
         #[derive(Deserialize)]
-        struct Fields<'a> {
+        struct EventFields<'a> {
             asked: &'a str,
             #[serde(borrow)]
-            happening: &'a RawValue,
+            #[serde(rename = "happening")]
+step_event: &'a RawValue,
         }
-        let fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let fields: EventFields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         let asked = u128::from_str_radix(fields.asked, 16).map_err(|error| error.to_string())?;
-        Ok((AskedKey(asked), Happening::parse(fields.happening.get().as_bytes())?))
+        Ok((AnswerKey(asked), StepEvent::parse(fields.step_event.get().as_bytes())?))
     }
 }
 
 #[derive(Deserialize)]
-struct Fields<'a> {
+struct EventFields<'a> {
     event: std::borrow::Cow<'a, str>,
     #[serde(default)]
     required: bool,
@@ -169,7 +170,7 @@ impl LedgerEvent {
     ///
     /// The message says what is wrong with the line.
     pub fn parse(line: &[u8]) -> Result<Self, String> {
-        let mut fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let mut fields: EventFields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         match &*fields.event {
             "row_ended" => {
                 let envelope = fields.envelope.ok_or("an ended row without an envelope")?;
@@ -188,7 +189,7 @@ impl LedgerEvent {
                 let waits_for = fields.waits_for.ok_or("no `waits_for`")?;
                 Ok(Self::Parked(ParkedRow { row, id, waits_for }))
             }
-            kind => Ok(Self::Note(NoteEvent {
+            kind => Ok(Self::Note(CustomEvent {
                 kind: kind.to_owned(),
                 required: fields.required,
                 data: fields.data.map_or("null", RawValue::get).to_owned(),
@@ -197,7 +198,7 @@ impl LedgerEvent {
     }
 }
 
-impl Fields<'_> {
+impl EventFields<'_> {
     fn named_row(&mut self) -> Result<(u64, RowId), String> {
         match (self.row, self.id.take()) {
             (Some(row), Some(IdField(id))) => Ok((row, id)),
@@ -224,30 +225,32 @@ mod tests {
     use rowmill_types::Money;
 
     use super::*;
-    use crate::record::Record;
+    use crate::record::RowRecord;
 
-    fn ended() -> Record {
+    fn ended() -> RowRecord {
         let line = br#"{"event":"row_ended","envelope":{"id":4,"row_number":4,"ok":true},"telemetry":{}}"#;
-        Record::parse([line.as_slice(), b"\n"].concat()).unwrap()
+        RowRecord::parse([line.as_slice(), b"\n"].concat()).unwrap()
     }
 
     #[test]
     fn a_group_is_read_back_as_it_was_written_and_records_stand_where_it_says() {
         let id = RowId::Text("fü\"nf".into());
-        let turns = [TurnLine { row: 5, id: id.clone(), asked: AskedKey(7), happening: b"{}".to_vec() }];
+        let turns =
+            [TurnEvent { row: 5, id: id.clone(), answer_key: AnswerKey(7), step_event: b"{}".to_vec() }];
         let parked = [ParkedRow { row: 6, id: RowId::Number(6), waits_for: vec!["job \"1\"".into()] }];
-        let note = NoteEvent { kind: "job_submitted".into(), required: true, data: r#"{"job":"b"}"#.into() };
+        let note =
+            CustomEvent { kind: "job_submitted".into(), required: true, data: r#"{"job":"b"}"#.into() };
         let spent = Spend { cost: Money::from_dollars(0.25).unwrap(), tokens: 7 };
         let named = |number, id: &str| NamedRow { number, id: RowId::Text(id.into()) };
         let taken = [named(4, "4"), named(5, "fü\"nf"), NamedRow { number: 6, id: RowId::Number(6) }];
         let released = [NamedRow { number: 9, id: RowId::Number(9) }];
-        let group = Group {
+        let group = EventGroup {
             taken: &taken,
             records: &[ended(), ended()],
             turns: &turns,
             parked: &parked,
             released: &released,
-            cover: Some(spent),
+            spent_at_most: Some(spent),
             notes: std::slice::from_ref(&note),
         };
         let mut out = b"before\n".to_vec();
@@ -275,7 +278,7 @@ mod tests {
     #[test]
     fn an_event_of_a_later_version_is_a_note_with_or_without_data() {
         let parse = |line: &str| LedgerEvent::parse(line.as_bytes());
-        let note = |required, data: &str| NoteEvent { kind: "new".into(), required, data: data.into() };
+        let note = |required, data: &str| CustomEvent { kind: "new".into(), required, data: data.into() };
         assert_eq!(parse(r#"{"event":"new","more":[1]}"#), Ok(LedgerEvent::Note(note(false, "null"))));
         assert_eq!(
             parse(r#"{"event":"new","required":true,"data":[1]}"#),
@@ -287,7 +290,7 @@ mod tests {
     fn rows_are_named_by_their_numbers_where_they_have_no_other_ids() {
         let rows = [4, 5].map(|number| NamedRow { number, id: RowId::Number(number) });
         let mut out = Vec::new();
-        write_group(&Group { taken: &rows, ..Group::default() }, &mut out);
+        write_group(&EventGroup { taken: &rows, ..EventGroup::default() }, &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), "{\"event\":\"rows_taken\",\"rows\":[4,5]}\n");
     }
 

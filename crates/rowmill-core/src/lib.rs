@@ -3,14 +3,13 @@
 //! Nothing here reads a file, a clock or the environment.
 
 pub mod agent;
-pub mod asked;
-pub mod changes;
+pub mod answer_judgement;
+pub mod answer_key;
 pub mod cost;
 pub mod fingerprint;
 pub mod forecast;
 pub mod history;
 pub mod json_text;
-pub mod judge;
 pub mod known_secrets;
 pub mod ledger;
 pub mod limits;
@@ -22,6 +21,7 @@ pub mod resume;
 pub mod retry;
 pub mod run_header;
 pub mod select;
+pub mod setting_changes;
 pub mod stats;
 pub mod summary;
 pub mod time_span;

@@ -2,7 +2,7 @@
 //!
 //! This is the only implementation: every text of foreign origin that is kept or shown goes through it.
 
-mod forms;
+mod secret_forms;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use aho_corasick::{AhoCorasick, MatchKind};
 use rowmill_types::{Problem, ProblemCode, Secret};
 
-use forms::forms;
+use secret_forms::secret_forms;
 
 /// Parts of the names of variables, headers and flags that hold secrets.
 const SECRET_NAMES: &[&str] = &[
@@ -73,12 +73,12 @@ pub struct Redactor {
     search: Option<AhoCorasick>,
     /// The number of additions at that time.
     lessons: u64,
-    shared: Arc<Shared>,
+    shared: Arc<SharedPatterns>,
 }
 
 /// State shared by all clones.
 #[derive(Default)]
-struct Shared {
+struct SharedPatterns {
     /// The number of additions; it changes only while `search` is locked.
     lessons: AtomicU64,
     /// Finds everything that is known.
@@ -104,7 +104,7 @@ impl Redactor {
     /// There are too many secrets to search for; then no text may be written.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Result<Self, Problem> {
         let ignorant = Self::default();
-        ignorant.learn(secrets)?;
+        ignorant.add_secrets(secrets)?;
         // The clone has the initial secrets without a lock.
         Ok(ignorant.clone())
     }
@@ -114,8 +114,8 @@ impl Redactor {
     /// # Errors
     ///
     /// There are too many secrets to search for; then these may not be used.
-    pub fn learn<'s>(&self, secrets: impl IntoIterator<Item = &'s Secret>) -> Result<(), Problem> {
-        let new: Vec<String> = secrets.into_iter().flat_map(|secret| forms(secret.reveal())).collect();
+    pub fn add_secrets<'s>(&self, secrets: impl IntoIterator<Item = &'s Secret>) -> Result<(), Problem> {
+        let new: Vec<String> = secrets.into_iter().flat_map(|secret| secret_forms(secret.reveal())).collect();
         let mut known = self.shared.forms.lock().unwrap_or_else(PoisonError::into_inner);
         let before = known.len();
         known.extend(new);
@@ -134,7 +134,7 @@ impl Redactor {
 
     /// The number of secrets replaced so far.
     #[must_use]
-    pub fn replaced(&self) -> u64 {
+    pub fn replaced_count(&self) -> u64 {
         self.shared.replaced.load(Ordering::Relaxed)
     }
 
@@ -267,7 +267,7 @@ mod tests {
             redactor(&["secret-a", "secret-and-more", "tiny", "1234567", "required", " padded-value\n", ""]);
         assert_eq!(redactor.redact("secret-and-more, secret-and"), "***, ***nd");
         assert_eq!(redactor.redact("tiny 1234567 required padded-value."), "tiny 1234567 required ***.");
-        assert_eq!(redactor.replaced(), 3);
+        assert_eq!(redactor.replaced_count(), 3);
         assert_eq!(format!("{redactor:?}").matches("secret").count(), 0);
     }
 
@@ -290,14 +290,14 @@ mod tests {
         let redactor = redactor(&["known-from-the-start"]);
         let (earlier, learner) = (redactor.clone(), redactor.clone());
         assert_eq!(earlier.redact("learned-later"), "learned-later");
-        learner.learn([&Secret::new("learned-later"), &Secret::new("short")]).unwrap();
+        learner.add_secrets([&Secret::new("learned-later"), &Secret::new("short")]).unwrap();
         for clone in [&redactor, &earlier, &learner, &learner.clone()] {
             assert_eq!(clone.redact("learned-later, known-from-the-start, short"), "***, ***, short");
             assert_eq!(clone.redact_json(r#"["learned-later"]"#), r#"["***"]"#);
             assert!(matches!(clone.redact("text"), Cow::Borrowed("text")));
         }
-        assert_eq!(redactor.replaced(), 12);
-        learner.learn([&Secret::new("learned-later")]).unwrap();
+        assert_eq!(redactor.replaced_count(), 12);
+        learner.add_secrets([&Secret::new("learned-later")]).unwrap();
         assert_eq!(learner.shared.lessons.load(Ordering::Relaxed), 2, "nothing was new the last time");
     }
 
@@ -307,7 +307,7 @@ mod tests {
         std::thread::scope(|scope| {
             for number in 0..8 {
                 let clone = redactor.clone();
-                scope.spawn(move || clone.learn([&Secret::new(format!("secret-{number}-x"))]).unwrap());
+                scope.spawn(move || clone.add_secrets([&Secret::new(format!("secret-{number}-x"))]).unwrap());
             }
         });
         for number in 0..8 {

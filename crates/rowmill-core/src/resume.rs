@@ -5,16 +5,16 @@ use std::hash::Hash;
 
 use rowmill_types::RowId;
 
-use crate::agent::Happening;
+use crate::agent::StepEvent;
 use crate::ports::{LedgerPosition, NamedRow, ParkedRow, RecordId};
 use crate::record::EnvelopeHead;
-use crate::select::{IdSet, InputStretches, OutputStretches, RecordMap, RowPlaces, RowStretch};
+use crate::select::{IdSet, InputRowRanges, OutputRowRanges, RecordMap, RowNumberDigest, RowRange};
 
 /// What is known about the rows of an earlier run: from its output, then from its ledger.
 ///
 /// Compact: sets of ids, and a ledger position only for rows that are ok in the ledger and not yet in the output.
 #[derive(Debug, Default)]
-pub struct Resume {
+pub struct ResumeIndex {
     ok: IdSet,
     failed: IdSet,
     kept: RecordMap,
@@ -28,13 +28,13 @@ pub struct Resume {
     unpublished: RecordMap,
     retry_undecided: bool,
     /// The kept turns of rows in flight.
-    turns: HashMap<RowId, Turns>,
+    turns: HashMap<RowId, StoredTurns>,
     /// The rows that are ok, with their numbers.
-    places: RowPlaces,
+    places: RowNumberDigest,
     /// Those of them that are in the output.
-    in_output: OutputStretches,
+    in_output: OutputRowRanges,
     /// The row ranges of the input that were compared with the output.
-    stretches: VecDeque<RowStretch>,
+    stretches: VecDeque<RowRange>,
     /// Whether the ledger has records of rows.
     has_ledger_rows: bool,
     /// Up to this position the output has everything that is in the ledger.
@@ -43,7 +43,7 @@ pub struct Resume {
 
 /// The kept turns of a row.
 #[derive(Debug, Default)]
-struct Turns {
+struct StoredTurns {
     spans: Vec<RecordId>,
     /// How many of them a record includes: one that states that the row was not finished.
     told: usize,
@@ -72,7 +72,7 @@ pub struct ResumeCounts {
 
 /// The status of a row at the start of a resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ResumeRowStatus {
     /// Nothing is known about it.
     New,
     /// It is ok in the output, or it must not be worked on again without confirmation.
@@ -88,7 +88,7 @@ pub enum Standing {
     Parked,
 }
 
-impl Resume {
+impl ResumeIndex {
     /// An empty state. `retry_undecided` sets whether rows with tools of unknown outcome are worked on again.
     #[must_use]
     pub fn new(retry_undecided: bool) -> Self {
@@ -102,7 +102,7 @@ impl Resume {
     }
 
     /// Adds one envelope of the output.
-    pub fn saw_output(&mut self, head: &EnvelopeHead) {
+    pub fn add_output_row(&mut self, head: &EnvelopeHead) {
         self.forget_stand_in(head);
         if head.ok {
             self.failed.remove(&head.id);
@@ -118,37 +118,39 @@ impl Resume {
     }
 
     /// Adds rows that were about to be sent according to the ledger.
-    pub fn saw_taken(&mut self, rows: Vec<NamedRow>) {
+    pub fn add_taken_rows(&mut self, rows: Vec<NamedRow>) {
         self.in_flight.extend(rows.into_iter().map(|row| row.id));
     }
 
     /// Adds rows that were released unsent according to the ledger.
-    pub fn saw_released(&mut self, rows: &[NamedRow]) {
+    pub fn add_released_rows(&mut self, rows: &[NamedRow]) {
         // Ledgers of versions that wrote no ids identify rows by number.
         let names = rows.iter().flat_map(|row| [row.id.clone(), RowId::Number(row.number)]);
         remove_all(&mut self.in_flight, names);
     }
 
     /// Adds a row that waits for something outside of the process according to the ledger.
-    pub fn saw_parked(&mut self, row: &ParkedRow) {
+    pub fn add_parked_row(&mut self, row: &ParkedRow) {
         self.remove_in_flight(&row.id, row.row);
         self.parked.insert(&row.id);
     }
 
     /// Adds a step event that the ledger has for a row that was still being worked on.
-    pub fn saw_turn(&mut self, id: &RowId, span: RecordId) {
+    pub fn add_turn(&mut self, id: &RowId, span: RecordId) {
         self.turns.entry(id.clone()).or_default().spans.push(span);
     }
 
     /// Adds the content of that step event.
-    pub fn saw_happening(&mut self, id: &RowId, happening: &Happening) {
+    pub fn add_step_event(&mut self, id: &RowId, step_event: &StepEvent) {
         let Some(turns) = self.turns.get_mut(id) else { return };
-        match happening {
-            Happening::ToolStarted { node, index, .. } => turns.running.push((*node, *index)),
-            Happening::ToolEnded { node, index, .. } => {
+        match step_event {
+            StepEvent::ToolStarted { node, index, .. } => turns.running.push((*node, *index)),
+            StepEvent::ToolEnded { node, index, .. } => {
                 turns.running.retain(|running| *running != (*node, *index));
             }
-            Happening::Answered { .. } | Happening::Failed { .. } | Happening::Expired { .. } => {}
+            StepEvent::ModelAnswered { .. }
+            | StepEvent::ModelFailed { .. }
+            | StepEvent::NodeTimedOut { .. } => {}
         }
     }
 
@@ -158,7 +160,7 @@ impl Resume {
     }
 
     /// Notes that the record of an unfinished row includes the usage of its turns.
-    pub fn saw_told(&mut self, id: &RowId) {
+    pub fn mark_turns_reported(&mut self, id: &RowId) {
         if let Some(turns) = self.turns.get_mut(id) {
             turns.told = turns.spans.len();
         }
@@ -171,10 +173,10 @@ impl Resume {
     }
 
     /// Adds a row that has ended according to the ledger, with its position there.
-    pub fn saw_ended(&mut self, head: &EnvelopeHead, span: RecordId) {
+    pub fn add_ended_row(&mut self, head: &EnvelopeHead, span: RecordId) {
         self.remove_in_flight(&head.id, head.number);
         self.parked.remove(&head.id);
-        if !head.keeps_turns() {
+        if !head.resumes_from_turns() {
             self.turns.remove(&head.id);
         }
         let is_settled = span.position() < self.settled_to;
@@ -191,7 +193,7 @@ impl Resume {
             if self.kept.insert(&head.id, span) {
                 self.places.add(&head.id, head.number);
             }
-        } else if !(head.stands_in && is_settled) {
+        } else if !(head.number_stands_in && is_settled) {
             self.saw_failure(head, Some(span));
         }
     }
@@ -237,18 +239,18 @@ impl Resume {
 
     /// The rows that are ok, with their numbers.
     #[must_use]
-    pub fn places(&self) -> RowPlaces {
+    pub fn done_row_numbers(&self) -> RowNumberDigest {
         self.places
     }
 
     /// Determines which rows of an input need not be examined again, because they are ok in the output under the same
     /// numbers as in the input.
-    pub fn compare_with(&mut self, input: &InputStretches) {
+    pub fn skip_unchanged_ranges(&mut self, input: &InputRowRanges) {
         self.stretches = input.compare(&self.in_output);
     }
 
     /// The row ranges of the input that were compared, in order.
-    pub fn take_stretches(&mut self) -> VecDeque<RowStretch> {
+    pub fn take_row_ranges(&mut self) -> VecDeque<RowRange> {
         std::mem::take(&mut self.stretches)
     }
 
@@ -282,13 +284,15 @@ impl Resume {
 
     /// Adds a row to the counts of a subset of the rows.
     pub fn count_row(&self, id: &RowId, number: u64, counts: &mut ResumeCounts) {
-        match self.standing(id, number) {
-            Standing::New => {}
-            Standing::Done | Standing::Kept(_) if self.undecided.contains(id) => counts.undecided += 1,
-            Standing::Done | Standing::Kept(_) => counts.done += 1,
-            Standing::Failed => counts.failed += 1,
-            Standing::Parked => counts.parked += 1,
-            Standing::Unknown => {
+        match self.row_status(id, number) {
+            ResumeRowStatus::New => {}
+            ResumeRowStatus::Done | ResumeRowStatus::Kept(_) if self.undecided.contains(id) => {
+                counts.undecided += 1
+            }
+            ResumeRowStatus::Done | ResumeRowStatus::Kept(_) => counts.done += 1,
+            ResumeRowStatus::Failed => counts.failed += 1,
+            ResumeRowStatus::Parked => counts.parked += 1,
+            ResumeRowStatus::Unknown => {
                 let turns = self.turns.get(id);
                 if turns.is_some_and(|turns| !turns.running.is_empty()) {
                     counts.cut_tools += 1;
@@ -302,22 +306,22 @@ impl Resume {
 
     /// The status of a row.
     #[must_use]
-    pub fn standing(&self, id: &RowId, number: u64) -> Standing {
+    pub fn row_status(&self, id: &RowId, number: u64) -> ResumeRowStatus {
         if self.ok.contains(id) {
-            Standing::Done
+            ResumeRowStatus::Done
         } else if self.undecided.contains(id) {
-            self.unpublished.get(id).map_or(Standing::Done, Standing::Kept)
+            self.unpublished.get(id).map_or(ResumeRowStatus::Done, ResumeRowStatus::Kept)
         } else if let Some(span) = self.kept.get(id) {
-            Standing::Kept(span)
+            ResumeRowStatus::Kept(span)
         } else if self.parked.contains(id) && !self.is_in_flight(id, number) {
-            Standing::Parked
+            ResumeRowStatus::Parked
         } else if self.is_in_flight(id, number) || self.turns.contains_key(id) {
             // A row with turns was paid for, even if a later part of the run released it.
-            Standing::Unknown
+            ResumeRowStatus::Unknown
         } else if self.failed.contains(id) {
-            Standing::Failed
+            ResumeRowStatus::Failed
         } else {
-            Standing::New
+            ResumeRowStatus::New
         }
     }
 }

@@ -18,7 +18,7 @@ fn head(number: u64, ok: bool) -> EnvelopeHead {
         interrupted: false,
         stopped: false,
         outcome_unknown: false,
-        stands_in: false,
+        number_stands_in: false,
     }
 }
 
@@ -33,24 +33,24 @@ fn with_ids<const ROWS: usize>(numbers: [u64; ROWS]) -> Vec<NamedRow> {
 #[test]
 fn a_row_stands_where_output_and_ledger_left_it() {
     let span = record(9);
-    let mut resume = Resume::default();
-    resume.saw_output(&head(1, true));
-    resume.saw_output(&head(2, false));
-    resume.saw_taken(named([1, 2, 3, 4, 5]));
-    resume.saw_ended(&head(1, true), span);
-    resume.saw_ended(&head(2, false), span);
-    resume.saw_ended(&head(3, true), span);
-    resume.saw_ended(&head(4, false), span);
-    let standing = |number| resume.standing(&RowId::Number(number), number);
+    let mut resume = ResumeIndex::default();
+    resume.add_output_row(&head(1, true));
+    resume.add_output_row(&head(2, false));
+    resume.add_taken_rows(named([1, 2, 3, 4, 5]));
+    resume.add_ended_row(&head(1, true), span);
+    resume.add_ended_row(&head(2, false), span);
+    resume.add_ended_row(&head(3, true), span);
+    resume.add_ended_row(&head(4, false), span);
+    let standing = |number| resume.row_status(&RowId::Number(number), number);
     assert_eq!(
         [1, 2, 3, 4, 5, 6].map(standing),
         [
-            Standing::Done,
-            Standing::Failed,
-            Standing::Kept(span),
-            Standing::Failed,
-            Standing::Unknown,
-            Standing::New
+            ResumeRowStatus::Done,
+            ResumeRowStatus::Failed,
+            ResumeRowStatus::Kept(span),
+            ResumeRowStatus::Failed,
+            ResumeRowStatus::Unknown,
+            ResumeRowStatus::New
         ]
     );
 }
@@ -58,17 +58,17 @@ fn a_row_stands_where_output_and_ledger_left_it() {
 #[test]
 fn the_counts_of_all_rows_are_those_of_the_run() {
     let span = record(9);
-    let mut resume = Resume::default();
-    resume.saw_output(&head(1, true));
-    resume.saw_output(&head(2, false));
-    resume.saw_output(&EnvelopeHead { outcome_unknown: true, ..head(3, false) });
-    resume.saw_taken(named([4, 5, 6, 7]));
-    resume.saw_ended(&head(4, true), span);
-    resume.saw_turn(&RowId::Number(6), span);
+    let mut resume = ResumeIndex::default();
+    resume.add_output_row(&head(1, true));
+    resume.add_output_row(&head(2, false));
+    resume.add_output_row(&EnvelopeHead { outcome_unknown: true, ..head(3, false) });
+    resume.add_taken_rows(named([4, 5, 6, 7]));
+    resume.add_ended_row(&head(4, true), span);
+    resume.add_turn(&RowId::Number(6), span);
     let (tool, call, arguments) = ("t".into(), "c".into(), "{}".into());
-    let started = Happening::ToolStarted { node: 0, index: 0, tool, call, arguments, turn: 1 };
-    resume.saw_turn(&RowId::Number(7), span);
-    resume.saw_happening(&RowId::Number(7), &started);
+    let started = StepEvent::ToolStarted { node: 0, index: 0, tool, call, arguments, turn: 1 };
+    resume.add_turn(&RowId::Number(7), span);
+    resume.add_step_event(&RowId::Number(7), &started);
     let count = |numbers: std::ops::RangeInclusive<u64>| {
         let mut counts = ResumeCounts::default();
         numbers.for_each(|number| resume.count_row(&RowId::Number(number), number, &mut counts));
@@ -82,91 +82,91 @@ fn the_counts_of_all_rows_are_those_of_the_run() {
 fn a_parked_row_is_neither_in_flight_nor_unknown_until_it_is_taken_again() {
     let parked =
         |row| ParkedRow { row, id: RowId::Text(format!("r{row}").into()), waits_for: vec!["job".into()] };
-    let standing = |resume: &Resume, row: u64| resume.standing(&parked(row).id, row);
-    let mut resume = Resume::default();
-    resume.saw_taken(with_ids([1, 2, 3]));
+    let standing = |resume: &ResumeIndex, row: u64| resume.row_status(&parked(row).id, row);
+    let mut resume = ResumeIndex::default();
+    resume.add_taken_rows(with_ids([1, 2, 3]));
     for row in [1, 2, 3] {
-        resume.saw_parked(&parked(row));
+        resume.add_parked_row(&parked(row));
     }
     assert_eq!(resume.counts(), ResumeCounts { parked: 3, ..ResumeCounts::default() });
     // Their numbers may have changed by now.
-    assert_eq!([1, 9].map(|row| resume.standing(&parked(1).id, row)), [Standing::Parked; 2]);
-    resume.saw_taken(with_ids([2, 3]));
-    assert_eq!(standing(&resume, 2), Standing::Unknown);
+    assert_eq!([1, 9].map(|row| resume.row_status(&parked(1).id, row)), [ResumeRowStatus::Parked; 2]);
+    resume.add_taken_rows(with_ids([2, 3]));
+    assert_eq!(standing(&resume, 2), ResumeRowStatus::Unknown);
     assert_eq!(resume.counts(), ResumeCounts { parked: 1, unknown: 2, ..ResumeCounts::default() });
-    resume.saw_released(&with_ids([2]));
-    assert_eq!(standing(&resume, 2), Standing::Parked);
-    resume.saw_ended(&EnvelopeHead { id: parked(3).id, ..head(3, true) }, record(1));
-    assert_eq!(standing(&resume, 3), Standing::Kept(record(1)));
+    resume.add_released_rows(&with_ids([2]));
+    assert_eq!(standing(&resume, 2), ResumeRowStatus::Parked);
+    resume.add_ended_row(&EnvelopeHead { id: parked(3).id, ..head(3, true) }, record(1));
+    assert_eq!(standing(&resume, 3), ResumeRowStatus::Kept(record(1)));
     assert_eq!(resume.counts(), ResumeCounts { parked: 2, done: 1, ..ResumeCounts::default() });
 }
 
 #[test]
 fn a_row_that_was_aborted_is_unknown_until_it_ends_otherwise() {
     let span = record(0);
-    let mut resume = Resume::default();
-    resume.saw_taken(named([7]));
-    resume.saw_ended(&EnvelopeHead { interrupted: true, ..head(7, false) }, span);
+    let mut resume = ResumeIndex::default();
+    resume.add_taken_rows(named([7]));
+    resume.add_ended_row(&EnvelopeHead { interrupted: true, ..head(7, false) }, span);
     assert_eq!(resume.counts(), ResumeCounts { unknown: 1, ..ResumeCounts::default() });
-    resume.saw_taken(named([7]));
-    resume.saw_ended(&head(7, false), span);
+    resume.add_taken_rows(named([7]));
+    resume.add_ended_row(&head(7, false), span);
     assert_eq!(resume.counts(), ResumeCounts { failed: 1, ..ResumeCounts::default() });
-    resume.saw_ended(&head(7, true), span);
+    resume.add_ended_row(&head(7, true), span);
     assert_eq!(resume.counts(), ResumeCounts { done: 1, ..ResumeCounts::default() });
 }
 
 #[test]
 fn a_row_that_a_stop_left_unfinished_is_not_unknown_and_keeps_its_turns() {
     let span = record;
-    let mut resume = Resume::default();
-    resume.saw_taken(named([7, 8]));
+    let mut resume = ResumeIndex::default();
+    resume.add_taken_rows(named([7, 8]));
     let id = RowId::Number(7);
-    resume.saw_turn(&id, span(1));
+    resume.add_turn(&id, span(1));
     for number in [7, 8] {
-        resume.saw_ended(&EnvelopeHead { stopped: true, ..head(number, false) }, span(number));
+        resume.add_ended_row(&EnvelopeHead { stopped: true, ..head(number, false) }, span(number));
     }
     let counts = ResumeCounts { failed: 2, with_turns: 1, ..ResumeCounts::default() };
     assert_eq!(resume.counts(), counts);
-    let standing = |number| resume.standing(&RowId::Number(number), number);
-    assert_eq!([7, 8].map(standing), [Standing::Unknown, Standing::Failed]);
+    let standing = |number| resume.row_status(&RowId::Number(number), number);
+    assert_eq!([7, 8].map(standing), [ResumeRowStatus::Unknown, ResumeRowStatus::Failed]);
     assert_eq!(resume.turns_of(&id), (&[span(1)][..], 0));
 }
 
 #[test]
 fn a_row_with_turns_goes_on_from_them_until_it_has_ended() {
     let span = record;
-    let mut resume = Resume::default();
-    resume.saw_taken(named([7, 8]));
+    let mut resume = ResumeIndex::default();
+    resume.add_taken_rows(named([7, 8]));
     let id = RowId::Number(7);
-    resume.saw_turn(&id, span(1));
-    resume.saw_turn(&id, span(2));
+    resume.add_turn(&id, span(1));
+    resume.add_turn(&id, span(2));
     // Released by a later part of the run, which had paid nothing yet.
-    resume.saw_released(&named([7, 8]));
-    assert_eq!(resume.standing(&RowId::Number(7), 7), Standing::Unknown);
-    assert_eq!(resume.standing(&RowId::Number(8), 8), Standing::New);
+    resume.add_released_rows(&named([7, 8]));
+    assert_eq!(resume.row_status(&RowId::Number(7), 7), ResumeRowStatus::Unknown);
+    assert_eq!(resume.row_status(&RowId::Number(8), 8), ResumeRowStatus::New);
     assert_eq!(resume.turns_of(&id), (&[span(1), span(2)][..], 0));
-    resume.saw_ended(&EnvelopeHead { interrupted: true, ..head(7, false) }, span(3));
-    resume.saw_told(&id);
-    resume.saw_turn(&id, span(4));
+    resume.add_ended_row(&EnvelopeHead { interrupted: true, ..head(7, false) }, span(3));
+    resume.mark_turns_reported(&id);
+    resume.add_turn(&id, span(4));
     assert_eq!(resume.turns_of(&id), (&[span(1), span(2), span(4)][..], 2));
-    resume.saw_ended(&head(7, false), span(5));
+    resume.add_ended_row(&head(7, false), span(5));
     assert_eq!(
-        (resume.turns_of(&id), resume.standing(&RowId::Number(7), 7)),
-        ((&[][..], 0), Standing::Failed)
+        (resume.turns_of(&id), resume.row_status(&RowId::Number(7), 7)),
+        ((&[][..], 0), ResumeRowStatus::Failed)
     );
 }
 
 #[test]
 fn a_row_whose_tool_may_have_run_is_passed_over_unless_it_is_asked_for() {
     let unknown = EnvelopeHead { outcome_unknown: true, ..head(3, false) };
-    let mut left = Resume::new(false);
-    left.saw_output(&unknown);
-    assert_eq!(left.standing(&RowId::Number(3), 3), Standing::Done);
+    let mut left = ResumeIndex::new(false);
+    left.add_output_row(&unknown);
+    assert_eq!(left.row_status(&RowId::Number(3), 3), ResumeRowStatus::Done);
     assert_eq!(left.counts(), ResumeCounts { undecided: 1, ..ResumeCounts::default() });
-    let mut again = Resume::new(true);
-    again.saw_output(&unknown);
-    assert_eq!(again.standing(&RowId::Number(3), 3), Standing::Failed);
-    again.saw_output(&head(3, true));
+    let mut again = ResumeIndex::new(true);
+    again.add_output_row(&unknown);
+    assert_eq!(again.row_status(&RowId::Number(3), 3), ResumeRowStatus::Failed);
+    again.add_output_row(&head(3, true));
     assert_eq!(again.counts(), ResumeCounts { done: 1, ..ResumeCounts::default() });
 }
 
@@ -174,18 +174,18 @@ fn a_row_whose_tool_may_have_run_is_passed_over_unless_it_is_asked_for() {
 fn a_row_that_is_passed_over_is_published_from_the_ledger_if_the_output_lacks_it() {
     let unknown = |number| EnvelopeHead { outcome_unknown: true, ..head(number, false) };
     let span = record;
-    let mut resume = Resume::new(false);
-    resume.saw_output(&unknown(1));
-    resume.saw_ended(&unknown(1), span(1));
-    resume.saw_ended(&unknown(2), span(2));
-    resume.saw_ended(&unknown(2), span(3));
-    let standing = |number| resume.standing(&RowId::Number(number), number);
-    assert_eq!([1, 2].map(standing), [Standing::Done, Standing::Kept(span(3))]);
+    let mut resume = ResumeIndex::new(false);
+    resume.add_output_row(&unknown(1));
+    resume.add_ended_row(&unknown(1), span(1));
+    resume.add_ended_row(&unknown(2), span(2));
+    resume.add_ended_row(&unknown(2), span(3));
+    let standing = |number| resume.row_status(&RowId::Number(number), number);
+    assert_eq!([1, 2].map(standing), [ResumeRowStatus::Done, ResumeRowStatus::Kept(span(3))]);
 }
 
 #[test]
 fn a_row_whose_tool_was_running_is_not_counted_among_those_that_are_sent_again() {
-    let started = |index| Happening::ToolStarted {
+    let started = |index| StepEvent::ToolStarted {
         node: 0,
         index,
         tool: "book".into(),
@@ -193,16 +193,16 @@ fn a_row_whose_tool_was_running_is_not_counted_among_those_that_are_sent_again()
         arguments: "{}".into(),
         turn: 1,
     };
-    let (output, note) = (ToolOutput::of_text("done"), None);
-    let ended = Happening::ToolEnded { node: 0, index: 0, output, note };
-    let mut resume = Resume::default();
-    resume.saw_taken(named([1, 2, 3]));
-    for (number, happenings) in
+    let (output, note) = (ToolOutput::from_text("done"), None);
+    let ended = StepEvent::ToolEnded { node: 0, index: 0, output, note };
+    let mut resume = ResumeIndex::default();
+    resume.add_taken_rows(named([1, 2, 3]));
+    for (number, step_events) in
         [(1, vec![started(0), ended.clone()]), (2, vec![started(0), started(1), ended])]
     {
-        for happening in happenings {
-            resume.saw_turn(&RowId::Number(number), record(1));
-            resume.saw_happening(&RowId::Number(number), &happening);
+        for step_event in step_events {
+            resume.add_turn(&RowId::Number(number), record(1));
+            resume.add_step_event(&RowId::Number(number), &step_event);
         }
     }
     let counts = ResumeCounts { unknown: 2, with_turns: 1, cut_tools: 1, ..ResumeCounts::default() };
@@ -251,11 +251,11 @@ fn rows_that_are_given_back_are_looked_at_a_few_times_each_however_many_there_ar
 #[test]
 fn a_resume_holds_some_twenty_bytes_for_a_row_that_only_the_ledger_has() {
     const ROWS: u64 = 100_000;
-    let mut resume = Resume::default();
+    let mut resume = ResumeIndex::default();
     for number in 0..ROWS {
-        resume.saw_taken(named([number]));
-        resume.saw_turn(&RowId::Number(number), record(number));
-        resume.saw_ended(&head(number, true), record(number));
+        resume.add_taken_rows(named([number]));
+        resume.add_turn(&RowId::Number(number), record(number));
+        resume.add_ended_row(&head(number, true), record(number));
     }
     assert_eq!(resume.counts(), ResumeCounts { done: ROWS, ..ResumeCounts::default() });
     // The rows in flight have left nothing behind.
@@ -269,64 +269,64 @@ fn a_resume_holds_some_twenty_bytes_for_a_row_that_only_the_ledger_has() {
 fn rows_in_flight_are_known_by_their_ids_although_others_have_their_numbers_by_now() {
     let id = |name: &str| RowId::Text(name.into());
     let named = |number, name: &str| NamedRow { number, id: id(name) };
-    let mut resume = Resume::default();
-    resume.saw_taken(vec![named(1, "a"), named(2, "b")]);
+    let mut resume = ResumeIndex::default();
+    resume.add_taken_rows(vec![named(1, "a"), named(2, "b")]);
     // The run was killed; then rows moved, and others were sent under the same numbers.
-    resume.saw_taken(vec![named(1, "c"), named(2, "d"), named(3, "b")]);
+    resume.add_taken_rows(vec![named(1, "c"), named(2, "d"), named(3, "b")]);
     assert_eq!(resume.counts(), ResumeCounts { unknown: 4, ..ResumeCounts::default() });
-    resume.saw_ended(&EnvelopeHead { id: id("b"), ..head(3, true) }, record(1));
-    resume.saw_released(&[named(1, "c")]);
-    let standing = |name: &str, number| resume.standing(&id(name), number);
+    resume.add_ended_row(&EnvelopeHead { id: id("b"), ..head(3, true) }, record(1));
+    resume.add_released_rows(&[named(1, "c")]);
+    let standing = |name: &str, number| resume.row_status(&id(name), number);
     assert_eq!(resume.counts(), ResumeCounts { done: 1, unknown: 2, ..ResumeCounts::default() });
-    assert_eq!([standing("a", 9), standing("d", 8)], [Standing::Unknown; 2]);
-    assert_eq!([standing("c", 1), standing("x", 2)], [Standing::New; 2]);
+    assert_eq!([standing("a", 9), standing("d", 8)], [ResumeRowStatus::Unknown; 2]);
+    assert_eq!([standing("c", 1), standing("x", 2)], [ResumeRowStatus::New; 2]);
 }
 
 #[test]
 fn rows_in_flight_of_a_ledger_without_ids_are_known_by_their_numbers() {
     let id = RowId::Text("a".into());
-    let mut resume = Resume::default();
-    resume.saw_taken(named([1, 2]));
-    assert_eq!(resume.standing(&id, 1), Standing::Unknown);
-    resume.saw_ended(&EnvelopeHead { id, ..head(1, true) }, record(1));
+    let mut resume = ResumeIndex::default();
+    resume.add_taken_rows(named([1, 2]));
+    assert_eq!(resume.row_status(&id, 1), ResumeRowStatus::Unknown);
+    resume.add_ended_row(&EnvelopeHead { id, ..head(1, true) }, record(1));
     assert_eq!(resume.counts(), ResumeCounts { done: 1, unknown: 1, ..ResumeCounts::default() });
 }
 
 #[test]
 fn a_row_that_failed_and_was_sent_again_is_counted_once() {
-    let mut resume = Resume::default();
-    resume.saw_output(&head(1, false));
-    resume.saw_taken(named([1]));
+    let mut resume = ResumeIndex::default();
+    resume.add_output_row(&head(1, false));
+    resume.add_taken_rows(named([1]));
     assert_eq!(resume.counts(), ResumeCounts { unknown: 1, ..ResumeCounts::default() });
 }
 
 #[test]
 fn a_row_that_could_not_be_read_and_was_mended_is_not_counted_as_failed() {
-    let broken = |number| EnvelopeHead { stands_in: true, ..head(number, false) };
+    let broken = |number| EnvelopeHead { number_stands_in: true, ..head(number, false) };
     let mended = |number| EnvelopeHead { id: RowId::Text("m".into()), ..head(number, true) };
     let done = ResumeCounts { done: 1, ..ResumeCounts::default() };
     // Stated by a later record of the ledger.
-    let mut resume = Resume::default();
-    resume.saw_ended(&broken(4), record(1));
-    resume.saw_ended(&mended(4), record(2));
+    let mut resume = ResumeIndex::default();
+    resume.add_ended_row(&broken(4), record(1));
+    resume.add_ended_row(&mended(4), record(2));
     assert_eq!(resume.counts(), done);
     // Stated by the output, in which it has moved as well.
-    let mut resume = Resume::default();
-    resume.saw_output(&mended(5));
+    let mut resume = ResumeIndex::default();
+    resume.add_output_row(&mended(5));
     resume.saw_settled_to(LedgerPosition::from_key(2));
-    resume.saw_ended(&broken(4), record(1));
+    resume.add_ended_row(&broken(4), record(1));
     assert_eq!(resume.counts(), done);
     // Later information takes precedence.
-    resume.saw_ended(&broken(6), record(2));
+    resume.add_ended_row(&broken(6), record(2));
     assert_eq!(resume.counts(), ResumeCounts { failed: 1, ..done });
 }
 
 #[test]
 fn a_row_that_still_cannot_be_read_is_not_taken_for_one_that_had_its_number_before() {
-    let mut resume = Resume::default();
-    resume.saw_output(&EnvelopeHead { stands_in: true, ..head(2, false) });
+    let mut resume = ResumeIndex::default();
+    resume.add_output_row(&EnvelopeHead { number_stands_in: true, ..head(2, false) });
     resume.saw_settled_to(LedgerPosition::from_key(9));
-    resume.saw_ended(&EnvelopeHead { id: RowId::Text("b".into()), ..head(2, false) }, record(1));
-    let failed = resume.standing(&RowId::Number(2), 2);
-    assert_eq!(failed, Standing::Failed);
+    resume.add_ended_row(&EnvelopeHead { id: RowId::Text("b".into()), ..head(2, false) }, record(1));
+    let failed = resume.row_status(&RowId::Number(2), 2);
+    assert_eq!(failed, ResumeRowStatus::Failed);
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use rowmill_types::Fault;
+use rowmill_types::CallFault;
 
 /// How often, and after which waits, calls are retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Policy {
+pub struct RetryPolicy {
     /// The number of retries after the first attempt.
     pub retries: u32,
     /// The first wait; it doubles with each further one.
@@ -15,13 +15,13 @@ pub struct Policy {
     pub cap: Duration,
 }
 
-impl Default for Policy {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self { retries: 4, base: Duration::from_millis(500), cap: Duration::from_secs(60) }
     }
 }
 
-impl Policy {
+impl RetryPolicy {
     /// The wait before the next attempt, or `None` to give up.
     ///
     /// `failed` is the number of failed attempts so far. `jitter`, from 0 to 1, spreads rows that failed together over
@@ -38,11 +38,11 @@ impl Policy {
     /// assert_eq!(policy.wait(1, Fault::Permanent, 1.0), None);
     /// ```
     #[must_use]
-    pub fn wait(&self, failed: u32, fault: Fault, jitter: f64) -> Option<Duration> {
+    pub fn next_wait(&self, failed: u32, fault: CallFault, jitter: f64) -> Option<Duration> {
         let after = match fault {
-            Fault::Transient { after } => after,
+            CallFault::Transient { after } => after,
             // None of our calls is in flight whose end could free resources; another process may free some.
-            Fault::Crowded => None,
+            CallFault::LocalLimit => None,
             _ => return None,
         };
         if failed > self.retries {
@@ -63,19 +63,19 @@ mod tests {
 
     #[test]
     fn a_wait_that_the_provider_asks_for_is_never_shortened() {
-        let policy = Policy::default();
-        let asked = Fault::Transient { after: Some(Duration::from_secs(90)) };
+        let policy = RetryPolicy::default();
+        let asked = CallFault::Transient { after: Some(Duration::from_secs(90)) };
         for jitter in [0.0, 0.5, 1.0] {
-            assert!(policy.wait(1, asked, jitter).unwrap() >= Duration::from_secs(90));
+            assert!(policy.next_wait(1, asked, jitter).unwrap() >= Duration::from_secs(90));
         }
     }
 
     #[test]
     fn our_own_waits_double_and_stop_at_the_cap() {
-        let policy = Policy { retries: 40, ..Policy::default() };
+        let policy = RetryPolicy { retries: 40, ..RetryPolicy::default() };
         let waits: Vec<_> = [1, 2, 3, 30]
             .iter()
-            .map(|&failed| policy.wait(failed, Fault::Transient { after: None }, 1.0).unwrap())
+            .map(|&failed| policy.next_wait(failed, CallFault::Transient { after: None }, 1.0).unwrap())
             .collect();
         assert_eq!(waits, [500, 1000, 2000, 60_000].map(Duration::from_millis));
     }

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use rowmill_types::Words;
+use rowmill_types::MessageText;
 
-use crate::changes::{RunTexts, changes};
-use crate::fingerprint::Fingerprint;
-use crate::history::History;
+use crate::fingerprint::RunFingerprint;
+use crate::history::UsageHistory;
 use crate::limits::Spend;
-use crate::ports::{Epoch, LedgerPosition};
+use crate::ports::{LedgerPosition, RunEpoch};
+use crate::setting_changes::{RunTexts, setting_changes};
 
 /// Identifies a run and describes its state. It is replaced atomically.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,18 +18,18 @@ pub struct RunHeader {
     /// When it started.
     pub at: String,
     /// Everything that shapes its results.
-    pub fingerprint: Fingerprint,
+    pub fingerprint: RunFingerprint,
     /// The last part of the run that was started. Only the store changes it.
     #[serde(default)]
-    pub epoch: Epoch,
+    pub epoch: RunEpoch,
     /// The telemetry file, and its content before this ledger.
-    pub telemetry: Option<SinkBase>,
+    pub telemetry: Option<AppendedFile>,
     /// Whether all its rows are ok, so that nothing is lost with the ledger.
     #[serde(default)]
     pub finished: bool,
     /// Set until the run reaches the end of its input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unfinished: Option<Unfinished>,
+    pub unfinished: Option<UnfinishedInput>,
     /// Identifies the rows that the run's query returned, if it may return others when it is run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_rows: Option<String>,
@@ -48,7 +48,7 @@ pub struct RunHeader {
     pub settled_to: LedgerPosition,
     /// The usage of rows before this ledger began, for an estimate of the next run.
     #[serde(default)]
-    pub history: History,
+    pub history: UsageHistory,
     /// The JSON Schema of results, as text: the column types of tables are derived from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
@@ -68,7 +68,7 @@ pub struct RunHeader {
 
 /// A run that has not reached the end of its input: it was stopped or interrupted, or is still running.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unfinished {
+pub struct UnfinishedInput {
     /// The number of its rows, if all of them were read before it was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
@@ -76,7 +76,7 @@ pub struct Unfinished {
 
 /// A file that records are appended to, and its length before this ledger began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SinkBase {
+pub struct AppendedFile {
     /// The absolute path.
     pub path: String,
     /// Its length in bytes.
@@ -86,22 +86,22 @@ pub struct SinkBase {
 impl RunHeader {
     /// The header of a new run.
     #[must_use]
-    pub fn new(run: &str, at: &str, fingerprint: &Fingerprint, telemetry: Option<SinkBase>) -> Self {
+    pub fn new(run: &str, at: &str, fingerprint: &RunFingerprint, telemetry: Option<AppendedFile>) -> Self {
         let (run, at) = (run.to_owned(), at.to_owned());
         Self {
             run,
             at,
             fingerprint: fingerprint.clone(),
-            epoch: Epoch::default(),
+            epoch: RunEpoch::default(),
             telemetry,
             finished: false,
-            unfinished: Some(Unfinished::default()),
+            unfinished: Some(UnfinishedInput::default()),
             recorded_rows: None,
             spent: Spend::default(),
             counted: LedgerPosition::START,
             turns_from: LedgerPosition::START,
             settled_to: LedgerPosition::START,
-            history: History::default(),
+            history: UsageHistory::default(),
             schema: None,
             texts: RunTexts::default(),
             reads: Vec::new(),
@@ -112,8 +112,8 @@ impl RunHeader {
 
     /// The differences from the settings of `now`, for users.
     #[must_use]
-    pub fn changes(&self, now: &Self) -> Vec<Words> {
+    pub fn setting_changes(&self, now: &Self) -> Vec<MessageText> {
         let texts = |header: &Self| RunTexts { schema: header.schema.clone(), ..header.texts.clone() };
-        changes((&self.fingerprint, &texts(self)), (&now.fingerprint, &texts(now)))
+        setting_changes((&self.fingerprint, &texts(self)), (&now.fingerprint, &texts(now)))
     }
 }

@@ -11,7 +11,7 @@ const BUCKETS: usize = 64 * 44;
 
 /// Collects durations in milliseconds.
 #[derive(Debug, Clone, Default)]
-pub struct Spread {
+pub struct ValueStats {
     count: u64,
     sum: f64,
     min: f64,
@@ -20,9 +20,9 @@ pub struct Spread {
     buckets: Vec<u32>,
 }
 
-/// The statistics of a [`Spread`]; an empty one has only its count.
+/// The statistics of a [`ValueStats`]; an empty one has only its count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct SpreadSummary {
+pub struct ValueStatsSummary {
     /// The number of values.
     pub count: u64,
     /// The minimum.
@@ -39,7 +39,7 @@ pub struct SpreadSummary {
     pub max: Option<f64>,
 }
 
-impl Spread {
+impl ValueStats {
     /// Adds one value.
     pub fn add(&mut self, value: f64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
@@ -59,9 +59,9 @@ impl Spread {
 
     /// The statistics so far.
     #[must_use]
-    pub fn summary(&self) -> SpreadSummary {
-        let some = |value: f64| (self.count > 0).then(|| rounded(value));
-        SpreadSummary {
+    pub fn summary(&self) -> ValueStatsSummary {
+        let some = |value: f64| (self.count > 0).then(|| round_milliseconds(value));
+        ValueStatsSummary {
             count: self.count,
             min: some(self.min),
             mean: some(self.sum / self.count.max(1) as f64),
@@ -78,7 +78,7 @@ impl Spread {
         for (value, count) in self.values() {
             seen += count;
             if seen >= rank {
-                return Some(rounded(value));
+                return Some(round_milliseconds(value));
             }
         }
         None
@@ -86,7 +86,7 @@ impl Spread {
 
     /// The number of values from each edge up to the next; values equal to the last edge count in the last range.
     #[must_use]
-    pub fn between(&self, edges: &[f64]) -> Vec<u64> {
+    pub fn count_between(&self, edges: &[f64]) -> Vec<u64> {
         let mut counts = vec![0; edges.len().saturating_sub(1)];
         let last = counts.len().saturating_sub(1);
         for (value, count) in self.values() {
@@ -135,7 +135,7 @@ impl Spread {
 
 /// Milliseconds with three decimals; clocks are not more precise.
 #[must_use]
-pub fn rounded(value: f64) -> f64 {
+pub fn round_milliseconds(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn small_sets_are_exact_and_large_ones_within_two_percent() {
-        let mut spread = Spread::default();
+        let mut spread = ValueStats::default();
         assert_eq!(spread.summary().median, None);
         for value in [4.0, 1.0, 3.0, 2.0] {
             spread.add(value);
@@ -164,7 +164,7 @@ mod tests {
             (summary.min, summary.mean, summary.median, summary.max),
             (Some(1.0), Some(2.5), Some(2.5), Some(4.0))
         );
-        let mut large = Spread::default();
+        let mut large = ValueStats::default();
         (1..=100_001).for_each(|value| large.add(f64::from(value)));
         let median = large.summary().median.unwrap();
         assert!((median / 50_001.0 - 1.0).abs() < 0.02, "{median}");
@@ -172,16 +172,16 @@ mod tests {
 
     #[test]
     fn quantiles_and_ranges_cover_every_value() {
-        let mut spread = Spread::default();
-        assert_eq!((spread.quantile(0.5), spread.between(&[0.0, 1.0])), (None, vec![0]));
+        let mut spread = ValueStats::default();
+        assert_eq!((spread.quantile(0.5), spread.count_between(&[0.0, 1.0])), (None, vec![0]));
         (1..=100).for_each(|value| spread.add(f64::from(value)));
         assert_eq!([0.0, 0.5, 0.9, 0.99, 1.0].map(|share| spread.quantile(share)), {
             [Some(1.0), Some(50.0), Some(90.0), Some(99.0), Some(100.0)]
         });
-        assert_eq!(spread.between(&[1.0, 10.0, 50.0, 100.0]), [9, 40, 51]);
+        assert_eq!(spread.count_between(&[1.0, 10.0, 50.0, 100.0]), [9, 40, 51]);
         (1..=100_000).for_each(|value| spread.add(f64::from(value % 1000)));
         let ninety = spread.quantile(0.9).unwrap();
         assert!((ninety / 900.0 - 1.0).abs() < 0.02, "{ninety}");
-        assert_eq!(spread.between(&[0.0, 10.0, 2000.0]).iter().sum::<u64>(), 100_100);
+        assert_eq!(spread.count_between(&[0.0, 10.0, 2000.0]).iter().sum::<u64>(), 100_100);
     }
 }

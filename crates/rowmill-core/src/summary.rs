@@ -6,8 +6,8 @@ use std::time::Duration;
 use rowmill_types::{ErrorKind, Money, RowError, RowId};
 use serde::Serialize;
 
-use crate::record::{CallReport, Reused, RowReport, total_usage};
-use crate::stats::{Spread, SpreadSummary, rounded};
+use crate::record::{AnswerReuse, CallReport, RowReport, total_usage};
+use crate::stats::{ValueStats, ValueStatsSummary, round_milliseconds};
 
 /// A failed row, as an example of its type of failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ const MOST_GROUPS: usize = 200;
 
 /// Counts rows, times and tokens during a run. Constant in size.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct RunTally {
     /// Rows read from the input.
     pub input_rows: u64,
     /// Rows that the selection chose.
@@ -65,19 +65,19 @@ pub struct Tally {
     pub below_min_rating: u64,
     /// Answers that violated the schema and were requested again.
     pub repairs: u64,
-    tools: ToolCalls,
+    tools: ToolCallSummary,
     cost: Money,
     calls_without_price: u64,
-    reused: BTreeMap<Reused, u64>,
-    duration: Spread,
-    first_token: Spread,
-    response: Spread,
-    tokens: rowmill_types::Usage,
+    reused: BTreeMap<AnswerReuse, u64>,
+    duration: ValueStats,
+    first_token: ValueStats,
+    response: ValueStats,
+    tokens: rowmill_types::TokenUsage,
     rows_with_usage: u64,
     rows_with_cache: u64,
 }
 
-impl Tally {
+impl RunTally {
     /// Adds a row that ended.
     pub fn add(&mut self, report: &RowReport<'_>) {
         self.processed_rows += 1;
@@ -140,26 +140,26 @@ impl Tally {
 
     /// The numbers for the summary.
     #[must_use]
-    pub fn numbers(&self, duration: Duration) -> Numbers {
+    pub fn summary_numbers(&self, duration: Duration) -> SummaryNumbers {
         let percent = |part: u64| {
             let whole = self.processed_rows.max(1) as f64;
             (part as f64 * 10_000.0 / whole).round() / 100.0
         };
-        Numbers {
+        SummaryNumbers {
             input_rows: self.input_rows,
             selected_rows: self.selected_rows,
             processed_rows: self.processed_rows,
             skipped_rows: self.skipped_rows,
             failed_rows: self.failed_rows,
             failures: self.failures.clone(),
-            calls: Calls {
+            calls: CallSummary {
                 made: self.calls,
                 failed: self.failed_calls.clone(),
                 outcome_unknown: self.unknown_calls,
                 repairs: self.repairs,
             },
             tools: self.tools,
-            duration_ms: rounded(milliseconds(duration)),
+            duration_ms: round_milliseconds(milliseconds(duration)),
             timing_ms: TimingSummary {
                 duration: self.duration.summary(),
                 ttft: self.first_token.summary(),
@@ -179,8 +179,8 @@ impl Tally {
                 calls_without_price: self.calls_without_price,
             },
             reused: ReusedSummary {
-                duplicate: self.reused.get(&Reused::Duplicate).copied().unwrap_or(0),
-                cache: self.reused.get(&Reused::Cache).copied().unwrap_or(0),
+                duplicate: self.reused.get(&AnswerReuse::Duplicate).copied().unwrap_or(0),
+                cache: self.reused.get(&AnswerReuse::Cache).copied().unwrap_or(0),
             },
             cache: CacheSummary {
                 read_tokens: self.tokens.cached,
@@ -233,7 +233,7 @@ fn milliseconds(duration: Duration) -> f64 {
 
 /// The counted part of a summary, in the documented order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Numbers {
+pub struct SummaryNumbers {
     /// Rows read from the input.
     pub input_rows: u64,
     /// Rows that the selection chose.
@@ -247,10 +247,10 @@ pub struct Numbers {
     /// Failures by type.
     pub failures: BTreeMap<ErrorKind, u64>,
     /// Calls made.
-    pub calls: Calls,
+    pub calls: CallSummary,
     /// Tool calls, if there were any.
-    #[serde(skip_serializing_if = "ToolCalls::is_none")]
-    pub tools: ToolCalls,
+    #[serde(skip_serializing_if = "ToolCallSummary::is_none")]
+    pub tools: ToolCallSummary,
     /// How long the run took.
     pub duration_ms: f64,
     /// How long rows and calls took.
@@ -287,7 +287,7 @@ pub struct ReusedSummary {
 
 /// The calls of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Calls {
+pub struct CallSummary {
     /// All calls, including repeated ones.
     pub made: u64,
     /// Failed calls by type.
@@ -305,14 +305,14 @@ fn is_zero(count: &u64) -> bool {
 
 /// Tool calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct ToolCalls {
+pub struct ToolCallSummary {
     /// All of them.
     pub made: u64,
     /// Those that gave no result, or reported a failure.
     pub failed: u64,
 }
 
-impl ToolCalls {
+impl ToolCallSummary {
     fn is_none(&self) -> bool {
         self.made == 0
     }
@@ -322,11 +322,11 @@ impl ToolCalls {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TimingSummary {
     /// Whole rows, including waits and repeated calls.
-    pub duration: SpreadSummary,
+    pub duration: ValueStatsSummary,
     /// Time to the first token, if it is known.
-    pub ttft: SpreadSummary,
+    pub ttft: ValueStatsSummary,
     /// Time to the complete answer, per answered call.
-    pub time_to_response: SpreadSummary,
+    pub time_to_response: ValueStatsSummary,
 }
 
 /// Tokens of a run.

@@ -13,7 +13,7 @@ const LONGEST_MICROSECONDS: f64 = 86_400e6;
 /// assert_eq!(parse("2 parsecs"), None);
 /// ```
 #[must_use]
-pub fn parse(text: &str) -> Option<Duration> {
+pub fn parse_time_span(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let number: f64 = number.parse().ok()?;

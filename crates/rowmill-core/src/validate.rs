@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::json_text;
-use crate::ports::AnswerCheck;
+use crate::ports::AnswerChecker;
 
 /// At most this many violations are reported to the model and the user.
 const MAX_VIOLATIONS: usize = 8;
@@ -22,12 +22,12 @@ const TYPES: &str =
 pub struct ResultSchema {
     value: Value,
     validator: Validator,
-    answer_check: Option<Arc<dyn AnswerCheck>>,
+    answer_check: Option<Arc<dyn AnswerChecker>>,
 }
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SchemaVerdict {
     /// The answer is valid; its JSON text, compact, with numbers as the model wrote them.
     Valid(String),
     /// Its errors, one sentence each.
@@ -63,13 +63,13 @@ impl ResultSchema {
 
     /// The same schema, with a check that replaces its own.
     #[must_use]
-    pub fn with_answer_check(self, check: Option<Arc<dyn AnswerCheck>>) -> Self {
+    pub fn with_answer_check(self, check: Option<Arc<dyn AnswerChecker>>) -> Self {
         Self { answer_check: check, ..self }
     }
 
     /// The check that replaces the schema's own, if there is one.
     #[must_use]
-    pub fn answer_check(&self) -> Option<&Arc<dyn AnswerCheck>> {
+    pub fn answer_check(&self) -> Option<&Arc<dyn AnswerChecker>> {
         self.answer_check.as_ref()
     }
 
@@ -81,11 +81,11 @@ impl ResultSchema {
 
     /// Checks the text of an answer. Code fences around the JSON are accepted.
     #[must_use]
-    pub fn check(&self, answer: &str) -> Verdict {
+    pub fn check(&self, answer: &str) -> SchemaVerdict {
         let text = strip_fences(answer);
         let value: Value = match serde_json::from_str(text) {
             Ok(value) => value,
-            Err(error) => return Verdict::Invalid(vec![format!("the answer is not JSON: {error}")]),
+            Err(error) => return SchemaVerdict::Invalid(vec![format!("the answer is not JSON: {error}")]),
         };
         let violations: Vec<String> = self
             .validator
@@ -99,9 +99,9 @@ impl ResultSchema {
         if violations.is_empty() {
             let mut compact = String::with_capacity(text.len());
             json_text::write_compact(text, &mut compact);
-            Verdict::Valid(compact)
+            SchemaVerdict::Valid(compact)
         } else {
-            Verdict::Invalid(violations)
+            SchemaVerdict::Invalid(violations)
         }
     }
 }
@@ -126,7 +126,7 @@ pub fn repair_request(violations: &[String]) -> String {
 
 /// The JSON of an answer, if it is JSON.
 #[must_use]
-pub fn json_of_answer(answer: &str) -> Option<&str> {
+pub fn extract_json(answer: &str) -> Option<&str> {
     let text = strip_fences(answer);
     serde_json::from_str::<IgnoredAny>(text).is_ok().then_some(text)
 }
@@ -179,22 +179,25 @@ mod tests {
         for answer in
             ["{\"n\": 1.50}", " ```json\n{\"n\": 1.50}\n``` ", "Sure:\n```\n{\"n\": 1.50}\n```\nDone."]
         {
-            assert_eq!(schema.check(answer), Verdict::Valid("{\"n\":1.50}".into()), "{answer}");
+            assert_eq!(schema.check(answer), SchemaVerdict::Valid("{\"n\":1.50}".into()), "{answer}");
         }
     }
 
     #[test]
     fn a_null_that_the_schema_allows_is_a_result() {
-        assert_eq!(schema(r#"{"type":["object","null"]}"#).check("null"), Verdict::Valid("null".into()));
+        assert_eq!(
+            schema(r#"{"type":["object","null"]}"#).check("null"),
+            SchemaVerdict::Valid("null".into())
+        );
     }
 
     #[test]
     fn violations_name_the_place_and_truncated_json_never_passes() {
         let schema = schema(r#"{"type":"object","properties":{"x":{"type":"integer"}},"required":["x"]}"#);
-        let Verdict::Invalid(violations) = schema.check(r#"{"x":"three"}"#) else {
+        let SchemaVerdict::Invalid(violations) = schema.check(r#"{"x":"three"}"#) else {
             panic!("must be invalid")
         };
         assert!(violations[0].starts_with("at `/x`:"), "{violations:?}");
-        assert!(matches!(schema.check(r#"{"x": 3, "y": "tru"#), Verdict::Invalid(_)));
+        assert!(matches!(schema.check(r#"{"x": 3, "y": "tru"#), SchemaVerdict::Invalid(_)));
     }
 }

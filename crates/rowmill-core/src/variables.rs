@@ -1,10 +1,10 @@
 //! Variables of the instruction: `{{name}}`, filled once per run, from the flags.
 
 use rowmill_types::settings::{VAR, VAR_FILE, VARS_JSON};
-use rowmill_types::{Problem, ProblemCode, Words};
+use rowmill_types::{MessageText, Problem, ProblemCode};
 use serde_json::Value;
 
-use crate::prompt::{Piece, pieces};
+use crate::prompt::{TemplatePiece, split_placeholders};
 
 /// Names and the texts that replace them in the instruction.
 ///
@@ -17,11 +17,11 @@ use crate::prompt::{Piece, pieces};
 /// assert_eq!(variables.apply("Be {{tone}}.").unwrap(), "Be warm.");
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Variables {
+pub struct InstructionVariables {
     entries: Vec<(String, String)>,
 }
 
-impl Variables {
+impl InstructionVariables {
     /// Combines the flags: `--vars-json` first, then `--var-file`, then `--var`; later ones take precedence. `json` holds the
     /// text of the file and its name; `files` holds names and the contents of the files; `pairs` holds the entries of `--var`
     /// as given.
@@ -29,7 +29,7 @@ impl Variables {
     /// # Errors
     ///
     /// The JSON is not an object of strings, or an entry is not `name=value`.
-    pub fn from_flags(
+    pub fn from_settings(
         json: Option<(&str, &str)>,
         files: &[(String, String)],
         pairs: &[String],
@@ -53,7 +53,7 @@ impl Variables {
     /// It is not `name=value`.
     pub fn parse_pair(entry: &str) -> Result<(&str, &str), Problem> {
         split(entry).ok_or_else(|| {
-            usage(format!("{var} entries must have the form name=value", var = VAR.bare()))
+            usage(format!("{var} entries must have the form name=value", var = VAR.without_backticks()))
                 .hint(format!("`{entry}` has no name, or no `=`"))
         })
     }
@@ -65,7 +65,7 @@ impl Variables {
     /// It is not `name=path`.
     pub fn parse_file_pair(entry: &str) -> Result<(&str, &str), Problem> {
         split(entry).filter(|(_, path)| !path.is_empty()).ok_or_else(|| {
-            usage(format!("{file} entries must have the form name=path", file = VAR_FILE.bare()))
+            usage(format!("{file} entries must have the form name=path", file = VAR_FILE.without_backticks()))
                 .hint(format!("`{entry}` has no name, no `=` or no path"))
         })
     }
@@ -76,15 +76,19 @@ impl Variables {
     ///
     /// It is not a JSON object, or one of its values is not a string.
     pub fn parse_json(text: &str, file: &str) -> Result<Self, Problem> {
-        let not_an_object =
-            || usage(format!("{json} must contain a JSON object: `{file}`", json = VARS_JSON.bare()));
+        let not_an_object = || {
+            usage(format!(
+                "{json} must contain a JSON object: `{file}`",
+                json = VARS_JSON.without_backticks()
+            ))
+        };
         let value: Value = serde_json::from_str(text).map_err(|error| not_an_object().cause(error))?;
         let Value::Object(map) = value else { return Err(not_an_object()) };
         let mut variables = Self::default();
         for (name, value) in map {
             let Value::String(value) = value else {
                 let line = line_of_key(text, &name);
-                let json = VARS_JSON.bare();
+                let json = VARS_JSON.without_backticks();
                 let message = format!("{json} keys and values must be strings: `{file}`, line {line}");
                 return Err(usage(message).hint(format!("put the value of `{name}` in quotes")));
             };
@@ -124,15 +128,15 @@ impl Variables {
     /// # Errors
     ///
     /// Variables were given and the text names one that was not.
-    pub fn apply(&self, text: &str) -> Result<String, Problem> {
+    pub fn fill_placeholders(&self, text: &str) -> Result<String, Problem> {
         if self.is_empty() {
             return Ok(text.to_owned());
         }
         let mut out = String::with_capacity(text.len());
-        for piece in pieces(text) {
+        for piece in split_placeholders(text) {
             match piece {
-                Piece::Literal(literal) => out.push_str(literal),
-                Piece::Field { name, .. } => {
+                TemplatePiece::Literal(literal) => out.push_str(literal),
+                TemplatePiece::Field { name, .. } => {
                     out.push_str(self.value(name).ok_or_else(|| self.unknown(name))?)
                 }
             }
@@ -142,10 +146,10 @@ impl Variables {
 
     /// The names that no placeholder of `text` uses, so that misspellings can be reported.
     #[must_use]
-    pub fn unused(&self, text: &str) -> Vec<&str> {
-        let pieces = pieces(text);
+    pub fn unused_names(&self, text: &str) -> Vec<&str> {
+        let pieces = split_placeholders(text);
         let is_used = |wanted: &str| {
-            pieces.iter().any(|piece| matches!(piece, Piece::Field { name, .. } if *name == wanted))
+            pieces.iter().any(|piece| matches!(piece, TemplatePiece::Field { name, .. } if *name == wanted))
         };
         self.names().filter(|name| !is_used(name)).collect()
     }
@@ -156,7 +160,7 @@ impl Variables {
             format!("the instruction uses an unknown variable: `{name}`; given: {}", given.join(", "));
         Problem::new(ProblemCode::InvalidVariables, message).hint(format!(
             "add {var}, or remove `{{{{{name}}}}}` from the instruction",
-            var = VAR.to(format_args!("'{name}=…'"))
+            var = VAR.with_value(format_args!("'{name}=…'"))
         ))
     }
 }
@@ -179,7 +183,7 @@ fn line_of_key(text: &str, key: &str) -> usize {
     text.bytes().take(at).filter(|&byte| byte == b'\n').count() + 1
 }
 
-fn usage(message: impl Into<Words>) -> Problem {
+fn usage(message: impl Into<MessageText>) -> Problem {
     Problem::new(ProblemCode::Usage, message)
 }
 
@@ -187,9 +191,9 @@ fn usage(message: impl Into<Words>) -> Problem {
 mod tests {
     use super::*;
 
-    fn pairs(entries: &[&str]) -> Variables {
+    fn pairs(entries: &[&str]) -> InstructionVariables {
         let entries: Vec<_> = entries.iter().map(ToString::to_string).collect();
-        Variables::from_flags(None, &[], &entries).unwrap()
+        InstructionVariables::from_settings(None, &[], &entries).unwrap()
     }
 
     #[test]
@@ -197,16 +201,16 @@ mod tests {
         let json = r#"{"a":"json","b":"json","c":"json"}"#;
         let files = [("b".to_owned(), "file".to_owned()), ("c".to_owned(), "file".to_owned())];
         let given = ["c=first".to_owned(), "c=pair".to_owned()];
-        let variables = Variables::from_flags(Some((json, "v.json")), &files, &given).unwrap();
-        assert_eq!(variables.apply("{{a}} {{b}} {{c}}").unwrap(), "json file pair");
+        let variables = InstructionVariables::from_settings(Some((json, "v.json")), &files, &given).unwrap();
+        assert_eq!(variables.fill_placeholders("{{a}} {{b}} {{c}}").unwrap(), "json file pair");
         assert_eq!(variables.names().collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 
     #[test]
     fn entries_are_split_at_the_first_equals_sign() {
-        assert_eq!(Variables::parse_pair("a=b=c").unwrap(), ("a", "b=c"));
-        assert_eq!(Variables::parse_pair(" a =").unwrap(), ("a", ""));
-        assert_eq!(Variables::parse_file_pair("a=x/y").unwrap(), ("a", "x/y"));
+        assert_eq!(InstructionVariables::parse_pair("a=b=c").unwrap(), ("a", "b=c"));
+        assert_eq!(InstructionVariables::parse_pair(" a =").unwrap(), ("a", ""));
+        assert_eq!(InstructionVariables::parse_file_pair("a=x/y").unwrap(), ("a", "x/y"));
     }
 
     #[test]
@@ -217,14 +221,17 @@ mod tests {
             problem.message
         };
         for entry in ["a", "", "=b", " =b"] {
-            assert_eq!(message(Variables::parse_pair(entry)), "var entries must have the form name=value");
             assert_eq!(
-                message(Variables::parse_file_pair(entry)),
+                message(InstructionVariables::parse_pair(entry)),
+                "var entries must have the form name=value"
+            );
+            assert_eq!(
+                message(InstructionVariables::parse_file_pair(entry)),
                 "var_file entries must have the form name=path"
             );
         }
         assert_eq!(
-            message(Variables::parse_file_pair("a=")),
+            message(InstructionVariables::parse_file_pair("a=")),
             "var_file entries must have the form name=path"
         );
     }
@@ -241,7 +248,7 @@ mod tests {
                 "vars_json keys and values must be strings: `v.json`, line 3",
             ),
         ] {
-            let problem = Variables::parse_json(text, "v.json").unwrap_err();
+            let problem = InstructionVariables::parse_json(text, "v.json").unwrap_err();
             assert_eq!((problem.code, problem.message.as_str()), (ProblemCode::Usage, expected), "{text}");
         }
     }
@@ -249,18 +256,18 @@ mod tests {
     #[test]
     fn without_variables_placeholders_stay() {
         let text = "Answer in {{json}}, {{ x }}.";
-        assert_eq!(Variables::default().apply(text).unwrap(), text);
+        assert_eq!(InstructionVariables::default().fill_placeholders(text).unwrap(), text);
     }
 
     #[test]
     fn values_are_put_in_once() {
         let variables = pairs(&["a={{b}}", "b=x"]);
-        assert_eq!(variables.apply("{{ a }}{{b}}{{}}{a}").unwrap(), "{{b}}x{{}}{a}");
+        assert_eq!(variables.fill_placeholders("{{ a }}{{b}}{{}}{a}").unwrap(), "{{b}}x{{}}{a}");
     }
 
     #[test]
     fn an_unknown_placeholder_is_told_with_what_was_given() {
-        let problem = pairs(&["tone=dry", "lang=en"]).apply("{{tone}} {{langs}}").unwrap_err();
+        let problem = pairs(&["tone=dry", "lang=en"]).fill_placeholders("{{tone}} {{langs}}").unwrap_err();
         assert_eq!(problem.code, ProblemCode::InvalidVariables);
         let expected = "the instruction uses an unknown variable: `langs`; given: `tone`, `lang`";
         assert_eq!(problem.message, expected);
@@ -269,6 +276,6 @@ mod tests {
 
     #[test]
     fn variables_that_are_not_used_are_told() {
-        assert_eq!(pairs(&["a=1", "b=2", "c=3"]).unused("x {{ b }} {{}}"), ["a", "c"]);
+        assert_eq!(pairs(&["a=1", "b=2", "c=3"]).unused_names("x {{ b }} {{}}"), ["a", "c"]);
     }
 }

@@ -10,8 +10,8 @@ use rowmill_types::settings::{DELIMITER, INPUT, INPUT_FORMAT};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::csv::{self, FieldDelimiter};
-use crate::files::{FilesDataset, StreamDataset, open_blocks};
-use crate::{FileList, Format, InputFile, InputSpec, Location, documents, parquet};
+use crate::text_dataset::{StreamDataset, TextFilesDataset, open_blocks};
+use crate::{FileList, InputFile, InputFormat, InputLocation, InputSpec, documents, parquet};
 
 /// Builds the dataset of a local input, after checking that it exists. Remote inputs must have been fetched
 /// before.
@@ -19,20 +19,20 @@ use crate::{FileList, Format, InputFile, InputSpec, Location, documents, parquet
 /// # Errors
 ///
 /// The input is missing or not readable, or its format is unknown.
-pub fn dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
+pub fn open_dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
     let Some((list, format)) = local_files(spec)? else { return stream(spec, &spec.location) };
     check_delimiter(spec, format)?;
     // A document that cannot be read is a failed row; a table that cannot be read stops the run.
-    if format != Format::Documents {
+    if format != InputFormat::Documents {
         for file in &list.files {
-            fs::File::open(&file.path).map_err(|error| cannot_open(&file.path, &error))?;
+            fs::File::open(&file.path).map_err(|error| open_problem(&file.path, &error))?;
         }
     }
     match format {
-        Format::Documents => Ok(documents::dataset(list, spec.document_ids)),
-        Format::Parquet => parquet::dataset(list),
-        Format::Jsonl | Format::Csv | Format::Tsv | Format::Json => {
-            Ok(Arc::new(FilesDataset::new(list, format, spec.delimiter)?))
+        InputFormat::Documents => Ok(documents::documents_dataset(list, spec.document_ids)),
+        InputFormat::Parquet => parquet::parquet_dataset(list),
+        InputFormat::Jsonl | InputFormat::Csv | InputFormat::Tsv | InputFormat::Json => {
+            Ok(Arc::new(TextFilesDataset::new(list, format, spec.delimiter)?))
         }
     }
 }
@@ -42,11 +42,11 @@ pub fn dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
 /// # Errors
 ///
 /// The input is missing, or its format is unknown.
-pub fn local_files(spec: &InputSpec) -> Result<Option<(FileList, Format)>, Problem> {
+pub fn local_files(spec: &InputSpec) -> Result<Option<(FileList, InputFormat)>, Problem> {
     let list = match &spec.location {
-        Location::Stdin => return Ok(None),
-        Location::File(path) => {
-            let found = fs::metadata(path).map_err(|error| cannot_open(path, &error))?;
+        InputLocation::Stdin => return Ok(None),
+        InputLocation::File(path) => {
+            let found = fs::metadata(path).map_err(|error| open_problem(path, &error))?;
             if found.is_dir() {
                 return crate::folder::files_of_folder(path, spec.format).map(Some);
             }
@@ -57,9 +57,9 @@ pub fn local_files(spec: &InputSpec) -> Result<Option<(FileList, Format)>, Probl
             let file = InputFile::new(path.clone(), name.clone());
             FileList { name, files: vec![file], identity: None }
         }
-        Location::Pattern(pattern) => crate::pattern::files_of(pattern)?,
-        Location::Files(list) => list.clone(),
-        Location::Web(_) | Location::Hub(_) => {
+        InputLocation::Pattern(pattern) => crate::pattern::files_of(pattern)?,
+        InputLocation::Files(list) => list.clone(),
+        InputLocation::Web(_) | InputLocation::Hub(_) => {
             let message = format!("`{}` was not downloaded", spec.location.name());
             return Err(Problem::new(ProblemCode::Internal, message));
         }
@@ -69,22 +69,25 @@ pub fn local_files(spec: &InputSpec) -> Result<Option<(FileList, Format)>, Probl
 }
 
 /// A stream, which can be read only once: standard input, a named pipe, a device.
-fn stream(spec: &InputSpec, location: &Location) -> Result<Arc<dyn Dataset>, Problem> {
+fn stream(spec: &InputSpec, location: &InputLocation) -> Result<Arc<dyn Dataset>, Problem> {
     let format = stream_format(spec)?;
     check_delimiter(spec, format)?;
     Ok(Arc::new(StreamDataset::new(location.clone(), format, spec.delimiter)))
 }
 
 /// The format of a stream.
-pub(crate) fn stream_format(spec: &InputSpec) -> Result<Format, Problem> {
+pub(crate) fn stream_format(spec: &InputSpec) -> Result<InputFormat, Problem> {
     let name = spec.location.name();
-    if spec.location == Location::Stdin && spec.format.is_none() {
+    if spec.location == InputLocation::Stdin && spec.format.is_none() {
         return Err(Problem::new(ProblemCode::Usage, format!("standard input needs {INPUT_FORMAT}")).hint(
-            format!("add {input_format}, `csv`, `tsv` or `json`", input_format = INPUT_FORMAT.to("jsonl")),
+            format!(
+                "add {input_format}, `csv`, `tsv` or `json`",
+                input_format = INPUT_FORMAT.with_value("jsonl")
+            ),
         ));
     }
     let format = spec.format_of(&name)?;
-    if matches!(format, Format::Documents | Format::Parquet) {
+    if matches!(format, InputFormat::Documents | InputFormat::Parquet) {
         let message = format!("{} cannot be read from a pipe: `{name}`", format.name());
         return Err(
             Problem::new(ProblemCode::InputFormat, message).hint("write it to a file and use its path")
@@ -94,7 +97,7 @@ pub(crate) fn stream_format(spec: &InputSpec) -> Result<Format, Problem> {
 }
 
 /// Rejects a delimiter for a format that has none.
-fn check_delimiter(spec: &InputSpec, format: Format) -> Result<(), Problem> {
+fn check_delimiter(spec: &InputSpec, format: InputFormat) -> Result<(), Problem> {
     if spec.delimiter.is_none() || format.is_untyped() {
         return Ok(());
     }
@@ -102,7 +105,7 @@ fn check_delimiter(spec: &InputSpec, format: Format) -> Result<(), Problem> {
     let message = format!("{DELIMITER} is only for CSV and TSV, but `{name}` is read as {}", format.name());
     Err(Problem::new(ProblemCode::Usage, message).hint(format!(
         "omit it, or set the format with {input_format}",
-        input_format = INPUT_FORMAT.to("csv")
+        input_format = INPUT_FORMAT.with_value("csv")
     )))
 }
 
@@ -112,15 +115,15 @@ fn check_delimiter(spec: &InputSpec, format: Format) -> Result<(), Problem> {
 /// # Errors
 ///
 /// The input is missing or cannot be read.
-pub fn deviating_delimiter(spec: &InputSpec) -> Result<Option<FieldDelimiter>, Problem> {
+pub fn unexpected_delimiter_of(spec: &InputSpec) -> Result<Option<FieldDelimiter>, Problem> {
     let Some(named) = spec.delimiter else { return Ok(None) };
     // A stream cannot be examined before it is read.
     let Some((list, format)) = local_files(spec)? else { return Ok(Some(named)) };
-    csv::deviating(named, format, list.files.iter().map(open_blocks))
+    csv::unexpected_delimiter(named, format, list.files.iter().map(open_blocks))
 }
 
 /// Distinguishes a missing input from one without read permission.
-pub(crate) fn cannot_open(path: &Path, error: &io::Error) -> Problem {
+pub(crate) fn open_problem(path: &Path, error: &io::Error) -> Problem {
     let shown = path.display();
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {

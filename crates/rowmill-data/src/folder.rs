@@ -6,24 +6,27 @@ use std::path::{Path, PathBuf};
 use rowmill_types::settings::{INPUT, INPUT_FORMAT};
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::format::format_of_name;
-use crate::partition::{add_fields, named_values};
-use crate::walk::files_below;
-use crate::{FileList, Format, InputFile};
+use crate::folder_walk::files_below;
+use crate::input_format::format_from_name;
+use crate::partition::{add_partition_fields, partition_values};
+use crate::{FileList, InputFile, InputFormat};
 
 /// The files of a folder, and their format.
 ///
 /// They are parts of one table if the format is named, if the folder is named like a file of a table, such as
 /// `rows.parquet`, or if all of them are files of one such format in folders such as `year=2026`. Otherwise
 /// every file is a document.
-pub(crate) fn files_of_folder(path: &Path, format: Option<Format>) -> Result<(FileList, Format), Problem> {
-    let named = format.or_else(|| format_of_name(&path.display().to_string()));
+pub(crate) fn files_of_folder(
+    path: &Path,
+    format: Option<InputFormat>,
+) -> Result<(FileList, InputFormat), Problem> {
+    let named = format.or_else(|| format_from_name(&path.display().to_string()));
     let (files, format) = match named {
-        Some(Format::Documents) => (files_below(path, |_| true)?, Format::Documents),
+        Some(InputFormat::Documents) => (files_below(path, |_| true)?, InputFormat::Documents),
         Some(format) => (parts(files_below(path, is_part)?, format), format),
         None => match partitioned(path)? {
             Some(found) => found,
-            None => (files_below(path, |_| true)?, Format::Documents),
+            None => (files_below(path, |_| true)?, InputFormat::Documents),
         },
     };
     let name = path.display().to_string();
@@ -35,8 +38,8 @@ pub(crate) fn files_of_folder(path: &Path, format: Option<Format>) -> Result<(Fi
         InputFile::new(path, name)
     };
     let mut files: Vec<_> = files.into_iter().map(file).collect();
-    if format != Format::Documents {
-        add_fields(path, &mut files)?;
+    if format != InputFormat::Documents {
+        add_partition_fields(path, &mut files)?;
     }
     Ok((FileList { name, files, identity: None }, format))
 }
@@ -50,13 +53,13 @@ fn is_part(name: &OsStr) -> bool {
 
 /// The files of a table: those with an extension of its format. Some programs write JSON lines into `.json`
 /// files, and some name parts `part-00000`; these count only if there are no others.
-fn parts(files: Vec<PathBuf>, format: Format) -> Vec<PathBuf> {
-    let named = |file: &&PathBuf, format| format_of_name(&file.display().to_string()) == Some(format);
+fn parts(files: Vec<PathBuf>, format: InputFormat) -> Vec<PathBuf> {
+    let named = |file: &&PathBuf, format| format_from_name(&file.display().to_string()) == Some(format);
     let of =
         |is_wanted: &dyn Fn(&&PathBuf) -> bool| files.iter().filter(is_wanted).cloned().collect::<Vec<_>>();
     let mut found = of(&|file| named(file, format));
-    if found.is_empty() && format == Format::Jsonl {
-        found = of(&|file| named(file, Format::Json));
+    if found.is_empty() && format == InputFormat::Jsonl {
+        found = of(&|file| named(file, InputFormat::Json));
     }
     if found.is_empty() {
         let is_part = |name: &OsStr| name.as_encoded_bytes().starts_with(b"part");
@@ -66,18 +69,18 @@ fn parts(files: Vec<PathBuf>, format: Format) -> Vec<PathBuf> {
 }
 
 /// The files of a folder whose subfolders name fields, if all have the same table format.
-fn partitioned(path: &Path) -> Result<Option<(Vec<PathBuf>, Format)>, Problem> {
+fn partitioned(path: &Path) -> Result<Option<(Vec<PathBuf>, InputFormat)>, Problem> {
     let files = files_below(path, is_part)?;
-    let format = files.first().and_then(|file| format_of_name(&file.display().to_string()));
+    let format = files.first().and_then(|file| format_from_name(&file.display().to_string()));
     let is_like = |file: &PathBuf| {
-        format_of_name(&file.display().to_string()) == format && !named_values(path, file).is_empty()
+        format_from_name(&file.display().to_string()) == format && !partition_values(path, file).is_empty()
     };
     Ok(format.filter(|_| files.iter().all(is_like)).map(|format| (files, format)))
 }
 
-fn no_file(folder: &str, format: Format) -> Problem {
+fn no_file(folder: &str, format: InputFormat) -> Problem {
     let (kind, hint) = match format {
-        Format::Documents => (
+        InputFormat::Documents => (
             String::new(),
             format!("check the path given to {INPUT}; files whose name starts with a dot are skipped"),
         ),

@@ -12,7 +12,7 @@ thread_local! {
 /// Calls foreign code. A panic in it is returned as an error with the panic's message.
 ///
 /// Anything that `work` changes must not be used again after an error.
-pub(crate) fn without_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+pub(crate) fn catch_foreign_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     DEPTH.set(DEPTH.get() + 1);
     let done = catch_unwind(AssertUnwindSafe(work));
     DEPTH.set(DEPTH.get() - 1);
@@ -37,12 +37,12 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_error_and_the_thread_goes_on() {
-        assert_eq!(without_panic(|| 3), Ok(3));
-        let failed: Result<(), String> = without_panic(|| panic!("no {}", "luck"));
+        assert_eq!(catch_foreign_panic(|| 3), Ok(3));
+        let failed: Result<(), String> = catch_foreign_panic(|| panic!("no {}", "luck"));
         assert_eq!(failed, Err("no luck".to_owned()));
-        let nested = without_panic(|| without_panic(|| panic!("inner")).map(|()| 1));
+        let nested = catch_foreign_panic(|| catch_foreign_panic(|| panic!("inner")).map(|()| 1));
         assert_eq!(nested, Ok(Err("inner".to_owned())));
-        assert_eq!(without_panic(in_foreign_code), Ok(true));
+        assert_eq!(catch_foreign_panic(in_foreign_code), Ok(true));
         assert!(!in_foreign_code(), "panics of this thread are heard again");
     }
 }

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::csv::FieldDelimiter;
 use crate::documents::DocumentIds;
-use crate::format::{Format, format_of_name};
 use crate::hub::HubAddress;
+use crate::input_format::{InputFormat, format_from_name};
 
 /// Where and how rows are read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InputSpec {
     /// Location of the data.
-    pub location: Location,
+    pub location: InputLocation,
     /// Format; detected from the file extension by default.
-    pub format: Option<Format>,
+    pub format: Option<InputFormat>,
     /// How documents are identified; ignored for other inputs.
     #[serde(default)]
     pub document_ids: DocumentIds,
@@ -30,7 +30,7 @@ pub struct InputSpec {
 /// Location of an input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Location {
+pub enum InputLocation {
     /// Standard input.
     Stdin,
     /// A file, a folder, a named pipe or a device.
@@ -99,7 +99,7 @@ impl InputFile {
     }
 }
 
-impl Location {
+impl InputLocation {
     /// Parses the value of `--input`: `-`, a path, a pattern or an address.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl Location {
                 })
             }
             "http" | "https" => rowmill_http::Url::parse(text).map(Self::Web).map_err(|error| {
-                let message = format!("invalid input URL: `{}`", crate::shown_source(text));
+                let message = format!("invalid input URL: `{}`", crate::redacted_source(text));
                 Problem::new(ProblemCode::InputNotFound, message)
                     .cause(error)
                     .hint("write it as `https://host/path/rows.jsonl`")
@@ -153,7 +153,7 @@ impl Location {
             Self::Stdin => "-".into(),
             Self::File(path) => path.display().to_string(),
             Self::Pattern(pattern) => pattern.clone(),
-            Self::Web(url) => crate::shown_source(url.as_str()),
+            Self::Web(url) => crate::redacted_source(url.as_str()),
             Self::Hub(address) => address.to_string(),
             Self::Files(list) => list.name.clone(),
         }
@@ -163,7 +163,7 @@ impl Location {
 impl InputSpec {
     /// An input whose documents, if it has any, are identified by their paths.
     #[must_use]
-    pub fn new(location: Location, format: Option<Format>) -> Self {
+    pub fn new(location: InputLocation, format: Option<InputFormat>) -> Self {
         Self { location, format, document_ids: DocumentIds::default(), delimiter: None }
     }
 
@@ -172,8 +172,8 @@ impl InputSpec {
     /// # Errors
     ///
     /// The format is not named and the extension of `name` is unknown.
-    pub fn format_of(&self, name: &str) -> Result<Format, Problem> {
-        self.format.or_else(|| format_of_name(name)).ok_or_else(|| unknown_ending(name))
+    pub fn format_of(&self, name: &str) -> Result<InputFormat, Problem> {
+        self.format.or_else(|| format_from_name(name)).ok_or_else(|| unknown_ending(name))
     }
 }
 
@@ -208,11 +208,14 @@ fn unknown_ending(name: &str) -> Problem {
         return Problem::new(ProblemCode::InputFormat, message).hint(format!(
             "export the sheet to a CSV file first and use that; with {input_format} the file itself is one \
              row and is sent as it is",
-            input_format = INPUT_FORMAT.to("documents")
+            input_format = INPUT_FORMAT.with_value("documents")
         ));
     }
-    let endings: Vec<_> =
-        Format::ALL.iter().flat_map(|format| format.endings()).map(|ending| format!("`.{ending}`")).collect();
+    let endings: Vec<_> = InputFormat::ALL
+        .iter()
+        .flat_map(|format| format.extensions())
+        .map(|ending| format!("`.{ending}`"))
+        .collect();
     let message = format!(
         "the format of the input cannot be told from its name: `{name}`; known extensions: {}",
         endings.join(", ")
@@ -221,7 +224,7 @@ fn unknown_ending(name: &str) -> Problem {
     match Path::new(name).extension().and_then(|ending| ending.to_str()) {
         Some("bz2" | "xz" | "zip") => problem.hint(format!(
             "decompress it into a pipe and read that with {from_pipe}",
-            from_pipe = INPUT.to("-").and(INPUT_FORMAT.to("jsonl"))
+            from_pipe = INPUT.with_value("-").and(INPUT_FORMAT.with_value("jsonl"))
         )),
         _ => problem.hint(format!(
             "set it with {INPUT_FORMAT}, such as `jsonl`; with `documents`, the file itself is one row"

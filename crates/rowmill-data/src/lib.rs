@@ -1,59 +1,61 @@
 //! Reads rows and writes envelopes, with one folder per format, and loads the texts that a run uses.
 
 mod attach;
-mod blocks;
+mod block_reader;
+#[cfg(test)]
+mod chunked_reader;
 mod csv;
 mod dataset;
+mod decompress;
 mod digest;
 mod documents;
 mod extract;
 mod fetch;
-mod files;
+mod files_source;
 mod folder;
+mod folder_walk;
 mod foreign_code;
-mod format;
 mod hub;
 mod input;
+mod input_format;
 mod json;
 mod jsonl;
-mod media;
+mod load_text;
+mod media_type;
 pub mod output;
 mod overlapped;
 mod parquet;
 mod partition;
 mod pattern;
-#[cfg(test)]
-mod pieces;
-mod place;
 mod read_ahead;
+mod record_placement;
 mod recorded;
-mod several;
 mod spool;
 mod sql;
 pub mod table;
-mod text;
+mod text_dataset;
 pub mod traces;
-mod unpack;
-mod walk;
 mod would_read;
 
-pub use attach::{AttachmentSpec, attachments, folder_of_input};
+pub use attach::{AttachmentSpec, attachment_loader, base_folder_of_input};
 pub use csv::FieldDelimiter;
-pub use dataset::{dataset, deviating_delimiter, local_files};
+pub use dataset::{local_files, open_dataset, unexpected_delimiter_of};
 pub use documents::DocumentIds;
-pub use extract::{Extractor, extract_main, extract_text};
-pub use fetch::{FetchEvent, FetchSettings, FetchStep, Fetcher, HubSettings, Patience, Purpose, bring};
-pub use foreign_code::in_foreign_code;
-pub use format::Format;
-pub use hub::HubAddress;
-pub use input::{FileList, InputFile, InputSpec, Location, PartitionField};
-pub use overlapped::read_overlapped;
-pub use recorded::{record_rows, recorded_rows};
-pub use spool::spool;
-pub use sql::{
-    ColumnType, DuckDbInput, Notice, SqlEngine, SqlSettings, WantedColumn, check_columns, checked_stream,
-    columns_dataset, duckdb_dataset, empty_columns, is_repeatable_condition, is_repeatable_query,
-    listed_columns, sql_dataset, where_dataset,
+pub use extract::{TextExtractor, extract_text, run_extract_child};
+pub use fetch::{
+    FetchEvent, FetchPurpose, FetchSettings, FetchStep, Fetcher, HubSettings, RetrySettings, fetch_to_disk,
 };
-pub use text::{TextName, load_text, local_path, shown_source};
-pub use would_read::would_read;
+pub use foreign_code::in_foreign_code;
+pub use hub::HubAddress;
+pub use input::{FileList, InputFile, InputLocation, InputSpec, PartitionField};
+pub use input_format::InputFormat;
+pub use load_text::{TextName, load_text, local_path, redacted_source};
+pub use overlapped::read_on_second_thread;
+pub use recorded::{record_rows, recorded_rows};
+pub use spool::spool_input;
+pub use sql::{
+    ColumnType, DuckDbInput, SqlEngine, SqlSettings, WantedColumn, WarnFn, check_columns,
+    check_stream_columns, column_list_text, columns_dataset, duckdb_dataset, find_empty_columns,
+    is_repeatable_condition, is_repeatable_query, sql_dataset, where_dataset,
+};
+pub use would_read::input_would_read;

@@ -15,7 +15,7 @@ const WAITING_BATCHES: usize = 2;
 /// # Errors
 ///
 /// Any error of the two, or that no thread can be started.
-pub fn read_overlapped<T: Send>(
+pub fn read_on_second_thread<T: Send>(
     mut next: impl FnMut() -> Result<Option<T>, Problem> + Send,
     mut saw: impl FnMut(T) -> Result<ControlFlow<()>, Problem>,
 ) -> Result<(), Problem> {
@@ -60,7 +60,7 @@ mod tests {
     fn everything_comes_in_order_until_there_is_no_more() {
         let mut seen = Vec::new();
         let mut left = 0..1000;
-        let all = read_overlapped(
+        let all = read_on_second_thread(
             || Ok(left.next()),
             |number| {
                 seen.push(number);
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn whoever_has_seen_enough_hears_of_nothing_that_follows() {
         let mut seen = Vec::new();
-        let some = read_overlapped(numbers(), |number| {
+        let some = read_on_second_thread(numbers(), |number| {
             seen.push(number);
             Ok(if number == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });
@@ -83,8 +83,8 @@ mod tests {
     #[test]
     fn the_first_failure_of_either_side_is_told() {
         let all = |_| Ok(ControlFlow::Continue(()));
-        assert_eq!(read_overlapped(numbers(), all).unwrap_err().message, "it broke");
+        assert_eq!(read_on_second_thread(numbers(), all).unwrap_err().message, "it broke");
         let refuses = |_| Err(Problem::new(ProblemCode::Internal, "unwanted"));
-        assert_eq!(read_overlapped(numbers(), refuses).unwrap_err().message, "unwanted");
+        assert_eq!(read_on_second_thread(numbers(), refuses).unwrap_err().message, "unwanted");
     }
 }

@@ -12,7 +12,7 @@ const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The names and values in the folders between `root` and a file, outermost first. If a name occurs twice,
 /// the inner folder counts.
-pub(crate) fn named_values(root: &Path, file: &Path) -> Vec<(String, String)> {
+pub(crate) fn partition_values(root: &Path, file: &Path) -> Vec<(String, String)> {
     let inside = file.strip_prefix(root).unwrap_or(file);
     let folders = inside.parent().into_iter().flat_map(Path::iter);
     let mut values: Vec<(String, String)> = Vec::new();
@@ -35,8 +35,8 @@ pub(crate) fn named_values(root: &Path, file: &Path) -> Vec<(String, String)> {
 /// # Errors
 ///
 /// The files are not all partitioned by the same fields.
-pub(crate) fn add_fields(root: &Path, files: &mut [InputFile]) -> Result<(), Problem> {
-    let values: Vec<_> = files.iter().map(|file| named_values(root, &file.path)).collect();
+pub(crate) fn add_partition_fields(root: &Path, files: &mut [InputFile]) -> Result<(), Problem> {
+    let values: Vec<_> = files.iter().map(|file| partition_values(root, &file.path)).collect();
     let Some((first, others)) = values.split_first() else { return Ok(()) };
     let names = |values: &[(String, String)]| values.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     let expected = names(first);
@@ -59,11 +59,11 @@ pub(crate) fn add_fields(root: &Path, files: &mut [InputFile]) -> Result<(), Pro
         let given = values.iter().filter_map(|values| values.get(column));
         let mut given = given.filter(|(_, value)| value != NO_VALUE);
         match given.all(|(_, value)| value.parse::<i64>().is_ok()) {
-            true => ValueKind::Number,
-            false => ValueKind::Text,
+            true => PartitionValueKind::Number,
+            false => PartitionValueKind::Text,
         }
     };
-    let kinds: Vec<ValueKind> = (0..expected.len()).map(kind).collect();
+    let kinds: Vec<PartitionValueKind> = (0..expected.len()).map(kind).collect();
     for (file, values) in files.iter_mut().zip(values) {
         let fields = values.into_iter().zip(&kinds);
         file.partition = fields.map(|((name, value), kind)| field(name, &value, *kind)).collect();
@@ -73,15 +73,15 @@ pub(crate) fn add_fields(root: &Path, files: &mut [InputFile]) -> Result<(), Pro
 
 /// The type of a field's values.
 #[derive(Debug, Clone, Copy)]
-enum ValueKind {
+enum PartitionValueKind {
     Number,
     Text,
 }
 
-fn field(name: String, value: &str, kind: ValueKind) -> PartitionField {
+fn field(name: String, value: &str, kind: PartitionValueKind) -> PartitionField {
     let json = match (kind, value.parse::<i64>()) {
         _ if value == NO_VALUE => "null".to_owned(),
-        (ValueKind::Number, Ok(number)) => number.to_string(),
+        (PartitionValueKind::Number, Ok(number)) => number.to_string(),
         _ => {
             let mut json = String::with_capacity(value.len() + 2);
             write_string(value, &mut json);
@@ -118,7 +118,7 @@ mod tests {
     fn fields(paths: &[&str]) -> Vec<String> {
         let file = |path: &&str| InputFile::new(Path::new("r").join(path), (*path).to_owned());
         let mut files: Vec<_> = paths.iter().map(file).collect();
-        add_fields(Path::new("r"), &mut files).unwrap();
+        add_partition_fields(Path::new("r"), &mut files).unwrap();
         let shown = |field: &PartitionField| format!("{}:{}", field.name, field.json);
         files.iter().map(|file| file.partition.iter().map(shown).collect::<Vec<_>>().join(" ")).collect()
     }
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn files_with_other_fields_are_refused() {
         let file = |path: &str| InputFile::new(Path::new("r").join(path), path.to_owned());
-        let problem = add_fields(Path::new("r"), &mut [file("k=1/a"), file("b")]).unwrap_err();
+        let problem = add_partition_fields(Path::new("r"), &mut [file("k=1/a"), file("b")]).unwrap_err();
         assert_eq!(
             problem.message,
             "the folder names of files in `r` define different fields: k for `k=1/a`, none for `b`"

@@ -7,9 +7,9 @@ use glob::MatchOptions;
 use rowmill_types::settings::INPUT_FORMAT;
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::dataset::cannot_open;
+use crate::dataset::open_problem;
 use crate::input::is_spreadsheet;
-use crate::{FileList, Format, InputFile, InputSpec};
+use crate::{FileList, InputFile, InputFormat, InputSpec};
 
 /// How names are matched: as in a shell, a name with a leading dot matches only a pattern with one, so that
 /// `**` does not find the work folders of earlier runs.
@@ -52,12 +52,12 @@ pub(crate) fn files_of(pattern: &str) -> Result<FileList, Problem> {
     })?;
     let mut files = Vec::new();
     for path in found {
-        let path = path.map_err(|error| cannot_open(error.path(), error.error()))?;
+        let path = path.map_err(|error| open_problem(error.path(), error.error()))?;
         if !is_asked_for(&path, pattern) {
             continue;
         }
         // A dangling link is reported and not skipped.
-        let kind = fs::metadata(&path).map_err(|error| cannot_open(&path, &error))?.file_type();
+        let kind = fs::metadata(&path).map_err(|error| open_problem(&path, &error))?.file_type();
         if kind.is_file() {
             let name = path.display().to_string();
             files.push(InputFile::new(path, name));
@@ -84,22 +84,22 @@ fn no_match(pattern: &str) -> Problem {
 
 /// The common format of all files of a list. Several files of which none is known to be a table are
 /// documents.
-pub(crate) fn format_of(spec: &InputSpec, list: &FileList) -> Result<Format, Problem> {
+pub(crate) fn format_of(spec: &InputSpec, list: &FileList) -> Result<InputFormat, Problem> {
     if let Some(format) = spec.format {
         return Ok(format);
     }
     let known = |file: &InputFile| spec.format_of(&file.name).ok();
-    let Some(first) = list.files.first() else { return Ok(Format::Documents) };
+    let Some(first) = list.files.first() else { return Ok(InputFormat::Documents) };
     if let [only] = list.files.as_slice() {
         return match (known(only), is_document(&only.name)) {
-            (None, true) => Ok(Format::Documents),
+            (None, true) => Ok(InputFormat::Documents),
             _ => spec.format_of(&only.name),
         };
     }
     let format = known(first);
     match list.files.iter().find(|file| known(file) != format) {
         None if list.files.iter().all(|file| is_spreadsheet(&file.name)) => spec.format_of(&first.name),
-        None => Ok(format.unwrap_or(Format::Documents)),
+        None => Ok(format.unwrap_or(InputFormat::Documents)),
         Some(other) => {
             let message = format!(
                 "the files of `{}` have different formats: `{}` and `{}`",

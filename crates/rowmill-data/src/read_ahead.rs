@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 /// Produces the next piece; `None` after the last. It is not called again after that, or after an error.
-type Make<T, E> = Box<dyn FnMut() -> Result<Option<T>, E> + Send>;
+type MakePieceFn<T, E> = Box<dyn FnMut() -> Result<Option<T>, E> + Send>;
 
 /// Something that is produced ahead.
-pub(crate) trait Piece: Send + 'static {
+pub(crate) trait AheadPiece: Send + 'static {
     /// Does a little work that will be needed later, while the piece waits for room in the queue; `false` once
     /// nothing is left to do.
     fn prepare(&mut self) -> bool {
@@ -32,24 +32,24 @@ pub(crate) struct AheadSettings {
 pub(crate) struct ReadAhead<T, E> {
     settings: AheadSettings,
     made: usize,
-    state: State<T, E>,
+    state: ReadAheadState<T, E>,
 }
 
-enum State<T, E> {
+enum ReadAheadState<T, E> {
     /// The caller produces the pieces.
-    Here(Make<T, E>),
+    Here(MakePieceFn<T, E>),
     /// A thread produces them. It ends when nobody receives them any more.
     Ahead(Receiver<Result<Option<T>, E>>, JoinHandle<()>),
     Ended,
 }
 
-impl<T: Piece, E: Send + 'static> ReadAhead<T, E> {
+impl<T: AheadPiece, E: Send + 'static> ReadAhead<T, E> {
     /// Nothing is produced before it is requested.
     pub(crate) fn new(
         settings: AheadSettings,
         make: impl FnMut() -> Result<Option<T>, E> + Send + 'static,
     ) -> Self {
-        Self { settings, made: 0, state: State::Here(Box::new(make)) }
+        Self { settings, made: 0, state: ReadAheadState::Here(Box::new(make)) }
     }
 
     /// The next piece; `None` after the last and after an error.
@@ -58,22 +58,22 @@ impl<T: Piece, E: Send + 'static> ReadAhead<T, E> {
     ///
     /// If producing it panics.
     pub(crate) fn next(&mut self) -> Result<Option<T>, E> {
-        let (next, state) = match std::mem::replace(&mut self.state, State::Ended) {
-            State::Here(make) if self.made == self.settings.first => {
+        let (next, state) = match std::mem::replace(&mut self.state, ReadAheadState::Ended) {
+            ReadAheadState::Here(make) if self.made == self.settings.first => {
                 self.made += 1;
                 self.state = self.start(make);
                 return self.next();
             }
-            State::Here(mut make) => (make()?, State::Here(make)),
-            State::Ahead(pieces, thread) => match pieces.recv() {
-                Ok(next) => (next?, State::Ahead(pieces, thread)),
+            ReadAheadState::Here(mut make) => (make()?, ReadAheadState::Here(make)),
+            ReadAheadState::Ahead(pieces, thread) => match pieces.recv() {
+                Ok(next) => (next?, ReadAheadState::Ahead(pieces, thread)),
                 // The thread ends without a result only if it panics.
                 Err(_) => match thread.join() {
                     Ok(()) => return Ok(None),
                     Err(panic) => resume_unwind(panic),
                 },
             },
-            State::Ended => return Ok(None),
+            ReadAheadState::Ended => return Ok(None),
         };
         if next.is_some() {
             self.state = state;
@@ -84,7 +84,7 @@ impl<T: Piece, E: Send + 'static> ReadAhead<T, E> {
 
     /// Starts a thread for the remaining pieces; if none can be started, the caller continues to produce
     /// them.
-    fn start(&self, make: Make<T, E>) -> State<T, E> {
+    fn start(&self, make: MakePieceFn<T, E>) -> ReadAheadState<T, E> {
         let (sender, pieces) = sync_channel(self.settings.waiting);
         let shared = Arc::new(Mutex::new(Some(make)));
         let taken = Arc::clone(&shared);
@@ -100,15 +100,18 @@ impl<T: Piece, E: Send + 'static> ReadAhead<T, E> {
             }
         };
         if let Ok(thread) = Builder::new().name(self.settings.thread.into()).spawn(work) {
-            return State::Ahead(pieces, thread);
+            return ReadAheadState::Ahead(pieces, thread);
         }
         let left = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
-        left.map_or(State::Ended, State::Here)
+        left.map_or(ReadAheadState::Ended, ReadAheadState::Here)
     }
 }
 
 /// Sends a piece, and prepares it until there is room; `false` if there is no receiver any more.
-fn hand_over<T: Piece, E>(mut next: Result<Option<T>, E>, sender: &SyncSender<Result<Option<T>, E>>) -> bool {
+fn hand_over<T: AheadPiece, E>(
+    mut next: Result<Option<T>, E>,
+    sender: &SyncSender<Result<Option<T>, E>>,
+) -> bool {
     loop {
         match sender.try_send(next) {
             Ok(()) => return true,
@@ -133,8 +136,8 @@ mod tests {
 
     use super::*;
 
-    impl Piece for usize {}
-    impl Piece for thread::ThreadId {}
+    impl AheadPiece for usize {}
+    impl AheadPiece for thread::ThreadId {}
 
     fn ahead(
         make: impl FnMut() -> Result<Option<usize>, String> + Send + 'static,
@@ -181,7 +184,7 @@ mod tests {
     /// Signals when it was fully prepared, which takes three steps.
     struct Prepared(usize, Sender<()>);
 
-    impl Piece for Prepared {
+    impl AheadPiece for Prepared {
         fn prepare(&mut self) -> bool {
             self.0 += 1;
             if self.0 == 3 {

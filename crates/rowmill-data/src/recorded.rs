@@ -11,14 +11,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rowmill_core::json_text::write_compact;
-use rowmill_core::ports::{Column, Dataset, InputIdentity, Position, Room, RowSource};
+use rowmill_core::ports::{Dataset, DatasetColumn, InputIdentity, ReadLimit, ReadPosition, RowSource};
 use rowmill_types::settings::{OVERWRITE, WORK_DIR};
-use rowmill_types::{BadRow, ErrorKind, Problem, ProblemCode, Row, SourceRow, Words};
+use rowmill_types::{BadRow, ErrorKind, MessageText, Problem, ProblemCode, Row, SourceRow};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// How many rows are read at once for recording.
-const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
+const ROOM: ReadLimit = ReadLimit { rows: 1024, bytes: 1 << 20 };
 
 /// Writes all rows of `rows` to `file`, which is at `path`, and returns a dataset that reads them from there.
 ///
@@ -63,12 +63,12 @@ struct RecordedRows {
 impl Dataset for RecordedRows {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
         let total = self.file.metadata().ok().map(|found| found.len());
-        let place = FilePlace { file: Arc::clone(&self.file), at: 0 };
+        let place = FileCursor { file: Arc::clone(&self.file), at: 0 };
         let reader = BufReader::with_capacity(1 << 18, place);
         Ok(Box::new(RecordedSource { reader, read: 0, total, line: Vec::new() }))
     }
 
-    fn rereadable(&self) -> bool {
+    fn is_rereadable(&self) -> bool {
         true
     }
 
@@ -76,7 +76,7 @@ impl Dataset for RecordedRows {
         self.rows.identity()
     }
 
-    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
+    fn columns(&self) -> Result<Option<Vec<DatasetColumn>>, Problem> {
         self.rows.columns()
     }
 
@@ -84,26 +84,26 @@ impl Dataset for RecordedRows {
         self.rows.sql_types()
     }
 
-    fn own_id(&self) -> Option<&str> {
-        self.rows.own_id()
+    fn default_id_field(&self) -> Option<&str> {
+        self.rows.default_id_field()
     }
 
-    fn notice(&self) -> Option<Words> {
-        self.rows.notice()
+    fn read_notice(&self) -> Option<MessageText> {
+        self.rows.read_notice()
     }
 
-    fn untyped(&self) -> bool {
-        self.rows.untyped()
+    fn is_untyped(&self) -> bool {
+        self.rows.is_untyped()
     }
 }
 
 /// A position in a file that others read, too.
-struct FilePlace {
+struct FileCursor {
     file: Arc<File>,
     at: u64,
 }
 
-impl Read for FilePlace {
+impl Read for FileCursor {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read_at(buffer, self.at)?;
         self.at += read as u64;
@@ -112,7 +112,7 @@ impl Read for FilePlace {
 }
 
 struct RecordedSource {
-    reader: BufReader<FilePlace>,
+    reader: BufReader<FileCursor>,
     read: u64,
     total: Option<u64>,
     line: Vec<u8>,
@@ -144,7 +144,7 @@ impl RecordedSource {
 }
 
 impl RowSource for RecordedSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         let (mut rows, mut bytes) = (0, 0);
         while rows < room.rows.max(1) && (rows == 0 || bytes < room.bytes) {
             if !self.next_line()? {
@@ -165,8 +165,8 @@ impl RowSource for RecordedSource {
         Ok(passed)
     }
 
-    fn position(&self) -> Position {
-        Position { read: self.read, total: self.total }
+    fn position(&self) -> ReadPosition {
+        ReadPosition { read: self.read, total: self.total }
     }
 }
 
@@ -217,12 +217,12 @@ fn cannot_record(path: &Path, error: &io::Error) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Format, InputSpec, Location, dataset};
+    use crate::{InputFormat, InputLocation, InputSpec, open_dataset};
 
     fn texts(rows: &dyn Dataset) -> Vec<String> {
         let mut source = rows.open().unwrap();
         let mut batch = Vec::new();
-        while source.read(&mut batch, Room { rows: 2, bytes: 1 << 20 }).unwrap() {}
+        while source.read(&mut batch, ReadLimit { rows: 2, bytes: 1 << 20 }).unwrap() {}
         let shown = |row: &SourceRow| match row {
             Ok(row) => format!("{} {}", row.number(), row.text()),
             Err(bad) => format!("{} {} {}", bad.number, bad.kind, bad.message),
@@ -235,7 +235,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let input = home.path().join("in.jsonl");
         std::fs::write(&input, "{\"a\": 1.50}\n\nbroken\n{\"b\":\"x\\ny\"}\n").unwrap();
-        let rows = dataset(&InputSpec::new(Location::File(input.clone()), Some(Format::Jsonl))).unwrap();
+        let rows =
+            open_dataset(&InputSpec::new(InputLocation::File(input.clone()), Some(InputFormat::Jsonl)))
+                .unwrap();
         let expected = texts(&*rows);
         assert_eq!(expected.len(), 3);
         let path = home.path().join("rows");
@@ -265,7 +267,8 @@ mod tests {
         let line = |n: usize| format!("{{ \"n\" : {n}, \"text\" : \"{}\" }}\n", "x".repeat(50));
         let text: String = (0..1_000).map(line).collect();
         std::fs::write(&input, &text).unwrap();
-        let rows = dataset(&InputSpec::new(Location::File(input), Some(Format::Jsonl))).unwrap();
+        let rows =
+            open_dataset(&InputSpec::new(InputLocation::File(input), Some(InputFormat::Jsonl))).unwrap();
         let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
         drop(record_rows(rows, file, &path).unwrap());
         let held = std::fs::metadata(&path).unwrap().len() as usize;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
 use rowmill_types::settings::WORK_DIR;
-use rowmill_types::{Problem, ProblemCode, Words};
+use rowmill_types::{MessageText, Problem, ProblemCode};
 use tempfile::{Builder, TempPath};
 
 use crate::dataset::stream_format;
-use crate::files::{FilesDataset, open_bytes};
+use crate::text_dataset::{TextFilesDataset, open_bytes};
 use crate::{FileList, InputFile, InputSpec};
 
 /// How many bytes are copied at once.
@@ -18,8 +18,8 @@ const BLOCK: usize = 256 * 1024;
 
 /// A copy of a stream. It is removed with the last reader.
 #[derive(Debug)]
-struct Copied {
-    rows: FilesDataset,
+struct SpooledDataset {
+    rows: TextFilesDataset,
     _copy: TempPath,
 }
 
@@ -32,7 +32,7 @@ struct Copied {
 /// # Errors
 ///
 /// The input cannot be read, its format is unknown, or the copy cannot be written.
-pub fn spool(
+pub fn spool_input(
     spec: &InputSpec,
     folder: &Path,
     (begin, end): (&str, &str),
@@ -64,28 +64,28 @@ pub fn spool(
     let (name, copy) = (spec.location.name(), copy.into_temp_path());
     let file = InputFile::new(copy.to_path_buf(), name.clone());
     let list = FileList { name, files: vec![file], identity: None };
-    let rows = FilesDataset::new(list, format, spec.delimiter)?;
-    Ok(Arc::new(Copied { rows, _copy: copy }))
+    let rows = TextFilesDataset::new(list, format, spec.delimiter)?;
+    Ok(Arc::new(SpooledDataset { rows, _copy: copy }))
 }
 
-impl Dataset for Copied {
+impl Dataset for SpooledDataset {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
         self.rows.open()
     }
 
-    fn rereadable(&self) -> bool {
-        self.rows.rereadable()
+    fn is_rereadable(&self) -> bool {
+        self.rows.is_rereadable()
     }
 
     fn identity(&self) -> Result<InputIdentity, Problem> {
         self.rows.identity()
     }
 
-    fn untyped(&self) -> bool {
-        self.rows.untyped()
+    fn is_untyped(&self) -> bool {
+        self.rows.is_untyped()
     }
 
-    fn notice(&self) -> Option<Words> {
-        self.rows.notice()
+    fn read_notice(&self) -> Option<MessageText> {
+        self.rows.read_notice()
     }
 }

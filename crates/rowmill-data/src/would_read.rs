@@ -2,24 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::format::format_of_name;
-use crate::{Format, InputSpec, Location, folder_of_input};
+use crate::input_format::format_from_name;
+use crate::{InputFormat, InputLocation, InputSpec, base_folder_of_input};
 
 /// Whether a run over this input would read a file at `path`, an absolute path without links. An input that
 /// is a single file or remote reads nothing but itself.
 #[must_use]
-pub fn would_read(input: &InputSpec, path: &Path) -> bool {
+pub fn input_would_read(input: &InputSpec, path: &Path) -> bool {
     match &input.location {
-        Location::Pattern(pattern) => pattern_matches(pattern, path),
-        Location::File(folder) if folder.is_dir() => folder_holds(folder, path, input.format),
-        Location::Stdin | Location::File(_) | Location::Web(_) | Location::Hub(_) | Location::Files(_) => {
-            false
-        }
+        InputLocation::Pattern(pattern) => pattern_matches(pattern, path),
+        InputLocation::File(folder) if folder.is_dir() => folder_holds(folder, path, input.format),
+        InputLocation::Stdin
+        | InputLocation::File(_)
+        | InputLocation::Web(_)
+        | InputLocation::Hub(_)
+        | InputLocation::Files(_) => false,
     }
 }
 
 fn pattern_matches(pattern: &str, path: &Path) -> bool {
-    let folder = folder_of_input(&Location::Pattern(pattern.to_owned()));
+    let folder = base_folder_of_input(&InputLocation::Pattern(pattern.to_owned()));
     let rest = pattern.get(folder.as_os_str().len()..).unwrap_or_default();
     let Some(folder) = full_folder(&folder) else { return false };
     let full = format!("{}/{rest}", glob::Pattern::escape(folder.trim_end_matches('/')));
@@ -27,13 +29,13 @@ fn pattern_matches(pattern: &str, path: &Path) -> bool {
 }
 
 /// Names with a leading dot are left out below the folder, not above it.
-fn folder_holds(folder: &Path, path: &Path, format: Option<Format>) -> bool {
+fn folder_holds(folder: &Path, path: &Path, format: Option<InputFormat>) -> bool {
     let Some(folder) = full_folder(folder) else { return false };
     let Ok(inside) = path.strip_prefix(&folder) else { return false };
     let hidden = inside.iter().any(|part| part.as_encoded_bytes().starts_with(b"."));
-    let fits = match format.or_else(|| format_of_name(&folder)) {
-        None | Some(Format::Documents) => true,
-        format => format_of_name(&path.display().to_string()) == format,
+    let fits = match format.or_else(|| format_from_name(&folder)) {
+        None | Some(InputFormat::Documents) => true,
+        format => format_from_name(&path.display().to_string()) == format,
     };
     !hidden && fits
 }
@@ -68,11 +70,11 @@ mod tests {
             (format!("{given}/parts"), "parts/.out.jsonl.rowmill/run.json", false),
             (format!("{given}/parts"), "partsx/out.jsonl", false),
         ] {
-            let spec = InputSpec::new(Location::parse(&input).unwrap(), None);
-            assert_eq!(would_read(&spec, &root.join(path)), expected, "{input} {path}");
+            let spec = InputSpec::new(InputLocation::parse(&input).unwrap(), None);
+            assert_eq!(input_would_read(&spec, &root.join(path)), expected, "{input} {path}");
         }
-        let tables = InputSpec::new(Location::File(root.join("parts")), Some(Format::Jsonl));
-        assert!(would_read(&tables, &root.join("parts/out.jsonl")));
-        assert!(!would_read(&tables, &root.join("parts/out.csv")));
+        let tables = InputSpec::new(InputLocation::File(root.join("parts")), Some(InputFormat::Jsonl));
+        assert!(input_would_read(&tables, &root.join("parts/out.jsonl")));
+        assert!(!input_would_read(&tables, &root.join("parts/out.csv")));
     }
 }

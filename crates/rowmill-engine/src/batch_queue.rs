@@ -13,8 +13,8 @@ use rowmill_types::{Problem, ProblemCode};
 use tokio::runtime::Handle;
 
 use crate::ReadingThread;
-use crate::feed::{Batch, Reader};
-use crate::panics::caught;
+use crate::feed::{ReadBatch, RowReader};
+use crate::panics::catch_panic;
 
 /// The maximum number of batches that wait for the loop; the reader stops there.
 const MOST_WAITING: usize = 3;
@@ -23,17 +23,17 @@ const FEW_WAITING: usize = 1;
 
 /// The loop's end of the queue. Dropping it ends the reader at its next hand-over.
 pub(crate) struct BatchQueue {
-    shared: Arc<Mutex<State>>,
+    shared: Arc<Mutex<QueueState>>,
     runtime: Handle,
     thread: ReadingThread,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     /// The batches that were read; a problem is the last entry.
-    batches: VecDeque<Result<Batch, Problem>>,
+    batches: VecDeque<Result<ReadBatch, Problem>>,
     /// The reader, while it is not reading.
-    reader: Option<Box<Reader>>,
+    reader: Option<Box<RowReader>>,
     has_ended: bool,
     /// Whether nobody takes batches any more.
     is_abandoned: bool,
@@ -43,19 +43,19 @@ struct State {
 
 impl BatchQueue {
     /// Starts reading.
-    pub(crate) fn start(reader: Reader, thread: ReadingThread) -> Self {
-        let state = State { reader: Some(Box::new(reader)), ..State::default() };
+    pub(crate) fn start(reader: RowReader, thread: ReadingThread) -> Self {
+        let state = QueueState { reader: Some(Box::new(reader)), ..QueueState::default() };
         let queue = Self { shared: Arc::new(Mutex::new(state)), runtime: Handle::current(), thread };
         queue.read_on(&mut Context::from_waker(Waker::noop()));
         queue
     }
 
     /// Waits for the next batch; `None` after the last one. A problem is always last.
-    pub(crate) async fn next(&mut self) -> Option<Result<Batch, Problem>> {
+    pub(crate) async fn next(&mut self) -> Option<Result<ReadBatch, Problem>> {
         poll_fn(|context| self.poll_next(context)).await
     }
 
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Batch, Problem>>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<ReadBatch, Problem>>> {
         let next = {
             let mut state = locked(&self.shared);
             let next = state.batches.pop_front();
@@ -70,7 +70,7 @@ impl BatchQueue {
     }
 
     /// The number of rows that are ready, if they are the last.
-    pub(crate) fn rows_up_to_the_end(self) -> Option<u64> {
+    pub(crate) fn rows_if_last(self) -> Option<u64> {
         let state = locked(&self.shared);
         let rows = state.batches.iter().map(|batch| batch.as_ref().map(|batch| batch.selected).ok());
         if state.has_ended { rows.sum() } else { None }
@@ -92,7 +92,7 @@ impl BatchQueue {
             }
             reader
         };
-        match caught("reading the input failed", || Ok(reader.poll_ready(context))) {
+        match catch_panic("reading the input failed", || Ok(reader.poll_ready(context))) {
             Ok(Poll::Ready(())) => {}
             Ok(Poll::Pending) => {
                 locked(&self.shared).reader = Some(reader);
@@ -106,7 +106,7 @@ impl BatchQueue {
                 return self.drop_aside(reader);
             }
         }
-        let slice = Slice { reader: Some(reader), shared: Arc::clone(&self.shared) };
+        let slice = ReadSlice { reader: Some(reader), shared: Arc::clone(&self.shared) };
         match self.thread {
             ReadingThread::Shared => drop(self.runtime.spawn_blocking(move || slice.run())),
             ReadingThread::Own => {
@@ -124,7 +124,7 @@ impl BatchQueue {
 
 impl BatchQueue {
     /// Ends a reader elsewhere. The end of a source may take a while: a query is waited for.
-    fn drop_aside(&self, reader: Box<Reader>) {
+    fn drop_aside(&self, reader: Box<RowReader>) {
         drop(self.runtime.spawn_blocking(move || drop(reader)));
     }
 }
@@ -142,13 +142,13 @@ impl Drop for BatchQueue {
 }
 
 /// The reader while it has a thread.
-struct Slice {
+struct ReadSlice {
     /// `None` once it was handed back or has reached its end.
-    reader: Option<Box<Reader>>,
-    shared: Arc<Mutex<State>>,
+    reader: Option<Box<RowReader>>,
+    shared: Arc<Mutex<QueueState>>,
 }
 
-impl Slice {
+impl ReadSlice {
     /// Reads until there is enough, or nothing more for now.
     fn run(mut self) {
         let mut nobody = Context::from_waker(Waker::noop());
@@ -176,7 +176,7 @@ impl Slice {
     }
 }
 
-impl Drop for Slice {
+impl Drop for ReadSlice {
     /// A slice that never ran because the runtime ends must not be waited for.
     fn drop(&mut self) {
         if self.reader.is_some() {
@@ -190,7 +190,7 @@ impl Drop for Slice {
 }
 
 /// Wakes the loop after releasing the lock.
-fn wake(mut state: MutexGuard<'_, State>) {
+fn wake(mut state: MutexGuard<'_, QueueState>) {
     let waker = state.waker.take();
     drop(state);
     if let Some(waker) = waker {
@@ -198,6 +198,6 @@ fn wake(mut state: MutexGuard<'_, State>) {
     }
 }
 
-fn locked(shared: &Mutex<State>) -> MutexGuard<'_, State> {
+fn locked(shared: &Mutex<QueueState>) -> MutexGuard<'_, QueueState> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

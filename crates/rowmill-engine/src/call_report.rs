@@ -5,10 +5,14 @@ use std::time::Duration;
 use rowmill_core::record::CallReport;
 use rowmill_types::{CallError, CallTiming, Completion, ErrorKind};
 
-use crate::lane::Lane;
+use crate::endpoint::ModelEndpoint;
 
 /// The report of a call to a model endpoint that took this long.
-pub(crate) fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, took: Duration) -> CallReport {
+pub(crate) fn call_report(
+    outcome: &mut Result<Completion, CallError>,
+    endpoint: &ModelEndpoint,
+    took: Duration,
+) -> CallReport {
     match outcome {
         // Fields that only the report needs are moved, not copied.
         Ok(completion) => CallReport {
@@ -19,20 +23,20 @@ pub(crate) fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, t
             raw_usage: completion.raw_usage.take(),
             model: completion.model.take(),
             service_tier: completion.service_tier.take(),
-            cost: lane.price.zip(completion.usage).map(|(price, usage)| price.cost(&usage)),
+            cost: endpoint.price.zip(completion.usage).map(|(price, usage)| price.cost(&usage)),
             agent: None,
-            hosted: completion.hosted.clone(),
+            hosted_tools: completion.hosted_tools.clone(),
             output_cap: None,
         },
         Err(error) => {
             let timing = CallTiming { first_token: None, response: took };
-            unanswered(error.failure.kind(), error.status, timing)
+            unanswered_call_report(error.failure.error_kind(), error.status, timing)
         }
     }
 }
 
 /// The report of a call without an answer.
-pub(crate) fn unanswered(kind: ErrorKind, status: Option<u16>, timing: CallTiming) -> CallReport {
+pub(crate) fn unanswered_call_report(kind: ErrorKind, status: Option<u16>, timing: CallTiming) -> CallReport {
     CallReport {
         error: Some(kind),
         status,
@@ -43,7 +47,7 @@ pub(crate) fn unanswered(kind: ErrorKind, status: Option<u16>, timing: CallTimin
         service_tier: None,
         cost: None,
         agent: None,
-        hosted: None,
+        hosted_tools: None,
         output_cap: None,
     }
 }

@@ -1,76 +1,82 @@
 //! Commits: everything that happened goes to the ledger in one write, and is reported only after that.
 
-use rowmill_core::ports::{Event, Group, RecordId};
-use rowmill_core::record::{Record, RowReport, total_cost, total_usage};
+use rowmill_core::ports::{EventGroup, RecordId, RunEvent};
+use rowmill_core::record::{RowRecord, RowReport, total_cost, total_usage};
 
-use crate::Worker;
-use crate::drive::Driver;
-use crate::policy::StopCause;
-use crate::prepared::Ended;
-use crate::publish::{Content, Parcel};
-use crate::work::Shared;
+use crate::WorkerPlan;
+use crate::prepared::EndedRow;
+use crate::publish::{QueuedContent, QueuedRecord};
+use crate::row_work::RunContext;
+use crate::run_driver::RunDriver;
+use crate::stop_policy::StopCause;
 
-impl Driver {
+impl RunDriver {
     /// Writes what happened since the last commit, then passes it on.
-    pub(crate) async fn commit(&mut self, shared: &Shared) {
-        if self.now.is_empty() {
+    pub(crate) async fn commit(&mut self, shared: &RunContext) {
+        if self.uncommitted.is_empty() {
             return;
         }
-        let happened = std::mem::take(&mut self.now);
+        let happened = std::mem::take(&mut self.uncommitted);
         let worker = &shared.worker;
         let mut ended = happened.ended;
-        let again: Vec<Ended> = ended.extract_if(.., |ended| ended.again).collect();
+        let again: Vec<EndedRow> = ended.extract_if(.., |ended| ended.again).collect();
         let unkept = ended.iter().filter(|ended| self.keeps_records && ended.kept_first.is_none());
-        let records: Vec<Record> = unkept.map(|ended| ended.record(worker)).collect();
-        let group = Group {
+        let records: Vec<RowRecord> = unkept.map(|ended| ended.record(worker)).collect();
+        let group = EventGroup {
             taken: &happened.taken,
             records: &records,
             parked: &happened.parked,
             released: &happened.released,
-            ..Group::default()
+            ..EventGroup::default()
         };
         match shared.account.append(group).await {
             Err(problem) => {
-                self.end_early(StopCause::Problem(problem));
+                self.stop_early(StopCause::Problem(problem));
                 // No answer could be stored any more, so calls in flight are aborted and none are made.
                 self.stop.abort();
             }
             Ok(appended) => {
-                if appended.trouble.is_some() {
-                    self.held_back.get_or_insert_default();
+                if appended.problem.is_some() {
+                    self.held_records.get_or_insert_default();
                 }
                 self.publish(happened.kept, &mut ended, records, appended.records);
                 for kept in &again {
                     let error = kept.result().as_ref().err();
-                    self.observer.observe(&Event::Kept { number: kept.number, error });
+                    self.observer.observe(&RunEvent::FinishedAgain { number: kept.number, error });
                 }
                 ended.iter().for_each(|ended| self.settle(ended, worker));
                 if !happened.released.is_empty() {
-                    self.observer.observe(&Event::Released { rows: happened.released.len() });
+                    self.observer.observe(&RunEvent::Released { rows: happened.released.len() });
                 }
                 if !happened.parked.is_empty() {
-                    self.observer.observe(&Event::Parked { rows: happened.parked.len() });
+                    self.observer.observe(&RunEvent::Parked { rows: happened.parked.len() });
                 }
                 // After the ended rows, so that no observer sees more rows in flight than allowed.
                 if !happened.taken.is_empty() {
-                    self.observer.observe(&Event::Taken { rows: happened.taken.len() });
+                    self.observer.observe(&RunEvent::Taken { rows: happened.taken.len() });
                 }
-                if let Some(problem) = appended.trouble {
-                    self.end_early(StopCause::Problem(problem));
+                if let Some(problem) = appended.problem {
+                    self.stop_early(StopCause::Problem(problem));
                 }
             }
         }
     }
 
-    fn publish(&mut self, kept: Vec<Parcel>, ended: &mut [Ended], records: Vec<Record>, ids: Vec<RecordId>) {
+    fn publish(
+        &mut self,
+        kept: Vec<QueuedRecord>,
+        ended: &mut [EndedRow],
+        records: Vec<RowRecord>,
+        ids: Vec<RecordId>,
+    ) {
         let mut parcels = kept;
         let mut records = records.into_iter().zip(ids);
         for ended in ended {
             let kept_first = ended.kept_first.take().map(|kept| *kept);
             let Some((record, id)) = kept_first.or_else(|| records.next()) else { break };
-            parcels.push(Parcel { ordinal: ended.ordinal, content: Content::Ended(record, id) });
+            parcels.push(QueuedRecord { ordinal: ended.ordinal, content: QueuedContent::Ended(record, id) });
         }
-        match (&mut self.held_back, &self.publisher) {
+        match (&mut self.held_records, &self.publisher) {
             (Some(held), _) => held.append(&mut parcels),
             (None, Some(publisher)) => publisher.send(parcels),
             (None, None) => {}
@@ -78,7 +84,7 @@ impl Driver {
     }
 
     /// Counts a row that is in the ledger.
-    fn settle(&mut self, ended: &Ended, worker: &Worker) {
+    fn settle(&mut self, ended: &EndedRow, worker: &WorkerPlan) {
         let called = self.in_flight.remove(&ended.ordinal);
         let result = ended.result();
         // The row's record includes the calls of earlier parts of the run, but they do not count for this part.
@@ -93,6 +99,6 @@ impl Driver {
         }
         let (usage, cost) = (total_usage(calls), total_cost(calls));
         let (number, error) = (ended.number, result.as_ref().err());
-        self.observer.observe(&Event::Ended { number, error, called, usage, cost });
+        self.observer.observe(&RunEvent::Ended { number, error, called, usage, cost });
     }
 }

@@ -10,69 +10,69 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
-use rowmill_core::asked::asked_key;
-use rowmill_core::ports::{AskedKey, Attachments, KeptAnswer};
-use rowmill_core::record::Reused;
+use rowmill_core::answer_key::answer_key;
+use rowmill_core::ports::{AnswerKey, AttachmentLoader, StoredAnswer};
+use rowmill_core::record::AnswerReuse;
 use rowmill_core::validate::ResultSchema;
 use rowmill_types::{Attachment, ErrorKind, Message, RowError};
 
-use crate::feed::Taken;
-use crate::prepared::{Ended, Prepared};
-use crate::work::said;
-use crate::{Answers, Casting, Crew, Crews, Worker};
+use crate::feed::TakenRow;
+use crate::prepared::{EndedRow, PreparedRow};
+use crate::row_work::panic_message;
+use crate::{AnswerCache, RowWorker, RowWorkerSource, WorkerAssignment, WorkerPlan};
 
 /// The maximum number of prompts rendered ahead: their memory is not counted before they are ready.
 const MOST_PROMPTS: usize = 16;
 
 /// What was found out about a row before it may be sent.
-enum Finding {
+enum LookupResult {
     /// Its prompt, or why there is none.
-    Prompt(Prepared, Result<String, RowError>),
+    Prompt(PreparedRow, Result<String, RowError>),
     /// Its row worker, or why there is none.
-    Crew(Prepared, Result<Arc<Crew>, RowError>),
+    Worker(PreparedRow, Result<Arc<RowWorker>, RowError>),
     /// Its files, or why they cannot be read.
-    Files(Prepared, Result<Vec<Attachment>, RowError>),
+    Files(PreparedRow, Result<Vec<Attachment>, RowError>),
     /// The stored answer to its request, if there is one.
-    Answer(Prepared, Option<KeptAnswer>),
+    Answer(PreparedRow, Option<StoredAnswer>),
 }
 
 /// Rows that were read and are not in flight.
 #[derive(Default)]
-pub(crate) struct Intake {
-    pub(crate) queue: VecDeque<Taken>,
+pub(crate) struct RowIntake {
+    pub(crate) queue: VecDeque<TakenRow>,
     /// Rows with their prompts, in the order in which they take the memory that they need.
-    pub(crate) prompted: VecDeque<Prepared>,
+    pub(crate) prompted: VecDeque<PreparedRow>,
     /// The number of prompts being rendered.
     prompting: usize,
     /// Rows that must be sent, before any that is still in the queue.
-    ready: VecDeque<Prepared>,
+    ready: VecDeque<PreparedRow>,
     /// Set if rows have row workers of their own.
-    crews: Option<Arc<dyn Crews>>,
-    attachments: Option<Arc<dyn Attachments>>,
-    answers: Option<Answers>,
-    lookups: FuturesUnordered<BoxFuture<'static, Finding>>,
+    row_workers: Option<Arc<dyn RowWorkerSource>>,
+    attachments: Option<Arc<dyn AttachmentLoader>>,
+    answers: Option<AnswerCache>,
+    lookups: FuturesUnordered<BoxFuture<'static, LookupResult>>,
     /// For each request that is in flight or looked up, the other rows with the same request.
-    followers: HashMap<AskedKey, Vec<Prepared>>,
+    followers: HashMap<AnswerKey, Vec<PreparedRow>>,
     following: usize,
 }
 
-impl Intake {
-    pub(crate) fn new(worker: &Worker) -> Self {
-        let crews = match &worker.casting {
-            Casting::Same(_) => None,
-            Casting::Each(crews) => Some(Arc::clone(crews)),
+impl RowIntake {
+    pub(crate) fn new(worker: &WorkerPlan) -> Self {
+        let row_workers = match &worker.assignment {
+            WorkerAssignment::Shared(_) => None,
+            WorkerAssignment::PerRow(row_workers) => Some(Arc::clone(row_workers)),
         };
-        let (attachments, answers) = (worker.attachments.clone(), worker.answers.clone());
-        Self { crews, attachments, answers, ..Self::default() }
+        let (attachments, answers) = (worker.attachments.clone(), worker.answer_cache.clone());
+        Self { row_workers, attachments, answers, ..Self::default() }
     }
 
     /// Whether no row is left that could be sent.
     pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.held() == 0
+        self.queue.is_empty() && self.held_rows() == 0
     }
 
     /// Rows that have left the queue and are not in flight.
-    pub(crate) fn held(&self) -> usize {
+    pub(crate) fn held_rows(&self) -> usize {
         self.prompted.len() + self.ready.len() + self.lookups.len() + self.following
     }
 
@@ -81,17 +81,17 @@ impl Intake {
         self.prompting + self.prompted.len() < MOST_PROMPTS
     }
 
-    pub(crate) fn next_ready(&mut self) -> Option<Prepared> {
+    pub(crate) fn next_ready(&mut self) -> Option<PreparedRow> {
         self.ready.pop_front()
     }
 
     /// Accepts a row whose prompt is ready; if rendering failed, the row has ended.
     pub(crate) fn receive_prompt(
         &mut self,
-        mut prepared: Prepared,
+        mut prepared: PreparedRow,
         made: Result<String, RowError>,
         now: Duration,
-    ) -> Option<Ended> {
+    ) -> Option<EndedRow> {
         match made {
             Ok(prompt) => {
                 prepared.messages.push(Message::user(prompt));
@@ -105,34 +105,34 @@ impl Intake {
     /// Accepts a row whose prompt is being rendered.
     pub(crate) fn await_prompt(
         &mut self,
-        prepared: Prepared,
+        prepared: PreparedRow,
         making: BoxFuture<'static, Result<String, RowError>>,
     ) {
         self.prompting += 1;
         self.lookups.push(Box::pin(async move {
             let made = AssertUnwindSafe(making).catch_unwind().await;
-            Finding::Prompt(prepared, made.unwrap_or_else(|panic| Err(prompt_panicked(&*panic))))
+            LookupResult::Prompt(prepared, made.unwrap_or_else(|panic| Err(prompt_panicked(&*panic))))
         }));
     }
 
     /// Accepts a row with its prompt. Returns it if it must be sent now; otherwise its row worker is determined, its
     /// files are read, its answer is looked up, or it waits for the row with the same request.
-    pub(crate) fn consider(&mut self, prepared: Prepared) -> Option<Prepared> {
-        let Some(crews) = &self.crews else { return self.load(prepared) };
-        let crews = Arc::clone(crews);
+    pub(crate) fn accept(&mut self, prepared: PreparedRow) -> Option<PreparedRow> {
+        let Some(row_workers) = &self.row_workers else { return self.load(prepared) };
+        let row_workers = Arc::clone(row_workers);
         self.lookups.push(Box::pin(async move {
-            let finding = AssertUnwindSafe(crews.of(&prepared.row)).catch_unwind();
-            let crew = finding.await.unwrap_or_else(|panic| {
-                let message = format!("choosing the worker panicked: {}", said(&*panic));
+            let finding = AssertUnwindSafe(row_workers.worker_for_row(&prepared.row)).catch_unwind();
+            let row_worker = finding.await.unwrap_or_else(|panic| {
+                let message = format!("choosing the worker panicked: {}", panic_message(&*panic));
                 Err(RowError::new(ErrorKind::Function, message))
             });
-            Finding::Crew(prepared, crew)
+            LookupResult::Worker(prepared, row_worker)
         }));
         None
     }
 
     /// Reads the files of a row that has its row worker.
-    fn load(&mut self, prepared: Prepared) -> Option<Prepared> {
+    fn load(&mut self, prepared: PreparedRow) -> Option<PreparedRow> {
         let Some(attachments) = &self.attachments else { return self.look_up(prepared) };
         let attachments = Arc::clone(attachments);
         self.lookups.push(Box::pin(async move {
@@ -140,15 +140,15 @@ impl Intake {
             let files = loading.await.unwrap_or_else(|_| {
                 Err(RowError::new(ErrorKind::Internal, "reading the files of the row panicked"))
             });
-            Finding::Files(prepared, files)
+            LookupResult::Files(prepared, files)
         }));
         None
     }
 
     /// Looks up the answer for a row whose request is complete.
-    fn look_up(&mut self, mut prepared: Prepared) -> Option<Prepared> {
+    fn look_up(&mut self, mut prepared: PreparedRow) -> Option<PreparedRow> {
         let Some(answers) = &self.answers else { return Some(prepared) };
-        let key = asked_key(&answers.identity, &prepared.messages);
+        let key = answer_key(&answers.identity, &prepared.messages);
         prepared.key = Some(key);
         if let Some(followers) = self.followers.get_mut(&key) {
             followers.push(prepared);
@@ -159,43 +159,43 @@ impl Intake {
         let store = Arc::clone(&answers.store);
         self.lookups.push(Box::pin(async move {
             let found = store.find(key).await;
-            Finding::Answer(prepared, found)
+            LookupResult::Answer(prepared, found)
         }));
         None
     }
 
-    pub(crate) fn is_looking(&self) -> bool {
+    pub(crate) fn has_lookups(&self) -> bool {
         !self.lookups.is_empty()
     }
 
     /// Waits for the next finding about a row. Rows whose answer was found, and rows whose files cannot be sent, have
     /// ended.
-    pub(crate) async fn looked_up(
+    pub(crate) async fn next_lookup(
         &mut self,
         schema: Option<&ResultSchema>,
         now: impl Fn() -> Duration,
-    ) -> Vec<Ended> {
+    ) -> Vec<EndedRow> {
         match self.lookups.next().await {
-            Some(Finding::Prompt(prepared, made)) => {
+            Some(LookupResult::Prompt(prepared, made)) => {
                 self.prompting -= 1;
                 self.receive_prompt(prepared, made, now()).into_iter().collect()
             }
-            Some(Finding::Crew(prepared, crew)) => self.manned(prepared, crew, now()),
-            Some(Finding::Files(prepared, files)) => self.loaded(prepared, files, now()),
-            Some(Finding::Answer(prepared, found)) => self.found(prepared, found, schema, now()),
+            Some(LookupResult::Worker(prepared, row_worker)) => self.manned(prepared, row_worker, now()),
+            Some(LookupResult::Files(prepared, files)) => self.loaded(prepared, files, now()),
+            Some(LookupResult::Answer(prepared, found)) => self.found(prepared, found, schema, now()),
             None => Vec::new(),
         }
     }
 
     fn manned(
         &mut self,
-        mut prepared: Prepared,
-        crew: Result<Arc<Crew>, RowError>,
+        mut prepared: PreparedRow,
+        row_worker: Result<Arc<RowWorker>, RowError>,
         now: Duration,
-    ) -> Vec<Ended> {
-        match crew {
-            Ok(crew) => {
-                prepared.crew = Some(crew);
+    ) -> Vec<EndedRow> {
+        match row_worker {
+            Ok(row_worker) => {
+                prepared.row_worker = Some(row_worker);
                 let asked_now = self.load(prepared);
                 self.ready.extend(asked_now);
                 Vec::new()
@@ -206,10 +206,10 @@ impl Intake {
 
     fn loaded(
         &mut self,
-        mut prepared: Prepared,
+        mut prepared: PreparedRow,
         files: Result<Vec<Attachment>, RowError>,
         now: Duration,
-    ) -> Vec<Ended> {
+    ) -> Vec<EndedRow> {
         match files {
             Ok(files) => {
                 if let Some(prompt) = prepared.messages.first_mut() {
@@ -225,17 +225,17 @@ impl Intake {
 
     fn found(
         &mut self,
-        prepared: Prepared,
-        found: Option<KeptAnswer>,
+        prepared: PreparedRow,
+        found: Option<StoredAnswer>,
         schema: Option<&ResultSchema>,
         now: Duration,
-    ) -> Vec<Ended> {
+    ) -> Vec<EndedRow> {
         let Some((answer, answers)) = found.as_ref().zip(self.answers.as_ref()) else {
             self.ready.push_back(prepared);
             return Vec::new();
         };
         let (key, kept_before) = (prepared.key, answers.kept_before);
-        match prepared.reuse(answer, kept_before, schema, now) {
+        match prepared.end_with_stored_answer(answer, kept_before, schema, now) {
             Ok(ended) => {
                 let mut all = vec![ended];
                 all.extend(self.answer_followers(key, answer, schema, now));
@@ -250,15 +250,19 @@ impl Intake {
 
     /// A row that was sent has ended: its answer is kept and given to the rows with the same request. If it failed, the
     /// next of them is sent.
-    pub(crate) fn asked(&mut self, ended: &Ended, schema: Option<&ResultSchema>) -> Vec<Ended> {
+    pub(crate) fn resolve_duplicates(
+        &mut self,
+        ended: &EndedRow,
+        schema: Option<&ResultSchema>,
+    ) -> Vec<EndedRow> {
         let Some(key) = ended.key else { return Vec::new() };
         match (&ended.kept, &self.answers) {
             (Some(answer), Some(answers)) => {
-                answers.store.keep(key, answer);
+                answers.store.store(key, answer);
                 self.answer_followers(Some(key), answer, schema, ended.end)
             }
             _ => {
-                self.promote(key);
+                self.promote_duplicate(key);
                 Vec::new()
             }
         }
@@ -266,16 +270,16 @@ impl Intake {
 
     fn answer_followers(
         &mut self,
-        key: Option<AskedKey>,
-        answer: &KeptAnswer,
+        key: Option<AnswerKey>,
+        answer: &StoredAnswer,
         schema: Option<&ResultSchema>,
         now: Duration,
-    ) -> Vec<Ended> {
+    ) -> Vec<EndedRow> {
         let followers = key.and_then(|key| self.followers.remove(&key)).unwrap_or_default();
         self.following -= followers.len();
         let mut ended = Vec::with_capacity(followers.len());
         for follower in followers {
-            match follower.reuse(answer, Reused::Duplicate, schema, now) {
+            match follower.end_with_stored_answer(answer, AnswerReuse::Duplicate, schema, now) {
                 Ok(row) => ended.push(row),
                 // The answer was valid a moment ago, so it is valid for this row, too.
                 Err(follower) => self.ready.push_back(*follower),
@@ -285,7 +289,7 @@ impl Intake {
     }
 
     /// Sends the next row with this request: the row that they waited for has no answer for them.
-    pub(crate) fn promote(&mut self, key: AskedKey) {
+    pub(crate) fn promote_duplicate(&mut self, key: AnswerKey) {
         let Some(mut followers) = self.followers.remove(&key).filter(|rows| !rows.is_empty()) else { return };
         let next = followers.remove(0);
         self.following -= 1;
@@ -307,11 +311,11 @@ impl Intake {
 
 /// The error of a row whose prompt panicked.
 pub(crate) fn prompt_panicked(panic: &(dyn Any + Send)) -> RowError {
-    RowError::new(ErrorKind::Prompt, format!("the prompt panicked: {}", said(panic)))
+    RowError::new(ErrorKind::Prompt, format!("the prompt panicked: {}", panic_message(panic)))
 }
 
 /// A row that failed before anything was sent for it.
-fn failed(prepared: Prepared, error: RowError, now: Duration) -> Ended {
-    let Prepared { ordinal, id, row, .. } = prepared;
-    Ended::unasked(ordinal, id, row.number(), Some(row), Err(error), now)
+fn failed(prepared: PreparedRow, error: RowError, now: Duration) -> EndedRow {
+    let PreparedRow { ordinal, id, row, .. } = prepared;
+    EndedRow::without_call(ordinal, id, row.number(), Some(row), Err(error), now)
 }

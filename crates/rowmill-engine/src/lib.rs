@@ -1,53 +1,53 @@
 //! The engine that carries out runs. It knows no adapter: everything outside is reached through the ports of
 //! `rowmill-core`.
 
-mod account;
-mod act;
-mod arrivals;
-mod aside;
-mod ask;
-mod asking;
+mod answer_checks;
+mod answer_mapping;
 mod batch_queue;
+mod call_demand;
+mod call_gate;
 mod call_report;
-mod checks;
 mod commit;
-mod crew;
-mod cut;
-mod drive;
+mod dropped_steps;
+mod endpoint;
 mod feed;
-mod finishing;
-mod flight;
-mod gate;
-mod heads;
 mod intake;
-mod keys;
-mod lane;
 mod limits;
+mod loop_inputs;
 mod memory;
+mod model_turn;
 mod panics;
 mod plan;
-mod policy;
 mod prepared;
 mod publish;
+mod queue_head;
 mod replay;
-mod row;
+mod request_keys;
+mod row_context;
+mod row_execution;
+mod row_work;
+mod row_worker;
 mod run;
+mod run_account;
+mod run_driver;
+mod running_steps;
 mod stop;
+mod stop_policy;
+mod tool_call;
 mod tries;
+mod waiting_rows;
 mod wake;
-mod walk;
-mod work;
 
-pub use asking::OutputCaps;
-pub use gate::Gate;
-pub use lane::Lane;
-pub use limits::{LaneKey, LaneSettings, Limits, OnQuota};
+pub use call_demand::OutputCaps;
+pub use call_gate::CallGate;
+pub use endpoint::ModelEndpoint;
+pub use limits::{EndpointKey, EndpointSettings, OnQuota, SharedLimits};
 pub use memory::ROW_MEMORY;
 pub use plan::{
-    Answers, Casting, Crew, Crews, ErrorRate, IdCheck, Plan, ReadingThread, Sinks, StopRules, Tools, Voice,
-    Worker,
+    AnswerCache, ErrorRateLimit, IdCheck, ReadingThread, RecordSinks, RoleModels, RowWorker, RowWorkerSource,
+    RunPlan, StopRules, ToolAccess, WorkerAssignment, WorkerPlan,
 };
-pub use policy::StopCause;
-pub use run::{RunEnd, run};
-pub use stop::Stop;
-pub use work::said;
+pub use row_work::panic_message;
+pub use run::{RunEnd, run_plan};
+pub use stop::StopHandle;
+pub use stop_policy::StopCause;

@@ -23,24 +23,24 @@ impl RowMemory {
 
     /// A share of this many bytes, if there is room. A row that is larger than the total gets its share when no other
     /// row holds one.
-    pub(crate) fn take(&self, bytes: usize) -> Option<MemoryShare> {
+    pub(crate) fn try_reserve(&self, bytes: usize) -> Option<MemoryReservation> {
         if bytes < SMALL.min(self.most) {
-            return Some(MemoryShare(None));
+            return Some(MemoryReservation(None));
         }
         let held = self.held.load(Ordering::Relaxed);
         if held > 0 && held.saturating_add(bytes) > self.most {
             return None;
         }
         self.held.fetch_add(bytes, Ordering::Relaxed);
-        Some(MemoryShare(Some((Arc::clone(&self.held), bytes))))
+        Some(MemoryReservation(Some((Arc::clone(&self.held), bytes))))
     }
 }
 
 /// The memory share of one row; dropping it returns it.
 #[derive(Debug, Default)]
-pub(crate) struct MemoryShare(Option<(Arc<AtomicUsize>, usize)>);
+pub(crate) struct MemoryReservation(Option<(Arc<AtomicUsize>, usize)>);
 
-impl Drop for MemoryShare {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
         if let Some((held, bytes)) = self.0.take() {
             held.fetch_sub(bytes, Ordering::Relaxed);
@@ -55,17 +55,17 @@ mod tests {
     #[test]
     fn shares_never_pass_the_bound_and_a_row_that_is_larger_goes_alone() {
         let memory = RowMemory::new(100_000);
-        let small = memory.take(1_000).unwrap();
-        let first = memory.take(60_000).unwrap();
-        assert!(memory.take(60_000).is_none());
-        let second = memory.take(40_000).unwrap();
-        assert!(memory.take(1_000).is_some(), "what is small is not counted");
+        let small = memory.try_reserve(1_000).unwrap();
+        let first = memory.try_reserve(60_000).unwrap();
+        assert!(memory.try_reserve(60_000).is_none());
+        let second = memory.try_reserve(40_000).unwrap();
+        assert!(memory.try_reserve(1_000).is_some(), "what is small is not counted");
         drop((first, small));
-        assert!(memory.take(200_000).is_none());
+        assert!(memory.try_reserve(200_000).is_none());
         drop(second);
-        let large = memory.take(200_000).unwrap();
-        assert!(memory.take(20_000).is_none());
+        let large = memory.try_reserve(200_000).unwrap();
+        assert!(memory.try_reserve(20_000).is_none());
         drop(large);
-        assert!(memory.take(20_000).is_some());
+        assert!(memory.try_reserve(20_000).is_some());
     }
 }

@@ -6,25 +6,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rowmill_core::agent::Cast;
+use rowmill_core::agent::AgentGraph;
 use rowmill_core::limits::{Budget, BudgetLimits};
 use rowmill_core::ports::{
-    AnswerStore, Attachments, Dataset, Finish, Hooks, Observer, OpenLedger, Prompts, RowSource, Sink,
-    ToolHost,
+    AnswerMapper, AnswerStore, AttachmentLoader, Dataset, HookRunner, Observer, OpenLedger, PromptMaker,
+    RecordSink, RowSource, ToolHost,
 };
 use rowmill_core::record::TraceSettings;
 use rowmill_core::redact::Redactor;
-use rowmill_core::resume::Resume;
+use rowmill_core::resume::ResumeIndex;
 use rowmill_core::retry;
-use rowmill_core::select::{IdRule, Selector};
-use rowmill_types::{AttachmentRules, Row, RowError, TimeText, Vocabulary, time_text};
+use rowmill_core::select::{IdRule, RowSelector};
+use rowmill_types::{AttachmentRules, DurationText, Row, RowError, SettingVocabulary, duration_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Lane, Stop};
+use crate::{ModelEndpoint, StopHandle};
 
 /// Everything that defines one run.
-pub struct Plan {
+pub struct RunPlan {
     /// The id of the run; part of every request's key.
     pub run: String,
     /// Input rows.
@@ -32,15 +32,15 @@ pub struct Plan {
     /// The threads that read them.
     pub reading: ReadingThread,
     /// Which of the remaining rows are processed.
-    pub selector: Selector,
+    pub selector: RowSelector,
     /// How rows get their ids.
     pub ids: IdRule,
     /// Whether ids were checked before.
     pub id_check: IdCheck,
     /// The state that an earlier run left.
-    pub resume: Resume,
+    pub resume: ResumeIndex,
     /// How rows are answered.
-    pub worker: Worker,
+    pub worker: WorkerPlan,
     /// The maximum number of rows worked on at once.
     pub parallel: usize,
     /// The maximum memory of the rows that are worked on, in bytes: their texts, their prompts and their requests. A
@@ -53,17 +53,17 @@ pub struct Plan {
     /// The ledger, which is authoritative for the run.
     pub ledger: OpenLedger,
     /// Where records go.
-    pub sinks: Sinks,
+    pub sinks: RecordSinks,
     /// Locks on the files behind the sinks. They are held until nothing more is written to the files, even if nobody
     /// waits for the run to end.
     pub locks: Option<Arc<dyn Any + Send + Sync>>,
     /// Receives the events of the run.
     pub observer: Arc<dyn Observer>,
     /// Stops the run from outside.
-    pub stop: Stop,
+    pub stop: StopHandle,
 }
 
-impl fmt::Debug for Plan {
+impl fmt::Debug for RunPlan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Plan")
             .field("run", &self.run)
@@ -87,8 +87,8 @@ impl ReadingThread {
     /// The thread for the rows of a dataset: a dataset that can be read only once is a stream, which may block for
     /// ever.
     #[must_use]
-    pub fn of(dataset: &dyn Dataset) -> Self {
-        if dataset.rereadable() { Self::Shared } else { Self::Own }
+    pub fn for_dataset(dataset: &dyn Dataset) -> Self {
+        if dataset.is_rereadable() { Self::Shared } else { Self::Own }
     }
 }
 
@@ -103,27 +103,27 @@ pub enum IdCheck {
 
 /// How rows are answered.
 #[derive(Debug)]
-pub struct Worker {
+pub struct WorkerPlan {
     /// The assignment of row workers to rows.
-    pub casting: Casting,
+    pub assignment: WorkerAssignment,
     /// Spending limits per row.
     pub row_budget: BudgetLimits,
     /// Whether every finished turn is written to the ledger, so that the row can continue after a crash.
     pub checkpoint: bool,
     /// How a row becomes a prompt.
-    pub prompts: Arc<dyn Prompts>,
+    pub prompts: Arc<dyn PromptMaker>,
     /// Maps the answers of rows, if the program does that.
-    pub finish: Option<Arc<dyn Finish>>,
+    pub answer_mapper: Option<Arc<dyn AnswerMapper>>,
     /// Loads the files that belong to a row, if there are any.
-    pub attachments: Option<Arc<dyn Attachments>>,
+    pub attachments: Option<Arc<dyn AttachmentLoader>>,
     /// When failed calls are retried.
-    pub retry: retry::Policy,
+    pub retry: retry::RetryPolicy,
     /// Timeout for one call.
     pub timeout: Duration,
     /// The time limit of a row's calls together with the waits between its attempts.
     pub row_timeout: Option<Duration>,
     /// The cache of paid answers, if it is to be used.
-    pub answers: Option<Answers>,
+    pub answer_cache: Option<AnswerCache>,
     /// Whether envelopes contain the input row.
     pub include_input: bool,
     /// The settings for the traces of rows, if traces are kept.
@@ -131,94 +131,95 @@ pub struct Worker {
     /// Removes secrets from results, errors and kept turns.
     pub redactor: Redactor,
     /// How errors of rows name settings.
-    pub vocabulary: Vocabulary,
+    pub vocabulary: SettingVocabulary,
 }
 
 /// The assignment of row workers to rows.
 #[derive(Debug, Clone)]
-pub enum Casting {
+pub enum WorkerAssignment {
     /// All rows have the same row worker.
-    Same(Arc<Crew>),
+    Shared(Arc<RowWorker>),
     /// Every row has its own.
-    Each(Arc<dyn Crews>),
+    PerRow(Arc<dyn RowWorkerSource>),
 }
 
-impl Casting {
+impl WorkerAssignment {
     /// The models of all rows, if all rows have the same.
     #[must_use]
-    pub fn lanes(&self) -> Vec<Arc<Lane>> {
-        let voices = self.same().map(|crew| crew.voices.as_slice()).unwrap_or_default();
-        voices.iter().flat_map(|voice| voice.lanes.iter().cloned()).collect()
+    pub fn endpoints(&self) -> Vec<Arc<ModelEndpoint>> {
+        let model_roles =
+            self.shared_worker().map(|row_worker| row_worker.model_roles.as_slice()).unwrap_or_default();
+        model_roles.iter().flat_map(|model_role| model_role.endpoints.iter().cloned()).collect()
     }
 
     /// The row worker of all rows, if there is one.
-    pub(crate) fn same(&self) -> Option<&Arc<Crew>> {
+    pub(crate) fn shared_worker(&self) -> Option<&Arc<RowWorker>> {
         match self {
-            Self::Same(crew) => Some(crew),
-            Self::Each(_) => None,
+            Self::Shared(row_worker) => Some(row_worker),
+            Self::PerRow(_) => None,
         }
     }
 }
 
 /// Provides a row worker for every row.
-pub trait Crews: Send + Sync + Debug {
+pub trait RowWorkerSource: Send + Sync + Debug {
     /// The row worker of a row.
     ///
     /// # Errors
     ///
     /// The row's failure: nothing is sent for it.
-    fn of<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Arc<Crew>, RowError>>;
+    fn worker_for_row<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Arc<RowWorker>, RowError>>;
 
     /// The row has ended, and with it the work of its row worker, unless other rows share it.
-    fn ended(&self, crew: Arc<Crew>) -> BoxFuture<'static, ()>;
+    fn row_ended(&self, row_worker: Arc<RowWorker>) -> BoxFuture<'static, ()>;
 }
 
 /// A row worker: the agents that work on a row.
 #[derive(Debug)]
-pub struct Crew {
+pub struct RowWorker {
     /// The agent graph, the schema of results, and how often answers are corrected.
-    pub cast: Arc<Cast>,
+    pub graph: Arc<AgentGraph>,
     /// The models of each model role of the agent graph, in the same order. Never empty.
-    pub voices: Vec<Voice>,
+    pub model_roles: Vec<RoleModels>,
     /// The tools of its agents.
-    pub tools: Option<Tools>,
+    pub tools: Option<ToolAccess>,
 }
 
 /// The models of one model role.
 #[derive(Debug, Clone)]
-pub struct Voice {
+pub struct RoleModels {
     /// The model, then its fallbacks for when it gives no answer. Never empty.
-    pub lanes: Vec<Arc<Lane>>,
+    pub endpoints: Vec<Arc<ModelEndpoint>>,
     /// The files that the model accepts.
     pub files: AttachmentRules,
 }
 
 /// What agents can use besides their models.
 #[derive(Debug, Clone)]
-pub struct Tools {
+pub struct ToolAccess {
     /// Calls tools.
     pub host: Arc<dyn ToolHost>,
     /// Calls hooks, if there are any.
-    pub hooks: Option<Arc<dyn Hooks>>,
+    pub hooks: Option<Arc<dyn HookRunner>>,
     /// Maximum bytes of text taken from a tool result.
     pub result_limit: usize,
 }
 
 /// When to stop before the end of the input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default = "StopRules::usual", deny_unknown_fields)]
+#[serde(default = "StopRules::standard", deny_unknown_fields)]
 pub struct StopRules {
     /// Stop after this many failed rows.
     pub max_errors: Option<u64>,
     /// Stop once the failure rate exceeds a share.
-    pub max_error_rate: Option<ErrorRate>,
+    pub max_error_rate: Option<ErrorRateLimit>,
     /// Stop if the first this many rows all fail for the same reason.
     pub same_failure: Option<u64>,
     /// Stop after the first successful row and cancel the rest.
     pub first_result: bool,
     /// Send no further calls after this time.
-    #[serde(with = "time_text::option")]
-    #[schemars(with = "Option<TimeText>")]
+    #[serde(with = "duration_text::option")]
+    #[schemars(with = "Option<DurationText>")]
     pub deadline: Option<Duration>,
 }
 
@@ -228,7 +229,7 @@ const SAME_FAILURE_ROWS: u64 = 50;
 impl StopRules {
     /// The default rules: the run ends when its first rows have all failed for the same reason.
     #[must_use]
-    pub fn usual() -> Self {
+    pub fn standard() -> Self {
         Self { same_failure: Some(SAME_FAILURE_ROWS), ..Self::default() }
     }
 }
@@ -236,51 +237,51 @@ impl StopRules {
 /// Allowed failure rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ErrorRate {
+pub struct ErrorRateLimit {
     /// The share, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub share: f64,
     /// Apply it only after this many rows.
-    #[serde(default = "ErrorRate::usual_after")]
+    #[serde(default = "ErrorRateLimit::default_after")]
     pub after: u64,
 }
 
-impl ErrorRate {
+impl ErrorRateLimit {
     /// The default for how many rows must have ended before the share is looked at.
     #[must_use]
-    pub fn usual_after() -> u64 {
+    pub fn default_after() -> u64 {
         100
     }
 }
 
 /// How paid answers are found and stored.
 #[derive(Debug, Clone)]
-pub struct Answers {
+pub struct AnswerCache {
     /// The store.
     pub store: Arc<dyn AnswerStore>,
     /// Identifies everything that shapes an answer besides the messages.
     pub identity: String,
     /// The mark of a row whose answer was in the store before the run started.
-    pub kept_before: rowmill_core::record::Reused,
+    pub kept_before: rowmill_core::record::AnswerReuse,
 }
 
 /// Where records of ended rows go.
 #[derive(Default)]
-pub struct Sinks {
+pub struct RecordSinks {
     /// Get every record in input order.
-    pub ordered: Vec<Box<dyn Sink>>,
+    pub in_input_order: Vec<Box<dyn RecordSink>>,
     /// Get every record as its row ends.
-    pub arrival: Vec<Box<dyn Sink>>,
+    pub on_arrival: Vec<Box<dyn RecordSink>>,
 }
 
-impl Sinks {
+impl RecordSinks {
     pub(crate) fn is_empty(&self) -> bool {
-        self.ordered.is_empty() && self.arrival.is_empty()
+        self.in_input_order.is_empty() && self.on_arrival.is_empty()
     }
 }
 
-impl fmt::Debug for Sinks {
+impl fmt::Debug for RecordSinks {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Sinks({} ordered, {} by arrival)", self.ordered.len(), self.arrival.len())
+        write!(out, "Sinks({} ordered, {} by arrival)", self.in_input_order.len(), self.on_arrival.len())
     }
 }

@@ -5,102 +5,104 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::agent::{Course, Happening, Transcript};
-use rowmill_core::judge::{Judgement, judge};
+use rowmill_core::agent::{RowState, RowTranscript, StepEvent};
+use rowmill_core::answer_judgement::{AnswerJudgement, judge_answer};
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{AskedKey, Finish, Finishing, KeptAnswer, NamedRow, RecordId, Verdict};
+use rowmill_core::ports::{
+    AnswerKey, AnswerMapper, AnsweredRow, MappedResult, NamedRow, RecordId, StoredAnswer,
+};
 use rowmill_core::record::{
-    AnswerForm, CallReport, InputField, RatingReport, Record, ReusableAnswer, Reused, RowReport, ToolReport,
-    TraceReport, total_cost, total_usage,
+    AnswerReuse, CallReport, InputField, RatingReport, ReusableAnswer, RowRecord, RowReport,
+    StoredAnswerForm, ToolReport, TraceReport, total_cost, total_usage,
 };
 use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;
-use rowmill_types::{CallError, Completion, ErrorKind, Message, Row, RowError, RowId, Words};
+use rowmill_types::{CallError, Completion, ErrorKind, Message, MessageText, Row, RowError, RowId};
 
-use crate::memory::MemoryShare;
-use crate::work::said;
-use crate::{Crew, Worker};
+use crate::memory::MemoryReservation;
+use crate::row_work::panic_message;
+use crate::{RowWorker, WorkerPlan};
 
 /// A row with its prompt, once that is ready.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedRow {
     pub(crate) ordinal: u64,
     pub(crate) id: RowId,
     pub(crate) row: Row,
     /// Its row worker, once it is known.
-    pub(crate) crew: Option<Arc<Crew>>,
+    pub(crate) row_worker: Option<Arc<RowWorker>>,
     pub(crate) messages: Vec<Message>,
     /// The key of its request, if answers are reused.
-    pub(crate) key: Option<AskedKey>,
+    pub(crate) key: Option<AnswerKey>,
     /// Its step events from before a crash.
-    pub(crate) recalled: Recalled,
+    pub(crate) earlier_events: EarlierEvents,
     /// Whether it failed in an earlier part of the run.
     pub(crate) failed_before: bool,
     /// Its state, once it is about to be sent.
-    pub(crate) course: Option<Box<Course>>,
+    pub(crate) row_state: Option<Box<RowState>>,
     /// The calls made for it before a crash.
-    pub(crate) before: Before,
+    pub(crate) earlier_calls: EarlierCalls,
     /// The key of its request, if turns are kept.
-    pub(crate) asked: Option<AskedKey>,
+    pub(crate) question_key: Option<AnswerKey>,
     /// The memory that it holds.
-    pub(crate) _memory: MemoryShare,
+    pub(crate) _memory: MemoryReservation,
 }
 
 /// The events of a row from before a crash.
 #[derive(Debug, Default)]
-pub(crate) struct Recalled {
-    pub(crate) happenings: Vec<Happening>,
+pub(crate) struct EarlierEvents {
+    pub(crate) step_events: Vec<StepEvent>,
     /// The key of the row's request at that time.
-    pub(crate) asked: Option<AskedKey>,
+    pub(crate) question_key: Option<AnswerKey>,
     /// How many of them are included in a record, which states that the row was interrupted.
-    pub(crate) told: usize,
+    pub(crate) reported: usize,
     /// Whether the row failed in an earlier part of the run.
     pub(crate) failed_before: bool,
 }
 
 /// The calls made for a row before a crash.
 #[derive(Debug, Default)]
-pub(crate) struct Before {
+pub(crate) struct EarlierCalls {
     /// The calls that no record includes yet.
     pub(crate) calls: Vec<CallReport>,
     pub(crate) tools: Vec<ToolReport>,
     /// The cost of the calls that a record includes.
-    pub(crate) told: Spend,
+    pub(crate) reported: Spend,
 }
 
-impl Before {
+impl EarlierCalls {
     pub(crate) fn spent(&self) -> Spend {
-        self.told.plus(spent(&self.calls))
+        self.reported.plus(spent_on_calls(&self.calls))
     }
 }
 
 /// The usage and cost of calls.
-pub(crate) fn spent(calls: &[CallReport]) -> Spend {
+pub(crate) fn spent_on_calls(calls: &[CallReport]) -> Spend {
     let usage = total_usage(calls);
     Spend { cost: total_cost(calls), tokens: usage.tokens() }
 }
 
-impl Prepared {
+impl PreparedRow {
     /// The row as the ledger identifies it.
     pub(crate) fn named(&self) -> NamedRow {
         NamedRow { number: self.row.number(), id: self.id.clone() }
     }
 
     /// A row whose prompt is not known yet.
-    pub(crate) fn new(ordinal: u64, id: RowId, row: Row, recalled: Recalled) -> Self {
+    pub(crate) fn new(ordinal: u64, id: RowId, row: Row, recalled: EarlierEvents) -> Self {
         Self {
             ordinal,
             id,
             row,
-            crew: None,
+            row_worker: None,
             messages: Vec::new(),
             key: None,
             failed_before: recalled.failed_before,
-            recalled,
-            course: None,
-            before: Before::default(),
-            asked: None,
-            _memory: MemoryShare::default(),
+            earlier_events: recalled,
+            row_state: None,
+            earlier_calls: EarlierCalls::default(),
+            question_key: None,
+            _memory: MemoryReservation::default(),
         }
     }
 
@@ -111,29 +113,29 @@ impl Prepared {
     }
 
     /// Ends the row with a paid answer; returns it if the answer does not satisfy the schema.
-    pub(crate) fn reuse(
+    pub(crate) fn end_with_stored_answer(
         self,
-        answer: &KeptAnswer,
-        reused: Reused,
+        answer: &StoredAnswer,
+        reused: AnswerReuse,
         schema: Option<&ResultSchema>,
         now: Duration,
-    ) -> Result<Ended, Box<Self>> {
-        let completion = Completion::of_text(answer.text.clone());
-        let result = match judge(&completion, schema, false) {
+    ) -> Result<EndedRow, Box<Self>> {
+        let completion = Completion::from_text(answer.text.clone());
+        let result = match judge_answer(&completion, schema, false) {
             // A string is always JSON, so the fallback is never used.
-            Judgement::Text => serde_json::to_string(&completion.text).unwrap_or_default(),
-            Judgement::Json(result) => result,
-            Judgement::Repair(_) | Judgement::Failed(_) => return Err(Box::new(self)),
+            AnswerJudgement::Text => serde_json::to_string(&completion.text).unwrap_or_default(),
+            AnswerJudgement::Json(result) => result,
+            AnswerJudgement::Repair(_) | AnswerJudgement::Failed(_) => return Err(Box::new(self)),
         };
         let unasked =
-            Ended::unasked(self.ordinal, self.id, self.row.number(), Some(self.row), Ok(result), now);
-        Ok(Ended { reused: Some(reused), ..unasked })
+            EndedRow::without_call(self.ordinal, self.id, self.row.number(), Some(self.row), Ok(result), now);
+        Ok(EndedRow { reused: Some(reused), ..unasked })
     }
 }
 
 /// A row that has ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedRow {
     pub(crate) ordinal: u64,
     pub(crate) number: u64,
     pub(crate) id: RowId,
@@ -157,24 +159,24 @@ pub(crate) struct Ended {
     /// What the provider's cache saved on its calls.
     pub(crate) saved: rowmill_types::Money,
     /// The key of its request, and the answer that other rows may reuse.
-    pub(crate) key: Option<AskedKey>,
-    pub(crate) kept: Option<KeptAnswer>,
-    pub(crate) reused: Option<Reused>,
+    pub(crate) key: Option<AnswerKey>,
+    pub(crate) kept: Option<StoredAnswer>,
+    pub(crate) reused: Option<AnswerReuse>,
     /// The transcript, if traces are kept and anything happened.
-    pub(crate) trace: Option<Box<Transcript>>,
+    pub(crate) trace: Option<Box<RowTranscript>>,
     /// Whether its answer counts as a result, once that is known.
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: MappedResult,
     /// The error, if mapping the answer failed.
     pub(crate) unfinished: Option<Box<Result<String, RowError>>>,
     /// Whether its record is in the ledger from an earlier run.
     pub(crate) again: bool,
     /// Its record, if the ledger has it already.
-    pub(crate) kept_first: Option<Box<(Record, RecordId)>>,
+    pub(crate) kept_first: Option<Box<(RowRecord, RecordId)>>,
 }
 
-impl Ended {
+impl EndedRow {
     /// A row that ended without a call.
-    pub(crate) fn unasked(
+    pub(crate) fn without_call(
         ordinal: u64,
         id: RowId,
         number: u64,
@@ -202,7 +204,7 @@ impl Ended {
             kept: None,
             reused: None,
             trace: None,
-            verdict: Verdict::Result,
+            verdict: MappedResult::Result,
             unfinished: None,
             again: false,
             kept_first: None,
@@ -210,9 +212,9 @@ impl Ended {
     }
 
     /// Prepares the outcome for recording: settings get the names that the user knows, and secrets are removed.
-    pub(crate) fn make_presentable(&mut self, worker: &Worker) {
+    pub(crate) fn redact_outcome(&mut self, worker: &WorkerPlan) {
         if let Err(error) = &mut self.outcome {
-            error.message = std::mem::take(&mut error.message).worded(worker.vocabulary);
+            error.message = std::mem::take(&mut error.message).with_vocabulary(worker.vocabulary);
         }
         self.redact(&worker.redactor);
     }
@@ -232,7 +234,7 @@ impl Ended {
             }
             Err(error) => {
                 if let Cow::Owned(hidden) = redactor.redact(&error.message) {
-                    error.message = Words::plain(hidden);
+                    error.message = MessageText::from_plain(hidden);
                 }
                 error.raw_text.iter_mut().for_each(clean);
             }
@@ -242,12 +244,12 @@ impl Ended {
     }
 
     /// Maps the answer, if there is one. A panic counts as the row's failure.
-    pub(crate) fn finish(&mut self, finish: &dyn Finish) {
+    pub(crate) fn map_answer(&mut self, finish: &dyn AnswerMapper) {
         let Ok(result) = &self.outcome else { return };
-        let finishing = Finishing { row: self.number, result, calls: &self.calls };
-        let finished = catch_unwind(AssertUnwindSafe(|| finish.finish(finishing)));
+        let finishing = AnsweredRow { row: self.number, result, calls: &self.calls };
+        let finished = catch_unwind(AssertUnwindSafe(|| finish.map_answer(finishing)));
         let finished = finished.unwrap_or_else(|panic| {
-            Err(RowError::new(ErrorKind::Output, format!("the output panicked: {}", said(&*panic))))
+            Err(RowError::new(ErrorKind::Output, format!("the output panicked: {}", panic_message(&*panic))))
         });
         match finished {
             Ok(verdict) => self.verdict = verdict,
@@ -265,7 +267,7 @@ impl Ended {
         self.unfinished.as_deref().unwrap_or(&self.outcome)
     }
 
-    pub(crate) fn report<'a>(&'a self, worker: &'a Worker) -> RowReport<'a> {
+    pub(crate) fn report<'a>(&'a self, worker: &'a WorkerPlan) -> RowReport<'a> {
         let input = match (&self.row, worker.include_input) {
             (_, false) => InputField::Absent,
             (Some(row), true) => InputField::Row(row),
@@ -291,14 +293,15 @@ impl Ended {
     }
 
     /// The answer for the cache, if it may be reused for the same request.
-    fn reusable(&self, worker: &Worker) -> Option<ReusableAnswer> {
+    fn reusable(&self, worker: &WorkerPlan) -> Option<ReusableAnswer> {
         let key = self.key.filter(|_| self.kept.is_some())?;
-        let has_schema = worker.casting.same().is_some_and(|crew| crew.cast.schema().is_some());
-        let form = if has_schema { AnswerForm::Json } else { AnswerForm::Text };
+        let has_schema =
+            worker.assignment.shared_worker().is_some_and(|row_worker| row_worker.graph.schema().is_some());
+        let form = if has_schema { StoredAnswerForm::Json } else { StoredAnswerForm::Text };
         Some(ReusableAnswer { key, form })
     }
 
-    pub(crate) fn record(&self, worker: &Worker) -> Record {
-        Record::of(&self.report(worker))
+    pub(crate) fn record(&self, worker: &WorkerPlan) -> RowRecord {
+        RowRecord::from_report(&self.report(worker))
     }
 }

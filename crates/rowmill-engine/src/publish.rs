@@ -9,14 +9,14 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rowmill_core::ports::{RecordId, RecordReader, Sink};
-use rowmill_core::record::Record;
+use rowmill_core::ports::{RecordId, RecordReader, RecordSink};
+use rowmill_core::record::RowRecord;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 
-use crate::Sinks;
-use crate::panics::caught;
+use crate::RecordSinks;
+use crate::panics::catch_panic;
 
 /// The maximum memory of records that wait for their turn; the rest is read back.
 const HELD_BYTES: usize = 1024 * 1024;
@@ -25,17 +25,17 @@ const QUEUED_BYTES: usize = 1024 * 1024;
 
 /// A record on its way to the sinks.
 #[derive(Debug)]
-pub(crate) struct Parcel {
+pub(crate) struct QueuedRecord {
     /// Its position among the rows of this run.
     pub(crate) ordinal: u64,
-    pub(crate) content: Content,
+    pub(crate) content: QueuedContent,
 }
 
 /// The content of a queued record.
 #[derive(Debug)]
-pub(crate) enum Content {
+pub(crate) enum QueuedContent {
     /// A row that has ended now.
-    Ended(Record, RecordId),
+    Ended(RowRecord, RecordId),
     /// A row whose record is in the ledger from an earlier run.
     Kept(RecordId),
     /// A row without a record yet, for which later rows must not wait.
@@ -44,14 +44,14 @@ pub(crate) enum Content {
 
 /// The progress of publishing; shared with the loop.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct PublishProgress {
     published: AtomicU64,
     queued: AtomicUsize,
     failed: AtomicBool,
     moved: Notify,
 }
 
-impl Progress {
+impl PublishProgress {
     pub(crate) fn published(&self) -> u64 {
         self.published.load(Ordering::Acquire)
     }
@@ -66,45 +66,45 @@ impl Progress {
     }
 
     /// Waits until something was published or publishing failed.
-    pub(crate) async fn moved(&self) {
+    pub(crate) async fn changed(&self) {
         self.moved.notified().await;
     }
 }
 
 /// The loop's end of the publisher. Dropping it publishes what was sent.
 pub(crate) struct Publisher {
-    shared: Arc<Mutex<State>>,
+    shared: Arc<Mutex<PublisherState>>,
     runtime: Handle,
     outcome: oneshot::Receiver<Result<(), Problem>>,
-    pub(crate) progress: Arc<Progress>,
+    pub(crate) progress: Arc<PublishProgress>,
 }
 
 /// State shared by the loop and the publishing thread.
-struct State {
+struct PublisherState {
     /// Records not yet picked up. Unbounded, because the loop holds back rows when publishing lags behind.
-    sent: Vec<Vec<Parcel>>,
+    sent: Vec<Vec<QueuedRecord>>,
     /// The publishing state; `None` while it is running, and after its end.
-    idle: Option<Box<Publishing>>,
+    idle: Option<Box<PublishWorker>>,
     /// Whether nothing more is sent.
     is_closed: bool,
 }
 
 impl Publisher {
     pub(crate) fn start(
-        sinks: Sinks,
+        sinks: RecordSinks,
         locks: Option<Arc<dyn Any + Send + Sync>>,
         reader: Box<dyn RecordReader>,
     ) -> Self {
-        let queue = Queue { sinks, reader, waiting: VecDeque::new(), next: 0, held: 0 };
-        let progress = Arc::new(Progress::default());
+        let queue = RecordQueue { sinks, reader, waiting: VecDeque::new(), next: 0, held: 0 };
+        let progress = Arc::new(PublishProgress::default());
         let (told, outcome) = oneshot::channel();
-        let idle = Some(Box::new(Publishing { queue, told, progress: Arc::clone(&progress), locks }));
-        let state = State { sent: Vec::new(), idle, is_closed: false };
+        let idle = Some(Box::new(PublishWorker { queue, told, progress: Arc::clone(&progress), locks }));
+        let state = PublisherState { sent: Vec::new(), idle, is_closed: false };
         Self { shared: Arc::new(Mutex::new(state)), runtime: Handle::current(), outcome, progress }
     }
 
     /// Passes records on. After a failure they are only in the ledger.
-    pub(crate) fn send(&self, parcels: Vec<Parcel>) {
+    pub(crate) fn send(&self, parcels: Vec<QueuedRecord>) {
         if !parcels.is_empty() && !self.progress.has_failed() {
             self.progress.queued.fetch_add(bytes(&parcels), Ordering::AcqRel);
             self.publish_on(|state| state.sent.push(parcels));
@@ -120,7 +120,7 @@ impl Publisher {
     }
 
     /// Changes the state, and makes sure that a thread handles the change.
-    fn publish_on(&self, change: impl FnOnce(&mut State)) {
+    fn publish_on(&self, change: impl FnOnce(&mut PublisherState)) {
         let mut state = locked(&self.shared);
         change(&mut state);
         if let Some(publishing) = state.idle.take() {
@@ -138,17 +138,17 @@ impl Drop for Publisher {
 }
 
 /// The publishing state, independent of the thread.
-struct Publishing {
-    queue: Queue,
+struct PublishWorker {
+    queue: RecordQueue,
     told: oneshot::Sender<Result<(), Problem>>,
-    progress: Arc<Progress>,
+    progress: Arc<PublishProgress>,
     /// Held until nothing more is written.
     locks: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-impl Publishing {
+impl PublishWorker {
     /// Publishes everything that was sent, then waits for more without a thread.
-    fn run(mut self: Box<Self>, shared: &Mutex<State>) {
+    fn run(mut self: Box<Self>, shared: &Mutex<PublisherState>) {
         loop {
             let (sent, is_closed) = {
                 let mut state = locked(shared);
@@ -160,7 +160,7 @@ impl Publishing {
             };
             let is_last = is_closed && sent.is_empty();
             // Without this, a loop that waits for the publisher would wait for ever after a panic.
-            let outcome = caught("writing results failed; every record is in the ledger", || {
+            let outcome = catch_panic("writing results failed; every record is in the ledger", || {
                 if is_last { self.queue.finish() } else { self.publish(sent) }
             });
             if is_last || outcome.is_err() {
@@ -169,7 +169,7 @@ impl Publishing {
         }
     }
 
-    fn publish(&mut self, sent: Vec<Vec<Parcel>>) -> Result<(), Problem> {
+    fn publish(&mut self, sent: Vec<Vec<QueuedRecord>>) -> Result<(), Problem> {
         for parcels in sent {
             let taken = bytes(&parcels);
             self.queue.take(parcels)?;
@@ -191,25 +191,25 @@ impl Publishing {
     }
 }
 
-struct Queue {
-    sinks: Sinks,
+struct RecordQueue {
+    sinks: RecordSinks,
     reader: Box<dyn RecordReader>,
-    waiting: VecDeque<Option<Slot>>,
+    waiting: VecDeque<Option<RecordSlot>>,
     next: u64,
     held: usize,
 }
 
-enum Slot {
+enum RecordSlot {
     Nothing,
-    Memory(Record),
+    Memory(RowRecord),
     Ledger(RecordId),
 }
 
-impl Queue {
-    fn take(&mut self, parcels: Vec<Parcel>) -> Result<(), Problem> {
-        for Parcel { ordinal, content } in parcels {
-            if let Content::Ended(record, _) = &content {
-                publish(&mut self.sinks.arrival, record)?;
+impl RecordQueue {
+    fn take(&mut self, parcels: Vec<QueuedRecord>) -> Result<(), Problem> {
+        for QueuedRecord { ordinal, content } in parcels {
+            if let QueuedContent::Ended(record, _) = &content {
+                publish(&mut self.sinks.on_arrival, record)?;
             }
             let slot = self.slot(content);
             let place = (ordinal - self.next) as usize;
@@ -228,30 +228,30 @@ impl Queue {
         self.flush()
     }
 
-    fn slot(&mut self, content: Content) -> Slot {
+    fn slot(&mut self, content: QueuedContent) -> RecordSlot {
         match content {
-            Content::Ended(record, _) if self.held + record.line.len() <= HELD_BYTES => {
+            QueuedContent::Ended(record, _) if self.held + record.line.len() <= HELD_BYTES => {
                 self.held += record.line.len();
-                Slot::Memory(record)
+                RecordSlot::Memory(record)
             }
-            Content::Ended(_, id) | Content::Kept(id) => Slot::Ledger(id),
-            Content::Nothing => Slot::Nothing,
+            QueuedContent::Ended(_, id) | QueuedContent::Kept(id) => RecordSlot::Ledger(id),
+            QueuedContent::Nothing => RecordSlot::Nothing,
         }
     }
 
-    fn release(&mut self, slot: Option<Slot>) -> Result<(), Problem> {
+    fn release(&mut self, slot: Option<RecordSlot>) -> Result<(), Problem> {
         let record = match slot {
-            None | Some(Slot::Nothing) => return Ok(()),
-            Some(Slot::Memory(record)) => {
+            None | Some(RecordSlot::Nothing) => return Ok(()),
+            Some(RecordSlot::Memory(record)) => {
                 self.held -= record.line.len();
                 record
             }
-            Some(Slot::Ledger(id)) => Record::parse(self.reader.read(id)?).map_err(|error| {
+            Some(RecordSlot::Ledger(id)) => RowRecord::parse(self.reader.read(id)?).map_err(|error| {
                 Problem::new(ProblemCode::LedgerUnusable, "a record cannot be read back from the ledger")
                     .cause(error)
             })?,
         };
-        publish(&mut self.sinks.ordered, &record)
+        publish(&mut self.sinks.in_input_order, &record)
     }
 
     /// Publishes what still waits behind rows that have no record.
@@ -263,21 +263,26 @@ impl Queue {
     }
 
     fn flush(&mut self) -> Result<(), Problem> {
-        self.sinks.ordered.iter_mut().chain(&mut self.sinks.arrival).try_for_each(|sink| sink.flush())
+        self.sinks
+            .in_input_order
+            .iter_mut()
+            .chain(&mut self.sinks.on_arrival)
+            .try_for_each(|sink| sink.flush())
     }
 }
 
 /// The memory that these records take.
-fn bytes(parcels: &[Parcel]) -> usize {
-    let of =
-        |parcel: &Parcel| if let Content::Ended(record, _) = &parcel.content { record.line.len() } else { 0 };
+fn bytes(parcels: &[QueuedRecord]) -> usize {
+    let of = |parcel: &QueuedRecord| {
+        if let QueuedContent::Ended(record, _) = &parcel.content { record.line.len() } else { 0 }
+    };
     parcels.iter().map(of).sum()
 }
 
-fn publish(sinks: &mut [Box<dyn Sink>], record: &Record) -> Result<(), Problem> {
-    sinks.iter_mut().try_for_each(|sink| sink.publish(record.published()))
+fn publish(sinks: &mut [Box<dyn RecordSink>], record: &RowRecord) -> Result<(), Problem> {
+    sinks.iter_mut().try_for_each(|sink| sink.publish(record.parts_for_sinks()))
 }
 
-fn locked(shared: &Mutex<State>) -> MutexGuard<'_, State> {
+fn locked(shared: &Mutex<PublisherState>) -> MutexGuard<'_, PublisherState> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

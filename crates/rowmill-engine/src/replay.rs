@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use rowmill_core::agent::{Cast, Course, Happening, ToolNote};
-use rowmill_core::asked::asked_key;
-use rowmill_core::ports::AskedKey;
+use rowmill_core::agent::{AgentGraph, RowState, StepEvent, ToolNote};
+use rowmill_core::answer_key::answer_key;
+use rowmill_core::ports::AnswerKey;
 use rowmill_core::record::ToolReport;
 use rowmill_types::{ErrorKind, Message, RowError};
 
-use crate::prepared::{Prepared, Recalled, spent};
+use crate::prepared::{EarlierEvents, PreparedRow, spent_on_calls};
 
 /// How much of a call's arguments a message shows.
 const SHOWN_ARGUMENTS: usize = 300;
 
 /// Identifies a row's request without the model and its settings: those are the same for all turns in a ledger that are
 /// still usable.
-pub(crate) fn asked(messages: &[Message]) -> AskedKey {
-    asked_key("", messages)
+pub(crate) fn question_key(messages: &[Message]) -> AnswerKey {
+    answer_key("", messages)
 }
 
 /// Restores a row to its state before the crash, including the calls made for it.
@@ -24,45 +24,46 @@ pub(crate) fn asked(messages: &[Message]) -> AskedKey {
 /// # Errors
 ///
 /// A tool that must not run twice was running, or the kept turns belong to another agent graph.
-pub(crate) fn replay(cast: &Cast, prepared: &mut Prepared) -> Result<(), RowError> {
-    let Recalled { happenings, told, asked: before, .. } = std::mem::take(&mut prepared.recalled);
-    if before != Some(asked(&prepared.messages)) {
+pub(crate) fn replay_row(graph: &AgentGraph, prepared: &mut PreparedRow) -> Result<(), RowError> {
+    let EarlierEvents { step_events, reported: told, question_key: before, .. } =
+        std::mem::take(&mut prepared.earlier_events);
+    if before != Some(question_key(&prepared.messages)) {
         // The row has changed since. Its current request was never sent.
-        return still_running(&happenings).map_or(Ok(()), |cut| Err(cut.error(cast, None)));
+        return still_running(&step_events).map_or(Ok(()), |cut| Err(cut.error(graph, None)));
     }
-    let mut course = Course::start(cast, prepared.messages.clone());
-    let running = still_running(&happenings);
-    for (place, happening) in happenings.into_iter().enumerate() {
+    let mut row_state = RowState::start(graph, prepared.messages.clone());
+    let running = still_running(&step_events);
+    for (place, step_event) in step_events.into_iter().enumerate() {
         let is_told = place < told;
-        match &happening {
-            Happening::ToolEnded { node, note, .. } => {
-                let report = note.as_ref().map(|note| report(cast, &course, *node, note));
-                prepared.before.tools.extend(report.filter(|_| !is_told));
+        match &step_event {
+            StepEvent::ToolEnded { node, note, .. } => {
+                let report = note.as_ref().map(|note| report(graph, &row_state, *node, note));
+                prepared.earlier_calls.tools.extend(report.filter(|_| !is_told));
             }
-            Happening::Answered { calls, .. } | Happening::Failed { calls, .. } if is_told => {
-                prepared.before.told = prepared.before.told.plus(spent(calls));
+            StepEvent::ModelAnswered { calls, .. } | StepEvent::ModelFailed { calls, .. } if is_told => {
+                prepared.earlier_calls.reported = prepared.earlier_calls.reported.plus(spent_on_calls(calls));
             }
-            Happening::Answered { calls, .. } | Happening::Failed { calls, .. } => {
-                prepared.before.calls.extend(calls.iter().cloned());
+            StepEvent::ModelAnswered { calls, .. } | StepEvent::ModelFailed { calls, .. } => {
+                prepared.earlier_calls.calls.extend(calls.iter().cloned());
             }
-            Happening::ToolStarted { .. } | Happening::Expired { .. } => {}
+            StepEvent::ToolStarted { .. } | StepEvent::NodeTimedOut { .. } => {}
         }
-        course.replay(cast, happening).map_err(|what| {
+        row_state.apply_event(graph, step_event).map_err(|what| {
             let message = format!("the saved turns do not match the agents: {what}");
             RowError::new(ErrorKind::Internal, message)
         })?;
     }
     let cut = running.map(|cut| {
-        course.note_unanswered(cut.node, &cut.call, &cut.tool);
-        cut.error(cast, Some(&course))
+        row_state.add_unanswered_call(cut.node, &cut.call, &cut.tool);
+        cut.error(graph, Some(&row_state))
     });
     // If the row ends here, the conversation so far belongs in its trace.
-    prepared.course = Some(Box::new(course));
+    prepared.row_state = Some(Box::new(row_state));
     cut.map_or(Ok(()), Err)
 }
 
 /// A call that never returned.
-struct CutCall {
+struct UnansweredToolCall {
     node: usize,
     tool: String,
     call: String,
@@ -70,11 +71,12 @@ struct CutCall {
     turn: u32,
 }
 
-impl CutCall {
+impl UnansweredToolCall {
     /// The error of the row, with everything that helps to find out what the tool did.
-    fn error(&self, cast: &Cast, course: Option<&Course>) -> RowError {
+    fn error(&self, graph: &AgentGraph, row_state: Option<&RowState>) -> RowError {
         let Self { node, tool, call, arguments, turn } = self;
-        let agent = course.map(|course| member_name(cast, course, *node)).filter(|name| !name.is_empty());
+        let agent =
+            row_state.map(|row_state| agent_name(graph, row_state, *node)).filter(|name| !name.is_empty());
         let mut message = match agent {
             Some(agent) => format!("the run was interrupted while `{agent}` called the tool `{tool}`"),
             None => format!("the run was interrupted while the tool `{tool}` was called"),
@@ -98,33 +100,40 @@ impl CutCall {
 }
 
 /// A call that must not be repeated and had not ended.
-fn still_running(happenings: &[Happening]) -> Option<CutCall> {
+fn still_running(step_events: &[StepEvent]) -> Option<UnansweredToolCall> {
     let mut running = BTreeMap::new();
-    for happening in happenings {
-        match happening {
-            Happening::ToolStarted { node, index, tool, call, arguments, turn } => {
+    for step_event in step_events {
+        match step_event {
+            StepEvent::ToolStarted { node, index, tool, call, arguments, turn } => {
                 let (tool, call, arguments) = (tool.clone(), call.clone(), arguments.clone());
-                running.insert((*node, *index), CutCall { node: *node, tool, call, arguments, turn: *turn });
+                running.insert(
+                    (*node, *index),
+                    UnansweredToolCall { node: *node, tool, call, arguments, turn: *turn },
+                );
             }
-            Happening::ToolEnded { node, index, .. } => {
+            StepEvent::ToolEnded { node, index, .. } => {
                 running.remove(&(*node, *index));
             }
-            Happening::Answered { .. } | Happening::Failed { .. } | Happening::Expired { .. } => {}
+            StepEvent::ModelAnswered { .. }
+            | StepEvent::ModelFailed { .. }
+            | StepEvent::NodeTimedOut { .. } => {}
         }
     }
     running.into_values().next()
 }
 
-fn report(cast: &Cast, course: &Course, node: usize, note: &ToolNote) -> ToolReport {
+fn report(graph: &AgentGraph, row_state: &RowState, node: usize, note: &ToolNote) -> ToolReport {
     ToolReport {
-        agent: member_name(cast, course, node).to_owned(),
+        agent: agent_name(graph, row_state, node).to_owned(),
         tool: note.tool.clone(),
         ok: !note.is_error,
         duration: note.end.saturating_sub(note.start),
     }
 }
 
-fn member_name<'c>(cast: &'c Cast, course: &Course, node: usize) -> &'c str {
-    let voice = course.voice_of(node).and_then(|voice| cast.voices().get(voice));
-    voice.and_then(|voice| cast.members().get(voice.member)).map_or("", |member| member.name.as_str())
+fn agent_name<'c>(graph: &'c AgentGraph, row_state: &RowState, node: usize) -> &'c str {
+    let model_role = row_state.model_role_of(node).and_then(|model_role| graph.model_roles().get(model_role));
+    model_role
+        .and_then(|model_role| graph.agents().get(model_role.agent_index))
+        .map_or("", |agent_index| agent_index.name.as_str())
 }

@@ -7,34 +7,34 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
-use rowmill_core::history::History;
+use rowmill_core::history::UsageHistory;
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::Ledger;
-use rowmill_core::select::RowPlaces;
-use rowmill_core::summary::Tally;
+use rowmill_core::select::RowNumberDigest;
+use rowmill_core::summary::RunTally;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::time::Instant;
 
-use crate::account::Account;
+use crate::answer_checks::AnswerChecks;
+use crate::answer_mapping::MappingQueue;
 use crate::batch_queue::BatchQueue;
-use crate::checks::AnswerChecks;
-use crate::drive::{Driver, Happened};
-use crate::feed::Feed;
-use crate::finishing::Finishing;
-use crate::intake::Intake;
+use crate::feed::RowFeed;
+use crate::intake::RowIntake;
 use crate::memory::RowMemory;
-use crate::policy::{Policy, StopCause};
-use crate::publish::{Parcel, Publisher};
-use crate::work::Shared;
-use crate::{Plan, Sinks};
+use crate::publish::{Publisher, QueuedRecord};
+use crate::row_work::RunContext;
+use crate::run_account::RunAccount;
+use crate::run_driver::{RunDriver, UncommittedEvents};
+use crate::stop_policy::{StopCause, StopPolicy};
+use crate::{RecordSinks, RunPlan};
 
 /// How a run ended.
 #[derive(Debug)]
 pub struct RunEnd {
     /// The counts.
-    pub tally: Tally,
+    pub tally: RunTally,
     /// What rows used, to estimate the next run.
-    pub history: History,
+    pub history: UsageHistory,
     /// What the run and its earlier parts spent, or may have spent.
     pub spent: Spend,
     /// Why it ended before the input did, if it did.
@@ -44,7 +44,7 @@ pub struct RunEnd {
     /// Rows that wait for something outside of the process; a resume continues them.
     pub parked_rows: u64,
     /// The numbers of the rows that were skipped because they are done.
-    pub skipped: RowPlaces,
+    pub skipped: RowNumberDigest,
     /// How long it took.
     pub duration: Duration,
 }
@@ -54,56 +54,56 @@ pub struct RunEnd {
 /// # Errors
 ///
 /// The run could not start. Later failures are reported in [`RunEnd::stopped`].
-pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
+pub async fn run_plan(plan: RunPlan) -> Result<RunEnd, Problem> {
     let began = Instant::now();
-    let keeps_records = plan.ledger.ledger.keeps() || !plan.sinks.is_empty();
+    let keeps_records = plan.ledger.ledger.is_persistent() || !plan.sinks.is_empty();
     let publisher = start_publisher(plan.sinks, plan.locks, &*plan.ledger.ledger)?;
-    let feed = Feed {
+    let feed = RowFeed {
         source: plan.source,
         selector: plan.selector,
         ids: plan.ids,
         id_check: plan.id_check,
         resume: plan.resume,
         ledger: plan.ledger.ledger.reader()?,
-        finishes: plan.worker.finish.is_some(),
+        maps_answers: plan.worker.answer_mapper.is_some(),
     };
-    let shared = Shared {
+    let shared = RunContext {
         run: plan.run,
         worker: plan.worker,
         observer: plan.observer.clone(),
         stop: plan.stop.clone(),
         began,
-        account: Account::new(plan.budget, plan.ledger, plan.parallel.max(1), plan.observer.clone()),
+        account: RunAccount::new(plan.budget, plan.ledger, plan.parallel.max(1), plan.observer.clone()),
         all_sent: AtomicBool::new(false),
         aborted: AtomicBool::new(false),
-        aside: Arc::default(),
+        waiting_rows: Arc::default(),
         checks: AnswerChecks::default(),
     };
-    let mut driver = Driver {
-        gates: shared.worker.casting.same().map(|crew| crew.gates()),
-        aside: Arc::clone(&shared.aside),
+    let mut driver = RunDriver {
+        gates: shared.worker.assignment.shared_worker().map(|row_worker| row_worker.gates()),
+        waiting_rows: Arc::clone(&shared.waiting_rows),
         feed: Some(BatchQueue::start(feed.reader(), plan.reading)),
-        intake: Intake::new(&shared.worker),
+        intake: RowIntake::new(&shared.worker),
         releasing: FuturesUnordered::new(),
         head: None,
         next_ordinal: 0,
         parallel: plan.parallel.max(1),
         memory: RowMemory::new(plan.memory),
-        policy: Policy::new(plan.stop_rules),
-        finishing: shared.worker.finish.clone().map(Finishing::new),
+        policy: StopPolicy::new(plan.stop_rules),
+        finishing: shared.worker.answer_mapper.clone().map(MappingQueue::new),
         keeps_records,
         publisher,
         observer: plan.observer,
         stop: plan.stop,
-        tally: Tally::default(),
-        skipped: RowPlaces::default(),
-        history: History::default(),
+        tally: RunTally::default(),
+        skipped: RowNumberDigest::default(),
+        history: UsageHistory::default(),
         stopped: None,
         is_closed: false,
         in_flight: HashSet::new(),
         parked_rows: 0,
-        now: Happened::default(),
-        held_back: None,
+        uncommitted: UncommittedEvents::default(),
+        held_records: None,
         began,
     };
     let unknown_rows = driver.drive(&shared).await;
@@ -111,14 +111,16 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
 }
 
 /// Ends a run once its loop has ended: everything is published, and the spending is recorded.
-async fn end(driver: Driver, shared: &Shared, unknown_rows: u64) -> RunEnd {
+async fn end(driver: RunDriver, shared: &RunContext, unknown_rows: u64) -> RunEnd {
     let began = driver.began;
-    let Driver { tally, history, skipped, stopped, publisher, held_back, parked_rows, .. } = driver;
+    let RunDriver {
+        tally, history, skipped, stopped, publisher, held_records: held_back, parked_rows, ..
+    } = driver;
     // First, because publishing may use up the rest of the disk.
     shared.account.close().await;
     let unpublished = finish_publishing(publisher, held_back.unwrap_or_default()).await;
     let spent = shared.account.budget().spent();
-    let stopped = first_cause(stopped, unpublished).map(|cause| cause.ended_with(spent));
+    let stopped = first_cause(stopped, unpublished).map(|cause| cause.with_final_spend(spent));
     let duration = began.elapsed();
     RunEnd { tally, history, spent, stopped, unknown_rows, parked_rows, skipped, duration }
 }
@@ -133,7 +135,7 @@ fn first_cause(stopped: Option<StopCause>, unpublished: Option<Problem>) -> Opti
 
 /// Starts publishing, if there are sinks.
 fn start_publisher(
-    sinks: Sinks,
+    sinks: RecordSinks,
     locks: Option<Arc<dyn Any + Send + Sync>>,
     ledger: &dyn Ledger,
 ) -> Result<Option<Publisher>, Problem> {
@@ -144,7 +146,7 @@ fn start_publisher(
 }
 
 /// Publishes what was held back and waits until everything is published; returns the error, if there was one.
-async fn finish_publishing(publisher: Option<Publisher>, held_back: Vec<Parcel>) -> Option<Problem> {
+async fn finish_publishing(publisher: Option<Publisher>, held_back: Vec<QueuedRecord>) -> Option<Problem> {
     let publisher = publisher?;
     publisher.send(held_back);
     publisher.finish().await.err()

@@ -4,12 +4,12 @@ use tokio_util::sync::CancellationToken;
 
 /// A handle that stops a run. Clones stop the same run; a stop cannot be taken back.
 #[derive(Debug, Clone, Default)]
-pub struct Stop {
+pub struct StopHandle {
     drain: CancellationToken,
     abort: CancellationToken,
 }
 
-impl Stop {
+impl StopHandle {
     /// Takes no further rows and lets calls in flight finish.
     pub fn drain(&self) {
         self.drain.cancel();
@@ -36,11 +36,11 @@ impl Stop {
     }
 
     /// Waits until the run is drained or aborted.
-    pub async fn drained(&self) {
+    pub async fn wait_for_drain(&self) {
         self.drain.cancelled().await;
     }
 
-    pub(crate) async fn aborted(&self) {
+    pub(crate) async fn wait_for_abort(&self) {
         self.abort.cancelled().await;
     }
 }

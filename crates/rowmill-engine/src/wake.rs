@@ -9,25 +9,25 @@ use futures_util::stream::FuturesUnordered;
 use rowmill_types::Problem;
 use tokio::time::Instant;
 
-use crate::Crew;
-use crate::arrivals::{gather, receive_from};
-use crate::asking::Asking;
-use crate::drive::Driver;
-use crate::feed::Batch;
-use crate::finishing::Finishing;
-use crate::heads::Head;
-use crate::lane::{NoTicket, Ticket, Waiting};
-use crate::prepared::Ended;
+use crate::RowWorker;
+use crate::answer_mapping::MappingQueue;
+use crate::call_demand::CallDemand;
+use crate::endpoint::{CallTicket, TicketDenied, TicketWait};
+use crate::feed::ReadBatch;
+use crate::loop_inputs::{collect_finished_rows, next_batch};
+use crate::prepared::EndedRow;
 use crate::publish::Publisher;
-use crate::work::{Done, Shared};
+use crate::queue_head::QueueHead;
+use crate::row_work::{RunContext, WorkedRow};
+use crate::run_driver::RunDriver;
 
 /// Why the loop woke up.
-pub(crate) enum Woke<'a> {
-    Rows(Vec<Done>),
-    LookedUp(Vec<Ended>),
-    Finished(Result<Vec<Ended>, Problem>),
-    Leave(Result<Ticket<'a>, NoTicket>),
-    Batch(Option<Result<Batch, Problem>>),
+pub(crate) enum WakeReason<'a> {
+    Rows(Vec<WorkedRow>),
+    LookedUp(Vec<EndedRow>),
+    Finished(Result<Vec<EndedRow>, Problem>),
+    Ticket(Result<CallTicket<'a>, TicketDenied>),
+    Batch(Option<Result<ReadBatch, Problem>>),
     Drain,
     Deadline(Duration),
     Abort,
@@ -35,26 +35,26 @@ pub(crate) enum Woke<'a> {
 }
 
 /// The next row's wait for a ticket. It continues after every wake-up, so that the row keeps its position in the queue.
-pub(crate) type Leaving<'a> = Option<BoxFuture<'a, Result<Ticket<'a>, NoTicket>>>;
+pub(crate) type TicketFuture<'a> = Option<BoxFuture<'a, Result<CallTicket<'a>, TicketDenied>>>;
 
-impl Driver {
+impl RunDriver {
     /// Waits until there is something to do.
-    pub(crate) async fn wait<'a, F: Future<Output = Done>>(
+    pub(crate) async fn wait_for_event<'a, F: Future<Output = WorkedRow>>(
         &mut self,
-        shared: &'a Shared,
-        flight: &mut FuturesUnordered<F>,
-        leaving: &mut Leaving<'a>,
-    ) -> Woke<'a> {
+        shared: &'a RunContext,
+        rows_in_flight: &mut FuturesUnordered<F>,
+        leaving: &mut TicketFuture<'a>,
+    ) -> WakeReason<'a> {
         // Read only once: if the publisher caught up between two reads, there would be nothing left to wake the loop.
-        let lags_behind = self.lags_behind();
-        let places = self.places();
-        let busy = self.busy(flight.len());
+        let lags_behind = self.publisher_lags();
+        let places = self.row_slots();
+        let busy = self.busy_slots(rows_in_flight.len());
         let has_room = busy < places && !lags_behind;
         // A row that waits for memory is woken by the end of another row.
         let is_waiting = !self.intake.prompted.is_empty() || !self.intake.wants_prompts();
-        let has_place = has_room && !is_waiting && busy + self.intake.held() < places;
+        let has_place = has_room && !is_waiting && busy + self.intake.held_rows() < places;
         if has_place && self.head.is_none() && !self.intake.queue.is_empty() {
-            return Woke::Published;
+            return WakeReason::Published;
         }
         let wants_rows = has_place && self.intake.queue.is_empty();
         let draining = self.is_closed;
@@ -62,50 +62,58 @@ impl Driver {
         let at_once = if wants_first { 1 } else { usize::MAX };
         let deadline = self.policy.rules().deadline.filter(|_| !draining);
         let began = self.began;
-        let is_finishing = self.finishing.as_ref().is_some_and(Finishing::is_running);
+        let is_finishing = self.finishing.as_ref().is_some_and(MappingQueue::is_running);
         // Rows that may not be wanted any more stay in flight until that is known.
-        let gathers = !(flight.is_empty() || wants_first && is_finishing);
+        let gathers = !(rows_in_flight.is_empty() || wants_first && is_finishing);
         let Self { feed, intake, head, stop, publisher, releasing, finishing, .. } = self;
         match head.as_ref().filter(|_| has_room) {
-            Some(head) => drop(leaving.get_or_insert_with(|| Box::pin(leave(shared, Sought::of(head))))),
+            Some(head) => {
+                leaving.get_or_insert_with(|| Box::pin(acquire_ticket(shared, TicketRequest::of(head))));
+            }
             // A future that is not polled must not hold a position that others wait for.
             None => *leaving = None,
         }
         let is_leaving = leaving.is_some();
-        let schema = shared.worker.casting.same().and_then(|crew| crew.cast.schema());
+        let schema =
+            shared.worker.assignment.shared_worker().and_then(|row_worker| row_worker.graph.schema());
         tokio::select! {
             biased;
-            () = stop.aborted() => Woke::Abort,
-            () = stop.drained(), if !draining => Woke::Drain,
-            after = reached(began, deadline) => Woke::Deadline(after),
-            done = gather(flight, at_once), if gathers => Woke::Rows(done),
-            finished = finished(finishing), if is_finishing => Woke::Finished(finished),
-            Some(()) = releasing.next(), if !releasing.is_empty() => Woke::Published,
-            ended = intake.looked_up(schema, || began.elapsed()), if intake.is_looking() => Woke::LookedUp(ended),
-            leave = left(leaving), if is_leaving => Woke::Leave(leave),
-            batch = receive_from(feed), if wants_rows && feed.is_some() => Woke::Batch(batch),
-            () = moved(publisher.as_ref()), if lags_behind => Woke::Published,
-            () = shared.aside.changed(), if busy >= places => Woke::Published,
+            () = stop.wait_for_abort() => WakeReason::Abort,
+            () = stop.wait_for_drain(), if !draining => WakeReason::Drain,
+            after = reached(began, deadline) => WakeReason::Deadline(after),
+            done = collect_finished_rows(rows_in_flight, at_once), if gathers => WakeReason::Rows(done),
+            finished = finished(finishing), if is_finishing => WakeReason::Finished(finished),
+            Some(()) = releasing.next(), if !releasing.is_empty() => WakeReason::Published,
+            ended = intake.next_lookup(schema, || began.elapsed()), if intake.has_lookups() => WakeReason::LookedUp(ended),
+            leave = left(leaving), if is_leaving => WakeReason::Ticket(leave),
+            batch = next_batch(feed), if wants_rows && feed.is_some() => WakeReason::Batch(batch),
+            () = moved(publisher.as_ref()), if lags_behind => WakeReason::Published,
+            () = shared.waiting_rows.changed(), if busy >= places => WakeReason::Published,
         }
     }
 }
 
 /// The call for which a ticket is requested.
-struct Sought {
-    crew: Arc<Crew>,
-    voice: usize,
-    lane: usize,
-    asking: Asking,
+struct TicketRequest {
+    row_worker: Arc<RowWorker>,
+    model_role: usize,
+    endpoint: usize,
+    demand: CallDemand,
 }
 
-impl Sought {
-    fn of(head: &Head) -> Self {
-        Self { crew: Arc::clone(&head.crew), voice: head.voice, lane: head.lane, asking: head.asking }
+impl TicketRequest {
+    fn of(head: &QueueHead) -> Self {
+        Self {
+            row_worker: Arc::clone(&head.row_worker),
+            model_role: head.model_role,
+            endpoint: head.endpoint,
+            demand: head.demand,
+        }
     }
 }
 
 /// Continues the wait for a ticket; for ever if none is requested.
-async fn left<'a>(leaving: &mut Leaving<'a>) -> Result<Ticket<'a>, NoTicket> {
+async fn left<'a>(leaving: &mut TicketFuture<'a>) -> Result<CallTicket<'a>, TicketDenied> {
     let Some(waiting) = leaving else { return std::future::pending().await };
     let leave = waiting.await;
     *leaving = None;
@@ -113,18 +121,18 @@ async fn left<'a>(leaving: &mut Leaving<'a>) -> Result<Ticket<'a>, NoTicket> {
 }
 
 /// Waits for the ticket of the next row.
-async fn leave(shared: &Shared, sought: Sought) -> Result<Ticket<'_>, NoTicket> {
-    let Sought { crew, voice, lane: index, asking } = sought;
-    let Some(lane) = crew.lane(voice, index) else { return std::future::pending().await };
-    let elsewhere = || crew.has_other(voice, index);
-    let waiting = Waiting { observer: &*shared.observer, elsewhere: &elsewhere };
-    Ticket::take(&shared.account, lane, asking, waiting).await
+async fn acquire_ticket(shared: &RunContext, sought: TicketRequest) -> Result<CallTicket<'_>, TicketDenied> {
+    let TicketRequest { row_worker, model_role, endpoint: index, demand } = sought;
+    let Some(endpoint) = row_worker.endpoint(model_role, index) else { return std::future::pending().await };
+    let elsewhere = || row_worker.has_alternative(model_role, index);
+    let waiting = TicketWait { observer: &*shared.observer, elsewhere: &elsewhere };
+    CallTicket::acquire(&shared.account, endpoint, demand, waiting).await
 }
 
 /// Waits for rows that are being mapped; for ever if there are none.
-async fn finished(finishing: &mut Option<Finishing>) -> Result<Vec<Ended>, Problem> {
+async fn finished(finishing: &mut Option<MappingQueue>) -> Result<Vec<EndedRow>, Problem> {
     match finishing {
-        Some(finishing) => finishing.finished().await,
+        Some(finishing) => finishing.next_mapped().await,
         None => std::future::pending().await,
     }
 }
@@ -132,7 +140,7 @@ async fn finished(finishing: &mut Option<Finishing>) -> Result<Vec<Ended>, Probl
 /// Waits until the publisher has made progress; for ever if there is none.
 async fn moved(publisher: Option<&Publisher>) {
     match publisher {
-        Some(publisher) => publisher.progress.moved().await,
+        Some(publisher) => publisher.progress.changed().await,
         None => std::future::pending().await,
     }
 }

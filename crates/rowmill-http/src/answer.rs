@@ -5,28 +5,28 @@ use http::HeaderMap;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-use crate::{HttpFailure, Timeouts};
+use crate::{HttpFailure, HttpTimeouts};
 
 /// A response whose head has arrived.
 #[derive(Debug)]
-pub struct Answer {
-    pub(crate) inner: Inner,
-    pub(crate) timeouts: Timeouts,
+pub struct HttpAnswer {
+    pub(crate) inner: HttpAnswerBody,
+    pub(crate) timeouts: HttpTimeouts,
 }
 
 #[derive(Debug)]
-pub(crate) enum Inner {
+pub(crate) enum HttpAnswerBody {
     Direct(http::Response<Incoming>),
     Proxied(reqwest::Response),
 }
 
-impl Answer {
+impl HttpAnswer {
     /// The status code.
     #[must_use]
     pub fn status(&self) -> u16 {
         match &self.inner {
-            Inner::Direct(response) => response.status().as_u16(),
-            Inner::Proxied(response) => response.status().as_u16(),
+            HttpAnswerBody::Direct(response) => response.status().as_u16(),
+            HttpAnswerBody::Proxied(response) => response.status().as_u16(),
         }
     }
 
@@ -34,8 +34,8 @@ impl Answer {
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         match &self.inner {
-            Inner::Direct(response) => response.headers(),
-            Inner::Proxied(response) => response.headers(),
+            HttpAnswerBody::Direct(response) => response.headers(),
+            HttpAnswerBody::Proxied(response) => response.headers(),
         }
     }
 
@@ -46,13 +46,15 @@ impl Answer {
     /// The connection broke before the end of the body, or nothing arrived for too long.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpFailure> {
         let timeouts = self.timeouts;
-        tokio::time::timeout(timeouts.idle, self.next()).await.unwrap_or_else(|_| Err(timeouts.stalled()))
+        tokio::time::timeout(timeouts.idle, self.next())
+            .await
+            .unwrap_or_else(|_| Err(timeouts.idle_timeout_failure()))
     }
 
     async fn next(&mut self) -> Result<Option<Bytes>, HttpFailure> {
         let response = match &mut self.inner {
-            Inner::Proxied(response) => return Ok(response.chunk().await?),
-            Inner::Direct(response) => response,
+            HttpAnswerBody::Proxied(response) => return Ok(response.chunk().await?),
+            HttpAnswerBody::Direct(response) => response,
         };
         while let Some(frame) = response.body_mut().frame().await {
             if let Ok(data) = frame?.into_data() {

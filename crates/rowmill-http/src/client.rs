@@ -14,32 +14,32 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::answer::{Answer, Inner};
-use crate::connector::Punctual;
+use crate::answer::{HttpAnswer, HttpAnswerBody};
+use crate::connector::TimeoutConnector;
 use crate::failure::HttpFailure;
-use crate::proxies::Proxies;
-use crate::timeouts::Timeouts;
+use crate::proxies::ProxySettings;
+use crate::timeouts::HttpTimeouts;
 
 /// How long an unused connection is kept open.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 const AGENT: &str = concat!("rowmill/", env!("CARGO_PKG_VERSION"));
 
 /// hyper's pooled client.
-type Direct = Client<Punctual<HttpsConnector<HttpConnector>>, Full<Bytes>>;
+type DirectClient = Client<TimeoutConnector<HttpsConnector<HttpConnector>>, Full<Bytes>>;
 
 /// An HTTP client with a pool of connections. Cheap to clone; clones share the pool.
 ///
 /// Certificates are loaded with the first request, so a run without requests does not pay for them.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
-    pools: Arc<Pools>,
+    pools: Arc<ConnectionPools>,
 }
 
 #[derive(Debug)]
-struct Pools {
-    proxies: Proxies,
-    timeouts: Timeouts,
-    direct: OnceLock<Result<Direct, HttpFailure>>,
+struct ConnectionPools {
+    proxies: ProxySettings,
+    timeouts: HttpTimeouts,
+    direct: OnceLock<Result<DirectClient, HttpFailure>>,
     general: OnceLock<Result<reqwest::Client, HttpFailure>>,
     /// For documents through a proxy: follows no redirects and decompresses nothing.
     plain: OnceLock<Result<reqwest::Client, HttpFailure>>,
@@ -47,13 +47,13 @@ struct Pools {
 
 /// An address and the headers of every request to it, prepared once per run.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct RequestTarget {
     url: reqwest::Url,
     uri: http::Uri,
     headers: HeaderMap,
 }
 
-impl Target {
+impl RequestTarget {
     /// Prepares an address. Header values with credentials should be marked sensitive.
     ///
     /// # Errors
@@ -84,24 +84,24 @@ impl HttpClient {
     /// Creates a client. `environment` looks up the standard proxy variables.
     #[must_use]
     pub fn new(environment: &dyn Fn(&str) -> Option<String>) -> Self {
-        Self::with_pools(Proxies::of_environment(environment), Timeouts::default())
+        Self::with_pools(ProxySettings::from_variables(environment), HttpTimeouts::default())
     }
 
     /// The same client with other timeouts, and with connections of its own.
     #[must_use]
-    pub fn with_timeouts(self, timeouts: Timeouts) -> Self {
+    pub fn with_timeouts(self, timeouts: HttpTimeouts) -> Self {
         Self::with_pools(self.pools.proxies.clone(), timeouts)
     }
 
     /// The timeouts.
     #[must_use]
-    pub fn timeouts(&self) -> Timeouts {
+    pub fn timeouts(&self) -> HttpTimeouts {
         self.pools.timeouts
     }
 
-    fn with_pools(proxies: Proxies, timeouts: Timeouts) -> Self {
+    fn with_pools(proxies: ProxySettings, timeouts: HttpTimeouts) -> Self {
         let (direct, general, plain) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { pools: Arc::new(Pools { proxies, timeouts, direct, general, plain }) }
+        Self { pools: Arc::new(ConnectionPools { proxies, timeouts, direct, general, plain }) }
     }
 
     /// Sends `body` with POST. `extra` is an additional header of this request.
@@ -111,10 +111,10 @@ impl HttpClient {
     /// The head of the response did not arrive, or not in time. Any status counts as a response.
     pub async fn post(
         &self,
-        target: &Target,
+        target: &RequestTarget,
         extra: Option<(HeaderName, HeaderValue)>,
         body: Bytes,
-    ) -> Result<Answer, HttpFailure> {
+    ) -> Result<HttpAnswer, HttpFailure> {
         let mut headers = target.headers.clone();
         if let Some((name, value)) = extra {
             headers.insert(name, value);
@@ -127,18 +127,23 @@ impl HttpClient {
     /// # Errors
     ///
     /// The head of the response did not arrive, or not in time. Any status counts as a response.
-    pub async fn send(&self, method: Method, target: &Target, body: Bytes) -> Result<Answer, HttpFailure> {
+    pub async fn send(
+        &self,
+        method: Method,
+        target: &RequestTarget,
+        body: Bytes,
+    ) -> Result<HttpAnswer, HttpFailure> {
         self.dispatch(method, target, target.headers.clone(), body).await
     }
 
     async fn dispatch(
         &self,
         method: Method,
-        target: &Target,
+        target: &RequestTarget,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Answer, HttpFailure> {
-        if self.pools.proxies.any() {
+    ) -> Result<HttpAnswer, HttpFailure> {
+        if self.pools.proxies.is_set() {
             let request = self.general()?.request(method, target.url.clone()).headers(headers).body(body);
             return self.general_answer(request).await;
         }
@@ -155,8 +160,8 @@ impl HttpClient {
         method: http::Method,
         url: &reqwest::Url,
         mut headers: HeaderMap,
-    ) -> Result<Answer, HttpFailure> {
-        if self.pools.proxies.any() {
+    ) -> Result<HttpAnswer, HttpFailure> {
+        if self.pools.proxies.is_set() {
             return self.general_answer(self.plain()?.request(method, url.clone()).headers(headers)).await;
         }
         let unusable = |error| HttpFailure::Connect(format!("invalid URL: {error}"));
@@ -168,11 +173,11 @@ impl HttpClient {
         self.direct_answer(request).await
     }
 
-    async fn direct_answer(&self, request: http::Request<Full<Bytes>>) -> Result<Answer, HttpFailure> {
+    async fn direct_answer(&self, request: http::Request<Full<Bytes>>) -> Result<HttpAnswer, HttpFailure> {
         let timeouts = self.pools.timeouts;
         match tokio::time::timeout(timeouts.first_byte, self.direct()?.request(request)).await {
-            Ok(response) => Ok(Answer { inner: Inner::Direct(response?), timeouts }),
-            Err(_) => Err(timeouts.not_begun()),
+            Ok(response) => Ok(HttpAnswer { inner: HttpAnswerBody::Direct(response?), timeouts }),
+            Err(_) => Err(timeouts.first_byte_timeout_failure()),
         }
     }
 
@@ -181,21 +186,23 @@ impl HttpClient {
     /// # Errors
     ///
     /// The head of the response did not arrive, or not in time. Any status counts as a response.
-    pub async fn get(&self, url: reqwest::Url) -> Result<Answer, HttpFailure> {
+    pub async fn get(&self, url: reqwest::Url) -> Result<HttpAnswer, HttpFailure> {
         self.general_answer(self.general()?.get(url)).await
     }
 
-    async fn general_answer(&self, request: reqwest::RequestBuilder) -> Result<Answer, HttpFailure> {
+    async fn general_answer(&self, request: reqwest::RequestBuilder) -> Result<HttpAnswer, HttpFailure> {
         let timeouts = self.pools.timeouts;
         match tokio::time::timeout(timeouts.first_byte, request.send()).await {
-            Ok(Ok(response)) => Ok(Answer { inner: Inner::Proxied(response), timeouts }),
-            Ok(Err(error)) if error.is_connect() && error.is_timeout() => Err(timeouts.not_connected()),
+            Ok(Ok(response)) => Ok(HttpAnswer { inner: HttpAnswerBody::Proxied(response), timeouts }),
+            Ok(Err(error)) if error.is_connect() && error.is_timeout() => {
+                Err(timeouts.connect_timeout_failure())
+            }
             Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(timeouts.not_begun()),
+            Err(_) => Err(timeouts.first_byte_timeout_failure()),
         }
     }
 
-    fn direct(&self) -> Result<&Direct, HttpFailure> {
+    fn direct(&self) -> Result<&DirectClient, HttpFailure> {
         self.pools.direct.get_or_init(|| direct_client(self.pools.timeouts)).as_ref().map_err(Clone::clone)
     }
 
@@ -211,7 +218,7 @@ impl HttpClient {
     }
 }
 
-impl Pools {
+impl ConnectionPools {
     fn general_client(&self) -> Result<reqwest::ClientBuilder, HttpFailure> {
         let mut tls = tls_config()?;
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -221,7 +228,7 @@ impl Pools {
             .connect_timeout(self.timeouts.connect)
             .pool_max_idle_per_host(usize::MAX)
             .retry(reqwest::retry::never());
-        Ok(self.proxies.given_to(client))
+        Ok(self.proxies.apply_to(client))
     }
 }
 
@@ -229,7 +236,7 @@ fn built(client: reqwest::ClientBuilder) -> Result<reqwest::Client, HttpFailure>
     client.build().map_err(|error| cannot_set_up(&error))
 }
 
-fn direct_client(timeouts: Timeouts) -> Result<Direct, HttpFailure> {
+fn direct_client(timeouts: HttpTimeouts) -> Result<DirectClient, HttpFailure> {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     // The limit is divided among the addresses of a name, so that an unreachable one leaves time for the next. With the
@@ -246,7 +253,7 @@ fn direct_client(timeouts: Timeouts) -> Result<Direct, HttpFailure> {
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(usize::MAX)
-        .build(Punctual { connector, timeouts }))
+        .build(TimeoutConnector { connector, timeouts }))
 }
 
 /// The TLS configuration. The cryptography provider is given explicitly, because a default would apply to the whole

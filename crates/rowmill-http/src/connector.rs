@@ -8,20 +8,20 @@ use std::task::{Context, Poll};
 use http::Uri;
 use tower_service::Service;
 
-use crate::timeouts::Timeouts;
+use crate::timeouts::HttpTimeouts;
 
 /// Applies one limit to all of connecting: name resolution, TCP and TLS.
 ///
 /// The limit of the TCP connector covers neither the name resolution nor the handshake after it.
 #[derive(Debug, Clone)]
-pub(crate) struct Punctual<C> {
+pub(crate) struct TimeoutConnector<C> {
     pub(crate) connector: C,
-    pub(crate) timeouts: Timeouts,
+    pub(crate) timeouts: HttpTimeouts,
 }
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-impl<C> Service<Uri> for Punctual<C>
+impl<C> Service<Uri> for TimeoutConnector<C>
 where
     C: Service<Uri>,
     C::Future: Send + 'static,
@@ -42,7 +42,7 @@ where
         Box::pin(async move {
             match tokio::time::timeout(timeouts.connect, connecting).await {
                 Ok(connected) => connected.map_err(Into::into),
-                Err(_) => Err(timeouts.not_connected().into()),
+                Err(_) => Err(timeouts.connect_timeout_failure().into()),
             }
         })
     }

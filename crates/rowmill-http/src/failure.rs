@@ -3,27 +3,28 @@
 use std::error::Error;
 use std::fmt;
 
-use rowmill_types::open_files_used_up;
+use rowmill_types::is_open_file_limit;
 
-/// Why no (complete) response arrived. If the text mentions a setting, `rowmill_types::Words` names it.
+/// Why no (complete) response arrived. If the text mentions a setting, `rowmill_types::MessageText` names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HttpFailure {
     /// No connection could be made; nothing was sent.
     Connect(String),
     /// This machine allows no more open files, so no connection could be made.
-    OpenFiles(String),
+    TooManyOpenFiles(String),
     /// The connection broke after something was sent.
     Broken(String),
     /// The connection is open but nothing arrived on it for too long.
-    Silent(String),
+    TimedOut(String),
 }
 
 impl fmt::Display for HttpFailure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Connect(what) | Self::OpenFiles(what) | Self::Broken(what) | Self::Silent(what) => {
-                out.write_str(what)
-            }
+            Self::Connect(what)
+            | Self::TooManyOpenFiles(what)
+            | Self::Broken(what)
+            | Self::TimedOut(what) => out.write_str(what),
         }
     }
 }
@@ -35,7 +36,7 @@ impl HttpFailure {
     #[must_use]
     pub fn connecting(error: &(dyn Error + 'static)) -> Self {
         if is_open_files(error) {
-            Self::OpenFiles(root_cause(error))
+            Self::TooManyOpenFiles(root_cause(error))
         } else {
             Self::Connect(root_cause(error))
         }
@@ -46,7 +47,7 @@ impl HttpFailure {
 fn is_open_files(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if error.downcast_ref::<std::io::Error>().is_some_and(open_files_used_up) {
+        if error.downcast_ref::<std::io::Error>().is_some_and(is_open_file_limit) {
             return true;
         }
         cause = error.source();
@@ -88,7 +89,7 @@ mod tests {
     #[test]
     fn the_limit_on_open_files_is_no_failure_of_the_other_side() {
         let error = std::io::Error::from_raw_os_error;
-        assert!(matches!(HttpFailure::connecting(&error(24)), HttpFailure::OpenFiles(_)));
+        assert!(matches!(HttpFailure::connecting(&error(24)), HttpFailure::TooManyOpenFiles(_)));
         assert!(matches!(HttpFailure::connecting(&error(111)), HttpFailure::Connect(_)));
     }
 }

@@ -6,19 +6,21 @@
 mod answer;
 mod client;
 mod connector;
+mod document_request;
 mod failure;
 mod proxies;
-mod retrieval;
 mod server_sent_events;
 mod timeouts;
 
-pub use answer::Answer;
-pub use client::{HttpClient, Target, tls_config};
+pub use answer::HttpAnswer;
+pub use client::{HttpClient, RequestTarget, tls_config};
+pub use document_request::{
+    DocumentRequest, RedirectPolicy, RequestedExtent, RetrievedDocument, ServerCredential,
+};
 pub use failure::HttpFailure;
 pub use http::Method;
 pub use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-pub use proxies::Proxies;
+pub use proxies::ProxySettings;
 pub use reqwest::Url;
-pub use retrieval::{Credential, Extent, Redirects, Retrieval, Retrieved};
 pub use server_sent_events::{EventParser, EventTooLarge, ServerSentEvent};
-pub use timeouts::Timeouts;
+pub use timeouts::HttpTimeouts;

@@ -5,7 +5,7 @@ use rowmill_types::Secret;
 
 /// Addresses of proxies. They may contain passwords.
 #[derive(Debug, Clone, Default)]
-pub struct Proxies {
+pub struct ProxySettings {
     http: Option<Secret>,
     https: Option<Secret>,
     all: Option<Secret>,
@@ -13,10 +13,10 @@ pub struct Proxies {
     none: Option<String>,
 }
 
-impl Proxies {
+impl ProxySettings {
     /// Takes them from variables.
     #[must_use]
-    pub fn of_environment(environment: &dyn Fn(&str) -> Option<String>) -> Self {
+    pub fn from_variables(environment: &dyn Fn(&str) -> Option<String>) -> Self {
         let first = |names: [&str; 2]| {
             names.into_iter().find_map(|name| environment(name).filter(|value| !value.is_empty()))
         };
@@ -31,13 +31,13 @@ impl Proxies {
     }
 
     /// Whether a proxy is set.
-    pub(crate) fn any(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         [&self.http, &self.https, &self.all].into_iter().any(Option::is_some)
     }
 
     /// A client that uses these proxies, and no others that the process may know of. An address that cannot be
     /// one of a proxy is passed over.
-    pub fn given_to(&self, client: ClientBuilder) -> ClientBuilder {
+    pub fn apply_to(&self, client: ClientBuilder) -> ClientBuilder {
         let address = |proxy: &Option<Secret>| proxy.as_ref().map(|proxy| proxy.reveal().to_owned());
         let named = [
             address(&self.http).and_then(|proxy| Proxy::http(proxy).ok()),
@@ -57,14 +57,14 @@ mod tests {
     #[test]
     fn proxies_are_those_of_the_variables_and_are_not_shown() {
         let of = |variables: &[(&str, &str)]| {
-            Proxies::of_environment(&|name| {
+            ProxySettings::from_variables(&|name| {
                 variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
             })
         };
-        assert!(!of(&[]).any() && !of(&[("HTTP_PROXY", ""), ("NO_PROXY", "*")]).any());
-        assert!(of(&[("all_proxy", "socks5://h:1")]).any());
+        assert!(!of(&[]).is_set() && !of(&[("HTTP_PROXY", ""), ("NO_PROXY", "*")]).is_set());
+        assert!(of(&[("all_proxy", "socks5://h:1")]).is_set());
         let secret = of(&[("HTTPS_PROXY", "http://me:planted@h:1")]);
-        assert!(secret.any() && !format!("{secret:?}").contains("planted"));
-        assert!(!of(&[("HTTP_PROXY", "http://h:1"), ("REQUEST_METHOD", "GET")]).any());
+        assert!(secret.is_set() && !format!("{secret:?}").contains("planted"));
+        assert!(!of(&[("HTTP_PROXY", "http://h:1"), ("REQUEST_METHOD", "GET")]).is_set());
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rowmill_types::settings::{CONNECT_TIMEOUT, FIRST_BYTE_TIMEOUT, IDLE_TIMEOUT};
-use rowmill_types::{TimeText, time_text};
+use rowmill_types::{DurationText, duration_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,22 +18,22 @@ use crate::HttpFailure;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Timeouts {
+pub struct HttpTimeouts {
     /// Connecting: name resolution, TCP and TLS together.
-    #[serde(with = "time_text")]
-    #[schemars(with = "TimeText")]
+    #[serde(with = "duration_text")]
+    #[schemars(with = "DurationText")]
     pub connect: Duration,
     /// The head of the answer, from the start of the call.
-    #[serde(with = "time_text")]
-    #[schemars(with = "TimeText")]
+    #[serde(with = "duration_text")]
+    #[schemars(with = "DurationText")]
     pub first_byte: Duration,
     /// Each further chunk of the answer.
-    #[serde(with = "time_text")]
-    #[schemars(with = "TimeText")]
+    #[serde(with = "duration_text")]
+    #[schemars(with = "DurationText")]
     pub idle: Duration,
 }
 
-impl Default for Timeouts {
+impl Default for HttpTimeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -44,10 +44,10 @@ impl Default for Timeouts {
     }
 }
 
-impl Timeouts {
+impl HttpTimeouts {
     /// No connection was made in time; nothing was sent.
     #[must_use]
-    pub fn not_connected(&self) -> HttpFailure {
+    pub fn connect_timeout_failure(&self) -> HttpFailure {
         HttpFailure::Connect(format!(
             "no connection within {}; allow more with {CONNECT_TIMEOUT}",
             shown(self.connect)
@@ -56,8 +56,8 @@ impl Timeouts {
 
     /// The request was sent and no response began in time.
     #[must_use]
-    pub fn not_begun(&self) -> HttpFailure {
-        HttpFailure::Silent(format!(
+    pub fn first_byte_timeout_failure(&self) -> HttpFailure {
+        HttpFailure::TimedOut(format!(
             "no response began within {}; allow more with {FIRST_BYTE_TIMEOUT}",
             shown(self.first_byte)
         ))
@@ -65,8 +65,8 @@ impl Timeouts {
 
     /// The response began and then stalled.
     #[must_use]
-    pub fn stalled(&self) -> HttpFailure {
-        HttpFailure::Silent(format!(
+    pub fn idle_timeout_failure(&self) -> HttpFailure {
+        HttpFailure::TimedOut(format!(
             "the response stalled: no data for {}; allow more with {IDLE_TIMEOUT}",
             shown(self.idle)
         ))
@@ -83,23 +83,32 @@ fn shown(span: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_types::Words;
+    use rowmill_types::MessageText;
 
     use super::*;
 
     #[test]
     fn every_limit_names_itself_and_the_setting_that_raises_it() {
-        let timeouts = Timeouts {
+        let timeouts = HttpTimeouts {
             connect: Duration::from_millis(50),
             first_byte: Duration::from_millis(1500),
             idle: Duration::from_secs(60),
         };
         for (failure, expected) in [
-            (timeouts.not_connected(), "no connection within 50 ms; allow more with `connect_timeout`"),
-            (timeouts.not_begun(), "no response began within 1.5 s; allow more with `first_byte_timeout`"),
-            (timeouts.stalled(), "the response stalled: no data for 60 s; allow more with `idle_timeout`"),
+            (
+                timeouts.connect_timeout_failure(),
+                "no connection within 50 ms; allow more with `connect_timeout`",
+            ),
+            (
+                timeouts.first_byte_timeout_failure(),
+                "no response began within 1.5 s; allow more with `first_byte_timeout`",
+            ),
+            (
+                timeouts.idle_timeout_failure(),
+                "the response stalled: no data for 60 s; allow more with `idle_timeout`",
+            ),
         ] {
-            assert_eq!(Words::from(failure.to_string()), expected);
+            assert_eq!(MessageText::from(failure.to_string()), expected);
         }
     }
 }

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use rowmill_http::{HeaderMap, HttpClient, HttpFailure, Target, Timeouts, Url};
-use rowmill_types::Words;
+use rowmill_http::{HeaderMap, HttpClient, HttpFailure, HttpTimeouts, RequestTarget, Url};
+use rowmill_types::MessageText;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
@@ -14,10 +14,10 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 const SHORT: Duration = Duration::from_millis(50);
 /// So long that a test which waits for it is seen to hang.
 const LONG: Duration = Duration::from_secs(600);
-const PATIENT: Timeouts = Timeouts { connect: LONG, first_byte: LONG, idle: LONG };
+const PATIENT: HttpTimeouts = HttpTimeouts { connect: LONG, first_byte: LONG, idle: LONG };
 
 /// The direct client, and the one for proxies.
-fn clients(timeouts: Timeouts) -> [HttpClient; 2] {
+fn clients(timeouts: HttpTimeouts) -> [HttpClient; 2] {
     let proxied = |name: &str| match name {
         "HTTP_PROXY" => Some("http://proxy.invalid".to_owned()),
         "NO_PROXY" => Some("127.0.0.1".to_owned()),
@@ -26,9 +26,9 @@ fn clients(timeouts: Timeouts) -> [HttpClient; 2] {
     [HttpClient::new(&|_| None), HttpClient::new(&proxied)].map(|client| client.with_timeouts(timeouts))
 }
 
-fn target(scheme: &str, listener: &TcpListener) -> Target {
+fn target(scheme: &str, listener: &TcpListener) -> RequestTarget {
     let url = format!("{scheme}://{}/v1", listener.local_addr().unwrap());
-    Target::new(Url::parse(&url).unwrap(), HeaderMap::new()).unwrap()
+    RequestTarget::new(Url::parse(&url).unwrap(), HeaderMap::new()).unwrap()
 }
 
 async fn listener() -> TcpListener {
@@ -46,22 +46,22 @@ async fn tell(listener: &TcpListener, told: &[u8]) -> TcpStream {
 
 #[tokio::test]
 async fn a_server_that_never_answers_is_silent() {
-    for client in clients(Timeouts { first_byte: SHORT, ..PATIENT }) {
+    for client in clients(HttpTimeouts { first_byte: SHORT, ..PATIENT }) {
         let listener = listener().await;
         let target = target("http", &listener);
         let (_open, answer) =
             tokio::join!(tell(&listener, b""), client.post(&target, None, Bytes::from_static(b"{}")));
         let expected = "no response began within 50 ms; allow more with `first_byte_timeout`";
         let failure = answer.unwrap_err();
-        assert!(matches!(failure, HttpFailure::Silent(_)), "{failure:?}");
-        assert_eq!(Words::from(failure.to_string()), expected);
+        assert!(matches!(failure, HttpFailure::TimedOut(_)), "{failure:?}");
+        assert_eq!(MessageText::from(failure.to_string()), expected);
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_stops_in_the_middle_is_silent() {
     let half = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello";
-    for client in clients(Timeouts { idle: SHORT, ..PATIENT }) {
+    for client in clients(HttpTimeouts { idle: SHORT, ..PATIENT }) {
         let listener = listener().await;
         let target = target("http", &listener);
         let (_open, answer) =
@@ -70,30 +70,30 @@ async fn an_answer_that_stops_in_the_middle_is_silent() {
         assert_eq!(answer.chunk().await.unwrap().unwrap(), "hello");
         let expected = "the response stalled: no data for 50 ms; allow more with `idle_timeout`";
         let failure = answer.body(100).await.unwrap_err();
-        assert!(matches!(failure, HttpFailure::Silent(_)), "{failure:?}");
-        assert_eq!(Words::from(failure.to_string()), expected);
+        assert!(matches!(failure, HttpFailure::TimedOut(_)), "{failure:?}");
+        assert_eq!(MessageText::from(failure.to_string()), expected);
     }
 }
 
 #[tokio::test]
 async fn a_document_that_is_not_sent_is_silent_too() {
-    for client in clients(Timeouts { first_byte: SHORT, ..PATIENT }) {
+    for client in clients(HttpTimeouts { first_byte: SHORT, ..PATIENT }) {
         let listener = listener().await;
         let (_open, answer) =
             tokio::join!(tell(&listener, b""), client.get(target("http", &listener).url().clone()));
-        assert!(matches!(answer, Err(HttpFailure::Silent(_))), "{answer:?}");
+        assert!(matches!(answer, Err(HttpFailure::TimedOut(_))), "{answer:?}");
     }
 }
 
 #[tokio::test]
 async fn a_handshake_that_nobody_answers_is_no_connection() {
     // The kernel accepts for the listener, so the TCP connection is made and TLS never starts.
-    for client in clients(Timeouts { connect: SHORT, ..PATIENT }) {
+    for client in clients(HttpTimeouts { connect: SHORT, ..PATIENT }) {
         let listener = listener().await;
         let failure = client.post(&target("https", &listener), None, Bytes::new()).await.unwrap_err();
         let expected = "no connection within 50 ms; allow more with `connect_timeout`";
         assert!(matches!(failure, HttpFailure::Connect(_)), "{failure:?}");
-        assert_eq!(Words::from(failure.to_string()), expected);
+        assert_eq!(MessageText::from(failure.to_string()), expected);
     }
 }
 
@@ -108,11 +108,11 @@ async fn a_server_that_accepts_no_more_connections_is_no_connection() {
     while let Ok(connected) = tokio::time::timeout(SHORT, TcpStream::connect(address)).await {
         queued.push(connected.unwrap());
     }
-    for client in clients(Timeouts { connect: SHORT, ..PATIENT }) {
+    for client in clients(HttpTimeouts { connect: SHORT, ..PATIENT }) {
         let failure = client.post(&target("http", &listener), None, Bytes::new()).await.unwrap_err();
         let expected = "no connection within 50 ms; allow more with `connect_timeout`";
         assert!(matches!(failure, HttpFailure::Connect(_)), "{failure:?}");
-        assert_eq!(Words::from(failure.to_string()), expected);
+        assert_eq!(MessageText::from(failure.to_string()), expected);
     }
 }
 

@@ -26,7 +26,7 @@ struct AliasTable {
 
 /// The release that the built-in aliases were taken from, and its date, as `(version, date)`.
 #[must_use]
-pub fn alias_origin() -> (&'static str, &'static str) {
+pub fn built_in_alias_origin() -> (&'static str, &'static str) {
     (&TABLE.version, &TABLE.as_of)
 }
 

@@ -1,11 +1,11 @@
 //! The base URL of a provider, with its path filled in if the user left it out.
 
-use rowmill_core::known_secrets::bare_addresses;
+use rowmill_core::known_secrets::strip_address_secrets;
 use rowmill_http::Url;
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::connection::{Environment, value};
-use crate::provider::{Protocol, Provider};
+use crate::connection::{VariableLookup, non_empty_variable};
+use crate::provider::{Provider, ProviderProtocol};
 
 /// A base URL.
 #[derive(Debug)]
@@ -18,27 +18,28 @@ pub(crate) struct BaseUrl {
 impl BaseUrl {
     /// The URL, and a notice for the user if its path was filled in.
     pub(crate) fn into_parts(self) -> (Url, Option<String>) {
-        let shown = self.shown();
+        let shown = self.redacted();
         let notice = self.completed.map(|place| format!("{place} has no path; calls go to `{shown}`"));
         (self.url, notice)
     }
 
     /// The URL without anything in it that may be secret.
-    pub(crate) fn shown(&self) -> String {
-        bare_addresses(self.url.as_str())
+    pub(crate) fn redacted(&self) -> String {
+        strip_address_secrets(self.url.as_str())
     }
 }
 
 /// The base URL: from the environment, else from the configuration, else the default.
-pub(crate) fn base_url(
+pub(crate) fn resolve_base_url(
     provider: &Provider,
-    environment: Environment<'_>,
+    environment: VariableLookup<'_>,
 ) -> Result<Option<BaseUrl>, Problem> {
-    if provider.protocol() == Protocol::Builtin {
+    if provider.protocol() == ProviderProtocol::Builtin {
         return Ok(None);
     }
     let variables = provider.base_url_variables();
-    let set = variables.iter().find_map(|name| Some((value(environment, name)?, format!("`{name}`"))));
+    let set =
+        variables.iter().find_map(|name| Some((non_empty_variable(environment, name)?, format!("`{name}`"))));
     let configured = || {
         let place = format!("`base_url` of `[providers.{}]`", provider.name());
         provider.config.base_url.clone().map(|text| (text, place))
@@ -76,7 +77,7 @@ pub(crate) fn base_url(
 
 /// A text that should be a URL, without anything that may be secret in it, even if the scheme is missing.
 fn shown_text(text: &str) -> String {
-    let bare = bare_addresses(text);
+    let bare = strip_address_secrets(text);
     let bare = bare.split('?').next().unwrap_or_default();
     bare.rsplit('@').next().unwrap_or_default().to_owned()
 }
@@ -85,7 +86,7 @@ fn shown_text(text: &str) -> String {
 /// OpenAI-compatible API have it below `/v1`; a provider that has it under another path is recognized by its
 /// host. The other protocols put their version before each path themselves.
 fn left_out(provider: &Provider, url: &Url) -> Option<String> {
-    if !matches!(provider.protocol(), Protocol::Chat | Protocol::Responses) {
+    if !matches!(provider.protocol(), ProviderProtocol::Chat | ProviderProtocol::Responses) {
         return None;
     }
     let own = provider.default_base_url().and_then(|text| Url::parse(text).ok());

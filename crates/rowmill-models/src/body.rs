@@ -3,17 +3,17 @@
 use rowmill_types::Message;
 use serde_json::{Map, Value};
 
-use crate::files::{Shape, Uploaded, room};
-use crate::messages::{Manner, group, is_plain, more_room, write_group, write_plain};
+use crate::files::{MessageShape, UploadedFiles, message_file_bytes};
+use crate::messages::{MessageManner, extra_bytes, is_plain, result_group_length, write_group, write_plain};
 
 /// A request body with a gap for the messages.
 #[derive(Debug, Clone)]
-pub(crate) struct Template {
+pub(crate) struct BodyTemplate {
     prefix: Vec<u8>,
     suffix: Vec<u8>,
     cap: CapGap,
-    shape: Shape,
-    manner: Manner,
+    shape: MessageShape,
+    manner: MessageManner,
 }
 
 /// The field that limits the tokens of an answer.
@@ -28,7 +28,7 @@ pub(crate) struct CapField {
 /// The position at which a call inserts its own limit on the answer.
 #[derive(Debug, Clone)]
 struct CapGap {
-    half: Half,
+    half: BodyHalf,
     /// The position of the default limit, which the call's own limit replaces.
     start: usize,
     end: usize,
@@ -39,16 +39,16 @@ struct CapGap {
 
 /// One half of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Half {
+enum BodyHalf {
     /// The part before the messages.
     Prefix,
     /// The part after the messages.
     Suffix,
 }
 
-/// The parts that a [`Template`] is built from.
+/// The parts that a [`BodyTemplate`] is built from.
 #[derive(Debug)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct BodyParts<'a> {
     /// The fields before the messages.
     pub(crate) before: Map<String, Value>,
     /// The name of the field that holds the messages.
@@ -60,18 +60,18 @@ pub(crate) struct Parts<'a> {
     /// Which field limits the answer, or would if it were present.
     pub(crate) cap: CapField,
     /// The form in which messages are written.
-    pub(crate) shape: Shape,
+    pub(crate) shape: MessageShape,
     /// What differs between models of one protocol.
-    pub(crate) manner: Manner,
+    pub(crate) manner: MessageManner,
 }
 
-impl Template {
-    pub(crate) fn new(parts: Parts<'_>) -> Self {
+impl BodyTemplate {
+    pub(crate) fn new(parts: BodyParts<'_>) -> Self {
         let mut prefix = String::from("{");
         let mut cap = None;
         for (name, value) in &parts.before {
             let gap = write_field(&mut prefix, name, value, parts.cap);
-            cap = cap.or(gap.map(|gap| CapGap { half: Half::Prefix, ..gap }));
+            cap = cap.or(gap.map(|gap| CapGap { half: BodyHalf::Prefix, ..gap }));
             prefix.push(',');
         }
         prefix.push_str(&format!("{}:[", Value::from(parts.field)));
@@ -91,20 +91,20 @@ impl Template {
 
     /// The body of one call, with its files except those that are uploaded. `cap` limits its answer and
     /// replaces the default limit.
-    pub(crate) fn body(&self, messages: &[Message], uploaded: &Uploaded, cap: Option<u64>) -> Vec<u8> {
+    pub(crate) fn body(&self, messages: &[Message], uploaded: &UploadedFiles, cap: Option<u64>) -> Vec<u8> {
         // An extra eighth leaves room for the usual escapes.
         let size = |message: &Message| {
-            message.text.len() * 9 / 8 + 64 + room(message, uploaded) + more_room(message)
+            message.text.len() * 9 / 8 + 64 + message_file_bytes(message, uploaded) + extra_bytes(message)
         };
         let text: usize = messages.iter().map(size).sum();
         let mut body = Vec::with_capacity(self.prefix.len() + text + self.suffix.len());
-        self.write_half(&mut body, Half::Prefix, cap);
+        self.write_half(&mut body, BodyHalf::Prefix, cap);
         let mut rest = messages;
         while let Some(message) = rest.first() {
             if rest.len() < messages.len() {
                 body.push(b',');
             }
-            let (together, after) = rest.split_at(group(rest));
+            let (together, after) = rest.split_at(result_group_length(rest));
             rest = after;
             if is_plain(message) {
                 write_plain(&mut body, self.shape, message);
@@ -112,12 +112,12 @@ impl Template {
                 write_group(&mut body, self.shape, &self.manner, together, uploaded);
             }
         }
-        self.write_half(&mut body, Half::Suffix, cap);
+        self.write_half(&mut body, BodyHalf::Suffix, cap);
         body
     }
 
-    fn write_half(&self, body: &mut Vec<u8>, half: Half, cap: Option<u64>) {
-        let text = if half == Half::Prefix { &self.prefix } else { &self.suffix };
+    fn write_half(&self, body: &mut Vec<u8>, half: BodyHalf, cap: Option<u64>) {
+        let text = if half == BodyHalf::Prefix { &self.prefix } else { &self.suffix };
         let gap = &self.cap;
         match (cap.filter(|_| gap.half == half), text.get(..gap.start), text.get(gap.end..)) {
             (Some(cap), Some(start), Some(rest)) => {
@@ -139,13 +139,13 @@ impl CapGap {
             Some(object) => (format!(",\"{object}\":{{\"{name}\":"), "}"),
             None => (format!(",\"{name}\":"), ""),
         };
-        Self { half: Half::Suffix, start: 1, end: 1, before, after }
+        Self { half: BodyHalf::Suffix, start: 1, end: 1, before, after }
     }
 }
 
 /// Writes a field; returns where a limit on the answer goes, if the field contains it.
 fn write_field(text: &mut String, name: &str, value: &Value, cap: CapField) -> Option<CapGap> {
-    let gap = |start, end| CapGap { half: Half::Suffix, start, end, before: String::new(), after: "" };
+    let gap = |start, end| CapGap { half: BodyHalf::Suffix, start, end, before: String::new(), after: "" };
     text.push_str(&format!("{}:", Value::from(name)));
     let start = text.len();
     let Some(object) = value.as_object().filter(|_| cap.within == Some(name)) else {
@@ -170,7 +170,7 @@ pub(crate) fn write_text(body: &mut Vec<u8>, text: &str) {
 }
 
 /// Adds a field if there is a value for it.
-pub(crate) fn put(fields: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {
+pub(crate) fn insert_if_some(fields: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         fields.insert(name.to_owned(), value.into());
     }
@@ -182,27 +182,33 @@ mod tests {
 
     use super::*;
     use crate::anthropic::wire::AnthropicWire;
-    use crate::build::Setup;
+    use crate::build_model::ModelSetup;
     use crate::chat::wire::ChatWire;
-    use crate::exchange::Delivery;
-    use crate::fixture::{setup, with_tools};
     use crate::google::wire::GoogleWire;
-    use crate::provider::Protocol;
-    use crate::reading::Wire;
-    use crate::responses::wire::{Carrier, ResponsesWire};
+    use crate::http_model::AnswerDelivery;
+    use crate::provider::ProviderProtocol;
+    use crate::responses::wire::{RequestCarrier, ResponsesWire};
+    use crate::test_support::{setup, with_tools};
+    use crate::wire_protocol::WireProtocol;
 
-    fn body(setup: &Setup, cap: Option<u64>) -> Value {
+    fn body(setup: &ModelSetup, cap: Option<u64>) -> Value {
         let messages = [Message::user("how long?")];
         let body = match setup.connection.protocol {
-            Protocol::Chat => ChatWire::new(setup, Delivery::Stream).body(&messages, &Uploaded::NONE, cap),
-            Protocol::Responses => {
-                ResponsesWire::new(setup, Carrier::Socket).body(&messages, &Uploaded::NONE, cap)
+            ProviderProtocol::Chat => {
+                ChatWire::new(setup, AnswerDelivery::Stream).body(&messages, &UploadedFiles::NONE, cap)
             }
-            Protocol::Anthropic => {
-                AnthropicWire::new(setup, Delivery::Whole).unwrap().body(&messages, &Uploaded::NONE, cap)
+            ProviderProtocol::Responses => {
+                ResponsesWire::new(setup, RequestCarrier::Socket).body(&messages, &UploadedFiles::NONE, cap)
             }
-            Protocol::Google => GoogleWire::new(setup).unwrap().body(&messages, &Uploaded::NONE, cap),
-            Protocol::Builtin => panic!("it has no bodies"),
+            ProviderProtocol::Anthropic => AnthropicWire::new(setup, AnswerDelivery::Whole).unwrap().body(
+                &messages,
+                &UploadedFiles::NONE,
+                cap,
+            ),
+            ProviderProtocol::Google => {
+                GoogleWire::new(setup).unwrap().body(&messages, &UploadedFiles::NONE, cap)
+            }
+            ProviderProtocol::Builtin => panic!("it has no bodies"),
         };
         serde_json::from_slice(&body).unwrap_or_else(|error| panic!("{error}: {body:?}"))
     }

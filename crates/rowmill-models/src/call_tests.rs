@@ -3,11 +3,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rowmill_http::{HeaderMap, HeaderName, HeaderValue, HttpFailure};
 use rowmill_types::CallFailure::{RateLimited, Refused, Server, Unauthorized, UnknownModel, UnknownPath};
-use rowmill_types::{CallError, CallFailure, Fault};
+use rowmill_types::{CallError, CallFailure, CallFault};
 
-use super::{Reporter, from_status};
-use crate::fixture::setup;
-use crate::reading::Unread;
+use super::{CallErrorReporter, from_status};
+use crate::test_support::setup;
+use crate::wire_protocol::UnreadableAnswer;
 
 fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
     let pair = |(name, value): &(&'static str, &'static str)| {
@@ -21,9 +21,9 @@ fn call(status: u16, pairs: &[(&'static str, &'static str)], body: &str) -> Call
     from_status(status, &headers(pairs), body.as_bytes(), now)
 }
 
-fn reporter() -> Reporter {
+fn reporter() -> CallErrorReporter {
     let connection = setup("openai.m", None, None).connection;
-    Reporter { connection, address: "http://host/v1/chat/completions".to_owned() }
+    CallErrorReporter { connection, address: "http://host/v1/chat/completions".to_owned() }
 }
 
 type Case = (u16, &'static str, CallFailure, &'static str, Option<&'static str>);
@@ -169,7 +169,7 @@ fn the_wait_that_the_provider_asks_for_is_kept() {
     let gemini = r#"{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"12.5s"}]}}"#;
     assert_eq!(
         call(429, &[], gemini).fault(),
-        Fault::Throttled { after: Some(Duration::from_millis(12_500)) }
+        CallFault::Throttled { after: Some(Duration::from_millis(12_500)) }
     );
 }
 
@@ -186,7 +186,7 @@ fn a_provider_that_says_not_to_retry_is_believed() {
 #[test]
 fn keys_are_taken_out_before_a_message_is_cut() {
     let long = format!("{}sk-secret tail", "x".repeat(496));
-    let error = reporter().status(
+    let error = reporter().status_error(
         400,
         &HeaderMap::new(),
         format!(r#"{{"message":"{long}","code":"sk-secret"}}"#).as_bytes(),
@@ -197,21 +197,25 @@ fn keys_are_taken_out_before_a_message_is_cut() {
 
 #[test]
 fn a_404_names_the_address_and_a_broken_answer_quotes_itself() {
-    let error = reporter().status(404, &HeaderMap::new(), b"nope");
+    let error = reporter().status_error(404, &HeaderMap::new(), b"nope");
     assert_eq!(error.message, "nope (http://host/v1/chat/completions answered 404)");
-    let error = reporter().unread(200, Unread::Malformed("cut off".to_owned()), b"{\"a\": sk-secret");
+    let error = reporter().unreadable_error(
+        200,
+        UnreadableAnswer::Malformed("cut off".to_owned()),
+        b"{\"a\": sk-secret",
+    );
     assert_eq!((error.message.as_str(), error.status), ("cut off: `{\"a\": ***`", Some(200)));
 }
 
 #[test]
 fn failures_of_the_connection_name_the_address() {
-    let refused = reporter().transport(&HttpFailure::Connect("Connection refused".to_owned()));
+    let refused = reporter().transport_error(&HttpFailure::Connect("Connection refused".to_owned()));
     assert_eq!(refused.failure, CallFailure::Connect);
     assert_eq!(refused.message, "no connection to http://host/v1/chat/completions: Connection refused");
-    let broken = reporter().transport(&HttpFailure::Broken("reset".to_owned()));
-    assert_eq!(broken.failure, CallFailure::Broken);
+    let broken = reporter().transport_error(&HttpFailure::Broken("reset".to_owned()));
+    assert_eq!(broken.failure, CallFailure::ConnectionBroken);
     assert_eq!(broken.message, "the connection to http://host/v1/chat/completions was lost: reset");
-    let silent = reporter().transport(&HttpFailure::Silent("nothing came".to_owned()));
+    let silent = reporter().transport_error(&HttpFailure::TimedOut("nothing came".to_owned()));
     assert_eq!(silent.failure, CallFailure::Timeout);
     assert_eq!(silent.message, "http://host/v1/chat/completions: nothing came");
 }
@@ -219,7 +223,7 @@ fn failures_of_the_connection_name_the_address() {
 #[test]
 fn a_refusal_tells_the_limits_too() {
     let pairs = [("x-ratelimit-limit-requests", "60"), ("x-ratelimit-remaining-requests", "0")];
-    let rates = call(429, &pairs, "").rates.unwrap();
+    let rates = call(429, &pairs, "").rate_limits.unwrap();
     assert_eq!(rates.requests.map(|window| (window.limit, window.remaining)), Some((60, 0)));
-    assert_eq!(call(429, &[], "").rates, None);
+    assert_eq!(call(429, &[], "").rate_limits, None);
 }

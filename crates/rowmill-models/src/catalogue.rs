@@ -1,9 +1,9 @@
 //! The providers and aliases that `rowmill models` shows.
 
-use crate::base_url::base_url;
-use crate::connection::{Environment, key};
-use crate::provider::{Protocol, Providers};
-use crate::settings::Key;
+use crate::base_url::resolve_base_url;
+use crate::connection::{VariableLookup, find_key};
+use crate::model_settings::ModelSettingKey;
+use crate::provider::{ProviderProtocol, ProviderRegistry};
 
 /// Whether a provider's key is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct CatalogueEntry {
     /// A description in one line.
     pub about: &'static str,
     /// Its protocol.
-    pub protocol: Protocol,
+    pub protocol: ProviderProtocol,
     /// Where calls would go; `None` if it is built in or no address is set.
     pub base_url: Option<String>,
     /// The variables that may hold the key.
@@ -36,22 +36,25 @@ pub struct CatalogueEntry {
     /// The variables that may hold the base URL.
     pub base_url_variables: Vec<String>,
     /// The keys that its model strings take.
-    pub settings: &'static [Key],
+    pub settings: &'static [ModelSettingKey],
 }
 
 /// Every provider, with its requirements and which of them are met.
 #[must_use]
-pub fn catalogue(providers: &Providers, environment: Environment<'_>) -> Vec<CatalogueEntry> {
+pub fn provider_catalogue(
+    providers: &ProviderRegistry,
+    environment: VariableLookup<'_>,
+) -> Vec<CatalogueEntry> {
     let entry = |provider: &crate::Provider| CatalogueEntry {
         provider: provider.name().to_owned(),
-        about: provider.about(),
+        about: provider.description(),
         protocol: provider.protocol(),
-        base_url: base_url(provider, environment).ok().flatten().map(|base| base.shown()),
+        base_url: resolve_base_url(provider, environment).ok().flatten().map(|base| base.redacted()),
         key_variables: provider.key_variables(),
-        key: match key(provider, environment) {
+        key: match find_key(provider, environment) {
             Ok(Some((variable, _))) => KeyState::Set(variable),
             Err(_) => KeyState::Missing,
-            Ok(None) if provider.protocol() == Protocol::Builtin => KeyState::NotNeeded,
+            Ok(None) if provider.protocol() == ProviderProtocol::Builtin => KeyState::NotNeeded,
             Ok(None) => KeyState::Optional,
         },
         base_url_variables: provider.base_url_variables(),

@@ -71,23 +71,23 @@ const DAY_WORDS: &[&str] =
 
 /// A daily limit that resets this soon is refilled continuously: it only slows the run down and does not end
 /// it.
-pub(crate) const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON_RENEWED: Duration = Duration::from_secs(60);
 
 /// The failure for an error with an HTTP status; `wait` is the wait that the provider asked for.
-pub(crate) fn classify(status: u16, body: &ErrorBody, wait: Option<Duration>) -> CallFailure {
+pub(crate) fn classify_failure(status: u16, body: &ErrorBody, wait: Option<Duration>) -> CallFailure {
     match status {
-        400 | 403 | 422 if body.says(FILTER_WORDS) => CallFailure::Filtered,
+        400 | 403 | 422 if body.contains_any(FILTER_WORDS) => CallFailure::Filtered,
         402 => CallFailure::QuotaExhausted,
-        400 | 403 | 429 if body.says(CREDIT_WORDS) => CallFailure::QuotaExhausted,
+        400 | 403 | 429 if body.contains_any(CREDIT_WORDS) => CallFailure::QuotaExhausted,
         429 if day_is_used_up(body, wait) => CallFailure::QuotaExhausted,
         401 => CallFailure::Unauthorized,
-        403 if body.says(KEY_WORDS) => CallFailure::Unauthorized,
+        403 if body.contains_any(KEY_WORDS) => CallFailure::Unauthorized,
         404 if names_model(body) => CallFailure::UnknownModel,
         404 => CallFailure::UnknownPath,
         429 => CallFailure::RateLimited,
         408 | 409 | 425 | 500..=599 => CallFailure::Server,
-        _ if body.says(BAD_KEY_WORDS) => CallFailure::Unauthorized,
-        _ if body.says(MODEL_WORDS) => CallFailure::UnknownModel,
+        _ if body.contains_any(BAD_KEY_WORDS) => CallFailure::Unauthorized,
+        _ if body.contains_any(MODEL_WORDS) => CallFailure::UnknownModel,
         _ => CallFailure::Refused,
     }
 }
@@ -95,17 +95,17 @@ pub(crate) fn classify(status: u16, body: &ErrorBody, wait: Option<Duration>) ->
 /// Every vendor mentions the model if it does not know it; a server that lacks the path does not.
 fn names_model(body: &ErrorBody) -> bool {
     let message = body.message.as_deref().unwrap_or_default().to_lowercase();
-    body.says(&["model", "deployment"]) || message.contains("model")
+    body.contains_any(&["model", "deployment"]) || message.contains("model")
 }
 
 fn day_is_used_up(body: &ErrorBody, wait: Option<Duration>) -> bool {
-    body.day_used_up || (body.says(DAY_WORDS) && wait.is_none_or(|wait| wait > SOON))
+    body.day_used_up || (body.contains_any(DAY_WORDS) && wait.is_none_or(|wait| wait > SOON_RENEWED))
 }
 
 /// The failure for an error without a status.
-pub(crate) fn by_words(body: &ErrorBody, wait: Option<Duration>) -> Option<CallFailure> {
+pub(crate) fn classify_by_words(body: &ErrorBody, wait: Option<Duration>) -> Option<CallFailure> {
     let limited = ["rate_limit", "resource_exhausted", "too many requests"];
-    if body.says(&limited) && day_is_used_up(body, wait) {
+    if body.contains_any(&limited) && day_is_used_up(body, wait) {
         return Some(CallFailure::QuotaExhausted);
     }
     let table: [(&[&str], CallFailure); 8] = [
@@ -129,5 +129,5 @@ pub(crate) fn by_words(body: &ErrorBody, wait: Option<Duration>) -> Option<CallF
         ),
         (&["invalid_request", "invalid_argument", "context_length", "invalid_prompt"], CallFailure::Refused),
     ];
-    table.iter().find(|(words, _)| body.says(words)).map(|(_, failure)| *failure)
+    table.iter().find(|(words, _)| body.contains_any(words)).map(|(_, failure)| *failure)
 }

@@ -2,45 +2,45 @@
 
 use std::fmt;
 
-use rowmill_core::known_secrets::{address_secrets, bare_addresses, header_secrets};
+use rowmill_core::known_secrets::{address_secrets, header_secrets, strip_address_secrets};
 use rowmill_core::redact::Redactor;
 use rowmill_http::{HeaderMap, HeaderName, HeaderValue, Url};
 use rowmill_types::{Problem, ProblemCode, Secret};
 
-use crate::base_url::{BaseUrl, base_url};
+use crate::base_url::{BaseUrl, resolve_base_url};
 use crate::model_string::ModelString;
-use crate::provider::{Protocol, Provider, Providers};
-use crate::quirks::Quirks;
-use crate::tools::{HOSTED, hosts};
+use crate::provider::{Provider, ProviderProtocol, ProviderRegistry};
+use crate::quirks::ProviderQuirks;
+use crate::tool_calls::{HOSTED, hosts_tool};
 
 /// Reads an environment variable; an empty one counts as not set.
-pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub type VariableLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// A provider's address, key and headers, resolved for one run.
 ///
 /// The base URL comes from the provider's variable in the environment, else
 /// from `rowmill.toml`, else from the provider's default.
 #[derive(Clone)]
-pub struct Connection {
+pub struct ProviderConnection {
     /// The provider's name.
     pub provider: String,
     /// The provider's protocol.
-    pub protocol: Protocol,
+    pub protocol: ProviderProtocol,
     pub(crate) base_url: Option<Url>,
     pub(crate) key: Option<Secret>,
     /// The variable that contained the key.
     pub(crate) key_variable: Option<String>,
     pub(crate) headers: HeaderMap,
-    pub(crate) quirks: Quirks,
+    pub(crate) quirks: ProviderQuirks,
     /// A notice for the user if a path was added to the base URL.
     pub address_notice: Option<String>,
     secrets: Vec<Secret>,
     redactor: Redactor,
 }
 
-impl Connection {
+impl ProviderConnection {
     /// The scheme, host, port and path of the base URL; empty for built-in models.
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn redacted_base_url(&self) -> String {
         let Some(url) = &self.base_url else { return String::new() };
         format!("{}{}", url.origin().ascii_serialization(), url.path())
     }
@@ -52,22 +52,23 @@ impl Connection {
     /// The key is required and missing, or the base URL or a header cannot be used.
     pub fn resolve(
         model: &ModelString,
-        providers: &Providers,
-        environment: Environment<'_>,
+        providers: &ProviderRegistry,
+        environment: VariableLookup<'_>,
     ) -> Result<Self, Problem> {
-        let provider = providers.named(&model.provider).ok_or_else(|| {
+        let provider = providers.find(&model.provider).ok_or_else(|| {
             Problem::new(ProblemCode::InvalidModel, format!("unknown provider `{}`", model.provider))
                 .hint("`rowmill models` lists the providers")
         })?;
-        let (key_variable, key) = key(provider, environment)?.unzip();
+        let (key_variable, key) = find_key(provider, environment)?.unzip();
         let mut secrets: Vec<Secret> = key.iter().cloned().collect();
         let headers = headers(provider, environment, &mut secrets)?;
-        let (base_url, address_notice) = base_url(provider, environment)?.map(BaseUrl::into_parts).unzip();
+        let (base_url, address_notice) =
+            resolve_base_url(provider, environment)?.map(BaseUrl::into_parts).unzip();
         secrets.extend(base_url.iter().flat_map(|url| address_secrets(url.as_str())));
         let quirks = provider.quirks();
-        let asks = HOSTED.iter().any(|key| hosts(&model.settings, *key));
+        let asks = HOSTED.iter().any(|key| hosts_tool(&model.settings, *key));
         let protocol =
-            if quirks.hosts_by_responses && asks { Protocol::Responses } else { provider.protocol() };
+            if quirks.hosts_by_responses && asks { ProviderProtocol::Responses } else { provider.protocol() };
         Ok(Self {
             provider: provider.name().to_owned(),
             protocol,
@@ -120,24 +121,24 @@ impl Connection {
     }
 }
 
-impl fmt::Debug for Connection {
+impl fmt::Debug for ProviderConnection {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Connection")
             .field("provider", &self.provider)
             .field("protocol", &self.protocol)
-            .field("base_url", &self.base_url().map(bare_addresses))
+            .field("base_url", &self.base_url().map(strip_address_secrets))
             .field("key", &self.key)
             .finish_non_exhaustive()
     }
 }
 
 /// The key with the variable that contained it.
-pub(crate) fn key(
+pub(crate) fn find_key(
     provider: &Provider,
-    environment: Environment<'_>,
+    environment: VariableLookup<'_>,
 ) -> Result<Option<(String, Secret)>, Problem> {
     let variables = provider.key_variables();
-    let set = variables.iter().find_map(|name| Some((name.clone(), value(environment, name)?)));
+    let set = variables.iter().find_map(|name| Some((name.clone(), non_empty_variable(environment, name)?)));
     if let Some((name, text)) = set {
         return Ok(Some((name, Secret::new(text))));
     }
@@ -159,7 +160,7 @@ pub(crate) fn key(
 
 fn headers(
     provider: &Provider,
-    environment: Environment<'_>,
+    environment: VariableLookup<'_>,
     secrets: &mut Vec<Secret>,
 ) -> Result<HeaderMap, Problem> {
     let mut headers = HeaderMap::new();
@@ -186,13 +187,17 @@ fn headers(
     Ok(headers)
 }
 
-/// Replaces `${NAME}`; the error is the name of a variable that is not set.
-fn expand(template: &str, environment: Environment<'_>, secrets: &mut Vec<Secret>) -> Result<String, String> {
+/// Replaces `${SCHEMA_NAME}`; the error is the name of a variable that is not set.
+fn expand(
+    template: &str,
+    environment: VariableLookup<'_>,
+    secrets: &mut Vec<Secret>,
+) -> Result<String, String> {
     let mut text = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("${") {
         let Some((name, after)) = after.split_once('}') else { break };
-        let found = value(environment, name).ok_or_else(|| name.to_owned())?;
+        let found = non_empty_variable(environment, name).ok_or_else(|| name.to_owned())?;
         text.push_str(before);
         text.push_str(&found);
         secrets.push(Secret::new(found));
@@ -208,6 +213,6 @@ fn sensitive(text: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
-pub(crate) fn value(environment: Environment<'_>, name: &str) -> Option<String> {
+pub(crate) fn non_empty_variable(environment: VariableLookup<'_>, name: &str) -> Option<String> {
     environment(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::call::{MESSAGE_LIMIT, cut};
-use crate::span;
+use crate::call_error::{MESSAGE_LIMIT, cut_message};
+use crate::duration_words;
 
 /// The error body of a provider, in any format.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,17 +31,17 @@ impl ErrorBody {
     pub(crate) fn parse(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(value) => Self::from_value(&value),
-            Err(_) => Self { message: plain(body), ..Self::default() },
+            Err(_) => Self { message: plain_text(body), ..Self::default() },
         }
     }
 
     /// Parses the value of an `error` field.
-    pub(crate) fn of(error: &str) -> Self {
+    pub(crate) fn from_error_field(error: &str) -> Self {
         Self::parse(format!("{{\"error\":{error}}}").as_bytes())
     }
 
     /// An error with only a code and a message.
-    pub(crate) fn known(code: &str, message: &str) -> Self {
+    pub(crate) fn from_code(code: &str, message: &str) -> Self {
         Self {
             message: Some(message.to_owned()),
             code: Some(code.to_owned()),
@@ -67,7 +67,7 @@ impl ErrorBody {
         let [by_code, by_type, by_status] = code;
         let words = [&by_code, &by_type, &by_status, &message];
         let mut words = words.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ");
-        let details = Details::read(inner, &mut words);
+        let details = GoogleErrorDetails::read(inner, &mut words);
         let is_word = |code: &String| code.parse::<u16>().is_err();
         let code = by_code.clone().filter(is_word).or(by_type).or(by_status.filter(is_word)).or(by_code);
         Self {
@@ -81,24 +81,24 @@ impl ErrorBody {
         }
     }
 
-    pub(crate) fn says(&self, any: &[&str]) -> bool {
+    pub(crate) fn contains_any(&self, any: &[&str]) -> bool {
         any.iter().any(|word| self.words.contains(word))
     }
 }
 
 /// The `details` of Google's errors.
 #[derive(Debug, Default)]
-struct Details {
+struct GoogleErrorDetails {
     retry_after: Option<Duration>,
     day_used_up: bool,
 }
 
-impl Details {
+impl GoogleErrorDetails {
     /// Parses them; reasons are appended to `words`.
     fn read(error: &Value, words: &mut String) -> Self {
         let mut read = Self::default();
         for detail in error.get("details").and_then(Value::as_array).into_iter().flatten() {
-            let delay = || span::leading(detail.get("retryDelay")?.as_str()?);
+            let delay = || duration_words::leading(detail.get("retryDelay")?.as_str()?);
             read.retry_after = read.retry_after.or_else(|| delay().map(|(span, _)| span));
             if let Some(reason) = detail.get("reason").and_then(Value::as_str) {
                 words.push(' ');
@@ -126,9 +126,9 @@ fn text(value: &Value) -> Option<String> {
 }
 
 /// A body that is not JSON, as one line of text.
-pub(crate) fn plain(body: &[u8]) -> Option<String> {
+pub(crate) fn plain_text(body: &[u8]) -> Option<String> {
     let start = body.get(..body.len().min(4 * MESSAGE_LIMIT)).unwrap_or_default();
     let text = String::from_utf8_lossy(start);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    (!line.is_empty()).then(|| cut(&line))
+    (!line.is_empty()).then(|| cut_message(&line))
 }

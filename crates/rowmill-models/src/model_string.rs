@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use rowmill_core::known_secrets::bare_addresses;
+use rowmill_core::known_secrets::strip_address_secrets;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::aliases::provider_of_bare_name;
-use crate::nearest::{all_nearest, nearest};
-use crate::provider::{Protocol, Provider, Providers};
+use crate::model_settings::{ModelSettingKey, ModelSettings};
+use crate::nearest::{nearest_name, nearest_names};
+use crate::provider::{Provider, ProviderProtocol, ProviderRegistry};
 use crate::provider_table::is_builtin;
-use crate::settings::{Key, Settings};
-use crate::tools::HOSTED;
+use crate::tool_calls::HOSTED;
 
 /// A model, its provider and its settings.
 ///
@@ -31,7 +31,7 @@ pub struct ModelString {
     /// The model, as it is sent.
     pub model: String,
     /// The settings after `?`.
-    pub settings: Settings,
+    pub settings: ModelSettings,
 }
 
 /// Words that older tools accepted after a dot.
@@ -57,23 +57,23 @@ impl ModelString {
     /// # Errors
     ///
     /// The provider, a key or a value is not known; the problem lists the known ones.
-    pub fn parse(text: &str, providers: &Providers) -> Result<Self, Problem> {
+    pub fn parse(text: &str, providers: &ProviderRegistry) -> Result<Self, Problem> {
         let text = text.trim();
         if ["http://", "https://"].iter().any(|scheme| text.to_ascii_lowercase().starts_with(scheme)) {
-            let shown = bare_addresses(text);
+            let shown = strip_address_secrets(text);
             return Err(invalid(format!("`{shown}` is a URL, not a model")).hint(
                 "set `GENERIC_BASE_URL` to the URL, and write `generic.MODEL` with the server's name for the \
                  model",
             ));
         }
         Self::parse_name(text, providers).map_err(|problem| Problem {
-            message: problem.message.edited(bare_addresses),
-            hint: problem.hint.as_ref().map(|hint| hint.edited(bare_addresses)),
+            message: problem.message.map_text(strip_address_secrets),
+            hint: problem.hint.as_ref().map(|hint| hint.map_text(strip_address_secrets)),
             ..problem
         })
     }
 
-    fn parse_name(text: &str, providers: &Providers) -> Result<Self, Problem> {
+    fn parse_name(text: &str, providers: &ProviderRegistry) -> Result<Self, Problem> {
         let whole = providers.aliases().expand(text)?;
         if whole == text {
             return Self::parse_expanded(text, providers);
@@ -84,13 +84,13 @@ impl ModelString {
             return Err(no_provider(&format!("`{name}` means `{whole}`"), provider));
         }
         Self::parse_expanded(&whole, providers).map_err(|mut problem| {
-            problem.message = format!("`{name}` means `{whole}`: {}", problem.message.marked()).into();
+            problem.message = format!("`{name}` means `{whole}`: {}", problem.message.with_markers()).into();
             problem
         })
     }
 
     /// Parses a model string without aliases.
-    fn parse_expanded(text: &str, providers: &Providers) -> Result<Self, Problem> {
+    fn parse_expanded(text: &str, providers: &ProviderRegistry) -> Result<Self, Problem> {
         let (name, query) = text.split_once('?').unwrap_or((text, ""));
         if name.is_empty() {
             return Err(
@@ -126,12 +126,12 @@ impl fmt::Display for ModelString {
 }
 
 /// Finds the provider: before a slash, before a dot, or by the model's name.
-fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provider, &'a str), Problem> {
+fn split<'a, 'p>(name: &'a str, providers: &'p ProviderRegistry) -> Result<(&'p Provider, &'a str), Problem> {
     for separator in ['/', '.'] {
         if let Some((start, model)) = name.split_once(separator)
-            && let Some(provider) = providers.named(start)
+            && let Some(provider) = providers.find(start)
         {
-            if provider.protocol() == Protocol::Builtin {
+            if provider.protocol() == ProviderProtocol::Builtin {
                 return Err(invalid(format!("`{start}` is built in and takes no model"))
                     .hint(format!("write `{start}` alone")));
             }
@@ -143,8 +143,8 @@ fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provide
         }
     }
     // A built-in model is its own provider.
-    if let Some(provider) = providers.named(name) {
-        if provider.protocol() == Protocol::Builtin {
+    if let Some(provider) = providers.find(name) {
+        if provider.protocol() == ProviderProtocol::Builtin {
             return Ok((provider, name));
         }
         return Err(invalid(format!("`{name}` is a provider; the model is missing"))
@@ -152,20 +152,20 @@ fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provide
     }
     if let Some(listed) = provider_of_bare_name(name) {
         let missing = || no_provider(&format!("`{name}` is a model of `{listed}`"), listed);
-        return Ok((providers.named(listed).ok_or_else(missing)?, name));
+        return Ok((providers.find(listed).ok_or_else(missing)?, name));
     }
     let family = FAMILIES.iter().find(|(start, _)| name.starts_with(start));
-    if let Some(provider) = family.and_then(|(_, provider)| providers.named(provider)) {
+    if let Some(provider) = family.and_then(|(_, provider)| providers.find(provider)) {
         return Ok((provider, name));
     }
     Err(unknown(name, providers))
 }
 
 /// The provider that an alias's model string names, if it does not exist.
-fn missing_provider<'a>(means: &'a str, providers: &Providers) -> Option<&'a str> {
+fn missing_provider<'a>(means: &'a str, providers: &ProviderRegistry) -> Option<&'a str> {
     let (start, _) = means.split_once('.')?;
     let is_name = start.chars().all(|c| c.is_ascii_lowercase() || c == '-');
-    let known = providers.named(start).is_some() || split(means, providers).is_ok();
+    let known = providers.find(start).is_some() || split(means, providers).is_ok();
     (is_name && !known).then_some(start)
 }
 
@@ -175,15 +175,15 @@ fn no_provider(what: &str, provider: &str) -> Problem {
     ))
 }
 
-fn unknown(name: &str, providers: &Providers) -> Problem {
+fn unknown(name: &str, providers: &ProviderRegistry) -> Problem {
     let all: Vec<&str> = providers.iter().map(Provider::name).collect();
     let Some((start, model)) = name.split_once(['/', '.']) else {
         // Built-in models and aliases have no provider in front.
-        let bare = providers.iter().filter(|provider| provider.protocol() == Protocol::Builtin);
+        let bare = providers.iter().filter(|provider| provider.protocol() == ProviderProtocol::Builtin);
         let aliases = providers.aliases().entries().map(|entry| entry.name);
         let candidates: Vec<&str> = bare.map(Provider::name).chain(aliases).collect();
         let near: Vec<String> =
-            all_nearest(name, &candidates).into_iter().map(|near| format!("`{near}`")).collect();
+            nearest_names(name, &candidates).into_iter().map(|near| format!("`{near}`")).collect();
         let near = (!near.is_empty()).then(|| format!("did you mean {}? otherwise ", near.join(" or ")));
         return invalid(format!("no provider is known for the model `{name}`")).hint(format!(
             "{}write `provider.model`, e.g. `generic.{name}`; providers: {}",
@@ -191,7 +191,7 @@ fn unknown(name: &str, providers: &Providers) -> Problem {
             all.join(", ")
         ));
     };
-    let next = match nearest(start, &all) {
+    let next = match nearest_name(start, &all) {
         Some(near) => format!("did you mean `{near}.{model}`?"),
         None => format!("write `provider.model`, e.g. `generic.{name}`;"),
     };
@@ -199,19 +199,23 @@ fn unknown(name: &str, providers: &Providers) -> Problem {
         .hint(format!("{next} providers: {}", all.join(", ")))
 }
 
-fn read_settings(query: &str, provider: &Provider, providers: &Providers) -> Result<Settings, Problem> {
-    let mut settings = Settings::default();
+fn read_settings(
+    query: &str,
+    provider: &Provider,
+    providers: &ProviderRegistry,
+) -> Result<ModelSettings, Problem> {
+    let mut settings = ModelSettings::default();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let Some((name, value)) = pair.split_once('=') else {
             return Err(invalid(format!("`{pair}` is not of the form `key=value`")).hint(takes(provider)));
         };
-        let known = Key::named(name);
+        let known = ModelSettingKey::from_name(name);
         if let Some(tool) = known.filter(|key| HOSTED.contains(key) && !provider.keys().contains(key)) {
             return Err(not_hosted(tool, provider, providers));
         }
         let Some(key) = known.filter(|key| provider.keys().contains(key)) else {
             let names: Vec<&str> = provider.keys().iter().map(|key| key.name()).collect();
-            let near = nearest(name, &names).map(|near| format!("did you mean `{near}`? "));
+            let near = nearest_name(name, &names).map(|near| format!("did you mean `{near}`? "));
             return Err(invalid(format!("`{}` has no key `{name}`", provider.name()))
                 .hint(near.unwrap_or_default() + &takes(provider)));
         };
@@ -235,7 +239,7 @@ fn read_settings(query: &str, provider: &Provider, providers: &Providers) -> Res
 }
 
 /// The problem that another provider runs a tool and this one does not.
-fn not_hosted(tool: Key, provider: &Provider, providers: &Providers) -> Problem {
+fn not_hosted(tool: ModelSettingKey, provider: &Provider, providers: &ProviderRegistry) -> Problem {
     let hosts = providers.iter().filter(|one| one.keys().contains(&tool));
     let hosts: Vec<String> = hosts.map(|one| format!("`{}`", one.name())).collect();
     let name = tool.name();

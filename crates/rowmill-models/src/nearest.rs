@@ -1,12 +1,12 @@
 //! Suggests names that the user may have meant.
 
 /// The candidate that differs least, if it is similar enough.
-pub(crate) fn nearest<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    all_nearest(name, candidates).first().copied()
+pub(crate) fn nearest_name<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    nearest_names(name, candidates).first().copied()
 }
 
 /// The candidates that differ least, at most three, if they are similar enough.
-pub(crate) fn all_nearest<'a>(name: &str, candidates: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn nearest_names<'a>(name: &str, candidates: &[&'a str]) -> Vec<&'a str> {
     let distances = candidates.iter().map(|candidate| (distance(name, candidate), *candidate));
     let mut near: Vec<_> =
         distances.filter(|(distance, candidate)| *distance <= 2 && *distance < candidate.len()).collect();

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::ProviderConfig;
 use crate::aliases::AliasConfig;
-use crate::provider_table::{ROWS, Row, added};
-use crate::quirks::Quirks;
-use crate::settings::{Key, Setting};
+use crate::model_settings::{ModelSettingKey, ModelSettingValue};
+use crate::provider_table::{PROVIDER_ROWS, ProviderRow, row_for_protocol};
+use crate::quirks::ProviderQuirks;
 
 /// Protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Protocol {
+pub enum ProviderProtocol {
     /// OpenAI chat completions and every compatible server.
     Chat,
     /// The OpenAI Responses API.
@@ -29,7 +29,7 @@ pub enum Protocol {
     Builtin,
 }
 
-impl Protocol {
+impl ProviderProtocol {
     /// The name in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -48,9 +48,9 @@ impl Protocol {
 pub struct Provider {
     name: String,
     /// Its address and the names of its variables.
-    row: &'static Row,
+    row: &'static ProviderRow,
     /// How its protocol is spoken; another row's if the configuration changes the protocol.
-    speech: &'static Row,
+    speech: &'static ProviderRow,
     pub(crate) config: ProviderConfig,
 }
 
@@ -63,19 +63,19 @@ impl Provider {
 
     /// Its protocol.
     #[must_use]
-    pub fn protocol(&self) -> Protocol {
+    pub fn protocol(&self) -> ProviderProtocol {
         self.speech.protocol
     }
 
     /// A description in one line.
     #[must_use]
-    pub fn about(&self) -> &'static str {
+    pub fn description(&self) -> &'static str {
         self.row.about
     }
 
     /// The keys that its model strings take.
     #[must_use]
-    pub fn keys(&self) -> &'static [Key] {
+    pub fn keys(&self) -> &'static [ModelSettingKey] {
         self.speech.keys
     }
 
@@ -104,21 +104,21 @@ impl Provider {
         self.row.base_url
     }
 
-    pub(crate) fn quirks(&self) -> Quirks {
+    pub(crate) fn quirks(&self) -> ProviderQuirks {
         self.speech.quirks
     }
 
     /// The allowed values of `key`, if `value` is not one of them.
-    pub(crate) fn refuses(&self, key: Key, value: &Setting) -> Option<String> {
+    pub(crate) fn refuses(&self, key: ModelSettingKey, value: &ModelSettingValue) -> Option<String> {
         let (words, budget) = match key {
-            Key::Reasoning => {
+            ModelSettingKey::Reasoning => {
                 (self.speech.quirks.reasoning.words(), self.speech.quirks.reasoning.takes_budget())
             }
-            Key::ServiceTier => (self.speech.quirks.tiers, false),
+            ModelSettingKey::ServiceTier => (self.speech.quirks.tiers, false),
             _ => return None,
         };
         let fits = match value {
-            Setting::Word(word) => words.contains(word),
+            ModelSettingValue::Word(word) => words.contains(word),
             _ => budget,
         };
         if fits {
@@ -132,7 +132,7 @@ impl Provider {
         if !known.is_empty() {
             return known.iter().map(|&variable| variable.to_owned()).collect();
         }
-        if self.speech.protocol == Protocol::Builtin {
+        if self.speech.protocol == ProviderProtocol::Builtin {
             return Vec::new();
         }
         vec![format!("{}_{ending}", self.name.to_uppercase().replace('-', "_"))]
@@ -141,24 +141,24 @@ impl Provider {
 
 /// All providers that a model string can name, and the short names for models.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Providers {
+pub struct ProviderRegistry {
     all: Vec<Provider>,
     aliases: AliasConfig,
 }
 
-impl Default for Providers {
+impl Default for ProviderRegistry {
     fn default() -> Self {
-        let provider = |row: &'static Row| Provider {
+        let provider = |row: &'static ProviderRow| Provider {
             name: row.name.to_owned(),
             row,
             speech: row,
             config: ProviderConfig::default(),
         };
-        Self { all: ROWS.iter().map(provider).collect(), aliases: AliasConfig::default() }
+        Self { all: PROVIDER_ROWS.iter().map(provider).collect(), aliases: AliasConfig::default() }
     }
 }
 
-impl Providers {
+impl ProviderRegistry {
     /// The known providers with the changes and additions of the configuration.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ impl Providers {
     ///
     /// An alias cannot be used: its name would hide a provider, or aliases refer to each other in a cycle.
     pub fn with_aliases(mut self, aliases: AliasConfig) -> Result<Self, Problem> {
-        aliases.check(|name| self.named(name).map(Provider::name))?;
+        aliases.check(|name| self.find(name).map(Provider::name))?;
         self.aliases = aliases;
         Ok(self)
     }
@@ -197,7 +197,7 @@ impl Providers {
 
     /// The provider with this name or alias.
     #[must_use]
-    pub fn named(&self, name: &str) -> Option<&Provider> {
+    pub fn find(&self, name: &str) -> Option<&Provider> {
         self.all.iter().find(|provider| {
             provider.name == name
                 || (provider.name == provider.row.name && provider.row.aliases.contains(&name))
@@ -217,13 +217,13 @@ impl Providers {
             ));
         }
         if let Some(known) = self.all.iter_mut().find(|provider| provider.name == name) {
-            if known.protocol() == Protocol::Builtin {
+            if known.protocol() == ProviderProtocol::Builtin {
                 return Err(wrong(format!("`[providers.{name}]`: `{name}` is built in and has no settings"))
                     .hint("choose another name"));
             }
             if let Some(protocol) = config.protocol.filter(|protocol| *protocol != known.protocol()) {
                 // Its keys and quirks belong to the other protocol.
-                known.speech = added(protocol);
+                known.speech = row_for_protocol(protocol);
             }
             known.config = config;
             return Ok(());
@@ -237,7 +237,7 @@ impl Providers {
             return Err(wrong(format!("`[providers.{name}]` has no `base_url`"))
                 .hint("add `base_url`, e.g. `base_url = \"http://localhost:8000/v1\"`"));
         }
-        let row = added(config.protocol.unwrap_or(Protocol::Chat));
+        let row = row_for_protocol(config.protocol.unwrap_or(ProviderProtocol::Chat));
         self.all.push(Provider { name, row, speech: row, config });
         Ok(())
     }

@@ -1,15 +1,15 @@
 //! Differences between providers of one protocol, and the keys that each kind accepts.
 
-use crate::files::{ANTHROPIC_FILES, BUILT_IN_FILES, GOOGLE_FILES, IMAGES_ONLY, OPENAI_FILES, Taken};
-use crate::settings::Key;
+use crate::files::{ANTHROPIC_FILES, AcceptedFiles, BUILT_IN_FILES, GOOGLE_FILES, IMAGES_ONLY, OPENAI_FILES};
+use crate::model_settings::ModelSettingKey;
 
 /// How a provider differs from others with the same protocol.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Quirks {
+pub(crate) struct ProviderQuirks {
     /// How thinking is requested.
-    pub(crate) reasoning: Reasoning,
+    pub(crate) reasoning: ReasoningStyle,
     /// How a schema is sent by default.
-    pub(crate) structured: Structured,
+    pub(crate) structured: SchemaStyle,
     /// The name of the field for the token limit.
     pub(crate) max_tokens: &'static str,
     /// The name of the field for the seed.
@@ -23,9 +23,9 @@ pub(crate) struct Quirks {
     /// Whether the key goes into the header `api-key`.
     pub(crate) api_key_header: bool,
     /// How prefixes that requests share are cached.
-    pub(crate) cache: Cache,
+    pub(crate) cache: PrefixCaching,
     /// Which files are accepted, and where large ones are stored.
-    pub(crate) files: &'static Taken,
+    pub(crate) files: &'static AcceptedFiles,
     /// Whether it accepts a schema and tools in one request.
     pub(crate) schema_beside_tools: bool,
     /// How a chat server names the tools that it runs itself: the start of their names.
@@ -38,7 +38,7 @@ pub(crate) struct Quirks {
 
 /// How a provider caches the prefix that requests share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cache {
+pub(crate) enum PrefixCaching {
     /// Not at all, or not documented.
     Unknown,
     /// Automatically, from this many tokens on.
@@ -51,7 +51,7 @@ pub(crate) enum Cache {
     Google,
 }
 
-impl Cache {
+impl PrefixCaching {
     /// The shortest prefix that is cached for a model with this name, in tokens.
     pub(crate) fn least_prefix(self, model: &str) -> Option<u64> {
         let named = |parts: &[&str]| parts.iter().any(|part| model.contains(part));
@@ -72,7 +72,7 @@ impl Cache {
 
 /// How thinking is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reasoning {
+pub(crate) enum ReasoningStyle {
     /// A level: `reasoning_effort`, or `reasoning.effort` in Responses.
     Effort,
     /// OpenRouter's object with a level or a budget.
@@ -89,7 +89,7 @@ pub(crate) enum Reasoning {
     ByModel,
 }
 
-impl Reasoning {
+impl ReasoningStyle {
     /// The accepted words.
     pub(crate) fn words(self) -> &'static [&'static str] {
         match self {
@@ -111,7 +111,7 @@ impl Reasoning {
 
 /// How a schema is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Structured {
+pub(crate) enum SchemaStyle {
     /// The provider enforces the schema.
     Schema,
     /// The provider enforces JSON; the schema is described in the instruction.
@@ -121,16 +121,16 @@ pub(crate) enum Structured {
 }
 
 /// A chat server without quirks.
-pub(crate) const CHAT: Quirks = Quirks {
-    reasoning: Reasoning::Effort,
-    structured: Structured::Schema,
+pub(crate) const CHAT: ProviderQuirks = ProviderQuirks {
+    reasoning: ReasoningStyle::Effort,
+    structured: SchemaStyle::Schema,
     max_tokens: "max_tokens",
     seed: "seed",
     repetition: "repetition_penalty",
     tiers: &[],
     idempotency: false,
     api_key_header: false,
-    cache: Cache::Unknown,
+    cache: PrefixCaching::Unknown,
     files: &IMAGES_ONLY,
     schema_beside_tools: true,
     hosted: "",
@@ -140,164 +140,164 @@ pub(crate) const CHAT: Quirks = Quirks {
 /// OpenAI's service tiers.
 pub(crate) const OPENAI_TIERS: &[&str] = &["fast", "flex", "auto", "default", "priority"];
 /// OpenAI itself.
-pub(crate) const OPENAI: Quirks = Quirks {
+pub(crate) const OPENAI: ProviderQuirks = ProviderQuirks {
     max_tokens: "max_completion_tokens",
     tiers: OPENAI_TIERS,
     idempotency: true,
-    cache: Cache::OpenAi,
+    cache: PrefixCaching::OpenAi,
     files: &OPENAI_FILES,
     max_tools: Some(128),
     ..CHAT
 };
 /// A chat server that enforces JSON but no schema.
-pub(crate) const JSON_OBJECT: Quirks = Quirks { structured: Structured::JsonObject, ..CHAT };
+pub(crate) const JSON_OBJECT: ProviderQuirks = ProviderQuirks { structured: SchemaStyle::JsonObject, ..CHAT };
 /// Anthropic.
-pub(crate) const ANTHROPIC: Quirks = Quirks {
-    reasoning: Reasoning::Anthropic,
-    structured: Structured::Tool,
+pub(crate) const ANTHROPIC: ProviderQuirks = ProviderQuirks {
+    reasoning: ReasoningStyle::Anthropic,
+    structured: SchemaStyle::Tool,
     tiers: &["auto", "standard_only"],
-    cache: Cache::Anthropic,
+    cache: PrefixCaching::Anthropic,
     files: &ANTHROPIC_FILES,
     ..CHAT
 };
 /// Gemini.
-pub(crate) const GOOGLE: Quirks = Quirks {
-    reasoning: Reasoning::Google,
-    cache: Cache::Google,
+pub(crate) const GOOGLE: ProviderQuirks = ProviderQuirks {
+    reasoning: ReasoningStyle::Google,
+    cache: PrefixCaching::Google,
     files: &GOOGLE_FILES,
     max_tools: Some(512),
     ..CHAT
 };
 /// Models that answer in this process.
-pub(crate) const BUILT_IN: Quirks = Quirks { files: &BUILT_IN_FILES, ..CHAT };
+pub(crate) const BUILT_IN: ProviderQuirks = ProviderQuirks { files: &BUILT_IN_FILES, ..CHAT };
 
 /// The keys of every chat server.
-pub(crate) const CHAT_KEYS: &[Key] = &[
-    Key::Reasoning,
-    Key::Structured,
-    Key::Stream,
-    Key::Temperature,
-    Key::TopP,
-    Key::PresencePenalty,
-    Key::FrequencyPenalty,
-    Key::MaxTokens,
-    Key::Seed,
-    Key::Stop,
+pub(crate) const CHAT_KEYS: &[ModelSettingKey] = &[
+    ModelSettingKey::Reasoning,
+    ModelSettingKey::Structured,
+    ModelSettingKey::Stream,
+    ModelSettingKey::Temperature,
+    ModelSettingKey::TopP,
+    ModelSettingKey::PresencePenalty,
+    ModelSettingKey::FrequencyPenalty,
+    ModelSettingKey::MaxTokens,
+    ModelSettingKey::Seed,
+    ModelSettingKey::Stop,
 ];
 /// The keys of servers of open models.
-pub(crate) const OPEN_KEYS: &[Key] = &[
-    Key::Reasoning,
-    Key::Structured,
-    Key::Stream,
-    Key::Temperature,
-    Key::TopP,
-    Key::TopK,
-    Key::MinP,
-    Key::PresencePenalty,
-    Key::FrequencyPenalty,
-    Key::RepetitionPenalty,
-    Key::MaxTokens,
-    Key::Seed,
-    Key::Stop,
+pub(crate) const OPEN_KEYS: &[ModelSettingKey] = &[
+    ModelSettingKey::Reasoning,
+    ModelSettingKey::Structured,
+    ModelSettingKey::Stream,
+    ModelSettingKey::Temperature,
+    ModelSettingKey::TopP,
+    ModelSettingKey::TopK,
+    ModelSettingKey::MinP,
+    ModelSettingKey::PresencePenalty,
+    ModelSettingKey::FrequencyPenalty,
+    ModelSettingKey::RepetitionPenalty,
+    ModelSettingKey::MaxTokens,
+    ModelSettingKey::Seed,
+    ModelSettingKey::Stop,
 ];
 /// The keys of OpenRouter.
-pub(crate) const OPENROUTER_KEYS: &[Key] = &[
-    Key::Reasoning,
-    Key::Structured,
-    Key::Stream,
-    Key::Temperature,
-    Key::TopP,
-    Key::TopK,
-    Key::MinP,
-    Key::PresencePenalty,
-    Key::FrequencyPenalty,
-    Key::RepetitionPenalty,
-    Key::MaxTokens,
-    Key::Seed,
-    Key::Stop,
-    Key::WebSearch,
-    Key::WebFetch,
+pub(crate) const OPENROUTER_KEYS: &[ModelSettingKey] = &[
+    ModelSettingKey::Reasoning,
+    ModelSettingKey::Structured,
+    ModelSettingKey::Stream,
+    ModelSettingKey::Temperature,
+    ModelSettingKey::TopP,
+    ModelSettingKey::TopK,
+    ModelSettingKey::MinP,
+    ModelSettingKey::PresencePenalty,
+    ModelSettingKey::FrequencyPenalty,
+    ModelSettingKey::RepetitionPenalty,
+    ModelSettingKey::MaxTokens,
+    ModelSettingKey::Seed,
+    ModelSettingKey::Stop,
+    ModelSettingKey::WebSearch,
+    ModelSettingKey::WebFetch,
 ];
 /// The keys of xAI.
-pub(crate) const XAI_KEYS: &[Key] = &[
-    Key::Reasoning,
-    Key::Structured,
-    Key::Stream,
-    Key::Temperature,
-    Key::TopP,
-    Key::PresencePenalty,
-    Key::FrequencyPenalty,
-    Key::MaxTokens,
-    Key::Seed,
-    Key::Stop,
-    Key::WebSearch,
-    Key::XSearch,
+pub(crate) const XAI_KEYS: &[ModelSettingKey] = &[
+    ModelSettingKey::Reasoning,
+    ModelSettingKey::Structured,
+    ModelSettingKey::Stream,
+    ModelSettingKey::Temperature,
+    ModelSettingKey::TopP,
+    ModelSettingKey::PresencePenalty,
+    ModelSettingKey::FrequencyPenalty,
+    ModelSettingKey::MaxTokens,
+    ModelSettingKey::Seed,
+    ModelSettingKey::Stop,
+    ModelSettingKey::WebSearch,
+    ModelSettingKey::XSearch,
 ];
 /// The keys of OpenAI's chat completions.
-pub(crate) const OPENAI_KEYS: &[Key] = &[
-    Key::Reasoning,
-    Key::Verbosity,
-    Key::Structured,
-    Key::Stream,
-    Key::ServiceTier,
-    Key::Temperature,
-    Key::TopP,
-    Key::PresencePenalty,
-    Key::FrequencyPenalty,
-    Key::MaxTokens,
-    Key::Seed,
-    Key::Stop,
+pub(crate) const OPENAI_KEYS: &[ModelSettingKey] = &[
+    ModelSettingKey::Reasoning,
+    ModelSettingKey::Verbosity,
+    ModelSettingKey::Structured,
+    ModelSettingKey::Stream,
+    ModelSettingKey::ServiceTier,
+    ModelSettingKey::Temperature,
+    ModelSettingKey::TopP,
+    ModelSettingKey::PresencePenalty,
+    ModelSettingKey::FrequencyPenalty,
+    ModelSettingKey::MaxTokens,
+    ModelSettingKey::Seed,
+    ModelSettingKey::Stop,
 ];
 /// The keys of Groq.
-pub(crate) const GROQ_KEYS: &[Key] = &[
-    Key::Reasoning,
-    Key::Structured,
-    Key::Stream,
-    Key::ServiceTier,
-    Key::Temperature,
-    Key::TopP,
-    Key::MaxTokens,
-    Key::Seed,
-    Key::Stop,
+pub(crate) const GROQ_KEYS: &[ModelSettingKey] = &[
+    ModelSettingKey::Reasoning,
+    ModelSettingKey::Structured,
+    ModelSettingKey::Stream,
+    ModelSettingKey::ServiceTier,
+    ModelSettingKey::Temperature,
+    ModelSettingKey::TopP,
+    ModelSettingKey::MaxTokens,
+    ModelSettingKey::Seed,
+    ModelSettingKey::Stop,
 ];
 /// The keys of the Responses API.
-pub(crate) const RESPONSES_KEYS: &[Key] = &[
-    Key::Reasoning,
-    Key::Verbosity,
-    Key::Transport,
-    Key::Stream,
-    Key::ServiceTier,
-    Key::Temperature,
-    Key::TopP,
-    Key::MaxTokens,
-    Key::WebSearch,
+pub(crate) const RESPONSES_KEYS: &[ModelSettingKey] = &[
+    ModelSettingKey::Reasoning,
+    ModelSettingKey::Verbosity,
+    ModelSettingKey::Transport,
+    ModelSettingKey::Stream,
+    ModelSettingKey::ServiceTier,
+    ModelSettingKey::Temperature,
+    ModelSettingKey::TopP,
+    ModelSettingKey::MaxTokens,
+    ModelSettingKey::WebSearch,
 ];
 /// The keys of Anthropic.
-pub(crate) const ANTHROPIC_KEYS: &[Key] = &[
-    Key::Reasoning,
-    Key::Structured,
-    Key::Stream,
-    Key::ServiceTier,
-    Key::Temperature,
-    Key::TopP,
-    Key::TopK,
-    Key::MaxTokens,
-    Key::Stop,
-    Key::WebSearch,
-    Key::WebFetch,
+pub(crate) const ANTHROPIC_KEYS: &[ModelSettingKey] = &[
+    ModelSettingKey::Reasoning,
+    ModelSettingKey::Structured,
+    ModelSettingKey::Stream,
+    ModelSettingKey::ServiceTier,
+    ModelSettingKey::Temperature,
+    ModelSettingKey::TopP,
+    ModelSettingKey::TopK,
+    ModelSettingKey::MaxTokens,
+    ModelSettingKey::Stop,
+    ModelSettingKey::WebSearch,
+    ModelSettingKey::WebFetch,
 ];
 /// The keys of Gemini.
-pub(crate) const GOOGLE_KEYS: &[Key] = &[
-    Key::Reasoning,
-    Key::Stream,
-    Key::Temperature,
-    Key::TopP,
-    Key::TopK,
-    Key::PresencePenalty,
-    Key::FrequencyPenalty,
-    Key::MaxTokens,
-    Key::Seed,
-    Key::Stop,
-    Key::WebSearch,
-    Key::WebFetch,
+pub(crate) const GOOGLE_KEYS: &[ModelSettingKey] = &[
+    ModelSettingKey::Reasoning,
+    ModelSettingKey::Stream,
+    ModelSettingKey::Temperature,
+    ModelSettingKey::TopP,
+    ModelSettingKey::TopK,
+    ModelSettingKey::PresencePenalty,
+    ModelSettingKey::FrequencyPenalty,
+    ModelSettingKey::MaxTokens,
+    ModelSettingKey::Seed,
+    ModelSettingKey::Stop,
+    ModelSettingKey::WebSearch,
+    ModelSettingKey::WebFetch,
 ];

@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rowmill_http::{HeaderMap, HeaderName, HeaderValue};
 use rowmill_types::CallFailure::{self, Malformed, QuotaExhausted, RateLimited, Refused, Server};
-use rowmill_types::{CallError, Fault};
+use rowmill_types::{CallError, CallFault};
 
-use crate::call::{from_error, from_status};
+use crate::call_error::{from_error_body, from_status};
 use crate::error_body::ErrorBody;
 
 const NOW: &str = "2026-07-15T06:00:00Z";
@@ -212,7 +212,7 @@ fn a_used_up_quota_is_told_apart_from_a_rate() {
         assert_eq!((error.failure, error.retry_after), expected, "{body}");
     }
     let (status, body, ..) = CASES[0];
-    assert_eq!(call(status, body).fault(), Fault::Exhausted { after: None });
+    assert_eq!(call(status, body).fault(), CallFault::Exhausted { after: None });
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn errors_within_a_good_answer_are_told_apart_too() {
         (r#"{"code":"rate_limit_exceeded","message":"Please try again in 2s."}"#, RateLimited, Some(2)),
         (r#"{"message":"something about credit"}"#, Malformed, None),
     ] {
-        let read = from_error(Some(200), ErrorBody::of(error), NOW.parse().unwrap());
+        let read = from_error_body(Some(200), ErrorBody::from_error_field(error), NOW.parse().unwrap());
         assert_eq!((read.failure, read.retry_after), (failure, wait.map(Duration::from_secs)), "{error}");
     }
 }

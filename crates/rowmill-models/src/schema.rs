@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 /// The name under which schemas and tools are sent.
-pub(crate) const NAME: &str = "structured_output";
+pub(crate) const SCHEMA_NAME: &str = "structured_output";
 
 /// The name of the field that holds a value whose schema is not an object.
 const CARRIER: &str = "value";
@@ -33,7 +33,7 @@ const LOOSE: &[&str] = &[
 
 /// A schema as it is sent.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedSchema {
     /// The schema; its root is an object.
     pub(crate) schema: Value,
     /// Whether it satisfies strict modes.
@@ -42,7 +42,7 @@ pub(crate) struct Prepared {
     pub(crate) wrapped: bool,
 }
 
-impl Prepared {
+impl PreparedSchema {
     /// Wraps a root that is not an object, and closes objects if the whole schema satisfies strict modes.
     pub(crate) fn new(schema: &Value) -> Self {
         let wrapped = !is_object(schema);
@@ -54,7 +54,7 @@ impl Prepared {
     }
 
     /// The instruction for providers that enforce JSON but no schema.
-    pub(crate) fn in_words(&self, instruction: Option<&str>) -> String {
+    pub(crate) fn as_instruction(&self, instruction: Option<&str>) -> String {
         let demand = format!(
             "Answer with one JSON object that satisfies this JSON Schema, and with nothing else:\n{}",
             self.schema
@@ -67,7 +67,7 @@ impl Prepared {
 }
 
 /// Extracts the value from the object that holds it, even inside a code fence; other text stays as it is.
-pub(crate) fn unwrap(text: String) -> String {
+pub(crate) fn unwrap_value(text: String) -> String {
     let found = serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(strip_fences(&text));
     let Ok(fields) = found else { return text };
     match fields.get(CARRIER) {

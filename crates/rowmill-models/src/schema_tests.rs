@@ -1,10 +1,10 @@
 use serde_json::{Value, json};
 
-use super::{Prepared, unwrap};
+use super::{PreparedSchema, unwrap_value};
 
 #[test]
 fn objects_are_closed_only_where_every_property_is_required_already() {
-    let closed = |schema: Value| Prepared::new(&schema).strict;
+    let closed = |schema: Value| PreparedSchema::new(&schema).strict;
     for (strict, schema) in [
         (true, json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]})),
         (true, json!({"type": "object", "properties": {}, "required": []})),
@@ -34,7 +34,7 @@ fn objects_are_closed_only_where_every_property_is_required_already() {
 
 #[test]
 fn closing_reaches_every_object_and_leaves_the_rest() {
-    let prepared = Prepared::new(&json!({
+    let prepared = PreparedSchema::new(&json!({
         "type": "object",
         "properties": {"list": {"type": "array", "items": {"$ref": "#/$defs/item"}, "minItems": 1}},
         "required": ["list"],
@@ -56,12 +56,12 @@ fn closing_reaches_every_object_and_leaves_the_rest() {
 #[test]
 fn a_schema_that_does_not_fit_strict_modes_is_sent_as_it_is() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "object", "properties": {}}}});
-    assert_eq!(Prepared::new(&schema), Prepared { schema, strict: false, wrapped: false });
+    assert_eq!(PreparedSchema::new(&schema), PreparedSchema { schema, strict: false, wrapped: false });
 }
 
 #[test]
 fn a_wrapped_root_keeps_its_definitions_where_references_find_them() {
-    let prepared = Prepared::new(&json!({
+    let prepared = PreparedSchema::new(&json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "anyOf": [{"$ref": "#/$defs/leaf"}, {"type": "array", "items": {"$ref": "#"}}],
         "$defs": {"leaf": {"type": "string"}},
@@ -92,9 +92,9 @@ fn unwrapping_takes_the_value_and_leaves_other_text() {
         ("[1]", "[1]"),
         (r#"{"value":"#, r#"{"value":"#),
     ] {
-        assert_eq!(unwrap(text.to_owned()), expected);
+        assert_eq!(unwrap_value(text.to_owned()), expected);
         let fenced = format!("```json\n{text}\n```");
         let unfenced = if text == expected { &fenced } else { expected };
-        assert_eq!(unwrap(fenced.clone()), unfenced);
+        assert_eq!(unwrap_value(fenced.clone()), unfenced);
     }
 }

@@ -5,7 +5,7 @@ const REPLACEMENT: &[u8] = br"\ufffd";
 
 /// `body` with every lone half of a surrogate pair replaced, or `None` if there is none. An answer that was
 /// paid for is not lost because of one letter.
-pub(crate) fn mend(body: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn replace_half_surrogates(body: &[u8]) -> Option<Vec<u8>> {
     let mut mended = Vec::new();
     let mut kept = 0;
     let mut at = 0;
@@ -38,7 +38,7 @@ fn unit(body: &[u8], start: usize) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::mend;
+    use super::replace_half_surrogates;
 
     #[test]
     fn halves_are_replaced_and_everything_else_stays() {
@@ -54,7 +54,8 @@ mod tests {
             (r#""plain \u00e9 \""#, None),
             (r#""\ud8"#, None),
         ] {
-            let mended = mend(body.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap());
+            let mended =
+                replace_half_surrogates(body.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap());
             assert_eq!(mended.as_deref(), expected, "{body}");
         }
     }

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::value::{GROWTH_DEPTH, Maker, count};
-use crate::work::{MOST_VALUES, TooLarge};
+use crate::generation_budget::{MOST_VALUES, SchemaTooLarge};
+use crate::value::{GROWTH_DEPTH, ValueGenerator, count};
 
 /// The number of values tried for one item of an array of unique items.
 const UNIQUE_TRIES: u32 = 64;
 
-impl Maker<'_> {
+impl ValueGenerator<'_> {
     pub(crate) fn array(&mut self, map: &Map<String, Value>, depth: u32) -> Value {
         let least = count(map, "minItems").unwrap_or(0);
         let most = count(map, "maxItems").unwrap_or(usize::MAX);
@@ -37,7 +37,7 @@ impl Maker<'_> {
         }
         let length = length.min(most);
         if length as u64 > MOST_VALUES {
-            self.work.exceed(TooLarge::Values);
+            self.work.mark_exceeded(SchemaTooLarge::Values);
         }
 
         let unique = map.get("uniqueItems") == Some(&Value::Bool(true));

@@ -4,16 +4,16 @@
 //! Dry runs, demonstrations and the provider simulator use it, so an answer can be predicted from its prompt.
 
 mod array;
+mod generation_budget;
 mod merge;
 mod number;
 mod object;
 mod pattern;
 mod text;
 mod value;
-mod work;
 
 #[cfg(test)]
 mod tests;
 
-pub use value::{seed_of, sentence_for, value_for};
-pub use work::TooLarge;
+pub use generation_budget::SchemaTooLarge;
+pub use value::{seed_from, simulated_sentence, simulated_value};

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use crate::generation_budget::{GenerationBudget, schema_parts, value_size};
 use crate::value::{count, type_names};
-use crate::work::{Work, parts, size};
 
 /// The maximum length of a chain of references.
 const REFERENCES: u32 = 32;
@@ -14,7 +14,7 @@ const REFERENCES: u32 = 32;
 pub(crate) fn flatten<'m>(
     root: &Value,
     map: &'m Map<String, Value>,
-    work: &Work,
+    work: &GenerationBudget,
 ) -> Cow<'m, Map<String, Value>> {
     if is_flat(map) { Cow::Borrowed(map) } else { Cow::Owned(flat(root, map, (REFERENCES, work))) }
 }
@@ -23,8 +23,12 @@ fn is_flat(map: &Map<String, Value>) -> bool {
     !map.contains_key("$ref") && !map.contains_key("allOf")
 }
 
-fn flat(root: &Value, map: &Map<String, Value>, (fuel, work): (u32, &Work)) -> Map<String, Value> {
-    work.steps(parts(map));
+fn flat(
+    root: &Value,
+    map: &Map<String, Value>,
+    (fuel, work): (u32, &GenerationBudget),
+) -> Map<String, Value> {
+    work.count_steps(schema_parts(map));
     if work.is_exceeded() {
         return Map::new();
     }
@@ -50,8 +54,8 @@ fn lookup<'r>(root: &'r Value, reference: &str) -> Option<&'r Value> {
 
 /// Merges `other` into `base`, so that a value of the result satisfies both as far as the keywords can be merged one by
 /// one.
-pub(crate) fn into(base: &mut Map<String, Value>, other: &Map<String, Value>, work: &Work) {
-    work.steps(parts(other));
+pub(crate) fn into(base: &mut Map<String, Value>, other: &Map<String, Value>, work: &GenerationBudget) {
+    work.count_steps(schema_parts(other));
     if work.is_exceeded() {
         return;
     }
@@ -107,7 +111,7 @@ fn close(base: &mut Map<String, Value>, other: &Map<String, Value>) {
     }
 }
 
-fn join_properties(held: &mut Value, other: &Value, work: &Work) {
+fn join_properties(held: &mut Value, other: &Value, work: &GenerationBudget) {
     let (Value::Object(held), Value::Object(other)) = (held, other) else { return };
     for (name, schema) in other {
         match held.get_mut(name) {
@@ -162,12 +166,12 @@ fn keep_if(held: &mut Value, other: &Value, better: fn(f64, f64) -> bool) {
 }
 
 /// A schema that requires both schemas.
-fn both(left: &Value, right: &Value, work: &Work) -> Value {
+fn both(left: &Value, right: &Value, work: &GenerationBudget) -> Value {
     match (left, right) {
         (Value::Bool(false), _) | (_, Value::Bool(false)) => Value::Bool(false),
         (Value::Bool(true), other) | (other, Value::Bool(true)) => other.clone(),
         (Value::Object(left), Value::Object(right)) if is_flat(left) && is_flat(right) => {
-            work.steps(parts(left));
+            work.count_steps(schema_parts(left));
             let mut merged = left.clone();
             into(&mut merged, right, work);
             Value::Object(merged)
@@ -177,11 +181,11 @@ fn both(left: &Value, right: &Value, work: &Work) -> Value {
 }
 
 /// Merges two lists of choices, both to be met: each choice of one is combined with one of the other.
-fn distribute(held: &mut Value, other: &Value, work: &Work) {
-    let (parts, _) = size(other);
+fn distribute(held: &mut Value, other: &Value, work: &GenerationBudget) {
+    let (parts, _) = value_size(other);
     if let Value::Array(choices) = held {
         for choice in choices {
-            work.steps(parts);
+            work.count_steps(parts);
             if work.is_exceeded() {
                 return;
             }
@@ -201,11 +205,11 @@ pub(crate) fn type_height(name: &str) -> u32 {
 }
 
 /// The approximate depth of the smallest value of a schema; large for one that never ends.
-pub(crate) fn height(root: &Value, schema: &Value, (fuel, work): (u32, &Work)) -> u32 {
+pub(crate) fn height(root: &Value, schema: &Value, (fuel, work): (u32, &GenerationBudget)) -> u32 {
     let Value::Object(map) = schema else {
         return if *schema == Value::Bool(false) { 1000 } else { 1 };
     };
-    work.steps(1);
+    work.count_steps(1);
     if fuel == 0 || work.is_exceeded() {
         return 500;
     }

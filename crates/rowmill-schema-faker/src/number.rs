@@ -2,18 +2,18 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::value::Dice;
+use crate::value::SeededRandom;
 
 /// The bounds that a schema sets; exclusive ones are marked.
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
+struct NumberBounds {
     low: Option<f64>,
     low_open: bool,
     high: Option<f64>,
     high_open: bool,
 }
 
-impl Bounds {
+impl NumberBounds {
     fn of(map: &Map<String, Value>) -> Self {
         let number = |key: &str| map.get(key).and_then(Value::as_f64);
         // Draft 4 writes `exclusiveMinimum: true` beside `minimum`.
@@ -50,18 +50,18 @@ impl Bounds {
 }
 
 /// An integer inside the schema's bounds.
-pub(crate) fn integer(map: &Map<String, Value>, dice: &mut Dice) -> Value {
+pub(crate) fn integer(map: &Map<String, Value>, dice: &mut SeededRandom) -> Value {
     let step = map.get("multipleOf").and_then(Value::as_f64).filter(|step| *step > 0.0);
     // A step such as 0.5 or 1.5 is met by integers that are multiples of the next whole step.
     let step = step.map_or(1.0, |step| {
         (1..=1000).map(|times| step * f64::from(times)).find(|whole| whole.fract() == 0.0).unwrap_or(1.0)
     });
-    whole(multiple(Bounds::of(map), step, dice))
+    whole(multiple(NumberBounds::of(map), step, dice))
 }
 
 /// A number inside the schema's bounds, with few decimals if they allow it.
-pub(crate) fn number(map: &Map<String, Value>, dice: &mut Dice) -> Value {
-    let bounds = Bounds::of(map);
+pub(crate) fn number(map: &Map<String, Value>, dice: &mut SeededRandom) -> Value {
+    let bounds = NumberBounds::of(map);
     if let Some(step) = map.get("multipleOf").and_then(Value::as_f64).filter(|step| *step > 0.0) {
         return rounded(multiple(bounds, step, dice), decimals(step));
     }
@@ -75,7 +75,7 @@ pub(crate) fn number(map: &Map<String, Value>, dice: &mut Dice) -> Value {
 }
 
 /// A multiple of `step` inside the bounds.
-fn multiple(bounds: Bounds, step: f64, dice: &mut Dice) -> f64 {
+fn multiple(bounds: NumberBounds, step: f64, dice: &mut SeededRandom) -> f64 {
     let (low, high) = bounds.range(100.0 * step);
     let mut first = (low / step).ceil();
     let mut last = (high / step).floor();

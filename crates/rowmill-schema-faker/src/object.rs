@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 
+use crate::generation_budget::{MOST_VALUES, SchemaTooLarge};
 use crate::text;
-use crate::value::{GROWTH_DEPTH, Maker, count};
-use crate::work::{MOST_VALUES, TooLarge};
+use crate::value::{GROWTH_DEPTH, ValueGenerator, count};
 
 /// How often an optional property is present, in percent.
 const OPTIONAL: u64 = 70;
 
-impl Maker<'_> {
+impl ValueGenerator<'_> {
     pub(crate) fn object(&mut self, map: &Map<String, Value>, depth: u32) -> Value {
         let empty = Map::new();
         let properties = map.get("properties").and_then(Value::as_object).unwrap_or(&empty);
@@ -20,13 +20,13 @@ impl Maker<'_> {
         let mut object = Map::new();
         for name in properties.keys().filter(|name| names.contains(&name.as_str())) {
             let value = self.make(&properties[name.as_str()], depth + 1);
-            self.work.text(name.len());
+            self.work.count_text(name.len());
             object.insert(name.clone(), value);
         }
         let additional = map.get("additionalProperties").unwrap_or(&Value::Bool(true));
         for name in names.iter().filter(|name| !properties.contains_key(**name)) {
             let value = self.make(additional, depth + 1);
-            self.work.text(name.len());
+            self.work.count_text(name.len());
             object.insert((*name).to_owned(), value);
         }
         let room = most.saturating_sub(object.len());
@@ -97,7 +97,7 @@ impl Maker<'_> {
         object: &mut Map<String, Value>,
     ) {
         if extra as u64 > MOST_VALUES {
-            self.work.exceed(TooLarge::Values);
+            self.work.mark_exceeded(SchemaTooLarge::Values);
         }
         let wanted = object.len().saturating_add(extra);
         for attempt in 0..extra.saturating_mul(16) {
@@ -105,7 +105,7 @@ impl Maker<'_> {
                 break;
             }
             // Names that exist already are skipped, but the search must end.
-            self.work.steps(1);
+            self.work.count_steps(1);
             let name = match map.get("propertyNames") {
                 Some(names) => self.make(names, depth + 1).as_str().map(str::to_owned),
                 None => None,
@@ -113,7 +113,7 @@ impl Maker<'_> {
             let name = name.unwrap_or_else(|| format!("{}_{attempt}", text::word(&mut self.dice)));
             if !object.contains_key(&name) {
                 let value = self.make(additional, depth + 1);
-                self.work.text(name.len());
+                self.work.count_text(name.len());
                 object.insert(name, value);
             }
         }

@@ -1,8 +1,8 @@
 //! Strings for regular expressions that use only common features.
 
+use crate::generation_budget::GenerationBudget;
 use crate::text;
-use crate::value::Dice;
-use crate::work::Work;
+use crate::value::SeededRandom;
 
 /// How many repeats `*` and `+` may add to the minimum.
 const EXTRA_REPEATS: u64 = 4;
@@ -14,9 +14,9 @@ const REPEAT_LIMIT: u64 = 200;
 const MOST_GROUPS: u32 = 64;
 
 /// A string that matches `pattern`, or `None` if it uses more than groups, choices, classes, repeats and literals.
-pub(crate) fn matching(pattern: &str, dice: &mut Dice, work: &Work) -> Option<String> {
+pub(crate) fn matching(pattern: &str, dice: &mut SeededRandom, work: &GenerationBudget) -> Option<String> {
     let letters: Vec<char> = pattern.chars().collect();
-    let mut reader = Reader { letters: &letters, at: 0, groups: 0 };
+    let mut reader = PatternParser { letters: &letters, at: 0, groups: 0 };
     let node = reader.choice()?;
     if reader.at != letters.len() {
         return None;
@@ -27,7 +27,7 @@ pub(crate) fn matching(pattern: &str, dice: &mut Dice, work: &Work) -> Option<St
 }
 
 #[derive(Debug)]
-enum Node {
+enum PatternNode {
     Letter(char),
     OneOf(Vec<(char, char)>),
     Any,
@@ -36,13 +36,13 @@ enum Node {
     Repeat(Box<Self>, u64, u64),
 }
 
-impl Node {
-    fn write(&self, dice: &mut Dice, out: &mut String, work: &Work) {
+impl PatternNode {
+    fn write(&self, dice: &mut SeededRandom, out: &mut String, work: &GenerationBudget) {
         match self {
             // An empty piece that is repeated takes time, too.
-            Self::Sequence(_) | Self::Choice(_) | Self::Repeat(..) => work.steps(1),
-            Self::Letter(letter) => work.text(letter.len_utf8()),
-            Self::OneOf(_) | Self::Any => work.text(1),
+            Self::Sequence(_) | Self::Choice(_) | Self::Repeat(..) => work.count_steps(1),
+            Self::Letter(letter) => work.count_text(letter.len_utf8()),
+            Self::OneOf(_) | Self::Any => work.count_text(1),
         }
         match self {
             Self::Letter(letter) => out.push(*letter),
@@ -75,13 +75,13 @@ impl Node {
 }
 
 #[derive(Debug)]
-struct Reader<'p> {
+struct PatternParser<'p> {
     letters: &'p [char],
     at: usize,
     groups: u32,
 }
 
-impl Reader<'_> {
+impl PatternParser<'_> {
     fn peek(&self) -> Option<char> {
         self.letters.get(self.at).copied()
     }
@@ -92,15 +92,15 @@ impl Reader<'_> {
         found
     }
 
-    fn choice(&mut self) -> Option<Node> {
+    fn choice(&mut self) -> Option<PatternNode> {
         let mut branches = vec![self.sequence()?];
         while self.take('|') {
             branches.push(self.sequence()?);
         }
-        if branches.len() == 1 { branches.pop() } else { Some(Node::Choice(branches)) }
+        if branches.len() == 1 { branches.pop() } else { Some(PatternNode::Choice(branches)) }
     }
 
-    fn sequence(&mut self) -> Option<Node> {
+    fn sequence(&mut self) -> Option<PatternNode> {
         let mut nodes = Vec::new();
         while let Some(letter) = self.peek() {
             match letter {
@@ -112,14 +112,14 @@ impl Reader<'_> {
                 }
             }
         }
-        Some(Node::Sequence(nodes))
+        Some(PatternNode::Sequence(nodes))
     }
 
-    fn atom(&mut self) -> Option<Node> {
+    fn atom(&mut self) -> Option<PatternNode> {
         let letter = self.peek()?;
         self.at += 1;
         Some(match letter {
-            '.' => Node::Any,
+            '.' => PatternNode::Any,
             '(' => {
                 if self.take('?') && !self.take(':') {
                     return None;
@@ -135,10 +135,10 @@ impl Reader<'_> {
                 }
                 node
             }
-            '[' => Node::OneOf(self.class()?),
+            '[' => PatternNode::OneOf(self.class()?),
             '\\' => escape(self.next()?)?,
             '*' | '+' | '?' | '{' => return None,
-            _ => Node::Letter(letter),
+            _ => PatternNode::Letter(letter),
         })
     }
 
@@ -157,8 +157,8 @@ impl Reader<'_> {
             let first = match self.next()? {
                 ']' => return (!ranges.is_empty()).then_some(ranges),
                 '\\' => match escape(self.next()?)? {
-                    Node::Letter(letter) => letter,
-                    Node::OneOf(more) => {
+                    PatternNode::Letter(letter) => letter,
+                    PatternNode::OneOf(more) => {
                         ranges.extend(more);
                         continue;
                     }
@@ -177,7 +177,7 @@ impl Reader<'_> {
         }
     }
 
-    fn repeated(&mut self, node: Node) -> Option<Node> {
+    fn repeated(&mut self, node: PatternNode) -> Option<PatternNode> {
         let (least, most) = match self.peek() {
             Some('*') => (0, EXTRA_REPEATS),
             Some('+') => (1, 1 + EXTRA_REPEATS),
@@ -186,13 +186,13 @@ impl Reader<'_> {
                 self.at += 1;
                 let bounds = self.bounds()?;
                 self.take('?');
-                return Some(Node::Repeat(Box::new(node), bounds.0, bounds.1));
+                return Some(PatternNode::Repeat(Box::new(node), bounds.0, bounds.1));
             }
             _ => return Some(node),
         };
         self.at += 1;
         self.take('?');
-        Some(Node::Repeat(Box::new(node), least, most))
+        Some(PatternNode::Repeat(Box::new(node), least, most))
     }
 
     /// The content of the braces of a repeat: `n`, `n,` or `n,m`.
@@ -210,14 +210,14 @@ impl Reader<'_> {
     }
 }
 
-fn escape(letter: char) -> Option<Node> {
+fn escape(letter: char) -> Option<PatternNode> {
     Some(match letter {
-        'd' => Node::OneOf(vec![('0', '9')]),
-        'w' => Node::OneOf(vec![('a', 'z'), ('A', 'Z'), ('0', '9')]),
-        's' => Node::Letter(' '),
-        'n' => Node::Letter('\n'),
-        't' => Node::Letter('\t'),
+        'd' => PatternNode::OneOf(vec![('0', '9')]),
+        'w' => PatternNode::OneOf(vec![('a', 'z'), ('A', 'Z'), ('0', '9')]),
+        's' => PatternNode::Letter(' '),
+        'n' => PatternNode::Letter('\n'),
+        't' => PatternNode::Letter('\t'),
         letter if letter.is_alphanumeric() => return None,
-        letter => Node::Letter(letter),
+        letter => PatternNode::Letter(letter),
     })
 }

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::value::{Dice, Maker, sentence_for, value_for};
-use crate::work::{self, TooLarge, Work};
+use crate::generation_budget::{self, GenerationBudget, SchemaTooLarge};
+use crate::value::{SeededRandom, ValueGenerator, simulated_sentence, simulated_value};
 
 /// Satisfiable schemas, built the way people write them.
 fn schemas() -> impl Strategy<Value = Value> {
@@ -75,7 +75,7 @@ fn object_schema(parts: &[(Value, bool)], closed: bool) -> Value {
 
 fn assert_valid(schema: &Value, seed: u64) {
     let validator = jsonschema::options().should_validate_formats(true).build(schema).unwrap();
-    let value = value_for(schema, seed).unwrap();
+    let value = simulated_value(schema, seed).unwrap();
     if let Err(error) = validator.validate(&value) {
         panic!("{value} does not fit {schema}: {error}");
     }
@@ -90,7 +90,7 @@ proptest! {
 
     #[test]
     fn equal_seeds_give_equal_values(schema in schemas(), seed in any::<u64>()) {
-        prop_assert_eq!(value_for(&schema, seed), value_for(&schema, seed));
+        prop_assert_eq!(simulated_value(&schema, seed), simulated_value(&schema, seed));
     }
 }
 
@@ -156,26 +156,26 @@ fn hand_written_schemas_are_met_for_many_seeds() {
 fn a_schema_that_nothing_satisfies_still_gives_an_answer_in_time() {
     let endless = json!({"$defs": {"pair": {"type": "object", "required": ["l", "r"],
         "properties": {"l": {"$ref": "#/$defs/pair"}, "r": {"$ref": "#/$defs/pair"}}}}, "$ref": "#/$defs/pair"});
-    assert_eq!(value_for(&endless, 1), Err(TooLarge::Depth));
+    assert_eq!(simulated_value(&endless, 1), Err(SchemaTooLarge::Depth));
     let circle = json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}});
-    assert!(value_for(&circle, 1).unwrap().is_string());
-    assert!(value_for(&json!({"enum": []}), 1).unwrap().is_null());
+    assert!(simulated_value(&circle, 1).unwrap().is_string());
+    assert!(simulated_value(&json!({"enum": []}), 1).unwrap().is_null());
 }
 
 #[test]
 fn seeds_vary_the_value() {
     let schema = json!({"type": "object", "properties": {"word": {"type": "string"}, "n": {"type": "integer"}}, "required": ["word", "n"]});
     let distinct: std::collections::BTreeSet<String> =
-        (0..50).map(|seed| value_for(&schema, seed).unwrap().to_string()).collect();
+        (0..50).map(|seed| simulated_value(&schema, seed).unwrap().to_string()).collect();
     assert!(distinct.len() > 40, "only {} of 50 values differ", distinct.len());
 }
 
 #[test]
 fn a_sentence_takes_up_the_prompt() {
-    let sentence = sentence_for("Describe Copenhagen", 1);
+    let sentence = simulated_sentence("Describe Copenhagen", 1);
     assert!(sentence.contains("copenhagen") || sentence.contains("describe"), "{sentence}");
-    assert_ne!(sentence_for("Describe Copenhagen", 1), sentence_for("Describe Copenhagen", 2));
-    assert!(sentence_for("", 1).starts_with("The "));
+    assert_ne!(simulated_sentence("Describe Copenhagen", 1), simulated_sentence("Describe Copenhagen", 2));
+    assert!(simulated_sentence("", 1).starts_with("The "));
 }
 
 /// A number for a keyword: small, or far beyond what can be generated.
@@ -237,12 +237,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
     fn no_schema_takes_more_than_the_bound_on_work(schema in greedy_schemas(), seed in any::<u64>()) {
-        let work = Work::default();
-        let value = Maker { root: &schema, dice: Dice(seed), work: &work, nested: 0 }.make(&schema, 0);
-        let (parts, text) = work::size(&value);
+        let work = GenerationBudget::default();
+        let value = ValueGenerator { root: &schema, dice: SeededRandom(seed), work: &work, nested: 0 }.make(&schema, 0);
+        let (parts, text) = generation_budget::value_size(&value);
         prop_assert!(work.total() <= 8_000_000, "{} steps", work.total());
         if work.exceeded().is_none() {
-            prop_assert!(parts <= 2 * work::MOST_VALUES && text as u64 <= work::MOST_TEXT, "{parts} {text}");
+            prop_assert!(parts <= 2 * generation_budget::MOST_VALUES && text as u64 <= generation_budget::MOST_TEXT, "{parts} {text}");
         }
     }
 }
@@ -256,21 +256,24 @@ fn a_schema_that_asks_for_too_much_is_told_what_is_too_much() {
         .collect();
     let properties = json!({"type": "object", "minProperties": 4_000_000_000u64});
     for (schema, what) in [
-        (json!({"type": "string", "minLength": 4_000_000_000u64}), TooLarge::Text),
-        (json!({"type": "string", "minLength": 1e300}), TooLarge::Text),
-        (json!({"type": "string", "pattern": "^a{4000000000}$"}), TooLarge::Text),
-        (json!({"type": "string", "pattern": "^(((a{200}){200}){200}){200}$"}), TooLarge::Text),
-        (json!({"type": "array", "minItems": 4_000_000_000u64}), TooLarge::Values),
-        (json!({"type": "array", "minItems": u64::MAX, "uniqueItems": true}), TooLarge::Values),
-        (properties, TooLarge::Values),
-        (nested, TooLarge::Values),
-        (many(json!({"type": "string"})), TooLarge::Values),
-        (json!({"type": "array", "minItems": 1_000, "items": {"const": "x".repeat(10_000)}}), TooLarge::Text),
-        (json!({"anyOf": [{"$ref": "#"}]}), TooLarge::Depth),
-        (json!({"type": "number", "allOf": choices}), TooLarge::Combinations),
+        (json!({"type": "string", "minLength": 4_000_000_000u64}), SchemaTooLarge::Text),
+        (json!({"type": "string", "minLength": 1e300}), SchemaTooLarge::Text),
+        (json!({"type": "string", "pattern": "^a{4000000000}$"}), SchemaTooLarge::Text),
+        (json!({"type": "string", "pattern": "^(((a{200}){200}){200}){200}$"}), SchemaTooLarge::Text),
+        (json!({"type": "array", "minItems": 4_000_000_000u64}), SchemaTooLarge::Values),
+        (json!({"type": "array", "minItems": u64::MAX, "uniqueItems": true}), SchemaTooLarge::Values),
+        (properties, SchemaTooLarge::Values),
+        (nested, SchemaTooLarge::Values),
+        (many(json!({"type": "string"})), SchemaTooLarge::Values),
+        (
+            json!({"type": "array", "minItems": 1_000, "items": {"const": "x".repeat(10_000)}}),
+            SchemaTooLarge::Text,
+        ),
+        (json!({"anyOf": [{"$ref": "#"}]}), SchemaTooLarge::Depth),
+        (json!({"type": "number", "allOf": choices}), SchemaTooLarge::Combinations),
     ] {
         assert_eq!(
-            value_for(&schema, 3),
+            simulated_value(&schema, 3),
             Err(what),
             "{}",
             schema.to_string().chars().take(80).collect::<String>()

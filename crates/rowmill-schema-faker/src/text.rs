@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::generation_budget::{GenerationBudget, MOST_TEXT, SchemaTooLarge};
 use crate::pattern;
-use crate::value::{Dice, count};
-use crate::work::{MOST_TEXT, TooLarge, Work};
+use crate::value::{SeededRandom, count};
 
 const NOUNS: &[&str] = &[
     "river", "mill", "stone", "garden", "letter", "harbor", "lantern", "meadow", "bridge", "window",
@@ -25,12 +25,12 @@ const VERBS: &[&str] =
 const TOPIC_LENGTH: usize = 5;
 
 /// One readable word.
-pub(crate) fn word(dice: &mut Dice) -> &'static str {
+pub(crate) fn word(dice: &mut SeededRandom) -> &'static str {
     dice.pick(NOUNS).copied().unwrap_or("word")
 }
 
 /// A sentence that mentions one of the longer words of the prompt.
-pub(crate) fn sentence(prompt: &str, dice: &mut Dice) -> String {
+pub(crate) fn sentence(prompt: &str, dice: &mut SeededRandom) -> String {
     let topics: Vec<&str> = prompt
         .split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| word.chars().count() >= TOPIC_LENGTH && word.len() <= 40)
@@ -43,20 +43,20 @@ pub(crate) fn sentence(prompt: &str, dice: &mut Dice) -> String {
 }
 
 /// A string that fits the schema's format, pattern and lengths.
-pub(crate) fn string(map: &Map<String, Value>, dice: &mut Dice, work: &Work) -> String {
+pub(crate) fn string(map: &Map<String, Value>, dice: &mut SeededRandom, work: &GenerationBudget) -> String {
     if let Some(text) =
         map.get("pattern").and_then(Value::as_str).and_then(|text| pattern::matching(text, dice, work))
     {
         return text;
     }
     if let Some(text) = map.get("format").and_then(Value::as_str).and_then(|name| formatted(name, dice)) {
-        work.text(text.len());
+        work.count_text(text.len());
         return text;
     }
     let least = count(map, "minLength").unwrap_or(0);
     let most = count(map, "maxLength").unwrap_or(usize::MAX);
     if least as u64 > MOST_TEXT {
-        work.exceed(TooLarge::Text);
+        work.mark_exceeded(SchemaTooLarge::Text);
         return String::new();
     }
     let mut text = String::from(word(dice));
@@ -69,16 +69,17 @@ pub(crate) fn string(map: &Map<String, Value>, dice: &mut Dice, work: &Work) -> 
         text.push_str(word(dice));
     }
     text.truncate(most);
-    work.text(text.len());
+    work.count_text(text.len());
     text
 }
 
-fn formatted(name: &str, dice: &mut Dice) -> Option<String> {
-    let date = |dice: &mut Dice| {
+fn formatted(name: &str, dice: &mut SeededRandom) -> Option<String> {
+    let date = |dice: &mut SeededRandom| {
         format!("20{:02}-{:02}-{:02}", 10 + dice.below(20), 1 + dice.below(12), 1 + dice.below(28))
     };
-    let time =
-        |dice: &mut Dice| format!("{:02}:{:02}:{:02}Z", dice.below(24), dice.below(60), dice.below(60));
+    let time = |dice: &mut SeededRandom| {
+        format!("{:02}:{:02}:{:02}Z", dice.below(24), dice.below(60), dice.below(60))
+    };
     Some(match name {
         "date" => date(dice),
         "time" => time(dice),
@@ -96,7 +97,7 @@ fn formatted(name: &str, dice: &mut Dice) -> Option<String> {
     })
 }
 
-fn uuid(dice: &mut Dice) -> String {
+fn uuid(dice: &mut SeededRandom) -> String {
     let (high, low) = (dice.next(), dice.next());
     format!(
         "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::work::{self, MOST_DEPTH, TooLarge, Work};
+use crate::generation_budget::{self, GenerationBudget, MOST_DEPTH, SchemaTooLarge};
 use crate::{merge, number, text};
 
 /// The number of seeds tried before a value that does not validate is returned anyway.
@@ -51,12 +51,13 @@ const CHECKED_KEYWORDS: &[&str] = &[
 /// assert_eq!(Ok(value), value_for(&schema, 7));
 /// assert!(value_for(&json!({"type": "string", "minLength": 4_000_000_000u64}), 7).is_err());
 /// ```
-pub fn value_for(schema: &Value, seed: u64) -> Result<Value, TooLarge> {
-    let work = Work::default();
+pub fn simulated_value(schema: &Value, seed: u64) -> Result<Value, SchemaTooLarge> {
+    let work = GenerationBudget::default();
     let make = |attempt: u64| {
-        work.begin();
+        work.begin_attempt();
         let seed = seed.wrapping_add(attempt.wrapping_mul(STEP));
-        let value = Maker { root: schema, dice: Dice(seed), work: &work, nested: 0 }.make(schema, 0);
+        let value =
+            ValueGenerator { root: schema, dice: SeededRandom(seed), work: &work, nested: 0 }.make(schema, 0);
         work.exceeded().map_or(Ok(value), Err)
     };
     let first = make(0)?;
@@ -79,7 +80,7 @@ pub fn value_for(schema: &Value, seed: u64) -> Result<Value, TooLarge> {
 /// assert_ne!(seed_of(&["a", "b"]), seed_of(&["ab"]));
 /// ```
 #[must_use]
-pub fn seed_of(parts: &[&str]) -> u64 {
+pub fn seed_from(parts: &[&str]) -> u64 {
     let mut hash = Xxh3::new();
     for part in parts {
         hash.update(&(part.len() as u64).to_le_bytes());
@@ -97,8 +98,8 @@ pub fn seed_of(parts: &[&str]) -> u64 {
 /// assert_eq!(sentence, sentence_for("What is a mill?", 3));
 /// ```
 #[must_use]
-pub fn sentence_for(prompt: &str, seed: u64) -> String {
-    let mut dice = Dice(seed ^ xxh3_64(prompt.as_bytes()));
+pub fn simulated_sentence(prompt: &str, seed: u64) -> String {
+    let mut dice = SeededRandom(seed ^ xxh3_64(prompt.as_bytes()));
     text::sentence(prompt, &mut dice)
 }
 
@@ -117,9 +118,9 @@ const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A stream of numbers from a seed (SplitMix64): small, fast and the same everywhere.
 #[derive(Debug)]
-pub(crate) struct Dice(pub(crate) u64);
+pub(crate) struct SeededRandom(pub(crate) u64);
 
-impl Dice {
+impl SeededRandom {
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         let mut mixed = self.0;
@@ -146,19 +147,19 @@ impl Dice {
 
 /// Generates one value; holds the schema's root for references.
 #[derive(Debug)]
-pub(crate) struct Maker<'s> {
+pub(crate) struct ValueGenerator<'s> {
     pub(crate) root: &'s Value,
-    pub(crate) dice: Dice,
-    pub(crate) work: &'s Work,
+    pub(crate) dice: SeededRandom,
+    pub(crate) work: &'s GenerationBudget,
     /// The number of values being generated, each nested in the previous one.
     pub(crate) nested: u32,
 }
 
-impl Maker<'_> {
+impl ValueGenerator<'_> {
     pub(crate) fn make(&mut self, schema: &Value, depth: u32) -> Value {
-        self.work.values(1);
+        self.work.count_values(1);
         if depth > MOST_DEPTH || self.nested > MOST_NESTED {
-            self.work.exceed(TooLarge::Depth);
+            self.work.mark_exceeded(SchemaTooLarge::Depth);
         }
         if self.work.is_exceeded() {
             return Value::Null;
@@ -172,7 +173,7 @@ impl Maker<'_> {
     fn made(&mut self, schema: &Value, depth: u32) -> Value {
         let Value::Object(map) = schema else {
             let word = text::word(&mut self.dice);
-            self.work.text(word.len());
+            self.work.count_text(word.len());
             return Value::from(word);
         };
         let flat = merge::flatten(self.root, map, self.work);
@@ -191,7 +192,7 @@ impl Maker<'_> {
 
     /// A value that the schema contains verbatim.
     fn copied(&self, value: &Value) -> Value {
-        self.work.copied(value);
+        self.work.count_copied(value);
         if self.work.is_exceeded() { Value::Null } else { value.clone() }
     }
 
@@ -216,7 +217,7 @@ impl Maker<'_> {
         } else {
             branches.iter().copied().min_by_key(|branch| merge::height(self.root, branch, (12, self.work)))
         };
-        self.work.steps(work::parts(map));
+        self.work.count_steps(generation_budget::schema_parts(map));
         let mut merged = map.clone();
         merged.remove(keyword);
         if let Some(Value::Object(chosen)) = chosen {

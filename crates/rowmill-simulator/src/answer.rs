@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use crate::conversation::Seen;
-use crate::fault::Fault;
-use crate::turn::Turn;
+use crate::conversation::CallView;
+use crate::fault::SimulatedFault;
+use crate::turn::ScriptedTurn;
 
-/// How one call is answered, by [`crate::Script::answer`] or [`crate::Script::reply`].
+/// How one call is answered, by [`crate::SimulatorScript::answer`] or [`crate::SimulatorScript::reply`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum SimulatedAnswer {
     /// As without a script: a value for the schema, or an echo of the prompt.
-    Made,
+    Default,
     /// With this text.
     Text(String),
     /// With this JSON.
@@ -24,16 +24,16 @@ pub enum Answer {
         calls: Vec<(String, Value)>,
     },
     /// With a turn described in full.
-    Turn(Box<Turn>),
+    Turn(Box<ScriptedTurn>),
     /// With a fault.
-    Fail(Fault),
+    Fail(SimulatedFault),
 }
 
-impl From<Turn> for Answer {
-    fn from(turn: Turn) -> Self {
+impl From<ScriptedTurn> for SimulatedAnswer {
+    fn from(turn: ScriptedTurn) -> Self {
         Self::Turn(Box::new(turn))
     }
 }
 
-pub(crate) type AnswerFunction = dyn Fn(&str, u64) -> Answer + Send + Sync;
-pub(crate) type ReplyFunction = dyn Fn(&Seen<'_>) -> Answer + Send + Sync;
+pub(crate) type AnswerFunction = dyn Fn(&str, u64) -> SimulatedAnswer + Send + Sync;
+pub(crate) type ReplyFunction = dyn Fn(&CallView<'_>) -> SimulatedAnswer + Send + Sync;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::call_seen::CallSeen;
+use crate::recorded_call::RecordedCall;
 
 /// The destination of the call log. Clones write to the same one.
 #[derive(Clone)]
@@ -16,7 +16,7 @@ impl CallLog {
     }
 
     /// Writes a line. Errors are ignored, so that calls are still answered.
-    pub(crate) fn write(&self, seen: &CallSeen) {
+    pub(crate) fn write(&self, seen: &RecordedCall) {
         let Ok(mut line) = serde_json::to_vec(seen) else { return };
         line.push(b'\n');
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);

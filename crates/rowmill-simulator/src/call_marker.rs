@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
-use crate::protocol::Ask;
+use crate::answer::SimulatedAnswer;
+use crate::protocol::ParsedRequest;
 
 const CALL: &str = "***CALL_TOOL ";
 const TURNS: &str = "***TURNS ";
@@ -14,7 +14,7 @@ const TURNS: &str = "***TURNS ";
 ///
 /// `***CALL_TOOL name {json}` calls a tool at the first turn; several such lines call several at once.
 /// `***TURNS n name {json}` calls a tool at n turns in a row. If no tools are offered, nothing is called.
-pub(crate) fn calls_for(ask: &Ask) -> Option<Answer> {
+pub(crate) fn calls_for(ask: &ParsedRequest) -> Option<SimulatedAnswer> {
     if !ask.prompt.trim_start().starts_with("***") || ask.tools.is_empty() {
         return None;
     }
@@ -34,7 +34,7 @@ pub(crate) fn calls_for(ask: &Ask) -> Option<Answer> {
         }
     }
     let is_due = !calls.is_empty() && ask.turns_with_calls() < turns;
-    is_due.then(|| Answer::Calls { text: String::new(), calls })
+    is_due.then(|| SimulatedAnswer::Calls { text: String::new(), calls })
 }
 
 /// Parses `name {json}`; without JSON there are no arguments.
@@ -51,18 +51,18 @@ pub(crate) fn parse(text: &str) -> Option<(String, Value)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::SeenTool;
+    use crate::conversation::RecordedTool;
 
-    fn ask(prompt: &str) -> Ask {
-        let tool = SeenTool { name: "find".into(), description: String::new(), schema: Value::Null };
-        let mut ask = Ask { tools: vec![tool], ..Ask::default() };
+    fn ask(prompt: &str) -> ParsedRequest {
+        let tool = RecordedTool { name: "find".into(), description: String::new(), schema: Value::Null };
+        let mut ask = ParsedRequest { tools: vec![tool], ..ParsedRequest::default() };
         ask.say_user(prompt.to_owned());
         ask
     }
 
-    fn called(ask: &Ask) -> Vec<(String, Value)> {
+    fn called(ask: &ParsedRequest) -> Vec<(String, Value)> {
         match calls_for(ask) {
-            Some(Answer::Calls { calls, .. }) => calls,
+            Some(SimulatedAnswer::Calls { calls, .. }) => calls,
             _ => Vec::new(),
         }
     }
@@ -81,6 +81,6 @@ mod tests {
         ] {
             assert_eq!(called(&ask(other)), [], "{other}");
         }
-        assert_eq!(called(&Ask { tools: Vec::new(), ..ask("***CALL_TOOL find {}") }), []);
+        assert_eq!(called(&ParsedRequest { tools: Vec::new(), ..ask("***CALL_TOOL find {}") }), []);
     }
 }

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::distribution::Distribution;
-use crate::limiter::Limiter;
-use crate::limits::{Limits, Measure};
+use crate::distribution::RandomDistribution;
+use crate::limiter::SimulatedLimiter;
+use crate::limits::{LimitKind, SimulatedLimits};
 use crate::outage::OutageKind;
 use crate::prompt_cache::PromptCache;
-use crate::quota::Quota;
-use crate::script::Script;
+use crate::quota::CallQuota;
+use crate::script::SimulatorScript;
 
 /// Something that changes while the simulator runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub enum Change {
+pub enum ScriptChange {
     /// Changes a limit per minute; `None` removes it.
-    Limit(Measure, Option<u64>),
+    Limit(LimitKind, Option<u64>),
     /// Starts an outage of this length, of this kind or else of the kind that the script sets.
     Outage(Duration, Option<OutageKind>),
     /// Exhausts the quota.
@@ -26,11 +26,11 @@ pub enum Change {
     /// Renews the quota.
     QuotaRenewed,
     /// Changes the latency of answers.
-    Latency(Distribution),
+    Latency(RandomDistribution),
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Outage {
+struct ActiveOutage {
     kind: OutageKind,
     /// Its end, if it has one of its own.
     until: Option<Instant>,
@@ -38,27 +38,27 @@ struct Outage {
 
 /// All state that changes with time and use.
 #[derive(Debug)]
-pub(crate) struct Conditions {
-    pub(crate) limiter: Limiter,
-    pub(crate) quota: Quota,
+pub(crate) struct CurrentConditions {
+    pub(crate) limiter: SimulatedLimiter,
+    pub(crate) quota: CallQuota,
     pub(crate) cache: PromptCache,
-    pub(crate) latency: Distribution,
-    outage: Option<Outage>,
+    pub(crate) latency: RandomDistribution,
+    outage: Option<ActiveOutage>,
     outage_kind: OutageKind,
-    timeline: VecDeque<(Instant, Change)>,
+    timeline: VecDeque<(Instant, ScriptChange)>,
     started: Instant,
     /// Every set of limits that was in force, and from when.
-    history: Vec<(Instant, Limits)>,
+    history: Vec<(Instant, SimulatedLimits)>,
 }
 
-impl Conditions {
-    pub(crate) fn new(script: &Script, now: Instant) -> Self {
+impl CurrentConditions {
+    pub(crate) fn new(script: &SimulatorScript, now: Instant) -> Self {
         let mut timeline: Vec<_> =
             script.changes.iter().map(|(after, change)| (now + *after, *change)).collect();
         timeline.sort_by_key(|(at, _)| *at);
         Self {
-            limiter: Limiter::new(script.limits),
-            quota: Quota::new(script.quota_requests, script.quota_renews),
+            limiter: SimulatedLimiter::new(script.limits),
+            quota: CallQuota::new(script.quota_requests, script.quota_renews),
             cache: PromptCache::default(),
             latency: script.latency,
             outage: None,
@@ -79,29 +79,29 @@ impl Conditions {
         }
     }
 
-    fn apply(&mut self, change: Change, at: Instant) {
+    fn apply(&mut self, change: ScriptChange, at: Instant) {
         match change {
-            Change::Limit(measure, limit) => {
-                self.set_limits(self.limiter.limits().with(measure, limit), at);
+            ScriptChange::Limit(measure, limit) => {
+                self.set_limits(self.limiter.limits().with_limit(measure, limit), at);
             }
-            Change::Outage(length, kind) => {
+            ScriptChange::Outage(length, kind) => {
                 let kind = kind.unwrap_or(self.outage_kind);
-                self.outage = Some(Outage { kind, until: Some(at + length) });
+                self.outage = Some(ActiveOutage { kind, until: Some(at + length) });
             }
-            Change::QuotaExhausted => self.quota.exhaust(),
-            Change::QuotaRenewed => self.quota.renew(),
-            Change::Latency(latency) => self.latency = latency,
+            ScriptChange::QuotaExhausted => self.quota.exhaust(),
+            ScriptChange::QuotaRenewed => self.quota.renew(),
+            ScriptChange::Latency(latency) => self.latency = latency,
         }
     }
 
-    pub(crate) fn set_limits(&mut self, limits: Limits, at: Instant) {
+    pub(crate) fn set_limits(&mut self, limits: SimulatedLimits, at: Instant) {
         self.limiter.set(limits, at);
         self.history.push((at, limits));
     }
 
     /// Starts an outage that lasts until it is ended.
     pub(crate) fn begin_outage(&mut self, kind: OutageKind) {
-        self.outage = Some(Outage { kind, until: None });
+        self.outage = Some(ActiveOutage { kind, until: None });
     }
 
     pub(crate) fn end_outage(&mut self) {
@@ -114,7 +114,7 @@ impl Conditions {
     }
 
     /// When something may next change without a call.
-    pub(crate) fn next_turn(&self) -> Option<Instant> {
+    pub(crate) fn next_change_at(&self) -> Option<Instant> {
         let change = self.timeline.front().map(|(at, _)| *at);
         let end = self.outage.and_then(|outage| outage.until);
         change.into_iter().chain(end).min()
@@ -128,14 +128,14 @@ impl Conditions {
 
     /// How much a limit would have allowed in a minute, up to now; `None` if nothing was limited at any time
     /// in it.
-    pub(crate) fn allowed(&self, measure: Measure, minute: usize, now: Instant) -> Option<u64> {
+    pub(crate) fn allowed(&self, measure: LimitKind, minute: usize, now: Instant) -> Option<u64> {
         let begin = self.started + Duration::from_secs(60) * u32::try_from(minute).unwrap_or(u32::MAX);
         let end = (begin + Duration::from_secs(60)).min(now);
         let ends = self.history.iter().skip(1).map(|(at, _)| *at).chain([end]);
         let mut allowed = None;
         for ((from, limits), to) in self.history.iter().zip(ends) {
             let time = to.min(end).saturating_duration_since((*from).max(begin));
-            if let Some(limit) = limits.of(measure).filter(|_| !time.is_zero()) {
+            if let Some(limit) = limits.limit_on(measure).filter(|_| !time.is_zero()) {
                 *allowed.get_or_insert(0.0) += limit as f64 * time.as_secs_f64() / 60.0;
             }
         }
@@ -154,12 +154,12 @@ mod tests {
     #[test]
     fn changes_come_at_their_time_in_their_order() {
         let start = Instant::now();
-        let script = Script::new()
-            .limits(Limits { requests: Some(600), ..Limits::default() })
-            .at(seconds(120), Change::Limit(Measure::Requests, Some(1_200)))
-            .at(seconds(60), Change::Limit(Measure::Requests, Some(300)))
-            .at(seconds(60), Change::Limit(Measure::Tokens, Some(60_000)));
-        let mut conditions = Conditions::new(&script, start);
+        let script = SimulatorScript::new()
+            .limits(SimulatedLimits { requests: Some(600), ..SimulatedLimits::default() })
+            .change_after(seconds(120), ScriptChange::Limit(LimitKind::Requests, Some(1_200)))
+            .change_after(seconds(60), ScriptChange::Limit(LimitKind::Requests, Some(300)))
+            .change_after(seconds(60), ScriptChange::Limit(LimitKind::Tokens, Some(60_000)));
+        let mut conditions = CurrentConditions::new(&script, start);
         for (second, requests, tokens) in [
             (0, 600, None),
             (59, 600, None),
@@ -172,31 +172,32 @@ mod tests {
             assert_eq!((limits.requests, limits.tokens), (Some(requests), tokens), "{second}");
         }
         let now = start + seconds(150);
-        let allowed = |minute| conditions.allowed(Measure::Requests, minute, now);
+        let allowed = |minute| conditions.allowed(LimitKind::Requests, minute, now);
         assert_eq!((allowed(0), allowed(1), allowed(2)), (Some(600), Some(300), Some(600)));
-        assert_eq!(conditions.allowed(Measure::Tokens, 0, now), None);
-        assert_eq!(conditions.allowed(Measure::Tokens, 1, now), Some(60_000));
+        assert_eq!(conditions.allowed(LimitKind::Tokens, 0, now), None);
+        assert_eq!(conditions.allowed(LimitKind::Tokens, 1, now), Some(60_000));
     }
 
     #[test]
     fn a_minute_in_which_a_limit_changes_allows_what_both_allow() {
         let start = Instant::now();
-        let script = Script::new()
-            .limits(Limits { requests: Some(600), ..Limits::default() })
-            .at(seconds(45), Change::Limit(Measure::Requests, Some(1_200)));
-        let mut conditions = Conditions::new(&script, start);
+        let script = SimulatorScript::new()
+            .limits(SimulatedLimits { requests: Some(600), ..SimulatedLimits::default() })
+            .change_after(seconds(45), ScriptChange::Limit(LimitKind::Requests, Some(1_200)));
+        let mut conditions = CurrentConditions::new(&script, start);
         conditions.advance(start + seconds(300));
-        assert_eq!(conditions.allowed(Measure::Requests, 0, start + seconds(300)), Some(450 + 300));
+        assert_eq!(conditions.allowed(LimitKind::Requests, 0, start + seconds(300)), Some(450 + 300));
     }
 
     #[test]
     fn an_outage_begins_and_ends_by_itself() {
         let start = Instant::now();
-        let script = Script::new().outage(seconds(60), seconds(30)).outage_kind(OutageKind::Status(529));
-        let mut conditions = Conditions::new(&script, start);
+        let script =
+            SimulatorScript::new().outage(seconds(60), seconds(30)).outage_kind(OutageKind::Status(529));
+        let mut conditions = CurrentConditions::new(&script, start);
         let mut at = |second| {
             conditions.advance(start + seconds(second));
-            (conditions.outage(), conditions.next_turn().map(|turn| (turn - start).as_secs()))
+            (conditions.outage(), conditions.next_change_at().map(|turn| (turn - start).as_secs()))
         };
         assert_eq!(at(0), (None, Some(60)));
         assert_eq!(at(60), (Some(OutageKind::Status(529)), Some(90)));

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SeenRole {
+pub enum RecordedRole {
     /// The client.
     User,
     /// The model, in an earlier turn.
@@ -17,22 +17,22 @@ pub enum SeenRole {
 
 /// One message of a conversation. Tool results that come together are one message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SeenMessage {
+pub struct RecordedMessage {
     /// The sender.
-    pub role: SeenRole,
+    pub role: RecordedRole,
     /// The text, without files; for tools the texts of their results, a line each.
     pub text: String,
     /// The model's tool calls in this message, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<SeenCall>,
+    pub calls: Vec<RecordedToolCall>,
     /// The tool results, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub answers: Vec<SeenResult>,
+    pub answers: Vec<RecordedToolResult>,
 }
 
 /// A tool call in a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SeenCall {
+pub struct RecordedToolCall {
     /// Its id; Google's calls need none.
     pub id: String,
     /// The name of the tool.
@@ -43,7 +43,7 @@ pub struct SeenCall {
 
 /// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SeenResult {
+pub struct RecordedToolResult {
     /// The id of the call.
     pub call: String,
     /// The name of the tool.
@@ -56,7 +56,7 @@ pub struct SeenResult {
 
 /// A tool that is offered to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SeenTool {
+pub struct RecordedTool {
     /// Its name.
     pub name: String,
     /// Its description; may be empty.
@@ -65,10 +65,10 @@ pub struct SeenTool {
     pub schema: Value,
 }
 
-/// A call as [`crate::Script::reply`] sees it.
+/// A call as [`crate::SimulatorScript::reply`] sees it.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Seen<'a> {
+pub struct CallView<'a> {
     /// The requested model.
     pub model: &'a str,
     /// The system text.
@@ -80,15 +80,15 @@ pub struct Seen<'a> {
     /// The number of this turn: 1 plus the messages of the model so far.
     pub turn: u64,
     /// The conversation without the system text.
-    pub messages: &'a [SeenMessage],
+    pub messages: &'a [RecordedMessage],
     /// The offered tools.
-    pub tools: &'a [SeenTool],
+    pub tools: &'a [RecordedTool],
     /// The offered tools that run at the provider, such as `web_search`.
     pub hosted: &'a [String],
     /// The schema that the answer must satisfy.
     pub schema: Option<&'a Value>,
     /// How often a conversation with this prompt was received, from 1.
-    pub of_prompt: u64,
+    pub prompt_count: u64,
     /// How often exactly this conversation was received, from 1: more than once if a call is retried.
-    pub of_turn: u64,
+    pub conversation_count: u64,
 }

@@ -4,14 +4,14 @@ use bytes::BytesMut;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::fault::Delivery;
-use crate::gate::Gate;
-use crate::incoming;
-use crate::outgoing::Outgoing;
+use crate::answer_hold::AnswerHold;
+use crate::fault::AnswerDelivery;
+use crate::http_request;
+use crate::outgoing_answer::OutgoingAnswer;
 
 /// The result of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Delivered {
+pub(crate) enum DeliveryOutcome {
     /// The last byte was handed to the kernel.
     Complete,
     /// The answer was damaged as planned; the connection can no longer be used.
@@ -21,49 +21,49 @@ pub(crate) enum Delivered {
 }
 
 /// Writes `outgoing` in the way given by `delivery`.
-pub(crate) async fn deliver(
+pub(crate) async fn deliver_answer(
     stream: &mut TcpStream,
     buffer: &mut BytesMut,
-    outgoing: &Outgoing,
-    delivery: Delivery,
-    gate: &Gate,
-) -> Delivered {
+    outgoing: &OutgoingAnswer,
+    delivery: AnswerDelivery,
+    gate: &AnswerHold,
+) -> DeliveryOutcome {
     match delivery {
-        Delivery::Whole => whole(stream, outgoing).await,
-        Delivery::Reset => reset(stream),
-        Delivery::ResetMidway => {
+        AnswerDelivery::Whole => whole(stream, outgoing).await,
+        AnswerDelivery::Reset => reset(stream),
+        AnswerDelivery::ResetMidway => {
             half(stream, outgoing).await;
             reset(stream)
         }
-        Delivery::Truncate => {
+        AnswerDelivery::Truncate => {
             half(stream, outgoing).await;
             // A client that is already gone needs no orderly shutdown.
             drop(stream.shutdown().await);
-            Delivered::Damaged
+            DeliveryOutcome::Damaged
         }
-        Delivery::Hang => {
-            incoming::closed(stream, buffer).await;
-            Delivered::Abandoned
+        AnswerDelivery::Hang => {
+            http_request::closed(stream, buffer).await;
+            DeliveryOutcome::Abandoned
         }
-        Delivery::Drip => {
+        AnswerDelivery::Drip => {
             if stream.write_all(&outgoing.head).await.is_err() {
-                return Delivered::Abandoned;
+                return DeliveryOutcome::Abandoned;
             }
             for byte in outgoing.pieces.concat() {
                 tokio::select! {
-                    () = gate.drop_of() => {}
-                    () = incoming::closed(stream, buffer) => return Delivered::Abandoned,
+                    () = gate.wait_for_byte() => {}
+                    () = http_request::closed(stream, buffer) => return DeliveryOutcome::Abandoned,
                 }
                 if stream.write_all(&[byte]).await.is_err() {
-                    return Delivered::Abandoned;
+                    return DeliveryOutcome::Abandoned;
                 }
             }
-            Delivered::Complete
+            DeliveryOutcome::Complete
         }
     }
 }
 
-async fn whole(stream: &mut TcpStream, outgoing: &Outgoing) -> Delivered {
+async fn whole(stream: &mut TcpStream, outgoing: &OutgoingAnswer) -> DeliveryOutcome {
     let written = match outgoing.pieces.as_slice() {
         [body] => stream.write_all(&[outgoing.head.as_slice(), body].concat()).await,
         pieces => {
@@ -76,10 +76,10 @@ async fn whole(stream: &mut TcpStream, outgoing: &Outgoing) -> Delivered {
             written
         }
     };
-    if written.is_ok() { Delivered::Complete } else { Delivered::Abandoned }
+    if written.is_ok() { DeliveryOutcome::Complete } else { DeliveryOutcome::Abandoned }
 }
 
-async fn half(stream: &mut TcpStream, outgoing: &Outgoing) {
+async fn half(stream: &mut TcpStream, outgoing: &OutgoingAnswer) {
     let body = outgoing.pieces.concat();
     let part = body.get(..body.len() / 2).unwrap_or_default();
     let bytes = [outgoing.head.as_slice(), part].concat();
@@ -88,8 +88,8 @@ async fn half(stream: &mut TcpStream, outgoing: &Outgoing) {
 }
 
 /// Makes the next close a reset instead of an orderly shutdown.
-pub(crate) fn reset(stream: &TcpStream) -> Delivered {
+pub(crate) fn reset(stream: &TcpStream) -> DeliveryOutcome {
     let lingering = stream.set_zero_linger();
     debug_assert!(lingering.is_ok(), "a connected socket takes the option");
-    Delivered::Damaged
+    DeliveryOutcome::Damaged
 }

@@ -15,7 +15,7 @@ use rowmill_core::time_span;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub enum Distribution {
+pub enum RandomDistribution {
     /// Always the same.
     Constant(f64),
     /// All values between two numbers with equal probability.
@@ -42,14 +42,14 @@ pub enum Distribution {
 /// Longer waits are not plausible.
 const LONGEST_SECONDS: f64 = 86_400.0;
 
-impl Distribution {
+impl RandomDistribution {
     /// Parses waits: `200ms`, `uniform:100ms..2s`, `lognormal:800ms,0.6` or `exponential:500ms`.
     ///
     /// # Errors
     ///
     /// The text is none of these; the message says what to write.
-    pub fn of_durations(text: &str) -> Result<Self, String> {
-        let seconds = |text: &str| time_span::parse(text).map(|time| time.as_secs_f64());
+    pub fn parse_durations(text: &str) -> Result<Self, String> {
+        let seconds = |text: &str| time_span::parse_time_span(text).map(|time| time.as_secs_f64());
         Self::read(text, seconds).ok_or_else(|| {
             format!(
                 "`{text}` is not a latency; write `200ms`, `uniform:100ms..2s`, `lognormal:800ms,0.6` or \
@@ -63,7 +63,7 @@ impl Distribution {
     /// # Errors
     ///
     /// The text is none of these; the message says what to write.
-    pub fn of_tokens(text: &str) -> Result<Self, String> {
+    pub fn parse_token_counts(text: &str) -> Result<Self, String> {
         let tokens = |text: &str| text.parse::<u32>().ok().filter(|count| *count > 0).map(f64::from);
         Self::read(text, tokens).ok_or_else(|| {
             format!(
@@ -119,7 +119,7 @@ impl Distribution {
     }
 }
 
-impl From<Duration> for Distribution {
+impl From<Duration> for RandomDistribution {
     fn from(wait: Duration) -> Self {
         Self::Constant(wait.as_secs_f64())
     }
@@ -129,7 +129,7 @@ impl From<Duration> for Distribution {
 mod tests {
     use super::*;
 
-    fn draws(distribution: &Distribution) -> Vec<f64> {
+    fn draws(distribution: &RandomDistribution) -> Vec<f64> {
         let share = |index: u32| f64::from(index) / 200.0;
         let chances = (0..200).flat_map(|first| (0..200).map(move |second| (share(first), share(second))));
         let mut drawn: Vec<f64> = chances.map(|chances| distribution.draw(chances)).collect();
@@ -142,7 +142,7 @@ mod tests {
         for text in
             ["0", "20ms", "1.5s", "uniform:0..1s", "lognormal:1s,0", "exponential:500ms", "constant:1s"]
         {
-            assert!(Distribution::of_durations(text).is_ok(), "{text}");
+            assert!(RandomDistribution::parse_durations(text).is_ok(), "{text}");
         }
         for text in [
             "",
@@ -154,23 +154,26 @@ mod tests {
             "normal:1s,1",
             "pareto:1",
         ] {
-            assert!(Distribution::of_durations(text).unwrap_err().contains("write `200ms`"), "{text}");
+            assert!(
+                RandomDistribution::parse_durations(text).unwrap_err().contains("write `200ms`"),
+                "{text}"
+            );
         }
         assert_eq!(
-            Distribution::of_tokens("uniform:10..200"),
-            Ok(Distribution::Uniform { low: 10.0, high: 200.0 })
+            RandomDistribution::parse_token_counts("uniform:10..200"),
+            Ok(RandomDistribution::Uniform { low: 10.0, high: 200.0 })
         );
-        assert!(Distribution::of_tokens("0").is_err());
+        assert!(RandomDistribution::parse_token_counts("0").is_err());
     }
 
     #[test]
     fn draws_have_the_middle_and_the_tail_of_their_distribution() {
-        let uniform = draws(&Distribution::Uniform { low: 1.0, high: 3.0 });
+        let uniform = draws(&RandomDistribution::Uniform { low: 1.0, high: 3.0 });
         assert!(uniform[0] >= 1.0 && uniform[39_999] <= 3.0 && (uniform[20_000] - 2.0).abs() < 0.02);
-        let log_normal = draws(&Distribution::LogNormal { median: 40.0, sigma: 1.0 });
+        let log_normal = draws(&RandomDistribution::LogNormal { median: 40.0, sigma: 1.0 });
         assert!((log_normal[20_000] - 40.0).abs() < 1.0, "{}", log_normal[20_000]);
         assert!((log_normal[33_653] / 40.0 - 1f64.exp()).abs() < 0.1, "{}", log_normal[33_653]);
-        let exponential = draws(&Distribution::Exponential { mean: 2.0 });
+        let exponential = draws(&RandomDistribution::Exponential { mean: 2.0 });
         let mean = exponential.iter().sum::<f64>() / 40_000.0;
         assert!((mean - 2.0).abs() < 0.05, "{mean}");
     }

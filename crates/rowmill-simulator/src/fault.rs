@@ -3,7 +3,7 @@
 /// One kind of fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum SimulatedFault {
     /// An error status. Without a body, the vendor's own is sent.
     Status {
         /// The status code.
@@ -41,7 +41,7 @@ pub enum Fault {
     Null,
 }
 
-impl Fault {
+impl SimulatedFault {
     /// An error status with the vendor's own body.
     #[must_use]
     pub fn status(code: u16) -> Self {
@@ -75,7 +75,7 @@ impl Fault {
     /// assert_eq!(Fault::named("weather"), None);
     /// ```
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         if let Ok(code) = name.parse::<u16>() {
             return (100..=599).contains(&code).then(|| Self::status(code));
         }
@@ -101,7 +101,7 @@ impl Fault {
 /// When a fault occurs.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum When {
+pub enum FaultTrigger {
     /// At every call.
     Always,
     /// At the call with this number, counted from 1.
@@ -114,7 +114,7 @@ pub enum When {
 
 /// How an answer reaches the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Delivery {
+pub(crate) enum AnswerDelivery {
     Whole,
     Reset,
     ResetMidway,
@@ -123,14 +123,14 @@ pub(crate) enum Delivery {
     Drip,
 }
 
-impl Delivery {
-    pub(crate) fn of(fault: Option<&Fault>) -> Self {
+impl AnswerDelivery {
+    pub(crate) fn from_fault(fault: Option<&SimulatedFault>) -> Self {
         match fault {
-            Some(Fault::Reset) => Self::Reset,
-            Some(Fault::ResetMidway) => Self::ResetMidway,
-            Some(Fault::Truncate) => Self::Truncate,
-            Some(Fault::Hang) => Self::Hang,
-            Some(Fault::Drip) => Self::Drip,
+            Some(SimulatedFault::Reset) => Self::Reset,
+            Some(SimulatedFault::ResetMidway) => Self::ResetMidway,
+            Some(SimulatedFault::Truncate) => Self::Truncate,
+            Some(SimulatedFault::Hang) => Self::Hang,
+            Some(SimulatedFault::Drip) => Self::Drip,
             _ => Self::Whole,
         }
     }

@@ -8,7 +8,7 @@
 /// assert_eq!(limits.input_tokens, None);
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct SimulatedLimits {
     /// Calls.
     pub requests: Option<u64>,
     /// Tokens of both directions together.
@@ -21,7 +21,7 @@ pub struct Limits {
 
 /// The quantity that is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Measure {
+pub enum LimitKind {
     /// Calls.
     Requests,
     /// Tokens of both directions together.
@@ -32,7 +32,7 @@ pub enum Measure {
     OutputTokens,
 }
 
-impl Measure {
+impl LimitKind {
     /// All of them, in the order in which they are reported.
     pub(crate) const ALL: [Self; 4] = [Self::Requests, Self::Tokens, Self::InputTokens, Self::OutputTokens];
 
@@ -46,31 +46,31 @@ impl Measure {
         }
     }
 
-    pub(crate) fn of_flag(name: &str) -> Option<Self> {
+    pub(crate) fn from_flag(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|measure| measure.flag() == name)
     }
 }
 
-impl Limits {
+impl SimulatedLimits {
     /// The limit on one quantity.
     #[must_use]
-    pub fn of(&self, measure: Measure) -> Option<u64> {
+    pub fn limit_on(&self, measure: LimitKind) -> Option<u64> {
         match measure {
-            Measure::Requests => self.requests,
-            Measure::Tokens => self.tokens,
-            Measure::InputTokens => self.input_tokens,
-            Measure::OutputTokens => self.output_tokens,
+            LimitKind::Requests => self.requests,
+            LimitKind::Tokens => self.tokens,
+            LimitKind::InputTokens => self.input_tokens,
+            LimitKind::OutputTokens => self.output_tokens,
         }
     }
 
     /// The same limits with one of them changed; `None` removes it.
     #[must_use]
-    pub fn with(mut self, measure: Measure, limit: Option<u64>) -> Self {
+    pub fn with_limit(mut self, measure: LimitKind, limit: Option<u64>) -> Self {
         match measure {
-            Measure::Requests => self.requests = limit,
-            Measure::Tokens => self.tokens = limit,
-            Measure::InputTokens => self.input_tokens = limit,
-            Measure::OutputTokens => self.output_tokens = limit,
+            LimitKind::Requests => self.requests = limit,
+            LimitKind::Tokens => self.tokens = limit,
+            LimitKind::InputTokens => self.input_tokens = limit,
+            LimitKind::OutputTokens => self.output_tokens = limit,
         }
         self
     }

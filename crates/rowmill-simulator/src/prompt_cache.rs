@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use rowmill_schema_faker::seed_of;
+use rowmill_schema_faker::seed_from;
 use tokio::time::Instant;
 
-use crate::limiter::Account;
-use crate::protocol::{Ask, Protocol};
+use crate::limiter::LimitAccount;
+use crate::protocol::{ParsedRequest, VendorProtocol};
 
 /// A shorter prefix is not cached.
 const LEAST_TOKENS: u64 = 1_024;
@@ -26,7 +26,7 @@ pub(crate) struct PromptCache {
 
 /// The effect of the cache on a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Prefix {
+pub(crate) struct PrefixUse {
     /// Tokens read from the cache.
     pub(crate) cached: u64,
     /// Tokens written to it.
@@ -39,35 +39,35 @@ impl PromptCache {
     /// Looks up the stable prefix of a call, which has `tokens` tokens.
     pub(crate) fn look_up(
         &self,
-        protocol: Protocol,
-        account: &Account,
-        ask: &Ask,
+        protocol: VendorProtocol,
+        account: &LimitAccount,
+        ask: &ParsedRequest,
         tokens: u64,
         now: Instant,
-    ) -> Prefix {
-        let is_marked = protocol != Protocol::Messages || ask.marks_cache;
+    ) -> PrefixUse {
+        let is_marked = protocol != VendorProtocol::Messages || ask.marks_cache;
         if tokens < LEAST_TOKENS || !is_marked {
-            return Prefix::default();
+            return PrefixUse::default();
         }
         let vendor = match protocol {
-            Protocol::Chat | Protocol::Responses => "openai",
-            Protocol::Messages => "anthropic",
-            Protocol::Google => "google",
+            VendorProtocol::Chat | VendorProtocol::Responses => "openai",
+            VendorProtocol::Messages => "anthropic",
+            VendorProtocol::Google => "google",
         };
-        let key = seed_of(&[vendor, &account.key, &account.model, &ask.system]);
+        let key = seed_from(&[vendor, &account.key, &account.model, &ask.system]);
         let is_known =
             self.answered.get(&key).is_some_and(|used| now.saturating_duration_since(*used) < KEPT);
         let (cached, written) = match protocol {
-            Protocol::Messages if !is_known => (0, tokens),
+            VendorProtocol::Messages if !is_known => (0, tokens),
             _ if !is_known => (0, 0),
-            Protocol::Chat | Protocol::Responses => (tokens / STEP * STEP, 0),
-            Protocol::Messages | Protocol::Google => (tokens, 0),
+            VendorProtocol::Chat | VendorProtocol::Responses => (tokens / STEP * STEP, 0),
+            VendorProtocol::Messages | VendorProtocol::Google => (tokens, 0),
         };
-        Prefix { cached, written, key: Some(key) }
+        PrefixUse { cached, written, key: Some(key) }
     }
 
     /// Stores the prefix of an answered call, so that later ones find it.
-    pub(crate) fn answered(&mut self, prefix: Prefix, now: Instant) {
+    pub(crate) fn record_prefix(&mut self, prefix: PrefixUse, now: Instant) {
         let Some(key) = prefix.key else { return };
         self.answered.insert(key, now);
         if self.answered.len() > MANY {
@@ -80,31 +80,31 @@ impl PromptCache {
 mod tests {
     use super::*;
 
-    fn account() -> Account {
-        Account { key: "k".into(), model: "m".into() }
+    fn account() -> LimitAccount {
+        LimitAccount { key: "k".into(), model: "m".into() }
     }
 
-    fn ask() -> Ask {
-        Ask { system: "Be brief.".into(), marks_cache: true, ..Ask::default() }
+    fn ask() -> ParsedRequest {
+        ParsedRequest { system: "Be brief.".into(), marks_cache: true, ..ParsedRequest::default() }
     }
 
     #[test]
     fn a_prefix_is_cached_once_a_call_with_it_was_answered() {
         let now = Instant::now();
         for (protocol, written, cached) in [
-            (Protocol::Chat, 0, 1_152),
-            (Protocol::Responses, 0, 1_152),
-            (Protocol::Messages, 1_200, 1_200),
-            (Protocol::Google, 0, 1_200),
+            (VendorProtocol::Chat, 0, 1_152),
+            (VendorProtocol::Responses, 0, 1_152),
+            (VendorProtocol::Messages, 1_200, 1_200),
+            (VendorProtocol::Google, 0, 1_200),
         ] {
             let mut cache = PromptCache::default();
             let first = cache.look_up(protocol, &account(), &ask(), 1_200, now);
             let meanwhile = cache.look_up(protocol, &account(), &ask(), 1_200, now);
             assert_eq!((first.cached, first.written, meanwhile), (0, written, first), "{protocol:?}");
-            cache.answered(first, now);
+            cache.record_prefix(first, now);
             let second = cache.look_up(protocol, &account(), &ask(), 1_200, now);
             assert_eq!((second.cached, second.written), (cached, 0), "{protocol:?}");
-            let other = Account { model: "other".into(), ..account() };
+            let other = LimitAccount { model: "other".into(), ..account() };
             assert_eq!(cache.look_up(protocol, &other, &ask(), 1_200, now).cached, 0, "{protocol:?}");
         }
     }
@@ -113,15 +113,17 @@ mod tests {
     fn short_unmarked_and_old_prefixes_are_not_cached() {
         let now = Instant::now();
         let mut cache = PromptCache::default();
-        let short = cache.look_up(Protocol::Chat, &account(), &ask(), 1_023, now);
-        let unmarked = Ask { marks_cache: false, ..ask() };
-        let unmarked = cache.look_up(Protocol::Messages, &account(), &unmarked, 9_000, now);
-        assert_eq!((short, unmarked), (Prefix::default(), Prefix::default()));
+        let short = cache.look_up(VendorProtocol::Chat, &account(), &ask(), 1_023, now);
+        let unmarked = ParsedRequest { marks_cache: false, ..ask() };
+        let unmarked = cache.look_up(VendorProtocol::Messages, &account(), &unmarked, 9_000, now);
+        assert_eq!((short, unmarked), (PrefixUse::default(), PrefixUse::default()));
 
-        let long = cache.look_up(Protocol::Chat, &account(), &ask(), 1_024, now);
-        cache.answered(long, now);
+        let long = cache.look_up(VendorProtocol::Chat, &account(), &ask(), 1_024, now);
+        cache.record_prefix(long, now);
         let cached = |after: u64| {
-            cache.look_up(Protocol::Chat, &account(), &ask(), 1_024, now + Duration::from_secs(after)).cached
+            cache
+                .look_up(VendorProtocol::Chat, &account(), &ask(), 1_024, now + Duration::from_secs(after))
+                .cached
         };
         assert_eq!((cached(299), cached(300)), (1_024, 0));
     }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// How many calls are allowed before all further ones are rejected.
 #[derive(Debug, Default)]
-pub(crate) struct Quota {
+pub(crate) struct CallQuota {
     /// The number of calls in one quota, if limited.
     pub(crate) calls: Option<u64>,
     /// The time from exhaustion to the next quota, if it is renewed.
@@ -19,20 +19,20 @@ pub(crate) struct Quota {
 
 /// An exhausted quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Spent {
+pub(crate) struct QuotaExhausted {
     /// The time until it is renewed, if it will be.
     pub(crate) wait: Option<Duration>,
 }
 
-impl Quota {
+impl CallQuota {
     pub(crate) fn new(calls: Option<u64>, renews: Option<Duration>) -> Self {
         Self { calls, renews, ..Self::default() }
     }
 
     /// Whether another call is allowed.
-    pub(crate) fn check(&mut self, now: Instant) -> Result<(), Spent> {
+    pub(crate) fn check(&mut self, now: Instant) -> Result<(), QuotaExhausted> {
         if self.is_exhausted {
-            return Err(Spent { wait: None });
+            return Err(QuotaExhausted { wait: None });
         }
         if self.calls.is_none_or(|calls| self.used < calls) {
             return Ok(());
@@ -43,7 +43,7 @@ impl Quota {
                 self.renew();
                 Ok(())
             }
-            renews => Err(Spent { wait: renews.map(|renews| renews - since) }),
+            renews => Err(QuotaExhausted { wait: renews.map(|renews| renews - since) }),
         }
     }
 
@@ -76,12 +76,12 @@ mod tests {
     fn a_quota_runs_out_and_is_renewed_after_its_time() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
-        let mut quota = Quota::new(Some(2), Some(Duration::from_secs(10)));
+        let mut quota = CallQuota::new(Some(2), Some(Duration::from_secs(10)));
         for second in [0, 5] {
             assert_eq!(quota.check(after(second)), Ok(()));
             quota.take(after(second));
         }
-        assert_eq!(quota.check(after(6)), Err(Spent { wait: Some(Duration::from_secs(9)) }));
+        assert_eq!(quota.check(after(6)), Err(QuotaExhausted { wait: Some(Duration::from_secs(9)) }));
         assert_eq!(quota.check(after(15)), Ok(()));
         quota.take(after(15));
         assert_eq!(quota.check(after(16)), Ok(()));
@@ -90,9 +90,9 @@ mod tests {
     #[test]
     fn a_quota_that_is_exhausted_from_outside_stays_so_until_it_is_renewed() {
         let start = Instant::now();
-        let mut quota = Quota::new(None, Some(Duration::from_secs(1)));
+        let mut quota = CallQuota::new(None, Some(Duration::from_secs(1)));
         quota.exhaust();
-        assert_eq!(quota.check(start + Duration::from_secs(60)), Err(Spent { wait: None }));
+        assert_eq!(quota.check(start + Duration::from_secs(60)), Err(QuotaExhausted { wait: None }));
         quota.renew();
         assert_eq!(quota.check(start), Ok(()));
     }

@@ -5,62 +5,70 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::bucket::Standing;
-use crate::limiter::{Limited, Standings};
-use crate::limits::Measure;
-use crate::outgoing::Headers;
-use crate::protocol::{Protocol, Refused};
+use crate::bucket::BucketState;
+use crate::limiter::{BucketStates, LimitExceeded};
+use crate::limits::LimitKind;
+use crate::outgoing_answer::Headers;
+use crate::protocol::{RequestRefusal, VendorProtocol};
 
 /// The headers in which a vendor reports the state of its limits.
-pub(crate) fn headers(protocol: Protocol, standings: &Standings, now: Timestamp) -> Headers {
+pub(crate) fn headers(protocol: VendorProtocol, standings: &BucketStates, now: Timestamp) -> Headers {
     match protocol {
-        Protocol::Chat | Protocol::Responses => openai(standings),
-        Protocol::Messages => anthropic(standings, now),
+        VendorProtocol::Chat | VendorProtocol::Responses => openai(standings),
+        VendorProtocol::Messages => anthropic(standings, now),
         // This vendor reports nothing until it rejects a call.
-        Protocol::Google => Headers::new(),
+        VendorProtocol::Google => Headers::new(),
     }
 }
 
 /// The rejection of a call that exceeds a rate limit.
-pub(crate) fn refusal(protocol: Protocol, model: &str, limited: &Limited, now: Timestamp) -> Refused {
+pub(crate) fn refusal(
+    protocol: VendorProtocol,
+    model: &str,
+    limited: &LimitExceeded,
+    now: Timestamp,
+) -> RequestRefusal {
     let limit = limited.standings.iter().find(|(measure, _)| *measure == limited.by);
     let limit = limit.map_or(0, |(_, standing)| standing.limit);
     let mut refused = match protocol {
-        Protocol::Chat | Protocol::Responses => {
+        VendorProtocol::Chat | VendorProtocol::Responses => {
             let (kind, unit) = match limited.by {
-                Measure::Requests => ("requests", "requests per min (RPM)"),
+                LimitKind::Requests => ("requests", "requests per min (RPM)"),
                 _ => ("tokens", "tokens per min (TPM)"),
             };
             let wait = span(limited.wait);
             let message = format!(
                 "Rate limit reached for {model} in organization org-simulator on {unit}: Limit {limit}. Please try again in {wait}."
             );
-            Refused { kind: Some(kind), ..Refused::new(429, message) }
+            RequestRefusal { kind: Some(kind), ..RequestRefusal::new(429, message) }
         }
-        Protocol::Messages => {
+        VendorProtocol::Messages => {
             let unit = match limited.by {
-                Measure::Requests => "requests",
-                Measure::Tokens => "tokens",
-                Measure::InputTokens => "input tokens",
-                Measure::OutputTokens => "output tokens",
+                LimitKind::Requests => "requests",
+                LimitKind::Tokens => "tokens",
+                LimitKind::InputTokens => "input tokens",
+                LimitKind::OutputTokens => "output tokens",
             };
             let message = format!(
                 "This request would exceed your organization's rate limit of {limit} {unit} per minute."
             );
-            Refused::new(429, message)
+            RequestRefusal::new(429, message)
         }
-        Protocol::Google => {
-            let unit = if limited.by == Measure::Requests { "Requests" } else { "InputTokens" };
+        VendorProtocol::Google => {
+            let unit = if limited.by == LimitKind::Requests { "Requests" } else { "InputTokens" };
             let failure = quota_failure(model, &format!("Generate{unit}PerMinutePerProjectPerModel"), limit);
-            Refused { details: vec![failure, retry_info(limited.wait)], ..Refused::new(429, EXCEEDED) }
+            RequestRefusal {
+                details: vec![failure, retry_info(limited.wait)],
+                ..RequestRefusal::new(429, EXCEEDED)
+            }
         }
     };
     refused.headers = headers(protocol, &limited.standings, now);
-    if protocol != Protocol::Google {
+    if protocol != VendorProtocol::Google {
         let seconds = limited.wait.as_nanos().div_ceil(1_000_000_000);
         refused.headers.push(("retry-after".into(), seconds.to_string()));
     }
-    if matches!(protocol, Protocol::Chat | Protocol::Responses) {
+    if matches!(protocol, VendorProtocol::Chat | VendorProtocol::Responses) {
         let milliseconds = limited.wait.as_nanos().div_ceil(1_000_000);
         refused.headers.push(("retry-after-ms".into(), milliseconds.to_string()));
     }
@@ -68,21 +76,29 @@ pub(crate) fn refusal(protocol: Protocol, model: &str, limited: &Limited, now: T
 }
 
 /// The rejection of every call once the quota is used up; `wait` is the time until it is renewed.
-pub(crate) fn quota_refusal(protocol: Protocol, model: &str, quota: u64, wait: Option<Duration>) -> Refused {
+pub(crate) fn quota_refusal(
+    protocol: VendorProtocol,
+    model: &str,
+    quota: u64,
+    wait: Option<Duration>,
+) -> RequestRefusal {
     match protocol {
-        Protocol::Chat | Protocol::Responses => Refused {
+        VendorProtocol::Chat | VendorProtocol::Responses => RequestRefusal {
             kind: Some("insufficient_quota"),
             code: Some("insufficient_quota"),
-            ..Refused::new(429, format!("{EXCEEDED} For more information on this error, read the docs."))
+            ..RequestRefusal::new(
+                429,
+                format!("{EXCEEDED} For more information on this error, read the docs."),
+            )
         },
-        Protocol::Messages => Refused::new(
+        VendorProtocol::Messages => RequestRefusal::new(
             400,
             "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.",
         ),
-        Protocol::Google => {
+        VendorProtocol::Google => {
             let failure = quota_failure(model, "GenerateRequestsPerDayPerProjectPerModel", quota);
             let details = [Some(failure), wait.map(retry_info)].into_iter().flatten().collect();
-            Refused { details, ..Refused::new(429, EXCEEDED) }
+            RequestRefusal { details, ..RequestRefusal::new(429, EXCEEDED) }
         }
     }
 }
@@ -102,14 +118,14 @@ fn retry_info(wait: Duration) -> Value {
     json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": seconds(whole_milliseconds(wait))})
 }
 
-fn openai(standings: &Standings) -> Headers {
+fn openai(standings: &BucketStates) -> Headers {
     let mut headers = Headers::new();
     for (measure, standing) in standings {
         let unit = match measure {
-            Measure::Requests => "requests",
-            Measure::Tokens => "tokens",
+            LimitKind::Requests => "requests",
+            LimitKind::Tokens => "tokens",
             // This vendor has no limits on one direction.
-            Measure::InputTokens | Measure::OutputTokens => continue,
+            LimitKind::InputTokens | LimitKind::OutputTokens => continue,
         };
         headers.push((format!("x-ratelimit-limit-{unit}"), standing.limit.to_string()));
         headers.push((format!("x-ratelimit-remaining-{unit}"), standing.remaining.to_string()));
@@ -118,26 +134,26 @@ fn openai(standings: &Standings) -> Headers {
     headers
 }
 
-fn anthropic(standings: &Standings, now: Timestamp) -> Headers {
-    let of = |wanted: Measure| {
+fn anthropic(standings: &BucketStates, now: Timestamp) -> Headers {
+    let of = |wanted: LimitKind| {
         standings.iter().find(|(measure, _)| *measure == wanted).map(|(_, standing)| *standing)
     };
-    let combined = of(Measure::Tokens);
-    let (input, output) = (of(Measure::InputTokens).or(combined), of(Measure::OutputTokens));
+    let combined = of(LimitKind::Tokens);
+    let (input, output) = (of(LimitKind::InputTokens).or(combined), of(LimitKind::OutputTokens));
     let tightest = [combined, input, output].into_iter().flatten().min_by_key(|standing| standing.remaining);
     let mut headers = Headers::new();
-    let mut tell = |unit: &str, standing: Standing| {
+    let mut tell = |unit: &str, standing: BucketState| {
         let place = |what: &str| format!("anthropic-ratelimit-{unit}-{what}");
         headers.push((place("limit"), standing.limit.to_string()));
         headers.push((place("remaining"), standing.remaining.to_string()));
         headers.push((place("reset"), moment(now, standing.reset)));
     };
-    if let Some(requests) = of(Measure::Requests) {
+    if let Some(requests) = of(LimitKind::Requests) {
         tell("requests", requests);
     }
     for (unit, standing) in [("input-tokens", input), ("output-tokens", output), ("tokens", tightest)] {
         if let Some(standing) = standing {
-            tell(unit, Standing { remaining: (standing.remaining + 500) / 1_000 * 1_000, ..standing });
+            tell(unit, BucketState { remaining: (standing.remaining + 500) / 1_000 * 1_000, ..standing });
         }
     }
     headers
@@ -180,8 +196,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn standing(limit: u64, remaining: u64, reset: u64) -> Standing {
-        Standing { limit, remaining, reset: Duration::from_millis(reset) }
+    fn standing(limit: u64, remaining: u64, reset: u64) -> BucketState {
+        BucketState { limit, remaining, reset: Duration::from_millis(reset) }
     }
 
     fn text(headers: &Headers) -> String {
@@ -191,10 +207,10 @@ mod tests {
     #[test]
     fn openai_tells_durations() {
         let standings = vec![
-            (Measure::Requests, standing(600, 599, 100)),
-            (Measure::Tokens, standing(60_000, 21_250, 38_750)),
+            (LimitKind::Requests, standing(600, 599, 100)),
+            (LimitKind::Tokens, standing(60_000, 21_250, 38_750)),
         ];
-        for protocol in [Protocol::Chat, Protocol::Responses] {
+        for protocol in [VendorProtocol::Chat, VendorProtocol::Responses] {
             assert_eq!(
                 text(&headers(protocol, &standings, Timestamp::UNIX_EPOCH)),
                 "x-ratelimit-limit-requests: 600\nx-ratelimit-remaining-requests: 599\nx-ratelimit-reset-requests: 100ms\n\
@@ -206,13 +222,13 @@ mod tests {
     #[test]
     fn anthropic_tells_moments_and_rounds_tokens() {
         let standings = vec![
-            (Measure::Requests, standing(50, 49, 1_200)),
-            (Measure::InputTokens, standing(30_000, 29_499, 1_001)),
-            (Measure::OutputTokens, standing(8_000, 8_000, 0)),
+            (LimitKind::Requests, standing(50, 49, 1_200)),
+            (LimitKind::InputTokens, standing(30_000, 29_499, 1_001)),
+            (LimitKind::OutputTokens, standing(8_000, 8_000, 0)),
         ];
         let now = at("2026-01-31T23:59:58.5Z");
         assert_eq!(
-            text(&headers(Protocol::Messages, &standings, now)),
+            text(&headers(VendorProtocol::Messages, &standings, now)),
             "anthropic-ratelimit-requests-limit: 50\nanthropic-ratelimit-requests-remaining: 49\n\
              anthropic-ratelimit-requests-reset: 2026-02-01T00:00:00Z\n\
              anthropic-ratelimit-input-tokens-limit: 30000\nanthropic-ratelimit-input-tokens-remaining: 29000\n\
@@ -222,8 +238,8 @@ mod tests {
              anthropic-ratelimit-tokens-limit: 8000\nanthropic-ratelimit-tokens-remaining: 8000\n\
              anthropic-ratelimit-tokens-reset: 2026-01-31T23:59:59Z\n"
         );
-        let combined = vec![(Measure::Tokens, standing(30_000, 500, 59_000))];
-        let told = text(&headers(Protocol::Messages, &combined, now));
+        let combined = vec![(LimitKind::Tokens, standing(30_000, 500, 59_000))];
+        let told = text(&headers(VendorProtocol::Messages, &combined, now));
         for unit in ["input-tokens", "tokens"] {
             assert!(told.contains(&format!("anthropic-ratelimit-{unit}-remaining: 1000\n")), "{told}");
         }
@@ -247,20 +263,20 @@ mod tests {
 
     #[test]
     fn a_refusal_tells_the_true_wait_in_the_vendors_words() {
-        let limited = Limited {
-            by: Measure::Requests,
+        let limited = LimitExceeded {
+            by: LimitKind::Requests,
             wait: Duration::from_millis(3_200),
-            standings: vec![(Measure::Requests, standing(20, 0, 60_000))],
+            standings: vec![(LimitKind::Requests, standing(20, 0, 60_000))],
         };
         let of = |protocol| refusal(protocol, "m", &limited, Timestamp::UNIX_EPOCH);
-        let openai = of(Protocol::Chat);
+        let openai = of(VendorProtocol::Chat);
         assert!(
             text(&openai.headers).ends_with("reset-requests: 1m0s\nretry-after: 4\nretry-after-ms: 3200\n")
         );
         assert!(openai.message.contains("on requests per min (RPM): Limit 20. Please try again in 3.2s."));
-        let anthropic = of(Protocol::Messages);
+        let anthropic = of(VendorProtocol::Messages);
         assert!(text(&anthropic.headers).ends_with("reset: 1970-01-01T00:01:00Z\nretry-after: 4\n"));
-        let google = of(Protocol::Google);
+        let google = of(VendorProtocol::Google);
         assert_eq!(google.headers, Headers::new());
         assert_eq!(
             google.details.last().unwrap(),

@@ -4,20 +4,20 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use rowmill_schema_faker::seed_of;
-use rowmill_types::{Money, Usage};
+use rowmill_schema_faker::seed_from;
+use rowmill_types::{Money, TokenUsage};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::call_seen::CallSeen;
-use crate::exchange::Asked;
-use crate::protocol::Ask;
-use crate::script::Script;
-use crate::stats::{Minute, Stats};
+use crate::answer_plan::AnsweredPrompt;
+use crate::protocol::ParsedRequest;
+use crate::recorded_call::RecordedCall;
+use crate::script::SimulatorScript;
+use crate::stats::{MinuteStats, SimulatorStats};
 
 /// One request as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestSeen {
+pub struct RecordedRequest {
     /// The method; `WEBSOCKET` for a message on a WebSocket.
     pub method: String,
     /// The path with its query.
@@ -28,7 +28,7 @@ pub struct RequestSeen {
     pub body: Vec<u8>,
 }
 
-impl RequestSeen {
+impl RecordedRequest {
     /// The value of a header, by its name in lower case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -43,36 +43,36 @@ impl RequestSeen {
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    stats: Stats,
-    prompts: HashMap<u64, Counts>,
-    conversations: HashMap<u64, Counts>,
-    requests: VecDeque<RequestSeen>,
-    calls: VecDeque<CallSeen>,
+struct RecorderState {
+    stats: SimulatorStats,
+    prompts: HashMap<u64, PromptCounts>,
+    conversations: HashMap<u64, PromptCounts>,
+    requests: VecDeque<RecordedRequest>,
+    calls: VecDeque<RecordedCall>,
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct PromptCounts {
     calls: u64,
     answers: u64,
 }
 
-impl Held {
+impl RecorderState {
     /// The counts of a minute; `None` if its index is implausibly large.
-    fn minute(&mut self, minute: usize) -> Option<&mut Minute> {
+    fn minute(&mut self, minute: usize) -> Option<&mut MinuteStats> {
         const YEAR: usize = 366 * 24 * 60;
         let minutes = &mut self.stats.minutes;
         if minute < YEAR && minutes.len() <= minute {
-            minutes.resize(minute + 1, Minute::default());
+            minutes.resize(minute + 1, MinuteStats::default());
         }
         minutes.get_mut(minute)
     }
 }
 
-/// Collects [`Stats`] and wakes callers that wait for them.
+/// Collects [`SimulatorStats`] and wakes callers that wait for them.
 #[derive(Debug)]
-pub(crate) struct Recorder {
-    held: Mutex<Held>,
+pub(crate) struct RequestRecorder {
+    held: Mutex<RecorderState>,
     changed: Condvar,
     version: watch::Sender<()>,
     keep_requests: usize,
@@ -82,11 +82,11 @@ pub(crate) struct Recorder {
     pub(crate) instant_answers: AtomicU64,
 }
 
-impl Recorder {
+impl RequestRecorder {
     pub(crate) fn new(keep_requests: usize, keep_prompts: bool, money: Option<Money>) -> Self {
-        let stats = Stats { cost_usd: money, ..Stats::default() };
+        let stats = SimulatorStats { cost_usd: money, ..SimulatorStats::default() };
         Self {
-            held: Mutex::new(Held { stats, ..Held::default() }),
+            held: Mutex::new(RecorderState { stats, ..RecorderState::default() }),
             changed: Condvar::new(),
             version: watch::channel(()).0,
             keep_requests,
@@ -96,22 +96,22 @@ impl Recorder {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, RecorderState> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Held) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut RecorderState) -> T) -> T {
         let result = change(&mut self.lock());
         self.changed.notify_all();
         self.version.send_replace(());
         result
     }
 
-    pub(crate) fn connected(&self) {
+    pub(crate) fn record_connection(&self) {
         self.change(|held| held.stats.connections += 1);
     }
 
-    pub(crate) fn keep(&self, request: &RequestSeen) {
+    pub(crate) fn keep(&self, request: &RecordedRequest) {
         if self.keep_requests == 0 {
             return;
         }
@@ -124,11 +124,17 @@ impl Recorder {
     }
 
     /// Keeps the record of a call, and writes it to the script's log.
-    pub(crate) fn call_seen(&self, script: &Script, request: &RequestSeen, ask: &Ask, number: u64) {
+    pub(crate) fn call_seen(
+        &self,
+        script: &SimulatorScript,
+        request: &RecordedRequest,
+        ask: &ParsedRequest,
+        number: u64,
+    ) {
         if self.keep_requests == 0 && script.log.is_none() {
             return;
         }
-        let mut seen = CallSeen::of(number, &request.path, ask);
+        let mut seen = RecordedCall::from_request(number, &request.path, ask);
         if script.log_messages {
             seen.messages.clone_from(&ask.messages);
         }
@@ -146,7 +152,7 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn calls(&self) -> Vec<CallSeen> {
+    pub(crate) fn calls(&self) -> Vec<RecordedCall> {
         self.lock().calls.iter().cloned().collect()
     }
 
@@ -159,19 +165,19 @@ impl Recorder {
     }
 
     /// Records the start of a model call, which is in flight until the guard is dropped.
-    pub(crate) fn begin(&self) -> Call<'_> {
+    pub(crate) fn begin(&self) -> CallInFlight<'_> {
         let number = self.change(|held| {
             held.stats.requests += 1;
             held.stats.in_flight += 1;
             held.stats.max_in_flight = held.stats.max_in_flight.max(held.stats.in_flight);
             held.stats.requests
         });
-        Call { recorder: self, number }
+        CallInFlight { recorder: self, number }
     }
 
     /// Counts a call; returns how many had this prompt and this conversation, including this one.
-    pub(crate) fn asked(&self, asked: &Asked) -> (u64, u64) {
-        let key = seed_of(&[&asked.prompt]);
+    pub(crate) fn count_prompt(&self, asked: &AnsweredPrompt) -> (u64, u64) {
+        let key = seed_from(&[&asked.prompt]);
         self.change(|held| {
             let prompt = held.prompts.entry(key).or_default();
             prompt.calls += 1;
@@ -184,7 +190,7 @@ impl Recorder {
     }
 
     /// Records an admitted call in this minute since the start.
-    pub(crate) fn admitted(&self, minute: usize) {
+    pub(crate) fn record_admission(&self, minute: usize) {
         self.change(|held| {
             if let Some(minute) = held.minute(minute) {
                 minute.requests += 1;
@@ -193,7 +199,7 @@ impl Recorder {
     }
 
     /// Records a call that exceeded a rate limit.
-    pub(crate) fn rate_limited(&self, minute: usize) {
+    pub(crate) fn record_rate_limit(&self, minute: usize) {
         self.change(|held| {
             held.stats.rate_limited += 1;
             if let Some(minute) = held.minute(minute) {
@@ -203,17 +209,17 @@ impl Recorder {
     }
 
     /// Records a call that was rejected because the quota was used up.
-    pub(crate) fn quota_refused(&self) {
+    pub(crate) fn record_quota_refusal(&self) {
         self.change(|held| held.stats.quota_refused += 1);
     }
 
     /// Records a call during an outage.
-    pub(crate) fn outage_refused(&self) {
+    pub(crate) fn record_outage(&self) {
         self.change(|held| held.stats.outage_refused += 1);
     }
 
     /// Records that an answer was made and charged for, whether it arrives or not.
-    pub(crate) fn made(&self, usage: &Usage, cost: Option<Money>, minute: usize) {
+    pub(crate) fn record_answer(&self, usage: &TokenUsage, cost: Option<Money>, minute: usize) {
         self.change(|held| {
             held.stats.input_tokens += usage.input;
             held.stats.cached_tokens += usage.cached;
@@ -229,12 +235,12 @@ impl Recorder {
         });
     }
 
-    pub(crate) fn written(&self, status: u16, asked: Option<&Asked>) {
+    pub(crate) fn record_written(&self, status: u16, asked: Option<&AnsweredPrompt>) {
         self.change(|held| {
             *held.stats.by_status.entry(status).or_default() += 1;
             let (200..300, Some(asked)) = (status, asked) else { return };
             held.stats.answers += 1;
-            let counts = held.prompts.entry(seed_of(&[&asked.prompt])).or_default();
+            let counts = held.prompts.entry(seed_from(&[&asked.prompt])).or_default();
             counts.answers += 1;
             held.stats.repeated_answers += u64::from(counts.answers > 1);
             let counts = held.conversations.entry(asked.conversation).or_default();
@@ -246,21 +252,21 @@ impl Recorder {
         });
     }
 
-    pub(crate) fn abandoned(&self) {
+    pub(crate) fn record_abandoned(&self) {
         self.change(|held| held.stats.abandoned += 1);
     }
 
-    pub(crate) fn requests(&self) -> Vec<RequestSeen> {
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
         self.lock().requests.iter().cloned().collect()
     }
 
-    /// Passes the statistics so far to `look`.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&Stats) -> T) -> T {
-        look(self.gather(&mut self.lock()))
+    /// Passes the statistics so far to `read`.
+    pub(crate) fn with_stats<T>(&self, read: impl FnOnce(&SimulatorStats) -> T) -> T {
+        read(self.gather(&mut self.lock()))
     }
 
     /// Adds the separate counts.
-    fn gather<'h>(&self, held: &'h mut Held) -> &'h Stats {
+    fn gather<'h>(&self, held: &'h mut RecorderState) -> &'h SimulatorStats {
         let answers = self.instant_answers.swap(0, Ordering::Relaxed);
         held.stats.requests += self.instant_requests.swap(0, Ordering::Relaxed);
         held.stats.answers += answers;
@@ -270,22 +276,22 @@ impl Recorder {
         &held.stats
     }
 
-    pub(crate) async fn wait_until(&self, reached: impl Fn(&Stats) -> bool) -> Stats {
+    pub(crate) async fn wait_until(&self, reached: impl Fn(&SimulatorStats) -> bool) -> SimulatorStats {
         let mut version = self.version.subscribe();
         loop {
             // There can be many prompts, so they are copied only at the end.
-            let is_reached = self.look(|stats| reached(stats).then(|| stats.clone()));
+            let is_reached = self.with_stats(|stats| reached(stats).then(|| stats.clone()));
             if let Some(stats) = is_reached {
                 return stats;
             }
             // The sender is a field of this value, so it cannot be gone.
             if version.changed().await.is_err() {
-                return self.look(Stats::clone);
+                return self.with_stats(SimulatorStats::clone);
             }
         }
     }
 
-    pub(crate) fn wait_until_blocking(&self, reached: impl Fn(&Stats) -> bool) -> Stats {
+    pub(crate) fn wait_until_blocking(&self, reached: impl Fn(&SimulatorStats) -> bool) -> SimulatorStats {
         let mut held = self.lock();
         loop {
             if reached(self.gather(&mut held)) {
@@ -298,13 +304,13 @@ impl Recorder {
 
 /// A call in flight.
 #[derive(Debug)]
-pub(crate) struct Call<'r> {
-    recorder: &'r Recorder,
+pub(crate) struct CallInFlight<'r> {
+    recorder: &'r RequestRecorder,
     /// Its number among all calls, from 1.
     pub(crate) number: u64,
 }
 
-impl Drop for Call<'_> {
+impl Drop for CallInFlight<'_> {
     fn drop(&mut self) {
         self.recorder.change(|held| held.stats.in_flight -= 1);
     }

@@ -10,15 +10,15 @@ use std::time::Duration;
 use rowmill_core::cost::Price;
 use serde_json::Value;
 
-use crate::answer::{Answer, AnswerFunction, ReplyFunction};
+use crate::answer::{AnswerFunction, ReplyFunction, SimulatedAnswer};
 use crate::call_log::CallLog;
-use crate::conditions::Change;
-use crate::conversation::Seen;
-use crate::distribution::Distribution;
-use crate::fault::{Fault, When};
-use crate::limits::Limits;
+use crate::conditions::ScriptChange;
+use crate::conversation::CallView;
+use crate::distribution::RandomDistribution;
+use crate::fault::{FaultTrigger, SimulatedFault};
+use crate::limits::SimulatedLimits;
 use crate::outage::OutageKind;
-use crate::rules::Rules;
+use crate::rules::AnswerRules;
 use crate::tokens::Tokenizer;
 
 /// Settings that define what a simulator checks, how it answers, and which faults it injects.
@@ -34,25 +34,25 @@ use crate::tokens::Tokenizer;
 ///     .fault(When::Rate(0.02), Fault::Reset);
 /// ```
 #[derive(Clone)]
-pub struct Script {
+pub struct SimulatorScript {
     pub(crate) host: IpAddr,
     pub(crate) port: u16,
     pub(crate) seed: u64,
     pub(crate) key: Option<String>,
     pub(crate) models: Vec<String>,
-    pub(crate) latency: Distribution,
+    pub(crate) latency: RandomDistribution,
     pub(crate) jitter: Duration,
-    pub(crate) faults: Vec<(When, Fault)>,
+    pub(crate) faults: Vec<(FaultTrigger, SimulatedFault)>,
     pub(crate) answer: Option<Arc<AnswerFunction>>,
     pub(crate) reply: Option<Arc<ReplyFunction>>,
-    pub(crate) rules: Rules,
+    pub(crate) rules: AnswerRules,
     pub(crate) answer_bytes: Option<usize>,
-    pub(crate) answer_tokens: Option<Distribution>,
+    pub(crate) answer_tokens: Option<RandomDistribution>,
     pub(crate) tokenizer: Tokenizer,
-    pub(crate) limits: Limits,
+    pub(crate) limits: SimulatedLimits,
     pub(crate) quota_requests: Option<u64>,
     pub(crate) quota_renews: Option<Duration>,
-    pub(crate) changes: Vec<(Duration, Change)>,
+    pub(crate) changes: Vec<(Duration, ScriptChange)>,
     pub(crate) outage_kind: OutageKind,
     pub(crate) price: Option<Price>,
     pub(crate) headers: Vec<(String, String)>,
@@ -70,7 +70,7 @@ pub struct Script {
     pub(crate) log_messages: bool,
 }
 
-impl Script {
+impl SimulatorScript {
     /// Answers everything correctly and immediately, with any key and any model.
     #[must_use]
     pub fn new() -> Self {
@@ -80,16 +80,16 @@ impl Script {
             seed: 0,
             key: None,
             models: Vec::new(),
-            latency: Distribution::Constant(0.0),
+            latency: RandomDistribution::Constant(0.0),
             jitter: Duration::ZERO,
             faults: Vec::new(),
             answer: None,
             reply: None,
-            rules: Rules::default(),
+            rules: AnswerRules::default(),
             answer_bytes: None,
             answer_tokens: None,
             tokenizer: Tokenizer::Characters,
-            limits: Limits::default(),
+            limits: SimulatedLimits::default(),
             quota_requests: None,
             quota_renews: None,
             changes: Vec::new(),
@@ -148,7 +148,7 @@ impl Script {
 
     /// Waits this long before each answer: a constant, or a distribution.
     #[must_use]
-    pub fn latency(mut self, latency: impl Into<Distribution>) -> Self {
+    pub fn latency(mut self, latency: impl Into<RandomDistribution>) -> Self {
         self.latency = latency.into();
         self
     }
@@ -162,19 +162,19 @@ impl Script {
 
     /// Adds a fault. The first one that applies wins; prompt markers come after all of them.
     #[must_use]
-    pub fn fault(mut self, when: When, fault: Fault) -> Self {
+    pub fn fault(mut self, when: FaultTrigger, fault: SimulatedFault) -> Self {
         self.faults.push((when, fault));
         self
     }
 
     /// Answers with a function of the prompt and of how often it was received, from 1.
     #[must_use]
-    pub fn answer(mut self, answer: impl Fn(&str, u64) -> Answer + Send + Sync + 'static) -> Self {
+    pub fn answer(mut self, answer: impl Fn(&str, u64) -> SimulatedAnswer + Send + Sync + 'static) -> Self {
         self.answer = Some(Arc::new(answer));
         self
     }
 
-    /// Answers with a function of everything in a call. [`Answer::Made`] leaves it to the rules.
+    /// Answers with a function of everything in a call. [`SimulatedAnswer::Made`] leaves it to the rules.
     ///
     /// ```
     /// # use rowmill_simulator::{Answer, Script};
@@ -185,14 +185,14 @@ impl Script {
     /// });
     /// ```
     #[must_use]
-    pub fn reply(mut self, reply: impl Fn(&Seen<'_>) -> Answer + Send + Sync + 'static) -> Self {
+    pub fn reply(mut self, reply: impl Fn(&CallView<'_>) -> SimulatedAnswer + Send + Sync + 'static) -> Self {
         self.reply = Some(Arc::new(reply));
         self
     }
 
     /// Answers with rules; a call that matches none is answered as without them.
     #[must_use]
-    pub fn rules(mut self, rules: Rules) -> Self {
+    pub fn rules(mut self, rules: AnswerRules) -> Self {
         self.rules = rules;
         self
     }
@@ -206,7 +206,7 @@ impl Script {
 
     /// Makes text answers this many tokens long, the same for the same prompt.
     #[must_use]
-    pub fn answer_tokens(mut self, tokens: Distribution) -> Self {
+    pub fn answer_tokens(mut self, tokens: RandomDistribution) -> Self {
         self.answer_tokens = Some(tokens);
         self
     }
@@ -220,7 +220,7 @@ impl Script {
 
     /// Rejects calls beyond these limits, for each key and model.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: SimulatedLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -241,7 +241,7 @@ impl Script {
 
     /// Makes a change this long after the start.
     #[must_use]
-    pub fn at(mut self, after: Duration, change: Change) -> Self {
+    pub fn change_after(mut self, after: Duration, change: ScriptChange) -> Self {
         self.changes.push((after, change));
         self
     }
@@ -249,7 +249,7 @@ impl Script {
     /// Schedules an outage of a given length, this long after the start.
     #[must_use]
     pub fn outage(self, after: Duration, length: Duration) -> Self {
-        self.at(after, Change::Outage(length, None))
+        self.change_after(after, ScriptChange::Outage(length, None))
     }
 
     /// Sets the kind of outages; the default is status 503.
@@ -329,7 +329,7 @@ impl Script {
         self
     }
 
-    /// Writes a line of JSON for every valid call, a [`crate::CallSeen`] with the digests of its files,
+    /// Writes a line of JSON for every valid call, a [`crate::RecordedCall`] with the digests of its files,
     /// before the call is answered.
     #[must_use]
     pub fn log_calls(mut self, log: impl Write + Send + 'static) -> Self {
@@ -354,7 +354,7 @@ impl Script {
         self
     }
 
-    /// With [`Script::instant`]: calls this tool in the first `turns` turns of a conversation, which are
+    /// With [`SimulatorScript::instant`]: calls this tool in the first `turns` turns of a conversation, which are
     /// identified by the number of tool results.
     #[must_use]
     pub fn instant_turns(mut self, turns: usize, tool: impl Into<String>, arguments: Value) -> Self {
@@ -371,13 +371,13 @@ pub(crate) struct InstantTurns {
     pub(crate) arguments: Value,
 }
 
-impl Default for Script {
+impl Default for SimulatorScript {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Script {
+impl fmt::Debug for SimulatorScript {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Script")
             .field("models", &self.models)

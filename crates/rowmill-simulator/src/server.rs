@@ -10,15 +10,15 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::deliver::{Delivered, deliver};
-use crate::exchange::Exchange;
-use crate::incoming::{self, ReadFailure};
-use crate::instant::{self, Canned};
+use crate::answer_plan::PreparedAnswer;
+use crate::canned_answers::{self, CannedAnswers};
+use crate::deliver::{DeliveryOutcome, deliver_answer};
+use crate::http_request::{self, ReadFailure};
 use crate::outage::OutageKind;
-use crate::outgoing::Outgoing;
-use crate::protocol::Protocol;
-use crate::recorder::RequestSeen;
-use crate::shared::Shared;
+use crate::outgoing_answer::OutgoingAnswer;
+use crate::protocol::VendorProtocol;
+use crate::recorder::RecordedRequest;
+use crate::simulator_state::SimulatorState;
 use crate::websocket;
 
 /// Enough for thousands of clients that connect at the same moment.
@@ -36,9 +36,9 @@ pub(crate) fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 /// Serves until dropped; all connections end with it.
-pub(crate) async fn serve(listener: TcpListener, address: SocketAddr, shared: Arc<Shared>) {
+pub(crate) async fn serve(listener: TcpListener, address: SocketAddr, shared: Arc<SimulatorState>) {
     let script = &shared.script;
-    let canned = script.instant.as_deref().map(|text| Arc::new(Canned::new(text, script)));
+    let canned = script.instant.as_deref().map(|text| Arc::new(CannedAnswers::new(text, script)));
     let mut connections = JoinSet::new();
     let mut listener = Some(listener);
     loop {
@@ -57,11 +57,11 @@ pub(crate) async fn serve(listener: TcpListener, address: SocketAddr, shared: Ar
                 let Ok((stream, _)) = accepted else { continue };
                 // Without it small answers would be delayed; if it fails, they are.
                 drop(stream.set_nodelay(true));
-                shared.recorder.connected();
+                shared.recorder.record_connection();
                 connections.spawn(connection(stream, Arc::clone(&shared), canned.clone()));
             }
             Some(_) = connections.join_next() => {}
-            () = shared.steered.notified() => {}
+            () = shared.outage_changed.notified() => {}
             () = until(turn.next) => {}
         }
     }
@@ -69,14 +69,17 @@ pub(crate) async fn serve(listener: TcpListener, address: SocketAddr, shared: Ar
 
 /// Whether the server is not listening now, and when that may change.
 #[derive(Debug)]
-struct Turn {
+struct ListenState {
     refuses: bool,
     next: Option<Instant>,
 }
 
-fn turn(shared: &Shared) -> Turn {
+fn turn(shared: &SimulatorState) -> ListenState {
     let conditions = shared.conditions();
-    Turn { refuses: conditions.outage() == Some(OutageKind::Refuse), next: conditions.next_turn() }
+    ListenState {
+        refuses: conditions.outage() == Some(OutageKind::Refuse),
+        next: conditions.next_change_at(),
+    }
 }
 
 async fn accept(listener: Option<&TcpListener>) -> std::io::Result<(TcpStream, SocketAddr)> {
@@ -93,21 +96,21 @@ async fn until(moment: Option<Instant>) {
     }
 }
 
-async fn connection(mut stream: TcpStream, shared: Arc<Shared>, canned: Option<Arc<Canned>>) {
+async fn connection(mut stream: TcpStream, shared: Arc<SimulatorState>, canned: Option<Arc<CannedAnswers>>) {
     let mut buffer = BytesMut::with_capacity(8 * 1024);
     if let Some(canned) = canned {
-        let goes_on = instant::serve(&mut stream, &mut buffer, &shared, &canned).await;
+        let goes_on = canned_answers::serve(&mut stream, &mut buffer, &shared, &canned).await;
         if !goes_on {
             return;
         }
     }
     loop {
-        let incoming = match incoming::read(&mut stream, &mut buffer).await {
+        let incoming = match http_request::read(&mut stream, &mut buffer).await {
             Ok(incoming) => incoming,
             Err(ReadFailure::Closed) => return,
             Err(ReadFailure::Invalid(what)) => {
-                let outgoing = Outgoing::json(400, &[], &json!({"error": {"message": what}}));
-                let exchange = Exchange::whole(outgoing);
+                let outgoing = OutgoingAnswer::json(400, &[], &json!({"error": {"message": what}}));
+                let exchange = PreparedAnswer::whole(outgoing);
                 write(&mut stream, &mut buffer, &shared, &exchange).await;
                 return;
             }
@@ -127,70 +130,84 @@ async fn connection(mut stream: TcpStream, shared: Arc<Shared>, canned: Option<A
 async fn serve_one(
     stream: &mut TcpStream,
     buffer: &mut BytesMut,
-    shared: &Shared,
-    request: &RequestSeen,
+    shared: &SimulatorState,
+    request: &RecordedRequest,
 ) -> bool {
     let path = request.path.split('?').next().unwrap_or_default();
     if path != "/stats" {
         shared.recorder.keep(request);
     }
     if let Some(outgoing) = shared.serve_file(request) {
-        return deliver_whole(stream, buffer, shared, &Exchange::whole(outgoing)).await;
+        return deliver_whole(stream, buffer, shared, &PreparedAnswer::whole(outgoing)).await;
     }
-    let protocol = Protocol::of(path);
+    let protocol = VendorProtocol::from_path(path);
     let Some(protocol) = protocol.filter(|_| request.method == "POST") else {
-        let exchange = Exchange::whole(document(shared, request, path, protocol.is_some()));
+        let exchange = PreparedAnswer::whole(document(shared, request, path, protocol.is_some()));
         return deliver_whole(stream, buffer, shared, &exchange).await;
     };
     let call = shared.recorder.begin();
     let answered = tokio::select! {
         biased;
         exchange = shared.answer(protocol, request, &call) => Some(exchange),
-        () = incoming::closed(stream, buffer) => None,
+        () = http_request::closed(stream, buffer) => None,
     };
     match answered {
         Some(exchange) => write(stream, buffer, shared, &exchange).await,
         None => {
-            shared.recorder.abandoned();
+            shared.recorder.record_abandoned();
             false
         }
     }
 }
 
-async fn write(stream: &mut TcpStream, buffer: &mut BytesMut, shared: &Shared, exchange: &Exchange) -> bool {
-    let delivered = deliver(stream, buffer, &exchange.outgoing, exchange.delivery, &shared.gate).await;
+async fn write(
+    stream: &mut TcpStream,
+    buffer: &mut BytesMut,
+    shared: &SimulatorState,
+    exchange: &PreparedAnswer,
+) -> bool {
+    let delivered = deliver_answer(stream, buffer, &exchange.outgoing, exchange.delivery, &shared.gate).await;
     match delivered {
-        Delivered::Complete => shared.recorder.written(exchange.outgoing.status, exchange.asked.as_ref()),
-        Delivered::Abandoned => shared.recorder.abandoned(),
-        Delivered::Damaged => {}
+        DeliveryOutcome::Complete => {
+            shared.recorder.record_written(exchange.outgoing.status, exchange.asked.as_ref())
+        }
+        DeliveryOutcome::Abandoned => shared.recorder.record_abandoned(),
+        DeliveryOutcome::Damaged => {}
     }
-    delivered == Delivered::Complete
+    delivered == DeliveryOutcome::Complete
 }
 
 /// Writes a response that is not a model's answer and does not count in the statistics.
 async fn deliver_whole(
     stream: &mut TcpStream,
     buffer: &mut BytesMut,
-    shared: &Shared,
-    exchange: &Exchange,
+    shared: &SimulatorState,
+    exchange: &PreparedAnswer,
 ) -> bool {
-    let delivered = deliver(stream, buffer, &exchange.outgoing, exchange.delivery, &shared.gate).await;
-    delivered == Delivered::Complete
+    let delivered = deliver_answer(stream, buffer, &exchange.outgoing, exchange.delivery, &shared.gate).await;
+    delivered == DeliveryOutcome::Complete
 }
 
-fn document(shared: &Shared, request: &RequestSeen, path: &str, is_model_path: bool) -> Outgoing {
+fn document(
+    shared: &SimulatorState,
+    request: &RecordedRequest,
+    path: &str,
+    is_model_path: bool,
+) -> OutgoingAnswer {
     let is_read = request.method == "GET";
     if is_model_path {
-        return Outgoing::json(405, &[], &json!({"error": {"message": "the method must be POST"}}));
+        return OutgoingAnswer::json(405, &[], &json!({"error": {"message": "the method must be POST"}}));
     }
     if is_read && path == "/stats" {
         // Plain data, so it can always be written as JSON.
         let body = serde_json::to_vec(&shared.stats()).unwrap_or_default();
-        return Outgoing::plain(200, "application/json", &[], body);
+        return OutgoingAnswer::with_body(200, "application/json", &[], body);
     }
     let text = path.strip_prefix("/text/").and_then(|name| shared.script.texts.get(name));
     match text.filter(|_| is_read) {
-        Some(text) => Outgoing::text(200, text),
-        None => Outgoing::json(404, &[], &json!({"error": {"message": format!("no such path: {path}")}})),
+        Some(text) => OutgoingAnswer::text(200, text),
+        None => {
+            OutgoingAnswer::json(404, &[], &json!({"error": {"message": format!("no such path: {path}")}}))
+        }
     }
 }

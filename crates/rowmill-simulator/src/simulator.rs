@@ -8,14 +8,14 @@ use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use crate::call_seen::CallSeen;
-use crate::limits::Limits;
+use crate::limits::SimulatedLimits;
 use crate::outage::OutageKind;
-use crate::recorder::RequestSeen;
-use crate::script::Script;
+use crate::recorded_call::RecordedCall;
+use crate::recorder::RecordedRequest;
+use crate::script::SimulatorScript;
 use crate::server;
-use crate::shared::{Shared, clock};
-use crate::stats::Stats;
+use crate::simulator_state::{SimulatorState, server_time};
+use crate::stats::SimulatorStats;
 
 /// A provider on a loopback port, with its own thread. Dropping it closes every connection and joins the
 /// thread.
@@ -29,7 +29,7 @@ use crate::stats::Stats;
 #[derive(Debug)]
 pub struct Simulator {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<SimulatorState>,
     pings: UnboundedSender<mpsc::SyncSender<()>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -42,7 +42,7 @@ impl Simulator {
     ///
     /// No loopback socket is available, without which no test can continue.
     #[expect(clippy::unused_async, reason = "callers await a start, whatever it does inside")]
-    pub async fn start(script: Script) -> Self {
+    pub async fn start(script: SimulatorScript) -> Self {
         Self::start_blocking(script)
     }
 
@@ -53,7 +53,7 @@ impl Simulator {
     /// No loopback socket is available, without which no test can continue.
     #[must_use]
     #[expect(clippy::panic, reason = "a test that cannot have its provider must fail")]
-    pub fn start_blocking(script: Script) -> Self {
+    pub fn start_blocking(script: SimulatorScript) -> Self {
         Self::try_start(script).unwrap_or_else(|error| panic!("the simulator cannot start: {error}"))
     }
 
@@ -62,8 +62,8 @@ impl Simulator {
     /// # Errors
     ///
     /// The port is taken, or the system provides no thread or socket.
-    pub fn try_start(script: Script) -> io::Result<Self> {
-        let shared = Arc::new(Shared::new(script));
+    pub fn try_start(script: SimulatorScript) -> io::Result<Self> {
+        let shared = Arc::new(SimulatorState::new(script));
         let (stop, stopped) = oneshot::channel();
         let (ready, started) = mpsc::sync_channel(1);
         // Unbounded, because each sender waits for its answer before it sends again.
@@ -88,7 +88,7 @@ impl Simulator {
 
     /// The statistics so far. They include everything that a client has received.
     #[must_use]
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> SimulatorStats {
         // A client can receive an answer before the server's thread has counted it. That thread counts before
         // it handles anything else, so a message is sent to it and answered first.
         let (pong, ponged) = mpsc::sync_channel(1);
@@ -101,14 +101,14 @@ impl Simulator {
 
     /// The last requests, oldest first, without those for `/stats`.
     #[must_use]
-    pub fn requests(&self) -> Vec<RequestSeen> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         self.shared.recorder.requests()
     }
 
     /// The last calls with their files, oldest first. Calls that were rejected because of their content are
     /// not included.
     #[must_use]
-    pub fn calls(&self) -> Vec<CallSeen> {
+    pub fn calls(&self) -> Vec<RecordedCall> {
         self.shared.recorder.calls()
     }
 
@@ -129,24 +129,24 @@ impl Simulator {
 
     /// Releases `bytes` more bytes of dripping answers.
     pub fn drip(&self, bytes: usize) {
-        self.shared.gate.add_drops(bytes);
+        self.shared.gate.allow_bytes(bytes);
     }
 
     /// Changes the limits from now on. The levels of buckets stay, up to the new capacity.
-    pub fn set_limits(&self, limits: Limits) {
-        self.shared.conditions().set_limits(limits, clock());
+    pub fn set_limits(&self, limits: SimulatedLimits) {
+        self.shared.conditions().set_limits(limits, server_time());
     }
 
     /// Starts an outage.
     pub fn begin_outage(&self, kind: OutageKind) {
         self.shared.conditions().begin_outage(kind);
-        self.shared.steered.notify_one();
+        self.shared.outage_changed.notify_one();
     }
 
     /// Ends the outage.
     pub fn end_outage(&self) {
         self.shared.conditions().end_outage();
-        self.shared.steered.notify_one();
+        self.shared.outage_changed.notify_one();
     }
 
     /// Exhausts the quota.
@@ -160,13 +160,13 @@ impl Simulator {
     }
 
     /// Waits until the statistics satisfy `reached`.
-    pub async fn wait_until(&self, reached: impl Fn(&Stats) -> bool) -> Stats {
+    pub async fn wait_until(&self, reached: impl Fn(&SimulatorStats) -> bool) -> SimulatorStats {
         let stats = self.shared.recorder.wait_until(reached).await;
         self.shared.with_allowed(stats)
     }
 
     /// Waits until the statistics satisfy `reached`, in blocking code.
-    pub fn wait_until_blocking(&self, reached: impl Fn(&Stats) -> bool) -> Stats {
+    pub fn wait_until_blocking(&self, reached: impl Fn(&SimulatorStats) -> bool) -> SimulatorStats {
         let stats = self.shared.recorder.wait_until_blocking(reached);
         self.shared.with_allowed(stats)
     }
@@ -184,7 +184,7 @@ impl Drop for Simulator {
 
 /// Listens and serves until `stopped` ends. All tasks end with the runtime.
 fn run(
-    shared: Arc<Shared>,
+    shared: Arc<SimulatorState>,
     stopped: oneshot::Receiver<()>,
     mut pinged: UnboundedReceiver<mpsc::SyncSender<()>>,
     ready: impl FnOnce(SocketAddr) -> bool,

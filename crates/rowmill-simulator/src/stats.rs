@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Counts of events so far. An answer counts once its last byte was handed to the kernel; tokens and money
 /// count once the answer was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Stats {
+pub struct SimulatorStats {
     /// Connections accepted.
     pub connections: u64,
     /// Model calls that were read completely, over HTTP or a WebSocket.
@@ -53,7 +53,7 @@ pub struct Stats {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Money>,
     /// The same by minute since the start.
-    pub minutes: Vec<Minute>,
+    pub minutes: Vec<MinuteStats>,
     /// Answers by prompt, unless the script forgets prompts.
     pub answers_by_prompt: BTreeMap<String, u64>,
 }
@@ -63,7 +63,7 @@ pub struct Stats {
 /// The allowed amount is the limit in force over the part of the minute that has passed, for one key and one
 /// model; absent if there was no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Minute {
+pub struct MinuteStats {
     /// Admitted calls.
     pub requests: u64,
     /// Prompt tokens of the admitted calls.

@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use tiktoken_rs::o200k_base_singleton;
 
-use crate::file_seen::Sent;
-use crate::protocol::Ask;
+use crate::protocol::ParsedRequest;
+use crate::recorded_file::FileTransfer;
 
 /// How tokens are counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,16 +33,16 @@ impl Tokenizer {
     }
 
     /// The tokens of a whole call.
-    pub(crate) fn count_prompt(self, ask: &Ask) -> u64 {
+    pub(crate) fn count_prompt(self, ask: &ParsedRequest) -> u64 {
         // Files sent as text are counted as text.
-        let files = ask.files.iter().filter(|file| file.sent != Sent::Text).count() as u64 * PER_FILE;
+        let files = ask.files.iter().filter(|file| file.sent != FileTransfer::Text).count() as u64 * PER_FILE;
         match self {
             Self::Characters => {
-                let characters: usize = ask.said.iter().map(|(_, text)| text.chars().count()).sum();
+                let characters: usize = ask.spoken.iter().map(|(_, text)| text.chars().count()).sum();
                 (characters.div_ceil(4) as u64 + files).max(1)
             }
             Self::O200k => {
-                let messages = ask.said.iter();
+                let messages = ask.spoken.iter();
                 let said = messages.map(|(role, text)| PER_MESSAGE + self.count(role) + self.count(text));
                 let schema = ask.schema.as_ref().map_or(0, |schema| self.count(&schema.to_string()));
                 // A tool that must be called is counted by its schema.
@@ -57,7 +57,7 @@ impl Tokenizer {
     }
 
     /// The start of `text` with at most `most` tokens; `None` if the whole text has no more.
-    pub(crate) fn cut(self, text: &str, most: u64) -> Option<String> {
+    pub(crate) fn truncate(self, text: &str, most: u64) -> Option<String> {
         if self.count(text) <= most {
             return None;
         }
@@ -74,8 +74,8 @@ impl Tokenizer {
     }
 
     /// Resizes `text` to `wanted` tokens, by truncating or extending it.
-    pub(crate) fn fit(self, text: &str, wanted: u64) -> String {
-        if let Some(cut) = self.cut(text, wanted) {
+    pub(crate) fn resize_to(self, text: &str, wanted: u64) -> String {
+        if let Some(cut) = self.truncate(text, wanted) {
             return cut;
         }
         let mut text = text.to_owned();
@@ -84,7 +84,7 @@ impl Tokenizer {
         for word in [" and", " more"].into_iter().cycle().take(usize::try_from(missing).unwrap_or(0)) {
             text.push_str(word);
         }
-        self.cut(&text, wanted).unwrap_or(text)
+        self.truncate(&text, wanted).unwrap_or(text)
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_prompt_counts_its_messages_and_its_schema() {
-        let mut ask = Ask::default();
+        let mut ask = ParsedRequest::default();
         ask.say_system("hello world");
         ask.say_user("hello world".into());
         assert_eq!(Tokenizer::Characters.count_prompt(&ask), 6);
@@ -132,14 +132,14 @@ mod tests {
             for text in ["answer to: Is this review positive?", "答えは：とても良い、と言える🙂🙂", ""]
             {
                 for wanted in [1, 2, 7, 40, 333] {
-                    let fitted = tokenizer.fit(text, wanted);
+                    let fitted = tokenizer.resize_to(text, wanted);
                     let counted = tokenizer.count(&fitted);
                     // A character of several tokens cannot be split.
                     assert!(counted.abs_diff(wanted) <= 2, "{tokenizer:?} {text} {wanted}: {counted}");
-                    assert_eq!(fitted, tokenizer.fit(text, wanted));
+                    assert_eq!(fitted, tokenizer.resize_to(text, wanted));
                 }
             }
-            assert_eq!(tokenizer.cut("hello world", 9), None);
+            assert_eq!(tokenizer.truncate("hello world", 9), None);
         }
     }
 }

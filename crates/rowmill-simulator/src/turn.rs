@@ -3,7 +3,7 @@
 use rowmill_types::Citation;
 use serde_json::Value;
 
-/// One answer in full, for [`crate::Answer::Turn`].
+/// One answer in full, for [`crate::SimulatedAnswer::Turn`].
 ///
 /// ```
 /// # use rowmill_simulator::Turn;
@@ -13,7 +13,7 @@ use serde_json::Value;
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Turn {
+pub struct ScriptedTurn {
     /// The text. Without one, an answer that calls tools has none; any other answer gets a generated text.
     pub text: Option<String>,
     /// The tool calls, each with its arguments.
@@ -27,7 +27,7 @@ pub struct Turn {
     pub cites: Vec<Citation>,
 }
 
-impl Turn {
+impl ScriptedTurn {
     /// An answer with generated text.
     #[must_use]
     pub fn new() -> Self {

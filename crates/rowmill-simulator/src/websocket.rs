@@ -10,30 +10,35 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+use crate::answer_plan::{AnswerPlan, CallRejection};
 use crate::deliver;
-use crate::exchange::{Plan, Rejection};
-use crate::fault::{Delivery, Fault};
-use crate::outgoing::Outgoing;
-use crate::protocol::{Protocol, Refused, responses};
-use crate::recorder::RequestSeen;
-use crate::shared::Shared;
+use crate::fault::{AnswerDelivery, SimulatedFault};
+use crate::outgoing_answer::OutgoingAnswer;
+use crate::protocol::{RequestRefusal, VendorProtocol, responses};
+use crate::recorder::RecordedRequest;
+use crate::simulator_state::SimulatorState;
 
 type Socket = WebSocketStream<TcpStream>;
 
 /// Whether a request asks for a WebSocket on the path that supports it.
-pub(crate) fn is_wanted(request: &RequestSeen) -> bool {
+pub(crate) fn is_wanted(request: &RecordedRequest) -> bool {
     request.method == "GET"
         && request.path.split('?').next() == Some("/v1/responses")
         && request.header("upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"))
 }
 
 /// Performs the handshake and serves until either side closes the socket.
-pub(crate) async fn serve(mut stream: TcpStream, buffer: BytesMut, shared: &Shared, request: &RequestSeen) {
+pub(crate) async fn serve(
+    mut stream: TcpStream,
+    buffer: BytesMut,
+    shared: &SimulatorState,
+    request: &RecordedRequest,
+) {
     shared.recorder.keep(request);
-    if let Err(refused) = Protocol::Responses.check_headers(request, shared.script.key.as_deref()) {
-        let outgoing = Outgoing::json(refused.status, &[], &Protocol::Responses.error(&refused));
+    if let Err(refused) = VendorProtocol::Responses.check_headers(request, shared.script.key.as_deref()) {
+        let outgoing = OutgoingAnswer::json(refused.status, &[], &VendorProtocol::Responses.error(&refused));
         if stream.write_all(&[outgoing.head, outgoing.pieces.concat()].concat()).await.is_ok() {
-            shared.recorder.written(refused.status, None);
+            shared.recorder.record_written(refused.status, None);
         }
         return;
     }
@@ -47,7 +52,7 @@ pub(crate) async fn serve(mut stream: TcpStream, buffer: BytesMut, shared: &Shar
     let mut socket = WebSocketStream::from_partially_read(stream, buffer.to_vec(), Role::Server, None).await;
     while let Some(Ok(message)) = socket.next().await {
         let Message::Text(text) = message else { continue };
-        let message = RequestSeen {
+        let message = RecordedRequest {
             method: "WEBSOCKET".to_owned(),
             path: request.path.clone(),
             headers: request.headers.clone(),
@@ -60,89 +65,89 @@ pub(crate) async fn serve(mut stream: TcpStream, buffer: BytesMut, shared: &Shar
 }
 
 /// Serves one `response.create`; returns whether the socket can serve another one.
-async fn serve_one(socket: &mut Socket, shared: &Shared, request: RequestSeen) -> bool {
+async fn serve_one(socket: &mut Socket, shared: &SimulatorState, request: RecordedRequest) -> bool {
     shared.recorder.keep(&request);
     let call = shared.recorder.begin();
     let planned = match request.json().get("type").and_then(Value::as_str) {
         Some("response.create") => {
-            let plan = shared.plan(Protocol::Responses, &request, &call);
+            let plan = shared.plan(VendorProtocol::Responses, &request, &call);
             tokio::select! {
                 biased;
                 planned = plan => planned,
                 () = ended(socket) => {
-                    shared.recorder.abandoned();
+                    shared.recorder.record_abandoned();
                     return false;
                 }
             }
         }
-        _ => Err(Refused::new(400, "the event must be `response.create`").into()),
+        _ => Err(RequestRefusal::new(400, "the event must be `response.create`").into()),
     };
     match planned {
         Ok(plan) => answer(socket, shared, plan).await,
-        Err(Rejection::Reset) => {
+        Err(CallRejection::Reset) => {
             deliver::reset(socket.get_ref());
             false
         }
-        Err(Rejection::Refused(refused)) => {
+        Err(CallRejection::Refused(refused)) => {
             let sent = send(socket, &[responses::error_event(&refused)]).await;
             if sent.is_ok() {
-                shared.recorder.written(refused.status, None);
+                shared.recorder.record_written(refused.status, None);
             }
             sent.is_ok()
         }
     }
 }
 
-async fn answer(socket: &mut Socket, shared: &Shared, mut plan: Plan<'_>) -> bool {
+async fn answer(socket: &mut Socket, shared: &SimulatorState, mut plan: AnswerPlan<'_>) -> bool {
     let mut status = 200;
     let events = match plan.fault() {
-        Some(Fault::Status { code, body, .. }) => {
+        Some(SimulatedFault::Status { code, body, .. }) => {
             status = *code;
-            let vendor = Protocol::Responses.status_error(*code);
+            let vendor = VendorProtocol::Responses.status_error(*code);
             let body = body.as_ref().and_then(|body| serde_json::from_str(body).ok()).unwrap_or(vendor);
             vec![json!({"type": "error", "status": code, "error": body["error"]})]
         }
-        Some(Fault::Garbage) => vec![json!("<html>")],
+        Some(SimulatedFault::Garbage) => vec![json!("<html>")],
         _ => {
             let reply = shared.generate(&mut plan);
             responses::events(&plan.ask, &reply)
         }
     };
     let fault = plan.fault();
-    match Delivery::of(fault) {
-        Delivery::Whole => {}
-        Delivery::Hang => {
+    match AnswerDelivery::from_fault(fault) {
+        AnswerDelivery::Whole => {}
+        AnswerDelivery::Hang => {
             ended(socket).await;
-            shared.recorder.abandoned();
+            shared.recorder.record_abandoned();
             return false;
         }
-        Delivery::Reset => {
+        AnswerDelivery::Reset => {
             deliver::reset(socket.get_ref());
             return false;
         }
-        Delivery::ResetMidway | Delivery::Truncate => {
+        AnswerDelivery::ResetMidway | AnswerDelivery::Truncate => {
             // The socket is about to be broken anyway.
             drop(send(socket, events.get(..events.len() / 2).unwrap_or_default()).await);
-            if fault == Some(&Fault::ResetMidway) {
+            if fault == Some(&SimulatedFault::ResetMidway) {
                 deliver::reset(socket.get_ref());
             }
             return false;
         }
-        Delivery::Drip => {
+        AnswerDelivery::Drip => {
             for event in &events {
-                shared.gate.drop_of().await;
+                shared.gate.wait_for_byte().await;
                 if send(socket, std::slice::from_ref(event)).await.is_err() {
                     return false;
                 }
             }
-            shared.recorder.written(status, Some(&plan.asked));
+            shared.recorder.record_written(status, Some(&plan.asked));
             return true;
         }
     }
     let sent = send(socket, &events).await;
     match sent {
-        Ok(()) => shared.recorder.written(status, Some(&plan.asked)),
-        Err(_) => shared.recorder.abandoned(),
+        Ok(()) => shared.recorder.record_written(status, Some(&plan.asked)),
+        Err(_) => shared.recorder.record_abandoned(),
     }
     sent.is_ok()
 }

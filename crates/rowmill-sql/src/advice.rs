@@ -2,7 +2,7 @@
 
 use rowmill_types::settings::{INPUT, SQL_ENGINE};
 
-use crate::names::nearest;
+use crate::names::nearest_name;
 use crate::{aggregates, scalars};
 
 /// How many names a hint lists.
@@ -19,7 +19,7 @@ fn instead_of_present(name: &str) -> Option<String> {
     };
     Some(format!(
         "its value depends on the time zone of the machine: write the {instead}, or use {duckdb}",
-        duckdb = SQL_ENGINE.to("duckdb")
+        duckdb = SQL_ENGINE.with_value("duckdb")
     ))
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn for_column(name: &str, names: &[&str]) -> String {
     if names.is_empty() {
         return "the input has no columns, because no rows were found in it".to_owned();
     }
-    let near = nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`? "));
+    let near = nearest_name(name, names.iter().copied()).map(|near| format!("did you mean `{near}`? "));
     let listed: Vec<_> = names.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
     let more =
         if names.len() > LISTED { format!(" and {} more", names.len() - LISTED) } else { String::new() };
@@ -61,13 +61,13 @@ pub(crate) fn for_function(name: &str) -> String {
     if let Some(ours) = spelling(name) {
         return ours;
     }
-    let known = scalars::names();
-    let candidates = known.iter().chain(aggregates::names()).copied();
-    match nearest(name, candidates) {
+    let known = scalars::function_names();
+    let candidates = known.iter().chain(aggregates::aggregate_names()).copied();
+    match nearest_name(name, candidates) {
         Some(near) => format!("did you mean `{near}`? see `docs/sql.md` for all functions"),
         None => format!(
             "see `docs/sql.md` for all functions; {sql_engine} has all of DuckDB's",
-            sql_engine = SQL_ENGINE.to("duckdb")
+            sql_engine = SQL_ENGINE.with_value("duckdb")
         ),
     }
 }

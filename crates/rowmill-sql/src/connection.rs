@@ -12,7 +12,7 @@ const CACHE_KIB: i32 = 8 * 1024;
 const SORTING_THREADS: i32 = 2;
 
 /// Opens a separate connection whose temporary files are in `temp`.
-pub(crate) fn connect(temp: &Path) -> Result<Connection> {
+pub(crate) fn open_connection(temp: &Path) -> Result<Connection> {
     let connection = Connection::open_in_memory()?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;

@@ -11,7 +11,7 @@ use rusqlite::vtab::{
 use rusqlite::{Connection, Error, Result};
 
 use crate::expression::emit::ElementTable;
-use crate::unwinding::without_unwinding;
+use crate::unwinding::catch_unwind_for_sqlite;
 use crate::values::encoding::elements;
 use crate::values::sql_type::SqlType;
 
@@ -90,7 +90,7 @@ unsafe impl VTabCursor for ListCursor {
     fn filter(&mut self, _idx_num: c_int, _idx_str: Option<&str>, args: &Filters<'_>) -> Result<()> {
         self.at = 0;
         self.elements = match args.iter().next() {
-            Some(ValueRef::Blob(list)) => without_unwinding(|| Ok(elements(list, &self.item)))
+            Some(ValueRef::Blob(list)) => catch_unwind_for_sqlite(|| Ok(elements(list, &self.item)))
                 .map_err(|problem| Error::ModuleError(problem.message.to_string()))?,
             _ => Vec::new(),
         };

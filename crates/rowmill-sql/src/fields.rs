@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::expression::emit::Emitted;
+use crate::expression::emit::EmittedSql;
 
 /// A field of a table as SQLite sees it: a column in one of two forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ impl fmt::Display for TableField {
 
 /// The fields of a table that a query for SQLite names. User text is never mistaken for a name, because it is
 /// in parameters.
-pub(crate) fn used_fields(sql: &str, emitted: &Emitted, table: &str) -> Vec<TableField> {
+pub(crate) fn used_fields(sql: &str, emitted: &EmittedSql, table: &str) -> Vec<TableField> {
     let scans = emitted.scans.iter().filter(|(_, name)| *name == table);
     let aliases: BTreeSet<&str> = scans.map(|(alias, _)| alias.as_str()).collect();
     let mut fields = BTreeSet::new();
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn fields_are_found_by_the_name_of_their_table() {
         let scans = vec![("t1".to_owned(), "input"), ("t3".to_owned(), "input"), ("t2".to_owned(), "other")];
-        let emitted = Emitted { scans, ..Emitted::default() };
+        let emitted = EmittedSql { scans, ..EmittedSql::default() };
         let sql = "SELECT t1.f0, x0(t3.r12,t2.f7) FROM a WHERE (t1.f0 = ?1) AND t1.rowid > t9.f4";
         let names: Vec<_> = used_fields(sql, &emitted, "input").iter().map(TableField::to_string).collect();
         assert_eq!(names, ["f0", "r12"]);

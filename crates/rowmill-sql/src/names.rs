@@ -6,7 +6,7 @@
 /// assert_eq!(rowmill_sql::nearest("splt", ["id", "split"]), Some("split"));
 /// assert_eq!(rowmill_sql::nearest("colour", ["id", "split"]), None);
 /// ```
-pub fn nearest<'n>(name: &str, candidates: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+pub fn nearest_name<'n>(name: &str, candidates: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let name = name.to_lowercase();
     let bound = name.chars().count().div_ceil(3);
     candidates
@@ -56,8 +56,8 @@ mod tests {
 
     #[test]
     fn names_in_another_case_are_nearest() {
-        assert_eq!(nearest("TEXT", ["test", "text"]), Some("text"));
-        assert_eq!(nearest("x", ["y"]), Some("y"));
-        assert_eq!(nearest("", ["y"]), None);
+        assert_eq!(nearest_name("TEXT", ["test", "text"]), Some("text"));
+        assert_eq!(nearest_name("x", ["y"]), Some("y"));
+        assert_eq!(nearest_name("", ["y"]), None);
     }
 }

@@ -18,12 +18,12 @@ pub struct ResultColumn {
 
 /// A row of a result, valid while the query is at this row.
 #[derive(Debug)]
-pub struct Record<'r> {
+pub struct ResultRecord<'r> {
     row: &'r Row<'r>,
     columns: &'r [OutputColumn],
 }
 
-impl<'r> Record<'r> {
+impl<'r> ResultRecord<'r> {
     pub(crate) fn new(row: &'r Row<'r>, columns: &'r [OutputColumn]) -> Self {
         Self { row, columns }
     }

@@ -10,16 +10,16 @@ use rowmill_types::{Problem, Setting};
 use rusqlite::{Connection, Result as SqlResult};
 
 use crate::binder::{BoundQuery, bind_condition, bind_sql};
-use crate::connection::connect;
-use crate::expression::emit::Emitted;
-use crate::expression::refusal::Bound;
-use crate::failure::{Failures, duplicate, refused};
+use crate::connection::open_connection;
+use crate::expression::emit::EmittedSql;
+use crate::expression::refusal::BindResult;
 use crate::fields::{TableField, used_fields};
-use crate::output::{Record, ResultColumn};
-use crate::plan::{Assessment, PlanLine, assess};
+use crate::output::{ResultColumn, ResultRecord};
+use crate::query_problems::{ProblemMaker, duplicate_column_problem, refusal_problem};
+use crate::scan_plan::{PlanAssessment, PlanLine, assess_plan};
+use crate::scan_table::{ScanProblemSlot, table_declaration};
 use crate::table::NamedTable;
-use crate::vtab::{ScanProblem, declaration};
-use crate::{aggregates, compute, elements, vtab};
+use crate::{aggregates, elements, scan_table, sqlite_functions};
 
 /// How many steps SQLite takes between two checks whether the results are still wanted.
 const STEPS: i32 = 10_000;
@@ -35,17 +35,17 @@ pub struct QueryText {
 
 /// A query that has been checked.
 #[derive(Debug)]
-pub struct Query {
+pub struct SqlQuery {
     text: QueryText,
     tables: Vec<NamedTable>,
     temp: PathBuf,
     bound: BoundQuery,
-    emitted: Emitted,
+    emitted: EmittedSql,
     columns: Vec<ResultColumn>,
-    assessment: Assessment,
+    assessment: PlanAssessment,
 }
 
-impl Query {
+impl SqlQuery {
     /// Checks a query over tables; nothing is read yet. Temporary files are written to `temp`.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl Query {
         let query = Self::checked(text, tables, temp, bound)?;
         let mut names = HashSet::new();
         if let Some(again) = query.columns.iter().find(|column| !names.insert(column.name.as_str())) {
-            return Err(duplicate(&query.text, &again.name));
+            return Err(duplicate_column_problem(&query.text, &again.name));
         }
         Ok(query)
     }
@@ -82,21 +82,22 @@ impl Query {
         text: QueryText,
         tables: Vec<NamedTable>,
         temp: &Path,
-        bound: Bound<(BoundQuery, Emitted)>,
+        bound: BindResult<(BoundQuery, EmittedSql)>,
     ) -> Result<Self, Problem> {
-        let (bound, emitted) = bound.map_err(|refusal| refused(&text, &refusal))?;
+        let (bound, emitted) = bound.map_err(|refusal| refusal_problem(&text, &refusal))?;
         let column = |column: &crate::binder::OutputColumn| ResultColumn {
             name: column.name.clone(),
             kind: column.kind.clone(),
         };
         let columns = bound.columns.iter().map(column).collect();
-        let assessment = Assessment { repeated: Vec::new(), streams: true };
+        let assessment = PlanAssessment { repeated: Vec::new(), streams: true };
         let mut query = Self { text, tables, temp: temp.to_owned(), bound, emitted, columns, assessment };
-        let problem = ScanProblem::default();
-        let failures = Failures { text: &query.text, problem: &problem };
-        let connection = query.connect(&problem).map_err(|error| failures.setting_up(error))?;
-        let lines = plan_lines(&connection, &query.bound.sql).map_err(|error| failures.preparing(&error))?;
-        query.assessment = assess(&lines);
+        let problem = ScanProblemSlot::default();
+        let failures = ProblemMaker { text: &query.text, problem: &problem };
+        let connection = query.connect(&problem).map_err(|error| failures.setup_problem(error))?;
+        let lines =
+            plan_lines(&connection, &query.bound.sql).map_err(|error| failures.prepare_problem(&error))?;
+        query.assessment = assess_plan(&lines);
         Ok(query)
     }
 
@@ -108,13 +109,13 @@ impl Query {
 
     /// Whether results are returned while the tables are still being read.
     #[must_use]
-    pub fn streams(&self) -> bool {
+    pub fn is_streaming(&self) -> bool {
         self.assessment.streams && self.assessment.repeated.is_empty()
     }
 
     /// Whether a table would be read once for each row of another one, and is therefore copied first.
     #[must_use]
-    pub fn copies(&self, table: &str) -> bool {
+    pub fn copies_table(&self, table: &str) -> bool {
         self.assessment.repeated.iter().any(|name| name == table)
     }
 
@@ -126,29 +127,29 @@ impl Query {
     pub fn run(
         &self,
         cancelled: &Arc<AtomicBool>,
-        each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
+        each: &mut dyn FnMut(&ResultRecord<'_>) -> ControlFlow<()>,
     ) -> Result<(), Problem> {
-        let problem = ScanProblem::default();
-        let failures = Failures { text: &self.text, problem: &problem };
+        let problem = ScanProblemSlot::default();
+        let failures = ProblemMaker { text: &self.text, problem: &problem };
         let outcome = self.run_in_sqlite(&problem, cancelled, each);
         match outcome {
             Err(_) if cancelled.load(Ordering::Relaxed) => Ok(()),
-            Err(error) => Err(failures.running(&error)),
+            Err(error) => Err(failures.run_problem(&error)),
             Ok(()) => Ok(()),
         }
     }
 
     fn run_in_sqlite(
         &self,
-        problem: &ScanProblem,
+        problem: &ScanProblemSlot,
         cancelled: &Arc<AtomicBool>,
-        each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
+        each: &mut dyn FnMut(&ResultRecord<'_>) -> ControlFlow<()>,
     ) -> SqlResult<()> {
         let mut connection = self.connect(problem)?;
         let flag = cancelled.clone();
         connection.progress_handler(STEPS, Some(move || flag.load(Ordering::Relaxed)))?;
         for named in &self.tables {
-            if self.copies(named.name) {
+            if self.copies_table(named.name) {
                 copy(&connection, named, &self.fields(named))?;
             }
         }
@@ -158,7 +159,7 @@ impl Query {
         }
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
-            if each(&Record::new(row, &self.bound.columns)).is_break() {
+            if each(&ResultRecord::new(row, &self.bound.columns)).is_break() {
                 break;
             }
         }
@@ -166,19 +167,19 @@ impl Query {
     }
 
     /// Opens a connection with the tables and functions that the query uses.
-    fn connect(&self, problem: &ScanProblem) -> SqlResult<Connection> {
-        let connection = connect(&self.temp)?;
+    fn connect(&self, problem: &ScanProblemSlot) -> SqlResult<Connection> {
+        let connection = open_connection(&self.temp)?;
         for function in &self.emitted.functions {
-            compute::register(&connection, function, &self.text, problem)?;
+            sqlite_functions::register(&connection, function, &self.text, problem)?;
         }
         for aggregate in &self.emitted.aggregates {
-            aggregates::register(&connection, aggregate)?;
+            aggregates::register_aggregate(&connection, aggregate)?;
         }
         for table in &self.emitted.element_tables {
             elements::register(&connection, table)?;
         }
         for named in &self.tables {
-            vtab::register(&connection, named, &self.fields(named), problem)?;
+            scan_table::register(&connection, named, &self.fields(named), problem)?;
         }
         Ok(connection)
     }
@@ -205,7 +206,7 @@ fn copy(connection: &Connection, named: &NamedTable, fields: &[TableField]) -> S
     let listed: Vec<_> =
         std::iter::once("rowid".to_owned()).chain(fields.iter().map(TableField::to_string)).collect();
     let listed = listed.join(", ");
-    connection.execute(&format!("CREATE TEMP TABLE {name}{}", declaration(fields)), [])?;
+    connection.execute(&format!("CREATE TEMP TABLE {name}{}", table_declaration(fields)), [])?;
     connection.execute(&format!("INSERT INTO temp.{name}({listed}) SELECT {listed} FROM main.{name}"), [])?;
     Ok(())
 }

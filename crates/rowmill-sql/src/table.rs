@@ -5,25 +5,25 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use rowmill_types::Problem;
-pub use rowmill_types::{Comparison, Scalar};
+pub use rowmill_types::{ComparisonOperator, ScalarValue};
 
 use crate::values::sql_type::SqlType;
 
 /// Something that can be read row by row, repeatedly.
-pub trait Table: Send + Sync + Debug {
+pub trait SqlTable: Send + Sync + Debug {
     /// Its columns. Names are unique, even ignoring case.
-    fn columns(&self) -> &[Column];
+    fn columns(&self) -> &[SqlColumn];
 
     /// Starts a scan.
     ///
     /// # Errors
     ///
     /// The table cannot be read.
-    fn scan(&self, wanted: &Wanted) -> Result<Box<dyn Scan>, Problem>;
+    fn scan(&self, wanted: &ScanRequest) -> Result<Box<dyn TableScan>, Problem>;
 }
 
 /// A scan of a table. It starts before the first row.
-pub trait Scan {
+pub trait TableScan {
     /// Moves to the next row; `false` if there is none.
     ///
     /// # Errors
@@ -31,12 +31,12 @@ pub trait Scan {
     /// The table cannot be read any further.
     fn advance(&mut self) -> Result<bool, Problem>;
 
-    /// The value of a column in the current row. Only columns in [`Wanted`] are requested.
+    /// The value of a column in the current row. Only columns in [`ScanRequest`] are requested.
     ///
     /// # Errors
     ///
     /// The value does not have the type of its column.
-    fn value(&self, column: usize) -> Result<Value<'_>, Problem>;
+    fn value(&self, column: usize) -> Result<SqliteRowValue<'_>, Problem>;
 
     /// The JSON of that value as in the row, if there is any.
     fn raw(&self, column: usize) -> Option<Cow<'_, str>>;
@@ -51,32 +51,32 @@ pub struct NamedTable {
     /// The name.
     pub name: &'static str,
     /// The table.
-    pub table: Arc<dyn Table>,
+    pub table: Arc<dyn SqlTable>,
 }
 
 /// What a scan has to return. Returning more is always correct: SQLite checks again.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Wanted {
+pub struct ScanRequest {
     /// The columns that are requested, in order.
     pub columns: Vec<usize>,
     /// Rows that do not satisfy one of these may be left out.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<ScanCondition>,
 }
 
 /// A comparison of a column with a value. Null never satisfies it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Condition {
+pub struct ScanCondition {
     /// The column.
     pub column: usize,
     /// The comparison operator.
-    pub comparison: Comparison,
+    pub comparison: ComparisonOperator,
     /// The value to compare with.
-    pub value: Scalar,
+    pub value: ScalarValue,
 }
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct SqlColumn {
     /// Its name.
     pub name: String,
     /// The type of its values.
@@ -89,7 +89,7 @@ pub struct Column {
 
 /// A value of a row in SQLite's representation: [`crate::column_value`] creates it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value<'r> {
+pub enum SqliteRowValue<'r> {
     /// Null.
     Null,
     /// An integer, or a value that is represented as one: a boolean, a date, a time, a short decimal number.
@@ -102,7 +102,7 @@ pub enum Value<'r> {
     Bytes(Vec<u8>),
 }
 
-impl Value<'_> {
+impl SqliteRowValue<'_> {
     pub(crate) fn of_sqlite(value: rusqlite::types::Value) -> Self {
         match value {
             rusqlite::types::Value::Null => Self::Null,

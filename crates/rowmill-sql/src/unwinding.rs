@@ -9,7 +9,7 @@ use rowmill_types::{Problem, ProblemCode};
 /// # Errors
 ///
 /// The error of the work, or its panic.
-pub(crate) fn without_unwinding<T>(work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
+pub(crate) fn catch_unwind_for_sqlite<T>(work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(Problem::new(ProblemCode::Internal, "reading the input panicked")))
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use rowmill_core::ports::{AnswerStore, AskedKey, RunStore};
-use rowmill_store::answers::SqliteAnswers;
+use rowmill_core::ports::{AnswerKey, AnswerStore, RunStore};
+use rowmill_store::answers::SqliteAnswerStore;
 use rowmill_store::file::{FileRunStore, WorkFolder};
 use rowmill_testkit::conformance::{
     append_until_killed, check_answer_store, check_killed_store, check_run_store,
@@ -66,8 +66,8 @@ async fn a_run_in_a_folder_outlasts_the_kill_of_its_process_at_any_moment() {
     }
 }
 
-fn store(folder: &Path) -> SqliteAnswers {
-    SqliteAnswers::open(folder, Arc::new(|notice| panic!("{notice}"))).unwrap()
+fn store(folder: &Path) -> SqliteAnswerStore {
+    SqliteAnswerStore::open(folder, Arc::new(|notice| panic!("{notice}"))).unwrap()
 }
 
 #[tokio::test]
@@ -77,5 +77,5 @@ async fn the_store_of_answers_keeps_the_contract_of_stores() {
     assert_eq!(check_answer_store(&answers).await, Vec::<String>::new());
     drop(answers);
     let reopened = store(folder.path());
-    assert_eq!(reopened.find(AskedKey(200)).await.unwrap().text, "second", "it is on disk by then");
+    assert_eq!(reopened.find(AnswerKey(200)).await.unwrap().text, "second", "it is on disk by then");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::Model;
-use rowmill_types::{CallError, CallFailure, Completion, Request, Role, Usage};
+use rowmill_types::{CallError, CallFailure, Completion, MessageRole, Request, TokenUsage};
 use tokio::sync::watch;
 
 /// A model that answers prompts from scripts, and other prompts with an echo.
@@ -23,7 +23,7 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub struct FakeModel {
     scripts: HashMap<String, Vec<Result<Completion, CallError>>>,
-    calls: Mutex<Calls>,
+    calls: Mutex<RecordedRequests>,
     delay: Duration,
     open: watch::Sender<bool>,
     now: AtomicUsize,
@@ -31,7 +31,7 @@ pub struct FakeModel {
 }
 
 #[derive(Debug, Default)]
-struct Calls {
+struct RecordedRequests {
     seen: Vec<Request>,
     by_prompt: HashMap<String, usize>,
 }
@@ -66,7 +66,7 @@ impl FakeModel {
 
     /// Holds every answer until [`FakeModel::release`].
     #[must_use]
-    pub fn held(self) -> Self {
+    pub fn hold_answers(self) -> Self {
         self.open.send_replace(false);
         self
     }
@@ -88,20 +88,20 @@ impl FakeModel {
         self.most.load(Ordering::SeqCst)
     }
 
-    fn calls(&self) -> MutexGuard<'_, Calls> {
+    fn calls(&self) -> MutexGuard<'_, RecordedRequests> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the request and finds its result.
     fn take(&self, request: &Request) -> Result<Completion, CallError> {
-        let first = request.messages.iter().find(|message| message.role == Role::User);
+        let first = request.messages.iter().find(|message| message.role == MessageRole::User);
         let prompt = first.map(|message| message.text.as_str()).unwrap_or_default();
         let mut calls = self.calls();
         calls.seen.push(request.clone());
         let call = calls.by_prompt.entry(prompt.to_owned()).or_default();
         *call += 1;
         let scripted = self.scripts.get(prompt).and_then(|results| results.get(*call - 1).or(results.last()));
-        scripted.cloned().unwrap_or_else(|| Ok(answer(format!("answer to: {prompt}"))))
+        scripted.cloned().unwrap_or_else(|| Ok(fake_answer(format!("answer to: {prompt}"))))
     }
 }
 
@@ -109,7 +109,7 @@ impl Model for FakeModel {
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
         Box::pin(async move {
             let result = self.take(request);
-            let _running = Running::start(self);
+            let _running = RunningCall::start(self);
             if !self.delay.is_zero() {
                 tokio::time::sleep(self.delay).await;
             }
@@ -121,9 +121,9 @@ impl Model for FakeModel {
 }
 
 /// A running call; ends even if its future is dropped.
-struct Running<'m>(&'m FakeModel);
+struct RunningCall<'m>(&'m FakeModel);
 
-impl<'m> Running<'m> {
+impl<'m> RunningCall<'m> {
     fn start(model: &'m FakeModel) -> Self {
         let now = model.now.fetch_add(1, Ordering::SeqCst) + 1;
         model.most.fetch_max(now, Ordering::SeqCst);
@@ -131,7 +131,7 @@ impl<'m> Running<'m> {
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
         self.0.now.fetch_sub(1, Ordering::SeqCst);
     }
@@ -139,20 +139,20 @@ impl Drop for Running<'_> {
 
 /// A complete answer with this text and plausible usage.
 #[must_use]
-pub fn answer(text: impl Into<String>) -> Completion {
+pub fn fake_answer(text: impl Into<String>) -> Completion {
     let text = text.into();
-    let usage = Usage { input: 10, output: text.len().div_ceil(4) as u64, ..Usage::default() };
-    Completion { usage: Some(usage), model: Some("fake".to_owned()), ..Completion::of_text(text) }
+    let usage = TokenUsage { input: 10, output: text.len().div_ceil(4) as u64, ..TokenUsage::default() };
+    Completion { usage: Some(usage), model: Some("fake".to_owned()), ..Completion::from_text(text) }
 }
 
 /// A call with this failure.
 #[must_use]
-pub fn failure(failure: CallFailure) -> CallError {
+pub fn fake_failure(failure: CallFailure) -> CallError {
     CallError::new(failure, format!("the fake model failed: {failure:?}"))
 }
 
 /// The error of a provider that fails temporarily.
 #[must_use]
-pub fn busy() -> CallError {
-    CallError { status: Some(503), ..failure(CallFailure::Server) }
+pub fn busy_failure() -> CallError {
+    CallError { status: Some(503), ..fake_failure(CallFailure::Server) }
 }

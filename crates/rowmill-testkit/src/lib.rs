@@ -2,18 +2,18 @@
 //! simulator.
 
 pub mod conformance;
+mod fake_dataset;
 mod fake_model;
-mod fake_source;
 pub mod hub;
-pub mod made_files;
-pub mod made_rows;
 mod mcp;
 mod memory_store;
 mod privileges;
+pub mod sample_files;
+pub mod sample_rows;
 
-pub use fake_model::{FakeModel, answer, busy, failure};
-pub use fake_source::FakeDataset;
+pub use fake_dataset::FakeDataset;
+pub use fake_model::{FakeModel, busy_failure, fake_answer, fake_failure};
 pub use mcp::mcp_server;
 pub use memory_store::{MemoryRunStore, run_header};
-pub use privileges::{permissions_count, tell_skipped};
+pub use privileges::{permissions_are_enforced, report_skipped};
 pub use rowmill_simulator::*;

@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use rowmill_core::fingerprint::Fingerprint;
+use rowmill_core::fingerprint::RunFingerprint;
 use rowmill_core::ledger::{LedgerEvent, write_group};
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{
-    Appended, Epoch, Group, InputIdentity, Ledger, LedgerPosition, LedgerRoom, OpenLedger, PreparedRun,
-    RecordId, RecordReader, Retention, RunLock, RunStore, ScannedEvent,
+    AppendOutcome, EventGroup, InputIdentity, Ledger, LedgerPosition, LedgerReserve, OpenLedger, PreparedRun,
+    RecordId, RecordReader, RunEpoch, RunLock, RunRetention, RunStore, ScannedEvent,
 };
 use rowmill_core::run_header::RunHeader;
 use rowmill_types::{Money, Problem, ProblemCode};
@@ -17,16 +17,16 @@ use rowmill_types::{Money, Problem, ProblemCode};
 /// Keeps a run in memory. Clones share the same store.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryRunStore {
-    kept: Arc<Mutex<KeptRun>>,
+    kept: Arc<Mutex<StoredRun>>,
     lock: Arc<Mutex<bool>>,
 }
 
 #[derive(Debug, Default)]
-struct KeptRun {
+struct StoredRun {
     header: Option<RunHeader>,
     events: EventLines,
     /// The last epoch that was assigned, including those of deleted runs.
-    last_epoch: Epoch,
+    last_epoch: RunEpoch,
     prepared: Option<(RunHeader, EventLines)>,
 }
 
@@ -35,9 +35,9 @@ type EventLines = Arc<Mutex<Vec<u8>>>;
 
 #[derive(Debug)]
 struct MemoryLedger {
-    kept: Arc<Mutex<KeptRun>>,
+    kept: Arc<Mutex<StoredRun>>,
     events: EventLines,
-    epoch: Epoch,
+    epoch: RunEpoch,
 }
 
 /// Releases a lock when dropped.
@@ -50,14 +50,14 @@ impl Drop for LockGuard {
 }
 
 impl MemoryRunStore {
-    fn open(&self, events: &EventLines, epoch: Epoch) -> OpenLedger {
+    fn open(&self, events: &EventLines, epoch: RunEpoch) -> OpenLedger {
         let ledger = MemoryLedger { kept: Arc::clone(&self.kept), events: Arc::clone(events), epoch };
         OpenLedger { ledger: Arc::new(ledger), epoch }
     }
 }
 
-impl KeptRun {
-    fn next_epoch(&mut self) -> Epoch {
+impl StoredRun {
+    fn next_epoch(&mut self) -> RunEpoch {
         self.last_epoch = self.last_epoch.next();
         self.last_epoch
     }
@@ -75,7 +75,7 @@ impl RunStore for MemoryRunStore {
         Ok(locked(&self.kept).header.clone())
     }
 
-    fn prepare(&self, header: RunHeader, _: LedgerRoom) -> Result<PreparedRun, Problem> {
+    fn prepare(&self, header: RunHeader, _: LedgerReserve) -> Result<PreparedRun, Problem> {
         let mut kept = locked(&self.kept);
         let epoch = kept.next_epoch();
         let (header, events) = (RunHeader { epoch, ..header }, EventLines::default());
@@ -90,11 +90,11 @@ impl RunStore for MemoryRunStore {
         Ok(prepared.ledger)
     }
 
-    fn cancel(&self, _: PreparedRun) {
+    fn discard_prepared(&self, _: PreparedRun) {
         locked(&self.kept).prepared = None;
     }
 
-    fn take_up(&self, header: RunHeader, _: LedgerRoom) -> Result<OpenLedger, Problem> {
+    fn reopen(&self, header: RunHeader, _: LedgerReserve) -> Result<OpenLedger, Problem> {
         let mut kept = locked(&self.kept);
         let epoch = kept.next_epoch();
         kept.header = Some(RunHeader { epoch, ..header });
@@ -124,16 +124,16 @@ impl RunStore for MemoryRunStore {
         Ok(Box::new(MemoryReader(Arc::clone(&locked(&self.kept).events))))
     }
 
-    fn finish(&self, header: RunHeader, retention: Retention) -> Result<(), Problem> {
+    fn finish(&self, header: RunHeader, retention: RunRetention) -> Result<(), Problem> {
         let mut kept = locked(&self.kept);
         kept.header = Some(RunHeader { epoch: kept.last_epoch, ..header });
-        if retention == Retention::Header {
+        if retention == RunRetention::Header {
             kept.events = EventLines::default();
         }
         Ok(())
     }
 
-    fn forget(&self) -> Result<(), Problem> {
+    fn remove(&self) -> Result<(), Problem> {
         let mut kept = locked(&self.kept);
         (kept.header, kept.events) = (None, EventLines::default());
         Ok(())
@@ -141,7 +141,11 @@ impl RunStore for MemoryRunStore {
 }
 
 impl Ledger for MemoryLedger {
-    fn append<'a>(&'a self, epoch: Epoch, group: Group<'a>) -> BoxFuture<'a, Result<Appended, Problem>> {
+    fn append<'a>(
+        &'a self,
+        epoch: RunEpoch,
+        group: EventGroup<'a>,
+    ) -> BoxFuture<'a, Result<AppendOutcome, Problem>> {
         let last = locked(&self.kept).header.as_ref().map_or(epoch, |header| header.epoch);
         if epoch != self.epoch || last > epoch {
             let refused = Problem::new(ProblemCode::OutputBusy, "another process goes on with the run");
@@ -153,7 +157,7 @@ impl Ledger for MemoryLedger {
             .into_iter()
             .map(|range| RecordId::new(LedgerPosition::from_key(range.start as u64), range.len()))
             .collect();
-        std::future::ready(Ok(Appended { records, trouble: None })).boxed()
+        std::future::ready(Ok(AppendOutcome { records, problem: None })).boxed()
     }
 
     fn reader(&self) -> Result<Box<dyn RecordReader>, Problem> {
@@ -179,7 +183,7 @@ impl RecordReader for MemoryReader {
 /// The header of a sample run; `at`, its start time, distinguishes it from others.
 #[must_use]
 pub fn run_header(at: &str) -> RunHeader {
-    let fingerprint = Fingerprint {
+    let fingerprint = RunFingerprint {
         input: InputIdentity { path: "-".into(), size: None, probe: None },
         id_field: None,
         model: "passthrough".into(),

@@ -15,7 +15,7 @@ const RUN_AGAIN: &str = "ROWMILL_TEST_WITHOUT_PRIVILEGES";
 /// # Panics
 ///
 /// The test fails there, or no such process can be started.
-pub fn permissions_count(closed: &Path, test: &str) -> bool {
+pub fn permissions_are_enforced(closed: &Path, test: &str) -> bool {
     if std::fs::File::open(closed).is_err() {
         return true;
     }
@@ -39,7 +39,7 @@ pub fn permissions_count(closed: &Path, test: &str) -> bool {
 /// # Panics
 ///
 /// The file in the target folder cannot be written.
-pub fn tell_skipped(test: &str, reason: &str) {
+pub fn report_skipped(test: &str, reason: &str) {
     let program = std::env::current_exe().expect("the program of a test has a path");
     let target = program.ancestors().nth(3).expect("it stands in the target folder");
     write_skipped(&target.join("tests-that-could-not-run.txt"), test, reason);
@@ -58,7 +58,7 @@ mod tests {
     #[should_panic(expected = "0 passed")]
     fn a_test_that_is_not_found_where_permissions_count_does_not_pass() {
         let readable = tempfile::NamedTempFile::new().expect("a file can be made");
-        permissions_count(readable.path(), "privileges::tests::there_is_no_such_test");
+        permissions_are_enforced(readable.path(), "privileges::tests::there_is_no_such_test");
     }
 
     #[test]

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use reqwest::header::HeaderMap;
 use rowmill_core::ports::Model;
-use rowmill_http::{HttpClient, Target};
+use rowmill_http::{HttpClient, RequestTarget};
 use rowmill_testkit::conformance::check_model;
-use rowmill_testkit::{Script, Simulator, answer};
-use rowmill_types::{CallError, CallFailure, Completion, Finish, Request};
+use rowmill_testkit::{Simulator, SimulatorScript, fake_answer};
+use rowmill_types::{CallError, CallFailure, Completion, FinishReason, Request};
 use serde_json::{Value, json};
 
 /// How the model behaves.
@@ -24,7 +24,7 @@ enum Manner {
 #[derive(Debug)]
 struct SmallChat {
     client: HttpClient,
-    target: Target,
+    target: RequestTarget,
     manner: Manner,
 }
 
@@ -32,12 +32,13 @@ impl SmallChat {
     fn new(simulator: &Simulator, manner: Manner) -> Result<Self, Box<dyn std::error::Error>> {
         let url = format!("{}/v1/chat/completions", simulator.url()).parse()?;
         let client = HttpClient::new(&|_| None);
-        Ok(Self { client, target: Target::new(url, HeaderMap::new())?, manner })
+        Ok(Self { client, target: RequestTarget::new(url, HeaderMap::new())?, manner })
     }
 
     async fn call(&self, prompt: &str) -> Result<Completion, CallError> {
-        let broken =
-            |error: rowmill_http::HttpFailure| CallError::new(CallFailure::Broken, error.to_string());
+        let broken = |error: rowmill_http::HttpFailure| {
+            CallError::new(CallFailure::ConnectionBroken, error.to_string())
+        };
         let body = json!({"model": "m", "messages": [{"role": "user", "content": prompt}]}).to_string();
         let sent = self.client.post(&self.target, None, Bytes::from(body)).await.map_err(broken)?;
         let status = sent.status();
@@ -61,12 +62,12 @@ impl SmallChat {
             .map_err(|error| CallError::new(CallFailure::Malformed, error.to_string()))?;
         let choice = &body["choices"][0];
         let finish = match choice["finish_reason"].as_str() {
-            Some("length") => Finish::Length,
-            Some("content_filter") => Finish::Filtered,
-            _ if choice["message"]["refusal"].is_string() => Finish::Refused,
-            _ => Finish::Complete,
+            Some("length") => FinishReason::Length,
+            Some("content_filter") => FinishReason::Filtered,
+            _ if choice["message"]["refusal"].is_string() => FinishReason::Refused,
+            _ => FinishReason::Complete,
         };
-        Ok(Completion { finish, ..answer(choice["message"]["content"].as_str().unwrap_or_default()) })
+        Ok(Completion { finish, ..fake_answer(choice["message"]["content"].as_str().unwrap_or_default()) })
     }
 }
 
@@ -83,7 +84,7 @@ impl Model for SmallChat {
 }
 
 async fn deviations(manner: Manner) -> Vec<String> {
-    let simulator = Simulator::start(Script::new()).await;
+    let simulator = Simulator::start(SimulatorScript::new()).await;
     match SmallChat::new(&simulator, manner) {
         Ok(model) => check_model(&model, &simulator).await,
         Err(error) => vec![error.to_string()],

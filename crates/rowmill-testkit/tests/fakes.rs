@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use rowmill_core::ports::Model;
-use rowmill_testkit::{FakeModel, answer, busy};
+use rowmill_testkit::{FakeModel, busy_failure, fake_answer};
 use rowmill_types::{Message as Said, Request};
 
 #[tokio::test(start_paused = true)]
 async fn a_fake_model_follows_its_scripts_and_keeps_what_it_saw() {
     let model = FakeModel::default()
-        .script("recovers", vec![Err(busy()), Ok(answer("four"))])
+        .script("recovers", vec![Err(busy_failure()), Ok(fake_answer("four"))])
         .delay(Duration::from_secs(60));
     let request = |text: &str| Request {
         key: "k".into(),
@@ -19,7 +19,7 @@ async fn a_fake_model_follows_its_scripts_and_keeps_what_it_saw() {
         messages: vec![Said::user(text)],
     };
     let (recovers, other) = (request("recovers"), request("other"));
-    assert_eq!(model.complete(&recovers).await.unwrap_err(), busy());
+    assert_eq!(model.complete(&recovers).await.unwrap_err(), busy_failure());
     let (again, echo) = tokio::join!(model.complete(&recovers), model.complete(&other));
     assert_eq!((again.unwrap().text, echo.unwrap().text), ("four".into(), "answer to: other".into()));
     assert_eq!((model.seen().len(), model.most_at_once()), (3, 2));
@@ -27,7 +27,7 @@ async fn a_fake_model_follows_its_scripts_and_keeps_what_it_saw() {
 
 #[tokio::test]
 async fn a_held_fake_model_answers_once_it_is_released() {
-    let model = FakeModel::default().held();
+    let model = FakeModel::default().hold_answers();
     let request =
         Request { key: "k".into(), row: 1, attempt: 1, output_cap: None, messages: vec![Said::user("x")] };
     let mut call = model.complete(&request);

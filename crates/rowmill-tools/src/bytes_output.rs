@@ -5,14 +5,14 @@ use ring::digest::{SHA256, digest};
 use rowmill_types::{Attachment, ToolOutput};
 
 /// Bytes as an output. `name` is the file name; without an extension it gets the standard one.
-pub(crate) fn output_of(bytes: Vec<u8>, name: &str) -> ToolOutput {
+pub(crate) fn output_from_bytes(bytes: Vec<u8>, name: &str) -> ToolOutput {
     let kind = infer::get(&bytes);
     let is_file = kind.is_some_and(|kind| {
         let kind = kind.mime_type();
         kind.starts_with("image/") || kind == "application/pdf"
     });
     let bytes = match String::from_utf8(bytes) {
-        Ok(text) if !is_file => return ToolOutput::of_text(text),
+        Ok(text) if !is_file => return ToolOutput::from_text(text),
         Ok(text) => text.into_bytes(),
         Err(error) => error.into_bytes(),
     };
@@ -21,7 +21,7 @@ pub(crate) fn output_of(bytes: Vec<u8>, name: &str) -> ToolOutput {
     let name = if name.contains('.') { name.to_owned() } else { format!("{name}.{ending}") };
     let attachment = attachment(name, media_type.to_owned(), bytes.into());
     let text = format!("{}: {}, {} bytes", attachment.name, attachment.media_type, attachment.bytes.len());
-    ToolOutput { attachments: vec![attachment], ..ToolOutput::of_text(text) }
+    ToolOutput { attachments: vec![attachment], ..ToolOutput::from_text(text) }
 }
 
 /// A file with its digest.

@@ -1,30 +1,31 @@
 //! Tools that agents call: MCP servers, Python functions, the shell, skills and stubs.
 
 mod bytes_output;
-mod group;
-mod inherited;
-mod limited;
+mod combined_host;
+mod inherited_variables;
 mod mcp;
+mod parallel_limits;
+mod process_group;
 mod python;
-mod several;
 mod shell;
 mod skills;
 mod stub;
 mod survivors;
-mod unknown;
+mod unknown_tool;
 
-pub use limited::ParallelLimits;
+pub use combined_host::{CombinedToolHost, HostedNames};
 pub use mcp::{
-    AuthConfig, AuthorizationSettings, Filter, Idempotent, IdempotentConfig, Login, MaxParallel,
-    MaxParallelConfig, Mcp, McpServer, McpServerConfig, McpSettings, OAuth, OfferedKind, OfferedTool, Person,
-    ProtocolConfig, ProtocolMode, Reconnect, SignIn, Span, Transport, View, begin_login, forget_tokens,
-    kept_tokens, token_path,
+    AuthConfig, AuthorizationSettings, DurationSetting, IdempotentConfig, IdempotentTools, InteractiveSignIn,
+    MaxParallel, MaxParallelConfig, McpHost, McpServer, McpServerConfig, McpSettings, McpSignIn, McpTool,
+    McpToolKind, McpTransport, NameFilter, OAuth, ProtocolConfig, ProtocolMode, ReconnectPolicy, ServerView,
+    SignInMethod, begin_sign_in, forget_tokens, read_tokens, token_path,
 };
+pub use parallel_limits::ParallelLimits;
 pub use python::{
-    AgentHook, Entrypoint, FunctionTool, LifecycleHook, ModelDescription, ModelFailure, Moment,
-    PythonSettings, PythonTool, PythonTools, START_TIMEOUT, SchemaModel, SchemaModelSettings, describe_model,
+    AgentHook, DescribeFailure, Entrypoint, ModelDescription, ProcessMoment, PythonFunctionTool,
+    PythonLifecycleHook, PythonSettings, PythonTool, PythonToolHost, START_TIMEOUT, SchemaModelChecker,
+    SchemaModelSettings, describe_model,
 };
-pub use several::{Names, Tools};
-pub use shell::Shell;
-pub use skills::Skills;
-pub use stub::{Recorder, StubTool, Stubs};
+pub use shell::ShellHost;
+pub use skills::SkillHost;
+pub use stub::{StubHost, StubTool, ToolRecorder};

@@ -14,9 +14,9 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
-use crate::group::{Graves, Group};
-use crate::inherited::inherited;
-use crate::unknown::unknown;
+use crate::inherited_variables::inherited_variables;
+use crate::process_group::{ProcessGroup, ProcessReaper};
+use crate::unknown_tool::unknown_tool_failure;
 
 /// The name of the tool.
 const TOOL: &str = "execute";
@@ -30,15 +30,15 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Runs commands, each in its own process group, which ends with the call.
 #[derive(Debug)]
-pub struct Shell {
+pub struct ShellHost {
     program: PathBuf,
     folder: PathBuf,
     timeout: Duration,
     environment: Vec<(&'static str, String)>,
-    graves: Graves,
+    reaper: ProcessReaper,
 }
 
-impl Shell {
+impl ShellHost {
     /// A shell that works in `folder`. A command may run for `timeout`, or less if the model says so. It
     /// inherits only environment variables that are not secret.
     ///
@@ -58,9 +58,9 @@ impl Shell {
         }
         let path = environment("PATH").unwrap_or_default();
         let bash = std::env::split_paths(&path).map(|folder| folder.join("bash")).find(|file| file.is_file());
-        let environment = inherited(ENVIRONMENT, environment).collect();
+        let environment = inherited_variables(ENVIRONMENT, environment).collect();
         let program = bash.unwrap_or_else(|| Path::new("/bin/sh").to_owned());
-        Ok(Self { program, folder, timeout, environment, graves: Graves::default() })
+        Ok(Self { program, folder, timeout, environment, reaper: ProcessReaper::default() })
     }
 
     /// The description of the tool for models.
@@ -86,26 +86,26 @@ impl Shell {
     }
 
     async fn execute(&self, arguments: &str, most: Duration) -> Result<ToolOutput, ToolFailure> {
-        let Arguments { command, timeout_seconds } = match serde_json::from_str(arguments) {
+        let ShellArguments { command, timeout_seconds } = match serde_json::from_str(arguments) {
             Ok(arguments) => arguments,
             Err(error) => return Ok(ToolOutput::error(format!("wrong arguments: {error}"))),
         };
         let timeout = timeout_seconds.map_or(most, Duration::from_secs).min(most);
         let unasked = |error: std::io::Error| ToolFailure {
             message: format!("`{}` could not be started: {error}", self.program.display()),
-            maybe_ran: false,
+            may_have_run: false,
         };
         let mut process = Command::new(&self.program);
         process.arg("-c").arg(command).current_dir(&self.folder);
         process.env_clear().envs(self.environment.iter().map(|(name, value)| (*name, value)));
         process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut group = Group::start(&mut process, &self.graves).map_err(unasked)?;
+        let mut group = ProcessGroup::start(&mut process, &self.reaper).map_err(unasked)?;
         let pipes = group.child().map(|child| (child.stdout.take(), child.stderr.take()));
         let (stdout, stderr) = pipes.unwrap_or_default();
-        let (mut out, mut err) = (Excerpt::default(), Excerpt::default());
+        let (mut out, mut err) = (OutputExcerpt::default(), OutputExcerpt::default());
         let work = async {
             let streams = pin!(async { tokio::join!(out.read(stdout), err.read(stderr)) });
-            match select(pin!(group.ended()), streams).await {
+            match select(pin!(group.wait_for_end()), streams).await {
                 Either::Left((status, streams)) => {
                     // Everything that the shell started has ended with it, so the pipes are closed, unless
                     // they are held by a process that removed its mark.
@@ -116,49 +116,51 @@ impl Shell {
             }
         };
         let ended = tokio::time::timeout(timeout, work).await;
-        group.end().await;
+        group.kill_and_wait().await;
         let status = match ended {
-            Ok(status) => Ended::By(status),
-            Err(_) => Ended::Stopped(timeout),
+            Ok(status) => CommandEnd::By(status),
+            Err(_) => CommandEnd::Stopped(timeout),
         };
         Ok(output(status, &out, &err))
     }
 }
 
-impl ToolHost for Shell {
+impl ToolHost for ShellHost {
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         if request.tool != TOOL {
-            return Box::pin(std::future::ready(Err(unknown(request.tool))));
+            return Box::pin(std::future::ready(Err(unknown_tool_failure(request.tool))));
         }
         Box::pin(self.execute(request.arguments, request.timeout.unwrap_or(self.timeout)))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.graves.clear())
+        Box::pin(self.reaper.reap_all())
     }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct ShellArguments {
     command: String,
     #[serde(default)]
     timeout_seconds: Option<u64>,
 }
 
-enum Ended {
+enum CommandEnd {
     By(Option<ExitStatus>),
     Stopped(Duration),
 }
 
-fn output(ended: Ended, out: &Excerpt, err: &Excerpt) -> ToolOutput {
+fn output(ended: CommandEnd, out: &OutputExcerpt, err: &OutputExcerpt) -> ToolOutput {
     let (mut text, is_error) = match ended {
-        Ended::By(Some(status)) => match status.code() {
+        CommandEnd::By(Some(status)) => match status.code() {
             Some(code) => (format!("exit code: {code}"), code != 0),
             None => (format!("ended by {status}"), true),
         },
-        Ended::By(None) => ("it is not known how it ended".to_owned(), true),
-        Ended::Stopped(after) => (format!("stopped after {} s: it took too long", after.as_secs_f64()), true),
+        CommandEnd::By(None) => ("it is not known how it ended".to_owned(), true),
+        CommandEnd::Stopped(after) => {
+            (format!("stopped after {} s: it took too long", after.as_secs_f64()), true)
+        }
     };
     for (name, stream) in [("stdout", out), ("stderr", err)] {
         if stream.total > 0 {
@@ -170,13 +172,13 @@ fn output(ended: Ended, out: &Excerpt, err: &Excerpt) -> ToolOutput {
 
 /// A stream whose start and end are kept.
 #[derive(Default)]
-struct Excerpt {
+struct OutputExcerpt {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: usize,
 }
 
-impl Excerpt {
+impl OutputExcerpt {
     async fn read(&mut self, stream: Option<impl AsyncRead + Unpin>) {
         let Some(mut stream) = stream else { return };
         let mut buffer = vec![0; 8 << 10];

@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-use crate::mark::{Mark, MarkedPart};
+use crate::text_marker::{MarkerPart, TextMarker};
 
 macro_rules! action_table {
     ($($(#[$doc:meta])* $variant:ident $constant:ident $name:literal;)*) => {
-        /// Something that a message advises to do. In `format!` it leaves a mark, which [`crate::Words`] replaces by
+        /// Something that a message advises to do. In `format!` it leaves a mark, which [`crate::MessageText`] replaces by
         /// the words of the entry point.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Action { $($(#[$doc])* $variant,)* }
+        pub enum SuggestedAction { $($(#[$doc])* $variant,)* }
 
-        impl Action {
+        impl SuggestedAction {
             /// Every action.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
@@ -21,9 +21,9 @@ macro_rules! action_table {
 
         /// The actions as constants, for use in the text of a message: `format!("make room and {RUN_AGAIN}")`.
         pub mod actions {
-            use super::Action;
+            use super::SuggestedAction;
 
-            $($(#[$doc])* pub const $constant: Action = Action::$variant;)*
+            $($(#[$doc])* pub const $constant: SuggestedAction = SuggestedAction::$variant;)*
         }
     };
 }
@@ -43,19 +43,19 @@ action_table! {
     ExportResults EXPORT_RESULTS "do:export_results";
 }
 
-impl Action {
+impl SuggestedAction {
     /// The action applied to something.
     #[must_use]
-    pub fn of(self, value: impl fmt::Display) -> ActionMention {
+    pub fn with_value(self, value: impl fmt::Display) -> ActionMention {
         ActionMention { action: self, value: Some(value.to_string()) }
     }
 
-    pub(crate) fn of_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|action| action.name() == name)
     }
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for SuggestedAction {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         ActionMention { action: *self, value: None }.fmt(out)
     }
@@ -65,14 +65,14 @@ impl fmt::Display for Action {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionMention {
     /// The action.
-    pub action: Action,
+    pub action: SuggestedAction,
     /// Its object, if the action needs one.
     pub value: Option<String>,
 }
 
 impl fmt::Display for ActionMention {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = MarkedPart { name: self.action.name(), value: self.value.as_deref().map(Into::into) };
-        Mark { parts: vec![part], is_bare: false }.fmt(out)
+        let part = MarkerPart { name: self.action.name(), value: self.value.as_deref().map(Into::into) };
+        TextMarker { parts: vec![part], is_bare: false }.fmt(out)
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 
 /// The weight of an image: about a thousand tokens at four bytes each.
-const IMAGE_WEIGHT: usize = 4_000;
+const IMAGE_TEXT_BYTES: usize = 4_000;
 /// Providers cut an image into tiles and charge less than this for all of them.
 const MOST_IMAGE_TOKENS: u64 = 20_000;
 
@@ -32,17 +32,17 @@ impl Attachment {
     /// The number of bytes of prose that use about as many tokens as this file, for pacing. The error is learned from
     /// the answers.
     #[must_use]
-    pub fn weight(&self) -> usize {
+    pub fn estimated_text_bytes(&self) -> usize {
         match self.media_type.split('/').next() {
             Some("text") => self.bytes.len(),
-            Some("image") => IMAGE_WEIGHT,
-            _ => (self.bytes.len() / 16).max(IMAGE_WEIGHT),
+            Some("image") => IMAGE_TEXT_BYTES,
+            _ => (self.bytes.len() / 16).max(IMAGE_TEXT_BYTES),
         }
     }
 
     /// An upper bound of the tokens that a provider makes of this file, for budgets.
     #[must_use]
-    pub fn most_tokens(&self) -> u64 {
+    pub fn max_tokens(&self) -> u64 {
         let bytes = self.bytes.len() as u64;
         if self.media_type.starts_with("text/") { bytes } else { bytes.max(MOST_IMAGE_TOKENS) }
     }
@@ -94,7 +94,7 @@ impl AttachmentRules {
     ///
     /// The model does not accept files of this kind or size.
     pub fn check(&self, name: &str, media_type: &str, size: u64) -> Result<(), String> {
-        let Some(most) = self.most_bytes(media_type) else {
+        let Some(most) = self.max_bytes(media_type) else {
             let mut kinds: Vec<_> = self.kinds.iter().map(|kind| kind.media_type).collect();
             kinds.retain(|kind| !kind.starts_with("text/"));
             let taken = match kinds.as_slice() {
@@ -116,8 +116,8 @@ impl AttachmentRules {
 
     /// The maximum number of bytes of one file of this kind; `None` if the model does not accept it.
     #[must_use]
-    pub fn most_bytes(&self, media_type: &str) -> Option<u64> {
-        let kind = self.kinds.iter().find(|kind| kind.covers(media_type));
+    pub fn max_bytes(&self, media_type: &str) -> Option<u64> {
+        let kind = self.kinds.iter().find(|kind| kind.matches(media_type));
         let text = media_type.starts_with("text/").then_some(self.max_total);
         kind.map(|kind| kind.max_bytes).or(text)
     }
@@ -126,7 +126,7 @@ impl AttachmentRules {
 impl AttachmentKind {
     /// Whether files of this media type are of this kind.
     #[must_use]
-    pub fn covers(&self, media_type: &str) -> bool {
+    pub fn matches(&self, media_type: &str) -> bool {
         match self.media_type.strip_suffix('*') {
             Some("*/") => true,
             Some(family) => media_type.starts_with(family),

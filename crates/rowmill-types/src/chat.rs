@@ -2,11 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Answered, Attachment, CallTiming, Echo, Hosted, RateLimits, ToolCall, ToolOutput, Usage};
+use crate::{
+    AnsweredCall, Attachment, CallTiming, HostedToolUse, NativeMessage, RateLimits, TokenUsage, ToolCall,
+    ToolOutput,
+};
 
 /// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum MessageRole {
     /// The row's prompt, or feedback about an answer.
     User,
     /// An earlier answer of the model.
@@ -19,7 +22,7 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Its author.
-    pub role: Role,
+    pub role: MessageRole,
     /// Its text.
     pub text: String,
     /// The files that are sent with it, in order.
@@ -27,32 +30,32 @@ pub struct Message {
     /// The tool calls in a message of the model, in order.
     pub calls: Vec<ToolCall>,
     /// The call that a message of a tool answers.
-    pub answers: Option<Box<Answered>>,
+    pub answered_call: Option<Box<AnsweredCall>>,
     /// A message of the model as its provider sent it, if it must be sent back in that form.
-    pub echo: Option<Box<Echo>>,
+    pub native: Option<Box<NativeMessage>>,
 }
 
 impl Message {
     /// A message to the model.
     pub fn user(text: impl Into<String>) -> Self {
-        Self::of(Role::User, text.into())
+        Self::of(MessageRole::User, text.into())
     }
 
     /// A message from the model.
     pub fn assistant(text: impl Into<String>) -> Self {
-        Self::of(Role::Assistant, text.into())
+        Self::of(MessageRole::Assistant, text.into())
     }
 
     /// The result of a tool call.
     #[must_use]
     pub fn tool(call: &ToolCall, output: ToolOutput) -> Self {
         let ToolOutput { text, attachments, is_error, .. } = output;
-        let answers = Answered { call: call.id.clone(), tool: call.name.clone(), is_error };
-        Self { attachments, answers: Some(Box::new(answers)), ..Self::of(Role::Tool, text) }
+        let answers = AnsweredCall { call: call.id.clone(), tool: call.name.clone(), is_error };
+        Self { attachments, answered_call: Some(Box::new(answers)), ..Self::of(MessageRole::Tool, text) }
     }
 
-    fn of(role: Role, text: String) -> Self {
-        Self { role, text, attachments: Vec::new(), calls: Vec::new(), answers: None, echo: None }
+    fn of(role: MessageRole, text: String) -> Self {
+        Self { role, text, attachments: Vec::new(), calls: Vec::new(), answered_call: None, native: None }
     }
 }
 
@@ -76,7 +79,7 @@ pub struct Request {
 
 /// How an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Finish {
+pub enum FinishReason {
     /// The model had finished.
     Complete,
     /// The token limit truncated it.
@@ -95,15 +98,15 @@ pub struct Completion {
     /// The text, or the part of it that arrived.
     pub text: String,
     /// How it ended.
-    pub finish: Finish,
+    pub finish: FinishReason,
     /// The tool calls that the model requests before it continues.
     pub calls: Vec<ToolCall>,
     /// The answer as the provider sent it, if it must be sent back in that form.
-    pub echo: Option<Box<Echo>>,
+    pub native: Option<Box<NativeMessage>>,
     /// Activity of tools that run at the provider.
-    pub hosted: Option<Box<Hosted>>,
+    pub hosted_tools: Option<Box<HostedToolUse>>,
     /// Tokens, if the provider reported them.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// The usage exactly as the provider sent it.
     pub raw_usage: Option<Box<serde_json::value::RawValue>>,
     /// How long it took.
@@ -113,7 +116,7 @@ pub struct Completion {
     /// The service tier that was granted, if the provider reported it.
     pub service_tier: Option<String>,
     /// The rate limits that the provider reported with the answer.
-    pub rates: Option<Box<RateLimits>>,
+    pub rate_limits: Option<Box<RateLimits>>,
     /// The result of a check beyond the schema, if there was one.
     pub verdict: Option<Box<AnswerVerdict>>,
 }
@@ -132,19 +135,19 @@ pub enum AnswerVerdict {
 
 impl Completion {
     /// A complete answer with nothing but a text.
-    pub fn of_text(text: impl Into<String>) -> Self {
+    pub fn from_text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
-            finish: Finish::Complete,
+            finish: FinishReason::Complete,
             calls: Vec::new(),
-            echo: None,
-            hosted: None,
+            native: None,
+            hosted_tools: None,
             usage: None,
             raw_usage: None,
             timing: CallTiming::default(),
             model: None,
             service_tier: None,
-            rates: None,
+            rate_limits: None,
             verdict: None,
         }
     }

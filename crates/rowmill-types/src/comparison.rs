@@ -2,7 +2,7 @@
 
 /// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
+pub enum ComparisonOperator {
     /// Equal.
     Equal,
     /// Less.
@@ -17,7 +17,7 @@ pub enum Comparison {
 
 /// A value that columns are compared with.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Scalar {
+pub enum ScalarValue {
     /// A whole number.
     Integer(i64),
     /// Any other number.

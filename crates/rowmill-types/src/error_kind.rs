@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Vocabulary, Words};
+use crate::{MessageText, SettingVocabulary};
 
 macro_rules! error_kinds {
     ($($variant:ident = $name:literal, $what:literal, $next:literal;)*) => {
@@ -21,14 +21,14 @@ macro_rules! error_kinds {
 
             /// What happened, as a sentence.
             #[must_use]
-            pub fn what(self) -> Words {
-                Words::from_template(match self { $(Self::$variant => $what,)* })
+            pub fn description(self) -> MessageText {
+                MessageText::from_template(match self { $(Self::$variant => $what,)* })
             }
 
             /// What the user can do about it.
             #[must_use]
-            pub fn next(self) -> Words {
-                Words::from_template(match self { $(Self::$variant => $next,)* })
+            pub fn advice(self) -> MessageText {
+                MessageText::from_template(match self { $(Self::$variant => $next,)* })
             }
         }
     };
@@ -152,7 +152,7 @@ pub struct RowError {
     #[serde(rename = "type")]
     pub kind: ErrorKind,
     /// What happened, for users.
-    pub message: Words,
+    pub message: MessageText,
     /// The HTTP status, if one was received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
@@ -170,13 +170,13 @@ pub struct RowError {
 impl RowError {
     /// An error without any call.
     #[must_use]
-    pub fn new(kind: ErrorKind, message: impl Into<Words>) -> Self {
+    pub fn new(kind: ErrorKind, message: impl Into<MessageText>) -> Self {
         Self { kind, message: message.into(), status: None, code: None, attempts: None, raw_text: None }
     }
 
     /// The error worded for an entry point.
     #[must_use]
-    pub fn worded(self, vocabulary: Vocabulary) -> Self {
-        Self { message: self.message.worded(vocabulary), ..self }
+    pub fn with_vocabulary(self, vocabulary: SettingVocabulary) -> Self {
+        Self { message: self.message.with_vocabulary(vocabulary), ..self }
     }
 }

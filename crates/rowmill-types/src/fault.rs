@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{ErrorKind, RateLimits, Vocabulary, Words};
+use crate::{ErrorKind, MessageText, RateLimits, SettingVocabulary};
 
 /// The meaning of a failed call; the only input of retry decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum CallFault {
     /// A retry may succeed, but not before `after` if that is given.
     Transient {
         /// The wait that the provider asked for.
@@ -24,7 +24,7 @@ pub enum Fault {
         after: Option<Duration>,
     },
     /// This machine has no resources for the call: it waits for another call to end, which costs no attempt.
-    Crowded,
+    LocalLimit,
     /// Retrying this row cannot help; other rows may succeed.
     Permanent,
     /// No row can succeed: the credential or the model is wrong.
@@ -46,9 +46,9 @@ pub enum CallFailure {
     /// No connection could be made; certainly not billed.
     Connect,
     /// This machine allows no more open files, so no connection could be made; certainly not billed.
-    OpenFiles,
+    TooManyOpenFiles,
     /// The connection broke after the request was sent. It may have been billed.
-    Broken,
+    ConnectionBroken,
     /// The answer could not be parsed. It may have been billed.
     Malformed,
     /// The provider refused the request (other 4xx).
@@ -78,13 +78,13 @@ pub enum CallFailure {
 impl CallFailure {
     /// The error of the row once its attempts are used up.
     #[must_use]
-    pub fn kind(self) -> ErrorKind {
+    pub fn error_kind(self) -> ErrorKind {
         match self {
             Self::RateLimited => ErrorKind::RateLimited,
             Self::QuotaExhausted => ErrorKind::QuotaExhausted,
             Self::Server => ErrorKind::ServerError,
             Self::Timeout => ErrorKind::Timeout,
-            Self::Connect | Self::OpenFiles | Self::Broken => ErrorKind::Connection,
+            Self::Connect | Self::TooManyOpenFiles | Self::ConnectionBroken => ErrorKind::Connection,
             Self::Malformed => ErrorKind::InvalidResponse,
             Self::Refused => ErrorKind::BadRequest,
             Self::Filtered => ErrorKind::ContentFilter,
@@ -99,8 +99,8 @@ impl CallFailure {
 
     /// Whether the provider may have billed although no answer was kept.
     #[must_use]
-    pub fn maybe_billed(self) -> bool {
-        matches!(self, Self::Timeout | Self::Broken | Self::Malformed | Self::Cancelled)
+    pub fn may_be_billed(self) -> bool {
+        matches!(self, Self::Timeout | Self::ConnectionBroken | Self::Malformed | Self::Cancelled)
     }
 }
 
@@ -115,7 +115,7 @@ pub struct CallError {
     /// The kind of failure.
     pub failure: CallFailure,
     /// What happened, for users.
-    pub message: Words,
+    pub message: MessageText,
     /// The HTTP status, if one was received.
     pub status: Option<u16>,
     /// The provider's own error code, if it sent one.
@@ -123,42 +123,51 @@ pub struct CallError {
     /// The wait that the provider asked for. More than a year counts as a year.
     pub retry_after: Option<Duration>,
     /// The rate limits that the provider reported with the refusal.
-    pub rates: Option<Box<RateLimits>>,
+    pub rate_limits: Option<Box<RateLimits>>,
 }
 
 impl CallError {
     /// A failure without an HTTP response.
-    pub fn new(failure: CallFailure, message: impl Into<Words>) -> Self {
-        Self { failure, message: message.into(), status: None, code: None, retry_after: None, rates: None }
+    pub fn new(failure: CallFailure, message: impl Into<MessageText>) -> Self {
+        Self {
+            failure,
+            message: message.into(),
+            status: None,
+            code: None,
+            retry_after: None,
+            rate_limits: None,
+        }
     }
 
     /// The failure worded for an entry point.
     #[must_use]
-    pub fn worded(self, vocabulary: Vocabulary) -> Self {
-        Self { message: self.message.worded(vocabulary), ..self }
+    pub fn with_vocabulary(self, vocabulary: SettingVocabulary) -> Self {
+        Self { message: self.message.with_vocabulary(vocabulary), ..self }
     }
 
     /// Classifies the failure for retries; no other code may examine the error for that.
     #[must_use]
-    pub fn fault(&self) -> Fault {
+    pub fn fault(&self) -> CallFault {
         let after = self.retry_after.map(|asked| asked.min(LONGEST_WAIT));
         match self.failure {
-            CallFailure::RateLimited => Fault::Throttled { after },
-            CallFailure::QuotaExhausted => Fault::Exhausted { after },
+            CallFailure::RateLimited => CallFault::Throttled { after },
+            CallFailure::QuotaExhausted => CallFault::Exhausted { after },
             CallFailure::Server
             | CallFailure::Timeout
             | CallFailure::Connect
-            | CallFailure::Broken
+            | CallFailure::ConnectionBroken
             | CallFailure::Malformed
-            | CallFailure::FunctionBusy => Fault::Transient { after },
-            CallFailure::OpenFiles => Fault::Crowded,
+            | CallFailure::FunctionBusy => CallFault::Transient { after },
+            CallFailure::TooManyOpenFiles => CallFault::LocalLimit,
             CallFailure::Refused
             | CallFailure::Filtered
             | CallFailure::Cancelled
             | CallFailure::Function
             | CallFailure::Internal
-            | CallFailure::Parked => Fault::Permanent,
-            CallFailure::Unauthorized | CallFailure::UnknownModel | CallFailure::UnknownPath => Fault::Fatal,
+            | CallFailure::Parked => CallFault::Permanent,
+            CallFailure::Unauthorized | CallFailure::UnknownModel | CallFailure::UnknownPath => {
+                CallFault::Fatal
+            }
         }
     }
 }

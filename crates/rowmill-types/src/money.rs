@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Money(u64);
 
 /// Picodollars per dollar.
-const PICO: u64 = 1_000_000_000_000;
+const PICODOLLARS_PER_DOLLAR: u64 = 1_000_000_000_000;
 
 impl Money {
     /// Zero.
@@ -41,14 +41,14 @@ impl Money {
     /// ```
     #[must_use]
     pub fn from_dollars(dollars: f64) -> Option<Self> {
-        let pico = (dollars * PICO as f64).round();
+        let pico = (dollars * PICODOLLARS_PER_DOLLAR as f64).round();
         (dollars >= 0.0 && pico < u64::MAX as f64).then_some(Self(pico as u64))
     }
 
     /// The amount in dollars, as precisely as a float can represent it.
     #[must_use]
     pub fn dollars(self) -> f64 {
-        self.0 as f64 / PICO as f64
+        self.0 as f64 / PICODOLLARS_PER_DOLLAR as f64
     }
 
     /// The difference, or zero if `other` is larger.
@@ -89,7 +89,7 @@ impl fmt::Display for Money {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dollars = self.dollars();
         let digits = match dollars {
-            _ if self.0.is_multiple_of(PICO / 100) => 2,
+            _ if self.0.is_multiple_of(PICODOLLARS_PER_DOLLAR / 100) => 2,
             0.01.. => 4,
             _ => 6,
         };

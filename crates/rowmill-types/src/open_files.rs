@@ -11,7 +11,7 @@ use std::io;
 /// assert!(!open_files_used_up(&std::io::Error::from_raw_os_error(2)));
 /// ```
 #[must_use]
-pub fn open_files_used_up(error: &io::Error) -> bool {
+pub fn is_open_file_limit(error: &io::Error) -> bool {
     /// The same on Linux, macOS and the BSDs.
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;

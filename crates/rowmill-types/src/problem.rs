@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{ExitCode, ProblemCode, Vocabulary, Words};
+use crate::{ExitCode, MessageText, ProblemCode, SettingVocabulary};
 
 /// Why a command could not start or had to stop: what was wrong, where, and what to do next.
 ///
@@ -18,16 +18,16 @@ pub struct Problem {
     /// The permanent code; the error index explains it.
     pub code: ProblemCode,
     /// What was wrong and where.
-    pub message: Words,
+    pub message: MessageText,
     /// The underlying cause, if another system reported one.
-    pub cause: Option<Words>,
+    pub cause: Option<MessageText>,
     /// What to do next.
-    pub hint: Option<Words>,
+    pub hint: Option<MessageText>,
 }
 
 impl Problem {
     /// A problem with a message.
-    pub fn new(code: ProblemCode, message: impl Into<Words>) -> Self {
+    pub fn new(code: ProblemCode, message: impl Into<MessageText>) -> Self {
         Self { code, message: message.into(), cause: None, hint: None }
     }
 
@@ -40,19 +40,19 @@ impl Problem {
 
     /// Adds what to do next.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<Words>) -> Self {
+    pub fn hint(mut self, hint: impl Into<MessageText>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
     /// The problem worded for an entry point.
     #[must_use]
-    pub fn worded(self, vocabulary: Vocabulary) -> Self {
+    pub fn with_vocabulary(self, vocabulary: SettingVocabulary) -> Self {
         Self {
             code: self.code,
-            message: self.message.worded(vocabulary),
-            cause: self.cause.map(|cause| cause.worded(vocabulary)),
-            hint: self.hint.map(|hint| hint.worded(vocabulary)),
+            message: self.message.with_vocabulary(vocabulary),
+            cause: self.cause.map(|cause| cause.with_vocabulary(vocabulary)),
+            hint: self.hint.map(|hint| hint.with_vocabulary(vocabulary)),
         }
     }
 

@@ -25,13 +25,13 @@ use crate::row_scan::scan_object;
 pub struct Row {
     number: u64,
     text: String,
-    fields: Fields,
+    fields: RowFields,
 }
 
 /// The positions of the fields of a row.
 #[derive(Debug, Clone)]
-enum Fields {
-    Own(Vec<Field>),
+enum RowFields {
+    Own(Vec<FieldSpan>),
     Shared(SharedFields),
 }
 
@@ -46,36 +46,36 @@ impl Eq for Row {}
 
 /// A top-level field of a row: the positions of its name and its JSON text in the row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
-    name: Name,
+pub struct FieldSpan {
+    name: FieldNameSpan,
     value: Range<usize>,
 }
 
 /// Most names are found verbatim in the text, and then take no memory of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Name {
+enum FieldNameSpan {
     Plain(Range<usize>),
     Decoded(Box<str>),
 }
 
-impl Field {
+impl FieldSpan {
     /// A field whose name appears in the text without escapes. Both are byte ranges of [`Row::text`]; that of the name
     /// excludes its quotes.
     #[must_use]
-    pub fn plain(name: Range<usize>, value: Range<usize>) -> Self {
-        Self { name: Name::Plain(name), value }
+    pub fn with_plain_name(name: Range<usize>, value: Range<usize>) -> Self {
+        Self { name: FieldNameSpan::Plain(name), value }
     }
 
     /// A field whose name is escaped in the text, and therefore stored separately.
     #[must_use]
-    pub fn decoded(name: impl Into<Box<str>>, value: Range<usize>) -> Self {
-        Self { name: Name::Decoded(name.into()), value }
+    pub fn with_decoded_name(name: impl Into<Box<str>>, value: Range<usize>) -> Self {
+        Self { name: FieldNameSpan::Decoded(name.into()), value }
     }
 
     fn name<'t>(&'t self, text: &'t str) -> &'t str {
         match &self.name {
-            Name::Plain(range) => text.get(range.clone()).unwrap_or_default(),
-            Name::Decoded(name) => name,
+            FieldNameSpan::Plain(range) => text.get(range.clone()).unwrap_or_default(),
+            FieldNameSpan::Decoded(name) => name,
         }
     }
 }
@@ -124,17 +124,17 @@ impl Row {
             None => read_carefully(&text).map_err(|what| bad(ErrorKind::InvalidJson, what))?,
         };
         resolve_repeats(&text, &mut fields);
-        Ok(Self { number, text, fields: Fields::Own(fields) })
+        Ok(Self { number, text, fields: RowFields::Own(fields) })
     }
 
     /// A row from consistent parts: `fields` must point at the values inside `text`, which must be one JSON object.
     #[must_use]
-    pub fn from_parts(number: u64, text: String, fields: Vec<Field>) -> Self {
-        Self { number, text, fields: Fields::Own(fields) }
+    pub fn from_parts(number: u64, text: String, fields: Vec<FieldSpan>) -> Self {
+        Self { number, text, fields: RowFields::Own(fields) }
     }
 
     pub(crate) fn from_shared(number: u64, text: String, fields: SharedFields) -> Self {
-        Self { number, text, fields: Fields::Shared(fields) }
+        Self { number, text, fields: RowFields::Shared(fields) }
     }
 
     /// The same row with additional fields, each a name and its JSON text. An existing field keeps its position and
@@ -168,8 +168,8 @@ impl Row {
             text.push_str(json);
             let is_plain = end - start == name.len() + 2;
             places.push(match is_plain {
-                true => Field::plain(start + 1..end - 1, value),
-                false => Field::decoded(name, value),
+                true => FieldSpan::with_plain_name(start + 1..end - 1, value),
+                false => FieldSpan::with_decoded_name(name, value),
             });
         }
         text.push_str(if places.is_empty() { "{}" } else { "}" });
@@ -192,8 +192,10 @@ impl Row {
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         let place = match &self.fields {
-            Fields::Own(fields) => fields.iter().find(|field| field.name(&self.text) == name)?.value.clone(),
-            Fields::Shared(fields) => fields.value(fields.columns.place(name)?)?,
+            RowFields::Own(fields) => {
+                fields.iter().find(|field| field.name(&self.text) == name)?.value.clone()
+            }
+            RowFields::Shared(fields) => fields.value(fields.columns.column_index(name)?)?,
         };
         self.text.get(place)
     }
@@ -201,25 +203,25 @@ impl Row {
     /// All top-level fields in order.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         let count = match &self.fields {
-            Fields::Own(fields) => fields.len(),
-            Fields::Shared(fields) => fields.columns.len(),
+            RowFields::Own(fields) => fields.len(),
+            RowFields::Shared(fields) => fields.columns.len(),
         };
         (0..count).filter_map(|at| self.field_at(at))
     }
 
     fn field_at(&self, at: usize) -> Option<(&str, &str)> {
         let (name, place) = match &self.fields {
-            Fields::Own(fields) => {
+            RowFields::Own(fields) => {
                 fields.get(at).map(|field| (field.name(&self.text), field.value.clone()))?
             }
-            Fields::Shared(fields) => (fields.columns.name(at)?, fields.value(at)?),
+            RowFields::Shared(fields) => (fields.columns.name(at)?, fields.value(at)?),
         };
         Some((name, self.text.get(place).unwrap_or("null")))
     }
 }
 
 /// Parses what the fast scan cannot handle: returns the fields, or what is wrong.
-fn read_carefully(text: &str) -> Result<Vec<Field>, String> {
+fn read_carefully(text: &str) -> Result<Vec<FieldSpan>, String> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let fields = reader
         .deserialize_map(FieldsVisitor { text })
@@ -236,26 +238,26 @@ struct FieldsVisitor<'t> {
 }
 
 impl<'t> Visitor<'t> for FieldsVisitor<'t> {
-    type Value = Vec<Field>;
+    type Value = Vec<FieldSpan>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("a JSON object")
     }
 
-    fn visit_map<M: MapAccess<'t>>(self, mut map: M) -> Result<Vec<Field>, M::Error> {
+    fn visit_map<M: MapAccess<'t>>(self, mut map: M) -> Result<Vec<FieldSpan>, M::Error> {
         let place = |raw: &RawValue| {
             let start = raw.get().as_ptr() as usize - self.text.as_ptr() as usize;
             start..start + raw.get().len()
         };
-        let mut fields: Vec<Field> = Vec::new();
+        let mut fields: Vec<FieldSpan> = Vec::new();
         while let Some(name) = map.next_key::<&'t RawValue>()? {
             let value = place(map.next_value::<&'t RawValue>()?);
             if name.get().contains('\\') {
                 let decoded: String = serde_json::from_str(name.get()).map_err(serde::de::Error::custom)?;
-                fields.push(Field::decoded(decoded, value));
+                fields.push(FieldSpan::with_decoded_name(decoded, value));
             } else {
                 let quoted = place(name);
-                fields.push(Field::plain(quoted.start + 1..quoted.end - 1, value));
+                fields.push(FieldSpan::with_plain_name(quoted.start + 1..quoted.end - 1, value));
             }
         }
         Ok(fields)
@@ -263,7 +265,7 @@ impl<'t> Visitor<'t> for FieldsVisitor<'t> {
 }
 
 /// Gives a repeated name its first position and its last value.
-fn resolve_repeats(text: &str, fields: &mut Vec<Field>) {
+fn resolve_repeats(text: &str, fields: &mut Vec<FieldSpan>) {
     const FEW: usize = 16;
     let unique = if fields.len() <= FEW {
         let earlier = |at: usize| fields.iter().take(at);
@@ -279,7 +281,7 @@ fn resolve_repeats(text: &str, fields: &mut Vec<Field>) {
         return;
     }
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut kept: Vec<Field> = Vec::with_capacity(fields.len());
+    let mut kept: Vec<FieldSpan> = Vec::with_capacity(fields.len());
     for field in fields.drain(..) {
         match places.get(field.name(text)).and_then(|place| kept.get_mut(*place)) {
             Some(first) => first.value = field.value,

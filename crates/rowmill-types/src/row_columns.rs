@@ -57,7 +57,7 @@ impl RowColumns {
 
     /// The text before the value of a column: `,"name":`.
     #[must_use]
-    pub fn start(&self, column: usize) -> &str {
+    pub fn value_prefix(&self, column: usize) -> &str {
         self.columns.get(column).map_or("", |column| &column.start)
     }
 
@@ -73,7 +73,7 @@ impl RowColumns {
     /// assert_eq!((row.field("a"), row.field("b")), (Some("1"), Some("null")));
     /// ```
     #[must_use]
-    pub fn row(self: &Arc<Self>, number: u64, text: String, ends: Box<[u32]>) -> Row {
+    pub fn build_row(self: &Arc<Self>, number: u64, text: String, ends: Box<[u32]>) -> Row {
         debug_assert_eq!(ends.len(), self.len(), "a value for every column");
         Row::from_shared(number, text, SharedFields { columns: Arc::clone(self), ends })
     }
@@ -82,7 +82,7 @@ impl RowColumns {
         self.columns.get(column).map(|column| &*column.name)
     }
 
-    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+    pub(crate) fn column_index(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| *column.name == *name)
     }
 }
@@ -100,7 +100,7 @@ impl SharedFields {
     pub(crate) fn value(&self, column: usize) -> Option<Range<usize>> {
         let end = *self.ends.get(column)? as usize;
         let before = column.checked_sub(1).and_then(|before| self.ends.get(before));
-        Some(before.map_or(0, |end| *end as usize) + self.columns.start(column).len()..end)
+        Some(before.map_or(0, |end| *end as usize) + self.columns.value_prefix(column).len()..end)
     }
 }
 
@@ -131,8 +131,8 @@ impl RowTextWriter {
     }
 
     /// Appends the value of the next column; `write` must append it to the text as JSON.
-    pub fn value<T>(&mut self, write: impl FnOnce(&mut String) -> T) -> T {
-        self.text.push_str(self.columns.start(self.ends.len()));
+    pub fn push_value<T>(&mut self, write: impl FnOnce(&mut String) -> T) -> T {
+        self.text.push_str(self.columns.value_prefix(self.ends.len()));
         let written = write(&mut self.text);
         // A text that is too long for `u32` is rejected at the end.
         self.ends.push(u32::try_from(self.text.len()).unwrap_or(u32::MAX));
@@ -141,10 +141,10 @@ impl RowTextWriter {
 
     /// The row, once it has a value for every column; `None` if it is longer than 4 GiB.
     #[must_use]
-    pub fn finish(mut self, number: u64) -> Option<Row> {
+    pub fn into_row(mut self, number: u64) -> Option<Row> {
         debug_assert_eq!(self.ends.len(), self.columns.len(), "a value for every column");
         self.text.push_str(if self.columns.is_empty() { "{}" } else { "}" });
         u32::try_from(self.text.len()).ok()?;
-        Some(self.columns.row(number, self.text, self.ends.into_boxed_slice()))
+        Some(self.columns.build_row(number, self.text, self.ends.into_boxed_slice()))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::Field;
+use crate::FieldSpan;
 
 /// The maximum nesting of values before the slower parser takes over.
 const MAX_DEPTH: u32 = 64;
@@ -12,8 +12,8 @@ const MAX_DEPTH: u32 = 64;
 ///
 /// `None` means that the slower parser must be used: the text is invalid, or has escapes in a name, a surrogate, or
 /// very deep nesting.
-pub(crate) fn scan_object(text: &str) -> Option<Vec<Field>> {
-    let mut scan = Scan { bytes: text.as_bytes(), at: 0 };
+pub(crate) fn scan_object(text: &str) -> Option<Vec<FieldSpan>> {
+    let mut scan = ObjectScanner { bytes: text.as_bytes(), at: 0 };
     scan.skip_space();
     scan.take(b'{')?;
     scan.skip_space();
@@ -26,7 +26,7 @@ pub(crate) fn scan_object(text: &str) -> Option<Vec<Field>> {
             scan.skip_space();
             let start = scan.at;
             scan.value(0)?;
-            fields.push(Field::plain(name, start..scan.at));
+            fields.push(FieldSpan::with_plain_name(name, start..scan.at));
             if scan.closes(b'}')? {
                 break;
             }
@@ -36,12 +36,12 @@ pub(crate) fn scan_object(text: &str) -> Option<Vec<Field>> {
     (scan.at == scan.bytes.len()).then_some(fields)
 }
 
-struct Scan<'t> {
+struct ObjectScanner<'t> {
     bytes: &'t [u8],
     at: usize,
 }
 
-impl Scan<'_> {
+impl ObjectScanner<'_> {
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }

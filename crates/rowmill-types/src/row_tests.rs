@@ -136,7 +136,7 @@ proptest! {
         if let Some(fields) = scan_object(&text) {
             prop_assert_eq!(Ok(fields), read_carefully(&text), "{}", text);
         } else if let Ok(fields) = read_carefully(&text) {
-            let escaped = fields.iter().any(|field| matches!(field.name, Name::Decoded(_)));
+            let escaped = fields.iter().any(|field| matches!(field.name, FieldNameSpan::Decoded(_)));
             prop_assert!(escaped || text.contains("\\ud"), "{}", text);
         }
     }

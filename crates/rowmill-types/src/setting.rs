@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::mark::{Mark, MarkedPart};
+use crate::text_marker::{MarkerPart, TextMarker};
 
 macro_rules! setting_table {
     ($($variant:ident $constant:ident $name:literal;)*) => {
-        /// A setting as named in messages. In `format!` it leaves a mark, which [`crate::Words`] replaces by the name
+        /// A setting as named in messages. In `format!` it leaves a mark, which [`crate::MessageText`] replaces by the name
         /// at the entry point.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Setting { $(#[doc = concat!("`", $name, "`")] $variant,)* }
@@ -104,7 +104,7 @@ setting_table! {
 impl Setting {
     /// The setting with a value: `` `--on-quota wait` `` on the command line.
     #[must_use]
-    pub fn to(self, value: impl fmt::Display) -> SettingMention {
+    pub fn with_value(self, value: impl fmt::Display) -> SettingMention {
         SettingMention { settings: vec![(self, Some(value.to_string()))], is_bare: false }
     }
 
@@ -116,11 +116,11 @@ impl Setting {
 
     /// The setting without backticks around it.
     #[must_use]
-    pub fn bare(self) -> SettingMention {
+    pub fn without_backticks(self) -> SettingMention {
         SettingMention { is_bare: true, ..self.into() }
     }
 
-    pub(crate) fn of_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|setting| setting.name() == name)
     }
 }
@@ -156,7 +156,7 @@ impl SettingMention {
 
     /// These settings without backticks around them.
     #[must_use]
-    pub fn bare(self) -> Self {
+    pub fn without_backticks(self) -> Self {
         Self { is_bare: true, ..self }
     }
 
@@ -175,10 +175,10 @@ impl From<Setting> for SettingMention {
 
 impl fmt::Display for SettingMention {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = self.settings.iter().map(|(setting, value)| MarkedPart {
+        let parts = self.settings.iter().map(|(setting, value)| MarkerPart {
             name: setting.name(),
             value: value.as_deref().map(Into::into),
         });
-        Mark { parts: parts.collect(), is_bare: self.is_bare }.fmt(out)
+        TextMarker { parts: parts.collect(), is_bare: self.is_bare }.fmt(out)
     }
 }

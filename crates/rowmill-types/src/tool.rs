@@ -49,12 +49,12 @@ pub struct ToolOutput {
 
 impl ToolOutput {
     /// A text.
-    pub fn of_text(text: impl Into<String>) -> Self {
+    pub fn from_text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
     /// A text that is the result of the row.
-    pub fn result(text: impl Into<String>) -> Self {
+    pub fn final_result(text: impl Into<String>) -> Self {
         Self { text: text.into(), is_final: true, ..Self::default() }
     }
 
@@ -66,19 +66,19 @@ impl ToolOutput {
 
 impl From<String> for ToolOutput {
     fn from(text: String) -> Self {
-        Self::of_text(text)
+        Self::from_text(text)
     }
 }
 
 impl From<&str> for ToolOutput {
     fn from(text: &str) -> Self {
-        Self::of_text(text)
+        Self::from_text(text)
     }
 }
 
 /// The call that a message answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answered {
+pub struct AnsweredCall {
     /// The id of the call.
     pub call: String,
     /// The name of the tool.
@@ -90,16 +90,17 @@ pub struct Answered {
 /// An answer in its provider's own form, to be sent back unchanged: it may contain parts that only that provider
 /// understands, such as signed thoughts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Echo {
+pub struct NativeMessage {
     /// Identifies the form; only a model that uses it sends it back.
-    pub form: String,
+    #[serde(rename = "form")]
+pub format: String,
     /// JSON text.
     pub content: String,
 }
 
 /// Activity of tools that ran at the provider during a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Hosted {
+pub struct HostedToolUse {
     /// The sources of the answer.
     pub citations: Vec<Citation>,
     /// How often each tool was used, by name, such as `web_search`.

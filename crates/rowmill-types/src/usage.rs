@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// `input` counts all prompt tokens, including `cached` and `cache_write`; `output` counts all generated tokens,
 /// including `reasoning`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// All prompt tokens.
     pub input: u64,
     /// Prompt tokens read from the provider's cache.
@@ -23,7 +23,7 @@ pub struct Usage {
     pub reasoning: u64,
 }
 
-impl AddAssign for Usage {
+impl AddAssign for TokenUsage {
     fn add_assign(&mut self, other: Self) {
         // The numbers that a provider reports need not make sense.
         self.input = self.input.saturating_add(other.input);
@@ -34,7 +34,7 @@ impl AddAssign for Usage {
     }
 }
 
-impl Usage {
+impl TokenUsage {
     /// Tokens in both directions.
     #[must_use]
     pub fn tokens(&self) -> u64 {

@@ -1,22 +1,22 @@
 //! How an entry point names settings and actions.
 
-use crate::{Action, ActionMention, SettingMention};
+use crate::{ActionMention, SettingMention, SuggestedAction};
 
 /// An entry point's names for settings and actions: flags, methods, fields of a file.
 #[derive(Debug, Clone, Copy)]
-pub struct Vocabulary {
+pub struct SettingVocabulary {
     /// Names settings, including backticks; [`SettingMention::quote`] adds them if there are any.
     pub name_settings: fn(&SettingMention) -> String,
     /// Describes an action.
     pub describe_action: fn(&ActionMention) -> String,
 }
 
-impl Vocabulary {
+impl SettingVocabulary {
     /// The neutral vocabulary: settings have the names used in specs.
     pub const NEUTRAL: Self = Self { name_settings, describe_action };
 }
 
-impl Default for Vocabulary {
+impl Default for SettingVocabulary {
     fn default() -> Self {
         Self::NEUTRAL
     }
@@ -32,12 +32,12 @@ fn name_settings(mention: &SettingMention) -> String {
 
 fn describe_action(mention: &ActionMention) -> String {
     match mention.action {
-        Action::RunAgain => "run again with `resume`".to_owned(),
-        Action::RunAgainChanged => "run again with `resume` and `accept_changes`".to_owned(),
-        Action::SendRegardless => "`keep_going` sends all rows regardless".to_owned(),
-        Action::SetPrices => "at the top of `rowmill.toml`".to_owned(),
-        Action::ListSettings => "see the description of the settings for a full list".to_owned(),
-        Action::ExportResults => {
+        SuggestedAction::RunAgain => "run again with `resume`".to_owned(),
+        SuggestedAction::RunAgainChanged => "run again with `resume` and `accept_changes`".to_owned(),
+        SuggestedAction::SendRegardless => "`keep_going` sends all rows regardless".to_owned(),
+        SuggestedAction::SetPrices => "at the top of `rowmill.toml`".to_owned(),
+        SuggestedAction::ListSettings => "see the description of the settings for a full list".to_owned(),
+        SuggestedAction::ExportResults => {
             format!("an export of {} writes", mention.value.as_deref().unwrap_or("the run"))
         }
     }

@@ -2,8 +2,8 @@
 
 use std::{error::Error, io::Write};
 
-use rowmill::{Batch, ReturnNone, ToolOutput, Tools, Worker};
-use rowmill_testkit::{Script, Simulator, Turn};
+use rowmill::{Batch, ReturnNone, ToolOutput, Worker, WorkerTools};
+use rowmill_testkit::{ScriptedTurn, Simulator, SimulatorScript};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Report {
@@ -19,12 +19,12 @@ const FILES: [(&str, &str); 3] = [
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     // Plays the model: it reports calls that write without a bound.
-    let simulator = Simulator::start_blocking(Script::new().reply(|seen| {
+    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| {
         let weak = ["strcpy", "gets"].into_iter().find(|call| seen.prompt.contains(&format!(" {call}(")));
-        Turn::new().call("report", serde_json::json!({"weak_call": weak})).into()
+        ScriptedTurn::new().call("report", serde_json::json!({"weak_call": weak})).into()
     }));
-    let tools = Tools::functions().function("report", "Ends the analysis.", async |report: Report| {
-        Ok(ToolOutput::result(report.weak_call.unwrap_or("nothing".into())))
+    let tools = WorkerTools::none().add_function("report", "Ends the analysis.", async |report: Report| {
+        Ok(ToolOutput::final_result(report.weak_call.unwrap_or("nothing".into())))
     });
     let worker = Worker::model("generic.analyst").base_url(simulator.url() + "/v1").tools(tools);
     let batch = Batch::over(FILES).prompt(|(_, code)| format!("Find weak calls:\n{code}")).worker(worker);

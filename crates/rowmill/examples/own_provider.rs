@@ -9,8 +9,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill::extend::{BoxFuture, CallError, CallFailure, Completion, Model, Request, Usage};
-use rowmill::{Batch, Brief, Worker};
+use rowmill::extend::{BoxFuture, CallError, CallFailure, Completion, Model, Request, TokenUsage};
+use rowmill::{Batch, ModelRequirements, Worker};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -33,9 +33,9 @@ impl Model for Speaker {
             let answer: Value = serde_json::from_str(&body)
                 .map_err(|error| CallError::new(CallFailure::Malformed, error.to_string()))?;
             let words = |place: usize| answer["words"][place].as_u64().unwrap_or_default();
-            let usage = Usage { input: words(0), output: words(1), ..Usage::default() };
+            let usage = TokenUsage { input: words(0), output: words(1), ..TokenUsage::default() };
             let text = answer["say"].as_str().unwrap_or_default();
-            Ok(Completion { usage: Some(usage), ..Completion::of_text(text) })
+            Ok(Completion { usage: Some(usage), ..Completion::from_text(text) })
         })
     }
 }
@@ -47,7 +47,7 @@ impl Speaker {
         let mut stream =
             connecting.map_err(|error| CallError::new(CallFailure::Connect, error.to_string()))?;
         let head = "POST /speak HTTP/1.1\r\nhost: speaker\r\nconnection: close";
-        let broken = |error: std::io::Error| CallError::new(CallFailure::Broken, error.to_string());
+        let broken = |error: std::io::Error| CallError::new(CallFailure::ConnectionBroken, error.to_string());
         let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         stream.write_all(request.as_bytes()).await.map_err(broken)?;
         let mut answer = String::new();
@@ -110,7 +110,7 @@ fn serve(stream: &std::net::TcpStream, is_busy: bool) -> std::io::Result<()> {
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let address = provider(1)?;
-    let worker = Worker::made("speaker", move |brief: &Brief| {
+    let worker = Worker::from_model_maker("speaker", move |brief: &ModelRequirements| {
         Ok(Arc::new(Speaker { address, role: brief.instruction.clone().unwrap_or_default() }))
     });
     let batch = Batch::over(["good morning", "good night"])

@@ -4,7 +4,9 @@ use std::error::Error;
 use std::io::Write;
 
 use rowmill::Batch;
-use rowmill::extend::{BadRow, Dataset, InputIdentity, Position, Problem, Room, Row, RowSource, SourceRow};
+use rowmill::extend::{
+    BadRow, Dataset, InputIdentity, Problem, ReadLimit, ReadPosition, Row, RowSource, SourceRow,
+};
 use rowmill::{ErrorKind, ReturnError};
 use serde_json::json;
 
@@ -21,7 +23,7 @@ impl Dataset for Paragraphs {
         Ok(Box::new(Reader { left: self.0.trim(), number: 0, total }))
     }
 
-    fn rereadable(&self) -> bool {
+    fn is_rereadable(&self) -> bool {
         true
     }
 
@@ -54,9 +56,9 @@ impl Reader {
 }
 
 impl RowSource for Reader {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, limit: ReadLimit) -> Result<bool, Problem> {
         let (mut rows, mut bytes) = (0, 0);
-        while rows < room.rows.max(1) && (rows == 0 || bytes < room.bytes) {
+        while rows < limit.rows.max(1) && (rows == 0 || bytes < limit.bytes) {
             let Some(row) = self.next() else { return Ok(false) };
             bytes += row.as_ref().map_or(0, |row| row.text().len());
             rows += 1;
@@ -65,8 +67,8 @@ impl RowSource for Reader {
         Ok(true)
     }
 
-    fn position(&self) -> Position {
-        Position { read: self.total - self.left.len() as u64, total: Some(self.total) }
+    fn position(&self) -> ReadPosition {
+        ReadPosition { read: self.total - self.left.len() as u64, total: Some(self.total) }
     }
 }
 

@@ -7,8 +7,8 @@ use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rowmill::extend::{BoxFuture, ToolFailure, ToolHost, ToolOutput, ToolRequest};
-use rowmill::{Batch, OfferedTool, Tools, Worker};
-use rowmill_testkit::{Answer, Script, Simulator, Turn};
+use rowmill::{Batch, OfferedTool, Worker, WorkerTools};
+use rowmill_testkit::{ScriptedTurn, SimulatedAnswer, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 /// Notes by row number.
@@ -27,7 +27,7 @@ impl Notebooks {
         let mut notebooks = self.locked();
         let notes = notebooks.entry(row).or_default();
         notes.push(note.to_owned());
-        ToolOutput::of_text(format!("note {}: {note}", notes.len()))
+        ToolOutput::from_text(format!("note {}: {note}", notes.len()))
     }
 }
 
@@ -38,13 +38,13 @@ impl ToolHost for Notebooks {
             match request.tool {
                 "write" => Ok(self.write(request.row, arguments["note"].as_str())),
                 other => {
-                    Err(ToolFailure { message: format!("there is no tool `{other}`"), maybe_ran: false })
+                    Err(ToolFailure { message: format!("there is no tool `{other}`"), may_have_run: false })
                 }
             }
         })
     }
 
-    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
+    fn release_row(&self, row: u64) -> BoxFuture<'_, ()> {
         self.locked().remove(&row);
         Box::pin(std::future::ready(()))
     }
@@ -52,16 +52,18 @@ impl ToolHost for Notebooks {
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     // Plays the model: it notes every word, one after the other.
-    let simulator = Simulator::start_blocking(Script::new().reply(|seen| {
+    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| {
         let word = usize::try_from(seen.turn - 1).ok().and_then(|word| seen.prompt.split(' ').nth(word));
         match word {
-            Some(word) => Turn::new().call("write", json!({"note": word})).into(),
-            None => Answer::Text(format!("done after {}", seen.last)),
+            Some(word) => ScriptedTurn::new().call("write", json!({"note": word})).into(),
+            None => SimulatedAnswer::Text(format!("done after {}", seen.last)),
         }
     }));
     let schema = json!({"type": "object", "properties": {"note": {"type": "string"}}, "required": ["note"]});
-    let tools =
-        Tools::of_host(Notebooks::default(), vec![OfferedTool::new("write", "Writes a note.", schema)]);
+    let tools = WorkerTools::from_host(
+        Notebooks::default(),
+        vec![OfferedTool::new("write", "Writes a note.", schema)],
+    );
     let batch = Batch::over(["bread and salt", "oil"])
         .prompt(|list| *list)
         .worker(Worker::model("generic.clerk").base_url(simulator.url() + "/v1").tools(tools));

@@ -2,8 +2,8 @@
 
 use std::{error::Error, io::Write, sync::Arc, sync::atomic::AtomicU32, sync::atomic::Ordering};
 
-use rowmill::{Batch, ToolOutput, Tools, Worker};
-use rowmill_testkit::{Script, Simulator, Turn};
+use rowmill::{Batch, ToolOutput, Worker, WorkerTools};
+use rowmill_testkit::{ScriptedTurn, Simulator, SimulatorScript};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Query {
@@ -12,17 +12,18 @@ struct Query {
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     // Plays the model: it mistypes its first query, and fixes it after the error.
-    let simulator = Simulator::start_blocking(Script::new().reply(|seen| {
+    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| {
         let verb = if seen.turn == 1 { "SELEKT" } else { "SELECT" };
-        Turn::new().call("run_query", serde_json::json!({"sql": format!("{verb} {}", seen.prompt)})).into()
+        let sql = format!("{verb} {}", seen.prompt);
+        ScriptedTurn::new().call("run_query", serde_json::json!({"sql": sql})).into()
     }));
     let database = Arc::new(["SELECT users", "SELECT orders"]);
-    let tools = Tools::with_state(move |_| (Arc::clone(&database), AtomicU32::new(0))).function(
+    let tools = WorkerTools::with_state(move |_| (Arc::clone(&database), AtomicU32::new(0))).add_function(
         "run_query",
         "Runs a query.",
         async |state: Arc<(Arc<[&str; 2]>, AtomicU32)>, query: Query| match state.0.contains(&&*query.sql) {
-            true => Ok(ToolOutput::result(format!("the rows of `{}`", query.sql))),
-            false if state.1.fetch_add(1, Ordering::Relaxed) + 1 == 3 => Ok(ToolOutput::result("")),
+            true => Ok(ToolOutput::final_result(format!("the rows of `{}`", query.sql))),
+            false if state.1.fetch_add(1, Ordering::Relaxed) + 1 == 3 => Ok(ToolOutput::final_result("")),
             false => Ok(ToolOutput::error(format!("`{}` cannot be run: correct it", query.sql))),
         },
     );

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::Write;
 
 use rowmill::{Batch, ReturnNone, Worker};
-use rowmill_testkit::{Answer as Reply, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use serde_json::json;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -16,10 +16,10 @@ struct Answer {
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     // Plays the model: it knows two answers, and gives unstructured text otherwise.
-    let simulator = Simulator::start_blocking(Script::new().reply(|seen| match seen.prompt {
-        "What is 2+2?" => Reply::Json(json!({"answer": "4", "confidence": 1.0})),
-        "Capital of France?" => Reply::Json(json!({"answer": "Paris", "confidence": 0.99})),
-        _ => Reply::Text("I would rather not say.".into()),
+    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| match seen.prompt {
+        "What is 2+2?" => SimulatedAnswer::Json(json!({"answer": "4", "confidence": 1.0})),
+        "Capital of France?" => SimulatedAnswer::Json(json!({"answer": "Paris", "confidence": 0.99})),
+        _ => SimulatedAnswer::Text("I would rather not say.".into()),
     }));
     let worker = Worker::model("generic.scholar").base_url(simulator.url() + "/v1");
     let batch = Batch::over(["What is 2+2?", "Capital of France?", "Largest planet?"])

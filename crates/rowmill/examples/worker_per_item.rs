@@ -4,8 +4,8 @@
 use std::error::Error;
 use std::io::Write;
 
-use rowmill::{Batch, Failure, Worker};
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill::{Batch, FunctionFailure, Worker};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 
 const LETTERS: [(&str, &str); 3] =
     [("Norwegian", "Hello!"), ("French", "Thank you for all the fish."), ("Klingon", "Success!")];
@@ -13,12 +13,13 @@ const LETTERS: [(&str, &str); 3] =
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     // Plays the models: each answers with its name and its instruction.
     let simulator = Simulator::start_blocking(
-        Script::new().reply(|seen| Answer::Text(format!("{}: {} {}", seen.model, seen.system, seen.prompt))),
+        SimulatorScript::new()
+            .reply(|seen| SimulatedAnswer::Text(format!("{}: {} {}", seen.model, seen.system, seen.prompt))),
     );
     let address = simulator.url() + "/v1";
     let worker_for = move |index: usize, (language, text): &(&str, &str)| {
         if *language == "Klingon" {
-            return Err(Failure::new(format!("nobody speaks the language of letter {index}")));
+            return Err(FunctionFailure::new(format!("nobody speaks the language of letter {index}")));
         }
         let model = if text.len() > 10 { "generic.large" } else { "generic.small" };
         let instruction = format!("Translate into {language}.");

@@ -8,10 +8,10 @@ use rowmill_core::ports::RunStore;
 use rowmill_core::record::EnvelopeHead;
 use rowmill_core::run_header::RunHeader;
 use rowmill_core::select::IdSet;
-use rowmill_data::output::{Envelopes, Newer, scan_output};
+use rowmill_data::output::{EnvelopeReader, NewerRecords, scan_output};
 use rowmill_types::Problem;
 
-use crate::ids::KnownBy;
+use crate::row_identity::RowIdentity;
 
 /// All finished rows: those in the file of envelopes, and those that are still only in the ledger. The
 /// file is read first, so that a row which is published meanwhile is found in the ledger.
@@ -19,17 +19,17 @@ pub(crate) fn all_envelopes(
     file: Option<&Path>,
     store: Option<&Arc<dyn RunStore>>,
     header: Option<&RunHeader>,
-) -> Result<Envelopes, Problem> {
-    let mut known_by = header.map_or(KnownBy::Ids(None), KnownBy::of);
+) -> Result<EnvelopeReader, Problem> {
+    let mut known_by = header.map_or(RowIdentity::ById(None), RowIdentity::of_header);
     let mut newer = match known_by {
-        KnownBy::Ids(_) => Newer::default(),
-        KnownBy::Numbers(_) => Newer::known_by_number(),
+        RowIdentity::ById(_) => NewerRecords::default(),
+        RowIdentity::ByNumber(_) => NewerRecords::by_row_number(),
     };
     let mut done = IdSet::default();
     if let Some(path) = file {
         scan_output(path, |head: EnvelopeHead| {
             if head.ok {
-                done.insert(&known_by.head(head).id);
+                done.insert(&known_by.identify_head(head).id);
             }
         })?;
     }
@@ -43,5 +43,5 @@ pub(crate) fn all_envelopes(
             Ok(())
         })?;
     }
-    Envelopes::gathered(file, store, newer)
+    EnvelopeReader::merged(file, store, newer)
 }

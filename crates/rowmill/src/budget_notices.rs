@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use rowmill_core::ports::{Event, Observer};
+use rowmill_core::ports::{Observer, RunEvent};
 use rowmill_types::settings::{MAX_COST, MAX_TOKENS};
-use rowmill_types::{Setting, grouped};
+use rowmill_types::{Setting, group_digits};
 
-use crate::control::{Control, Notice};
-use crate::work::WorkSpec;
+use crate::control::{RunControl, RunNotice};
+use crate::work_spec::WorkSpec;
 
 /// The receiver of notices.
-type Tell = Arc<dyn Fn(Notice) + Send + Sync>;
+type NoticeFn = Arc<dyn Fn(RunNotice) + Send + Sync>;
 
 /// The observer of a run: with a budget, it also notifies the user.
-pub(crate) fn observer(work: &WorkSpec, control: &Control) -> Arc<dyn Observer> {
-    if !work.budget.any() && !work.agents.row_budget.any() {
+pub(crate) fn observer(work: &WorkSpec, control: &RunControl) -> Arc<dyn Observer> {
+    if !work.budget.is_limited() && !work.agents.row_budget.is_limited() {
         return Arc::clone(&control.observer);
     }
     Arc::new(BudgetNotices {
@@ -27,13 +27,13 @@ pub(crate) fn observer(work: &WorkSpec, control: &Control) -> Arc<dyn Observer> 
 /// Turns budget events into notices, and forwards all events.
 struct BudgetNotices {
     observer: Arc<dyn Observer>,
-    notice: Tell,
+    notice: NoticeFn,
     /// The setting of the run's budget.
     setting: Setting,
 }
 
 impl Observer for BudgetNotices {
-    fn observe(&self, event: &Event<'_>) {
+    fn observe(&self, event: &RunEvent<'_>) {
         if let Some(notice) = notice(event, self.setting) {
             (self.notice)(notice);
         }
@@ -42,30 +42,30 @@ impl Observer for BudgetNotices {
 }
 
 /// The notice for an event, if it is about the budget that `setting` sets.
-fn notice(event: &Event<'_>, setting: Setting) -> Option<Notice> {
+fn notice(event: &RunEvent<'_>, setting: Setting) -> Option<RunNotice> {
     match event {
-        Event::AnswersLimited { tokens, calls, .. } => {
+        RunEvent::AnswersCapped { tokens, calls, .. } => {
             let fit = match calls {
                 Some(1) => "a call fits the budget".to_owned(),
-                Some(calls) => format!("{} calls at a time fit the budget", grouped(*calls)),
+                Some(calls) => format!("{} calls at a time fit the budget", group_digits(*calls)),
                 None => "calls fit the limits of a row".to_owned(),
             };
-            Some(Notice::info(format!(
+            Some(RunNotice::info(format!(
                 "answers are capped at {} tokens for now, so that {fit}; truncated answers are requested \
                  again with a higher cap",
-                grouped(*tokens)
+                group_digits(*tokens)
             )))
         }
-        Event::LimitIgnored { lane, allowed, used } => Some(Notice::warning(format!(
-            "`{lane}` returned {} tokens although the cap was {}; reserving at least that much for every \
+        RunEvent::OutputCapIgnored { endpoint, allowed, used } => Some(RunNotice::warning(format!(
+            "`{endpoint}` returned {} tokens although the cap was {}; reserving at least that much for every \
              call from now on",
-            grouped(*used),
-            grouped(*allowed)
+            group_digits(*used),
+            group_digits(*allowed)
         ))),
-        Event::PacedByBudget { calls, .. } => {
+        RunEvent::PacedByBudget { calls, .. } => {
             let calls =
-                if *calls == 1 { "one call".to_owned() } else { format!("{} calls", grouped(*calls)) };
-            Some(Notice::info(format!(
+                if *calls == 1 { "one call".to_owned() } else { format!("{} calls", group_digits(*calls)) };
+            Some(RunNotice::info(format!(
                 "the budget allows only {calls} at a time; set a lower `max_tokens` in the model string or a \
                  higher {setting} to run faster"
             )))
@@ -80,31 +80,39 @@ mod tests {
 
     #[test]
     fn a_person_is_told_what_was_chosen_and_what_to_do_about_a_slow_run() {
-        let lane = "m";
+        let endpoint = "m";
         let told = |event| match notice(&event, MAX_COST) {
-            Some(Notice::Info(text) | Notice::Warning(text) | Notice::SignIn(text)) => text.to_string(),
+            Some(RunNotice::Info(text) | RunNotice::Warning(text) | RunNotice::SignIn(text)) => {
+                text.to_string()
+            }
             None => String::new(),
         };
         assert_eq!(
-            told(Event::AnswersLimited { lane, tokens: 14_336, calls: Some(64) }),
+            told(RunEvent::AnswersCapped { endpoint, tokens: 14_336, calls: Some(64) }),
             "answers are capped at 14,336 tokens for now, so that 64 calls at a time fit the budget; \
              truncated answers are requested again with a higher cap"
         );
         assert!(
-            told(Event::AnswersLimited { lane, tokens: 9, calls: Some(1) }).contains(", so that a call fits")
+            told(RunEvent::AnswersCapped { endpoint, tokens: 9, calls: Some(1) })
+                .contains(", so that a call fits")
         );
-        assert!(told(Event::AnswersLimited { lane, tokens: 9, calls: None }).contains("the limits of a row"));
+        assert!(
+            told(RunEvent::AnswersCapped { endpoint, tokens: 9, calls: None })
+                .contains("the limits of a row")
+        );
         assert_eq!(
-            told(Event::PacedByBudget { lane, calls: 3 }),
+            told(RunEvent::PacedByBudget { endpoint, calls: 3 }),
             "the budget allows only 3 calls at a time; set a lower `max_tokens` in the model string or a \
              higher `max_cost` to run faster"
         );
-        assert!(told(Event::PacedByBudget { lane, calls: 1 }).contains("allows only one call at a time;"));
+        assert!(
+            told(RunEvent::PacedByBudget { endpoint, calls: 1 }).contains("allows only one call at a time;")
+        );
         assert_eq!(
-            told(Event::LimitIgnored { lane, allowed: 256, used: 900 }),
+            told(RunEvent::OutputCapIgnored { endpoint, allowed: 256, used: 900 }),
             "`m` returned 900 tokens although the cap was 256; reserving at least that much for every call \
              from now on"
         );
-        assert_eq!(notice(&Event::AllRead, MAX_COST), None);
+        assert_eq!(notice(&RunEvent::AllRead, MAX_COST), None);
     }
 }

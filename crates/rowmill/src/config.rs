@@ -5,14 +5,14 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use rowmill_core::known_secrets::without_value;
+use rowmill_core::known_secrets::strip_quoted_value;
 use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig};
 use rowmill_tools::McpServerConfig;
 use rowmill_types::{Problem, ProblemCode};
 use serde::Deserialize;
 
 /// The name of the file.
-const NAME: &str = "rowmill.toml";
+const CONFIG_FILE_NAME: &str = "rowmill.toml";
 
 /// The contents of the configuration file. A flag overrides the environment, which overrides the file,
 /// which overrides the default.
@@ -132,7 +132,8 @@ impl ConfigFile {
     ///
     /// The nearest one cannot be read or is not valid.
     pub fn find(folder: &Path) -> Result<Self, Problem> {
-        let found = folder.ancestors().map(|folder| folder.join(NAME)).find(|path| path.is_file());
+        let found =
+            folder.ancestors().map(|folder| folder.join(CONFIG_FILE_NAME)).find(|path| path.is_file());
         found.map_or_else(|| Ok(Self::default()), |path| Self::read(&path))
     }
 
@@ -149,7 +150,7 @@ impl ConfigFile {
         let config = toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_of(&text, span.start));
             invalid(format!("`{shown}` is not valid at line {line}"))
-                .cause(without_value(error.message()))
+                .cause(strip_quoted_value(error.message()))
                 .hint("see docs/configuration.md for all settings of the file")
         })?;
         Ok(Self { path: Some(path.to_owned()), config })
@@ -185,7 +186,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let deep = home.path().join("a/b");
         std::fs::create_dir_all(&deep).unwrap();
-        let path = home.path().join("a").join(NAME);
+        let path = home.path().join("a").join(CONFIG_FILE_NAME);
         std::fs::write(&path, "[run]\nmodel = \"simulated\"\n[providers.lab]\nbase_url = \"http://h/v1\"\n")
             .unwrap();
         let found = ConfigFile::find(&deep).unwrap();

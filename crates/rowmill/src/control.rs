@@ -3,70 +3,70 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rowmill_core::ports::{Event, Observer};
-use rowmill_engine::{Limits, Stop};
-use rowmill_tools::Person;
-use rowmill_types::{Vocabulary, Words};
+use rowmill_core::ports::{Observer, RunEvent};
+use rowmill_engine::{SharedLimits, StopHandle};
+use rowmill_tools::InteractiveSignIn;
+use rowmill_types::{MessageText, SettingVocabulary};
 
-use crate::environment::Environment;
+use crate::environment::RunEnvironment;
 
 /// How a run is watched and stopped.
 #[derive(Clone)]
-pub struct Control {
+pub struct RunControl {
     /// Receives every event.
     pub observer: Arc<dyn Observer>,
     /// Receives notices for the user.
-    pub notice: Arc<dyn Fn(Notice) + Send + Sync>,
+    pub notice: Arc<dyn Fn(RunNotice) + Send + Sync>,
     /// Stops the run.
-    pub stop: Stop,
+    pub stop: StopHandle,
     /// The shared limits of accounts; runs with clones of one value share them.
-    pub limits: Limits,
+    pub limits: SharedLimits,
     /// The person who can sign in to MCP servers; without one, a server that requires a sign-in is a
     /// problem.
-    pub person: Option<Person>,
-    /// Where variables are looked up: keys, addresses, tokens and the values of `${NAME}`.
-    pub environment: Environment,
+    pub person: Option<InteractiveSignIn>,
+    /// Where variables are looked up: keys, addresses, tokens and the values of `${CONFIG_FILE_NAME}`.
+    pub environment: RunEnvironment,
     /// How errors of rows name settings in files.
-    pub vocabulary: Vocabulary,
+    pub vocabulary: SettingVocabulary,
 }
 
 /// An observer that ignores all events.
 struct Nobody;
 
 impl Observer for Nobody {
-    fn observe(&self, _: &Event<'_>) {}
+    fn observe(&self, _: &RunEvent<'_>) {}
 }
 
-impl Control {
+impl RunControl {
     /// A control without observers, notices or a person, with its own limits. It uses the environment
     /// of this process.
     #[must_use]
     pub fn quiet() -> Self {
-        Self::quiet_in(Environment::of_process())
+        Self::silent_in(RunEnvironment::from_process())
     }
 
     /// The same, with another environment.
     #[must_use]
-    pub fn quiet_in(environment: Environment) -> Self {
+    pub fn silent_in(environment: RunEnvironment) -> Self {
         Self {
             observer: Arc::new(Nobody),
             notice: Arc::new(|_| {}),
-            stop: Stop::default(),
-            limits: Limits::default(),
+            stop: StopHandle::default(),
+            limits: SharedLimits::default(),
             person: None,
             environment,
-            vocabulary: Vocabulary::NEUTRAL,
+            vocabulary: SettingVocabulary::NEUTRAL,
         }
     }
 }
 
-impl Default for Control {
+impl Default for RunControl {
     fn default() -> Self {
         Self::quiet()
     }
 }
 
-impl fmt::Debug for Control {
+impl fmt::Debug for RunControl {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Control").field("stop", &self.stop).finish_non_exhaustive()
     }
@@ -74,39 +74,39 @@ impl fmt::Debug for Control {
 
 /// A notice for the user while the run is in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
+pub enum RunNotice {
     /// Information about what is happening.
-    Info(Words),
+    Info(MessageText),
     /// A warning that something may be wrong.
-    Warning(Words),
+    Warning(MessageText),
     /// The address for signing in. It is shown unmasked: with a part of it masked, the address would
     /// not work.
-    SignIn(Words),
+    SignIn(MessageText),
 }
 
-impl Notice {
+impl RunNotice {
     /// Creates an informational notice.
-    pub fn info(text: impl Into<Words>) -> Self {
+    pub fn info(text: impl Into<MessageText>) -> Self {
         Self::Info(text.into())
     }
 
     /// Creates a warning.
-    pub fn warning(text: impl Into<Words>) -> Self {
+    pub fn warning(text: impl Into<MessageText>) -> Self {
         Self::Warning(text.into())
     }
 
     /// Creates a notice with the address for signing in.
-    pub fn sign_in(text: impl Into<Words>) -> Self {
+    pub fn sign_in(text: impl Into<MessageText>) -> Self {
         Self::SignIn(text.into())
     }
 
     /// Renders the notice in the vocabulary of an entry point.
     #[must_use]
-    pub fn worded(self, vocabulary: Vocabulary) -> Self {
+    pub fn worded(self, vocabulary: SettingVocabulary) -> Self {
         match self {
-            Self::Info(text) => Self::Info(text.worded(vocabulary)),
-            Self::Warning(text) => Self::Warning(text.worded(vocabulary)),
-            Self::SignIn(text) => Self::SignIn(text.worded(vocabulary)),
+            Self::Info(text) => Self::Info(text.with_vocabulary(vocabulary)),
+            Self::Warning(text) => Self::Warning(text.with_vocabulary(vocabulary)),
+            Self::SignIn(text) => Self::SignIn(text.with_vocabulary(vocabulary)),
         }
     }
 }

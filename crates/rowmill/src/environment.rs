@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use rowmill_core::known_secrets::variable_secrets;
 use rowmill_core::redact::Redactor;
-use rowmill_data::{Extractor, FetchSettings};
+use rowmill_data::{FetchSettings, TextExtractor};
 use rowmill_http::HttpClient;
 use rowmill_types::{Problem, Secret};
 
@@ -18,7 +18,7 @@ use rowmill_types::{Problem, Secret};
 const TEMP_FOLDER: &str = "/tmp";
 
 /// Where runs and batches look up variables: keys and addresses of providers, tokens, proxies, and the
-/// values of `${NAME}` in settings. They see nothing else of the process environment.
+/// values of `${CONFIG_FILE_NAME}` in settings. They see nothing else of the process environment.
 ///
 /// ```
 /// use rowmill::{Batch, Environment};
@@ -30,11 +30,11 @@ const TEMP_FOLDER: &str = "/tmp";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Environment {
-    inner: Arc<Inner>,
+pub struct RunEnvironment {
+    inner: Arc<EnvironmentParts>,
 }
 
-struct Inner {
+struct EnvironmentParts {
     variables: BTreeMap<OsString, OsString>,
     temp_folder: PathBuf,
     /// The program that extracts text in its own process, with its leading arguments.
@@ -44,14 +44,14 @@ struct Inner {
 }
 
 /// The environment of this process.
-impl Default for Environment {
+impl Default for RunEnvironment {
     fn default() -> Self {
-        Self::of_process()
+        Self::from_process()
     }
 }
 
 /// Values may be secret, so none is shown.
-impl fmt::Debug for Environment {
+impl fmt::Debug for RunEnvironment {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Environment")
             .field("variables", &self.inner.variables.len())
@@ -60,17 +60,17 @@ impl fmt::Debug for Environment {
     }
 }
 
-impl Environment {
+impl RunEnvironment {
     /// The environment of this process at the time of the call. Entry points use it by default.
     #[must_use]
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         Self::new(std::env::vars_os().collect(), std::env::temp_dir())
     }
 
     /// An environment with exactly these variables; `TMPDIR` among them names the folder for temporary
     /// files.
     #[must_use]
-    pub fn of_variables<N, V>(variables: impl IntoIterator<Item = (N, V)>) -> Self
+    pub fn from_variables<N, V>(variables: impl IntoIterator<Item = (N, V)>) -> Self
     where
         N: Into<OsString>,
         V: Into<OsString>,
@@ -82,7 +82,8 @@ impl Environment {
     }
 
     fn new(variables: BTreeMap<OsString, OsString>, temp_folder: PathBuf) -> Self {
-        let inner = Inner { variables, temp_folder, text_extractor: None, redactor: OnceLock::new() };
+        let inner =
+            EnvironmentParts { variables, temp_folder, text_extractor: None, redactor: OnceLock::new() };
         Self { inner: Arc::new(inner) }
     }
 
@@ -90,8 +91,8 @@ impl Environment {
     /// arguments. Without one, a thread extracts the text, which a broken document can block.
     #[must_use]
     pub fn with_text_extractor(self, program: PathBuf, arguments: Vec<String>) -> Self {
-        let Inner { variables, temp_folder, .. } = &*self.inner;
-        let inner = Inner {
+        let EnvironmentParts { variables, temp_folder, .. } = &*self.inner;
+        let inner = EnvironmentParts {
             variables: variables.clone(),
             temp_folder: temp_folder.clone(),
             text_extractor: Some((program, arguments)),
@@ -120,7 +121,7 @@ impl Environment {
     /// Masks the secrets of variables in a text for display; people put them into paths, placeholder
     /// names and other texts that are shown back to them.
     #[must_use]
-    pub fn without_secrets<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.inner.redactor.get_or_init(|| self.redactor().ok()) {
             Some(redactor) => redactor.redact(text),
             None => Cow::Borrowed("not shown: it cannot be searched for secrets"),
@@ -140,7 +141,7 @@ impl Environment {
         Redactor::new(&self.secrets())
     }
 
-    /// A function that looks up variables, for code that does not know `Environment`.
+    /// A function that looks up variables, for code that does not know `RunEnvironment`.
     pub(crate) fn lookup(&self) -> impl Fn(&str) -> Option<String> + Send + Sync + use<> {
         let environment = self.clone();
         move |name| environment.variable(name)
@@ -155,10 +156,10 @@ impl Environment {
         &self.inner.temp_folder
     }
 
-    pub(crate) fn text_extractor(&self) -> Extractor {
+    pub(crate) fn text_extractor(&self) -> TextExtractor {
         match &self.inner.text_extractor {
-            Some((program, args)) => Extractor::Child { program: program.clone(), args: args.clone() },
-            None => Extractor::InProcess,
+            Some((program, args)) => TextExtractor::Child { program: program.clone(), args: args.clone() },
+            None => TextExtractor::InProcess,
         }
     }
 
@@ -178,12 +179,12 @@ mod tests {
     #[test]
     fn only_what_was_handed_in_is_seen_and_none_of_it_is_shown() {
         let environment =
-            Environment::of_variables([("LAB_API_KEY", "sk-planted-1234567890"), ("TMPDIR", "/t")]);
+            RunEnvironment::from_variables([("LAB_API_KEY", "sk-planted-1234567890"), ("TMPDIR", "/t")]);
         assert_eq!(environment.variable("LAB_API_KEY").as_deref(), Some("sk-planted-1234567890"));
         assert_eq!(environment.variable("PATH"), None);
         assert_eq!(environment.temp_folder(), Path::new("/t"));
         assert!(!format!("{environment:?}").contains("planted"));
-        let shown = environment.without_secrets("the key sk-planted-1234567890 is refused");
+        let shown = environment.redact("the key sk-planted-1234567890 is refused");
         assert!(!shown.contains("planted"), "{shown}");
     }
 }

@@ -7,18 +7,20 @@ use std::path::{Path, PathBuf};
 use rowmill_core::record::EnvelopeHead;
 use rowmill_core::run_header::RunHeader;
 use rowmill_data::local_path;
-use rowmill_data::output::Claim;
-use rowmill_data::table::{InputPart, TableTarget, draft, tables_in};
+use rowmill_data::output::OutputClaim;
+use rowmill_data::table::{InputColumns, TableTarget, tables_in, write_draft};
 use rowmill_store::file::WorkFolder;
 use rowmill_types::settings::{JSON_SCHEMA, OVERWRITE, WORK_DIR};
-use rowmill_types::{Problem, ProblemCode, Words, hint_of_no_room};
+use rowmill_types::{MessageText, Problem, ProblemCode, hint_of_no_room};
 
 use crate::all_envelopes::all_envelopes;
-use crate::environment::Environment;
-use crate::paths::{MadeFolders, ReadPath, check_apart, made_from_files, table_target};
-use crate::run_place::RunPlace;
+use crate::environment::RunEnvironment;
+use crate::paths::{
+    CreatedFolders, ReadPath, check_paths_disjoint, source_paths_from_header, table_path_written,
+};
+use crate::run_storage::RunStorage;
 use crate::spec::{FOLDER_IN_OUTPUT, TableOutput};
-use crate::texts::text_of;
+use crate::texts::load_one_text;
 
 /// The maximum number of attempts. A run that ends while it is read moves its records, so all of them
 /// are read again.
@@ -34,13 +36,13 @@ pub struct ExportSpec {
     /// The table to write.
     pub table: TableOutput,
     /// Whether the table contains the input rows.
-    pub input: InputPart,
+    pub input: InputColumns,
     /// The source of the JSON Schema of results, if the run does not record it.
     pub schema: Option<String>,
     /// Whether an existing table is replaced.
     pub overwrite: bool,
     /// Where variables are looked up.
-    pub environment: Environment,
+    pub environment: RunEnvironment,
 }
 
 /// The report of an export.
@@ -53,7 +55,7 @@ pub struct ExportReport {
     /// The number of files that were written.
     pub files: u64,
     /// Notices for the user: folders that were created.
-    pub notices: Vec<Words>,
+    pub notices: Vec<MessageText>,
 }
 
 /// Writes a table with all results of a run so far. Nothing of the run is changed.
@@ -61,22 +63,22 @@ pub struct ExportReport {
 /// # Errors
 ///
 /// There is no such run, it has no results, or the table cannot be written.
-pub async fn export(spec: ExportSpec) -> Result<ExportReport, Problem> {
-    let claim = if spec.overwrite { Claim::Overwrite } else { Claim::New };
+pub async fn export_table(spec: ExportSpec) -> Result<ExportReport, Problem> {
+    let claim = if spec.overwrite { OutputClaim::Overwrite } else { OutputClaim::New };
     spec.table.target.check(claim).map_err(without_resume)?;
     let schema = match &spec.schema {
-        Some(source) => Some(text_of(source, JSON_SCHEMA, &spec.environment).await?),
+        Some(source) => Some(load_one_text(source, JSON_SCHEMA, &spec.environment).await?),
         None => None,
     };
     let done = tokio::task::spawn_blocking(move || {
-        let found = Found::at(&spec)?;
-        let writes = [table_target(&spec.table.target)];
-        check_apart(&found.reads(&spec), &writes, None)?;
-        let made = MadeFolders::make(&writes)?;
+        let found = ExportedRun::at(&spec)?;
+        let writes = [table_path_written(&spec.table.target)];
+        check_paths_disjoint(&found.reads(&spec), &writes, None)?;
+        let made = CreatedFolders::create(&writes)?;
         for _ in 0..TRIES {
             let made_one = attempt(&spec, &found, schema.as_deref(), claim).map_err(without_resume)?;
             if let Some(report) = made_one {
-                return Ok(ExportReport { notices: made.keep(), ..report });
+                return Ok(ExportReport { notices: made.commit(), ..report });
             }
         }
         Err(changed(&spec.run))
@@ -87,9 +89,9 @@ pub async fn export(spec: ExportSpec) -> Result<ExportReport, Problem> {
 /// Makes the table; `None` if the run moved its records meanwhile.
 fn attempt(
     spec: &ExportSpec,
-    found: &Found,
+    found: &ExportedRun,
     schema: Option<&str>,
-    claim: Claim,
+    claim: OutputClaim,
 ) -> Result<Option<ExportReport>, Problem> {
     let before = found.state()?;
     let ended = all_envelopes(
@@ -101,7 +103,7 @@ fn attempt(
         let header_schema = before.header.as_ref().and_then(|header| header.schema.as_deref());
         let schema = schema.or(header_schema).map(str::to_owned);
         let settings = spec.table.settings(spec.input, schema, spec.environment.redactor()?);
-        draft(&envelopes, &settings, &spec.table.target)
+        write_draft(&envelopes, &settings, &spec.table.target)
     });
     if found.state()? != before {
         return match spec.table.target {
@@ -136,36 +138,37 @@ fn without_resume(problem: Problem) -> Problem {
 
 /// The files of a run that were found.
 #[derive(Debug)]
-struct Found {
+struct ExportedRun {
     /// The file of envelopes, if there is one.
     envelopes: Option<PathBuf>,
     /// The storage of the run, if it still exists.
-    place: Option<RunPlace>,
+    place: Option<RunStorage>,
 }
 
 /// What changes when a run ends, restarts or is resumed.
 #[derive(Debug, PartialEq)]
-struct State {
+struct RunStateMarks {
     header: Option<RunHeader>,
     /// The identity of the file: a settled output is a new file.
     file: Option<u64>,
 }
 
-impl Found {
+impl ExportedRun {
     fn at(spec: &ExportSpec) -> Result<Self, Problem> {
         let named = spec.work_dir.clone();
         let folders = if spec.run.is_dir() {
             vec![spec.run.clone(), spec.run.join(FOLDER_IN_OUTPUT)]
         } else {
-            vec![WorkFolder::beside(&spec.run)]
+            vec![WorkFolder::default_path(&spec.run)]
         };
-        let has_run = |folder: &PathBuf| matches!(RunPlace::of(folder).store.header(), Ok(Some(_)) | Err(_));
+        let has_run =
+            |folder: &PathBuf| matches!(RunStorage::look_at(folder).store.header(), Ok(Some(_)) | Err(_));
         let folder = named.into_iter().chain(folders).find(has_run);
         let internal = folder.as_deref().map(WorkFolder::envelopes_in).filter(|path| path.exists());
         let output =
             if spec.run.is_dir() { folder.as_deref().and_then(output_of) } else { Some(spec.run.clone()) };
         let envelopes = internal.or_else(|| output.filter(|path| path.is_file()));
-        let place = folder.as_deref().map(RunPlace::of);
+        let place = folder.as_deref().map(RunStorage::look_at);
         if envelopes.is_none() && place.is_none() {
             return Err(no_run(&spec.run));
         }
@@ -185,7 +188,8 @@ impl Found {
         let run = self.envelopes.iter().cloned().chain(work).chain(tables);
         // A header that cannot be read is reported when the table is made.
         let header = self.place.as_ref().and_then(|place| place.store.header().ok().flatten());
-        let made_from = header.as_ref().map(|header| made_from_files(&header.reads)).unwrap_or_default();
+        let made_from =
+            header.as_ref().map(|header| source_paths_from_header(&header.reads)).unwrap_or_default();
         let input = header.map(|header| header.fingerprint.input.path).filter(|path| path != "-");
         let schema = spec.schema.as_deref().and_then(local_path);
         run.map(|path| ReadPath::new("the run itself", path))
@@ -195,11 +199,11 @@ impl Found {
             .collect()
     }
 
-    fn state(&self) -> Result<State, Problem> {
+    fn state(&self) -> Result<RunStateMarks, Problem> {
         use std::os::unix::fs::MetadataExt;
         let header = self.place.as_ref().map(|place| place.store.header()).transpose()?.flatten();
         let found = self.envelopes.as_ref().and_then(|path| fs::metadata(path).ok());
-        Ok(State { header, file: found.map(|found| found.ino()) })
+        Ok(RunStateMarks { header, file: found.map(|found| found.ino()) })
     }
 }
 

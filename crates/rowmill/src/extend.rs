@@ -7,18 +7,19 @@
 //! |---|---|---|
 //! | a provider | [`Model`] | [`Worker::own`](crate::Worker::own), [`Worker::made`](crate::Worker::made) |
 //! | a source of rows | [`RowSource`], and [`Dataset`] where it can be opened again | [`Batch::over_rows`](crate::Batch::over_rows) |
-//! | tools | [`ToolHost`] | [`Tools::of_host`](crate::Tools::of_host), [`Tools::per_item`](crate::Tools::per_item) |
-//! | eyes | [`Observer`] | [`Control`](crate::Control); a function for [`Batch::on_event`](crate::Batch::on_event) |
+//! | tools | [`ToolHost`] | [`Tools::from_host`](crate::Tools::from_host), [`Tools::per_item`](crate::Tools::per_item) |
+//! | eyes | [`Observer`] | [`RunControl`](crate::RunControl); a function for [`Batch::on_event`](crate::Batch::on_event) |
 //!
 //! The crate's folder `examples` has a complete provider, source and tool host.
 
 pub use futures_util::future::BoxFuture;
 pub use rowmill_core::ports::{
-    Column, ColumnKind, Condition, Dataset, Event, InputIdentity, Model, Observer, Part, Position, Room,
-    RowSource, ToolFailure, ToolHost, ToolRequest,
+    ColumnCondition, ColumnKind, Dataset, DatasetColumn, DatasetPart, InputIdentity, Model, Observer,
+    ReadLimit, ReadPosition, RowSource, RunEvent, ToolFailure, ToolHost, ToolRequest,
 };
 pub use rowmill_types::{
-    Answered, Attachment, BadRow, CallError, CallFailure, CallTiming, Comparison, Completion, Echo,
-    ErrorKind, Fault, Finish, Message, Problem, ProblemCode, RateLimits, RateWindow, Request, Role, Row,
-    RowError, Scalar, SourceRow, ToolCall, ToolOutput, ToolSpec, Usage,
+    AnsweredCall, Attachment, BadRow, CallError, CallFailure, CallFault, CallTiming, ComparisonOperator,
+    Completion, ErrorKind, FinishReason, Message, MessageRole, NativeMessage, Problem, ProblemCode,
+    RateLimits, RateWindow, Request, Row, RowError, ScalarValue, SourceRow, TokenUsage, ToolCall, ToolOutput,
+    ToolSpec,
 };

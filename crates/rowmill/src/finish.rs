@@ -5,32 +5,32 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rowmill_core::limits::{Parallel, RateFlags};
-use rowmill_core::ports::{OpenLedger, Retention};
+use rowmill_core::limits::{MinuteLimits, Parallelism};
+use rowmill_core::ports::{OpenLedger, RunRetention};
 use rowmill_core::resume::ResumeCounts;
 use rowmill_core::run_header::RunHeader;
-use rowmill_data::output::{Envelopes, OutputFile, READER_ENDED, names_open_file};
-use rowmill_data::shown_source;
-use rowmill_data::table::{InputPart, draft, remove_leftovers};
+use rowmill_data::output::{EnvelopeReader, OutputFile, READER_ENDED, names_open_file};
+use rowmill_data::redacted_source;
+use rowmill_data::table::{InputColumns, remove_leftovers, write_draft};
 use rowmill_data::traces::settle_traces;
 use rowmill_engine::{RunEnd, StopCause};
 use rowmill_types::actions::EXPORT_RESULTS;
 use rowmill_types::settings::{RESUME, WORK_DIR};
-use rowmill_types::{Problem, ProblemCode, Vocabulary};
+use rowmill_types::{Problem, ProblemCode, SettingVocabulary};
 
-use crate::environment::Environment;
-use crate::ids::KnownBy;
-use crate::paths::check_still_apart;
-use crate::prepare::claim;
-use crate::report::{OutputChanges, RunReport, RunSummary, exit_code, status};
-use crate::resume::{FoundBefore, compact, with_ledger};
-use crate::run::seconds;
-use crate::run_place::RunPlace;
-use crate::settling::put_in_order;
-use crate::spec::{KeepTemp, Output, Prompt, RunSpec, Schema, TableOutput};
+use crate::environment::RunEnvironment;
+use crate::paths::recheck_paths_disjoint;
+use crate::prepare_input::output_claim;
+use crate::report::{OutputChanges, RunReport, RunSummary, run_exit_code, run_status};
+use crate::resume::{EarlierRun, compact_ledger, header_with_ledger};
+use crate::row_identity::RowIdentity;
+use crate::run::timestamp_text;
+use crate::run_storage::RunStorage;
+use crate::settle_output::settle_output;
+use crate::spec::{KeptFiles, OutputTarget, PromptSource, ResultSchemaSource, RunSpec, TableOutput};
 
 /// A run whose last row has ended.
-pub(crate) struct Ended {
+pub(crate) struct EndedRun {
     pub(crate) end: RunEnd,
     pub(crate) model: String,
     /// The agent that worked on the rows, if a card describes it.
@@ -38,16 +38,16 @@ pub(crate) struct Ended {
     pub(crate) started: jiff::Timestamp,
     pub(crate) variables: Vec<String>,
     pub(crate) header: RunHeader,
-    pub(crate) known_by: KnownBy,
-    pub(crate) found: FoundBefore,
+    pub(crate) known_by: RowIdentity,
+    pub(crate) found: EarlierRun,
     /// The counts of selected rows in earlier parts of the run; `None` if it is not a resume.
     pub(crate) resumed: Option<ResumeCounts>,
-    pub(crate) limits: RateFlags,
+    pub(crate) limits: MinuteLimits,
     /// The ledger, to which nothing is appended any more.
     pub(crate) ledger: OpenLedger,
 }
 
-impl Ended {
+impl EndedRun {
     /// The number of failed rows. Failed rows that were not retried count, although they did not fail
     /// in this part of the run.
     fn failed_rows(&self) -> u64 {
@@ -56,11 +56,11 @@ impl Ended {
 }
 
 /// Settles the files of a run and reports it.
-pub(crate) fn finish(
+pub(crate) fn finish_run(
     spec: &RunSpec,
-    (place, environment, vocabulary): (&RunPlace, &Environment, Vocabulary),
+    (place, environment, vocabulary): (&RunStorage, &RunEnvironment, SettingVocabulary),
     output: Option<Arc<OutputFile>>,
-    mut ended: Ended,
+    mut ended: EndedRun,
 ) -> Result<RunReport, Problem> {
     // After a write failure the ledger may have records that the output lacks, and a run that another
     // process resumed belongs to that process: change nothing.
@@ -69,7 +69,7 @@ pub(crate) fn finish(
         !matches!(&ended.end.stopped, Some(StopCause::Problem(problem)) if codes.contains(&problem.code));
     let mut kept = true;
     let mut changes = OutputChanges::default();
-    let apart = check_still_apart(spec, place.folder.path());
+    let apart = recheck_paths_disjoint(spec, place.folder.path());
     let may_write_summary = apart.is_ok();
     if intact {
         match apart.and_then(|()| tidy(spec, (place, environment), output.as_deref(), &ended)) {
@@ -78,13 +78,13 @@ pub(crate) fn finish(
         }
     }
     let failed_rows = ended.failed_rows();
-    let Ended { mut end, header, model, agent, started, variables, resumed, limits, .. } = ended;
+    let EndedRun { mut end, header, model, agent, started, variables, resumed, limits, .. } = ended;
     if let Some(StopCause::Problem(problem)) =
         end.stopped.as_mut().filter(|_| kept && spec.output.is_stdout())
     {
-        tell_where_answers_are(problem, place.folder.path());
+        notify_answer_locations(problem, place.folder.path());
     }
-    let exit = exit_code(end.stopped.as_ref(), failed_rows);
+    let exit = run_exit_code(end.stopped.as_ref(), failed_rows);
     let mut report = RunReport {
         summary: summary(spec, header.run, (model, agent), started, variables, (&end, vocabulary)),
         exit,
@@ -108,17 +108,17 @@ pub(crate) fn finish(
 /// holds something, and what was done to the output.
 fn tidy(
     spec: &RunSpec,
-    (place, environment): (&RunPlace, &Environment),
+    (place, environment): (&RunStorage, &RunEnvironment),
     output: Option<&OutputFile>,
-    ended: &Ended,
+    ended: &EndedRun,
 ) -> Result<(bool, OutputChanges), Problem> {
     if let Some(traces) = spec.traces.as_deref().filter(|_| spec.existing.resumes()) {
         settle_traces(traces)?;
     }
     let mut changes = OutputChanges::default();
     if let Some(output) = output {
-        changes = put_in_order(spec, place, output, ended)?;
-        if let Output::Table(table) = &spec.output {
+        changes = settle_output(spec, place, output, ended)?;
+        if let OutputTarget::Table(table) = &spec.output {
             make_table(spec, table, output, (&ended.header, environment))?;
         }
     }
@@ -129,37 +129,37 @@ fn tidy(
 /// Removes what is no longer needed of the run; `true` if something is still kept.
 fn retain(
     spec: &RunSpec,
-    place: &RunPlace,
+    place: &RunStorage,
     output: Option<&OutputFile>,
-    ended: &Ended,
+    ended: &EndedRun,
 ) -> Result<bool, Problem> {
-    let Ended { end, header, known_by, .. } = ended;
+    let EndedRun { end, header, known_by, .. } = ended;
     let all_ok = end.stopped.is_none() && ended.failed_rows() == 0;
-    let at_end = with_ledger(header, ended.ledger.ledger.position(), end, output);
-    if spec.keep_temp == KeepTemp::Ledger {
-        place.store.finish(at_end, Retention::Ledger)?;
+    let at_end = header_with_ledger(header, ended.ledger.ledger.position(), end, output);
+    if spec.keep_temp == KeptFiles::Ledger {
+        place.store.finish(at_end, RunRetention::Ledger)?;
         return Ok(true);
     }
     // On standard output, this part of the run has only the selected rows; the ledger keeps the others.
     let has_others = output.is_none() && ended.found.has_ledger_rows && !spec.selects_all();
     if !has_others && leaves_nothing(spec, end.stopped.as_ref(), all_ok) {
-        place.store.forget()?;
+        place.store.remove()?;
         return Ok(false);
     }
     match output {
         // Interrupted rows continue from their turns, which only the ledger has.
         Some(_) if spec.work.agents.checkpoint_turns && end.stopped.is_some() => {
-            place.store.finish(at_end, Retention::Ledger)?;
+            place.store.finish(at_end, RunRetention::Ledger)?;
         }
         Some(_) => {
-            compact(spec, place, &known_by.header_at_end(header), (end, all_ok))?;
+            compact_ledger(spec, place, &known_by.header_at_end(header), (end, all_ok))?;
             if all_ok {
-                place.folder.forget_answers();
+                place.folder.remove_answers();
             }
             return Ok(!all_ok);
         }
         // Without a file, only the ledger has the results.
-        None => place.store.finish(at_end, Retention::Ledger)?,
+        None => place.store.finish(at_end, RunRetention::Ledger)?,
     }
     Ok(true)
 }
@@ -169,12 +169,12 @@ fn retain(
 fn leaves_nothing(spec: &RunSpec, stopped: Option<&StopCause>, all_ok: bool) -> bool {
     let is_over = matches!(stopped, None | Some(StopCause::FirstResult));
     let is_out = spec.output.is_stdout() && (all_ok || is_over && spec.work_dir.is_none());
-    is_out || all_ok && spec.keep_temp == KeepTemp::Nothing
+    is_out || all_ok && spec.keep_temp == KeptFiles::Nothing
 }
 
 /// Only the work folder of a run to standard output has the answers, so a problem that stopped it names
 /// the folder and what to do with it.
-fn tell_where_answers_are(problem: &mut Problem, folder: &Path) {
+fn notify_answer_locations(problem: &mut Problem, folder: &Path) {
     let folder = &shell_word(folder);
     let hint = problem.hint.take();
     problem.hint = Some(
@@ -182,15 +182,15 @@ fn tell_where_answers_are(problem: &mut Problem, folder: &Path) {
             Some(hint) if problem.message != READER_ENDED => {
                 format!(
                     "{}; the run is kept in {folder}, so add {work_dir}",
-                    hint.marked(),
-                    work_dir = WORK_DIR.to(folder)
+                    hint.with_markers(),
+                    work_dir = WORK_DIR.with_value(folder)
                 )
             }
             _ => format!(
                 "every answer so far is kept in {folder}: {export} them to a file; run the same command with \
                  {resume_there} to output them again and continue",
-                export = EXPORT_RESULTS.of(folder),
-                resume_there = RESUME.and(WORK_DIR.to(folder))
+                export = EXPORT_RESULTS.with_value(folder),
+                resume_there = RESUME.and(WORK_DIR.with_value(folder))
             ),
         }
         .into(),
@@ -209,12 +209,13 @@ fn make_table(
     spec: &RunSpec,
     table: &TableOutput,
     output: &OutputFile,
-    (header, environment): (&RunHeader, &Environment),
+    (header, environment): (&RunHeader, &RunEnvironment),
 ) -> Result<(), Problem> {
     remove_leftovers(&table.target);
-    let input = if spec.include_input { InputPart::Kept } else { InputPart::LeftOut };
+    let input = if spec.include_input { InputColumns::Included } else { InputColumns::Excluded };
     let settings = table.settings(input, header.schema.clone(), environment.redactor()?);
-    draft(&Envelopes::settled(output.path()), &settings, &table.target)?.publish(claim(spec.existing))
+    write_draft(&EnvelopeReader::settled(output.path()), &settings, &table.target)?
+        .publish(output_claim(spec.existing))
 }
 
 fn summary(
@@ -223,7 +224,7 @@ fn summary(
     (model, agent): (String, Option<String>),
     started: jiff::Timestamp,
     variables: Vec<String>,
-    (end, vocabulary): (&RunEnd, Vocabulary),
+    (end, vocabulary): (&RunEnd, SettingVocabulary),
 ) -> RunSummary {
     RunSummary {
         run,
@@ -231,38 +232,38 @@ fn summary(
         input: spec.input.location.name(),
         output: spec.output.name(),
         schema: match &spec.schema {
-            Schema::Source(source) => Some(shown_source(source)),
-            Schema::None | Schema::PythonModel(_) => None,
+            ResultSchemaSource::Source(source) => Some(redacted_source(source)),
+            ResultSchemaSource::None | ResultSchemaSource::PythonModel(_) => None,
         },
         schema_model: match &spec.schema {
-            Schema::PythonModel(name) => Some(name.clone()),
-            Schema::None | Schema::Source(_) => None,
+            ResultSchemaSource::PythonModel(name) => Some(name.clone()),
+            ResultSchemaSource::None | ResultSchemaSource::Source(_) => None,
         },
-        instruction: spec.instruction.as_deref().map(shown_source),
-        agent_card: spec.work.agents.cards.iter().map(|source| shown_source(source)).collect(),
+        instruction: spec.instruction.as_deref().map(redacted_source),
+        agent_card: spec.work.agents.cards.iter().map(|source| redacted_source(source)).collect(),
         agent,
         variables,
         template: match &spec.prompt {
-            Prompt::Default => "<default>".into(),
-            Prompt::Inline(_) => "<inline>".into(),
-            Prompt::Source(source) => shown_source(source),
+            PromptSource::Default => "<default>".into(),
+            PromptSource::Inline(_) => "<inline>".into(),
+            PromptSource::Source(source) => redacted_source(source),
         },
         export_traces: spec.traces.as_ref().map(|path| path.to_string_lossy().into_owned()),
-        output_mode: if spec.schema == Schema::None { "text" } else { "structured" },
+        output_mode: if spec.schema == ResultSchemaSource::None { "text" } else { "structured" },
         parallel: match spec.work.parallel {
-            Parallel::Auto | Parallel::AutoUpTo(_) => "auto".into(),
-            Parallel::AtMost(rows) => rows.into(),
+            Parallelism::Auto | Parallelism::AutoUpTo(_) => "auto".into(),
+            Parallelism::AtMost(rows) => rows.into(),
         },
-        started_at: seconds(started),
-        completed_at: seconds(jiff::Timestamp::now()),
-        status: status(end.stopped.as_ref()),
+        started_at: timestamp_text(started),
+        completed_at: timestamp_text(jiff::Timestamp::now()),
+        status: run_status(end.stopped.as_ref()),
         stopped_by: match &end.stopped {
             Some(StopCause::Problem(problem)) => Some(problem.message.render(vocabulary)),
             _ => None,
         },
         outcome_unknown_rows: end.unknown_rows,
         spent_usd: end.spent.cost,
-        numbers: end.tally.numbers(end.duration),
+        numbers: end.tally.summary_numbers(end.duration),
     }
 }
 

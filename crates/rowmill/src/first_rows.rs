@@ -3,17 +3,17 @@
 
 use std::collections::VecDeque;
 
-use rowmill_core::ports::{Dataset, Part, Position, Room, RowSource};
+use rowmill_core::ports::{Dataset, DatasetPart, ReadLimit, ReadPosition, RowSource};
 use rowmill_engine::StopRules;
 use rowmill_types::{Problem, SourceRow};
 
-use crate::prepare::Rows;
+use crate::prepare_input::PreparedInput;
 
 /// The same read size as during a run.
-const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
+const ROOM: ReadLimit = ReadLimit { rows: 256, bytes: 256 * 1024 };
 
 /// A source with its first rows.
-struct Begun {
+struct BufferedSource {
     first: VecDeque<SourceRow>,
     source: Box<dyn RowSource>,
     /// Whether there may be more rows.
@@ -27,7 +27,7 @@ struct Begun {
 ///
 /// The input cannot be read, or its first rows lack a column.
 pub(crate) fn first_rows(
-    rows: &Rows,
+    rows: &PreparedInput,
     rules: &StopRules,
     columns: Option<Vec<String>>,
 ) -> Result<Box<dyn RowSource>, Problem> {
@@ -38,21 +38,21 @@ pub(crate) fn first_rows(
     }
     let mut first = Vec::new();
     let more = source.read(&mut first, ROOM)?;
-    Ok(Box::new(Begun { first: first.into(), source, more }))
+    Ok(Box::new(BufferedSource { first: first.into(), source, more }))
 }
 
 /// Opens the input with only these columns, if it declares its columns. The row of a document always
 /// contains the name of its file.
 fn open(dataset: &dyn Dataset, columns: Option<Vec<String>>) -> Result<Box<dyn RowSource>, Problem> {
-    let declared = if dataset.own_id().is_some() { None } else { dataset.columns()? };
+    let declared = if dataset.default_id_field().is_some() { None } else { dataset.columns()? };
     let (Some(wanted), Some(declared)) = (columns, declared) else { return dataset.open() };
     let names = declared.into_iter().map(|column| column.name);
     let columns = Some(names.filter(|name| wanted.contains(name)).collect());
-    dataset.open_part(&Part { columns, conditions: Vec::new() })
+    dataset.open_part(&DatasetPart { columns, conditions: Vec::new() })
 }
 
-impl RowSource for Begun {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+impl RowSource for BufferedSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         if self.first.is_empty() {
             return if self.more { self.source.read(batch, room) } else { Ok(false) };
         }
@@ -73,7 +73,7 @@ impl RowSource for Begun {
         self.source.damage()
     }
 
-    fn position(&self) -> Position {
+    fn position(&self) -> ReadPosition {
         self.source.position()
     }
 }

@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use rowmill_core::ports::{Column, ColumnKind, Dataset, Room};
-use rowmill_core::prompt::Template;
-use rowmill_data::{Format, InputFile, InputSpec, Purpose, dataset, local_files, spool};
+use rowmill_core::ports::{ColumnKind, Dataset, DatasetColumn, ReadLimit};
+use rowmill_core::prompt::PromptTemplate;
+use rowmill_data::{FetchPurpose, InputFile, InputFormat, InputSpec, local_files, open_dataset, spool_input};
 use rowmill_store::file::WorkFolder;
 use rowmill_types::settings::TEMPLATE;
-use rowmill_types::{Problem, ProblemCode, RowError, SourceRow, Words};
+use rowmill_types::{MessageText, Problem, ProblemCode, RowError, SourceRow};
 use serde::Serialize;
 
-use crate::environment::Environment;
-use crate::inputs::{self, Narrowing, chosen_columns, chosen_rows};
-use crate::kinds::{Kind, KindCounts};
-use crate::spec::{Prompt, Query};
-use crate::texts::text_of;
+use crate::environment::RunEnvironment;
+use crate::inputs::{self, InputQueryContext, apply_column_choice, apply_row_query};
+use crate::json_kinds::{JsonKind, JsonKindCounts};
+use crate::spec::{InputQuery, PromptSource};
+use crate::texts::load_one_text;
 
 /// How many rows are read to determine the types of columns.
 const LOOKED_AT: usize = 1000;
@@ -29,13 +29,13 @@ pub struct HeadSpec {
     /// How many rows to return.
     pub rows: usize,
     /// The template to render for each of them.
-    pub prompt: Option<Prompt>,
+    pub prompt: Option<PromptSource>,
     /// The query on the input.
-    pub query: Query,
+    pub query: InputQuery,
     /// Receives notices about what a query cannot see.
-    pub notice: HeadNotice,
+    pub notice: HeadNoticeFn,
     /// Where variables are looked up.
-    pub environment: Environment,
+    pub environment: RunEnvironment,
 }
 
 impl fmt::Debug for HeadSpec {
@@ -48,11 +48,11 @@ impl fmt::Debug for HeadSpec {
 }
 
 /// A callback for notices about what a query cannot see of an input.
-pub type HeadNotice = Arc<dyn Fn(Words) + Send + Sync>;
+pub type HeadNoticeFn = Arc<dyn Fn(MessageText) + Send + Sync>;
 
 /// The preview of an input.
 #[derive(Debug)]
-pub struct Head {
+pub struct InputHead {
     /// The name of the input.
     pub name: String,
     /// The format, by the name that `--input-format` takes.
@@ -68,23 +68,23 @@ pub struct Head {
     /// How many of them are bad rows.
     pub bad: u64,
     /// The columns of these rows, in the order in which they first appeared.
-    pub columns: Vec<ColumnSeen>,
+    pub columns: Vec<ColumnSample>,
     /// The first rows.
     pub rows: Vec<HeadRow>,
     /// A notice for the user about how the rows were read.
-    pub notice: Option<Words>,
+    pub notice: Option<MessageText>,
 }
 
 /// A column, as far as the first rows show.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ColumnSeen {
+pub struct ColumnSample {
     /// The name.
     pub name: String,
     /// The type that the input declares for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declared: Option<String>,
     /// The kinds of the values.
-    pub kinds: KindCounts,
+    pub kinds: JsonKindCounts,
     /// How many of the rows that were read lack the column.
     pub missing: u64,
 }
@@ -103,36 +103,38 @@ pub struct HeadRow {
 /// # Errors
 ///
 /// The input or the template cannot be read.
-pub async fn head(mut spec: HeadSpec) -> Result<Head, Problem> {
-    inputs::bring_input(&mut spec.input.location, Purpose::Rows, &|_| {}, &spec.environment).await?;
+pub async fn read_head(mut spec: HeadSpec) -> Result<InputHead, Problem> {
+    inputs::bring_input(&mut spec.input.location, FetchPurpose::Rows, &|_| {}, &spec.environment).await?;
     let template = match &spec.prompt {
         None => None,
-        Some(Prompt::Default) => Some(Template::default_template()),
-        Some(Prompt::Inline(text)) => Some(Template::parse(text.clone())),
-        Some(Prompt::Source(source)) => {
-            let text = text_of(source, TEMPLATE, &spec.environment).await?;
-            Some(Template::parse(text))
+        Some(PromptSource::Default) => Some(PromptTemplate::default_template()),
+        Some(PromptSource::Inline(text)) => Some(PromptTemplate::parse(text.clone())),
+        Some(PromptSource::Source(source)) => {
+            let text = load_one_text(source, TEMPLATE, &spec.environment).await?;
+            Some(PromptTemplate::parse(text))
         }
     };
     let files = local_files(&spec.input)?;
     let temp = tempfile::tempdir_in(spec.environment.temp_folder()).map_err(|error| {
         Problem::new(ProblemCode::WriteFailed, "cannot create a temporary folder for the query").cause(error)
     })?;
-    let mut input = dataset(&spec.input)?;
+    let mut input = open_dataset(&spec.input)?;
     if !spec.query.is_empty() {
-        if !input.rereadable() {
-            input = spool(&spec.input, temp.path(), WorkFolder::SPOOL)?;
+        if !input.is_rereadable() {
+            input = spool_input(&spec.input, temp.path(), WorkFolder::SPOOL)?;
         }
-        let narrowing = Narrowing { temp: temp.path(), warn: &spec.notice, environment: &spec.environment };
-        input = chosen_columns(chosen_rows(input, &spec.query, &spec.input, &narrowing)?, &spec.query)?;
+        let narrowing =
+            InputQueryContext { temp: temp.path(), warn: &spec.notice, environment: &spec.environment };
+        input =
+            apply_column_choice(apply_row_query(input, &spec.query, &spec.input, &narrowing)?, &spec.query)?;
     }
-    let mut head = look(&*input, spec.rows, template.as_ref())?;
+    let mut head = head_of_dataset(&*input, spec.rows, template.as_ref())?;
     head.name = spec.input.location.name();
     head.format = match &files {
         Some((_, format)) => Some(format.name()),
         None => spec.input.format.map(|format| format.name()),
     };
-    if let Some((list, Format::Documents)) = &files {
+    if let Some((list, InputFormat::Documents)) = &files {
         // The size of a folder is that of the files read from it.
         let size = |file: &InputFile| std::fs::metadata(&file.path).map_or(0, |found| found.len());
         head.bytes = Some(list.files.iter().map(size).sum());
@@ -146,17 +148,21 @@ pub async fn head(mut spec: HeadSpec) -> Result<Head, Problem> {
 /// # Errors
 ///
 /// The dataset cannot be read.
-pub fn look(dataset: &dyn Dataset, rows: usize, template: Option<&Template>) -> Result<Head, Problem> {
+pub fn head_of_dataset(
+    dataset: &dyn Dataset,
+    rows: usize,
+    template: Option<&PromptTemplate>,
+) -> Result<InputHead, Problem> {
     let most = rows.max(LOOKED_AT);
     let types = dataset.sql_types()?.unwrap_or_default();
-    let mut columns = Columns::declared(dataset.columns()?.unwrap_or_default(), types);
+    let mut columns = SeenColumns::declared(dataset.columns()?.unwrap_or_default(), types);
     let mut source = dataset.open()?;
     let mut count = dataset.count()?;
     let (mut shown, mut batch) = (Vec::new(), Vec::new());
     let (mut looked_at, mut good) = (0, 0);
     let mut more = true;
     while more && looked_at < most {
-        more = source.read(&mut batch, Room { rows: most - looked_at, bytes: 1 << 20 })?;
+        more = source.read(&mut batch, ReadLimit { rows: most - looked_at, bytes: 1 << 20 })?;
         for row in batch.drain(..) {
             looked_at += 1;
             if let Ok(row) = &row {
@@ -170,11 +176,11 @@ pub fn look(dataset: &dyn Dataset, rows: usize, template: Option<&Template>) -> 
         }
     }
     if count.is_none() {
-        let rest = if more { source.read(&mut batch, Room { rows: 1, bytes: 1 })? } else { false };
+        let rest = if more { source.read(&mut batch, ReadLimit { rows: 1, bytes: 1 })? } else { false };
         let ended = !rest && batch.is_empty();
         count = ended.then_some(looked_at as u64);
     }
-    Ok(Head {
+    Ok(InputHead {
         name: String::new(),
         format: None,
         files: 0,
@@ -184,29 +190,29 @@ pub fn look(dataset: &dyn Dataset, rows: usize, template: Option<&Template>) -> 
         bad: looked_at as u64 - good,
         columns: columns.seen(good),
         rows: shown,
-        notice: dataset.notice(),
+        notice: dataset.read_notice(),
     })
 }
 
 /// The columns seen so far, indexed by name.
 #[derive(Default)]
-struct Columns {
+struct SeenColumns {
     places: HashMap<String, usize>,
-    seen: Vec<ColumnSeen>,
+    seen: Vec<ColumnSample>,
 }
 
-impl Columns {
+impl SeenColumns {
     /// Columns that were declared. An uninformative declared type is replaced by the SQL type.
-    fn declared(declared: Vec<Column>, types: Vec<String>) -> Self {
+    fn declared(declared: Vec<DatasetColumn>, types: Vec<String>) -> Self {
         let mut columns = Self::default();
         let mut types = types.into_iter();
-        for Column { name, kind } in declared {
+        for DatasetColumn { name, kind } in declared {
             let sql_type = types.next().filter(|_| kind == ColumnKind::Mixed);
             columns.places.insert(name.clone(), columns.seen.len());
-            columns.seen.push(ColumnSeen {
+            columns.seen.push(ColumnSample {
                 name,
                 declared: Some(sql_type.unwrap_or_else(|| declared_name(kind))),
-                kinds: KindCounts::default(),
+                kinds: JsonKindCounts::default(),
                 missing: 0,
             });
         }
@@ -219,22 +225,22 @@ impl Columns {
                 Some(place) => *place,
                 None => {
                     self.places.insert(name.to_owned(), self.seen.len());
-                    self.seen.push(ColumnSeen {
+                    self.seen.push(ColumnSample {
                         name: name.to_owned(),
                         declared: None,
-                        kinds: KindCounts::default(),
+                        kinds: JsonKindCounts::default(),
                         missing: 0,
                     });
                     self.seen.len() - 1
                 }
             };
             if let Some(column) = self.seen.get_mut(place) {
-                column.kinds.add(Kind::of(json));
+                column.kinds.add(JsonKind::of_json(json));
             }
         }
     }
 
-    fn seen(mut self, rows: u64) -> Vec<ColumnSeen> {
+    fn seen(mut self, rows: u64) -> Vec<ColumnSample> {
         for column in &mut self.seen {
             column.missing = rows - column.kinds.all();
         }

@@ -5,45 +5,48 @@ use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
 use rowmill_data::{
-    DuckDbInput, FetchEvent, Fetcher, InputSpec, Location, Purpose, SqlEngine, SqlSettings, WantedColumn,
-    bring, check_columns, checked_stream, columns_dataset, dataset, duckdb_dataset, empty_columns,
-    local_files, spool, sql_dataset, where_dataset,
+    DuckDbInput, FetchEvent, FetchPurpose, Fetcher, InputLocation, InputSpec, SqlEngine, SqlSettings,
+    WantedColumn, check_columns, check_stream_columns, columns_dataset, duckdb_dataset, fetch_to_disk,
+    find_empty_columns, local_files, open_dataset, spool_input, sql_dataset, where_dataset,
 };
 use rowmill_store::file::WorkFolder;
 use rowmill_types::settings::{ATTACH, COLUMNS, ID_FIELD, SQL, SQL_ENGINE};
-use rowmill_types::{Problem, ProblemCode, Words};
+use rowmill_types::{MessageText, Problem, ProblemCode};
 
-use crate::control::{Control, Notice};
-use crate::environment::Environment;
-use crate::fetching::fetch_notices;
-use crate::files::must_look_through;
-use crate::recorded::{Recording, recorded};
-use crate::spec::{Query, RunSpec};
+use crate::attachments::must_scan_rows;
+use crate::control::{RunControl, RunNotice};
+use crate::environment::RunEnvironment;
+use crate::fetch_notices::fetch_progress_notices;
+use crate::query_recording::{QueryRecording, record_query_rows};
+use crate::spec::{InputQuery, RunSpec};
 
 /// Sends a notice to the user.
-pub(crate) type Tell = Arc<dyn Fn(Words) + Send + Sync>;
+pub(crate) type WarnFn = Arc<dyn Fn(MessageText) + Send + Sync>;
 
 /// Sends warnings to the observer of the run.
-pub(crate) fn warnings(control: &Control) -> Tell {
+pub(crate) fn warn_fn(control: &RunControl) -> WarnFn {
     let notice = Arc::clone(&control.notice);
-    Arc::new(move |text| notice(Notice::warning(text)))
+    Arc::new(move |text| notice(RunNotice::warning(text)))
 }
 
 /// Downloads the input of a run if it is remote.
-pub(crate) async fn fetch(spec: &mut RunSpec, control: &Control) -> Result<(), Problem> {
-    let purpose = if spec.query.sql.is_some() { Purpose::Sql } else { Purpose::Rows };
-    bring_input(&mut spec.input.location, purpose, &fetch_notices(control), &control.environment).await
+pub(crate) async fn fetch(spec: &mut RunSpec, control: &RunControl) -> Result<(), Problem> {
+    let purpose = if spec.query.sql.is_some() { FetchPurpose::Sql } else { FetchPurpose::Rows };
+    bring_input(&mut spec.input.location, purpose, &fetch_progress_notices(control), &control.environment)
+        .await
 }
 
 /// Downloads an input if it is remote.
 pub(crate) async fn bring_input(
-    location: &mut Location,
-    purpose: Purpose,
+    location: &mut InputLocation,
+    purpose: FetchPurpose,
     told: &(dyn Fn(FetchEvent) + Send + Sync),
-    environment: &Environment,
+    environment: &RunEnvironment,
 ) -> Result<(), Problem> {
     let (settings, http) = (environment.fetch_settings(), environment.http_client());
-    *location = bring(location, purpose, &Fetcher { settings: &settings, http: &http, told }).await?;
+    *location =
+        fetch_to_disk(location, purpose, &Fetcher { settings: &settings, http: &http, on_event: told })
+            .await?;
     Ok(())
 }
 
@@ -53,7 +56,7 @@ pub(crate) struct OpenedInput {
     pub(crate) input: Arc<dyn Dataset>,
     /// The rows that the query returns.
     pub(crate) rows: Arc<dyn Dataset>,
-    pub(crate) recording: Recording,
+    pub(crate) recording: QueryRecording,
 }
 
 /// Opens the input, which must have the wanted columns. A stream that must be read more than once is
@@ -61,18 +64,18 @@ pub(crate) struct OpenedInput {
 pub(crate) fn open(
     spec: &RunSpec,
     folder: &Path,
-    (warn, environment): (&Tell, &Environment),
+    (warn, environment): (&WarnFn, &RunEnvironment),
     wanted: &[WantedColumn],
 ) -> Result<OpenedInput, Problem> {
-    let mut input = dataset(&spec.input)?;
+    let mut input = open_dataset(&spec.input)?;
     let reads_twice = spec.selection.sample.is_some() || !spec.query.is_empty();
-    if !input.rereadable() && (reads_twice || must_look_through(spec, folder)) {
-        input = spool(&spec.input, folder, WorkFolder::SPOOL)?;
+    if !input.is_rereadable() && (reads_twice || must_scan_rows(spec, folder)) {
+        input = spool_input(&spec.input, folder, WorkFolder::SPOOL)?;
     }
-    let documents = input.own_id().is_some();
+    let documents = input.default_id_field().is_some();
     let (narrowed, recording) = narrowed(Arc::clone(&input), spec, folder, (warn, environment))?;
-    if !narrowed.rereadable() {
-        let rows = checked_stream(narrowed, wanted.to_vec());
+    if !narrowed.is_rereadable() {
+        let rows = check_stream_columns(narrowed, wanted.to_vec());
         return Ok(OpenedInput { input, rows, recording });
     }
     match &spec.query {
@@ -81,13 +84,13 @@ pub(crate) fn open(
         query if query.columns.is_empty() => check_columns(&*input, wanted)?,
         query => check_columns(&*columns_dataset(Arc::clone(&input), &query.columns)?, wanted)?,
     }
-    if let Some(text) = input.notice().filter(|_| !documents) {
+    if let Some(text) = input.read_notice().filter(|_| !documents) {
         warn(text);
     }
     if spec.query.is_empty() && !documents {
-        empty_columns(&*narrowed, wanted)?.into_iter().for_each(|text| warn(text.into()));
+        find_empty_columns(&*narrowed, wanted)?.into_iter().for_each(|text| warn(text.into()));
     }
-    if documents && narrowed.own_id().is_none() {
+    if documents && narrowed.default_id_field().is_none() {
         check_documents(spec)?;
     }
     Ok(OpenedInput { input, rows: narrowed, recording })
@@ -97,7 +100,7 @@ pub(crate) fn open(
 pub(crate) fn all_rows(spec: &RunSpec, seen: &Arc<dyn Dataset>) -> Result<Arc<dyn Dataset>, Problem> {
     let query = &spec.query;
     let is_all = query.sql.is_some() || query.condition.is_none() && query.columns.is_empty();
-    if is_all { Ok(Arc::clone(seen)) } else { dataset(&spec.input) }
+    if is_all { Ok(Arc::clone(seen)) } else { open_dataset(&spec.input) }
 }
 
 /// Checks that rows keep the path of their document, which must not be silently left out of a request.
@@ -109,7 +112,7 @@ fn check_documents(spec: &RunSpec) -> Result<(), Problem> {
         ),
         (Some(_), true) => (
             format!("the result of {SQL} over documents is rows without files"),
-            format!("select `path` and add {attach} to send the files", attach = ATTACH.to("path")),
+            format!("select `path` and add {attach} to send the files", attach = ATTACH.with_value("path")),
         ),
         (Some(_), false) => return Ok(()),
     };
@@ -121,11 +124,11 @@ fn narrowed(
     input: Arc<dyn Dataset>,
     spec: &RunSpec,
     folder: &Path,
-    (warn, environment): (&Tell, &Environment),
-) -> Result<(Arc<dyn Dataset>, Recording), Problem> {
+    (warn, environment): (&WarnFn, &RunEnvironment),
+) -> Result<(Arc<dyn Dataset>, QueryRecording), Problem> {
     let query = &spec.query;
     if query.is_empty() {
-        return Ok((input, Recording::Unneeded));
+        return Ok((input, QueryRecording::Unneeded));
     }
     // Sorted data and copies of a query go where the run keeps its other files.
     if query.sql.is_some() && spec.id_field.is_none() {
@@ -137,25 +140,25 @@ fn narrowed(
             .into(),
         );
     }
-    let narrowing = Narrowing { temp: folder, warn, environment };
-    let chosen = chosen_rows(input, query, &spec.input, &narrowing)?;
-    let (chosen, recording) = recorded(spec, folder, warn, chosen)?;
-    Ok((chosen_columns(chosen, query)?, recording))
+    let narrowing = InputQueryContext { temp: folder, warn, environment };
+    let chosen = apply_row_query(input, query, &spec.input, &narrowing)?;
+    let (chosen, recording) = record_query_rows(spec, folder, warn, chosen)?;
+    Ok((apply_column_choice(chosen, query)?, recording))
 }
 
 /// Where a query keeps its files, and who is notified of what it cannot see.
-pub(crate) struct Narrowing<'n> {
+pub(crate) struct InputQueryContext<'n> {
     pub(crate) temp: &'n Path,
-    pub(crate) warn: &'n Tell,
-    pub(crate) environment: &'n Environment,
+    pub(crate) warn: &'n WarnFn,
+    pub(crate) environment: &'n RunEnvironment,
 }
 
 /// The rows of an input that a query returns, or that satisfy its condition.
-pub(crate) fn chosen_rows(
+pub(crate) fn apply_row_query(
     input: Arc<dyn Dataset>,
-    query: &Query,
+    query: &InputQuery,
     place: &InputSpec,
-    Narrowing { temp, warn, environment }: &Narrowing<'_>,
+    InputQueryContext { temp, warn, environment }: &InputQueryContext<'_>,
 ) -> Result<Arc<dyn Dataset>, Problem> {
     let settings = SqlSettings { temp, types: &query.types };
     match (&query.sql, query.engine, &query.condition) {
@@ -166,7 +169,7 @@ pub(crate) fn chosen_rows(
                     ProblemCode::NoSqlEngine,
                     format!(
                         "{sql_engine} needs an input that consists of files",
-                        sql_engine = SQL_ENGINE.to("duckdb")
+                        sql_engine = SQL_ENGINE.with_value("duckdb")
                     ),
                 )
                 .hint("write the rows to a file first, or omit the flag")
@@ -185,6 +188,9 @@ pub(crate) fn chosen_rows(
 }
 
 /// The fields of rows that a query selects.
-pub(crate) fn chosen_columns(rows: Arc<dyn Dataset>, query: &Query) -> Result<Arc<dyn Dataset>, Problem> {
+pub(crate) fn apply_column_choice(
+    rows: Arc<dyn Dataset>,
+    query: &InputQuery,
+) -> Result<Arc<dyn Dataset>, Problem> {
     if query.columns.is_empty() { Ok(rows) } else { columns_dataset(rows, &query.columns) }
 }

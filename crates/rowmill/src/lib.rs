@@ -27,112 +27,114 @@
 //! All entry points use the same engine, and this is the only crate that names adapters. The guide is
 //! `docs/library.md`.
 
-mod agent_flags;
+mod agent_options;
 mod agents;
 mod all_envelopes;
-mod answers;
+mod answer_cache;
+mod attachments;
 mod batch;
-mod begin;
 mod budget_notices;
 pub mod cache;
+mod claim_files;
 mod columns;
 mod config;
 mod control;
-mod counting;
 mod counts;
+mod endpoints;
 mod environment;
 mod export;
 pub mod extend;
-mod fetching;
-mod files;
+mod fetch_notices;
 mod finish;
 mod first_rows;
 mod full_paths;
 mod head;
-mod ids;
 mod inputs;
-mod kinds;
-mod lanes;
+mod json_kinds;
+mod json_place;
 mod mcp_login;
 mod notices;
-mod output;
 mod paths;
 mod plan;
-mod plan_experience;
 mod plan_reach;
-mod prepare;
-mod recorded;
+mod plan_stand_ins;
+mod plan_statistics;
+mod prepare_input;
+mod query_recording;
 mod report;
 pub mod results;
 mod resume;
 mod resume_scan;
-mod rows;
+mod row_checks;
+mod row_identity;
 mod run;
 mod run_clock;
-mod run_place;
+mod run_storage;
 mod schema_model;
-mod settling;
-mod sides;
+mod settle_output;
+mod side_files;
 mod spec;
 mod spec_check;
 mod spec_json;
 mod spec_mistake;
-mod spec_place;
+mod table_envelopes;
 mod telemetry_file;
 mod texts;
 mod traces;
 pub mod wording;
-mod work;
+mod work_spec;
 
-pub use agent_flags::AgentFlags;
-pub use agents::{CardCheck, CardChecks, CheckSpec};
+pub use agent_options::AgentOptions;
+pub use agents::{CardCheck, CardCheckSpec, CardChecks};
 pub use batch::{
-    Batch, BatchCause, BatchError, BatchReport, Brief, Done, Failure, First, IntoPrompt, Item, ItemError,
-    LedgerFolder, OfferedTool, OnFailure, Progress, Raise, ResultStream, Results, ReturnError, ReturnNone,
-    StatefulTools, Tools, Worker,
+    AnsweredItem, Batch, BatchCause, BatchError, BatchItem, BatchProgress, BatchReport, BatchResults,
+    FirstResult, FunctionFailure, IntoPrompt, ItemError, LedgerFolder, ModelRequirements, OfferedTool,
+    OnFailure, Raise, ResultStream, ReturnError, ReturnNone, StatefulTools, Worker, WorkerTools,
 };
 pub use config::{Config, ConfigFile, McpConfig, ParallelSetting, RunDefaults, TimeSetting};
-pub use control::{Control, Notice};
-pub use environment::Environment;
-pub use export::{ExportReport, ExportSpec, export};
-pub use head::{ColumnSeen, Head, HeadNotice, HeadRow, HeadSpec, head, look};
-pub use kinds::{Kind, KindCounts};
-pub use mcp_login::{McpLogin, mcp_login, mcp_logout};
+pub use control::{RunControl, RunNotice};
+pub use environment::RunEnvironment;
+pub use export::{ExportReport, ExportSpec, export_table};
+pub use head::{ColumnSample, HeadNoticeFn, HeadRow, HeadSpec, InputHead, head_of_dataset, read_head};
+pub use json_kinds::{JsonKind, JsonKindCounts};
+pub use mcp_login::{McpLoginSpec, mcp_login, mcp_logout};
 pub use paths::same_file;
-pub use plan::{PlanLimits, PlanReport, plan};
-pub use plan_reach::Reach;
+pub use plan::{PlanLimits, PlanReport, plan_run};
+pub use plan_reach::PlanReach;
 pub use report::{OutputChanges, RunReport, RunSummary};
 pub use rowmill_core::cost::{Price, TokenPrices};
-pub use rowmill_core::forecast::Interval;
-pub use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags, Spend, WaitReason};
-pub use rowmill_core::ports::{Durability, Event, Observer, Position};
-pub use rowmill_core::select::{Sample, Selection};
-pub use rowmill_core::summary::{FailureExample, FailureGroup, Numbers};
+pub use rowmill_core::forecast::ForecastInterval;
+pub use rowmill_core::limits::{BudgetLimits, MinuteLimits, PaceMode, Parallelism, Spend, WaitReason};
+pub use rowmill_core::ports::{Durability, Observer, ReadPosition, RunEvent};
+pub use rowmill_core::select::{RowSample, RowSelection};
+pub use rowmill_core::summary::{FailureExample, FailureGroup, SummaryNumbers};
 pub use rowmill_data::output::{READER_ENDED, RemovedRows, StandardOutput};
-pub use rowmill_data::table::{InputPart, Layout, TableFormat, TableTarget};
+pub use rowmill_data::table::{InputColumns, TableFormat, TableLayout, TableTarget};
 pub use rowmill_data::{
-    ColumnType, DocumentIds, FieldDelimiter, Format, InputSpec, Location, SqlEngine, dataset, extract_main,
-    in_foreign_code,
+    ColumnType, DocumentIds, FieldDelimiter, InputFormat, InputLocation, InputSpec, SqlEngine,
+    in_foreign_code, open_dataset, run_extract_child,
 };
-pub use rowmill_engine::{ErrorRate, Limits, OnQuota, Stop, StopCause, StopRules};
-pub use rowmill_http::Timeouts;
+pub use rowmill_engine::{ErrorRateLimit, OnQuota, SharedLimits, StopCause, StopHandle, StopRules};
+pub use rowmill_http::HttpTimeouts;
 pub use rowmill_models::{
-    Accuracy, AliasConfig, AliasEntry, AliasSource, CatalogueEntry, Key, KeyState, LongPriceConfig,
-    ModelString, PriceConfig, PriceEntry, PriceSource, PriceTable, Priced, Protocol, ProviderConfig,
-    Providers, Setting, TokenCounter, alias_origin, catalogue, counter,
+    AliasConfig, AliasEntry, AliasSource, CatalogueEntry, CountAccuracy, KeyState, LongPriceConfig,
+    ModelPrice, ModelSettingKey, ModelSettingValue, ModelString, PriceConfig, PriceEntry, PriceSource,
+    PriceTable, ProviderConfig, ProviderProtocol, ProviderRegistry, TokenCounter, built_in_alias_origin,
+    provider_catalogue, token_counter,
 };
-pub use rowmill_tools::{McpServerConfig, Person};
+pub use rowmill_tools::{InteractiveSignIn, McpServerConfig};
 pub use rowmill_types::{
-    ErrorKind, ExitCode, Money, Problem, ProblemCode, Row, RowError, RowId, Secret, ToolOutput, Usage,
-    Vocabulary, Words, grouped,
+    ErrorKind, ExitCode, MessageText, Money, Problem, ProblemCode, Row, RowError, RowId, Secret,
+    SettingVocabulary, TokenUsage, ToolOutput, group_digits,
 };
 pub use run::run;
 pub use spec::{
-    Existing, FileFlags, KeepTemp, Output, Prompt, Query, RunSpec, Schema, TableOutput, VariableFlags,
+    AttachmentOptions, ExistingOutput, InputQuery, KeptFiles, OutputTarget, PromptSource, ResultSchemaSource,
+    RunSpec, TableOutput, VariableOptions,
 };
 pub use spec_json::{SpecVersion, run_spec_schema};
 pub use texts::check_agent_cards;
-pub use work::WorkSpec;
+pub use work_spec::WorkSpec;
 
 /// The guide, whose code blocks are tested.
 #[cfg(doctest)]

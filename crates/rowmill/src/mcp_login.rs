@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rowmill_core::known_secrets::bare_addresses;
-use rowmill_http::{Proxies, Url};
-use rowmill_tools::{AuthorizationSettings, begin_login, forget_tokens, token_path};
+use rowmill_core::known_secrets::strip_address_secrets;
+use rowmill_http::{ProxySettings, Url};
+use rowmill_tools::{AuthorizationSettings, begin_sign_in, forget_tokens, token_path};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::config::ConfigFile;
-use crate::environment::Environment;
+use crate::environment::RunEnvironment;
 
 /// The parameters of a sign-in to an MCP server.
 #[derive(Debug, Clone)]
-pub struct McpLogin {
+pub struct McpLoginSpec {
     /// An address, or the name of a server in the configuration.
     pub server: String,
     /// The scopes to request; if empty, the server decides.
@@ -31,19 +31,19 @@ pub struct McpLogin {
 ///
 /// The server is not known, does not support signing in, or nobody signed in within the time.
 pub async fn mcp_login(
-    login: &McpLogin,
+    login: &McpLoginSpec,
     config: &ConfigFile,
-    environment: &Environment,
+    environment: &RunEnvironment,
     show: impl FnOnce(&str),
 ) -> Result<String, Problem> {
     let url = server_address(&login.server, config)?;
     let file = token_file(&url, environment).ok_or_else(no_folder)?;
-    let proxies = Proxies::of_environment(&environment.lookup());
+    let proxies = ProxySettings::from_variables(&environment.lookup());
     let settings = AuthorizationSettings { proxies, ..AuthorizationSettings::default() };
-    let begun = begin_login(&url, &file, &login.scopes, settings).await?;
+    let begun = begin_sign_in(&url, &file, &login.scopes, settings).await?;
     show(begun.address());
     begun.finish(login.patience).await?;
-    Ok(bare_addresses(&url))
+    Ok(strip_address_secrets(&url))
 }
 
 /// Deletes the tokens of an MCP server; returns whether there were any.
@@ -51,13 +51,13 @@ pub async fn mcp_login(
 /// # Errors
 ///
 /// The server is not known, or the tokens cannot be removed.
-pub fn mcp_logout(server: &str, config: &ConfigFile, environment: &Environment) -> Result<bool, Problem> {
+pub fn mcp_logout(server: &str, config: &ConfigFile, environment: &RunEnvironment) -> Result<bool, Problem> {
     let url = server_address(server, config)?;
     forget_tokens(&token_file(&url, environment).ok_or_else(no_folder)?)
 }
 
 /// The path of the file for the tokens of a server, whether it exists or not.
-pub(crate) fn token_file(url: &str, environment: &Environment) -> Option<PathBuf> {
+pub(crate) fn token_file(url: &str, environment: &RunEnvironment) -> Option<PathBuf> {
     let set =
         |name: &str| environment.variable(name).filter(|value| !value.trim().is_empty()).map(PathBuf::from);
     let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;

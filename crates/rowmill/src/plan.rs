@@ -3,42 +3,45 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::agent::Cast;
+use rowmill_core::agent::AgentGraph;
 use rowmill_core::cost::Price;
-use rowmill_core::forecast::{Interval, time_at};
-use rowmill_core::history::History;
-use rowmill_core::limits::{Budget, Pace, Parallel, RateFlags, ShareSettings, Spend};
-use rowmill_core::record::Reused;
+use rowmill_core::forecast::{ForecastInterval, time_at_limits};
+use rowmill_core::history::UsageHistory;
+use rowmill_core::limits::{Budget, MinuteLimits, PaceMode, Parallelism, RunShareSettings, Spend};
+use rowmill_core::record::AnswerReuse;
 use rowmill_engine::{
-    Answers, Casting, Crew, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, ReadingThread, RunEnd, Sinks,
-    StopCause, StopRules, Voice, Worker,
+    AnswerCache, EndpointKey, EndpointSettings, ModelEndpoint, OnQuota, ReadingThread, RecordSinks,
+    RoleModels, RowWorker, RunEnd, RunPlan, SharedLimits, StopCause, StopRules, WorkerAssignment, WorkerPlan,
 };
 use rowmill_models::{
-    Accuracy, PriceTable, Priced, Setup, TokenCounter, attachment_rules, counter, fixed_tokens, lane_facts,
+    CountAccuracy, ModelPrice, ModelSetup, PriceTable, TokenCounter, attachment_rules, endpoint_facts,
+    fixed_tokens, token_counter,
 };
 use rowmill_store::file::WorkFolder;
 use rowmill_types::settings::LIMIT;
-use rowmill_types::{Money, Problem, ProblemCode, Usage};
+use rowmill_types::{Money, Problem, ProblemCode, TokenUsage};
 use serde::Serialize;
 
-use crate::agents::{asks, with_fast_agent_config};
-use crate::answers::answers;
+use crate::agents::{plain_model_request, with_fast_agent_config};
+use crate::answer_cache::open_answer_cache;
+use crate::attachments::configured_attachments;
 use crate::columns::wanted_columns;
-use crate::control::{Control, Notice};
-use crate::counting::{CountingModel, NoLedger, ReadOnly};
-use crate::files::files;
-use crate::inputs::{self, warnings};
-use crate::lanes::{alias_notice, identity, keyless, known_providers, max_output, priced, setup};
-use crate::paths::{check_apart, reads, writes};
-use crate::plan_experience::{Experience, experience};
-use crate::plan_reach::{Reach, ReachObserver};
-use crate::prepare;
-use crate::resume::{DoneBefore, done_before};
-use crate::run::blocking;
+use crate::control::{RunControl, RunNotice};
+use crate::endpoints::{
+    alias_notice, answer_identity, find_price, known_providers, max_output, model_setup, without_key,
+};
+use crate::inputs::{self, warn_fn};
+use crate::paths::{check_paths_disjoint, paths_read, paths_written};
+use crate::plan_reach::{PlanReach, ReachObserver};
+use crate::plan_stand_ins::{CountingModel, NoLedger, ReadOnlyAnswerStore};
+use crate::plan_statistics::{AnswerStatistics, gather_answer_statistics};
+use crate::prepare_input;
+use crate::resume::{EarlierWork, read_earlier_work};
+use crate::run::run_blocking_with_spec;
 use crate::run_clock::RunClock;
-use crate::spec::{FileFlags, RunSpec};
-use crate::texts::{self, Texts};
-use crate::work::WorkSpec;
+use crate::spec::{AttachmentOptions, RunSpec};
+use crate::texts::{self, RunInputTexts};
+use crate::work_spec::WorkSpec;
 
 /// The plan of a run: its calls, and their estimated cost and duration.
 #[derive(Debug, Clone, Serialize)]
@@ -54,19 +57,19 @@ pub struct PlanReport {
     /// Rows whose answer is in the cache or shared with another row.
     pub reused_rows: u64,
     /// Prompt tokens of all calls.
-    pub input_tokens: Interval,
+    pub input_tokens: ForecastInterval,
     /// How the prompt tokens were counted.
     pub counted_by: String,
     /// Generated tokens of all calls, if anything bounds them.
-    pub output_tokens: Option<Interval>,
+    pub output_tokens: Option<ForecastInterval>,
     /// What the output tokens are estimated from: sample calls, an earlier run, or kept answers.
     pub judged_by: String,
     /// Whether answers were seen; otherwise only an upper bound is known.
     pub answers_seen: bool,
     /// The cost in dollars with live calls, if the price is known.
-    pub cost_usd: Option<Interval>,
+    pub cost_usd: Option<ForecastInterval>,
     /// The cost in dollars with the provider's batch API, if it has one.
-    pub batch_cost_usd: Option<Interval>,
+    pub batch_cost_usd: Option<ForecastInterval>,
     /// The day of the price that was used.
     pub price_as_of: Option<String>,
     /// The duration in seconds at the known limits.
@@ -79,7 +82,7 @@ pub struct PlanReport {
     pub spent_before: Spend,
     /// How many rows a part of the calls completes.
     #[serde(skip)]
-    pub reach: Reach,
+    pub reach: PlanReach,
 }
 
 /// Limits per minute.
@@ -101,39 +104,43 @@ pub struct PlanLimits {
 /// # Errors
 ///
 /// The run could not start.
-pub async fn plan(
+pub async fn plan_run(
     mut spec: RunSpec,
     sample_calls: Option<u64>,
-    control: &Control,
+    control: &RunControl,
 ) -> Result<Option<PlanReport>, Problem> {
     // A run would be rejected for this, so nothing is spent on the plan.
     let folder = spec.work_folder().unwrap_or_else(|| control.environment.temp_folder().to_owned());
-    check_apart(&reads(&spec), &writes(&spec, &folder), Some(&spec.input))?;
+    check_paths_disjoint(&paths_read(&spec), &paths_written(&spec, &folder), Some(&spec.input))?;
     let clock = RunClock::start(&spec, control);
     let http = control.environment.http_client();
-    let texts = clock.unless_stopped(Box::pin(texts::load(&spec, &http, control))).await?;
+    let texts = clock.unless_stopped(Box::pin(texts::load_texts(&spec, &http, control))).await?;
     if texts.cards.is_some() {
         return Err(Problem::new(
             ProblemCode::Usage,
             "cannot estimate the cost of agents: their calls are not known in advance",
         )
-        .hint(format!("run a few rows with {limit} and check what they cost", limit = LIMIT.to("10"))));
+        .hint(format!(
+            "run a few rows with {limit} and check what they cost",
+            limit = LIMIT.with_value("10")
+        )));
     }
     spec.work = with_fast_agent_config(&spec.work, None, &control.environment.lookup(), &*control.notice)?;
     let providers = known_providers(&spec.work)?;
     let prices = PriceTable::with_config(&spec.work.prices)?;
-    let asks = asks(&spec, &texts, texts.schema.as_ref());
-    let setup = keyless(&control.environment, |environment| {
-        setup(&spec.work.model, &providers, &asks, control, environment)
+    let asks = plain_model_request(&spec, &texts, texts.schema.as_ref());
+    let setup = without_key(&control.environment, |environment| {
+        model_setup(&spec.work.model, &providers, &asks, control, environment)
     })?;
     let told = alias_notice(&spec.work.model, &setup.model, &providers);
     for text in told.into_iter().chain(setup.connection.address_notice.clone()) {
-        (control.notice)(Notice::info(text));
+        (control.notice)(RunNotice::info(text));
     }
-    let priced = priced(&prices, &setup.model);
+    let priced = find_price(&prices, &setup.model);
     clock.unless_stopped(Box::pin(inputs::fetch(&mut spec, control))).await?;
-    let experience = Box::pin(experience(&spec, sample_calls, &setup, &texts, control)).await?;
-    let counter = counter(&setup.model.provider, &setup.model.model);
+    let gather_answer_statistics =
+        Box::pin(gather_answer_statistics(&spec, sample_calls, &setup, &texts, control)).await?;
+    let counter = token_counter(&setup.model.provider, &setup.model.model);
     let (end, input, kept) = count(&spec, &texts, &setup, counter, control).await?;
     match end.stopped {
         Some(StopCause::Problem(problem)) => return Err(problem),
@@ -141,50 +148,54 @@ pub async fn plan(
         None => {}
     }
     let model = setup.model.to_string();
-    let mut experience = experience.or_kept_answers(kept);
-    experience.judged_by = experience.judged_by.worded(control.vocabulary);
-    Ok(Some(report(&model, &end, input, counter, &setup, priced.as_ref(), experience)))
+    let mut gather_answer_statistics = gather_answer_statistics.or_stored_answers(kept);
+    gather_answer_statistics.judged_by =
+        gather_answer_statistics.judged_by.with_vocabulary(control.vocabulary);
+    Ok(Some(report(&model, &end, input, counter, &setup, priced.as_ref(), gather_answer_statistics)))
 }
 
 /// The tokens of all prompts, how accurate the count is, what the run to be resumed has spent, and how
 /// many rows a number of calls completes.
-struct Counted {
+struct CountedPrompts {
     tokens: u64,
-    accuracy: Accuracy,
+    accuracy: CountAccuracy,
     spent: Spend,
-    reach: Reach,
+    reach: PlanReach,
 }
 
 fn report(
     model: &str,
     end: &RunEnd,
-    input: Counted,
+    input: CountedPrompts,
     counter: TokenCounter,
-    setup: &Setup,
-    priced: Option<&Priced<'_>>,
-    experience: Experience,
+    setup: &ModelSetup,
+    priced: Option<&ModelPrice<'_>>,
+    gather_answer_statistics: AnswerStatistics,
 ) -> PlanReport {
     let calls = end.tally.calls;
     let (input_tokens, counted_by) = match input.accuracy {
-        Accuracy::Exact { name } => (Interval::exactly(input.tokens as f64), name.to_owned()),
-        Accuracy::Estimate { percent } => {
-            (Interval::within(input.tokens as f64, percent), format!("estimate, ±{percent} %"))
-        }
+        CountAccuracy::Exact { name } => (ForecastInterval::exact(input.tokens as f64), name.to_owned()),
+        CountAccuracy::Estimate { percent } => (
+            ForecastInterval::with_tolerance(input.tokens as f64, percent),
+            format!("estimate, ±{percent} %"),
+        ),
     };
-    let facts = lane_facts(setup);
+    let facts = endpoint_facts(setup);
     let most = max_output(&facts, priced);
-    let seen =
-        experience.history.as_ref().and_then(|history| Interval::of_total(&history.output_tokens, calls));
-    let unseen = most.map(|most| Interval::up_to((most * calls) as f64));
-    let nothing = (calls == 0).then(|| Interval::exactly(0.0));
+    let seen = gather_answer_statistics
+        .history
+        .as_ref()
+        .and_then(|history| ForecastInterval::estimate_total(&history.output_tokens, calls));
+    let unseen = most.map(|most| ForecastInterval::at_most((most * calls) as f64));
+    let nothing = (calls == 0).then(|| ForecastInterval::exact(0.0));
     let output_tokens = nothing.or(seen).or(unseen);
-    let cached_share = experience.history.as_ref().map_or(0.0, History::cached_share);
+    let cached_share = gather_answer_statistics.history.as_ref().map_or(0.0, UsageHistory::cached_share);
     // The shared prefix of all calls may be read from the provider's cache, from the second call on.
     let shared = fixed_bytes_tokens(&facts, counter, setup);
     let cost_usd = priced
         .zip(output_tokens)
         .map(|(priced, output)| cost(&priced.price, calls, input_tokens, output, shared, cached_share));
-    let limits = experience.limits;
+    let limits = gather_answer_statistics.limits;
     let output = output_tokens.and_then(|output| output.expected);
     PlanReport {
         model: model.to_owned(),
@@ -195,14 +206,14 @@ fn report(
         input_tokens,
         counted_by,
         output_tokens,
-        judged_by: experience.judged_by.to_string(),
+        judged_by: gather_answer_statistics.judged_by.to_string(),
         answers_seen: seen.is_some(),
         cost_usd,
         batch_cost_usd: priced.zip(cost_usd).and_then(|(priced, live)| batch_cost(&priced.price, live)),
         price_as_of: priced.map(|priced| priced.as_of.to_owned()).filter(|day| !day.is_empty()),
         seconds: input_tokens
             .expected
-            .and_then(|input| time_at(limits, calls, input, output))
+            .and_then(|input| time_at_limits(limits, calls, input, output))
             .map(|time| time.as_secs_f64()),
         limits: PlanLimits {
             requests: limits.requests,
@@ -210,21 +221,25 @@ fn report(
             input_tokens: limits.input_tokens,
             output_tokens: limits.output_tokens,
         },
-        sample_cost_usd: experience.cost,
+        sample_cost_usd: gather_answer_statistics.cost,
         spent_before: input.spent,
         reach: input.reach,
     }
 }
 
 /// The cost with the provider's batch API, if it has one.
-fn batch_cost(price: &Price, live: Interval) -> Option<Interval> {
+fn batch_cost(price: &Price, live: ForecastInterval) -> Option<ForecastInterval> {
     price.batch_percent?;
-    let of = |dollars| Money::from_dollars(dollars).and_then(|live| price.batch(live));
+    let of = |dollars| Money::from_dollars(dollars).and_then(|live| price.batch_cost(live));
     Some(live.map(|dollars| of(dollars).unwrap_or_default().dollars()))
 }
 
 /// Tokens of a call that the provider may cache for the next one, if it caches any.
-fn fixed_bytes_tokens(facts: &rowmill_models::LaneFacts, counter: TokenCounter, setup: &Setup) -> u64 {
+fn fixed_bytes_tokens(
+    facts: &rowmill_models::EndpointFacts,
+    counter: TokenCounter,
+    setup: &ModelSetup,
+) -> u64 {
     let schema = setup.schema.as_ref().map(ToString::to_string);
     let fixed = fixed_tokens(&counter, setup.instruction.as_deref(), schema.as_deref());
     if facts.caches_prefix.is_some_and(|least| fixed >= least) { fixed } else { 0 }
@@ -235,22 +250,23 @@ fn fixed_bytes_tokens(facts: &rowmill_models::LaneFacts, counter: TokenCounter, 
 fn cost(
     price: &Price,
     calls: u64,
-    input: Interval,
-    output: Interval,
+    input: ForecastInterval,
+    output: ForecastInterval,
     shared: u64,
     cached_share: f64,
-) -> Interval {
+) -> ForecastInterval {
     let of = |input: f64, output: f64, cached: u64, written: u64| {
         let calls = calls.max(1);
         // Long prompts have a different price, so the price is that of an average call.
-        let usage = Usage {
+        let usage = TokenUsage {
             input: (input / calls as f64).round() as u64,
             cached,
             cache_write: written,
             output: (output / calls as f64).round() as u64,
             reasoning: 0,
         };
-        let whole = price.cost(&Usage { input: input as u64, output: output as u64, ..Usage::default() });
+        let whole =
+            price.cost(&TokenUsage { input: input as u64, output: output as u64, ..TokenUsage::default() });
         match (price.long, cached + written) {
             (None, 0) => whole.dollars(),
             _ => price.cost(&usage).times(calls).dollars(),
@@ -262,7 +278,7 @@ fn cost(
         let met = (input / calls.max(1) as f64 * cached_share).round() as u64;
         of(input, output, met, 0)
     });
-    Interval {
+    ForecastInterval {
         low: expected.map_or(low, |expected| low.min(expected)),
         expected,
         high: expected.map_or(high, |expected| high.max(expected)),
@@ -270,14 +286,14 @@ fn cost(
 }
 
 /// A row worker of one agent whose only model counts tokens.
-fn counting_crew(setup: &Setup, model: Arc<CountingModel>) -> Result<Crew, Problem> {
-    let lanes = vec![Arc::new(counting_lane(setup, model))];
-    let voices = vec![Voice { lanes, files: attachment_rules(setup) }];
-    Ok(Crew { cast: Arc::new(Cast::plain(None, 0)?), voices, tools: None })
+fn counting_row_worker(setup: &ModelSetup, model: Arc<CountingModel>) -> Result<RowWorker, Problem> {
+    let endpoints = vec![Arc::new(counting_endpoint(setup, model))];
+    let model_roles = vec![RoleModels { endpoints, files: attachment_rules(setup) }];
+    Ok(RowWorker { graph: Arc::new(AgentGraph::single_agent(None, 0)?), model_roles, tools: None })
 }
 
 /// The folder in which a plan keeps what it looks at, for as long as the value lives.
-fn temporary_folder(control: &Control) -> Result<tempfile::TempDir, Problem> {
+fn temporary_folder(control: &RunControl) -> Result<tempfile::TempDir, Problem> {
     tempfile::tempdir_in(control.environment.temp_folder()).map_err(|error| {
         Problem::new(rowmill_types::ProblemCode::WriteFailed, "cannot create a temporary folder for the plan")
             .cause(error)
@@ -288,18 +304,18 @@ fn temporary_folder(control: &Control) -> Result<tempfile::TempDir, Problem> {
 /// kept answers for its rows.
 async fn count(
     spec: &RunSpec,
-    texts: &Texts,
-    setup: &Setup,
+    texts: &RunInputTexts,
+    setup: &ModelSetup,
     counter: TokenCounter,
-    control: &Control,
-) -> Result<(RunEnd, Counted, History), Problem> {
+    control: &RunControl,
+) -> Result<(RunEnd, CountedPrompts, UsageHistory), Problem> {
     let home = temporary_folder(control)?;
     let folder = home.path().to_owned();
-    let (warn, wanted) = (warnings(control), wanted_columns(spec, &texts.template));
+    let (warn, wanted) = (warn_fn(control), wanted_columns(spec, &texts.template));
     let environment = control.environment.clone();
     // Opening a pipe blocks until something writes into it.
-    let opened = blocking(spec.clone(), move |spec| {
-        let rows = prepare::rows(spec, &folder, (&warn, &environment), &wanted)?;
+    let opened = run_blocking_with_spec(spec.clone(), move |spec| {
+        let rows = prepare_input::rows(spec, &folder, (&warn, &environment), &wanted)?;
         let source = rows.dataset.open()?;
         Ok((rows, source))
     });
@@ -307,31 +323,32 @@ async fn count(
     let schema = setup.schema.as_ref().map(ToString::to_string);
     let fixed = fixed_tokens(&counter, setup.instruction.as_deref(), schema.as_deref());
     // A plan keeps no copies of the files that it reads.
-    let looked_at = RunSpec { files: FileFlags { archive: None, ..spec.files.clone() }, ..spec.clone() };
+    let looked_at =
+        RunSpec { files: AttachmentOptions { archive: None, ..spec.files.clone() }, ..spec.clone() };
     let (http, rules) = (control.environment.http_client(), attachment_rules(setup));
-    let files = files(&looked_at, &*rows.dataset, rules, (&http, &control.environment))?;
+    let files = configured_attachments(&looked_at, &*rows.dataset, rules, (&http, &control.environment))?;
     let reach = ReachObserver::new(control.observer.clone());
     let model = Arc::new(CountingModel::new(counter, fixed, reach.clone()));
     let folder = WorkFolder::open(home.path())?;
-    let store = answers(&spec, &folder, identity(setup), warnings(control))?;
-    let crew = counting_crew(setup, model.clone())?;
+    let store = open_answer_cache(&spec, &folder, answer_identity(setup), warn_fn(control))?;
+    let row_worker = counting_row_worker(setup, model.clone())?;
     let work = WorkSpec { retries: 0, timeout: spec.work.timeout, ..WorkSpec::default() };
-    let looked_up = store.as_ref().map(|answers| Arc::new(ReadOnly::new(answers.store.clone())));
-    let worker = Worker {
+    let looked_up = store.as_ref().map(|answers| Arc::new(ReadOnlyAnswerStore::new(answers.store.clone())));
+    let worker = WorkerPlan {
         attachments: files,
-        answers: store.zip(looked_up.clone()).map(|(answers, store)| Answers {
+        answer_cache: store.zip(looked_up.clone()).map(|(answers, store)| AnswerCache {
             store,
-            kept_before: Reused::Cache,
+            kept_before: AnswerReuse::Cache,
             ..answers
         }),
         vocabulary: control.vocabulary,
-        ..work.worker(Casting::Same(Arc::new(crew)), Arc::new(texts.template.clone()))
+        ..work.worker(WorkerAssignment::Shared(Arc::new(row_worker)), Arc::new(texts.template.clone()))
     };
-    let DoneBefore { resume, ids, spent } = done_before(&spec, rows.ids)?;
-    let plan = Plan {
+    let EarlierWork { resume, ids, spent } = read_earlier_work(&spec, rows.ids)?;
+    let plan = RunPlan {
         run: "plan".into(),
         source,
-        reading: ReadingThread::of(&*rows.dataset),
+        reading: ReadingThread::for_dataset(&*rows.dataset),
         selector: rows.selector,
         ids,
         id_check: rows.id_check,
@@ -342,34 +359,34 @@ async fn count(
         stop_rules: StopRules::default(),
         budget: Budget::default(),
         ledger: NoLedger::open(),
-        sinks: Sinks::default(),
+        sinks: RecordSinks::default(),
         locks: None,
         observer: reach.clone(),
         stop: control.stop.clone(),
     };
-    let end = Box::pin(rowmill_engine::run(plan)).await?;
-    let kept = looked_up.map(|store| store.used()).unwrap_or_default();
+    let end = Box::pin(rowmill_engine::run_plan(plan)).await?;
+    let kept = looked_up.map(|store| store.usage_of_hits()).unwrap_or_default();
     let (tokens, accuracy) = (model.tokens(), model.accuracy());
-    Ok((end, Counted { tokens, accuracy, spent, reach: reach.reach() }, kept))
+    Ok((end, CountedPrompts { tokens, accuracy, spent, reach: reach.reach() }, kept))
 }
 
 /// An endpoint without limits, for a model that only counts.
-fn counting_lane(setup: &Setup, model: Arc<CountingModel>) -> Lane {
-    let share = ShareSettings {
-        parallel: Parallel::AtMost(1),
-        pace: Pace::Off,
-        rates: RateFlags::default(),
+fn counting_endpoint(setup: &ModelSetup, model: Arc<CountingModel>) -> ModelEndpoint {
+    let share = RunShareSettings {
+        parallel: Parallelism::AtMost(1),
+        pace: PaceMode::Off,
+        rates: MinuteLimits::default(),
         max_output: None,
         reserves_output: false,
         priming: false,
         max_outage: Duration::MAX,
     };
-    let settings = LaneSettings { share, on_quota: OnQuota::Stop };
-    let key = LaneKey { provider: String::new(), account: String::new(), model: String::new() };
-    Lane {
+    let settings = EndpointSettings { share, on_quota: OnQuota::Stop };
+    let key = EndpointKey { provider: String::new(), account: String::new(), model: String::new() };
+    ModelEndpoint {
         name: setup.model.to_string(),
         model,
-        gate: Limits::default().gate(key, settings),
+        gate: SharedLimits::default().gate(key, settings),
         price: None,
         max_output: None,
         output_caps: None,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rowmill_core::ports::{Event, Observer};
+use rowmill_core::ports::{Observer, RunEvent};
 
 /// The maximum number of stored points; beyond it, every second one is dropped.
 const MOST_POINTS: usize = 1024;
@@ -11,7 +11,7 @@ const MOST_POINTS: usize = 1024;
 /// How many rows have ended before each call, in a run that makes calls one after the other. For many
 /// calls only evenly spaced points are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reach {
+pub struct PlanReach {
     /// The rows that had ended at every `stride`-th call.
     points: Vec<u64>,
     stride: u64,
@@ -19,13 +19,13 @@ pub struct Reach {
     rows: u64,
 }
 
-impl Default for Reach {
+impl Default for PlanReach {
     fn default() -> Self {
         Self { points: Vec::new(), stride: 1, calls: 0, rows: 0 }
     }
 }
 
-impl Reach {
+impl PlanReach {
     /// The approximate number of rows that end with at most `calls` calls.
     #[must_use]
     pub fn rows_after(&self, calls: u64) -> u64 {
@@ -66,7 +66,7 @@ impl Reach {
 
 /// Observes a run to record its reach, and forwards its events.
 pub(crate) struct ReachObserver {
-    reach: Mutex<Reach>,
+    reach: Mutex<PlanReach>,
     observer: Arc<dyn Observer>,
 }
 
@@ -76,15 +76,15 @@ impl ReachObserver {
     }
 
     /// Records that a call is about to be made.
-    pub(crate) fn call_made(&self) {
+    pub(crate) fn record_call(&self) {
         self.lock().call_made();
     }
 
-    pub(crate) fn reach(&self) -> Reach {
+    pub(crate) fn reach(&self) -> PlanReach {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Reach> {
+    fn lock(&self) -> MutexGuard<'_, PlanReach> {
         self.reach.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -96,8 +96,8 @@ impl fmt::Debug for ReachObserver {
 }
 
 impl Observer for ReachObserver {
-    fn observe(&self, event: &Event<'_>) {
-        if matches!(event, Event::Ended { .. }) {
+    fn observe(&self, event: &RunEvent<'_>) {
+        if matches!(event, RunEvent::Ended { .. }) {
             self.lock().row_ended();
         }
         self.observer.observe(event);
@@ -109,8 +109,8 @@ mod tests {
     use super::*;
 
     /// The reach for rows of which every `every`-th needs a call.
-    fn reach(rows: u64, every: u64) -> Reach {
-        let mut reach = Reach::default();
+    fn reach(rows: u64, every: u64) -> PlanReach {
+        let mut reach = PlanReach::default();
         for row in 0..rows {
             if row.is_multiple_of(every) {
                 reach.call_made();
@@ -125,7 +125,7 @@ mod tests {
         let reach = reach(10, 3);
         let found: Vec<u64> = (0..6).map(|calls| reach.rows_after(calls)).collect();
         assert_eq!(found, [0, 3, 6, 9, 10, 10]);
-        assert_eq!(Reach::default().rows_after(3), 0);
+        assert_eq!(PlanReach::default().rows_after(3), 0);
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use rowmill_core::history::History;
-use rowmill_core::limits::RateFlags;
+use rowmill_core::history::UsageHistory;
+use rowmill_core::limits::MinuteLimits;
 use rowmill_core::resume::ResumeCounts;
-use rowmill_core::summary::{FailureExample, FailureGroup, Numbers};
+use rowmill_core::summary::{FailureExample, FailureGroup, SummaryNumbers};
 use rowmill_engine::StopCause;
 use rowmill_types::ExitCode;
 use serde::Serialize;
@@ -25,9 +25,9 @@ pub struct RunReport {
     /// An example of a failed row for each group of equal failures.
     pub failure_examples: BTreeMap<FailureGroup, FailureExample>,
     /// The usage and times of rows, for estimates of later runs.
-    pub history: History,
+    pub history: UsageHistory,
     /// The limits of the model per minute, as far as known.
-    pub limits: RateFlags,
+    pub limits: MinuteLimits,
     /// What was done to the output once the last row had ended.
     pub output: OutputChanges,
     /// What a resume found before it started.
@@ -101,11 +101,11 @@ pub struct RunSummary {
     pub spent_usd: rowmill_types::Money,
     /// All counts.
     #[serde(flatten)]
-    pub numbers: Numbers,
+    pub numbers: SummaryNumbers,
 }
 
 /// The status of the run for the summary.
-pub(crate) fn status(stopped: Option<&StopCause>) -> &'static str {
+pub(crate) fn run_status(stopped: Option<&StopCause>) -> &'static str {
     match stopped {
         None => "finished",
         Some(StopCause::Interrupted) => "interrupted",
@@ -119,7 +119,7 @@ pub(crate) fn status(stopped: Option<&StopCause>) -> &'static str {
 }
 
 /// The exit code for the process.
-pub(crate) fn exit_code(stopped: Option<&StopCause>, failed_rows: u64) -> ExitCode {
+pub(crate) fn run_exit_code(stopped: Option<&StopCause>, failed_rows: u64) -> ExitCode {
     match stopped {
         Some(StopCause::Problem(problem)) => problem.exit(),
         Some(StopCause::Interrupted) => ExitCode::Interrupted,

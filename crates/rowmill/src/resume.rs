@@ -4,23 +4,23 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{LedgerPosition, OpenLedger, PreparedRun, Retention};
+use rowmill_core::ports::{LedgerPosition, OpenLedger, PreparedRun, RunRetention};
 use rowmill_core::record::EnvelopeHead;
-use rowmill_core::resume::{Resume, ResumeCounts, Standing};
-use rowmill_core::run_header::{RunHeader, Unfinished};
-use rowmill_core::select::{IdRule, RowPlaces};
+use rowmill_core::resume::{ResumeCounts, ResumeIndex, ResumeRowStatus};
+use rowmill_core::run_header::{RunHeader, UnfinishedInput};
+use rowmill_core::select::{IdRule, RowNumberDigest};
 use rowmill_data::output::{LineSink, OutputFile, OutputScan, scan_output};
 use rowmill_data::table::check_input_rows;
 use rowmill_engine::{RunEnd, StopCause};
 use rowmill_types::settings::{ACCEPT_CHANGES, OVERWRITE};
-use rowmill_types::{Problem, ProblemCode, Words, hint_of_no_room};
+use rowmill_types::{MessageText, Problem, ProblemCode, hint_of_no_room};
 
 use crate::all_envelopes::all_envelopes;
-use crate::ids::{KnownBy, NumberedInput, known_by};
-use crate::recorded::Recording;
+use crate::query_recording::QueryRecording;
 use crate::resume_scan::scan_ledger;
-use crate::run_place::{LedgerSettings, RunPlace};
-use crate::spec::{Existing, RunSpec};
+use crate::row_identity::{NumberedInput, RowIdentity, row_identity};
+use crate::run_storage::{LedgerSettings, RunStorage};
+use crate::spec::{ExistingOutput, RunSpec};
 use crate::telemetry_file::{resumed_telemetry, telemetry_base, telemetry_length, telemetry_sink};
 
 /// A run that is about to start or to be resumed.
@@ -29,45 +29,45 @@ pub(crate) struct NewRun {
     /// The input, if rows can be given ids that they did not have before.
     pub(crate) input: Option<NumberedInput>,
     /// Whether the rows are recorded for a resume.
-    pub(crate) recording: Recording,
+    pub(crate) recording: QueryRecording,
 }
 
 /// The state that a run starts from.
-pub(crate) struct Beginning {
+pub(crate) struct RunBeginning {
     pub(crate) header: RunHeader,
-    pub(crate) known_by: KnownBy,
+    pub(crate) known_by: RowIdentity,
     pub(crate) ledger: OpenLedger,
-    pub(crate) resume: Resume,
+    pub(crate) resume: ResumeIndex,
     pub(crate) telemetry: Option<LineSink>,
     /// Whether the output already had one envelope per row, in order.
     pub(crate) is_settled: bool,
     /// Whether there are rows of an earlier run without a record of its settings.
     pub(crate) settings_unknown: bool,
     /// Accepted differences from the earlier run.
-    pub(crate) changes: Vec<Words>,
+    pub(crate) changes: Vec<MessageText>,
     /// The amount that the earlier parts of the run spent, or may have spent.
     pub(crate) spent: Spend,
 }
 
 /// What a run found of its earlier parts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct FoundBefore {
+pub(crate) struct EarlierRun {
     /// The counts of rows; `None` if it is not a resume.
     pub(crate) counts: Option<ResumeCounts>,
     /// The rows that were done, with the numbers that they had.
-    pub(crate) places: RowPlaces,
+    pub(crate) places: RowNumberDigest,
     /// Whether the output had one envelope per row, in order.
     pub(crate) is_settled: bool,
     /// Whether the ledger had records of rows, which the output may lack.
     pub(crate) has_ledger_rows: bool,
 }
 
-impl Beginning {
+impl RunBeginning {
     /// What was found of the earlier parts of the run.
-    pub(crate) fn found_before(&self, spec: &RunSpec) -> FoundBefore {
-        FoundBefore {
+    pub(crate) fn earlier_run(&self, spec: &RunSpec) -> EarlierRun {
+        EarlierRun {
             counts: spec.existing.resumes().then(|| self.resume.counts()),
-            places: self.resume.places(),
+            places: self.resume.done_row_numbers(),
             is_settled: self.is_settled,
             has_ledger_rows: self.resume.has_ledger_rows(),
         }
@@ -83,9 +83,9 @@ pub(crate) struct RunFiles<'a> {
 }
 
 /// Prepares a new run without changing existing files.
-pub(crate) fn prepare_fresh(
+pub(crate) fn prepare_new_run(
     settings: &LedgerSettings,
-    place: &RunPlace,
+    place: &RunStorage,
     header: RunHeader,
 ) -> Result<PreparedRun, Problem> {
     place.store.prepare(header, settings.room).map_err(without_run)
@@ -100,22 +100,22 @@ fn without_run(problem: Problem) -> Problem {
 }
 
 /// Starts a new run and replaces what exists.
-pub(crate) fn fresh(
+pub(crate) fn start_new_run(
     files: Option<RunFiles<'_>>,
-    place: &RunPlace,
+    place: &RunStorage,
     prepared: PreparedRun,
-    recording: Recording,
-) -> Result<Beginning, Problem> {
+    recording: QueryRecording,
+) -> Result<RunBeginning, Problem> {
     let header = prepared.header.clone();
-    recording.put(&place.folder)?;
+    recording.install(&place.folder)?;
     let ledger = place.store.begin(prepared)?;
-    place.folder.forget_rows(header.recorded_rows.as_deref());
-    Ok(Beginning {
+    place.folder.remove_recorded_rows(header.recorded_rows.as_deref());
+    Ok(RunBeginning {
         ledger,
         telemetry: files.map(|files| telemetry_sink(files.spec, 0)).transpose()?.flatten(),
         header,
-        known_by: KnownBy::Ids(None),
-        resume: Resume::default(),
+        known_by: RowIdentity::ById(None),
+        resume: ResumeIndex::default(),
         is_settled: false,
         settings_unknown: false,
         changes: Vec::new(),
@@ -124,22 +124,22 @@ pub(crate) fn fresh(
 }
 
 /// Resumes an earlier run. Nothing is changed before all checks have passed.
-pub(crate) fn resumed(
+pub(crate) fn resume_run(
     settings: &LedgerSettings,
-    place: &RunPlace,
+    place: &RunStorage,
     files: Option<RunFiles<'_>>,
     mut new: NewRun,
-) -> Result<Beginning, Problem> {
+) -> Result<RunBeginning, Problem> {
     let output = files.and_then(|files| files.output);
     let recording = std::mem::take(&mut new.recording);
     let before = header_before(settings, place, &new.header)?;
-    let (mut known_by, now) = known_by(before.as_ref(), new, output)?;
+    let (mut known_by, now) = row_identity(before.as_ref(), new, output)?;
     let now = recording.with_input_of(before.as_ref(), now);
-    let mut resume = Resume::new(settings.retry_unknown);
+    let mut resume = ResumeIndex::new(settings.retry_unknown);
     let mut settings_unknown = false;
     let saw = |head: EnvelopeHead| {
         settings_unknown = before.is_none();
-        resume.saw_output(&known_by.head(head));
+        resume.add_output_row(&known_by.identify_head(head));
     };
     let found = output.map(|file| scan_output(file.path(), saw)).transpose()?;
     let settled_to = before.as_ref().filter(|_| found.is_some()).map(|before| before.settled_to);
@@ -159,7 +159,7 @@ pub(crate) fn resumed(
     };
     if let (Some(RunFiles { spec, output: Some(file) }), Some(found)) = (files, &found) {
         check_inputs(spec, (place, file), before.as_ref(), &resume)?;
-        file.mend(found)?;
+        file.repair_end(found)?;
     }
     let mut turns_from = before.as_ref().map_or(LedgerPosition::START, |before| before.turns_from);
     if !settings.checkpoint_turns || !asks_the_same(before.as_ref(), &now) {
@@ -174,12 +174,12 @@ pub(crate) fn resumed(
     let base = telemetry.as_ref().map(|(_, base)| base.clone());
     let header = before.map_or_else(|| now.clone(), |before| gone_on_with(before, &now));
     let header = RunHeader { telemetry: base, spent, counted: end, turns_from, ..header };
-    recording.put(&place.folder)?;
-    let ledger = place.store.take_up(header.clone(), settings.room)?;
+    recording.install(&place.folder)?;
+    let ledger = place.store.reopen(header.clone(), settings.room)?;
     let header = RunHeader { epoch: ledger.epoch, ..header };
-    place.folder.forget_rows(header.recorded_rows.as_deref());
+    place.folder.remove_recorded_rows(header.recorded_rows.as_deref());
     let telemetry = telemetry.map(|(sink, _)| sink);
-    Ok(Beginning {
+    Ok(RunBeginning {
         header,
         known_by,
         ledger,
@@ -196,10 +196,10 @@ pub(crate) fn resumed(
 /// the user has to say that these are meant.
 fn header_before(
     settings: &LedgerSettings,
-    place: &RunPlace,
+    place: &RunStorage,
     now: &RunHeader,
 ) -> Result<Option<RunHeader>, Problem> {
-    match settings.existing == Existing::ResumeChanged && place.folder.has_lost_header() {
+    match settings.existing == ExistingOutput::ResumeChanged && place.folder.has_lost_header() {
         true => Ok(Some(now.clone())),
         false => place.store.header(),
     }
@@ -225,13 +225,13 @@ fn gone_on_with(before: RunHeader, now: &RunHeader) -> RunHeader {
         recorded_rows: now.recorded_rows.clone(),
         keeps_input: before.keeps_input || now.keeps_input,
         finished: false,
-        unfinished: Some(Unfinished::default()),
+        unfinished: Some(UnfinishedInput::default()),
         ..before
     }
 }
 
 /// Whether an output has one envelope per row, in order, if `resume` has seen nothing else yet.
-fn is_settled(found: &OutputScan, resume: &Resume) -> bool {
+fn is_settled(found: &OutputScan, resume: &ResumeIndex) -> bool {
     let counts = resume.counts();
     let rows = counts.done + counts.failed + counts.unknown + counts.undecided;
     !found.unordered && !found.torn && !found.lacks_newline && rows == found.envelopes
@@ -241,19 +241,23 @@ fn is_settled(found: &OutputScan, resume: &Resume) -> bool {
 /// retried and then contain it, unless they are not selected.
 fn check_inputs(
     spec: &RunSpec,
-    (place, output): (&RunPlace, &OutputFile),
+    (place, output): (&RunStorage, &OutputFile),
     before: Option<&RunHeader>,
-    resume: &Resume,
+    resume: &ResumeIndex,
 ) -> Result<(), Problem> {
     if !spec.keeps_input() {
         return Ok(());
     }
     let tries_all = spec.selects_all();
-    let mut known_by = before.map_or(KnownBy::Ids(None), KnownBy::of);
+    let mut known_by = before.map_or(RowIdentity::ById(None), RowIdentity::of_header);
     let envelopes = all_envelopes(Some(output.path()), Some(&place.store), before)?;
     check_input_rows(&envelopes, |head| {
-        let head = known_by.head(head);
-        !tries_all || matches!(resume.standing(&head.id, head.number), Standing::Done | Standing::Kept(_))
+        let head = known_by.identify_head(head);
+        !tries_all
+            || matches!(
+                resume.row_status(&head.id, head.number),
+                ResumeRowStatus::Done | ResumeRowStatus::Kept(_)
+            )
     })
 }
 
@@ -262,9 +266,9 @@ fn asks_the_same(before: Option<&RunHeader>, now: &RunHeader) -> bool {
 }
 
 /// The state of an earlier run, read without changing it.
-pub(crate) struct DoneBefore {
+pub(crate) struct EarlierWork {
     /// The rows that a resume would skip.
-    pub(crate) resume: Resume,
+    pub(crate) resume: ResumeIndex,
     /// How rows are identified: as requested, or by their numbers if the earlier run started so.
     pub(crate) ids: IdRule,
     /// The amount that it spent, or may have spent.
@@ -272,28 +276,28 @@ pub(crate) struct DoneBefore {
 }
 
 /// Reads the state of an earlier run for the plan of a resume.
-pub(crate) fn done_before(spec: &RunSpec, ids: IdRule) -> Result<DoneBefore, Problem> {
-    let mut resume = Resume::new(spec.work.agents.retry_unknown);
+pub(crate) fn read_earlier_work(spec: &RunSpec, ids: IdRule) -> Result<EarlierWork, Problem> {
+    let mut resume = ResumeIndex::new(spec.work.agents.retry_unknown);
     let mut spent = Spend::default();
     let folder = spec.work_folder().filter(|_| spec.existing.resumes());
     let path = folder.as_ref().and_then(|folder| spec.output.envelopes(folder)).filter(|path| path.exists());
-    let (Some(folder), Some(path)) = (folder, path) else { return Ok(DoneBefore { resume, ids, spent }) };
-    let store = RunPlace::of(&folder).store;
+    let (Some(folder), Some(path)) = (folder, path) else { return Ok(EarlierWork { resume, ids, spent }) };
+    let store = RunStorage::look_at(&folder).store;
     let header = store.header()?;
-    let mut known_by = header.as_ref().map_or(KnownBy::Ids(None), KnownBy::of);
-    scan_output(&path, |head| resume.saw_output(&known_by.head(head)))?;
+    let mut known_by = header.as_ref().map_or(RowIdentity::ById(None), RowIdentity::of_header);
+    scan_output(&path, |head| resume.add_output_row(&known_by.identify_head(head)))?;
     if let Some(header) = &header {
         resume.saw_settled_to(header.settled_to);
         (_, spent) = scan_ledger(&*store, header, &mut resume)?;
     }
-    Ok(DoneBefore { resume, ids: known_by.ids(ids), spent })
+    Ok(EarlierWork { resume, ids: known_by.id_rule(ids), spent })
 }
 
 /// Leaves an ended run with an empty ledger: the output has every record. The header
 /// stays, so that a resume can tell whether its settings are the same.
-pub(crate) fn compact(
+pub(crate) fn compact_ledger(
     spec: &RunSpec,
-    place: &RunPlace,
+    place: &RunStorage,
     header: &RunHeader,
     (end, all_ok): (&RunEnd, bool),
 ) -> Result<(), Problem> {
@@ -306,12 +310,12 @@ pub(crate) fn compact(
         unfinished: unfinished(end),
         ..header.clone()
     };
-    place.store.finish(next, Retention::Header)
+    place.store.finish(next, RunRetention::Header)
 }
 
 /// The header of an ended run whose ledger stays, up to `end_of_ledger`. The exact amount spent is
 /// known now, so a resume need not assume the maximum in the ledger.
-pub(crate) fn with_ledger(
+pub(crate) fn header_with_ledger(
     header: &RunHeader,
     end_of_ledger: LedgerPosition,
     end: &RunEnd,
@@ -328,13 +332,13 @@ pub(crate) fn with_ledger(
 }
 
 /// What is still to be done after the end of this part of the run.
-fn unfinished(end: &RunEnd) -> Option<Unfinished> {
-    end.stopped.is_some().then_some(Unfinished { rows: end.tally.all_rows })
+fn unfinished(end: &RunEnd) -> Option<UnfinishedInput> {
+    end.stopped.is_some().then_some(UnfinishedInput { rows: end.tally.all_rows })
 }
 
 /// The changes, one line for each setting.
-pub(crate) fn listed_changes(changes: &[Words]) -> String {
-    changes.iter().map(Words::marked).collect::<Vec<_>>().join("\n  ")
+pub(crate) fn listed_changes(changes: &[MessageText]) -> String {
+    changes.iter().map(MessageText::with_markers).collect::<Vec<_>>().join("\n  ")
 }
 
 /// The changes of settings, if the run may be resumed with them. As long as no row is ok, another model
@@ -342,12 +346,12 @@ pub(crate) fn listed_changes(changes: &[Words]) -> String {
 fn accepted_changes(
     before: &RunHeader,
     now: &RunHeader,
-    existing: Existing,
+    existing: ExistingOutput,
     rows_ok: u64,
-) -> Result<Vec<Words>, Problem> {
-    let changes = before.changes(now);
+) -> Result<Vec<MessageText>, Problem> {
+    let changes = before.setting_changes(now);
     let mixes = rows_ok > 0 || !before.fingerprint.reads_the_same_as(&now.fingerprint);
-    if changes.is_empty() || existing == Existing::ResumeChanged || !mixes {
+    if changes.is_empty() || existing == ExistingOutput::ResumeChanged || !mixes {
         return Ok(changes);
     }
     let message =

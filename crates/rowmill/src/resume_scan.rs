@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use rowmill_core::agent::Happening;
+use rowmill_core::agent::StepEvent;
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{LedgerPosition, NoteEvent, RunStore, ScannedEvent, TurnLine};
+use rowmill_core::ports::{CustomEvent, LedgerPosition, RunStore, ScannedEvent, TurnEvent};
 use rowmill_core::record::{total_cost, total_usage};
-use rowmill_core::resume::Resume;
+use rowmill_core::resume::ResumeIndex;
 use rowmill_core::run_header::RunHeader;
 use rowmill_types::{Money, Problem, ProblemCode, RowId};
 
@@ -18,35 +18,35 @@ use rowmill_types::{Money, Problem, ProblemCode, RowId};
 pub(crate) fn scan_ledger(
     store: &dyn RunStore,
     header: &RunHeader,
-    resume: &mut Resume,
+    resume: &mut ResumeIndex,
 ) -> Result<(LedgerPosition, Spend), Problem> {
-    let mut recorded = Recorded { sum: header.spent, open: HashMap::new() };
+    let mut recorded = RecordedSpend { sum: header.spent, open: HashMap::new() };
     let mut cover = None;
     let end = store.scan(&mut |scanned| {
         let ScannedEvent { id: record, event, line } = scanned;
         let is_new = record.position() >= header.counted;
         match event {
-            LedgerEvent::Taken(rows) => resume.saw_taken(rows),
-            LedgerEvent::Released(rows) => resume.saw_released(&rows),
+            LedgerEvent::Taken(rows) => resume.add_taken_rows(rows),
+            LedgerEvent::Released(rows) => resume.add_released_rows(&rows),
             LedgerEvent::SpentAtMost(spent) if is_new => cover = Some(spent),
             LedgerEvent::SpentAtMost(_) => {}
-            LedgerEvent::Parked(row) => resume.saw_parked(&row),
+            LedgerEvent::Parked(row) => resume.add_parked_row(&row),
             LedgerEvent::Note(note) => check_known(&note)?,
             LedgerEvent::Turn(_, id) => {
                 let is_current = record.position() >= header.turns_from;
-                let parsed = if is_new || is_current { TurnLine::parse(line).ok() } else { None };
-                let happening = parsed.map(|(_, happening)| happening);
+                let parsed = if is_new || is_current { TurnEvent::parse(line).ok() } else { None };
+                let step_event = parsed.map(|(_, step_event)| step_event);
                 if is_current {
-                    resume.saw_turn(&id, record);
-                    happening.iter().for_each(|happening| resume.saw_happening(&id, happening));
+                    resume.add_turn(&id, record);
+                    step_event.iter().for_each(|step_event| resume.add_step_event(&id, step_event));
                 }
-                recorded.turn(id, happening.as_ref(), is_new, is_current);
+                recorded.turn(id, step_event.as_ref(), is_new, is_current);
             }
             LedgerEvent::Ended(head) => {
-                resume.saw_ended(&head, record);
+                resume.add_ended_row(&head, record);
                 let tells_calls = recorded.ended(&head.id, line, is_new);
-                if head.keeps_turns() && tells_calls {
-                    resume.saw_told(&head.id);
+                if head.resumes_from_turns() && tells_calls {
+                    resume.mark_turns_reported(&head.id);
                 }
             }
         }
@@ -58,7 +58,7 @@ pub(crate) fn scan_ledger(
 }
 
 /// Rejects a ledger with a required entry that this version does not know.
-fn check_known(note: &NoteEvent) -> Result<(), Problem> {
+fn check_known(note: &CustomEvent) -> Result<(), Problem> {
     if !note.required {
         return Ok(());
     }
@@ -68,16 +68,17 @@ fn check_known(note: &NoteEvent) -> Result<(), Problem> {
 }
 
 /// What turns and records say was spent, each call counted once.
-struct Recorded {
+struct RecordedSpend {
     sum: Spend,
     /// The usage of turns whose rows have no record yet.
     open: HashMap<RowId, Spend>,
 }
 
-impl Recorded {
+impl RecordedSpend {
     /// Adds the usage of a turn.
-    fn turn(&mut self, row: RowId, happening: Option<&Happening>, is_new: bool, is_current: bool) {
-        let Some(Happening::Answered { calls, .. } | Happening::Failed { calls, .. }) = happening else {
+    fn turn(&mut self, row: RowId, step_event: Option<&StepEvent>, is_new: bool, is_current: bool) {
+        let Some(StepEvent::ModelAnswered { calls, .. } | StepEvent::ModelFailed { calls, .. }) = step_event
+        else {
             return;
         };
         let used = Spend { cost: total_cost(calls), tokens: total_usage(calls).tokens() };

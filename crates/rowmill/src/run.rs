@@ -4,41 +4,41 @@ use std::any::Any;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rowmill_core::limits::RateFlags;
+use rowmill_core::limits::MinuteLimits;
 use rowmill_core::ports::{Dataset, RowSource};
 use rowmill_core::redact::Redactor;
 use rowmill_core::run_header::RunHeader;
 use rowmill_core::select::IdRule;
 use rowmill_data::output::OutputFile;
-use rowmill_engine::{Casting, Crew, Plan, ReadingThread, RunEnd, StopCause, Worker};
+use rowmill_engine::{ReadingThread, RowWorker, RunEnd, RunPlan, StopCause, WorkerAssignment, WorkerPlan};
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::agents::{self, Stage};
-use crate::answers::{AnswersEnd, answers};
-use crate::begin::{Begun, OpenAnswers, begin, give_up, sinks};
+use crate::agents::{self, AgentSetup};
+use crate::answer_cache::{AnswersEnd, open_answer_cache};
+use crate::attachments::{check_attachment_paths, configured_attachments, guard_written_paths};
+use crate::claim_files::{OpenAnswers, RunStart, claim_run_files, discard_empty_output, open_sinks};
 use crate::columns::{read_columns, same_prompt_text, wanted_columns};
-use crate::control::{Control, Notice};
-use crate::environment::Environment;
-use crate::files::{check_attached, files, kept_apart};
-use crate::finish::{Ended, finish};
+use crate::control::{RunControl, RunNotice};
+use crate::environment::RunEnvironment;
+use crate::finish::{EndedRun, finish_run};
 use crate::first_rows::first_rows;
 use crate::full_paths::full_path_text;
-use crate::ids::NumberedInput;
-use crate::inputs::{self, warnings};
-use crate::notices::{ResumedRows, tell_beginning, tell_end, tell_made_and_changed};
-use crate::paths::{self, AttachedFiles, MadeFolders};
-use crate::prepare;
+use crate::inputs::{self, warn_fn};
+use crate::notices::{ResumedRows, notify_end, notify_folders_and_changes, notify_resume};
+use crate::paths::{self, AttachedFiles, CreatedFolders};
+use crate::prepare_input;
 use crate::report::RunReport;
-use crate::resume::{Beginning, NewRun};
-use crate::rows::selected_counts;
+use crate::resume::{NewRun, RunBeginning};
+use crate::row_checks::selected_counts;
+use crate::row_identity::NumberedInput;
 use crate::run_clock::RunClock;
-use crate::run_place::RunPlace;
+use crate::run_storage::RunStorage;
 use crate::spec::RunSpec;
-use crate::texts::{self, Texts};
-use crate::traces::{self, Traced};
-use crate::work::PlanParts;
+use crate::texts::{self, RunInputTexts};
+use crate::traces::{self, TraceStart};
+use crate::work_spec::PlanParts;
 
 /// Runs a spec to its end, from files to files, as `rowmill run` does.
 ///
@@ -67,56 +67,56 @@ use crate::work::PlanParts;
 ///
 /// The run could not start; nothing was sent and none of the user's files was changed. Later problems
 /// are in the report.
-pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Problem> {
-    let control = &Control { limits: control.limits.for_run(), ..control.clone() };
+pub async fn run(mut spec: RunSpec, control: &RunControl) -> Result<RunReport, Problem> {
+    let control = &RunControl { limits: control.limits.for_run(), ..control.clone() };
     let started = jiff::Timestamp::now();
     let run = run_id(started);
     let folder = work_folder(&spec, &run, &control.environment);
-    prepare::check_paths(&spec, &folder)?;
+    prepare_input::check_paths(&spec, &folder)?;
     let clock = RunClock::start(&spec, control);
     let http = control.environment.http_client();
-    let mut texts = clock.unless_stopped(Box::pin(texts::load(&spec, &http, control))).await?;
-    let model = agents::model(&spec, &mut texts, &http, control)?;
+    let mut texts = clock.unless_stopped(Box::pin(texts::load_texts(&spec, &http, control))).await?;
+    let model = agents::set_up_plain_model(&spec, &mut texts, &http, control)?;
     clock.unless_stopped(Box::pin(inputs::fetch(&mut spec, control))).await?;
-    let writes = paths::writes(&spec, &folder);
+    let writes = paths::paths_written(&spec, &folder);
     if let Some(cards) = &texts.cards {
-        paths::check_apart(&paths::card_files(&spec, cards, &control.environment), &writes, None)?;
+        paths::check_paths_disjoint(&paths::card_files(&spec, cards, &control.environment), &writes, None)?;
     }
-    let made = MadeFolders::make(&writes)?.for_run(&run, &folder);
+    let made = CreatedFolders::create(&writes)?.for_run(&run, &folder);
     // Created here and nowhere else: a thread that is still running after the run was stopped must not
     // create it again.
     WorkFolder::open(&folder)?;
     let wanted = wanted_columns(&spec, &texts.template);
     let columns = read_columns(&spec, &texts.template, &wanted);
-    let looked_at = blocking(spec, {
+    let looked_at = run_blocking_with_spec(spec, {
         let folder = folder.clone();
-        let (warn, environment) = (warnings(control), control.environment.clone());
+        let (warn, environment) = (warn_fn(control), control.environment.clone());
         move |spec| {
-            let rows = prepare::rows(spec, &folder, (&warn, &environment), &wanted)?;
-            let attached = check_attached(spec, &*rows.dataset, (&folder, &writes))?;
+            let rows = prepare_input::rows(spec, &folder, (&warn, &environment), &wanted)?;
+            let attached = check_attachment_paths(spec, &*rows.dataset, (&folder, &writes))?;
             let source = first_rows(&rows, &spec.work.stop_rules, columns)?;
             Ok((rows, source, attached))
         }
     });
     let (mut spec, (rows, source, attached)) = clock.unless_stopped(looked_at).await?;
     if let Some(text) = same_prompt_text(&spec, &texts.template, &rows) {
-        (control.notice)(Notice::warning(text));
+        (control.notice)(RunNotice::warning(text));
     }
     // Tools are started only after all other checks have passed.
-    let stage = match model {
-        Some(stage) => stage,
+    let setup = match model {
+        Some(setup) => setup,
         // Servers may take a minute to start, and stopping the run must not wait for that.
         None => {
-            let staged = Box::pin(agents::of_cards(&spec, &mut texts, &http, control));
+            let staged = Box::pin(agents::set_up_card_agents(&spec, &mut texts, &http, control));
             clock.unless_stopped(staged).await?
         }
     };
     spec.work.stop_rules.deadline = clock.time_left();
-    let tools = stage.tools.clone();
+    let tools = setup.tools.clone();
     let schema_model = texts.schema_model.clone();
-    let recorder = stage.recorder.clone();
-    let prepared = Prepared { started, run, folder, made, http, texts, rows, source, attached, stage };
-    let done = Box::pin(on_stage(spec, control, prepared)).await;
+    let recorder = setup.recorder.clone();
+    let prepared = ReadyRun { started, run, folder, made, http, texts, rows, source, attached, setup };
+    let done = Box::pin(with_setup(spec, control, prepared)).await;
     // However the run ended, everything that was started for it is closed.
     if let Some(tools) = tools {
         tools.host.close().await;
@@ -125,123 +125,128 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         schema_model.close().await;
     }
     if let Some(problem) = recorder.and_then(|recorder| recorder.problem()) {
-        (control.notice)(Notice::warning(problem.message));
+        (control.notice)(RunNotice::warning(problem.message));
     }
     done
 }
 
 /// A run with everything that it needs, ready to start.
-struct Prepared {
+struct ReadyRun {
     started: jiff::Timestamp,
     run: String,
     folder: PathBuf,
-    made: MadeFolders,
+    made: CreatedFolders,
     http: HttpClient,
-    texts: Texts,
-    rows: prepare::Rows,
+    texts: RunInputTexts,
+    rows: prepare_input::PreparedInput,
     source: Box<dyn RowSource>,
     attached: AttachedFiles,
-    stage: Stage,
+    setup: AgentSetup,
 }
 
 /// Runs with everything that was set up.
-async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Result<RunReport, Problem> {
-    let Prepared { started, run, folder, made, http, texts, mut rows, source, attached, stage } = prepared;
-    let Stage { cast, voices, tools, model, mut identity, rules, speakers, redactor, .. } = stage;
+async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> Result<RunReport, Problem> {
+    let ReadyRun { started, run, folder, made, http, texts, mut rows, source, attached, setup } = prepared;
+    let AgentSetup { graph, model_roles, tools, model, mut identity, rules, traced_agents, redactor, .. } =
+        setup;
     // The name appears in messages and files; the models have their own copy.
     let model = redactor.redact(&model).into_owned();
     // A kept answer is the value that the user's code returned.
     identity.extend(texts.schema_code.iter().map(|code| format!(" checked by {code}")));
-    let files = files(&spec, &*rows.dataset, rules, (&http, &control.environment))?;
-    let files = files.map(|files| kept_apart(&spec, &folder, files, &attached)).transpose()?;
-    let reads = paths::made_from(&spec, texts.cards.as_ref(), &control.environment);
+    let files = configured_attachments(&spec, &*rows.dataset, rules, (&http, &control.environment))?;
+    let files = files.map(|files| guard_written_paths(&spec, &folder, files, &attached)).transpose()?;
+    let reads = paths::source_paths(&spec, texts.cards.as_ref(), &control.environment);
     let mut new = new_run(&spec, &mut rows, (&texts, &redactor, reads), (&run, started, &model))?;
     note_attached(&mut new.header, &attached);
-    let place = RunPlace::open(&folder)?;
-    let warn = warnings(control);
-    let open_answers: OpenAnswers = Box::new(|spec, folder| answers(spec, folder, identity, warn));
-    let (spec, (resumed, begun)) = begin_aside(spec, &place, &rows, (new, open_answers)).await?;
-    let Begun { output, lock, traces, answers, beginning } = begun;
-    let found = beginning.found_before(&spec);
-    let Beginning { mut header, known_by, ledger, resume, telemetry, .. } = beginning;
-    let Beginning { settings_unknown, changes, spent, .. } = beginning;
-    let opened = sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
-        let traced = Traced { folder: traces, run: &header.run, speakers, redactor: redactor.clone() };
-        Ok((traces::begin(&spec, traced, &mut sinks)?, sinks))
+    let place = RunStorage::open(&folder)?;
+    let warn = warn_fn(control);
+    let open_answers: OpenAnswers = Box::new(|spec, folder| open_answer_cache(spec, folder, identity, warn));
+    let (spec, (resumed, begun)) = claim_on_thread(spec, &place, &rows, (new, open_answers)).await?;
+    let RunStart { output, lock, traces, answers, start: beginning } = begun;
+    let found = beginning.earlier_run(&spec);
+    let RunBeginning { mut header, known_by, ledger, resume, telemetry, .. } = beginning;
+    let RunBeginning { settings_unknown, changes, spent, .. } = beginning;
+    let opened = open_sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
+        let traced =
+            TraceStart { folder: traces, run: &header.run, traced_agents, redactor: redactor.clone() };
+        Ok((traces::begin_traces(&spec, traced, &mut sinks)?, sinks))
     });
     let (output, (traces, sinks)) = opened_or_refused(opened, output, &made)?;
-    tell_made_and_changed(control, made.keep(), &changes, &known_by);
-    tell_beginning(control, resumed, settings_unknown, spent);
+    notify_folders_and_changes(control, made.commit(), &changes, &known_by);
+    notify_resume(control, resumed, settings_unknown, spent);
     let output = output.map(Arc::new);
     let locks: Arc<dyn Any + Send + Sync> = Arc::new((lock, output.clone()));
-    let worker = Worker {
+    let worker = WorkerPlan {
         attachments: files,
-        answers,
+        answer_cache: answers,
         // Rows with their input and rows without it cannot be in one table.
         include_input: header.keeps_input,
         traces,
         redactor: redactor.clone(),
         vocabulary: control.vocabulary,
-        ..spec.work.worker(Casting::Same(Arc::new(Crew { cast, voices, tools })), Arc::new(texts.template))
+        ..spec.work.worker(
+            WorkerAssignment::Shared(Arc::new(RowWorker { graph, model_roles, tools })),
+            Arc::new(texts.template),
+        )
     };
     let parts = PlanParts {
         run: header.run.clone(),
         source,
-        reading: ReadingThread::of(&*rows.dataset),
+        reading: ReadingThread::for_dataset(&*rows.dataset),
         selector: rows.selector,
-        ids: known_by.ids(rows.ids),
+        ids: known_by.id_rule(rows.ids),
         id_check: rows.id_check,
         resume,
         worker,
         spent,
         ledger: ledger.clone(),
     };
-    let plan = Plan { sinks, locks: Some(locks.clone()), ..spec.work.plan(parts, control) };
+    let plan = RunPlan { sinks, locks: Some(locks.clone()), ..spec.work.plan(parts, control) };
     let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
-    tell_end(control, (&spec, &*rows.input), &end, &redactor);
+    notify_end(control, (&spec, &*rows.input), &end, &redactor);
     note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let resumed = resumed.map(|rows| rows.counts());
     let ended =
-        Ended { end, model, agent, started, variables, header, known_by, found, resumed, limits, ledger };
-    let report = finish_aside(spec, control, (place, output), ended).await?;
+        EndedRun { end, model, agent, started, variables, header, known_by, found, resumed, limits, ledger };
+    let report = finish_on_thread(spec, control, (place, output), ended).await?;
     drop(locks);
     Ok(report)
 }
 
 /// Finishes the run on a blocking thread.
-async fn finish_aside(
+async fn finish_on_thread(
     spec: RunSpec,
-    control: &Control,
-    (place, output): (RunPlace, Option<Arc<OutputFile>>),
-    ended: Ended,
+    control: &RunControl,
+    (place, output): (RunStorage, Option<Arc<OutputFile>>),
+    ended: EndedRun,
 ) -> Result<RunReport, Problem> {
     let (environment, words) = (control.environment.clone(), control.vocabulary);
-    let ending = move |spec: &RunSpec| finish(spec, (&place, &environment, words), output, ended);
-    let (_, report) = blocking(spec, ending).await?;
+    let ending = move |spec: &RunSpec| finish_run(spec, (&place, &environment, words), output, ended);
+    let (_, report) = run_blocking_with_spec(spec, ending).await?;
     Ok(report)
 }
 
 /// Starts the run on a blocking thread, including the state that a resume continues from.
-async fn begin_aside(
+async fn claim_on_thread(
     spec: RunSpec,
-    place: &RunPlace,
-    rows: &prepare::Rows,
+    place: &RunStorage,
+    rows: &prepare_input::PreparedInput,
     (new, open_answers): (NewRun, OpenAnswers),
-) -> Result<(RunSpec, (Option<ResumedRows>, Begun)), Problem> {
+) -> Result<(RunSpec, (Option<ResumedRows>, RunStart)), Problem> {
     let (place, dataset, ids) = (place.clone(), Arc::clone(&rows.dataset), rows.ids.clone());
     let beginning = move |spec: &RunSpec| {
-        let begun = begin(spec, &place, new, open_answers)?;
-        Ok((resumed_rows(spec, &*dataset, ids, &begun.beginning), begun))
+        let begun = claim_run_files(spec, &place, new, open_answers)?;
+        Ok((resumed_rows(spec, &*dataset, ids, &begun.start), begun))
     };
-    let (spec, (resumed, mut begun)) = blocking(spec, beginning).await?;
-    rows.compare_with(&mut begun.beginning.resume);
+    let (spec, (resumed, mut begun)) = run_blocking_with_spec(spec, beginning).await?;
+    rows.compare_with(&mut begun.start.resume);
     Ok((spec, (resumed, begun)))
 }
 
 /// Records which files were attached to the rows of the run, as far as they were seen.
 fn note_attached(header: &mut RunHeader, attached: &AttachedFiles) {
-    header.reads.extend(paths::kept_paths(attached.paths()));
+    header.reads.extend(paths::header_paths(attached.paths()));
     header.reads.sort_unstable();
     header.reads.dedup();
 }
@@ -251,18 +256,18 @@ fn resumed_rows(
     spec: &RunSpec,
     dataset: &dyn Dataset,
     ids: IdRule,
-    beginning: &Beginning,
+    beginning: &RunBeginning,
 ) -> Option<ResumedRows> {
     if !spec.existing.resumes() {
         return None;
     }
-    let Beginning { resume, known_by, .. } = beginning;
+    let RunBeginning { resume, known_by, .. } = beginning;
     let all = resume.counts();
     let selected = match spec.selects_all() {
         true => Some(all),
-        false if !dataset.rereadable() => None,
+        false if !dataset.is_rereadable() => None,
         // What cannot be read now is reported when it is worked on.
-        false => selected_counts(dataset, &known_by.ids(ids), &spec.selection, resume).ok().flatten(),
+        false => selected_counts(dataset, &known_by.id_rule(ids), &spec.selection, resume).ok().flatten(),
     };
     Some(ResumedRows { all, selected })
 }
@@ -271,56 +276,56 @@ fn resumed_rows(
 fn mask(problem: &mut Problem, redactor: &Redactor) {
     let texts = [Some(&mut problem.message), problem.cause.as_mut(), problem.hint.as_mut()];
     for text in texts.into_iter().flatten() {
-        *text = text.edited(|text| redactor.redact(text).into_owned());
+        *text = text.map_text(|text| redactor.redact(text).into_owned());
     }
 }
 
 /// The description of the run for its work folder and for a resume.
 fn new_run(
     spec: &RunSpec,
-    rows: &mut prepare::Rows,
-    (texts, redactor, reads): (&Texts, &Redactor, Vec<String>),
+    rows: &mut prepare_input::PreparedInput,
+    (texts, redactor, reads): (&RunInputTexts, &Redactor, Vec<String>),
     (run, started, model): (&str, jiff::Timestamp, &str),
 ) -> Result<NewRun, Problem> {
-    let mut by_number = prepare::fingerprint_by_number(spec, rows, model, texts)?;
+    let mut by_number = prepare_input::fingerprint_by_number(spec, rows, model, texts)?;
     by_number.query = by_number.query.map(|query| redactor.redact(&query).into_owned());
-    let fingerprint = prepare::fingerprint(&by_number, &rows.ids);
-    let header = RunHeader::new(run, &seconds(started), &fingerprint, None);
+    let fingerprint = prepare_input::fingerprint(&by_number, &rows.ids);
+    let header = RunHeader::new(run, &timestamp_text(started), &fingerprint, None);
     let header = RunHeader {
         schema: texts.schema_text.clone(),
-        texts: texts.kept(redactor),
+        texts: texts.for_header(redactor),
         reads,
         error_output: spec.error_output.as_deref().map(full_path_text),
         keeps_input: spec.keeps_input(),
         ..header
     };
     let recording = std::mem::take(&mut rows.recording);
-    let header = recording.name_in(header);
-    let input = NumberedInput::of(spec, rows, by_number)?;
+    let header = recording.name_in_header(header);
+    let input = NumberedInput::for_resume(spec, rows, by_number)?;
     Ok(NewRun { header, input, recording })
 }
 
 /// Carries out a plan, deletes what its models stored at their providers, and shows the notices about
 /// the input. Also returns the limits of the first model, as far as known.
 async fn carry_out(
-    plan: Plan,
+    plan: RunPlan,
     dataset: &dyn Dataset,
-    control: &Control,
-) -> Result<(RunEnd, RateFlags), Problem> {
-    let (lanes, redactor) = (plan.worker.casting.lanes(), plan.worker.redactor.clone());
-    let answers = AnswersEnd::of(plan.worker.answers.as_ref());
-    let mut end = rowmill_engine::run(plan).await?;
+    control: &RunControl,
+) -> Result<(RunEnd, MinuteLimits), Problem> {
+    let (endpoints, redactor) = (plan.worker.assignment.endpoints(), plan.worker.redactor.clone());
+    let answers = AnswersEnd::of(plan.worker.answer_cache.as_ref());
+    let mut end = rowmill_engine::run_plan(plan).await?;
     answers.wait().await?;
     if let Some(StopCause::Problem(problem)) = &mut end.stopped {
         mask(problem, &redactor);
     }
-    for lane in &lanes {
-        lane.model.close().await;
+    for endpoint in &endpoints {
+        endpoint.model.close().await;
     }
-    if let Some(text) = dataset.notice() {
-        (control.notice)(Notice::info(text));
+    if let Some(text) = dataset.read_notice() {
+        (control.notice)(RunNotice::info(text));
     }
-    let limits = lanes.first().map(|lane| lane.gate.known()).unwrap_or_default();
+    let limits = endpoints.first().map(|endpoint| endpoint.gate.known_limits()).unwrap_or_default();
     Ok((end, limits))
 }
 
@@ -328,13 +333,13 @@ async fn carry_out(
 fn opened_or_refused<T>(
     opened: Result<T, Problem>,
     output: Option<OutputFile>,
-    made: &MadeFolders,
+    made: &CreatedFolders,
 ) -> Result<(Option<OutputFile>, T), Problem> {
     match opened {
         Ok(opened) => Ok((output, opened)),
         Err(problem) => {
             made.remove_new_files();
-            give_up(output);
+            discard_empty_output(output);
             Err(problem)
         }
     }
@@ -342,21 +347,21 @@ fn opened_or_refused<T>(
 
 /// The work folder: beside the output, or where the user sets it; for standard output in the folder for
 /// temporary files, because paid answers must be on disk somewhere.
-fn work_folder(spec: &RunSpec, run: &str, environment: &Environment) -> PathBuf {
+fn work_folder(spec: &RunSpec, run: &str, environment: &RunEnvironment) -> PathBuf {
     spec.work_folder().unwrap_or_else(|| environment.temp_folder().join(format!("rowmill-{run}")))
 }
 
 /// Runs blocking code on a blocking thread, so that Ctrl-C is handled meanwhile.
-pub(crate) async fn blocking<T: Send + 'static>(
+pub(crate) async fn run_blocking_with_spec<T: Send + 'static>(
     spec: RunSpec,
     work: impl FnOnce(&RunSpec) -> Result<T, Problem> + Send + 'static,
 ) -> Result<(RunSpec, T), Problem> {
-    let outcome = on_thread(move || work(&spec).map(|value| (spec, value)));
+    let outcome = run_on_thread(move || work(&spec).map(|value| (spec, value)));
     outcome.await
 }
 
 /// Runs blocking code on a blocking thread.
-pub(crate) async fn on_thread<T: Send + 'static>(
+pub(crate) async fn run_on_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -371,6 +376,6 @@ pub(crate) fn run_id(started: jiff::Timestamp) -> String {
 }
 
 /// A time in UTC with whole seconds.
-pub(crate) fn seconds(time: jiff::Timestamp) -> String {
+pub(crate) fn timestamp_text(time: jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

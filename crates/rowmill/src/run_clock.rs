@@ -6,19 +6,19 @@ use rowmill_types::settings::DEADLINE;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::time::Instant;
 
-use crate::control::Control;
+use crate::control::RunControl;
 use crate::spec::RunSpec;
 
 /// The deadline of a run that has started, and its control.
 pub(crate) struct RunClock<'c> {
-    control: &'c Control,
+    control: &'c RunControl,
     began: Instant,
     deadline: Option<Duration>,
 }
 
 impl<'c> RunClock<'c> {
     /// Starts the clock of a run.
-    pub(crate) fn start(spec: &RunSpec, control: &'c Control) -> Self {
+    pub(crate) fn start(spec: &RunSpec, control: &'c RunControl) -> Self {
         Self { control, began: Instant::now(), deadline: spec.work.stop_rules.deadline }
     }
 
@@ -35,7 +35,7 @@ impl<'c> RunClock<'c> {
         tokio::select! {
             biased;
             done = work => done,
-            () = self.control.stop.drained() => {
+            () = self.control.stop.wait_for_drain() => {
                 let message = "interrupted before the first row; nothing was sent";
                 Err(Problem::new(ProblemCode::Interrupted, message).hint("run the same command again"))
             }

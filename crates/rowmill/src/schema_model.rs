@@ -7,21 +7,23 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_tools::{ModelDescription, ModelFailure, SchemaModel, SchemaModelSettings, describe_model};
+use rowmill_tools::{
+    DescribeFailure, ModelDescription, SchemaModelChecker, SchemaModelSettings, describe_model,
+};
 use rowmill_types::settings::{JSON_SCHEMA, SCHEMA_MODEL};
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::environment::Environment;
+use crate::environment::RunEnvironment;
 
 /// The timeout for checking one answer.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What Python reports about a model.
-pub(crate) struct ModelFacts {
+pub(crate) struct SchemaModelFacts {
     /// The JSON Schema.
     pub(crate) schema: String,
     /// The Python process that checks answers, if it can.
-    pub(crate) check: Option<Arc<SchemaModel>>,
+    pub(crate) check: Option<Arc<SchemaModelChecker>>,
     /// A digest of the code that checks answers.
     pub(crate) code: Option<String>,
 }
@@ -31,7 +33,10 @@ pub(crate) struct ModelFacts {
 /// # Errors
 ///
 /// The name has another form, there is no Python, or Python cannot find the model.
-pub(crate) async fn schema_of(spec: &str, environment: &Environment) -> Result<ModelFacts, Problem> {
+pub(crate) async fn load_schema_model(
+    spec: &str,
+    environment: &RunEnvironment,
+) -> Result<SchemaModelFacts, Problem> {
     check_form(spec)?;
     let variables = environment.variables();
     for interpreter in ["python3", "python"] {
@@ -58,9 +63,8 @@ fn check_form(spec: &str) -> Result<(), Problem> {
     let wrong = |message: String, right: Option<String>| {
         let problem = Problem::new(ProblemCode::Usage, message);
         Err(match right {
-            Some(right) => {
-                problem.hint(format!("write it as {schema_model}", schema_model = SCHEMA_MODEL.to(right)))
-            }
+            Some(right) => problem
+                .hint(format!("write it as {schema_model}", schema_model = SCHEMA_MODEL.with_value(right))),
             None => problem,
         })
     };
@@ -82,10 +86,10 @@ fn check_form(spec: &str) -> Result<(), Problem> {
 }
 
 /// The problem if Python gave no schema.
-fn problem(interpreter: &str, spec: &str, failure: ModelFailure) -> Problem {
+fn problem(interpreter: &str, spec: &str, failure: DescribeFailure) -> Problem {
     let module = spec.split(':').next().unwrap_or_default();
     let (message, hint) = match failure {
-        ModelFailure::Unusable { message, hint } => (
+        DescribeFailure::Unusable { message, hint } => (
             message,
             hint.unwrap_or_else(|| {
                 "the module is searched in the current folder and in Python's path; activate the environment \
@@ -93,11 +97,11 @@ fn problem(interpreter: &str, spec: &str, failure: ModelFailure) -> Problem {
                     .to_owned()
             }),
         ),
-        ModelFailure::TooSlow(time) => (
+        DescribeFailure::TooSlow(time) => (
             format!("`{interpreter}` took longer than {} s to import `{module}`", time.as_secs()),
             "move slow code out of the module, or behind `if __name__ == \"__main__\":`".to_owned(),
         ),
-        ModelFailure::Died { status, last_words } => {
+        DescribeFailure::ProcessEnded { status, last_words } => {
             let words =
                 last_words.map_or_else(|| ", without a message".to_owned(), |words| format!(": {words}"));
             (
@@ -114,7 +118,7 @@ fn facts(
     spec: &str,
     told: ModelDescription,
     variables: Vec<(OsString, OsString)>,
-) -> ModelFacts {
+) -> SchemaModelFacts {
     let ModelDescription { schema, code } = told;
     let settings = SchemaModelSettings {
         interpreter: interpreter.into(),
@@ -123,6 +127,6 @@ fn facts(
         timeout: CHECK_TIMEOUT,
         variables: Some(variables),
     };
-    let check = code.is_some().then(|| Arc::new(SchemaModel::new(&settings)));
-    ModelFacts { schema, check, code }
+    let check = code.is_some().then(|| Arc::new(SchemaModelChecker::new(&settings)));
+    SchemaModelFacts { schema, check, code }
 }

@@ -3,21 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use rowmill_core::redact::Redactor;
-use rowmill_core::select::Selection;
+use rowmill_core::select::RowSelection;
 use rowmill_data::output::RemovedRows;
-use rowmill_data::table::{InputPart, Layout, TableFormat, TableSettings, TableTarget};
+use rowmill_data::table::{InputColumns, TableFormat, TableLayout, TableSettings, TableTarget};
 use rowmill_data::{ColumnType, InputSpec, SqlEngine};
 use rowmill_store::file::WorkFolder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::spec_json::SpecVersion;
-use crate::work::WorkSpec;
+use crate::work_spec::WorkSpec;
 
 /// Everything that defines a run, as plain data.
 ///
 /// It can be written as JSON and read back without loss. Paths are kept as given; relative ones are
-/// resolved from the current folder. It contains no credentials: `${NAME}` in the settings of providers
+/// resolved from the current folder. It contains no credentials: `${CONFIG_FILE_NAME}` in the settings of providers
 /// and servers is looked up in the environment when the run is prepared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,36 +28,36 @@ pub struct RunSpec {
     pub input: InputSpec,
     /// Query, condition and columns that are applied to the input.
     #[serde(default)]
-    pub query: Query,
+    pub query: InputQuery,
     /// Which of the remaining rows are processed.
     #[serde(default)]
-    pub selection: Selection,
+    pub selection: RowSelection,
     /// Field that identifies rows; defaults to row numbers, or to paths if rows are files.
     #[serde(default)]
     pub id_field: Option<String>,
     /// Files that are sent with rows.
     #[serde(default)]
-    pub files: FileFlags,
+    pub files: AttachmentOptions,
     /// How a row becomes a prompt.
     #[serde(default)]
-    pub prompt: Prompt,
+    pub prompt: PromptSource,
     /// Source of the instruction (system prompt): a path or a `file://`, `http(s)://` or `hf://` URL.
     #[serde(default)]
     pub instruction: Option<String>,
     /// Variables of the instruction.
     #[serde(default)]
-    pub variables: VariableFlags,
+    pub variables: VariableOptions,
     /// Models, agents and limits.
-    #[serde(default = "WorkSpec::usual")]
+    #[serde(default = "WorkSpec::run_defaults")]
     pub work: WorkSpec,
     /// JSON Schema that results must satisfy.
     #[serde(default)]
-    pub schema: Schema,
+    pub schema: ResultSchemaSource,
     /// Where results go.
-    pub output: Output,
+    pub output: OutputTarget,
     /// What to do if the output exists.
     #[serde(default)]
-    pub existing: Existing,
+    pub existing: ExistingOutput,
     /// On a resume, what to do with the envelopes of rows that are no longer in the input.
     #[serde(default)]
     pub removed_rows: RemovedRows,
@@ -81,7 +81,7 @@ pub struct RunSpec {
     pub work_dir: Option<PathBuf>,
     /// What to keep in the work folder when all rows are ok.
     #[serde(default)]
-    pub keep_temp: KeepTemp,
+    pub keep_temp: KeptFiles,
     /// Configuration files that settings were read from, so that they are not overwritten.
     #[serde(default)]
     pub config_files: Vec<PathBuf>,
@@ -90,7 +90,7 @@ pub struct RunSpec {
 /// What to keep in the work folder of a run whose rows are all ok.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum KeepTemp {
+pub enum KeptFiles {
     /// The ledger too.
     Ledger,
     /// The header, which a resume needs for the settings and a plan for the usage of rows; for a table,
@@ -104,7 +104,7 @@ pub enum KeepTemp {
 /// Query, condition and columns that are applied to the input.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Query {
+pub struct InputQuery {
     /// SQL query whose result is used as the input.
     pub sql: Option<String>,
     /// SQL condition that rows must satisfy.
@@ -117,7 +117,7 @@ pub struct Query {
     pub engine: SqlEngine,
 }
 
-impl Query {
+impl InputQuery {
     /// Whether every row is seen as it is.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -127,11 +127,11 @@ impl Query {
     /// The query with all that decides what it gives: a run with another one is another run.
     #[must_use]
     pub fn identity(&self) -> Option<String> {
-        Some(format!("{}{}", self.sql.as_ref()?, self.settings()))
+        Some(format!("{}{}", self.sql.as_ref()?, self.settings_text()))
     }
 
     /// What decides, beside its text, what the query gives; nothing where nothing was said.
-    pub(crate) fn settings(&self) -> String {
+    pub(crate) fn settings_text(&self) -> String {
         let mut settings = String::new();
         for ColumnType { column, type_name } in &self.types {
             settings.push_str(&format!("\n-- type of {column}: {type_name}"));
@@ -146,7 +146,7 @@ impl Query {
 /// Files that are sent with rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct FileFlags {
+pub struct AttachmentOptions {
     /// Fields that contain file paths.
     pub attach: Vec<String>,
     /// Whether to send the text of the files instead of the files.
@@ -160,7 +160,7 @@ pub struct FileFlags {
 /// How a row becomes a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Prompt {
+pub enum PromptSource {
     /// The whole row as JSON.
     #[default]
     Default,
@@ -173,7 +173,7 @@ pub enum Prompt {
 /// JSON Schema that results must satisfy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Schema {
+pub enum ResultSchemaSource {
     /// No schema: results are text.
     #[default]
     None,
@@ -186,7 +186,7 @@ pub enum Schema {
 /// Where results go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Output {
+pub enum OutputTarget {
     /// A JSON Lines file of envelopes, whatever its extension.
     File(PathBuf),
     /// Envelopes on standard output.
@@ -205,10 +205,10 @@ pub struct TableOutput {
     pub format: TableFormat,
     /// How its columns are laid out.
     #[serde(default)]
-    pub layout: Layout,
+    pub layout: TableLayout,
 }
 
-impl Output {
+impl OutputTarget {
     /// What the user named.
     #[must_use]
     pub fn name(&self) -> String {
@@ -242,7 +242,7 @@ impl TableOutput {
     /// The work folder of a run with this output, where nothing else is said.
     pub(crate) fn work_folder(&self) -> Option<PathBuf> {
         match &self.target {
-            TableTarget::File(path) => Some(WorkFolder::beside(path)),
+            TableTarget::File(path) => Some(WorkFolder::default_path(path)),
             TableTarget::Folder { path, .. } => Some(path.join(FOLDER_IN_OUTPUT)),
             TableTarget::Stdout => None,
         }
@@ -256,13 +256,13 @@ impl TableOutput {
             }
             TableTarget::File(_) | TableTarget::Stdout => false,
         };
-        self.layout == Layout::Flat || splits_by_input
+        self.layout == TableLayout::Flat || splits_by_input
     }
 
     /// What the table is to look like.
     pub(crate) fn settings(
         &self,
-        input: InputPart,
+        input: InputColumns,
         schema: Option<String>,
         redactor: Redactor,
     ) -> TableSettings {
@@ -277,21 +277,21 @@ impl RunSpec {
     /// Everything in a row's place: the whole row is the prompt, text is the result, and nothing
     /// that exists is touched. What is to be different is set afterwards, the model above all.
     #[must_use]
-    pub fn new(input: InputSpec, output: Output) -> Self {
+    pub fn new(input: InputSpec, output: OutputTarget) -> Self {
         Self {
             version: SpecVersion,
             input,
-            query: Query::default(),
-            selection: Selection::default(),
+            query: InputQuery::default(),
+            selection: RowSelection::default(),
             id_field: None,
-            files: FileFlags::default(),
-            prompt: Prompt::Default,
+            files: AttachmentOptions::default(),
+            prompt: PromptSource::Default,
             instruction: None,
-            variables: VariableFlags::default(),
+            variables: VariableOptions::default(),
             work: WorkSpec::default(),
-            schema: Schema::None,
+            schema: ResultSchemaSource::None,
             output,
-            existing: Existing::Refuse,
+            existing: ExistingOutput::Refuse,
             removed_rows: RemovedRows::default(),
             include_input: false,
             error_output: None,
@@ -299,7 +299,7 @@ impl RunSpec {
             summary_output: None,
             traces: None,
             work_dir: None,
-            keep_temp: KeepTemp::default(),
+            keep_temp: KeptFiles::default(),
             config_files: Vec::new(),
         }
     }
@@ -307,9 +307,9 @@ impl RunSpec {
     /// The work folder, where the output tells it or the user names it.
     pub(crate) fn work_folder(&self) -> Option<PathBuf> {
         self.work_dir.clone().or_else(|| match &self.output {
-            Output::File(path) => Some(WorkFolder::beside(path)),
-            Output::Stdout => None,
-            Output::Table(table) => table.work_folder(),
+            OutputTarget::File(path) => Some(WorkFolder::default_path(path)),
+            OutputTarget::Stdout => None,
+            OutputTarget::Table(table) => table.work_folder(),
         })
     }
 
@@ -317,19 +317,19 @@ impl RunSpec {
     /// let another query go on with the run.
     pub(crate) fn selects_all(&self) -> bool {
         let may_differ = self.query.sql.is_some() && self.id_field.is_some();
-        self.selection == Selection::default() && self.query.condition.is_none() && !may_differ
+        self.selection == RowSelection::default() && self.query.condition.is_none() && !may_differ
     }
 
     /// Whether envelopes hold the input row: because the user wants it, or the table needs it.
     pub(crate) fn keeps_input(&self) -> bool {
-        self.include_input || matches!(&self.output, Output::Table(table) if table.needs_input())
+        self.include_input || matches!(&self.output, OutputTarget::Table(table) if table.needs_input())
     }
 }
 
 /// What to do if the output exists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Existing {
+pub enum ExistingOutput {
     /// Report an error.
     #[default]
     Refuse,
@@ -341,7 +341,7 @@ pub enum Existing {
     Overwrite,
 }
 
-impl Existing {
+impl ExistingOutput {
     /// Whether an earlier run is gone on with.
     #[must_use]
     pub fn resumes(self) -> bool {
@@ -352,7 +352,7 @@ impl Existing {
 /// Variables of the instruction, as given.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct VariableFlags {
+pub struct VariableOptions {
     /// `name=value` entries.
     pub pairs: Vec<String>,
     /// `name=path` entries.

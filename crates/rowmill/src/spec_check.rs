@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use rowmill_data::SqlEngine;
 
-use crate::agent_flags::AgentFlags;
-use crate::spec::{Query, RunSpec};
+use crate::agent_options::AgentOptions;
+use crate::spec::{InputQuery, RunSpec};
 
 /// A position in a spec, and what is wrong there.
 type Contradiction = (&'static str, &'static str);
 
 impl RunSpec {
     /// The first contradiction in the spec, or the first setting that would be ignored.
-    pub(crate) fn contradiction(&self) -> Option<Contradiction> {
+    pub(crate) fn find_contradiction(&self) -> Option<Contradiction> {
         let agents = &self.work.agents;
         let has_cards = !agents.cards.is_empty();
         if self.work.model.trim().is_empty() && !has_cards {
@@ -65,7 +65,7 @@ impl RunSpec {
 }
 
 /// Settings of a query that would be ignored.
-fn query(query: &Query) -> Option<Contradiction> {
+fn query(query: &InputQuery) -> Option<Contradiction> {
     let has_sql = query.sql.is_some();
     let beside_sql = "cannot be used with `query.sql`: express it in the query";
     if has_sql && query.condition.is_some() {
@@ -90,7 +90,7 @@ fn query(query: &Query) -> Option<Contradiction> {
 }
 
 /// Settings that have no effect without agent cards.
-fn without_cards(agents: &AgentFlags) -> Option<Contradiction> {
+fn without_cards(agents: &AgentOptions) -> Option<Contradiction> {
     let given = [
         ("work.agents.agent", agents.agent.is_some()),
         ("work.agents.stubs", !agents.stubs.is_empty()),
@@ -104,17 +104,17 @@ fn without_cards(agents: &AgentFlags) -> Option<Contradiction> {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_data::{InputSpec, Location};
+    use rowmill_data::{InputLocation, InputSpec};
 
     use super::*;
-    use crate::spec::{Existing, Output};
+    use crate::spec::{ExistingOutput, OutputTarget};
 
     fn wrong(change: impl FnOnce(&mut RunSpec)) -> Option<&'static str> {
-        let input = InputSpec::new(Location::Stdin, None);
-        let mut spec = RunSpec::new(input, Output::Stdout);
+        let input = InputSpec::new(InputLocation::Stdin, None);
+        let mut spec = RunSpec::new(input, OutputTarget::Stdout);
         spec.work.model = "simulated".into();
         change(&mut spec);
-        spec.contradiction().map(|(path, _)| path)
+        spec.find_contradiction().map(|(path, _)| path)
     }
 
     #[test]
@@ -139,8 +139,8 @@ mod tests {
                 spec.existing = existing;
             }
         };
-        assert_eq!(wrong(retries(Existing::Refuse)), Some("work.agents.retry_unknown"));
-        assert_eq!(wrong(retries(Existing::Resume)), None);
+        assert_eq!(wrong(retries(ExistingOutput::Refuse)), Some("work.agents.retry_unknown"));
+        assert_eq!(wrong(retries(ExistingOutput::Resume)), None);
         let instructed = |spec: &mut RunSpec| {
             spec.work.agents.cards = vec!["clerk.md".into()];
             spec.instruction = Some("classify.md".into());

@@ -9,9 +9,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeOwned, Error, IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::json_place::JsonPlace;
 use crate::spec::RunSpec;
 use crate::spec_mistake::{SpecText, plain_mistake};
-use crate::spec_place::Place;
 
 /// The format version of specs.
 const VERSION: u64 = 1;
@@ -110,7 +110,7 @@ impl RunSpec {
         // here.
         read::<VersionOnly>(text, source)?;
         let spec: Self = read(text, source)?;
-        match spec.contradiction() {
+        match spec.find_contradiction() {
             None => Ok(spec),
             Some((path, what)) => Err(invalid(format!("`{source}` is not a valid spec: `{path}` {what}"))),
         }
@@ -129,7 +129,7 @@ fn read<T: DeserializeOwned>(text: &str, source: &str) -> Result<T, Problem> {
 
 fn refused(text: &str, source: &str, error: &serde_json::Error, kind: SpecText) -> Problem {
     let (line, column) = (error.line(), error.column());
-    let place = Place::at(text, line, column);
+    let place = JsonPlace::at(text, line, column);
     let whole = error.to_string();
     let what = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(what, _)| what);
     let message = format!("`{source}` is not a valid spec at line {line}, column {column}{place}");

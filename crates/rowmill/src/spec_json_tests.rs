@@ -5,22 +5,27 @@ use std::time::Duration;
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
-use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
+use rowmill_core::limits::{BudgetLimits, MinuteLimits, PaceMode, Parallelism};
 use rowmill_core::ports::Durability;
-use rowmill_core::select::{Sample, Selection};
+use rowmill_core::select::{RowSample, RowSelection};
 use rowmill_data::output::RemovedRows;
-use rowmill_data::table::{Layout, TableFormat, TableTarget};
-use rowmill_data::{ColumnType, DocumentIds, FieldDelimiter, Format, InputSpec, Location, SqlEngine};
-use rowmill_engine::{ErrorRate, OnQuota, StopRules};
-use rowmill_http::{Timeouts, Url};
-use rowmill_models::{AliasConfig, PriceConfig, Protocol, ProviderConfig};
-use rowmill_tools::{McpServerConfig, Span};
+use rowmill_data::table::{TableFormat, TableLayout, TableTarget};
+use rowmill_data::{
+    ColumnType, DocumentIds, FieldDelimiter, InputFormat, InputLocation, InputSpec, SqlEngine,
+};
+use rowmill_engine::{ErrorRateLimit, OnQuota, StopRules};
+use rowmill_http::{HttpTimeouts, Url};
+use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig, ProviderProtocol};
+use rowmill_tools::{DurationSetting, McpServerConfig};
 use rowmill_types::Money;
 
 use super::*;
-use crate::agent_flags::AgentFlags;
-use crate::spec::{Existing, FileFlags, KeepTemp, Output, Prompt, Query, Schema, TableOutput, VariableFlags};
-use crate::work::WorkSpec;
+use crate::agent_options::AgentOptions;
+use crate::spec::{
+    AttachmentOptions, ExistingOutput, InputQuery, KeptFiles, OutputTarget, PromptSource, ResultSchemaSource,
+    TableOutput, VariableOptions,
+};
+use crate::work_spec::WorkSpec;
 
 /// Any text, including quotes and control characters.
 fn text() -> impl Strategy<Value = String> {
@@ -44,15 +49,15 @@ fn time() -> impl Strategy<Value = Duration> {
 
 fn input() -> impl Strategy<Value = InputSpec> {
     let location = prop_oneof![
-        Just(Location::Stdin),
-        path().prop_map(Location::File),
-        text().prop_map(Location::Pattern),
+        Just(InputLocation::Stdin),
+        path().prop_map(InputLocation::File),
+        text().prop_map(InputLocation::Pattern),
         "[a-z]{1,9}".prop_map(|name| {
-            Location::Web(Url::parse(&format!("https://h.test/{name}.csv?a=b%20c")).unwrap())
+            InputLocation::Web(Url::parse(&format!("https://h.test/{name}.csv?a=b%20c")).unwrap())
         }),
-        "[a-z]{1,9}".prop_map(|name| Location::parse(&format!("hf://datasets/o/{name}")).unwrap()),
+        "[a-z]{1,9}".prop_map(|name| InputLocation::parse(&format!("hf://datasets/o/{name}")).unwrap()),
     ];
-    let format = of(proptest::sample::select(Format::ALL));
+    let format = of(proptest::sample::select(InputFormat::ALL));
     let ids = prop_oneof![Just(DocumentIds::Path), Just(DocumentIds::Content)];
     let delimiter = of(proptest::sample::select(&[";", "tab", "|", "\\", " "][..]));
     (location, format, ids, delimiter).prop_map(|(location, format, document_ids, delimiter)| InputSpec {
@@ -63,33 +68,37 @@ fn input() -> impl Strategy<Value = InputSpec> {
     })
 }
 
-fn query() -> impl Strategy<Value = Query> {
+fn query() -> impl Strategy<Value = InputQuery> {
     let types =
         || vec((text(), text()).prop_map(|(column, type_name)| ColumnType { column, type_name }), 0..3);
-    let sql = (text(), types(), any::<bool>()).prop_map(|(sql, types, is_theirs)| Query {
+    let sql = (text(), types(), any::<bool>()).prop_map(|(sql, types, is_theirs)| InputQuery {
         sql: Some(sql),
         types,
         engine: if is_theirs { SqlEngine::DuckDb } else { SqlEngine::BuiltIn },
-        ..Query::default()
+        ..InputQuery::default()
     });
     let condition = (text(), types(), vec("[a-z]{1,5}", 0..3)).prop_map(|(condition, types, columns)| {
-        Query { condition: Some(condition), types, columns, ..Query::default() }
+        InputQuery { condition: Some(condition), types, columns, ..InputQuery::default() }
     });
-    prop_oneof![Just(Query::default()), sql, condition]
+    prop_oneof![Just(InputQuery::default()), sql, condition]
 }
 
-fn output() -> impl Strategy<Value = Output> {
+fn output() -> impl Strategy<Value = OutputTarget> {
     let target = prop_oneof![
         path().prop_map(TableTarget::File),
         Just(TableTarget::Stdout),
         (path(), text()).prop_map(|(path, split_by)| TableTarget::Folder { path, split_by }),
     ];
-    let layout = prop_oneof![Just(Layout::Envelope), Just(Layout::Flat)];
+    let layout = prop_oneof![Just(TableLayout::Envelope), Just(TableLayout::Flat)];
     let table = (target, proptest::sample::select(TableFormat::ALL), layout);
     prop_oneof![
-        path().prop_map(Output::File),
-        Just(Output::Stdout),
-        table.prop_map(|(target, format, layout)| Output::Table(TableOutput { target, format, layout })),
+        path().prop_map(OutputTarget::File),
+        Just(OutputTarget::Stdout),
+        table.prop_map(|(target, format, layout)| OutputTarget::Table(TableOutput {
+            target,
+            format,
+            layout
+        })),
     ]
 }
 
@@ -98,13 +107,13 @@ fn budget() -> impl Strategy<Value = BudgetLimits> {
         .prop_map(|(pico, tokens)| BudgetLimits { cost: pico.map(Money::from_pico), tokens })
 }
 
-fn agents() -> impl Strategy<Value = AgentFlags> {
+fn agents() -> impl Strategy<Value = AgentOptions> {
     let server = (of(text()), texts(), btree_map(text(), text(), 0..3), of(0.1..1e9_f64)).prop_map(
         |(command, args, env, seconds)| McpServerConfig {
             command,
             args,
             env,
-            timeout: seconds.map(Span::Seconds),
+            timeout: seconds.map(DurationSetting::Seconds),
             ..McpServerConfig::default()
         },
     );
@@ -113,7 +122,7 @@ fn agents() -> impl Strategy<Value = AgentFlags> {
     (named, numbers, btree_map(text(), server, 0..3)).prop_map(|(named, numbers, servers)| {
         let (cards, agent, stubs, deny, record_tools, config_folder) = named;
         let (turns, tool_timeout, tool_result_limit, python_processes, row_budget, switches) = numbers;
-        AgentFlags {
+        AgentOptions {
             cards,
             agent,
             stubs: stubs.clone(),
@@ -130,14 +139,14 @@ fn agents() -> impl Strategy<Value = AgentFlags> {
             checkpoint_turns: switches[1],
             shell: switches[2],
             servers,
-            ..AgentFlags::default()
+            ..AgentOptions::default()
         }
     })
 }
 
 fn config()
 -> impl Strategy<Value = (BTreeMap<String, ProviderConfig>, AliasConfig, BTreeMap<String, PriceConfig>)> {
-    let protocol = of(prop_oneof![Just(Protocol::Chat), Just(Protocol::Anthropic)]);
+    let protocol = of(prop_oneof![Just(ProviderProtocol::Chat), Just(ProviderProtocol::Anthropic)]);
     let provider = (of(text()), of(text()), btree_map(text(), text(), 0..3), protocol).prop_map(
         |(base_url, api_key_env, headers, protocol)| ProviderConfig {
             base_url,
@@ -155,7 +164,7 @@ fn config()
 }
 
 fn stop_rules() -> impl Strategy<Value = StopRules> {
-    let rate = (0.0..=1.0_f64, any::<u64>()).prop_map(|(share, after)| ErrorRate { share, after });
+    let rate = (0.0..=1.0_f64, any::<u64>()).prop_map(|(share, after)| ErrorRateLimit { share, after });
     (of(any::<u64>()), of(rate), of(any::<u64>()), any::<bool>(), of(time())).prop_map(
         |(max_errors, max_error_rate, same_failure, first_result, deadline)| StopRules {
             max_errors,
@@ -169,14 +178,14 @@ fn stop_rules() -> impl Strategy<Value = StopRules> {
 
 fn work() -> impl Strategy<Value = WorkSpec> {
     let parallel = prop_oneof![
-        Just(Parallel::Auto),
-        (1..usize::MAX).prop_map(Parallel::AtMost),
-        (1..usize::MAX).prop_map(Parallel::AutoUpTo),
+        Just(Parallelism::Auto),
+        (1..usize::MAX).prop_map(Parallelism::AtMost),
+        (1..usize::MAX).prop_map(Parallelism::AutoUpTo),
     ];
-    let rates = (of(1..u64::MAX), of(1..u64::MAX)).prop_map(|(requests, output_tokens)| RateFlags {
+    let rates = (of(1..u64::MAX), of(1..u64::MAX)).prop_map(|(requests, output_tokens)| MinuteLimits {
         requests,
         output_tokens,
-        ..RateFlags::default()
+        ..MinuteLimits::default()
     });
     let times =
         ((time(), time(), of(time())), (time(), time(), time()), prop_oneof![Just(Duration::ZERO), time()]);
@@ -188,9 +197,9 @@ fn work() -> impl Strategy<Value = WorkSpec> {
         let (parallel, rates, stop_rules, budget, switches) = limits;
         WorkSpec {
             model,
-            agents: if has_agents { agents } else { AgentFlags::default() },
+            agents: if has_agents { agents } else { AgentOptions::default() },
             parallel,
-            pace: if switches[0] { Pace::Auto } else { Pace::Off },
+            pace: if switches[0] { PaceMode::Auto } else { PaceMode::Off },
             rates,
             on_quota: if switches[1] { OnQuota::Wait } else { OnQuota::Stop },
             max_outage,
@@ -205,7 +214,7 @@ fn work() -> impl Strategy<Value = WorkSpec> {
             retry_wait,
             timeout,
             row_timeout,
-            timeouts: Timeouts { connect, first_byte, idle },
+            timeouts: HttpTimeouts { connect, first_byte, idle },
             repairs: retries / 2,
             providers,
             aliases,
@@ -216,23 +225,31 @@ fn work() -> impl Strategy<Value = WorkSpec> {
 
 fn spec() -> impl Strategy<Value = RunSpec> {
     let selection = (any::<u64>(), of((any::<u64>(), any::<u64>())), of(any::<u64>())).prop_map(
-        |(offset, sample, limit)| Selection {
+        |(offset, sample, limit)| RowSelection {
             offset,
-            sample: sample.map(|(count, seed)| Sample { count, seed }),
+            sample: sample.map(|(count, seed)| RowSample { count, seed }),
             limit,
         },
     );
-    let prompt =
-        prop_oneof![Just(Prompt::Default), text().prop_map(Prompt::Inline), text().prop_map(Prompt::Source)];
+    let prompt = prop_oneof![
+        Just(PromptSource::Default),
+        text().prop_map(PromptSource::Inline),
+        text().prop_map(PromptSource::Source)
+    ];
     let schema = prop_oneof![
-        Just(Schema::None),
-        text().prop_map(Schema::Source),
-        text().prop_map(Schema::PythonModel)
+        Just(ResultSchemaSource::None),
+        text().prop_map(ResultSchemaSource::Source),
+        text().prop_map(ResultSchemaSource::PythonModel)
     ];
     let existing = proptest::sample::select(
-        &[Existing::Refuse, Existing::Resume, Existing::ResumeChanged, Existing::Overwrite][..],
+        &[
+            ExistingOutput::Refuse,
+            ExistingOutput::Resume,
+            ExistingOutput::ResumeChanged,
+            ExistingOutput::Overwrite,
+        ][..],
     );
-    let keep = proptest::sample::select(&[KeepTemp::Ledger, KeepTemp::Header, KeepTemp::Nothing][..]);
+    let keep = proptest::sample::select(&[KeptFiles::Ledger, KeptFiles::Header, KeptFiles::Nothing][..]);
     let rows = (input(), query(), selection, of(text()), texts());
     let asked = (prompt, schema, of(text()), texts(), of(path()));
     let results = (output(), existing, keep, of(path()), any::<[bool; 3]>());
@@ -245,7 +262,7 @@ fn spec() -> impl Strategy<Value = RunSpec> {
             query,
             selection,
             id_field,
-            files: FileFlags {
+            files: AttachmentOptions {
                 attach,
                 extract_text: switches[0],
                 archive: side.clone(),
@@ -253,7 +270,7 @@ fn spec() -> impl Strategy<Value = RunSpec> {
             },
             prompt,
             instruction: instruction.filter(|_| !has_cards),
-            variables: VariableFlags { pairs: pairs.clone(), files: pairs, json },
+            variables: VariableOptions { pairs: pairs.clone(), files: pairs, json },
             work,
             schema,
             existing,
@@ -292,8 +309,8 @@ fn what_a_spec_leaves_out_has_its_default() {
     let json =
         r#"{"version": 1, "input": {"location": "stdin"}, "output": "stdout", "work": {"model": "m"}}"#;
     let spec = RunSpec::from_json(json, "spec.json").unwrap();
-    let mut expected = RunSpec::new(InputSpec::new(Location::Stdin, None), Output::Stdout);
-    expected.work = WorkSpec { model: "m".into(), ..WorkSpec::usual() };
+    let mut expected = RunSpec::new(InputSpec::new(InputLocation::Stdin, None), OutputTarget::Stdout);
+    expected.work = WorkSpec { model: "m".into(), ..WorkSpec::run_defaults() };
     assert_eq!(spec, expected);
     assert_eq!(spec.work.stop_rules.same_failure, Some(50), "as on the command line");
 }
@@ -310,6 +327,6 @@ fn a_spec_of_another_version_is_told_so_whatever_else_is_strange_in_it() {
 fn a_path_that_is_no_text_is_told_and_not_changed() {
     use std::os::unix::ffi::OsStringExt;
     let path = PathBuf::from(std::ffi::OsString::from_vec(vec![b'a', 0xff]));
-    let spec = RunSpec::new(InputSpec::new(Location::File(path), None), Output::Stdout);
+    let spec = RunSpec::new(InputSpec::new(InputLocation::File(path), None), OutputTarget::Stdout);
     assert_eq!(spec.to_json().unwrap_err().code, ProblemCode::InvalidSpec);
 }

@@ -1,14 +1,14 @@
 //! The telemetry of a run, and how a resume goes on with it.
 
 use rowmill_core::ledger::LedgerEvent;
-use rowmill_core::ports::Sink;
-use rowmill_core::record::Record;
-use rowmill_core::run_header::{RunHeader, SinkBase};
-use rowmill_data::output::{LineSink, Part};
+use rowmill_core::ports::RecordSink;
+use rowmill_core::record::RowRecord;
+use rowmill_core::run_header::{AppendedFile, RunHeader};
+use rowmill_data::output::{LineSink, RecordPart};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::full_paths::full_path_text;
-use crate::run_place::RunPlace;
+use crate::run_storage::RunStorage;
 use crate::spec::RunSpec;
 
 /// The telemetry file to go on with, and what it held before the ledger began.
@@ -17,9 +17,9 @@ use crate::spec::RunSpec;
 /// ledger and telemetry leaves no gap.
 pub(crate) fn resumed_telemetry(
     spec: &RunSpec,
-    place: &RunPlace,
+    place: &RunStorage,
     before: Option<&RunHeader>,
-) -> Result<Option<(LineSink, SinkBase)>, Problem> {
+) -> Result<Option<(LineSink, AppendedFile)>, Problem> {
     let Some(now) = telemetry_base(spec, telemetry_length(spec)) else { return Ok(None) };
     let known = before.and_then(|before| before.telemetry.clone().filter(|base| base.path == now.path));
     let Some(base) = known else {
@@ -35,21 +35,24 @@ pub(crate) fn resumed_telemetry(
 }
 
 fn replay(sink: &mut LineSink, line: &[u8]) -> Result<(), Problem> {
-    let record = Record::parse(line.to_vec()).map_err(|error| {
+    let record = RowRecord::parse(line.to_vec()).map_err(|error| {
         Problem::new(ProblemCode::LedgerUnusable, "a record of the ledger cannot be read").cause(error)
     })?;
-    sink.publish(record.published())
+    sink.publish(record.parts_for_sinks())
 }
 
 /// The file to append to, with so many of its bytes.
 pub(crate) fn telemetry_sink(spec: &RunSpec, keep: u64) -> Result<Option<LineSink>, Problem> {
-    spec.telemetry_output.as_deref().map(|path| LineSink::append(path, Part::Telemetry, keep)).transpose()
+    spec.telemetry_output
+        .as_deref()
+        .map(|path| LineSink::append(path, RecordPart::Telemetry, keep))
+        .transpose()
 }
 
 /// The file with its length, as a header has it.
-pub(crate) fn telemetry_base(spec: &RunSpec, length: u64) -> Option<SinkBase> {
+pub(crate) fn telemetry_base(spec: &RunSpec, length: u64) -> Option<AppendedFile> {
     let path = spec.telemetry_output.as_deref()?;
-    Some(SinkBase { path: full_path_text(path), length })
+    Some(AppendedFile { path: full_path_text(path), length })
 }
 
 /// How long the file is.

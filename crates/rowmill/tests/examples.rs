@@ -20,8 +20,8 @@ use std::error::Error;
 use std::io::Write;
 
 use rowmill_testkit::conformance::{
-    AfterRelease, CountingTool, DatasetFacts, ModelFacts, Numbering, ToolCase, ToolFacts, check_dataset,
-    check_own_model, check_tool_host,
+    AfterRelease, CountingTool, DatasetFacts, ModelFacts, RowNumbering, ToolCase, ToolFacts, check_dataset,
+    check_program_model, check_tool_host,
 };
 use serde_json::json;
 
@@ -114,7 +114,7 @@ async fn the_own_provider_keeps_the_contract_of_models() {
     let speaker = own_provider::Speaker { address: own_provider::provider(0).unwrap(), role: String::new() };
     let belongs = |prompt: &str, answer: &str| answer.trim() == prompt.to_uppercase();
     let facts = ModelFacts { belongs: Box::new(belongs), ..ModelFacts::default() };
-    assert_eq!(check_own_model(&speaker, &facts).await, Vec::<String>::new());
+    assert_eq!(check_program_model(&speaker, &facts).await, Vec::<String>::new());
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn the_own_source_keeps_the_contract_of_datasets() {
     let facts = DatasetFacts {
         rows: Some(4),
         bad: Some(vec![2]),
-        numbering: Numbering::FromOne,
+        numbering: RowNumbering::FromOne,
         ..DatasetFacts::default()
     };
     let paragraphs = own_source::Paragraphs(own_source::LETTER);

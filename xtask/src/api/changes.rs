@@ -7,7 +7,7 @@ use super::lines::{MORE, NON_EXHAUSTIVE, REQUIRED};
 
 /// The differences between a snapshot and the previous one.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct ApiChanges {
     /// Removed lines.
     pub removed: Vec<String>,
     /// Lines about the same item, before and after.
@@ -18,10 +18,13 @@ pub struct Changes {
     pub added: Vec<String>,
 }
 
-impl Changes {
+impl ApiChanges {
     /// Compares two snapshots.
     #[must_use]
-    pub fn between<Before: AsRef<str>, After: AsRef<str>>(before: &[Before], after: &[After]) -> Self {
+    pub fn between<EarlierCalls: AsRef<str>, After: AsRef<str>>(
+        before: &[EarlierCalls],
+        after: &[After],
+    ) -> Self {
         let before: BTreeSet<&str> = before.iter().map(AsRef::as_ref).collect();
         let after: BTreeSet<&str> = after.iter().map(AsRef::as_ref).collect();
         let mut new: Vec<&str> = after.difference(&before).copied().collect();
@@ -48,14 +51,14 @@ impl Changes {
 
     /// Whether users' code may no longer compile.
     #[must_use]
-    pub fn break_users(&self) -> bool {
+    pub fn is_breaking(&self) -> bool {
         !(self.removed.is_empty() && self.changed.is_empty() && self.demanding.is_empty())
     }
 }
 
-impl fmt::Display for Changes {
+impl fmt::Display for ApiChanges {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.break_users() {
+        if self.is_breaking() {
             writeln!(out, "\nbreaks users:")?;
         }
         for line in &self.removed {
@@ -73,7 +76,7 @@ impl fmt::Display for Changes {
         for line in &self.added {
             writeln!(out, "  + {line}")?;
         }
-        if self.break_users() {
+        if self.is_breaking() {
             write!(
                 out,
                 "\nraise the version in `Cargo.toml` if this is meant, tell it in `CHANGELOG.md`, and "

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use public_api::{PublicApi, PublicItem};
 use serde_json::Value;
 
-use crate::Failure;
+use crate::TaskFailure;
 
 /// Follows what has more in it than users can see, so that they cannot build it.
 pub(super) const MORE: &str = " { .. }";
@@ -22,20 +22,20 @@ const UNNAMED: &str = "StructuralPartialEq";
 const NO_ITEM: (&str, &Value) = ("", &Value::Null);
 
 /// A description of crates, and which of its items users can name.
-pub(super) struct Description {
+pub(super) struct FileDescription {
     linked: Value,
     crates: BTreeSet<String>,
     public: HashSet<u32>,
 }
 
-impl Description {
+impl FileDescription {
     /// The items of `api`, which was made of `linked`, a description of these crates.
     pub(super) fn new(linked: Value, crates: BTreeSet<String>, api: &PublicApi) -> Self {
         Self { linked, crates, public: api.items().map(|item| item.id().0).collect() }
     }
 
     /// A line for each item, in the order of `public-api`, which puts together what belongs together.
-    pub(super) fn lines(&self, api: &PublicApi) -> Result<Vec<String>, Failure> {
+    pub(super) fn lines(&self, api: &PublicApi) -> Result<Vec<String>, TaskFailure> {
         let mut seen = HashSet::new();
         let mut lines = Vec::new();
         for item in api.items() {
@@ -48,7 +48,7 @@ impl Description {
     }
 
     /// The line of an item; `None` if it tells users nothing.
-    fn line(&self, item: &PublicItem) -> Result<Option<String>, Failure> {
+    fn line(&self, item: &PublicItem) -> Result<Option<String>, TaskFailure> {
         let text = item.to_string();
         let (kind, details) = self.inner(item.id().0);
         let (parent_kind, parent) = item.parent_id().map_or(NO_ITEM, |id| self.inner(id.0));
@@ -98,12 +98,12 @@ impl Description {
     }
 
     /// Fails for an item of one of our own crates that is missing from the description.
-    fn check_use(&self, details: &Value) -> Result<(), Failure> {
+    fn check_use(&self, details: &Value) -> Result<(), TaskFailure> {
         let name = self.crate_of(&details["id"]);
         if !name.starts_with("rowmill") || self.crates.contains(name) {
             return Ok(());
         }
-        Err(Failure::new(format!(
+        Err(TaskFailure::new(format!(
             "`{}` is re-exported, and `{name}` is not described: add it to `DESCRIBED` in \
              `xtask/src/api/describe.rs`",
             details["source"].as_str().unwrap_or_default()

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
 
-use crate::Failure;
+use crate::TaskFailure;
 
 /// The format that `public-api` reads, in the version that `Cargo.toml` pins.
 const FORMAT: u64 = 57;
@@ -18,7 +18,7 @@ const IDS_PER_CRATE: u64 = 100_000_000;
 const ID_FIELDS: &[&str] = &["id", "impls", "implementations", "items", "fields", "variants", "tuple"];
 
 /// One description of all crates, with the root of the crate `root`.
-pub(super) fn link(crates: BTreeMap<String, Value>, root: &str) -> Result<Value, Failure> {
+pub(super) fn link(crates: BTreeMap<String, Value>, root: &str) -> Result<Value, TaskFailure> {
     let mut definitions = HashMap::new();
     for (number, (name, krate)) in (0_u64..).zip(&crates) {
         check_format(name, krate)?;
@@ -47,17 +47,17 @@ pub(super) fn link(crates: BTreeMap<String, Value>, root: &str) -> Result<Value,
             linked = Some(krate);
         }
     }
-    let mut linked = linked.ok_or_else(|| Failure::new(format!("`{root}` is not described")))?;
+    let mut linked = linked.ok_or_else(|| TaskFailure::new(format!("`{root}` is not described")))?;
     (linked["index"], linked["paths"]) = (index.into(), paths.into());
     Ok(linked)
 }
 
-fn check_format(name: &str, krate: &Value) -> Result<(), Failure> {
+fn check_format(name: &str, krate: &Value) -> Result<(), TaskFailure> {
     let format = &krate["format_version"];
     if *format == FORMAT {
         return Ok(());
     }
-    Err(Failure::new(format!(
+    Err(TaskFailure::new(format!(
         "rustdoc describes `{name}` in format {format} and this task reads {FORMAT}: set `public-api` in \
          `Cargo.toml` to the version that needs `rustdoc-types` 0.{format}, and `FORMAT` in \
          `xtask/src/api/link.rs`"

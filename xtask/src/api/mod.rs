@@ -2,12 +2,12 @@
 //! change is noticed before it is merged.
 
 mod changes;
-mod describe;
 mod lines;
 mod link;
+mod rustdoc;
 mod snapshot;
 
-pub use changes::Changes;
-pub use snapshot::{api, surface};
+pub use changes::ApiChanges;
+pub use snapshot::{check_api, public_surface};
 
-pub(crate) use describe::{JSON_FOLDER, stand_in};
+pub(crate) use rustdoc::{JSON_FOLDER, run_as_rustdoc};

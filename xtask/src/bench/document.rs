@@ -4,7 +4,7 @@ use std::fs;
 
 use super::suite::SuiteName;
 use crate::workspace::Workspace;
-use crate::{Failure, talk};
+use crate::{TaskFailure, printer};
 
 const HEAD: &str = "<!-- Written by `cargo xtask bench` and `cargo xtask timings`; do not edit. -->\n\
      # Benchmarks\n\n\
@@ -39,16 +39,17 @@ impl Part {
 }
 
 /// Replaces a part of the document in the repository.
-pub(super) fn write(workspace: &Workspace, part: Part, text: &str) -> Result<(), Failure> {
+pub(super) fn write(workspace: &Workspace, part: Part, text: &str) -> Result<(), TaskFailure> {
     let path = workspace.root().join("docs/benchmarks.md");
     let before = fs::read_to_string(&path).unwrap_or_default();
-    fs::write(&path, with_part(&before, part, text)).map_err(Failure::of("cannot write the report"))?;
-    talk::say(format_args!("\nwrote {}", path.display()));
+    fs::write(&path, replace_suite_part(&before, part, text))
+        .map_err(TaskFailure::context("cannot write the report"))?;
+    printer::say(format_args!("\nwrote {}", path.display()));
     Ok(())
 }
 
 /// The document with a new text for `part`; the other parts stay as they were.
-pub(super) fn with_part(before: &str, part: Part, text: &str) -> String {
+pub(super) fn replace_suite_part(before: &str, part: Part, text: &str) -> String {
     let mut out = String::from(HEAD);
     for each in Part::all() {
         let text = if each == part { Some(text) } else { text_of(before, each) };
@@ -71,16 +72,16 @@ mod tests {
     #[test]
     fn a_part_replaces_itself_and_leaves_the_others() {
         let [speed, limits] = [SuiteName::Speed, SuiteName::Limits].map(Part::Suite);
-        let first = with_part("", speed, "## Speed\n\nfast\n");
+        let first = replace_suite_part("", speed, "## Speed\n\nfast\n");
         assert!(!first.contains("suite: limits"));
-        let both = with_part(&first, limits, "## Limits\n\nall used\n");
-        let three = with_part(&both, Part::Timings, "## Timings\n\nquick\n");
-        let again = with_part(&three, speed, "## Speed\n\nfaster\n");
+        let both = replace_suite_part(&first, limits, "## Limits\n\nall used\n");
+        let three = replace_suite_part(&both, Part::Timings, "## Timings\n\nquick\n");
+        let again = replace_suite_part(&three, speed, "## Speed\n\nfaster\n");
         assert!(again.contains("faster") && !again.contains("fast\n"), "{again}");
         assert!(again.contains("all used"));
         assert!(again.contains("<!-- suite: timings -->\n## Timings\n\nquick\n<!-- end of suite -->"));
         assert!(again.find("## Speed") < again.find("## Limits"));
         assert!(again.find("## Limits") < again.find("## Timings"));
-        assert_eq!(with_part(&again, limits, "## Limits\n\nall used\n"), again);
+        assert_eq!(replace_suite_part(&again, limits, "## Limits\n\nall used\n"), again);
     }
 }

@@ -18,11 +18,11 @@ pub(super) fn facts(
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let mut facts = vec![
         ("Date", jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string()),
-        ("Commit", said(workspace, "git", &["rev-parse", "--short", "HEAD"])),
+        ("Commit", command_output(workspace, "git", &["rev-parse", "--short", "HEAD"])),
         ("CPU", format!("{} ({cores} cores)", field("/proc/cpuinfo", "model name").unwrap_or_default())),
         ("Memory", memory),
-        ("Kernel", said(workspace, "uname", &["-sr"])),
-        ("Compiler", said(workspace, "rustc", &["--version"])),
+        ("Kernel", command_output(workspace, "uname", &["-sr"])),
+        ("Compiler", command_output(workspace, "rustc", &["--version"])),
         ("Profile", profile.to_owned()),
     ];
     facts.extend(yardstick.map(|yardstick| ("Yardstick", yardstick)));
@@ -36,7 +36,7 @@ fn field(path: &str, name: &str) -> Option<String> {
     Some(line.strip_prefix(name)?.trim_start_matches([' ', '\t', ':']).trim().to_owned())
 }
 
-fn said(workspace: &Workspace, program: &str, arguments: &[&str]) -> String {
+fn command_output(workspace: &Workspace, program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).current_dir(workspace.root()).output();
     output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

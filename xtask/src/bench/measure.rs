@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use wait4::Wait4;
 
-use crate::Failure;
+use crate::TaskFailure;
 
 /// The cost of one process, from its start to its end.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cost {
+pub(super) struct ProcessCost {
     pub(super) wall: Duration,
     /// User and system time together, including the processes that it started and waited for.
     pub(super) cpu: Duration,
@@ -23,7 +23,7 @@ pub(super) struct Cost {
     pub(super) peak: u64,
 }
 
-impl Cost {
+impl ProcessCost {
     /// Microseconds of CPU per item, for `count` items.
     pub(super) fn cpu_per(&self, count: u64) -> f64 {
         self.cpu.as_secs_f64() * 1e6 / count as f64
@@ -47,14 +47,14 @@ impl Cost {
 ///
 /// The kernel counts memory of the parent at the start as the child's, so the peak is never below that of
 /// this process; this process therefore keeps nothing large in memory.
-pub(super) fn cost_of(command: &mut Command) -> Result<(Cost, String), Failure> {
-    let shown = shown(command);
+pub(super) fn measure_cost(command: &mut Command) -> Result<(ProcessCost, String), TaskFailure> {
+    let shown = command_text(command);
     let started = Instant::now();
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(Failure::of(format_args!("cannot start `{shown}`")))?;
+        .map_err(TaskFailure::context(format_args!("cannot start `{shown}`")))?;
     let mut output = String::new();
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines() {
@@ -66,10 +66,10 @@ pub(super) fn cost_of(command: &mut Command) -> Result<(Cost, String), Failure> 
     let used = child.wait4()?;
     let wall = started.elapsed();
     if !used.status.success() {
-        return Err(Failure::new(format!("`{shown}` failed: {}", used.status)));
+        return Err(TaskFailure::new(format!("`{shown}` failed: {}", used.status)));
     }
     let cpu = used.rusage.utime + used.rusage.stime;
-    Ok((Cost { wall, cpu, children, peak: used.rusage.maxrss }, output))
+    Ok((ProcessCost { wall, cpu, children, peak: used.rusage.maxrss }, output))
 }
 
 /// The CPU time of a child's own children when it ended. Waits for its end, but does not reap it. Zero if the
@@ -96,7 +96,7 @@ fn child_ticks(line: &str) -> Option<u32> {
 
 /// The result of a run that may have failed.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct CommandEnd {
     pub(super) wall: Duration,
     /// `None` if a signal ended it.
     pub(super) code: Option<i32>,
@@ -105,16 +105,16 @@ pub(super) struct Ended {
 }
 
 /// Runs a command to its end, whether it succeeds or not.
-pub(super) fn end_of(command: &mut Command) -> Result<Ended, Failure> {
-    let shown = shown(command);
+pub(super) fn run_to_end(command: &mut Command) -> Result<CommandEnd, TaskFailure> {
+    let shown = command_text(command);
     let started = Instant::now();
     let output = command
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .output()
-        .map_err(Failure::of(format_args!("cannot start `{shown}`")))?;
+        .map_err(TaskFailure::context(format_args!("cannot start `{shown}`")))?;
     let talk = String::from_utf8_lossy(&output.stderr).into_owned();
-    Ok(Ended { wall: started.elapsed(), code: output.status.code(), talk })
+    Ok(CommandEnd { wall: started.elapsed(), code: output.status.code(), talk })
 }
 
 /// The median of several values.
@@ -125,7 +125,7 @@ pub(super) fn median(values: &[f64]) -> f64 {
 }
 
 /// A command as a user would type it, with names instead of paths.
-pub(super) fn shown(command: &Command) -> String {
+pub(super) fn command_text(command: &Command) -> String {
     let mut words: Vec<String> = command
         .get_envs()
         // The search path of this machine is of no interest to others.
@@ -163,10 +163,10 @@ mod tests {
     #[test]
     fn what_a_process_used_is_told_apart_from_what_it_started() {
         let busy = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
-        let (alone, _) = cost_of(Command::new("sh").args(["-c", busy])).unwrap();
+        let (alone, _) = measure_cost(Command::new("sh").args(["-c", busy])).unwrap();
         assert_eq!(alone.children, Duration::ZERO);
         let (started, _) =
-            cost_of(Command::new("sh").args(["-c", &format!("sh -c '{busy}'; true")])).unwrap();
+            measure_cost(Command::new("sh").args(["-c", &format!("sh -c '{busy}'; true")])).unwrap();
         assert!(started.children > started.own(), "{started:?}");
     }
 }

@@ -2,20 +2,20 @@
 
 mod agents;
 mod budget;
+mod context;
 mod data;
 mod document;
-mod environment;
 mod library;
 mod limits;
 mod machine;
 mod measure;
+mod python_packages;
 mod report;
 mod server;
 mod speed;
-mod stage;
 mod steps;
 mod suite;
 mod timings;
 
-pub(crate) use suite::{SuiteName, bench};
+pub(crate) use suite::{SuiteName, run_bench};
 pub(crate) use timings::{TimingsFlags, timings};

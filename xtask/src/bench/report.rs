@@ -1,45 +1,45 @@
 //! Formats the measurements as text for the terminal and for `docs/benchmarks.md`.
 
-use crate::talk;
+use crate::printer;
 
 /// One thing that was measured.
 #[derive(Debug, Default)]
-pub(super) struct Section {
+pub(super) struct ReportSection {
     pub(super) title: &'static str,
     /// What is measured and how.
     pub(super) about: &'static str,
     /// The commands that were run.
     pub(super) commands: Vec<String>,
     /// Numbers for comparison.
-    pub(super) table: Option<Table>,
+    pub(super) table: Option<ReportTable>,
     /// Numbers, one line each.
     pub(super) numbers: Vec<String>,
-    pub(super) verdicts: Vec<Verdict>,
+    pub(super) verdicts: Vec<TargetVerdict>,
 }
 
 /// Numbers in rows and columns.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct ReportTable {
     pub(super) head: Vec<String>,
     pub(super) rows: Vec<Vec<String>>,
 }
 
 /// A target and whether it was reached.
 #[derive(Debug)]
-pub(super) struct Verdict {
+pub(super) struct TargetVerdict {
     pub(super) target: &'static str,
     pub(super) measured: String,
     pub(super) reached: bool,
 }
 
-impl Verdict {
+impl TargetVerdict {
     pub(super) fn word(&self) -> &'static str {
         if self.reached { "PASS" } else { "FAIL" }
     }
 }
 
 /// The part of the document that a suite writes.
-pub(super) fn part(head: &str, facts: &[(&'static str, String)], sections: &[Section]) -> String {
+pub(super) fn suite_text(head: &str, facts: &[(&'static str, String)], sections: &[ReportSection]) -> String {
     let mut out = format!("{head}\n\n| | |\n|---|---|\n");
     for (name, value) in facts {
         out.push_str(&format!("| {name} | {value} |\n"));
@@ -67,7 +67,7 @@ pub(super) fn part(head: &str, facts: &[(&'static str, String)], sections: &[Sec
     out
 }
 
-fn grid(table: &Table) -> String {
+fn grid(table: &ReportTable) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let rule = format!("|{}\n", "---|".repeat(table.head.len()));
     let rows: String = table.rows.iter().map(|row| line(row)).collect();
@@ -75,25 +75,25 @@ fn grid(table: &Table) -> String {
 }
 
 /// Prints what was measured.
-pub(super) fn print(section: &Section) {
+pub(super) fn print(section: &ReportSection) {
     for line in section.table.iter().flat_map(|table| &table.rows) {
-        talk::say(format_args!("  {}", line.join(" | ")));
+        printer::say(format_args!("  {}", line.join(" | ")));
     }
     for line in &section.numbers {
-        talk::say(format_args!("  {line}"));
+        printer::say(format_args!("  {line}"));
     }
     for verdict in &section.verdicts {
-        talk::say(format_args!("  {} {}: {}", verdict.word(), verdict.target, verdict.measured));
+        printer::say(format_args!("  {} {}: {}", verdict.word(), verdict.target, verdict.measured));
     }
 }
 
 /// Values in the order in which they were measured.
-pub(super) fn list(values: &[f64]) -> String {
+pub(super) fn values_text(values: &[f64]) -> String {
     values.iter().map(|value| format!("{value:.1}")).collect::<Vec<_>>().join(", ")
 }
 
 /// A whole number with separators.
-pub(super) fn whole(value: f64) -> String {
+pub(super) fn whole_number_text(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -111,14 +111,18 @@ mod tests {
 
     #[test]
     fn large_numbers_are_readable_and_missed_targets_are_said() {
-        assert_eq!(whole(1_234_567.4), "1,234,567");
-        assert_eq!(whole(999.0), "999");
-        let verdict = Verdict { target: "at most 3", measured: "3.4".into(), reached: false };
+        assert_eq!(whole_number_text(1_234_567.4), "1,234,567");
+        assert_eq!(whole_number_text(999.0), "999");
+        let verdict = TargetVerdict { target: "at most 3", measured: "3.4".into(), reached: false };
         let table =
-            Table { head: vec!["run".into(), "used".into()], rows: vec![vec!["a".into(), "9".into()]] };
-        let section =
-            Section { title: "A", table: Some(table), verdicts: vec![verdict], ..Section::default() };
-        let part = part("## B", &[("CPU", "x".into())], &[section]);
+            ReportTable { head: vec!["run".into(), "used".into()], rows: vec![vec!["a".into(), "9".into()]] };
+        let section = ReportSection {
+            title: "A",
+            table: Some(table),
+            verdicts: vec![verdict],
+            ..ReportSection::default()
+        };
+        let part = suite_text("## B", &[("CPU", "x".into())], &[section]);
         assert!(part.contains("| at most 3 | 3.4 | FAIL |"), "{part}");
         assert!(part.contains("| run | used |\n|---|---|\n| a | 9 |\n"), "{part}");
     }

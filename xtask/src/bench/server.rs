@@ -6,24 +6,24 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::Failure;
+use crate::TaskFailure;
 
 /// A simulator in its own process, which ends when this value is dropped.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct SimulatorProcess {
     child: Child,
     address: String,
 }
 
-impl Server {
-    pub(super) fn start<F: AsRef<OsStr>>(rowmill: &Path, flags: &[F]) -> Result<Self, Failure> {
+impl SimulatorProcess {
+    pub(super) fn start<F: AsRef<OsStr>>(rowmill: &Path, flags: &[F]) -> Result<Self, TaskFailure> {
         let mut child = Command::new(rowmill)
             .arg("simulate")
             .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(Failure::of("cannot start the simulator"))?;
+            .map_err(TaskFailure::context("cannot start the simulator"))?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
             BufReader::new(stdout).read_line(&mut line)?;
@@ -31,19 +31,19 @@ impl Server {
         let address = line.trim().strip_prefix("listening on http://").unwrap_or_default().to_owned();
         let server = Self { child, address };
         if server.address.is_empty() {
-            return Err(Failure::new("the simulator did not say where it listens"));
+            return Err(TaskFailure::new("the simulator did not say where it listens"));
         }
         Ok(server)
     }
 
     /// Adds to a client's failure whether this server was running at all.
-    pub(super) fn explain(&mut self, failure: &Failure) -> Failure {
+    pub(super) fn explain(&mut self, failure: &TaskFailure) -> TaskFailure {
         let state = match self.child.try_wait() {
             Ok(Some(status)) => format!("the simulator had ended: {status}"),
             Ok(None) => "the simulator is still running".to_owned(),
             Err(error) => format!("the state of the simulator is unknown: {error}"),
         };
-        Failure::new(format!("{failure}\n{state}"))
+        TaskFailure::new(format!("{failure}\n{state}"))
     }
 
     /// Host and port.
@@ -56,7 +56,7 @@ impl Server {
     }
 
     /// The simulator's counts so far, as JSON.
-    pub(super) fn stats(&self) -> Result<String, Failure> {
+    pub(super) fn stats(&self) -> Result<String, TaskFailure> {
         let ask = || {
             let mut stream = TcpStream::connect(&self.address)?;
             let request =
@@ -65,15 +65,15 @@ impl Server {
             let mut answer = String::new();
             stream.read_to_string(&mut answer).map(|_| answer)
         };
-        let answer = ask().map_err(Failure::of("cannot read the statistics of the simulator"))?;
+        let answer = ask().map_err(TaskFailure::context("cannot read the statistics of the simulator"))?;
         match answer.split_once("\r\n\r\n") {
             Some((head, body)) if head.contains(" 200 ") => Ok(body.to_owned()),
-            _ => Err(Failure::new("the simulator tells no statistics")),
+            _ => Err(TaskFailure::new("the simulator tells no statistics")),
         }
     }
 }
 
-impl Drop for Server {
+impl Drop for SimulatorProcess {
     fn drop(&mut self) {
         // Fails only if it has already ended.
         drop(self.child.kill());

@@ -4,13 +4,13 @@ use std::fs;
 
 use clap::ValueEnum;
 
+use super::context::{BenchContext, BenchLength, ScenarioFn};
 use super::document::Part;
-use super::report::{part, print};
-use super::stage::{Length, Scenario, Stage};
+use super::report::{print, suite_text};
 use super::{agents, budget, data, document, library, limits, machine, speed};
 use crate::arguments::BenchFlags;
 use crate::workspace::Workspace;
-use crate::{Failure, talk};
+use crate::{TaskFailure, printer};
 
 /// What is measured together; each has its own part of the report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -47,7 +47,7 @@ impl SuiteName {
         }
     }
 
-    fn scenarios(self) -> &'static [(&'static str, Scenario)] {
+    fn scenarios(self) -> &'static [(&'static str, ScenarioFn)] {
         match self {
             Self::Speed => speed::ALL,
             Self::Limits => limits::ALL,
@@ -98,7 +98,7 @@ impl SuiteName {
     }
 
     /// The reference that it compares with, if that is a program that must be installed.
-    fn yardstick(self, workspace: &Workspace) -> Result<Option<String>, Failure> {
+    fn yardstick(self, workspace: &Workspace) -> Result<Option<String>, TaskFailure> {
         match self {
             Self::Speed => speed::yardstick().map(Some),
             Self::Limits | Self::Budget | Self::Agents | Self::Library => Ok(None),
@@ -108,7 +108,7 @@ impl SuiteName {
 }
 
 /// Measures a suite.
-pub(crate) fn bench(workspace: &Workspace, flags: &BenchFlags) -> Result<(), Failure> {
+pub(crate) fn run_bench(workspace: &Workspace, flags: &BenchFlags) -> Result<(), TaskFailure> {
     let suite = flags.suite;
     let yardstick = suite.yardstick(workspace)?;
     let built = workspace.build(&flags.profile, &[("rowmill-cli", "rowmill"), ("xtask", "xtask")])?;
@@ -116,8 +116,8 @@ pub(crate) fn bench(workspace: &Workspace, flags: &BenchFlags) -> Result<(), Fai
     fs::create_dir_all(&folder)?;
     allow_open_files()?;
     let facts = machine::facts(workspace, yardstick, &flags.profile);
-    let length = if flags.quick { Length::Quick } else { Length::Full };
-    let stage = Stage {
+    let length = if flags.quick { BenchLength::Quick } else { BenchLength::Full };
+    let context = BenchContext {
         rowmill: built.join("rowmill"),
         xtask: built.join("xtask"),
         root: workspace.root().to_owned(),
@@ -127,34 +127,34 @@ pub(crate) fn bench(workspace: &Workspace, flags: &BenchFlags) -> Result<(), Fai
     let mut sections = Vec::new();
     for (name, scenario) in suite.scenarios() {
         if flags.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {
-            talk::say(format_args!("\n{name}"));
-            let section = scenario(&stage)?;
+            printer::say(format_args!("\n{name}"));
+            let section = scenario(&context)?;
             print(&section);
             sections.push(section);
         }
     }
-    let text = part(suite.head(), &facts, &sections);
+    let text = suite_text(suite.head(), &facts, &sections);
     let part_name = Part::Suite(suite);
     if flags.quick || flags.only.is_some() {
-        let path = stage.folder.join("benchmarks.md");
-        let text = document::with_part("", part_name, &text);
-        fs::write(&path, text).map_err(Failure::of("cannot write the report"))?;
-        talk::say(format_args!("\nwrote {}", path.display()));
+        let path = context.folder.join("benchmarks.md");
+        let text = document::replace_suite_part("", part_name, &text);
+        fs::write(&path, text).map_err(TaskFailure::context("cannot write the report"))?;
+        printer::say(format_args!("\nwrote {}", path.display()));
     } else {
         document::write(workspace, part_name, &text)?;
     }
     let missed =
         sections.iter().flat_map(|section| &section.verdicts).filter(|verdict| !verdict.reached).count();
     if flags.strict && missed > 0 {
-        return Err(Failure::new(format!("{missed} targets were missed")));
+        return Err(TaskFailure::new(format!("{missed} targets were missed")));
     }
     Ok(())
 }
 
 /// The simulator needs a file descriptor for every call in flight and inherits the limit.
-fn allow_open_files() -> Result<(), Failure> {
+fn allow_open_files() -> Result<(), TaskFailure> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
-        .map_err(Failure::of("cannot raise the limit on open files"))
+        .map_err(TaskFailure::context("cannot raise the limit on open files"))
 }

@@ -10,10 +10,10 @@ use clap::{Args, ValueEnum};
 
 use super::document::{self, Part};
 use super::machine;
-use super::report::{Section, Table, Verdict, part, print};
+use super::report::{ReportSection, ReportTable, TargetVerdict, print, suite_text};
 use super::steps::{Step, steps};
 use crate::workspace::Workspace;
-use crate::{Failure, talk};
+use crate::{TaskFailure, printer};
 
 const HEAD: &str = "## Timings\n\n\
     `cargo xtask timings` runs the two commands of the README, each in a clean clone with an empty target\n\
@@ -24,19 +24,19 @@ const HEAD: &str = "## Timings\n\n\
 pub(crate) struct TimingsFlags {
     /// Measure only this one; leaves `docs/benchmarks.md` alone.
     #[arg(long, value_enum, value_name = "SCRIPT")]
-    only: Option<Script>,
+    only: Option<SimulatorScript>,
 }
 
 /// A command of the README.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Script {
+enum SimulatorScript {
     /// Builds the command and tries it.
     Try,
     /// Everything that must hold before a merge.
     Test,
 }
 
-impl Script {
+impl SimulatorScript {
     const ALL: [Self; 2] = [Self::Try, Self::Test];
 
     fn path(self) -> &'static str {
@@ -70,10 +70,10 @@ impl Script {
 }
 
 /// Measures, and writes a part of `docs/benchmarks.md`.
-pub(crate) fn timings(workspace: &Workspace, flags: &TimingsFlags) -> Result<(), Failure> {
+pub(crate) fn timings(workspace: &Workspace, flags: &TimingsFlags) -> Result<(), TaskFailure> {
     let facts = machine::facts(workspace, None, "`try` for `scripts/try`, `dev` for `scripts/test`");
     let mut sections = Vec::new();
-    for script in Script::ALL {
+    for script in SimulatorScript::ALL {
         if flags.only.is_none_or(|only| only == script) {
             let section = measure(workspace, script)?;
             print(&section);
@@ -81,16 +81,16 @@ pub(crate) fn timings(workspace: &Workspace, flags: &TimingsFlags) -> Result<(),
         }
     }
     if flags.only.is_none() {
-        document::write(workspace, Part::Timings, &part(HEAD, &facts, &sections))?;
+        document::write(workspace, Part::Timings, &suite_text(HEAD, &facts, &sections))?;
     }
     Ok(())
 }
 
-fn measure(workspace: &Workspace, script: Script) -> Result<Section, Failure> {
-    let folder = tempfile::tempdir().map_err(Failure::of("cannot make a temporary folder"))?;
+fn measure(workspace: &Workspace, script: SimulatorScript) -> Result<ReportSection, TaskFailure> {
+    let folder = tempfile::tempdir().map_err(TaskFailure::context("cannot make a temporary folder"))?;
     let clone = folder.path().join("rowmill");
     clone_to(workspace, &clone)?;
-    talk::say(format_args!("\n{} in {}", script.path(), clone.display()));
+    printer::say(format_args!("\n{} in {}", script.path(), clone.display()));
     let mut command = workspace.command("bash");
     command.arg(script.path()).current_dir(&clone);
     // The target folder of the clone, which does not exist yet.
@@ -100,51 +100,52 @@ fn measure(workspace: &Workspace, script: Script) -> Result<Section, Failure> {
 }
 
 /// What is committed is what others get.
-fn clone_to(workspace: &Workspace, folder: &Path) -> Result<(), Failure> {
+fn clone_to(workspace: &Workspace, folder: &Path) -> Result<(), TaskFailure> {
     let mut status = workspace.command("git");
-    let changes = status.args(["status", "--porcelain"]).output().map_err(Failure::of("cannot start git"))?;
+    let changes =
+        status.args(["status", "--porcelain"]).output().map_err(TaskFailure::context("cannot start git"))?;
     if !changes.stdout.is_empty() {
-        talk::note("changes that are not committed are not measured");
+        printer::note("changes that are not committed are not measured");
     }
     let mut clone = workspace.command("git");
     clone.args(["clone", "--quiet"]).arg(workspace.root()).arg(folder);
-    let status = clone.status().map_err(Failure::of("cannot start git"))?;
-    if status.success() { Ok(()) } else { Err(Failure::new("`git clone` failed; see above")) }
+    let status = clone.status().map_err(TaskFailure::context("cannot start git"))?;
+    if status.success() { Ok(()) } else { Err(TaskFailure::new("`git clone` failed; see above")) }
 }
 
 /// Runs a command, shows what it prints as it comes, and returns it.
-fn run(command: &mut Command) -> Result<(Duration, String), Failure> {
+fn run(command: &mut Command) -> Result<(Duration, String), TaskFailure> {
     let start = Instant::now();
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(Failure::of("cannot start bash"))?;
+        .map_err(TaskFailure::context("cannot start bash"))?;
     let mut printed = String::new();
     for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines) {
         let line = line?;
-        talk::say(&line);
+        printer::say(&line);
         printed.push_str(&line);
         printed.push('\n');
     }
     let status = child.wait()?;
     if !status.success() {
-        return Err(Failure::new(format!("the script failed ({status}); see above")));
+        return Err(TaskFailure::new(format!("the script failed ({status}); see above")));
     }
     Ok((start.elapsed(), printed))
 }
 
-fn section(script: Script, taken: Duration, steps: Vec<Step>) -> Section {
+fn section(script: SimulatorScript, taken: Duration, steps: Vec<Step>) -> ReportSection {
     let (most, target) = script.target();
     let mut rows: Vec<_> = steps.into_iter().map(|step| vec![step.name, step.seconds.to_string()]).collect();
     rows.push(vec!["all".to_owned(), format!("{:.0}", taken.as_secs_f64())]);
-    Section {
+    ReportSection {
         title: script.path(),
         about: script.about(),
         commands: vec![format!("bash {}", script.path())],
-        table: Some(Table { head: vec!["step".to_owned(), "seconds".to_owned()], rows }),
+        table: Some(ReportTable { head: vec!["step".to_owned(), "seconds".to_owned()], rows }),
         numbers: Vec::new(),
-        verdicts: vec![Verdict { target, measured: minutes(taken), reached: taken <= most }],
+        verdicts: vec![TargetVerdict { target, measured: minutes(taken), reached: taken <= most }],
     }
 }
 
@@ -162,10 +163,10 @@ mod tests {
         let steps =
             vec![Step { name: "format".into(), seconds: 3 }, Step { name: "tests".into(), seconds: 900 }];
         let sections = [
-            section(Script::Try, Duration::from_secs(359), Vec::new()),
-            section(Script::Test, Duration::from_millis(1_200_600), steps),
+            section(SimulatorScript::Try, Duration::from_secs(359), Vec::new()),
+            section(SimulatorScript::Test, Duration::from_millis(1_200_600), steps),
         ];
-        let text = part(HEAD, &[], &sections);
+        let text = suite_text(HEAD, &[], &sections);
         for expected in [
             "| `scripts/try` in at most 6 minutes on two cores | 5 min 59 s | PASS |\n",
             "| `scripts/test` in at most 20 minutes on two cores | 20 min 1 s | FAIL |\n",

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use super::{cli, errors, exit_codes, run_spec};
-use crate::{Failure, talk};
+use crate::{TaskFailure, printer};
 
 /// How to treat a document that differs from the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum DocumentMode {
     /// It is written.
     Write,
     /// It is reported, and the task fails.
@@ -20,7 +20,7 @@ pub enum Mode {
 /// # Errors
 ///
 /// A document cannot be written, or is stale and was only to be checked.
-pub fn generate(root: &Path, mode: Mode) -> Result<(), Failure> {
+pub fn generate_documents(root: &Path, mode: DocumentMode) -> Result<(), TaskFailure> {
     let documents = [
         ("docs/cli.md", cli::document(rowmill_cli::command())),
         ("docs/errors.md", errors::document()),
@@ -34,17 +34,17 @@ pub fn generate(root: &Path, mode: Mode) -> Result<(), Failure> {
             continue;
         }
         stale.push(name);
-        if mode == Mode::Write {
+        if mode == DocumentMode::Write {
             let folder = path.parent().unwrap_or(root);
             fs::create_dir_all(folder)
                 .and_then(|()| fs::write(&path, &text))
-                .map_err(Failure::of(format_args!("cannot write `{name}`")))?;
-            talk::say(format_args!("wrote {name}"));
+                .map_err(TaskFailure::context(format_args!("cannot write `{name}`")))?;
+            printer::say(format_args!("wrote {name}"));
         }
     }
-    if mode == Mode::Check && !stale.is_empty() {
+    if mode == DocumentMode::Check && !stale.is_empty() {
         let names = stale.join(", ");
-        return Err(Failure::new(format!(
+        return Err(TaskFailure::new(format!(
             "stale: {names}. They are made from the code: run `cargo xtask generate` and commit what it writes"
         )));
     }

@@ -1,7 +1,7 @@
 //! `docs/errors.md`: every code and every error type.
 
-use rowmill_cli::FLAGS;
-use rowmill_types::{ErrorKind, ProblemCode, Words};
+use rowmill_cli::COMMAND_LINE_VOCABULARY;
+use rowmill_types::{ErrorKind, MessageText, ProblemCode};
 
 /// The text of the document.
 pub(super) fn document() -> String {
@@ -14,16 +14,16 @@ pub(super) fn document() -> String {
          ## Problems that stop a command\n",
     );
     for code in ProblemCode::ALL {
-        entry(&mut out, code.code(), &code.what(), &code.next());
+        entry(&mut out, code.code(), &code.description(), &code.advice());
     }
     out.push_str("\n## Error types of failed rows\n");
     for kind in ErrorKind::ALL {
-        entry(&mut out, kind.name(), &kind.what(), &kind.next());
+        entry(&mut out, kind.name(), &kind.description(), &kind.advice());
     }
     out
 }
 
-fn entry(out: &mut String, name: &str, what: &Words, next: &Words) {
-    let (what, next) = (what.render(FLAGS), next.render(FLAGS));
+fn entry(out: &mut String, name: &str, what: &MessageText, next: &MessageText) {
+    let (what, next) = (what.render(COMMAND_LINE_VOCABULARY), next.render(COMMAND_LINE_VOCABULARY));
     out.push_str(&format!("\n### {name}\n\n{what}\n\n*What to do:* {next}\n"));
 }

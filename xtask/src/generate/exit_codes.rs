@@ -1,6 +1,6 @@
 //! `docs/exit-codes.md`: the exit codes of the process.
 
-use rowmill_cli::FLAGS;
+use rowmill_cli::COMMAND_LINE_VOCABULARY;
 use rowmill_types::ExitCode;
 
 /// The text of the document.
@@ -13,7 +13,7 @@ pub(super) fn document() -> String {
          |---:|---|\n",
     );
     for &code in ExitCode::ALL {
-        out.push_str(&format!("| {} | {} |\n", code as u8, code.meaning().render(FLAGS)));
+        out.push_str(&format!("| {} | {} |\n", code as u8, code.meaning().render(COMMAND_LINE_VOCABULARY)));
     }
     out.push_str("\nEach problem that stops a run has its own error code: see [errors](errors.md).\n");
     out

@@ -6,4 +6,4 @@ mod errors;
 mod exit_codes;
 mod run_spec;
 
-pub use documents::{Mode, generate};
+pub use documents::{DocumentMode, generate_documents};

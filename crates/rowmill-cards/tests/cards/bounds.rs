@@ -1,8 +1,8 @@
 //! Generated texts: each is a card or a problem, and the result comes quickly.
 
 use proptest::prelude::*;
-use rowmill_cards::{CardSet, MessageForm, parse_messages};
-use rowmill_core::variables::Variables;
+use rowmill_cards::{CardSet, MessageFileFormat, parse_messages};
+use rowmill_core::variables::InstructionVariables;
 
 use crate::{local, mistake, remote};
 
@@ -28,14 +28,14 @@ fn handle(source: &str, text: &str) {
         let mut card = card;
         let texts: Vec<_> =
             card.includes().into_iter().map(|include| (include.placeholder, "{{a}}".to_owned())).collect();
-        card.inline(&texts).unwrap();
+        card.insert_includes(&texts).unwrap();
         let name = card.name.clone();
-        let filled = card.clone().fill(&Variables::default());
+        let filled = card.clone().fill_variables(&InstructionVariables::default());
         assert!(
             filled.unfilled.iter().all(|one| card.instruction.as_ref().unwrap().contains(&one.placeholder))
         );
         if let Ok(set) = CardSet::new(vec![card]) {
-            assert_eq!(set.members(&name).len(), 1);
+            assert_eq!(set.cards_of_worker(&name).len(), 1);
         }
     }
 }
@@ -48,8 +48,8 @@ proptest! {
         handle("a.yaml", &text);
         handle("a.md", &text);
         handle("a.md", &format!("---\n{text}\n---\n{text}"));
-        drop(parse_messages(&text, MessageForm::Json, "m"));
-        drop(parse_messages(&text, MessageForm::Delimited, "m"));
+        drop(parse_messages(&text, MessageFileFormat::Json, "m"));
+        drop(parse_messages(&text, MessageFileFormat::Delimited, "m"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::{local, remote, yaml};
 fn a_card_that_says_nothing_is_an_agent_with_the_name_of_its_file() {
     let card = local("cards/my first worker.md", "\u{feff}\n\n---\n---\n").unwrap();
     assert_eq!((card.name.as_str(), card.source.as_str()), ("my_first_worker", "cards/my first worker.md"));
-    assert_eq!(card.kind, Kind::Agent { agents: vec![] });
+    assert_eq!(card.kind, CardKind::Agent { agents: vec![] });
     assert_eq!((card.instruction, card.description, card.model), (None, None, None));
     assert_eq!((card.default, card.tool_only, card.shell), (false, false, false));
     assert_eq!(card.request, RequestParams::default());
@@ -44,7 +44,7 @@ fn the_body_is_the_instruction() {
 fn an_agent_has_all_that_its_card_says() {
     let card = yaml(include_str!("whole_agent.yaml"));
     assert_eq!((card.name.as_str(), card.default, card.tool_only), ("the_worker", true, false));
-    assert_eq!(card.kind, Kind::Agent { agents: vec!["one".into(), "the_other".into()] });
+    assert_eq!(card.kind, CardKind::Agent { agents: vec!["one".into(), "the_other".into()] });
     assert_eq!(card.instruction.as_deref(), Some("You sort."));
     assert_eq!(card.description.as_deref(), Some("Sorts."));
     assert_eq!(card.model.as_deref(), Some("openai.gpt-5?reasoning=low"));
@@ -84,8 +84,10 @@ fn function_tools_and_hooks_name_functions_of_files() {
     let card = yaml(include_str!("whole_agent.yaml"));
     let function =
         |file: &str, function: &str| PythonFunction { file: file.into(), function: function.into() };
-    let code =
-        |argument: &str, language: &str| CodeTool { argument: argument.into(), language: language.into() };
+    let code = |argument: &str, language: &str| CodeArgument {
+        argument: argument.into(),
+        language: language.into(),
+    };
     assert_eq!(
         card.function_tools,
         [
@@ -148,7 +150,7 @@ fn request_params_are_typed() {
     let request = yaml(include_str!("whole_agent.yaml")).request;
     assert_eq!((request.max_tokens, request.max_iterations), (NonZeroU32::new(100), NonZeroU32::new(7)));
     assert_eq!(request.parallel_tool_calls, Some(false));
-    assert_eq!(request.streaming_timeout, Some(StreamingTimeout::After(Duration::from_secs(90))));
+    assert_eq!(request.streaming_timeout, Some(StreamTimeout::After(Duration::from_secs(90))));
     assert_eq!(
         (request.temperature, request.top_p, request.top_k, request.min_p),
         (Some(0.5), Some(0.9), Some(40), Some(0.1))
@@ -160,7 +162,7 @@ fn request_params_are_typed() {
 
     let card =
         yaml("request_params: {streaming_timeout: null, maxTokens: 5, topP: 1, model: m, temperature: 1}");
-    assert_eq!(card.request.streaming_timeout, Some(StreamingTimeout::Never));
+    assert_eq!(card.request.streaming_timeout, Some(StreamTimeout::Never));
     assert_eq!((card.request.max_tokens, card.request.top_p), (NonZeroU32::new(5), Some(1.0)));
     assert_eq!((card.model.as_deref(), card.request.temperature), (Some("m"), Some(1.0)));
 }
@@ -196,28 +198,30 @@ fn servers_of_a_card_keep_their_checked_settings() {
 #[test]
 fn workflows_have_their_fields_and_defaults() {
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let chain = |cumulative| Kind::Chain { sequence: names(&["a", "b", "a"]), cumulative };
-    let parallel = |fan_in: Option<&str>, include_request| Kind::Parallel {
+    let chain = |cumulative| CardKind::Chain { sequence: names(&["a", "b", "a"]), cumulative };
+    let parallel = |fan_in: Option<&str>, include_request| CardKind::Parallel {
         fan_out: names(&["a", "b"]),
         fan_in: fan_in.map(str::to_owned),
         include_request,
     };
     let refine =
-        |min_rating, max_refinements, refinement_instruction: Option<&str>| Kind::EvaluatorOptimizer {
+        |min_rating, max_refinements, refinement_instruction: Option<&str>| CardKind::EvaluatorOptimizer {
             generator: "a".into(),
             evaluator: "b".into(),
             min_rating,
             max_refinements,
             refinement_instruction: refinement_instruction.map(str::to_owned),
         };
-    let orchestrator = |plan_type, rounds| Kind::Orchestrator {
+    let orchestrator = |plan_type, rounds| CardKind::Orchestrator {
         agents: names(&["a"]),
         plan_type,
         plan_iterations: NonZeroU32::new(rounds),
     };
-    let planner =
-        |rounds| Kind::IterativePlanner { agents: names(&["a"]), plan_iterations: NonZeroU32::new(rounds) };
-    let maker = |k, max_samples, match_strategy, red_flag_max_length| Kind::Maker {
+    let planner = |rounds| CardKind::IterativePlanner {
+        agents: names(&["a"]),
+        plan_iterations: NonZeroU32::new(rounds),
+    };
+    let maker = |k, max_samples, match_strategy, red_flag_max_length| CardKind::Maker {
         worker: "a".into(),
         k,
         max_samples,
@@ -229,12 +233,12 @@ fn workflows_have_their_fields_and_defaults() {
         ("type: Chain\nsequence: [a, b, a]\ncumulative: true", chain(true)),
         ("type: parallel\nfan_out: [a, b]", parallel(None, true)),
         ("type: parallel\nfan_out: [a, b]\nfan_in: c\ninclude_request: false", parallel(Some("c"), false)),
-        ("type: evaluator_optimizer\ngenerator: a\nevaluator: b", refine(Rating::Good, 3, None)),
+        ("type: evaluator_optimizer\ngenerator: a\nevaluator: b", refine(AnswerRating::Good, 3, None)),
         (
             "type: evaluator-optimizer\ngenerator: a\nevaluator: b\nmin_rating: excellent\nmax_refinements: 0\nrefinement_instruction: Be strict.",
-            refine(Rating::Excellent, 0, Some("Be strict.")),
+            refine(AnswerRating::Excellent, 0, Some("Be strict.")),
         ),
-        ("type: router\nagents: [a, b]", Kind::Router { agents: names(&["a", "b"]) }),
+        ("type: router\nagents: [a, b]", CardKind::Router { agents: names(&["a", "b"]) }),
         ("type: orchestrator\nagents: [a]", orchestrator(PlanType::Full, 5)),
         (
             "type: orchestrator\nagents: [a]\nplan_type: iterative\nplan_iterations: -1",
@@ -296,7 +300,7 @@ fn the_environment_fills_fields_of_local_cards() {
 fn words_that_yaml_once_took_for_true_and_false_are_names_where_a_name_is_wanted() {
     let card = yaml("name: No\nagents: [y, on]\nshell: Yes\ndefault: off");
     assert_eq!((card.name.as_str(), card.shell, card.default), ("No", true, false));
-    assert_eq!(card.kind, Kind::Agent { agents: vec!["y".into(), "on".into()] });
+    assert_eq!(card.kind, CardKind::Agent { agents: vec!["y".into(), "on".into()] });
 }
 
 #[test]

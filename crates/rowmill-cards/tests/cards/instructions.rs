@@ -3,26 +3,27 @@
 use std::path::PathBuf;
 
 use rowmill_cards::{
-    AGENT_SKILLS, Card, Filled, Include, IncludeFrom, SERVER_INSTRUCTIONS, unfilled_problem,
+    AGENT_SKILLS, AgentCard, FilledInstruction, IncludeSource, InstructionInclude, SERVER_INSTRUCTIONS,
+    unfilled_problem,
 };
-use rowmill_core::variables::Variables;
+use rowmill_core::variables::InstructionVariables;
 
 use crate::{local, mistake, remote, said};
 
-fn card(body: &str, variables: &str) -> Card {
+fn card(body: &str, variables: &str) -> AgentCard {
     local("a.md", &format!("---\nname: sorter\nvariables: {{{variables}}}\n---\n{body}")).unwrap()
 }
 
-fn given(pairs: &[&str]) -> Variables {
+fn given(pairs: &[&str]) -> InstructionVariables {
     let pairs: Vec<_> = pairs.iter().map(ToString::to_string).collect();
-    Variables::from_flags(None, &[], &pairs).unwrap()
+    InstructionVariables::from_settings(None, &[], &pairs).unwrap()
 }
 
 #[test]
 fn variables_of_the_flags_go_before_those_of_the_card() {
     let mut card =
         card("{{ tone }} {{lang}} \\{{tone}} \\}} {{agentName}}/{{agentType}}", "tone: dry, lang: en");
-    let filled = card.fill(&given(&["tone=warm", "other=x"]));
+    let filled = card.fill_variables(&given(&["tone=warm", "other=x"]));
     assert_eq!(card.instruction.as_deref(), Some("warm en {{tone}} }} sorter/agent"));
     assert_eq!((filled.used, filled.unfilled), (vec!["tone".to_owned(), "lang".to_owned()], vec![]));
 }
@@ -30,7 +31,7 @@ fn variables_of_the_flags_go_before_those_of_the_card() {
 #[test]
 fn markers_stay_and_without_variables_so_do_unknown_names() {
     let mut card = card("{{ serverInstructions }} {{agentSkills}} {{json}} {{}}", "");
-    assert_eq!(card.fill(&Variables::default()), Filled::default());
+    assert_eq!(card.fill_variables(&InstructionVariables::default()), FilledInstruction::default());
     let expected = format!("{SERVER_INSTRUCTIONS} {AGENT_SKILLS} {{{{json}}}} {{{{}}}}");
     assert_eq!(card.instruction.unwrap(), expected);
 }
@@ -38,7 +39,7 @@ fn markers_stay_and_without_variables_so_do_unknown_names() {
 /// The problem with everything that an instruction lacks: its message and its hint.
 fn lacks(body: &str, variables: &str, flags: &[&str]) -> (String, String) {
     let mut card = card(body, variables);
-    let filled = card.fill(&given(flags));
+    let filled = card.fill_variables(&given(flags));
     said(unfilled_problem(&filled.unfilled.into_iter().map(|one| (&card, one)).collect::<Vec<_>>()))
 }
 
@@ -71,14 +72,14 @@ fn all_that_tells_of_the_day_and_the_machine_is_asked_for_at_once_with_the_flags
     // Once they have values, other text in braces is allowed again.
     let flags = ["currentDate=D", "env=E", "workspaceRoot=W", "agentCardDir=C", "internal:x=X"];
     let mut card = card(body, "");
-    assert_eq!(card.fill(&given(&flags)).unfilled, []);
+    assert_eq!(card.fill_variables(&given(&flags)).unfilled, []);
     assert_eq!(card.instruction.as_deref(), Some("Today: D.\nE {{json}}\nW C X"));
 }
 
 #[test]
 fn what_tells_of_fast_agent_itself_is_left_out_and_noted() {
     let mut card = card("a{{model_specific}}{{agentInternalResources}}b", "");
-    assert_eq!(card.fill(&Variables::default()), Filled::default());
+    assert_eq!(card.fill_variables(&InstructionVariables::default()), FilledInstruction::default());
     assert_eq!(card.instruction.as_deref(), Some("ab"));
     assert_eq!(card.ignored, ["{{model_specific}}", "{{agentInternalResources}}"]);
 }
@@ -89,18 +90,19 @@ fn included_texts_are_listed_once_and_put_in() {
         "{{file: a.md}}+{{file_silent:b.md}}+{{url:https://h/x}}+{{file: a.md}}+\\{{file:c}}",
         "tone: dry",
     );
-    let file = |path: &str, optional| IncludeFrom::File { path: PathBuf::from(path), optional };
-    let include = |placeholder: &str, from| Include { placeholder: placeholder.to_owned(), from };
+    let file = |path: &str, optional| IncludeSource::File { path: PathBuf::from(path), optional };
+    let include = |placeholder: &str, from| InstructionInclude { placeholder: placeholder.to_owned(), from };
     let expected = [
         include("{{file: a.md}}", file("a.md", false)),
         include("{{file_silent:b.md}}", file("b.md", true)),
-        include("{{url:https://h/x}}", IncludeFrom::Url("https://h/x".to_owned())),
+        include("{{url:https://h/x}}", IncludeSource::Url("https://h/x".to_owned())),
     ];
     assert_eq!(card.includes(), expected);
     let texts =
         [("{{file: a.md}}", "A {{tone}}"), ("{{file_silent:b.md}}", ""), ("{{url:https://h/x}}", "X")];
-    card.inline(&texts.map(|(placeholder, text)| (placeholder.to_owned(), text.to_owned()))).unwrap();
-    card.fill(&Variables::default());
+    card.insert_includes(&texts.map(|(placeholder, text)| (placeholder.to_owned(), text.to_owned())))
+        .unwrap();
+    card.fill_variables(&InstructionVariables::default());
     assert_eq!(card.instruction.as_deref(), Some("A dry++X+A dry+{{file:c}}"));
 }
 
@@ -128,7 +130,7 @@ fn includes_that_cannot_be_are_refused() {
     }
     assert!(remote("a.md", "---\n---\n{{url:https://h/x}}").is_ok());
     let texts = [("{{file:a.md}}".to_owned(), "see {{file:b.md}}".to_owned())];
-    let found = said(card("{{file:a.md}}", "").inline(&texts).unwrap_err());
+    let found = said(card("{{file:a.md}}", "").insert_includes(&texts).unwrap_err());
     assert_eq!(found.0, "`a.md`, line 5: the text of `{{file:a.md}}` includes another: `{{file:b.md}}`");
 }
 

@@ -9,7 +9,7 @@ mod mistakes;
 mod nested_mistakes;
 mod sets;
 
-use rowmill_cards::{Card, CardText, Origin, one_problem, parse};
+use rowmill_cards::{AgentCard, CardOrigin, CardText, join_problems, parse_card};
 use rowmill_types::{Problem, ProblemCode};
 
 /// A small environment.
@@ -22,17 +22,17 @@ fn environment(name: &str) -> Option<String> {
     }
 }
 
-fn local(source: &str, text: &str) -> Result<Card, Problem> {
-    parse(&CardText { source, text, origin: Origin::Local { environment: &environment } })
-        .map_err(one_problem)
+fn local(source: &str, text: &str) -> Result<AgentCard, Problem> {
+    parse_card(&CardText { source, text, origin: CardOrigin::Local { environment: &environment } })
+        .map_err(join_problems)
 }
 
-fn remote(source: &str, text: &str) -> Result<Card, Problem> {
-    parse(&CardText { source, text, origin: Origin::Remote }).map_err(one_problem)
+fn remote(source: &str, text: &str) -> Result<AgentCard, Problem> {
+    parse_card(&CardText { source, text, origin: CardOrigin::Remote }).map_err(join_problems)
 }
 
 /// A YAML card that must be valid.
-fn yaml(text: &str) -> Card {
+fn yaml(text: &str) -> AgentCard {
     local("a.yaml", text).unwrap()
 }
 

@@ -1,18 +1,18 @@
 //! Messages before the row's: examples of how to answer, with tools and without.
 
-use rowmill_cards::{MessageForm, parse_messages};
-use rowmill_types::{Message, Role};
+use rowmill_cards::{MessageFileFormat, parse_messages};
+use rowmill_types::{Message, MessageRole};
 
 use crate::said;
 
 #[test]
 fn messages_are_read_from_text_and_from_json() {
-    let shape = |text: &str, name: &str| -> Vec<(Role, String)> {
-        let messages = parse_messages(text, MessageForm::of(name), name).unwrap();
+    let shape = |text: &str, name: &str| -> Vec<(MessageRole, String)> {
+        let messages = parse_messages(text, MessageFileFormat::from_file_name(name), name).unwrap();
         messages.into_iter().map(|message| (message.role, message.text)).collect()
     };
-    let user = |text: &str| (Role::User, text.to_owned());
-    let assistant = |text: &str| (Role::Assistant, text.to_owned());
+    let user = |text: &str| (MessageRole::User, text.to_owned());
+    let assistant = |text: &str| (MessageRole::Assistant, text.to_owned());
     for (name, text, expected) in [
         ("a.txt", "cat\n", vec![user("cat")]),
         (
@@ -77,7 +77,7 @@ fn messages_that_are_no_texts_are_refused() {
         ),
         ("a.json", r#"[{"role":"assistant"}]"#, "`a.json`: message 1 has a `content` that is not text"),
     ] {
-        let problem = parse_messages(text, MessageForm::of(name), name).unwrap_err();
+        let problem = parse_messages(text, MessageFileFormat::from_file_name(name), name).unwrap_err();
         assert_eq!(said(problem).0, message, "{text}");
     }
 }
@@ -85,7 +85,7 @@ fn messages_that_are_no_texts_are_refused() {
 /// A message in one line: role, text, calls and results.
 fn line(message: &Message) -> String {
     let calls = message.calls.iter().map(|call| format!(" {}={}{}", call.id, call.name, call.arguments));
-    let answers = message.answers.as_ref();
+    let answers = message.answered_call.as_ref();
     let answers = answers.map(|answers| format!(" {}={} {}", answers.call, answers.tool, answers.is_error));
     format!(
         "{:?} `{}`{}{}",
@@ -116,7 +116,7 @@ fn calls_of_tools_and_their_results_are_read_in_both_spellings_with_ids_that_eve
         {"role":"tool","tool_call_id":"toolu/2","content":"no clock"},
         {"role":"assistant","content":"It was sent."}]"#;
     for (text, failed) in [(extended, true), (chat, false)] {
-        let messages = parse_messages(text, MessageForm::Json, "a.json").unwrap();
+        let messages = parse_messages(text, MessageFileFormat::Json, "a.json").unwrap();
         let expected = [
             "User `Where is A-1?`".to_owned(),
             "Assistant `` ex0000001=find{\"n\":\"A-1\"} ex0000002=now{}".to_owned(),

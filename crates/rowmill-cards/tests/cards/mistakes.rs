@@ -1,6 +1,6 @@
 //! Messages about mistakes in a card as a whole, word for word.
 
-use rowmill_cards::{CardText, CardType, Origin, one_problem, parse};
+use rowmill_cards::{CardOrigin, CardText, CardType, join_problems, parse_card};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::{assert_mistakes, local, mistake, remote, said};
@@ -264,7 +264,7 @@ fn every_field_of_a_type_is_known_to_it() {
 #[test]
 fn all_that_is_wrong_with_a_card_is_told_at_once_in_the_order_of_the_lines() {
     let text = "modle: m\nname: a\nxyzzy: 1\nshell: maybe\nservers: files\nrequest_params: {max_token: 5}";
-    let problems = parse(&CardText { source: "a.yaml", text, origin: Origin::Remote }).unwrap_err();
+    let problems = parse_card(&CardText { source: "a.yaml", text, origin: CardOrigin::Remote }).unwrap_err();
     let messages: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
     assert_eq!(
         messages,
@@ -276,11 +276,11 @@ fn all_that_is_wrong_with_a_card_is_told_at_once_in_the_order_of_the_lines() {
             "`a.yaml`, line 6: unknown field `request_params.max_token`",
         ]
     );
-    let whole = one_problem(problems);
+    let whole = join_problems(problems);
     assert!(whole.message.starts_with("the agent cards have 5 problems:\n  `a.yaml`, line 1: "));
     assert!(whole.message.contains("\n    help: did you mean `model`?"), "{whole}");
     let many = (0..25).map(|number| Problem::new(ProblemCode::InvalidCard, format!("no {number}"))).collect();
-    assert!(one_problem(many).message.ends_with("\n  no 19\n  and 5 more"));
+    assert!(join_problems(many).message.ends_with("\n  no 19\n  and 5 more"));
 }
 
 /// A card on which every line but the first ones of mappings has a mistake, with the message for each.
@@ -328,8 +328,8 @@ const MANY: [(&str, Option<&str>); 32] = [
 #[test]
 fn a_mistake_in_one_field_hides_none_in_another() {
     let text: String = MANY.iter().map(|(line, _)| format!("{line}\n")).collect();
-    let origin = Origin::Local { environment: &|_| None };
-    let problems = parse(&CardText { source: "a.yaml", text: &text, origin }).unwrap_err();
+    let origin = CardOrigin::Local { environment: &|_| None };
+    let problems = parse_card(&CardText { source: "a.yaml", text: &text, origin }).unwrap_err();
     let told: Vec<_> = problems.iter().map(|problem| problem.message.clone()).collect();
     let expected = MANY.iter().zip(1..).filter_map(|((_, message), line)| {
         message.map(|message| format!("`a.yaml`, line {line}: {message}"))
@@ -340,8 +340,11 @@ fn a_mistake_in_one_field_hides_none_in_another() {
 #[test]
 fn all_children_that_a_type_lacks_and_all_variables_that_are_not_set_are_told() {
     let wrong = |text: &str| {
-        let problems =
-            parse(&CardText { source: "a.yaml", text, origin: Origin::Local { environment: &|_| None } });
+        let problems = parse_card(&CardText {
+            source: "a.yaml",
+            text,
+            origin: CardOrigin::Local { environment: &|_| None },
+        });
         problems.unwrap_err().into_iter().map(|problem| problem.message).collect::<Vec<_>>()
     };
     assert_eq!(

@@ -1,12 +1,12 @@
 //! Sets of cards that refer to each other.
 
-use rowmill_cards::{Card, CardSet};
+use rowmill_cards::{AgentCard, CardSet};
 use rowmill_types::Problem;
 
 use crate::{local, said};
 
 /// Cards from `name: fields` pairs, each from a file with its name.
-fn cards(cards: &[(&str, &str)]) -> Vec<Card> {
+fn cards(cards: &[(&str, &str)]) -> Vec<AgentCard> {
     cards.iter().map(|(name, text)| local(&format!("{name}.yaml"), &format!("\n{text}\n")).unwrap()).collect()
 }
 
@@ -71,9 +71,9 @@ fn the_same_child_may_be_asked_from_several_places() {
         ("apart", plain()),
     ];
     let set = set(&table).unwrap();
-    let members: Vec<_> = set.members("top").into_iter().map(|card| card.name.as_str()).collect();
+    let members: Vec<_> = set.cards_of_worker("top").into_iter().map(|card| card.name.as_str()).collect();
     assert_eq!(members, ["top", "left", "right", "leaf"]);
-    assert!(set.members("nobody").is_empty());
+    assert!(set.cards_of_worker("nobody").is_empty());
     assert_eq!(set.card("apart").unwrap().name, "apart");
 }
 
@@ -83,7 +83,7 @@ fn a_long_row_of_children_is_walked_without_a_deep_stack() {
     let texts = names.iter().skip(1).map(|next| format!("agents: [{next}]")).chain([plain().to_owned()]);
     let cards: Vec<_> =
         names.iter().zip(texts).map(|(name, text)| local(&format!("{name}.yaml"), &text).unwrap()).collect();
-    assert_eq!(CardSet::new(cards).unwrap().members("n0").len(), 2000);
+    assert_eq!(CardSet::new(cards).unwrap().cards_of_worker("n0").len(), 2000);
 }
 
 #[test]

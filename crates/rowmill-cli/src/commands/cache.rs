@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 use jiff::{SpanRelativeTo, Timestamp};
-use rowmill::cache::{self, PruneSpec, Pruned, Stats};
-use rowmill::{ExitCode, Problem, Usage};
+use rowmill::cache::{self, AnswerStoreStats, PruneReport, PruneSpec};
+use rowmill::{ExitCode, Problem, TokenUsage};
 use serde_json::json;
 
-use crate::numbers::{counted, grouped, size};
+use crate::number_text::{count_phrase, group_digits, size_text};
 use crate::printer;
 
 /// Show or prune the answers that runs cached with `--cache`.
@@ -68,13 +68,13 @@ struct PruneFlags {
 pub(crate) fn cache(flags: CacheFlags) -> Result<ExitCode, Problem> {
     match flags.command {
         CacheCommand::Show(flags) => {
-            let stats = cache::stats(&flags.folder)?;
+            let stats = cache::cache_stats(&flags.folder)?;
             printer::report(&if flags.json { as_json(&stats) } else { as_text(&flags.folder, &stats) })?;
         }
         CacheCommand::Prune(flags) => {
             let spec = PruneSpec { older_than: flags.older_than, max_bytes: flags.max_size, all: flags.all };
-            let (pruned, left) = cache::prune(&flags.folder, spec)?;
-            printer::report(&told(&pruned, &left))?;
+            let (pruned, left) = cache::prune_cache(&flags.folder, spec)?;
+            printer::report(&prune_text(&pruned, &left))?;
             if !pruned.compacted {
                 printer::talk(
                     "warning: cannot shrink the file now, but new answers will use its free space; \
@@ -86,25 +86,25 @@ pub(crate) fn cache(flags: CacheFlags) -> Result<ExitCode, Problem> {
     Ok(ExitCode::Ok)
 }
 
-fn as_text(folder: &Path, stats: &Stats) -> String {
+fn as_text(folder: &Path, stats: &AnswerStoreStats) -> String {
     let mut lines = vec![
         format!("cache:   {}", folder.display()),
         format!(
             "answers: {} ({} of text, file size {})",
-            grouped(stats.entries),
-            size(stats.bytes),
-            size(stats.file_bytes)
+            group_digits(stats.entries),
+            size_text(stats.bytes),
+            size_text(stats.file_bytes)
         ),
     ];
     if let (Some(oldest), Some(newest)) = (stats.oldest, stats.newest) {
         lines.push(format!("stored:  {} to {}", time(oldest), time(newest)));
         lines.push(format!("tokens:  {}, saved if every answer is reused once", tokens(stats.kept)));
-        lines.push(format!("hits:    {}; tokens saved: {}", grouped(stats.hits), tokens(stats.saved)));
+        lines.push(format!("hits:    {}; tokens saved: {}", group_digits(stats.hits), tokens(stats.saved)));
     }
     lines.join("\n")
 }
 
-fn as_json(stats: &Stats) -> String {
+fn as_json(stats: &AnswerStoreStats) -> String {
     let whole = json!({
         "entries": stats.entries,
         "bytes": stats.bytes,
@@ -119,16 +119,21 @@ fn as_json(stats: &Stats) -> String {
     serde_json::to_string_pretty(&whole).unwrap_or_default()
 }
 
-fn told(pruned: &Pruned, left: &Stats) -> String {
-    let stay = format!("{} left, file size {}", counted(left.entries, "answer"), size(left.file_bytes));
+fn prune_text(pruned: &PruneReport, left: &AnswerStoreStats) -> String {
+    let stay =
+        format!("{} left, file size {}", count_phrase(left.entries, "answer"), size_text(left.file_bytes));
     match pruned.entries {
         0 => format!("nothing removed; {stay}"),
-        entries => format!("removed {} ({} of text); {stay}", counted(entries, "answer"), size(pruned.bytes)),
+        entries => format!(
+            "removed {} ({} of text); {stay}",
+            count_phrase(entries, "answer"),
+            size_text(pruned.bytes)
+        ),
     }
 }
 
-fn tokens(usage: Usage) -> String {
-    format!("{} in, {} out", grouped(usage.input), grouped(usage.output))
+fn tokens(usage: TokenUsage) -> String {
+    format!("{} in, {} out", group_digits(usage.input), group_digits(usage.output))
 }
 
 /// A time of the store, in UTC.

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use rowmill::{
-    AgentFlags, CardCheck, CardChecks, CheckSpec, ConfigFile, ExitCode, Problem, ProblemCode, VariableFlags,
-    WorkSpec, check_agent_cards,
+    AgentOptions, CardCheck, CardCheckSpec, CardChecks, ConfigFile, ExitCode, Problem, ProblemCode,
+    VariableOptions, WorkSpec, check_agent_cards,
 };
 use serde_json::{Value, json};
 
-use crate::numbers::counted;
+use crate::number_text::count_phrase;
 use crate::printer;
-use crate::resolve::current_folder;
-use crate::surroundings::environment;
-use crate::vocabulary::FLAGS;
+use crate::process_environment::process_environment;
+use crate::resolve::config_search_folder;
+use crate::vocabulary::COMMAND_LINE_VOCABULARY;
 
 /// Check agent cards.
 #[derive(Debug, Args)]
@@ -69,17 +69,17 @@ struct CheckFlags {
 }
 
 /// Runs the command.
-pub(crate) fn card(flags: CardFlags) -> Result<ExitCode, Problem> {
+pub(crate) fn run_card_command(flags: CardFlags) -> Result<ExitCode, Problem> {
     let CardCommand::Check(flags) = flags.command;
-    let file = ConfigFile::find(&current_folder())?;
+    let file = ConfigFile::find(&config_search_folder())?;
     let folder = file.path.as_deref().and_then(std::path::Path::parent);
-    let agents = AgentFlags {
+    let agents = AgentOptions {
         cards: flags.cards,
         agent: flags.agent,
         model_given: flags.model.is_some(),
         config_folder: folder.unwrap_or(std::path::Path::new("")).to_owned(),
         servers: file.config.mcp.servers.clone(),
-        ..AgentFlags::default()
+        ..AgentOptions::default()
     };
     let work = WorkSpec {
         model: flags.model.or(file.config.run.model.clone()).unwrap_or_default(),
@@ -88,15 +88,15 @@ pub(crate) fn card(flags: CardFlags) -> Result<ExitCode, Problem> {
         providers: file.config.providers,
         ..WorkSpec::default()
     };
-    let variables = VariableFlags { pairs: flags.var, files: flags.var_file, json: flags.vars_json };
+    let variables = VariableOptions { pairs: flags.var, files: flags.var_file, json: flags.vars_json };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Problem::new(ProblemCode::Internal, "cannot start the runtime").cause(error))?;
-    let checks = runtime.block_on(check_agent_cards(&CheckSpec {
+    let checks = runtime.block_on(check_agent_cards(&CardCheckSpec {
         work,
         variables,
-        environment: environment().clone(),
+        environment: process_environment().clone(),
     }))?;
     let text = if flags.json { as_json(&checks) } else { as_text(&checks) };
     printer::report(&text)?;
@@ -116,8 +116,8 @@ fn as_text(checks: &CardChecks) -> String {
     let good = checks.cards.len() - wrong;
     lines.push(format!(
         "{} can be used, {}",
-        counted(good as u64, "card"),
-        counted((wrong + checks.problems.len()) as u64, "problem")
+        count_phrase(good as u64, "card"),
+        count_phrase((wrong + checks.problems.len()) as u64, "problem")
     ));
     lines.join("\n")
 }
@@ -128,7 +128,7 @@ fn indented(text: &str) -> String {
 
 fn as_json(checks: &CardChecks) -> String {
     let problem = |problem: &Problem| {
-        let problem = problem.clone().worded(FLAGS);
+        let problem = problem.clone().with_vocabulary(COMMAND_LINE_VOCABULARY);
         json!({
             "code": problem.code.code(),
             "message": problem.message,

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use rowmill::{ExitCode, ExportReport, ExportSpec, InputPart, Problem, ProblemCode, READER_ENDED};
+use rowmill::{ExitCode, ExportReport, ExportSpec, InputColumns, Problem, ProblemCode, READER_ENDED};
 
-use crate::numbers::{counted, grouped};
+use crate::number_text::{count_phrase, group_digits};
 use crate::output_flags::OutputFlags;
 use crate::printer;
-use crate::surroundings::environment;
-use crate::vocabulary::FLAGS;
+use crate::process_environment::process_environment;
+use crate::vocabulary::COMMAND_LINE_VOCABULARY;
 
 /// Export the results of a run as a table, even while it is running or after it was killed.
 ///
@@ -51,31 +51,31 @@ pub(crate) fn export(flags: ExportFlags) -> Result<ExitCode, Problem> {
         run: flags.run,
         work_dir: flags.work_dir,
         table: flags.output.table()?,
-        input: if flags.no_include_input { InputPart::LeftOut } else { InputPart::Kept },
+        input: if flags.no_include_input { InputColumns::Excluded } else { InputColumns::Included },
         schema: flags.json_schema,
         overwrite: flags.overwrite,
-        environment: environment().clone(),
+        environment: process_environment().clone(),
     };
     let cannot =
         |error: std::io::Error| Problem::new(ProblemCode::Internal, "cannot start the runtime").cause(error);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
-    let report = match runtime.block_on(rowmill::export(spec)) {
+    let report = match runtime.block_on(rowmill::export_table(spec)) {
         // A reader that stops early, like `head`, has what it wanted.
         Err(problem) if problem.message == READER_ENDED => return Ok(ExitCode::Ok),
         exported => exported?,
     };
-    report.notices.iter().for_each(|notice| printer::talk(&notice.render(FLAGS)));
+    report.notices.iter().for_each(|notice| printer::talk(&notice.render(COMMAND_LINE_VOCABULARY)));
     printer::talk(&text(&report));
     Ok(ExitCode::Ok)
 }
 
 fn text(report: &ExportReport) -> String {
-    let mut text = counted(report.rows, "row");
+    let mut text = count_phrase(report.rows, "row");
     if report.failed_rows > 0 {
-        text.push_str(&format!(", {} failed", grouped(report.failed_rows)));
+        text.push_str(&format!(", {} failed", group_digits(report.failed_rows)));
     }
     if report.files != 1 {
-        text.push_str(&format!(", in {}", counted(report.files, "file")));
+        text.push_str(&format!(", in {}", count_phrase(report.files, "file")));
     }
     text
 }

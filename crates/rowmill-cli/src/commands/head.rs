@@ -3,24 +3,26 @@
 use std::sync::Arc;
 
 use clap::Args;
-use rowmill::results::unfinished;
+use rowmill::results::find_unfinished_run;
 use rowmill::{
-    ColumnSeen, ExitCode, FieldDelimiter, Format, Head, HeadNotice, HeadRow, HeadSpec, InputSpec, Location,
-    Problem, Prompt, Query,
+    ColumnSample, ExitCode, FieldDelimiter, HeadNoticeFn, HeadRow, HeadSpec, InputFormat, InputHead,
+    InputLocation, InputQuery, InputSpec, Problem, PromptSource,
 };
-use rowmill::{Kind, ProblemCode};
+use rowmill::{JsonKind, ProblemCode};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::results::unfinished_lines;
 use crate::data_flags::SqlFlags;
-use crate::json_text::{compact, indented};
-use crate::layout::{Side, Table, cut, printable, screen_width, wrapped};
-use crate::numbers::{counted, grouped, size};
+use crate::flag_values::{parse_format, parse_u64};
+use crate::json_text::{compact_json, indent_json};
+use crate::number_text::{count_phrase, group_digits, size_text};
 use crate::printer;
-use crate::surroundings::environment;
-use crate::values::{format_name, whole};
-use crate::vocabulary::FLAGS;
+use crate::process_environment::process_environment;
+use crate::text_layout::{
+    CellAlign, TextTable, escape_control, screen_width, truncate_to_width, wrap_to_width,
+};
+use crate::vocabulary::COMMAND_LINE_VOCABULARY;
 
 /// The maximum number of lines that are shown of a prompt.
 const PROMPT_LINES: usize = 20;
@@ -38,12 +40,12 @@ pub(crate) struct HeadFlags {
     input: String,
 
     /// Number of rows to show.
-    #[arg(long, short = 'n', value_name = "N", value_parser = whole, default_value = "5", allow_negative_numbers = true)]
+    #[arg(long, short = 'n', value_name = "N", value_parser = parse_u64, default_value = "5", allow_negative_numbers = true)]
     rows: u64,
 
     /// Input format, if it cannot be told from the file name.
-    #[arg(long, value_name = "FORMAT", value_parser = format_name)]
-    input_format: Option<Format>,
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    input_format: Option<InputFormat>,
 
     /// Delimiter of CSV or TSV input: one character, or `tab`; detected from the header by default.
     #[arg(long, value_name = "CHARACTER", value_parser = FieldDelimiter::parse)]
@@ -75,48 +77,50 @@ pub(crate) struct HeadFlags {
 
 /// Runs the command.
 pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
-    let prompt = flags.prompt.map(Prompt::Inline).or(flags.template.map(Prompt::Source));
-    let location = Location::parse(&flags.input)?;
-    let output = if let Location::File(path) = &location { Some(path.clone()) } else { None };
+    let prompt = flags.prompt.map(PromptSource::Inline).or(flags.template.map(PromptSource::Source));
+    let location = InputLocation::parse(&flags.input)?;
+    let output = if let InputLocation::File(path) = &location { Some(path.clone()) } else { None };
     let input = InputSpec { delimiter: flags.delimiter, ..InputSpec::new(location, flags.input_format) };
     flags.sql_flags.check(flags.sql.as_deref(), flags.condition.as_deref())?;
-    let query = Query {
+    let query = InputQuery {
         sql: flags.sql,
         condition: flags.condition,
         columns: Vec::new(),
         types: flags.sql_flags.column_types(),
         engine: flags.sql_flags.engine(),
     };
-    let notice: HeadNotice = Arc::new(|text| printer::talk(&printer::warning_line(&text)));
+    let notice: HeadNoticeFn = Arc::new(|text| printer::talk(&printer::warning_line(&text)));
     let rows = usize::try_from(flags.rows).unwrap_or(usize::MAX);
-    let spec = HeadSpec { input, rows, prompt, query, notice, environment: environment().clone() };
+    let spec = HeadSpec { input, rows, prompt, query, notice, environment: process_environment().clone() };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Problem::new(ProblemCode::Internal, "cannot start the runtime").cause(error))?;
     // Here the input has no flag.
     let without_flag = |problem: Problem| Problem {
-        hint: problem.hint.map(|hint| hint.render(FLAGS).replace(" given to `--input`", "").into()),
+        hint: problem
+            .hint
+            .map(|hint| hint.render(COMMAND_LINE_VOCABULARY).replace(" given to `--input`", "").into()),
         ..problem
     };
-    let head = runtime.block_on(rowmill::head(spec)).map_err(without_flag)?;
-    let run = output.and_then(|path| unfinished(&path, head.count?));
+    let head = runtime.block_on(rowmill::read_head(spec)).map_err(without_flag)?;
+    let run = output.and_then(|path| find_unfinished_run(&path, head.count?));
     let width = screen_width();
     if let Some(run) = run.filter(|_| !flags.json) {
         printer::talk(&unfinished_lines(run, width).join("\n"));
     }
     if let Some(text) = &head.notice {
-        printer::talk(&format!("note: {}", text.render(FLAGS)));
+        printer::talk(&format!("note: {}", text.render(COMMAND_LINE_VOCABULARY)));
     }
     printer::data(&if flags.json { as_json(&head) } else { as_text(&head, width) })?;
     Ok(ExitCode::Ok)
 }
 
-fn as_text(head: &Head, width: usize) -> String {
-    let mut lines = vec![cut(&title(head), width)];
+fn as_text(head: &InputHead, width: usize) -> String {
+    let mut lines = vec![truncate_to_width(&title(head), width)];
     if head.bad > 0 {
         let of = if head.count == Some(head.looked_at) { "" } else { "first " };
-        let (bad, all) = (grouped(head.bad), counted(head.looked_at, "row"));
+        let (bad, all) = (group_digits(head.bad), count_phrase(head.looked_at, "row"));
         lines.push(format!("{bad} of the {of}{all} {} bad", if head.bad == 1 { "is" } else { "are" }));
     }
     if !head.columns.is_empty() {
@@ -138,40 +142,44 @@ fn as_text(head: &Head, width: usize) -> String {
     lines.join("\n")
 }
 
-fn title(head: &Head) -> String {
+fn title(head: &InputHead) -> String {
     let mut parts = Vec::new();
     parts.extend(head.format.map(str::to_owned));
     if head.files > 1 {
-        parts.push(counted(head.files as u64, "file"));
+        parts.push(count_phrase(head.files as u64, "file"));
     }
     parts.push(match head.count {
-        Some(rows) => counted(rows, "row"),
-        None => format!("more than {}", counted(head.looked_at, "row")),
+        Some(rows) => count_phrase(rows, "row"),
+        None => format!("more than {}", count_phrase(head.looked_at, "row")),
     });
-    parts.extend(head.bytes.map(size));
-    format!("{}: {}", printable(&head.name), parts.join(", "))
+    parts.extend(head.bytes.map(size_text));
+    format!("{}: {}", escape_control(&head.name), parts.join(", "))
 }
 
-fn columns(head: &Head) -> Table {
-    let mut table = Table::new(&[Side::Left, Side::Left, Side::Left]);
-    let has_gaps = |column: &ColumnSeen| column.missing + column.kinds.of(Kind::Null) > 0;
+fn columns(head: &InputHead) -> TextTable {
+    let mut table = TextTable::new(&[CellAlign::Left, CellAlign::Left, CellAlign::Left]);
+    let has_gaps = |column: &ColumnSample| column.missing + column.kinds.count_of(JsonKind::Null) > 0;
     let empty = if head.columns.iter().any(has_gaps) { "empty" } else { "" };
     table.row(["column", "type", empty]);
     for column in &head.columns {
         let rows = column.kinds.all() + column.missing;
-        let kinds: Vec<&str> = column.kinds.kinds().into_iter().map(Kind::name).collect();
+        let kinds: Vec<&str> = column.kinds.kinds().into_iter().map(JsonKind::name).collect();
         let kinds = match &column.declared {
             Some(declared) => declared.clone(),
             None if kinds.is_empty() => "null".into(),
             None => kinds.join(", "),
         };
-        let gaps = [(column.kinds.of(Kind::Null), "null"), (column.missing, "missing")];
+        let gaps = [(column.kinds.count_of(JsonKind::Null), "null"), (column.missing, "missing")];
         let gaps: Vec<String> = gaps
             .iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, what)| format!("{} {what}", share(*count, rows)))
             .collect();
-        table.row([cut(&printable(&column.name), 30), cut(&kinds, 30), gaps.join(", ")]);
+        table.row([
+            truncate_to_width(&escape_control(&column.name), 30),
+            truncate_to_width(&kinds, 30),
+            gaps.join(", "),
+        ]);
     }
     table
 }
@@ -188,12 +196,13 @@ fn share(count: u64, all: u64) -> String {
 }
 
 /// The rows as a table, if they are narrow enough.
-fn table(head: &Head) -> Table {
-    let mut sides = vec![Side::Right];
-    sides.extend(head.columns.iter().map(|_| Side::Left));
-    let mut table = Table::new(&sides);
+fn table(head: &InputHead) -> TextTable {
+    let mut sides = vec![CellAlign::Right];
+    sides.extend(head.columns.iter().map(|_| CellAlign::Left));
+    let mut table = TextTable::new(&sides);
     table.row(
-        std::iter::once("row".to_owned()).chain(head.columns.iter().map(|column| printable(&column.name))),
+        std::iter::once("row".to_owned())
+            .chain(head.columns.iter().map(|column| escape_control(&column.name))),
     );
     for row in &head.rows {
         match &row.row {
@@ -209,49 +218,55 @@ fn table(head: &Head) -> Table {
     table
 }
 
-fn block(head: &Head, row: &HeadRow, width: usize) -> String {
+fn block(head: &InputHead, row: &HeadRow, width: usize) -> String {
     let mut lines = Vec::new();
     match &row.row {
         Ok(row) => {
             lines.push(format!("row {}", row.number()));
-            let mut table = Table::new(&[Side::Left, Side::Left]);
+            let mut table = TextTable::new(&[CellAlign::Left, CellAlign::Left]);
             for (name, json) in row.fields() {
-                table.row([cut(&printable(name), 30), cell(head, name, json)]);
+                table.row([truncate_to_width(&escape_control(name), 30), cell(head, name, json)]);
             }
             lines.extend(table.lines(2, width));
         }
         Err(bad) => {
             lines.push(format!("row {}", bad.number));
             let text = bad_text(bad.kind.name(), &bad.message);
-            lines.extend(wrapped(&text, width - 2, PROMPT_LINES).0.iter().map(|line| format!("  {line}")));
+            lines.extend(
+                wrap_to_width(&text, width - 2, PROMPT_LINES).0.iter().map(|line| format!("  {line}")),
+            );
         }
     }
     match &row.prompt {
         None => {}
         Some(Ok(prompt)) => {
             lines.push("  prompt".into());
-            let (shown, rest) = wrapped(prompt, width - 4, PROMPT_LINES);
+            let (shown, rest) = wrap_to_width(prompt, width - 4, PROMPT_LINES);
             lines.extend(shown.iter().map(|line| format!("  | {line}").trim_end().to_owned()));
             if rest > 0 {
-                lines.push(format!("  … and {}", counted(rest as u64, "more line")));
+                lines.push(format!("  … and {}", count_phrase(rest as u64, "more line")));
             }
         }
         Some(Err(error)) => {
             let text = format!("no prompt: {}: {}", error.kind, error.message);
-            lines.extend(wrapped(&text, width - 2, PROMPT_LINES).0.iter().map(|line| format!("  {line}")));
+            lines.extend(
+                wrap_to_width(&text, width - 2, PROMPT_LINES).0.iter().map(|line| format!("  {line}")),
+            );
         }
     }
     lines.join("\n")
 }
 
 fn bad_text(kind: &str, message: &str) -> String {
-    printable(&format!("bad row: {kind}: {message}"))
+    escape_control(&format!("bad row: {kind}: {message}"))
 }
 
 /// A value of a column. The size of a file is in bytes, which are hard to read, so it is shortened.
-fn cell(head: &Head, column: &str, json: &str) -> String {
+fn cell(head: &InputHead, column: &str, json: &str) -> String {
     match json.parse() {
-        Ok(bytes) if column == "size" && head.format == Some(Format::Documents.name()) => size(bytes),
+        Ok(bytes) if column == "size" && head.format == Some(InputFormat::Documents.name()) => {
+            size_text(bytes)
+        }
         _ => shown(json),
     }
 }
@@ -259,8 +274,8 @@ fn cell(head: &Head, column: &str, json: &str) -> String {
 /// A value for display: text without its quotes, anything else as JSON on one line.
 fn shown(json: &str) -> String {
     match serde_json::from_str::<String>(json) {
-        Ok(text) => printable(&text),
-        Err(_) => printable(&compact(json)),
+        Ok(text) => escape_control(&text),
+        Err(_) => escape_control(&compact_json(json)),
     }
 }
 
@@ -274,7 +289,7 @@ struct HeadJson<'h> {
     rows: Option<u64>,
     looked_at: u64,
     bad: u64,
-    columns: &'h [ColumnSeen],
+    columns: &'h [ColumnSample],
     head: Vec<RowJson<'h>>,
 }
 
@@ -310,14 +325,14 @@ impl<'h> RowJson<'h> {
         };
         Self {
             row_number: number,
-            row: fields.and_then(|fields| RawValue::from_string(indented(fields.text(), 3)).ok()),
+            row: fields.and_then(|fields| RawValue::from_string(indent_json(fields.text(), 3)).ok()),
             error,
             prompt: row.prompt.as_ref().and_then(|prompt| prompt.as_deref().ok()),
         }
     }
 }
 
-fn as_json(head: &Head) -> String {
+fn as_json(head: &InputHead) -> String {
     let whole = HeadJson {
         input: &head.name,
         format: head.format,

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use rowmill::{ConfigFile, ExitCode, McpLogin, Problem, ProblemCode, mcp_login, mcp_logout};
+use rowmill::{ConfigFile, ExitCode, McpLoginSpec, Problem, ProblemCode, mcp_login, mcp_logout};
 
 use crate::browser::{self, PATIENCE};
+use crate::flag_values::parse_duration;
 use crate::printer;
-use crate::resolve::current_folder;
-use crate::surroundings::environment;
-use crate::values::duration;
+use crate::process_environment::process_environment;
+use crate::resolve::config_search_folder;
 
 /// Sign in to MCP servers, and sign out.
 #[derive(Debug, Args)]
@@ -43,7 +43,7 @@ struct LoginFlags {
     scope: Vec<String>,
 
     /// How long to wait for the sign-in [default: 5m].
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     wait: Option<Duration>,
 }
 
@@ -57,19 +57,19 @@ struct LogoutFlags {
 
 /// Runs the command.
 pub(crate) fn mcp(flags: McpFlags) -> Result<ExitCode, Problem> {
-    let config = ConfigFile::find(&current_folder())?;
+    let config = ConfigFile::find(&config_search_folder())?;
     match flags.command {
         McpCommand::Login(LoginFlags { server, scope, wait }) => {
-            let login = McpLogin { server, scopes: scope, patience: wait.unwrap_or(PATIENCE) };
+            let login = McpLoginSpec { server, scopes: scope, patience: wait.unwrap_or(PATIENCE) };
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| {
                 Problem::new(ProblemCode::Internal, "cannot start the runtime").cause(error)
             })?;
-            let url = runtime.block_on(mcp_login(&login, &config, environment(), show))?;
+            let url = runtime.block_on(mcp_login(&login, &config, process_environment(), show))?;
             printer::talk(&format!("signed in to {url}"));
         }
         McpCommand::Logout(LogoutFlags { server }) => {
-            let text = match mcp_logout(&server, &config, environment())? {
+            let text = match mcp_logout(&server, &config, process_environment())? {
                 true => "signed out: the tokens were deleted",
                 false => "not signed in: no tokens are stored",
             };

@@ -20,9 +20,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, FromArgMatches};
 use rowmill::{Problem, StandardOutput};
 
-use crate::args::{Arguments, BatchCommand, Command, command};
-use crate::other_tools::with_tip;
-use crate::spec_file::{check_beside, names_spec};
+use crate::args::{BatchCommand, Command, CommandLine, command};
+use crate::other_tools::add_tip;
+use crate::spec_file::{check_flags_beside_spec, names_spec};
 use crate::{open_files, printer, vocabulary};
 
 pub(crate) use cache::CacheFlags;
@@ -35,23 +35,24 @@ pub(crate) use results::ResultsFlags;
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    crate::private::hide_memory();
+    crate::hide_memory::hide_memory();
     crate::panics::silence_foreign_code();
     let (given, arguments) = match arguments() {
         Ok(arguments) => arguments,
         Err(error) => return wrong_arguments(error),
     };
-    let code = check_beside(&command(), &given).and_then(|()| open_files::check()).and_then(|()| {
-        // A handler of signals needs open files, and tokio panics if it gets none.
-        crate::signals::outlive_file_size_limit();
-        carry_out(arguments.command)
-    });
-    ExitCode::from(code.unwrap_or_else(|problem| told_problem(&problem)) as u8)
+    let code =
+        check_flags_beside_spec(&command(), &given).and_then(|()| open_files::check()).and_then(|()| {
+            // A handler of signals needs open files, and tokio panics if it gets none.
+            crate::signals::outlive_file_size_limit();
+            carry_out(arguments.command)
+        });
+    ExitCode::from(code.unwrap_or_else(|problem| report_problem(&problem)) as u8)
 }
 
 /// Parses the command line; returns both the raw and the typed arguments. A spec is complete, so
 /// environment variables that replace flags are ignored beside one.
-fn arguments() -> Result<(ArgMatches, Arguments), clap::Error> {
+fn arguments() -> Result<(ArgMatches, CommandLine), clap::Error> {
     let given = match without_variables(command()).try_get_matches() {
         Ok(given) if names_spec(&given) => {
             vocabulary::use_spec_fields();
@@ -59,7 +60,7 @@ fn arguments() -> Result<(ArgMatches, Arguments), clap::Error> {
         }
         _ => command().try_get_matches()?,
     };
-    let arguments = Arguments::from_arg_matches(&given).map_err(|error| error.format(&mut command()))?;
+    let arguments = CommandLine::from_arg_matches(&given).map_err(|error| error.format(&mut command()))?;
     Ok((given, arguments))
 }
 
@@ -70,24 +71,25 @@ fn without_variables(command: clap::Command) -> clap::Command {
 }
 
 /// Prints the problem that stopped a command, and returns the exit code.
-fn told_problem(problem: &Problem) -> rowmill::ExitCode {
+fn report_problem(problem: &Problem) -> rowmill::ExitCode {
     printer::talk(&printer::problem_text(problem));
     problem.exit()
 }
 
 fn carry_out(command_line: Command) -> Result<rowmill::ExitCode, Problem> {
     match command_line {
-        Command::Run(flags) | Command::Batch(crate::args::Batch { command: BatchCommand::Run(flags) }) => {
-            run::run(*flags)
+        Command::Run(flags)
+        | Command::Batch(crate::args::BatchFlags { command: BatchCommand::Run(flags) }) => {
+            run::run_run_command(*flags)
         }
         Command::Plan(flags) => plan::plan(*flags),
         Command::Head(flags) => head::head(flags),
-        Command::Results(flags) => results::results(&flags),
+        Command::Results(flags) => results::run_results_command(&flags),
         Command::Export(flags) => export::export(*flags),
         Command::Models(flags) => models::models(&flags),
         Command::Mcp(flags) => mcp::mcp(flags),
         Command::Cache(flags) => cache::cache(flags),
-        Command::Card(flags) => card::card(flags),
+        Command::Card(flags) => card::run_card_command(flags),
         Command::Simulate(flags) => simulate::simulate(*flags),
         Command::Completions(flags) => {
             let mut script = Vec::new();
@@ -106,14 +108,14 @@ fn wrong_arguments(error: clap::Error) -> ExitCode {
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let command = given.first().cloned();
     let takes_rows = |name: &String| ["run", "plan", "batch"].contains(&name.as_str());
-    let error = if command.as_ref().is_some_and(takes_rows) { with_tip(error, &given) } else { error };
+    let error = if command.as_ref().is_some_and(takes_rows) { add_tip(error, &given) } else { error };
     let error = with_usage(error, &given);
     let text = error.to_string();
     if let Cow::Owned(masked) = printer::shown(text.trim_end()) {
         printer::talk(&masked);
     } else if let (Err(problem), false) = (printer::reader(print(&error)), error.use_stderr()) {
         // Help and the version were requested; if the screen is gone, a mistake cannot be shown anyway.
-        return ExitCode::from(told_problem(&problem) as u8);
+        return ExitCode::from(report_problem(&problem) as u8);
     }
     let command = command.filter(|name| name == "run" || name == "plan");
     if let (Some(name), ErrorKind::MissingRequiredArgument) = (command, error.kind()) {
@@ -172,7 +174,8 @@ fn internal(error: std::io::Error) -> Problem {
 /// The child process of `--extract text`: reads a document and writes its text. A crash ends only this
 /// process.
 fn extract_text(media_type: &str) -> rowmill::ExitCode {
-    match rowmill::extract_main(media_type, &mut std::io::stdin().lock(), &mut std::io::stdout().lock()) {
+    match rowmill::run_extract_child(media_type, &mut std::io::stdin().lock(), &mut std::io::stdout().lock())
+    {
         Ok(()) => rowmill::ExitCode::Ok,
         Err(message) => {
             printer::talk(&message);

@@ -5,31 +5,31 @@ mod one;
 mod prices;
 mod providers;
 
-use rowmill::{ConfigFile, ExitCode, PriceTable, Problem, Providers};
+use rowmill::{ConfigFile, ExitCode, PriceTable, Problem, ProviderRegistry};
 
 use crate::args::ModelsFlags;
 use crate::printer;
-use crate::resolve::current_folder;
+use crate::resolve::config_search_folder;
 
 /// The data that the command reads.
-struct Known {
-    providers: Providers,
+struct ModelCatalogue {
+    providers: ProviderRegistry,
     prices: PriceTable,
 }
 
 /// The output of the command, as text and as JSON.
-struct Answer {
+struct CommandOutput {
     text: String,
     json: serde_json::Value,
 }
 
 /// Runs the command.
 pub(crate) fn models(flags: &ModelsFlags) -> Result<ExitCode, Problem> {
-    let config = ConfigFile::find(&current_folder())?.config;
+    let config = ConfigFile::find(&config_search_folder())?.config;
     let prices = PriceTable::with_config(&config.prices)?;
     let aliases = config.alias_config();
-    let providers = Providers::with_config(config.providers)?.with_aliases(aliases)?;
-    let known = Known { providers, prices };
+    let providers = ProviderRegistry::with_config(config.providers)?.with_aliases(aliases)?;
+    let known = ModelCatalogue { providers, prices };
     let answer = match (&flags.model, &flags.prices) {
         _ if flags.aliases => aliases::aliases(&known),
         (Some(model), _) => one::model(&known, model)?,

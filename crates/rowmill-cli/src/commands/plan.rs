@@ -2,26 +2,28 @@
 
 use rowmill::wording::actions::SET_PRICES;
 use rowmill::wording::settings::{RPM, TPM};
-use rowmill::{ExitCode, Interval, Money, PlanLimits, PlanReport, Problem};
+use rowmill::{ExitCode, ForecastInterval, Money, PlanLimits, PlanReport, Problem};
 
 use crate::args::PlanFlags;
-use crate::conduct::conduct;
-use crate::numbers::{counted, grouped, time};
+use crate::number_text::{count_phrase, duration_text, group_digits};
 use crate::planned_budget::PlannedBudget;
-use crate::resolve::{Resolved, resolved};
+use crate::resolve::{ResolvedCommand, resolve_command};
+use crate::run_with_signals::run_with_signals;
 use crate::vocabulary::worded;
 use crate::{open_files, printer};
 
 /// Runs the command.
 pub(crate) fn plan(flags: PlanFlags) -> Result<ExitCode, Problem> {
-    let Resolved { mut spec, show } = resolved(flags.common, flags.output)?;
+    let ResolvedCommand { mut spec, show } = resolve_command(flags.common, flags.output)?;
     let sample_calls = flags.sample_calls;
     let limits = spec.work.budget;
     // The notice is dropped: a plan makes few calls, if any.
     drop(open_files::fit(&mut spec.work));
-    let planned = conduct(show, async |control| Box::pin(rowmill::plan(spec, sample_calls, control)).await)?;
+    let planned = run_with_signals(show, async |control| {
+        Box::pin(rowmill::plan_run(spec, sample_calls, control)).await
+    })?;
     let Some(report) = planned else { return Ok(ExitCode::Interrupted) };
-    let budget = PlannedBudget::of(&report, limits);
+    let budget = PlannedBudget::from_report(&report, limits);
     if flags.json {
         // Plain data, so it always serializes to JSON.
         let mut whole = serde_json::to_value(&report).unwrap_or_default();
@@ -52,7 +54,7 @@ fn text(report: &PlanReport, budget: Option<&PlannedBudget>) -> String {
         }
         None => "output: unknown; use `--sample-calls N` for an estimate".to_owned(),
     });
-    let money = |cost: Interval| range(cost, dollars);
+    let money = |cost: ForecastInterval| range(cost, dollars);
     lines.push(match (report.cost_usd, &report.price_as_of) {
         (Some(cost), Some(day)) => {
             format!("cost:   {} with live calls (prices of {day})", money(cost))
@@ -70,7 +72,7 @@ fn text(report: &PlanReport, budget: Option<&PlannedBudget>) -> String {
         Some(seconds) => {
             format!(
                 "time:   about {} at {}",
-                time(std::time::Duration::from_secs_f64(seconds)),
+                duration_text(std::time::Duration::from_secs_f64(seconds)),
                 limits(report)
             )
         }
@@ -92,15 +94,15 @@ fn text(report: &PlanReport, budget: Option<&PlannedBudget>) -> String {
 }
 
 fn rows(report: &PlanReport) -> String {
-    let mut text = format!("{}, {}", counted(report.rows, "row"), counted(report.calls, "call"));
+    let mut text = format!("{}, {}", count_phrase(report.rows, "row"), count_phrase(report.calls, "call"));
     if report.reused_rows > 0 {
         text.push_str(&format!(
             ", {} reused from the cache or from identical rows",
-            grouped(report.reused_rows)
+            group_digits(report.reused_rows)
         ));
     }
     if report.unsendable_rows > 0 {
-        text.push_str(&format!(", {} that cannot be sent", grouped(report.unsendable_rows)));
+        text.push_str(&format!(", {} that cannot be sent", group_digits(report.unsendable_rows)));
     }
     text
 }
@@ -112,20 +114,22 @@ fn limits(report: &PlanReport) -> String {
         (report.limits.input_tokens, "input tokens/min"),
         (report.limits.output_tokens, "output tokens/min"),
     ];
-    let known: Vec<String> =
-        known.iter().filter_map(|(limit, what)| Some(format!("{} {what}", grouped((*limit)?)))).collect();
+    let known: Vec<String> = known
+        .iter()
+        .filter_map(|(limit, what)| Some(format!("{} {what}", group_digits((*limit)?))))
+        .collect();
     known.join(", ")
 }
 
-fn range(interval: Interval, show: impl Fn(f64) -> String) -> String {
-    let Interval { low, expected, high } = interval;
+fn range(interval: ForecastInterval, show: impl Fn(f64) -> String) -> String {
+    let ForecastInterval { low, expected, high } = interval;
     let Some(expected) = expected else { return format!("unknown, at most {}", show(high)) };
     let (low, expected, high) = (show(low), show(expected), show(high));
     if low == high { expected } else { format!("about {expected} ({low} to {high})") }
 }
 
 fn whole(value: f64) -> String {
-    grouped(value.round() as u64)
+    group_digits(value.round() as u64)
 }
 
 fn dollars(value: f64) -> String {

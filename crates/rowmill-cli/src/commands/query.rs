@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rowmill::results::QuerySurroundings;
-use rowmill::{ExitCode, Problem, Words};
+use rowmill::results::QueryContext;
+use rowmill::{ExitCode, MessageText, Problem};
 
-use crate::layout::{Side, Table, cut, printable, screen_width};
-use crate::numbers::grouped;
-use crate::printer::{self, Reader};
-use crate::surroundings::environment;
+use crate::number_text::group_digits;
+use crate::printer::{self, OutputReader};
+use crate::process_environment::process_environment;
+use crate::text_layout::{CellAlign, TextTable, escape_control, screen_width, truncate_to_width};
 
 /// The maximum number of rows that are printed as a table.
 const MOST_ROWS: usize = 1_000;
@@ -18,23 +18,23 @@ const WIDEST: usize = 40;
 
 /// Runs a query over the results of a run and prints its rows.
 pub(crate) fn query(output: &Path, sql: &str, json: bool) -> Result<ExitCode, Problem> {
-    let surroundings = QuerySurroundings {
-        notice: Arc::new(|text: Words| printer::talk(&printer::warning_line(&text))),
-        environment: environment().clone(),
+    let surroundings = QueryContext {
+        notice: Arc::new(|text: MessageText| printer::talk(&printer::warning_line(&text))),
+        environment: process_environment().clone(),
     };
     if json {
-        let mut reader = Ok(Reader::Listens);
-        rowmill::results::query(output, sql, surroundings, |row| {
+        let mut reader = Ok(OutputReader::Reading);
+        rowmill::results::query_results(output, sql, surroundings, |row| {
             reader = printer::data(row.text());
-            reader == Ok(Reader::Listens)
+            reader == Ok(OutputReader::Reading)
         })?;
         return reader.map(|_| ExitCode::Ok);
     }
     let (mut head, mut rows, mut count) = (Vec::new(), Vec::new(), 0_u64);
-    rowmill::results::query(output, sql, surroundings, |row| {
+    rowmill::results::query_results(output, sql, surroundings, |row| {
         count += 1;
         if rows.len() < MOST_ROWS {
-            head = row.fields().map(|(name, _)| printable(name)).collect();
+            head = row.fields().map(|(name, _)| escape_control(name)).collect();
             rows.push(row.fields().map(|(_, value)| cell(value)).collect::<Vec<_>>());
         }
         true
@@ -43,32 +43,36 @@ pub(crate) fn query(output: &Path, sql: &str, json: bool) -> Result<ExitCode, Pr
     Ok(ExitCode::Ok)
 }
 
-fn text(head: Vec<String>, rows: Vec<Vec<(Side, String)>>, count: u64) -> String {
+fn text(head: Vec<String>, rows: Vec<Vec<(CellAlign, String)>>, count: u64) -> String {
     let shown = rows.len() as u64;
-    let sides: Vec<Side> = rows.first().into_iter().flatten().map(|(side, _)| *side).collect();
-    let mut table = Table::new(&sides);
+    let sides: Vec<CellAlign> = rows.first().into_iter().flatten().map(|(side, _)| *side).collect();
+    let mut table = TextTable::new(&sides);
     table.row(head);
     for row in rows {
-        table.row(row.into_iter().map(|(_, text)| cut(&text, WIDEST)));
+        table.row(row.into_iter().map(|(_, text)| truncate_to_width(&text, WIDEST)));
     }
     let mut lines = if count == 0 { Vec::new() } else { table.lines(0, screen_width().max(table.width())) };
     lines.push(match count {
         0 => "no rows".to_owned(),
         1 => "1 row".to_owned(),
         _ if count > shown => {
-            format!("{} rows, {} of them shown; `--json` prints all", grouped(count), grouped(shown))
+            format!(
+                "{} rows, {} of them shown; `--json` prints all",
+                group_digits(count),
+                group_digits(shown)
+            )
         }
-        _ => format!("{} rows", grouped(count)),
+        _ => format!("{} rows", group_digits(count)),
     });
     lines.join("\n")
 }
 
 /// A value as a cell: texts without quotes, numbers right-aligned, nothing for null.
-fn cell(value: &str) -> (Side, String) {
+fn cell(value: &str) -> (CellAlign, String) {
     match serde_json::from_str::<serde_json::Value>(value) {
-        Ok(serde_json::Value::String(text)) => (Side::Left, printable(&text)),
-        Ok(serde_json::Value::Null) => (Side::Left, String::new()),
-        Ok(serde_json::Value::Number(_)) => (Side::Right, value.to_owned()),
-        _ => (Side::Left, printable(value)),
+        Ok(serde_json::Value::String(text)) => (CellAlign::Left, escape_control(&text)),
+        Ok(serde_json::Value::Null) => (CellAlign::Left, String::new()),
+        Ok(serde_json::Value::Number(_)) => (CellAlign::Right, value.to_owned()),
+        _ => (CellAlign::Left, escape_control(value)),
     }
 }

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rowmill::results::{
-    self, Diff, Distribution, FieldSummary, Results, ResultsSpec, TelemetrySummary, UnfinishedRun,
+    self, FieldSummary, ResultsOverview, ResultsSpec, RunDiff, TelemetrySummary, UnfinishedRun,
+    ValueDistribution,
 };
-use rowmill::{ExitCode, Kind, Problem};
+use rowmill::{ExitCode, JsonKind, Problem};
 
-use crate::layout::{Side, Table, cut, folded, printable, screen_width};
-use crate::numbers::{counted, grouped};
+use crate::flag_values::parse_u64;
+use crate::number_text::{count_phrase, group_digits};
 use crate::printer;
-use crate::values::whole;
+use crate::text_layout::{CellAlign, TextTable, escape_control, fold_words, screen_width, truncate_to_width};
 
 /// How many differing rows are shown.
 const EXAMPLES: usize = 5;
@@ -34,7 +35,7 @@ pub(crate) struct ResultsFlags {
     output: PathBuf,
 
     /// Number of failed rows to show.
-    #[arg(long, value_name = "N", value_parser = whole, default_value = "10", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = parse_u64, default_value = "10", allow_negative_numbers = true)]
     failures: u64,
 
     /// The run's `--telemetry-output`, for tokens and times.
@@ -60,12 +61,12 @@ pub(crate) struct ResultsFlags {
 }
 
 /// Runs the command.
-pub(crate) fn results(flags: &ResultsFlags) -> Result<ExitCode, Problem> {
+pub(crate) fn run_results_command(flags: &ResultsFlags) -> Result<ExitCode, Problem> {
     if let Some(sql) = &flags.sql {
         return super::query::query(&flags.output, sql, flags.json);
     }
     if let Some(other) = &flags.diff {
-        let diff = results::diff(&flags.output, other, EXAMPLES)?;
+        let diff = results::diff_runs(&flags.output, other, EXAMPLES)?;
         printer::report(&if flags.json {
             serde_json::to_string_pretty(&diff).unwrap_or_default()
         } else {
@@ -78,7 +79,7 @@ pub(crate) fn results(flags: &ResultsFlags) -> Result<ExitCode, Problem> {
         telemetry: flags.telemetry.clone(),
         failures: usize::try_from(flags.failures).unwrap_or(usize::MAX),
     };
-    let found = results::results(&spec)?;
+    let found = results::read_results(&spec)?;
     printer::report(&if flags.json {
         serde_json::to_string_pretty(&found).unwrap_or_default()
     } else {
@@ -87,18 +88,22 @@ pub(crate) fn results(flags: &ResultsFlags) -> Result<ExitCode, Problem> {
     Ok(ExitCode::Ok)
 }
 
-fn text(found: &Results, width: usize) -> String {
-    let mut first =
-        format!("{}: {}: {} ok", printable(&found.output), counted(found.rows, "row"), grouped(found.ok));
+fn text(found: &ResultsOverview, width: usize) -> String {
+    let mut first = format!(
+        "{}: {}: {} ok",
+        escape_control(&found.output),
+        count_phrase(found.rows, "row"),
+        group_digits(found.ok)
+    );
     if found.failed > 0 {
-        first.push_str(&format!(", {} failed", grouped(found.failed)));
+        first.push_str(&format!(", {} failed", group_digits(found.failed)));
     }
-    let mut lines = vec![cut(&first, width)];
+    let mut lines = vec![truncate_to_width(&first, width)];
     let is_running = found.unfinished.is_some_and(|run| run.running);
     if found.repeated > 0 && !is_running {
-        let rows = counted(found.repeated, "row");
+        let rows = count_phrase(found.repeated, "row");
         let appear = if found.repeated == 1 { "appears" } else { "appear" };
-        lines.push(cut(
+        lines.push(truncate_to_width(
             &format!("{rows} {appear} more than once: the run is unfinished; `--resume` fixes this"),
             width,
         ));
@@ -118,72 +123,81 @@ fn text(found: &Results, width: usize) -> String {
 pub(super) fn unfinished_lines(unfinished: UnfinishedRun, width: usize) -> Vec<String> {
     let missing = match unfinished.missing {
         Some(1) => "1 row is missing".to_owned(),
-        Some(rows) => format!("{} rows are missing", grouped(rows)),
+        Some(rows) => format!("{} rows are missing", group_digits(rows)),
         None => "rows are missing".to_owned(),
     };
     let text = match unfinished.running {
         true => format!("the run is still in progress, so {missing}"),
         false => format!("the run is unfinished: {missing}; run its command with `--resume` to continue"),
     };
-    folded(&text, width, 2)
+    fold_words(&text, width, 2)
 }
 
-fn failures(found: &Results, width: usize) -> Vec<String> {
+fn failures(found: &ResultsOverview, width: usize) -> Vec<String> {
     if found.failed == 0 {
         return Vec::new();
     }
     let mut lines = vec![String::new(), "failed rows".to_owned()];
     let mut kinds: Vec<(&String, &u64)> = found.errors.iter().collect();
     kinds.sort_by(|one, other| other.1.cmp(one.1).then_with(|| one.0.cmp(other.0)));
-    let mut table = Table::new(&[Side::Left, Side::Right]);
-    kinds.iter().for_each(|(kind, count)| table.row([printable(kind), grouped(**count)]));
+    let mut table = TextTable::new(&[CellAlign::Left, CellAlign::Right]);
+    kinds.iter().for_each(|(kind, count)| table.row([escape_control(kind), group_digits(**count)]));
     lines.extend(table.lines(2, width));
     if found.failures.is_empty() {
         return lines;
     }
     lines.push(String::new());
-    let mut table = Table::new(&[Side::Right, Side::Left, Side::Left, Side::Left]);
+    let mut table = TextTable::new(&[CellAlign::Right, CellAlign::Left, CellAlign::Left, CellAlign::Left]);
     // Ids that are the row numbers need no column.
     let has_ids = found.failures.iter().any(|failure| failure.id != failure.row_number.to_string());
     if !has_ids {
-        table = Table::new(&[Side::Right, Side::Left, Side::Left]);
+        table = TextTable::new(&[CellAlign::Right, CellAlign::Left, CellAlign::Left]);
     }
     let mut row = |number: String, id: String, kind: String, message: String| {
         if has_ids { table.row([number, id, kind, message]) } else { table.row([number, kind, message]) }
     };
     row("row".into(), "id".into(), "type".into(), "message".into());
     for failure in &found.failures {
-        let message = printable(&failure.message);
-        row(grouped(failure.row_number), cut(&printable(&failure.id), 20), printable(&failure.kind), message);
+        let message = escape_control(&failure.message);
+        row(
+            group_digits(failure.row_number),
+            truncate_to_width(&escape_control(&failure.id), 20),
+            escape_control(&failure.kind),
+            message,
+        );
     }
     lines.extend(table.lines(2, width));
     let rest = found.failed - found.failures.len() as u64;
     if rest > 0 {
-        lines.push(format!("  … and {} more; `--failures {}` shows all", grouped(rest), found.failed));
+        lines.push(format!("  … and {} more; `--failures {}` shows all", group_digits(rest), found.failed));
     }
     lines
 }
 
 fn fields(fields: &[FieldSummary], width: usize) -> Vec<String> {
-    let mut table = Table::new(&[Side::Left, Side::Left, Side::Left]);
+    let mut table = TextTable::new(&[CellAlign::Left, CellAlign::Left, CellAlign::Left]);
     for field in fields {
-        let kinds: Vec<&str> = field.kinds.kinds().into_iter().map(Kind::name).collect();
+        let kinds: Vec<&str> = field.kinds.kinds().into_iter().map(JsonKind::name).collect();
         let kinds = if kinds.is_empty() { "null".into() } else { kinds.join(", ") };
         let name = field.name.as_deref().unwrap_or("(whole result)");
         let mut told = Vec::new();
         if let (Some(min), Some(mean), Some(max)) = (field.min, field.mean, field.max) {
             told.push(format!("min {}, mean {}, max {}", number(min), number(mean), number(max)));
         }
-        let nulls = field.kinds.of(Kind::Null);
+        let nulls = field.kinds.count_of(JsonKind::Null);
         if let Some(values) = &field.values {
             let values =
-                values.iter().map(|(value, count)| format!("{} {}", value_text(value), grouped(*count)));
+                values.iter().map(|(value, count)| format!("{} {}", value_text(value), group_digits(*count)));
             told.extend(values);
         }
         if nulls > 0 {
-            told.push(format!("null {}", grouped(nulls)));
+            told.push(format!("null {}", group_digits(nulls)));
         }
-        table.row([cut(&printable(name), 24), cut(&kinds, 20), told.join(" · ")]);
+        table.row([
+            truncate_to_width(&escape_control(name), 24),
+            truncate_to_width(&kinds, 20),
+            told.join(" · "),
+        ]);
     }
     if fields.is_empty() {
         return Vec::new();
@@ -194,14 +208,14 @@ fn fields(fields: &[FieldSummary], width: usize) -> Vec<String> {
 }
 
 fn value_text(value: &str) -> String {
-    if value.is_empty() { "(empty)".into() } else { cut(&printable(value), 24) }
+    if value.is_empty() { "(empty)".into() } else { truncate_to_width(&escape_control(value), 24) }
 }
 
 /// A number with its significant digits.
 fn number(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         let sign = if value < 0.0 { "-" } else { "" };
-        return format!("{sign}{}", grouped(value.abs() as u64));
+        return format!("{sign}{}", group_digits(value.abs() as u64));
     }
     let digits = 3 - (value.abs().log10().floor() as i32).clamp(-6, 3);
     let text = format!("{value:.*}", usize::try_from(digits).unwrap_or(0));
@@ -229,31 +243,31 @@ fn telemetry_lines(telemetry: &TelemetrySummary, width: usize) -> Vec<String> {
     lines
 }
 
-fn histogram(title: &str, unit: &str, found: &Distribution, width: usize) -> Vec<String> {
+fn histogram(title: &str, unit: &str, found: &ValueDistribution, width: usize) -> Vec<String> {
     let shown = |value: f64| number(if value >= 100.0 { value.round() } else { value });
     let quantiles = [("p50", found.p50), ("p90", found.p90), ("p99", found.p99), ("max", found.max)];
     let quantiles: Vec<String> =
         quantiles.iter().map(|(name, value)| format!("{name} {}{unit}", shown(*value))).collect();
-    let mut lines = vec![cut(&format!("{title}: {}", quantiles.join(", ")), width)];
+    let mut lines = vec![truncate_to_width(&format!("{title}: {}", quantiles.join(", ")), width)];
     let most = found.bars.iter().map(|bar| bar.count).max().unwrap_or(1).max(1);
-    let mut table = Table::new(&[Side::Right, Side::Right, Side::Left]);
+    let mut table = TextTable::new(&[CellAlign::Right, CellAlign::Right, CellAlign::Left]);
     for bar in &found.bars {
         // A bar is rounded to whole columns, but any value above zero is visible.
         let columns = (bar.count as f64 * BAR as f64 / most as f64).round() as usize;
         let columns = if bar.count > 0 { columns.max(1) } else { 0 };
         let range = format!("{} – {}", shown(bar.from), shown(bar.to));
-        table.row([range, grouped(bar.count), "█".repeat(columns)]);
+        table.row([range, group_digits(bar.count), "█".repeat(columns)]);
     }
     lines.extend(table.lines(2, width));
     lines
 }
 
-fn diff_text(here: &Path, there: &Path, diff: &Diff, width: usize) -> String {
+fn diff_text(here: &Path, there: &Path, diff: &RunDiff, width: usize) -> String {
     let (here, there) = (here.display().to_string(), there.display().to_string());
     let verdict = if diff.is_same() { "all rows are identical" } else { "the runs differ" };
     let mut lines =
         vec![format!("here:  {here}"), format!("there: {there}"), verdict.to_owned(), String::new()];
-    let mut table = Table::new(&[Side::Left, Side::Right]);
+    let mut table = TextTable::new(&[CellAlign::Left, CellAlign::Right]);
     let rows = [
         ("same result", diff.same),
         ("failed in both", diff.failed_in_both),
@@ -264,29 +278,29 @@ fn diff_text(here: &Path, there: &Path, diff: &Diff, width: usize) -> String {
         ("only there", diff.only_there),
     ];
     for (what, count) in rows.iter().filter(|(_, count)| *count > 0) {
-        table.row([(*what).to_owned(), grouped(*count)]);
+        table.row([(*what).to_owned(), group_digits(*count)]);
     }
     lines.extend(table.lines(2, width));
     let names: Vec<(&String, &u64)> = diff.fields.iter().filter(|(name, _)| !name.is_empty()).collect();
     if !names.is_empty() {
         lines.extend([String::new(), "fields with different values".to_owned()]);
-        let mut table = Table::new(&[Side::Left, Side::Right]);
-        names.iter().for_each(|(name, count)| table.row([printable(name), grouped(**count)]));
+        let mut table = TextTable::new(&[CellAlign::Left, CellAlign::Right]);
+        names.iter().for_each(|(name, count)| table.row([escape_control(name), group_digits(**count)]));
         lines.extend(table.lines(2, width));
     }
     for change in &diff.examples {
         lines.push(String::new());
-        let number = grouped(change.row_number);
+        let number = group_digits(change.row_number);
         lines.push(if change.id == change.row_number.to_string() {
             format!("row {number}")
         } else {
-            cut(&format!("row {number}, id {}", printable(&change.id)), width)
+            truncate_to_width(&format!("row {number}, id {}", escape_control(&change.id)), width)
         });
-        let mut table = Table::new(&[Side::Left, Side::Left, Side::Left]);
+        let mut table = TextTable::new(&[CellAlign::Left, CellAlign::Left, CellAlign::Left]);
         for field in &change.fields {
-            let value = |value: &Option<String>| value.as_deref().map_or("—".to_owned(), printable);
+            let value = |value: &Option<String>| value.as_deref().map_or("—".to_owned(), escape_control);
             let name = if field.name.is_empty() { "result" } else { &field.name };
-            table.row([cut(&printable(name), 24), "here".into(), value(&field.here)]);
+            table.row([truncate_to_width(&escape_control(name), 24), "here".into(), value(&field.here)]);
             table.row([String::new(), "there".into(), value(&field.there)]);
         }
         lines.extend(table.lines(2, width));

@@ -3,20 +3,20 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
-use rowmill::{Control, ExitCode, Problem, RunReport, StopCause};
+use rowmill::{ExitCode, Problem, RunControl, RunReport, StopCause};
 
-use crate::conduct::conduct;
 use crate::flags::RunFlags;
-use crate::layout::stderr_width;
-use crate::resolve::{Resolved, resolved};
+use crate::resolve::{ResolvedCommand, resolve_command};
+use crate::run_with_signals::run_with_signals;
 use crate::spec_file::print_spec;
 use crate::summary_text::{SummaryContext, summary_text};
+use crate::text_layout::stderr_width;
 use crate::{browser, open_files, printer};
 
 /// Runs the command.
-pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
+pub(crate) fn run_run_command(flags: RunFlags) -> Result<ExitCode, Problem> {
     let own_file = flags.common.spec.clone().filter(|path| path != Path::new("-"));
-    let Resolved { mut spec, show } = resolved(flags.common, flags.output)?;
+    let ResolvedCommand { mut spec, show } = resolve_command(flags.common, flags.output)?;
     if flags.print_spec {
         return print_spec(&spec);
     }
@@ -26,8 +26,8 @@ pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
     notice.iter().for_each(|notice| printer::talk(&printer::notice_line(notice)));
     let is_terminal = std::io::stderr().is_terminal();
     let context = SummaryContext::of(&spec, is_terminal.then(stderr_width));
-    let report = conduct(show, async |control| {
-        let control = Control { person: browser::person(show, control), ..control.clone() };
+    let report = run_with_signals(show, async |control| {
+        let control = RunControl { person: browser::interactive_sign_in(show, control), ..control.clone() };
         Box::pin(rowmill::run(spec, &control)).await
     })?;
     // The width of the screen may have changed since the start.

@@ -5,10 +5,10 @@ use std::io::Read;
 use std::path::Path;
 
 use rowmill::{ExitCode, Problem, ProblemCode};
-use rowmill_simulator::{Rules, Script, Simulator};
+use rowmill_simulator::{AnswerRules, Simulator, SimulatorScript};
 
 use crate::printer;
-use crate::signals::Signals;
+use crate::signals::SignalListener;
 use crate::simulate_flags::SimulateFlags;
 
 /// The start of every line of a call log.
@@ -33,7 +33,7 @@ pub(crate) fn simulate(flags: SimulateFlags) -> Result<ExitCode, Problem> {
         .map_err(|error| Problem::new(ProblemCode::Internal, "cannot start the runtime").cause(error))?;
     runtime.block_on(async {
         // Signals are handled before the server's address is announced.
-        let mut signals = Signals::listen()
+        let mut signals = SignalListener::listen()
             .map_err(|error| Problem::new(ProblemCode::Internal, "cannot listen for signals").cause(error))?;
         let simulator = Simulator::try_start(script(flags)?).map_err(cannot)?;
         printer::data(&format!("listening on {}", simulator.url()))?;
@@ -43,7 +43,7 @@ pub(crate) fn simulate(flags: SimulateFlags) -> Result<ExitCode, Problem> {
 }
 
 /// The script that the flags describe, with the files that they name.
-fn script(flags: SimulateFlags) -> Result<Script, Problem> {
+fn script(flags: SimulateFlags) -> Result<SimulatorScript, Problem> {
     if let (Some(script), Some(log)) = (&flags.script, &flags.log_requests)
         && rowmill::same_file(script, log)
     {
@@ -64,13 +64,13 @@ fn script(flags: SimulateFlags) -> Result<Script, Problem> {
 }
 
 /// The rules in a file.
-fn rules(path: &Path) -> Result<Rules, Problem> {
+fn rules(path: &Path) -> Result<AnswerRules, Problem> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Problem::new(ProblemCode::TextUnreadable, format!("cannot read the script `{}`", path.display()))
             .cause(error)
             .hint("pass a file of rules with `--script`")
     })?;
-    Rules::read(&path.display().to_string(), &text).map_err(|error| {
+    AnswerRules::read(&path.display().to_string(), &text).map_err(|error| {
         Problem::new(ProblemCode::Usage, "invalid script")
             .cause(error)
             .hint("fix the rule; `docs/simulate.md` describes the rules")

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::faults_support::{Home, assert_all_ok, attempts};
-use rowmill_testkit::{Answer, Fault, Script, Seen, SeenRole, Simulator};
+use rowmill_testkit::{CallView, RecordedRole, SimulatedAnswer, SimulatedFault, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 const ROWS: usize = 300;
@@ -160,20 +160,22 @@ fn kind(row: usize) -> &'static Kind {
 }
 
 /// Calls the tool of the row, then answers with what it received.
-fn reply(seen: &Seen<'_>) -> Answer {
+fn reply(seen: &CallView<'_>) -> SimulatedAnswer {
     let row = seen.prompt.split(' ').nth(1).unwrap().parse().unwrap();
     if seen.turn == 1 {
         let (name, arguments) = (kind(row).call)(row);
         return match arguments {
-            Value::Null => Answer::Fail(Fault::status(200).with_body(broken_call(name))),
-            arguments => Answer::Calls { text: String::new(), calls: vec![(name.to_owned(), arguments)] },
+            Value::Null => SimulatedAnswer::Fail(SimulatedFault::status(200).with_body(broken_call(name))),
+            arguments => {
+                SimulatedAnswer::Calls { text: String::new(), calls: vec![(name.to_owned(), arguments)] }
+            }
         };
     }
-    let results = seen.messages.iter().filter(|message| message.role == SeenRole::Tool);
+    let results = seen.messages.iter().filter(|message| message.role == RecordedRole::Tool);
     let told: Vec<&str> =
         results.flat_map(|message| &message.answers).map(|answer| answer.text.as_str()).collect();
     assert!(told.iter().all(|text| text.len() < 2 * LIMIT), "a result was not cut");
-    Answer::Text(format!("row {row} was told {}", json!(told)))
+    SimulatedAnswer::Text(format!("row {row} was told {}", json!(told)))
 }
 
 /// An answer of the provider with arguments that are not valid JSON.
@@ -221,7 +223,8 @@ fn processes(folder: &Path) -> Vec<String> {
 
 #[test]
 fn tools_that_go_wrong_are_told_to_the_model_and_disturb_no_other_row() {
-    let simulator = Simulator::start_blocking(Script::new().forget_prompts().keep_requests(0).reply(reply));
+    let simulator =
+        Simulator::start_blocking(SimulatorScript::new().forget_prompts().keep_requests(0).reply(reply));
     let home = Home::with_rows(ROWS);
     prepare(&home);
     let limit = LIMIT.to_string();

@@ -9,7 +9,7 @@ use crate::agent_support::{
     turns, wait_for_calls,
 };
 use crate::faults_support::{Home, assert_all_ok, attempts};
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 use crate::faults_support;
@@ -206,12 +206,12 @@ fn assert_cut_call_is_traced(home: &Home) {
 
 #[test]
 fn a_call_that_waited_for_its_turn_at_the_kill_never_left_and_is_made() {
-    let script = Script::new().reply(|seen| match seen.turn {
-        1 => Answer::Calls {
+    let script = SimulatorScript::new().reply(|seen| match seen.turn {
+        1 => SimulatedAnswer::Calls {
             text: String::new(),
             calls: vec![("once__hang".into(), json!({"label": seen.prompt}))],
         },
-        _ => Answer::Text(format!("it was {}", seen.last)),
+        _ => SimulatedAnswer::Text(format!("it was {}", seen.last)),
     });
     let simulator = Simulator::start_blocking(script);
     let (tools, home) = Tools::start(2);
@@ -248,13 +248,13 @@ fn wait_for_turns(home: &Home, turns: usize) {
 
 #[test]
 fn a_tool_that_ran_at_the_kill_is_called_again_only_if_it_may_run_twice() {
-    let script = Script::new().reply(|seen| match seen.turn {
+    let script = SimulatorScript::new().reply(|seen| match seen.turn {
         1 => {
             let server = seen.prompt.split('#').nth(1).unwrap();
             let calls = vec![(format!("{server}__hang"), json!({"label": server}))];
-            Answer::Calls { text: String::new(), calls }
+            SimulatedAnswer::Calls { text: String::new(), calls }
         }
-        _ => Answer::Text(format!("it was {}", seen.last)),
+        _ => SimulatedAnswer::Text(format!("it was {}", seen.last)),
     });
     let simulator = Simulator::start_blocking(script);
     let (tools, home) = Tools::start(0);

@@ -1,10 +1,10 @@
-//! Limits on the work of a row: turns, money, tokens, time, and concurrency.
+//! SimulatedLimits on the work of a row: turns, money, tokens, time, and concurrency.
 
 use crate::support;
 
 use crate::agents_support::{heard, results, row_error, ruled, run_cards, script, write_cards, write_prompt};
 use crate::support::{Place, scripted};
-use rowmill_testkit::{Script, notation};
+use rowmill_testkit::{SimulatorScript, parse_flags};
 use serde_json::{Value, json};
 
 /// A model that never stops calling `find`.
@@ -58,8 +58,8 @@ fn turns_count_those_of_all_members_together() {
 }
 
 /// A priced provider, and a card for it with a limit on answers.
-fn priced(script: Script) -> (rowmill_testkit::Simulator, Place) {
-    let (simulator, place) = scripted(script.price(notation::price("input=1,output=4").unwrap()));
+fn priced(script: SimulatorScript) -> (rowmill_testkit::Simulator, Place) {
+    let (simulator, place) = scripted(script.price(parse_flags::price("input=1,output=4").unwrap()));
     place.write("rowmill.toml", "[prices.\"generic.m\"]\ninput = 1.0\noutput = 4.0\n");
     (simulator, place)
 }
@@ -99,7 +99,7 @@ fn no_call_is_made_that_could_pass_what_a_row_may_spend() {
 #[test]
 fn members_that_work_at_once_wait_for_what_the_others_leave_of_the_row() {
     let names = ["a", "b", "c", "d", "e", "f"];
-    let (simulator, place) = priced(Script::new());
+    let (simulator, place) = priced(SimulatorScript::new());
     for name in names {
         write_cards(&place, &[(name, "tool_only: true", "Answer.")]);
     }

@@ -302,9 +302,9 @@ fn a_maker_asks_until_one_answer_leads() {
             2,
         ),
     ] {
-        let script = rowmill_testkit::Script::new().answer(move |_, time| {
+        let script = rowmill_testkit::SimulatorScript::new().answer(move |_, time| {
             let index = usize::try_from(time).unwrap_or_default() - 1;
-            rowmill_testkit::Answer::Text(answers.get(index).cloned().unwrap_or_default())
+            rowmill_testkit::SimulatedAnswer::Text(answers.get(index).cloned().unwrap_or_default())
         });
         let (simulator, place) = support::scripted(script);
         write_cards(&place, &[A, ("top", &format!("type: MAKER\nworker: a\n{fields}"), "")]);

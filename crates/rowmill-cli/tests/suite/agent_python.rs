@@ -10,7 +10,7 @@ use crate::agents_support::{
 };
 use crate::faults_support::{Home, PROTOCOLS};
 use crate::support::Place;
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 use crate::support;
@@ -310,12 +310,16 @@ fn prying(rows: usize, config: &str) -> Home {
 }
 
 /// A model that calls these tools one after the other and then answers with their results.
-fn calls_each(tools: &'static [&'static str]) -> Script {
-    Script::new().reply(move |seen| match tools.get(seen.turn as usize - 1) {
-        Some(tool) => Answer::Calls { text: String::new(), calls: vec![((*tool).to_owned(), json!({}))] },
+fn calls_each(tools: &'static [&'static str]) -> SimulatorScript {
+    SimulatorScript::new().reply(move |seen| match tools.get(seen.turn as usize - 1) {
+        Some(tool) => {
+            SimulatedAnswer::Calls { text: String::new(), calls: vec![((*tool).to_owned(), json!({}))] }
+        }
         None => {
             let texts: Vec<_> = seen.messages.iter().flat_map(|message| &message.answers).collect();
-            Answer::Text(texts.iter().map(|result| result.text.as_str()).collect::<Vec<_>>().join("; "))
+            SimulatedAnswer::Text(
+                texts.iter().map(|result| result.text.as_str()).collect::<Vec<_>>().join("; "),
+            )
         }
     })
 }

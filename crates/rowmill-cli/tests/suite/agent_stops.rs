@@ -8,7 +8,7 @@ use crate::agent_support::{
     Answered, Tools, Used, counted, labels, run, runs_once, told, turns, wait_for_calls,
 };
 use crate::faults_support::{Home, Running, assert_all_ok};
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -98,7 +98,7 @@ fn a_second_ctrl_c_cuts_calls_and_a_resume_asks_only_those_again() {
 
 #[test]
 fn a_second_ctrl_c_while_a_tool_runs_loses_nothing_that_was_paid_for() {
-    let simulator = Simulator::start_blocking(Script::new().reply(|seen| Answer::Calls {
+    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| SimulatedAnswer::Calls {
         text: String::new(),
         calls: vec![("once__hang".into(), json!({"label": seen.prompt}))],
     }));

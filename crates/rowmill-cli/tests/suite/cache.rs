@@ -4,22 +4,22 @@ use std::fs;
 use std::sync::Arc;
 
 use crate::support::{Place, keys};
-use rowmill_core::asked::asked_key;
-use rowmill_core::ports::{AnswerStore, KeptAnswer};
-use rowmill_store::answers::SqliteAnswers;
-use rowmill_types::{Message, Usage};
+use rowmill_core::answer_key::answer_key;
+use rowmill_core::ports::{AnswerStore, StoredAnswer};
+use rowmill_store::answers::SqliteAnswerStore;
+use rowmill_types::{Message, TokenUsage};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
 /// A place with a store of 1,000 answers in `answers/`.
 fn filled() -> Place {
     let place = Place::new();
-    let store = SqliteAnswers::open(&place.path("answers"), Arc::new(|said| panic!("{said}"))).unwrap();
+    let store = SqliteAnswerStore::open(&place.path("answers"), Arc::new(|said| panic!("{said}"))).unwrap();
     for number in 0..1_000 {
-        let key = asked_key("simulated", &[Message::user(format!("row {number}"))]);
-        let usage = Usage { input: 1_000, output: 20, ..Usage::default() };
+        let key = answer_key("simulated", &[Message::user(format!("row {number}"))]);
+        let usage = TokenUsage { input: 1_000, output: 20, ..TokenUsage::default() };
         let text = format!("{number:0500}");
-        store.keep(key, &KeptAnswer { text, usage: Some(usage), model: Some("small".to_owned()) });
+        store.store(key, &StoredAnswer { text, usage: Some(usage), model: Some("small".to_owned()) });
     }
     place
 }

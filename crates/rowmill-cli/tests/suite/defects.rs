@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use crate::faults_support::{Home, PROTOCOLS, assert_all_ok, parse_lines};
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use rustix::process::Signal;
 
 #[test]
 fn defect_1_a_failure_of_the_provider_is_not_recorded_as_ok() {
     for model in PROTOCOLS {
-        let simulator = Simulator::start_blocking(Script::new());
+        let simulator = Simulator::start_blocking(SimulatorScript::new());
         let home = Home::with_prompts(["a [[500]]", "b [[503]]", "c"]);
         home.run().model(&simulator, model).args(&["--retries", "1"]).ends_with(3);
         let ok: Vec<bool> = home.envelopes().iter().map(|line| line["ok"] == true).collect();
@@ -25,7 +25,7 @@ fn defect_1_a_failure_of_the_provider_is_not_recorded_as_ok() {
 
 #[test]
 fn defect_1_a_failure_of_the_provider_keeps_its_cause_when_there_is_a_schema() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a [[500]]"]);
     home.write("schema.json", r#"{"type":"object"}"#);
     home.run().on(&simulator).args(&["--retries", "0", "--json-schema", "schema.json"]).ends_with(3);
@@ -36,7 +36,7 @@ fn defect_1_a_failure_of_the_provider_keeps_its_cause_when_there_is_a_schema() {
 #[test]
 fn defect_2_ctrl_c_stops_the_run_and_writes_no_empty_result() {
     for parallel in ["1", "4"] {
-        let simulator = Simulator::start_blocking(Script::new().hold_after(4));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(4));
         let home = Home::with_rows(30);
         let mut running = home.run().on(&simulator).args(&["--parallel", parallel]).start();
         let in_flight = parallel.parse::<u64>().unwrap();
@@ -53,7 +53,7 @@ fn defect_2_ctrl_c_stops_the_run_and_writes_no_empty_result() {
 
 #[test]
 fn defect_3_the_exit_code_tells_of_failed_rows_and_a_threshold_works_in_parallel() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts((1..=200).map(|number| format!("row {number} [[400]]")));
     let ended = home.run().on(&simulator).args(&["--parallel", "8", "--max-errors", "10"]).ends_with(4);
     ended.says(&["stopped after 10 failed rows"]);
@@ -66,7 +66,7 @@ fn defect_3_the_exit_code_tells_of_failed_rows_and_a_threshold_works_in_parallel
 #[test]
 fn defect_4_a_torn_line_and_a_missing_newline_do_not_block_or_corrupt_a_resume() {
     for cut in [1, 30] {
-        let simulator = Simulator::start_blocking(Script::new());
+        let simulator = Simulator::start_blocking(SimulatorScript::new());
         let home = Home::with_rows(4);
         home.run().on(&simulator).args(&["--limit", "3"]).ends_with(0);
         let text = home.read("out.jsonl");
@@ -78,7 +78,7 @@ fn defect_4_a_torn_line_and_a_missing_newline_do_not_block_or_corrupt_a_resume()
 
 #[test]
 fn defect_4_one_bad_byte_surrogate_or_line_fails_its_row_and_no_other() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     let mut input = b"{\"p\":\"row 1\"}\n{\"p\":\"\xff\"}\n{\"p\":\"\\ud800\"}\nnot json\n[1]\n".to_vec();
     input.extend_from_slice(b"{\"p\":\"row 6\"}\n");
@@ -92,9 +92,9 @@ fn defect_4_one_bad_byte_surrogate_or_line_fails_its_row_and_no_other() {
 fn defect_4_a_lone_surrogate_in_an_answer_does_not_abort_the_run() {
     let body = r#"{"id":"x","object":"chat.completion","model":"m","choices":[{"index":0,"finish_reason":"stop",
         "message":{"role":"assistant","content":"half \ud83d a pair"}}]}"#;
-    let script = Script::new().answer(move |prompt, _| match prompt {
-        "row 2" => Answer::Fail(rowmill_testkit::Fault::status(200).with_body(body)),
-        _ => Answer::Made,
+    let script = SimulatorScript::new().answer(move |prompt, _| match prompt {
+        "row 2" => SimulatedAnswer::Fail(rowmill_testkit::SimulatedFault::status(200).with_body(body)),
+        _ => SimulatedAnswer::Default,
     });
     let simulator = Simulator::start_blocking(script);
     let home = Home::with_rows(3);
@@ -107,7 +107,7 @@ fn defect_4_a_lone_surrogate_in_an_answer_does_not_abort_the_run() {
 
 #[test]
 fn defect_4_one_bad_id_is_found_before_the_first_call() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     home.write("in.jsonl", "{\"p\":\"a\",\"id\":\"a\"}\n{\"p\":\"b\",\"id\":null}\n");
     let ended = home.run().on(&simulator).args(&["--id-field", "id"]).ends_with(1);
@@ -117,7 +117,7 @@ fn defect_4_one_bad_id_is_found_before_the_first_call() {
 
 #[test]
 fn defect_5_duplicate_ids_are_found_wherever_they_are_and_however_many_rows_run_at_once() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     let mut rows = String::new();
     for number in 1..=500 {
@@ -134,7 +134,7 @@ fn defect_5_duplicate_ids_are_found_wherever_they_are_and_however_many_rows_run_
 
 #[test]
 fn defect_6_failed_rows_of_a_parallel_run_can_be_tried_again_and_a_given_work_folder_stays() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a", "b [[400x1]]", "c"]);
     std::fs::create_dir(home.path("work")).unwrap();
     home.write("work/mine.txt", "mine");
@@ -148,7 +148,7 @@ fn defect_6_failed_rows_of_a_parallel_run_can_be_tried_again_and_a_given_work_fo
 
 #[test]
 fn defect_7_a_null_is_a_result_a_violation_is_repaired_and_what_failed_keeps_its_text() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home =
         Home::with_prompts(["a [[null]]", "b [[wrongx1]]", "c [[wrong]]", "d [[length]]", "e [[fenced]]"]);
     home.write(
@@ -173,7 +173,7 @@ fn defect_7_a_null_is_a_result_a_violation_is_repaired_and_what_failed_keeps_its
 
 #[test]
 fn defect_8_a_resume_notices_a_changed_model_prompt_or_schema() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a", "b [[400]]"]);
     home.run().on(&simulator).ends_with(3);
     home.write("schema.json", "{}");
@@ -190,7 +190,7 @@ fn defect_8_a_resume_notices_a_changed_model_prompt_or_schema() {
 #[test]
 fn defect_9_nothing_is_sent_but_what_the_user_wrote() {
     for model in PROTOCOLS {
-        let simulator = Simulator::start_blocking(Script::new());
+        let simulator = Simulator::start_blocking(SimulatorScript::new());
         let home = Home::with_prompts(["just this"]);
         home.run().model(&simulator, model).ends_with(0);
         let request = simulator.requests().pop().unwrap();
@@ -208,7 +208,7 @@ fn defect_9_nothing_is_sent_but_what_the_user_wrote() {
 
 #[test]
 fn limit_parallel_goes_with_sample_max_errors_standard_input_and_standard_output() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(100);
     let both = ["--parallel", "8", "--sample", "10", "--seed", "7", "--max-errors", "5"];
     home.run().on(&simulator).args(&both).ends_with(0);
@@ -222,7 +222,7 @@ fn limit_parallel_goes_with_sample_max_errors_standard_input_and_standard_output
 
 #[test]
 fn performance_connections_are_reused() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(1_000);
     home.run().on(&simulator).args(&["--parallel", "8"]).ends_with(0);
     let stats = simulator.stats();
@@ -233,7 +233,7 @@ fn performance_connections_are_reused() {
 #[test]
 fn performance_the_input_is_read_once_whatever_runs_at_once() {
     // A pipe cannot be read twice, so a run that reads all of it has read it once.
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(2_000);
     let rows = home.read("in.jsonl");
     let args = ["-i", "-", "--input-format", "jsonl", "-o", "out.jsonl", "--parallel", "64"];
@@ -243,7 +243,7 @@ fn performance_the_input_is_read_once_whatever_runs_at_once() {
 
 #[test]
 fn performance_a_row_costs_one_request_unless_it_fails() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a [[500]]", "b [[503]]", "c"]);
     home.run().on(&simulator).ends_with(3);
     // One attempt and four retries by default; there is no outer retry loop.

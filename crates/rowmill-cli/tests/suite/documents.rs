@@ -5,8 +5,8 @@ use std::fs;
 use std::sync::Arc;
 
 use crate::support::{KEY, Place, each, scripted};
-use rowmill_testkit::made_files::{docx, paragraph, pdf, png};
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::sample_files::{docx, paragraph, pdf, png};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use serde_json::Value;
 
 use crate::support;
@@ -47,10 +47,10 @@ fn folder(place: &Place) -> BTreeMap<String, Vec<u8>> {
 /// A provider that removes `gone.pdf` when it is first called.
 fn removing(place: &Arc<Place>) -> Simulator {
     let gone = place.path("papers/gone.pdf");
-    let script = Script::new().key(KEY).answer(move |_, _| {
+    let script = SimulatorScript::new().key(KEY).answer(move |_, _| {
         // It exists only at the first call.
         drop(fs::remove_file(&gone));
-        Answer::Text("seen".into())
+        SimulatedAnswer::Text("seen".into())
     });
     Simulator::start_blocking(script)
 }
@@ -104,7 +104,7 @@ fn each_of_two_hundred_files_is_one_row_and_what_was_sent_was_byte_for_byte_the_
 
 #[test]
 fn a_folder_that_grows_is_worked_on_where_it_is_new_and_copies_are_not_paid_for() {
-    let (simulator, place) = scripted(Script::new().key(KEY));
+    let (simulator, place) = scripted(SimulatorScript::new().key(KEY));
     for number in 0..5_u8 {
         place.write(&format!("in/{number}.png"), png(number));
     }
@@ -130,7 +130,7 @@ fn a_folder_that_grows_is_worked_on_where_it_is_new_and_copies_are_not_paid_for(
 
 #[test]
 fn the_text_of_files_is_sent_where_a_model_takes_none() {
-    let (simulator, place) = scripted(Script::new().key(KEY));
+    let (simulator, place) = scripted(SimulatorScript::new().key(KEY));
     place.write("in/a.pdf", pdf(&["Total 12.50"]));
     place.write("in/b.docx", docx(&paragraph("Dear shop")));
     place.write("in/c.html", "<p>Pay <b>now</b></p>");
@@ -149,7 +149,7 @@ fn the_text_of_files_is_sent_where_a_model_takes_none() {
 
 #[test]
 fn a_file_that_a_model_does_not_take_is_sent_as_text_by_a_resume_as_its_error_advises() {
-    let (simulator, place) = scripted(Script::new().key(KEY));
+    let (simulator, place) = scripted(SimulatorScript::new().key(KEY));
     place.write("in/b.docx", docx(&paragraph("Dear shop")));
     place.write("in/d.png", png(1));
     let flags = ["-i", "in", "-o", "out.jsonl", "-m", "openai.gpt-5.4-mini", "-p", "?"];
@@ -164,7 +164,7 @@ fn a_file_that_a_model_does_not_take_is_sent_as_text_by_a_resume_as_its_error_ad
 
 #[test]
 fn a_field_can_name_the_files_of_a_row_and_a_row_is_never_sent_without() {
-    let (simulator, place) = scripted(Script::new().key(KEY));
+    let (simulator, place) = scripted(SimulatorScript::new().key(KEY));
     place.write("data/scan.png", png(7));
     let rows = [
         r#"{"id":"one","scan":"scan.png"}"#,

@@ -3,7 +3,7 @@
 use crate::support;
 
 use crate::support::{KEY, Place, each, finish, keys, row_numbers, scripted, simulated};
-use rowmill_testkit::Script;
+use rowmill_testkit::SimulatorScript;
 use serde_json::{Value, json};
 
 #[test]
@@ -86,7 +86,7 @@ fn envelopes_are_in_input_order_though_the_first_row_ends_last() {
 
 #[test]
 fn many_rows_at_once_leave_one_envelope_each_in_order() {
-    let script = Script::new().key(KEY).jitter(std::time::Duration::from_millis(3)).keep_requests(0);
+    let script = SimulatorScript::new().key(KEY).jitter(std::time::Duration::from_millis(3)).keep_requests(0);
     let (simulator, place) = scripted(script);
     place.write_rows(600);
     place.run_rows(&["-m", "openai.m", "-p", "{{n}}", "--parallel", "200"]).ok();
@@ -99,7 +99,7 @@ fn many_rows_at_once_leave_one_envelope_each_in_order() {
 
 #[test]
 fn finished_rows_are_on_disk_while_the_run_goes_on() {
-    let (simulator, place) = scripted(Script::new().hold_after(3));
+    let (simulator, place) = scripted(SimulatorScript::new().hold_after(3));
     place.write_rows(5);
     let child = place.start_rows(&["-m", "openai.m", "--parallel", "1"]);
     simulator.wait_until_blocking(|stats| stats.requests == 4);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::faults_support::{Home, PROTOCOLS, assert_all_ok, attempts};
 use crate::support::simulated;
-use rowmill_testkit::{Fault, Script, Simulator, When};
+use rowmill_testkit::{FaultTrigger, SimulatedFault, Simulator, SimulatorScript};
 use serde_json::Value;
 
 /// Every temporary fault: its marker, the error type if it persists, and its status.
@@ -37,7 +37,7 @@ fn error_of(envelope: &Value) -> (&str, Option<u64>, Option<u64>) {
 
 #[test]
 fn a_passing_fault_is_tried_again_until_the_row_is_ok_and_every_try_is_told() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(PASSING.map(|(marker, ..)| format!("say [[{marker}x2]]")));
     home.run()
         .on(&simulator)
@@ -62,7 +62,7 @@ fn a_passing_fault_is_tried_again_until_the_row_is_ok_and_every_try_is_told() {
 
 #[test]
 fn a_fault_that_lasts_fails_its_row_with_type_status_and_attempts() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(PASSING.map(|(marker, ..)| format!("say [[{marker}]]")));
     home.run()
         .on(&simulator)
@@ -86,7 +86,7 @@ fn a_fault_that_lasts_fails_its_row_with_type_status_and_attempts() {
 
 #[test]
 fn a_wait_that_the_provider_asks_for_is_kept() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["say [[429x1,retry-after=1]]", "say [[503x1,retry-after-ms=300]]"]);
     home.run().on(&simulator).args(&["--telemetry-output", "telemetry.jsonl"]).ends_with(0);
     for line in home.json_lines("telemetry.jsonl") {
@@ -98,7 +98,7 @@ fn a_wait_that_the_provider_asks_for_is_kept() {
 
 #[test]
 fn a_request_that_the_provider_refuses_is_not_sent_again() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a [[400]]", "b [[422]]", "c"]);
     home.run().on(&simulator).ends_with(3);
     let envelopes = home.envelopes();
@@ -111,7 +111,7 @@ fn a_request_that_the_provider_refuses_is_not_sent_again() {
 #[test]
 fn an_answer_that_is_no_result_fails_with_a_type_of_its_own_and_keeps_the_text() {
     for model in PROTOCOLS {
-        let simulator = Simulator::start_blocking(Script::new());
+        let simulator = Simulator::start_blocking(SimulatorScript::new());
         let home =
             Home::with_prompts(NO_RESULTS.map(|(marker, ..)| format!("tell a long story [[{marker}]]")));
         home.run().model(&simulator, model).ends_with(3);
@@ -134,7 +134,7 @@ fn a_failure_of_the_provider_is_never_a_result_in_any_protocol() {
     let faults = PASSING.map(|(marker, ..)| marker).into_iter().chain(["400", "422", "413"]);
     for model in PROTOCOLS {
         for streaming in ["", "?stream=true", "?stream=false"] {
-            let simulator = Simulator::start_blocking(Script::new());
+            let simulator = Simulator::start_blocking(SimulatorScript::new());
             let home = Home::with_prompts(faults.clone().map(|marker| format!("say [[{marker}]]")));
             let model = format!("{model}{streaming}");
             let args = ["--timeout", "300ms", "--retries", "1", "--parallel", "64", "--max-outage", "0"];
@@ -154,7 +154,7 @@ fn a_failure_of_the_provider_is_never_a_result_in_any_protocol() {
 #[test]
 fn a_refused_key_stops_the_run_at_once_and_the_right_key_finishes_it() {
     for model in PROTOCOLS {
-        let simulator = Simulator::start_blocking(Script::new().key("right"));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().key("right"));
         let home = Home::with_rows(500);
         let args = ["--parallel", "4"];
         let ended = home.run().model(&simulator, model).key("wrong-key").args(&args).ends_with(1);
@@ -180,7 +180,7 @@ fn a_model_that_does_not_exist_stops_the_run_at_once_and_the_right_one_finishes_
         ("anthropic.nope", "anthropic.m"),
         ("google.nope", "google.m"),
     ] {
-        let simulator = Simulator::start_blocking(Script::new().model("m"));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().model("m"));
         let home = Home::with_rows(300);
         let ended = home.run().model(&simulator, wrong).args(&["--parallel", "4"]).ends_with(1);
         ended.says(&[
@@ -224,7 +224,7 @@ fn nothing_at_the_address_stops_the_run_after_the_first_rows_tries() {
     assert!(summary["processed_rows"].as_u64().unwrap() <= 8, "{summary}");
     assert!(summary["calls"]["made"].as_u64().unwrap() <= 24, "{summary}");
 
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     home.run().on(&simulator).args(&["--resume"]).ends_with(0);
     assert_all_ok(&home.envelopes(), 1000);
     assert_eq!(simulator.stats().answers, 1000);
@@ -233,7 +233,7 @@ fn nothing_at_the_address_stops_the_run_after_the_first_rows_tries() {
 #[test]
 fn a_server_that_goes_away_for_too_long_stops_the_run_and_nothing_is_asked_twice() {
     let home = Home::with_rows(200);
-    let simulator = Simulator::start_blocking(Script::new().hold_after(50));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(50));
     let running = home.run().on(&simulator).args(&["--parallel", "4", "--max-outage", "1s"]).start();
     simulator.wait_until_blocking(|stats| stats.answers == 50 && stats.in_flight == 4);
     drop(simulator);
@@ -243,7 +243,7 @@ fn a_server_that_goes_away_for_too_long_stops_the_run_and_nothing_is_asked_twice
     let ok = home.envelopes().iter().filter(|envelope| envelope["ok"] == true).count();
     assert_eq!(ok, 50);
 
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     home.run().on(&simulator).args(&["--resume"]).ends_with(0).says(&["resuming: skipping 50 finished rows"]);
     assert_all_ok(&home.envelopes(), 200);
     assert_eq!(simulator.stats().requests, 150);
@@ -252,7 +252,7 @@ fn a_server_that_goes_away_for_too_long_stops_the_run_and_nothing_is_asked_twice
 #[test]
 fn a_single_row_that_cannot_connect_does_not_stop_a_run_that_others_go_on_with() {
     // The faults are assigned to calls by number, so that other rows are answered meanwhile.
-    let script = Script::new().fault(When::Rate(0.3), Fault::Reset).seed(5);
+    let script = SimulatorScript::new().fault(FaultTrigger::Rate(0.3), SimulatedFault::Reset).seed(5);
     let simulator = Simulator::start_blocking(script);
     let home = Home::with_rows(300);
     home.run().on(&simulator).args(&["--parallel", "16", "--retries", "12"]).ends_with(0);
@@ -261,7 +261,7 @@ fn a_single_row_that_cannot_connect_does_not_stop_a_run_that_others_go_on_with()
 
 #[test]
 fn rows_that_fail_do_not_disturb_the_others_at_64_in_flight() {
-    let simulator = Simulator::start_blocking(Script::new().latency(Duration::from_millis(2)));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().latency(Duration::from_millis(2)));
     let markers = ["500", "reset", "garbage", "truncate", "400", "refusal", "empty", "503x2", "midwayx1"];
     let prompts = (1..=900).map(|number| match number % 4 {
         0 => format!("row {number} [[{}]]", markers[number / 4 % markers.len()]),

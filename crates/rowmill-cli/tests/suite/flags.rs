@@ -3,7 +3,7 @@
 use crate::support;
 
 use crate::support::{KEY, Place, each, finish, row_numbers, scripted, simulated};
-use rowmill_testkit::Script;
+use rowmill_testkit::SimulatorScript;
 use serde_json::json;
 
 /// Runs `rows.jsonl` with ten rows through the built-in echo.
@@ -189,7 +189,7 @@ fn no_two_flags_may_name_one_file() {
 fn parallel_bounds_the_calls_in_flight_and_without_it_eight_go_before_the_first_answer() {
     let auto = &["--parallel", "auto"];
     for (flags, most) in [(&["--parallel", "3"][..], 3), (&["--parallel", "1"], 1), (auto, 8), (&[], 8)] {
-        let (simulator, place) = scripted(Script::new().hold_after(0));
+        let (simulator, place) = scripted(SimulatorScript::new().hold_after(0));
         place.write_rows(20);
         let child = place.start_rows(&[&["-m", "openai.m"], flags].concat());
         simulator.wait_until_blocking(|stats| stats.in_flight == most);
@@ -247,7 +247,7 @@ fn max_errors_stops_the_run_at_that_many_failed_rows() {
 
 #[test]
 fn the_ledger_lies_in_the_work_folder_and_stays_only_if_kept() {
-    let (simulator, place) = scripted(Script::new().hold_after(1));
+    let (simulator, place) = scripted(SimulatorScript::new().hold_after(1));
     place.write_rows(2);
     let child = place.start_rows(&["-m", "openai.m", "--parallel", "1", "--work-dir", "work"]);
     simulator.wait_until_blocking(|stats| stats.requests == 2);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::faults_support::{Ended, Home, assert_all_ok};
-use rowmill_testkit::{Answer, Fault, Script, Simulator, When};
+use rowmill_testkit::{FaultTrigger, SimulatedAnswer, SimulatedFault, Simulator, SimulatorScript};
 
 const ROWS: usize = 5_000;
 const KILLS: u64 = 55;
@@ -75,16 +75,16 @@ impl Account {
 struct Answered(Arc<Mutex<BTreeMap<String, u64>>>);
 
 impl Answered {
-    fn script(&self, seed: u64) -> Script {
+    fn script(&self, seed: u64) -> SimulatorScript {
         let counts = self.0.clone();
-        Script::new()
+        SimulatorScript::new()
             .seed(seed)
             .latency(Duration::from_millis(1))
             .jitter(Duration::from_millis(9))
             .forget_prompts()
             .answer(move |prompt, _| {
                 *counts.lock().unwrap().entry(prompt.to_owned()).or_default() += 1;
-                Answer::Text(format!("answer to {prompt}"))
+                SimulatedAnswer::Text(format!("answer to {prompt}"))
             })
     }
 
@@ -139,7 +139,7 @@ fn no_kill_makes_a_run_with_shared_answers_pay_twice_for_more_than_was_in_flight
 }
 
 /// Kills a run of [`ROWS`] rows [`KILLS`] times, then lets it end, and checks everything.
-fn killed_and_resumed(script: Script, answered: &Answered, seed: u64) {
+fn killed_and_resumed(script: SimulatorScript, answered: &Answered, seed: u64) {
     let simulator = Simulator::start_blocking(script);
     let home = Home::with_rows(ROWS);
     let parallel = PARALLEL.to_string();
@@ -191,7 +191,9 @@ fn a_run_that_is_killed_over_and_over_ends_with_one_ok_envelope_per_row_and_asks
 #[test]
 fn the_same_holds_when_the_provider_fails_now_and_then() {
     let answered = Answered::default();
-    let script =
-        answered.script(2).fault(When::Rate(0.02), Fault::status(500)).fault(When::Rate(0.02), Fault::Reset);
+    let script = answered
+        .script(2)
+        .fault(FaultTrigger::Rate(0.02), SimulatedFault::status(500))
+        .fault(FaultTrigger::Rate(0.02), SimulatedFault::Reset);
     killed_and_resumed(script, &answered, 12);
 }

@@ -1,14 +1,16 @@
-//! Limits of a provider, seen from outside: calls wait for them, no row fails because of them, and an
+//! SimulatedLimits of a provider, seen from outside: calls wait for them, no row fails because of them, and an
 //! exhausted quota pauses the run or stops it.
 
 use crate::faults_support::{Home, PROTOCOLS, Running, assert_all_ok, attempts};
-use rowmill_testkit::{Distribution, Fault, Limits, Script, Simulator, When};
+use rowmill_testkit::{
+    FaultTrigger, RandomDistribution, SimulatedFault, SimulatedLimits, Simulator, SimulatorScript,
+};
 use serde_json::Value;
 
 #[test]
 fn a_refusal_because_of_a_limit_is_waited_out_and_costs_its_row_no_try() {
     for model in PROTOCOLS {
-        let simulator = Simulator::start_blocking(Script::new());
+        let simulator = Simulator::start_blocking(SimulatorScript::new());
         let home = Home::with_prompts([
             "a [[429x3,retry-after-ms=20]]",
             "b",
@@ -33,7 +35,7 @@ fn a_refusal_because_of_a_limit_is_waited_out_and_costs_its_row_no_try() {
 
 #[test]
 fn the_wait_that_a_refusal_asks_for_is_kept_by_all_rows() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a [[429x1,retry-after=1]]", "b", "c"]);
     let args = ["--parallel", "1", "--retries", "0", "--final-summary"];
     let ended = home.run().on(&simulator).args(&args).ends_with(0);
@@ -44,7 +46,7 @@ fn the_wait_that_a_refusal_asks_for_is_kept_by_all_rows() {
 
 #[test]
 fn a_refusal_that_stands_alone_is_waited_for_by_its_row_and_not_by_the_others() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let prompts = (1..=40).map(|row| match row {
         30 => "x [[429x1,retry-after=3600]]".to_owned(),
         _ => format!("row {row}"),
@@ -80,7 +82,7 @@ fn paced(simulator: &Simulator, flag: &'static str, limit: &str, rows: usize, le
 #[test]
 fn limits_of_the_users_own_hold_calls_back() {
     // A slow machine cannot break these checks: they limit how fast a run can be.
-    let script = Script::new().answer_tokens(Distribution::Constant(100.0));
+    let script = SimulatorScript::new().answer_tokens(RandomDistribution::Constant(100.0));
     let simulator = Simulator::start_blocking(script);
     let runs = [
         paced(&simulator, "--rpm", "600", 70, 1_900.0),
@@ -107,9 +109,10 @@ fn held(home: &Home, simulator: &Simulator, model: &str, parallel: u64) -> Runni
 
 #[test]
 fn limits_that_change_in_mid_run_are_followed_before_they_are_met() {
-    let requests = |limit| Limits { requests: Some(limit), ..Limits::default() };
+    let requests = |limit| SimulatedLimits { requests: Some(limit), ..SimulatedLimits::default() };
     let runs = ["generic.m", "responses.m", "anthropic.m"].map(|model| {
-        let simulator = Simulator::start_blocking(Script::new().limits(requests(60_000)).hold_after(100));
+        let simulator =
+            Simulator::start_blocking(SimulatorScript::new().limits(requests(60_000)).hold_after(100));
         let home = Home::with_rows(220);
         let running = held(&home, &simulator, model, 4);
         // The bucket has 60 calls left, and gets 20 per second from now on.
@@ -131,11 +134,11 @@ fn limits_that_change_in_mid_run_are_followed_before_they_are_met() {
 
 #[test]
 fn limits_that_are_lifted_in_mid_run_hold_nothing_back_any_more() {
-    let limits = Limits { requests: Some(108), ..Limits::default() };
-    let simulator = Simulator::start_blocking(Script::new().limits(limits).hold_after(100));
+    let limits = SimulatedLimits { requests: Some(108), ..SimulatedLimits::default() };
+    let simulator = Simulator::start_blocking(SimulatorScript::new().limits(limits).hold_after(100));
     let home = Home::with_rows(600);
     let running = held(&home, &simulator, "generic.m", 4);
-    simulator.set_limits(Limits { requests: Some(60_000), ..Limits::default() });
+    simulator.set_limits(SimulatedLimits { requests: Some(60_000), ..SimulatedLimits::default() });
     simulator.release();
     let ended = running.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
@@ -145,8 +148,8 @@ fn limits_that_are_lifted_in_mid_run_hold_nothing_back_any_more() {
 #[test]
 fn two_models_of_one_run_do_not_slow_each_other() {
     // The first model is refused for an hour; the second answers meanwhile.
-    let first = Simulator::start_blocking(Script::new().quota_requests(10));
-    let second = Simulator::start_blocking(Script::new());
+    let first = Simulator::start_blocking(SimulatorScript::new().quota_requests(10));
+    let second = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(60);
     home.run()
         .model(&first, "generic.a")
@@ -160,7 +163,7 @@ fn two_models_of_one_run_do_not_slow_each_other() {
 #[test]
 fn a_quota_that_is_used_up_stops_the_run_without_a_failed_row_if_the_user_says_so() {
     for model in PROTOCOLS {
-        let simulator = Simulator::start_blocking(Script::new().quota_requests(20));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().quota_requests(20));
         let home = Home::with_rows(40);
         let args = ["--on-quota", "stop", "--final-summary"];
         let ended = home.run().model(&simulator, model).args(&args).ends_with(1);
@@ -183,9 +186,10 @@ fn a_quota_that_is_used_up_stops_the_run_without_a_failed_row_if_the_user_says_s
 fn a_quota_that_is_used_up_is_waited_for_and_the_reason_is_told() {
     // OpenAI does not report when a quota is renewed, but a proxy in front of it may.
     let body = r#"{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}"#;
-    let spent = Fault::status(429).with_header("retry-after", "1").with_body(body);
+    let spent = SimulatedFault::status(429).with_header("retry-after", "1").with_body(body);
     for model in ["generic.m", "responses.m"] {
-        let simulator = Simulator::start_blocking(Script::new().fault(When::Nth(21), spent.clone()));
+        let simulator =
+            Simulator::start_blocking(SimulatorScript::new().fault(FaultTrigger::Nth(21), spent.clone()));
         let home = Home::with_rows(40);
         let args = ["--retries", "0", "--final-summary"];
         let ended = home.run().model(&simulator, model).args(&args).ends_with(0);
@@ -206,7 +210,7 @@ fn a_quota_that_is_used_up_is_waited_for_and_the_reason_is_told() {
 
 #[test]
 fn a_wait_for_quota_ends_with_ctrl_c_and_leaves_no_failed_row() {
-    let simulator = Simulator::start_blocking(Script::new().quota_requests(5));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().quota_requests(5));
     let home = Home::with_rows(20);
     let mut running = home.run().on(&simulator).args(&["--parallel", "2"]).start();
     running.wait_for_talk("waiting for quota: ");
@@ -224,7 +228,7 @@ fn a_wait_for_quota_ends_with_ctrl_c_and_leaves_no_failed_row() {
 fn five_hundred_prompts_of_a_megabyte_stay_within_a_bound_on_memory() {
     let home = Home::with_rows(500);
     home.write("long.md", &format!("{{{{p}}}} {}", "word ".repeat(200_000)));
-    let script = Script::new().hold_after(60).keep_requests(0).forget_prompts().answer_bytes(10);
+    let script = SimulatorScript::new().hold_after(60).keep_requests(0).forget_prompts().answer_bytes(10);
     let simulator = Simulator::start_blocking(script);
     let args = ["-i", "in.jsonl", "-o", "out.jsonl", "--template", "long.md", "--parallel", "500"];
     let running = home.command("run", &args).on(&simulator).start();

@@ -3,16 +3,19 @@
 use std::time::Duration;
 
 use crate::faults_support::{Ended, Home, PROTOCOLS, Run, assert_all_ok};
-use rowmill_testkit::{Answer, Distribution, Fault, Script, Simulator, When, notation};
+use rowmill_testkit::{
+    FaultTrigger, RandomDistribution, SimulatedAnswer, SimulatedFault, Simulator, SimulatorScript,
+    parse_flags,
+};
 use rustix::process::Signal;
 
 /// The model string of these tests, with the maximum length of an answer.
 const MODEL: &str = "generic.m?max_tokens=50";
 
 /// A provider with prices, whose answers have 10 to 50 tokens.
-fn script() -> Script {
-    let price = notation::price("input=1,cached=0.1,output=4").unwrap();
-    Script::new().price(price).answer_tokens(Distribution::Uniform { low: 10.0, high: 50.0 })
+fn script() -> SimulatorScript {
+    let price = parse_flags::price("input=1,cached=0.1,output=4").unwrap();
+    SimulatorScript::new().price(price).answer_tokens(RandomDistribution::Uniform { low: 10.0, high: 50.0 })
 }
 
 /// A folder whose `rowmill.toml` has the prices of that provider.
@@ -64,8 +67,8 @@ fn the_cost_is_what_the_provider_counts_in_telemetry_summary_and_progress() {
 
 #[test]
 fn every_call_of_a_row_counts_repairs_included() {
-    let price = notation::price("input=1,output=4").unwrap();
-    let simulator = Simulator::start_blocking(Script::new().price(price));
+    let price = parse_flags::price("input=1,output=4").unwrap();
+    let simulator = Simulator::start_blocking(SimulatorScript::new().price(price));
     let home = priced(0);
     home.write_prompts(["a [[wrongx1]]", "b [[wrong]]", "c"]);
     home.write("schema.json", r#"{"type":"object","required":["x"],"properties":{"x":{"type":"integer"}}}"#);
@@ -108,7 +111,8 @@ fn a_budget_stops_the_run_before_it_is_passed_and_a_higher_one_goes_on() {
 
 #[test]
 fn a_budget_of_tokens_is_kept_alike_and_needs_no_price() {
-    let simulator = Simulator::start_blocking(Script::new().answer_tokens(Distribution::Constant(40.0)));
+    let simulator =
+        Simulator::start_blocking(SimulatorScript::new().answer_tokens(RandomDistribution::Constant(40.0)));
     let home = Home::with_rows(200);
     let used = || simulator.stats().input_tokens + simulator.stats().output_tokens;
     for limit in [3_000, 5_000] {
@@ -173,16 +177,16 @@ fn a_budget_counts_what_parts_of_the_run_spent_that_had_none() {
 fn a_budget_holds_when_calls_are_cut_broken_and_repeated() {
     const LIMIT: f64 = 0.06;
     let script = [
-        Fault::Truncate,
-        Fault::ResetMidway,
-        Fault::Reset,
-        Fault::Garbage,
-        Fault::Hang,
-        Fault::status(500),
-        Fault::Length,
+        SimulatedFault::Truncate,
+        SimulatedFault::ResetMidway,
+        SimulatedFault::Reset,
+        SimulatedFault::Garbage,
+        SimulatedFault::Hang,
+        SimulatedFault::status(500),
+        SimulatedFault::Length,
     ]
     .into_iter()
-    .fold(script().seed(3), |script, fault| script.fault(When::Rate(0.03), fault));
+    .fold(script().seed(3), |script, fault| script.fault(FaultTrigger::Rate(0.03), fault));
     let simulator = Simulator::start_blocking(script);
     let home = priced(400);
     let args = ["--max-cost", "0.06", "--timeout", "300ms", "--max-outage", "0", "--retries", "9"];
@@ -299,12 +303,12 @@ fn every_protocol_asks_again_for_an_answer_that_the_budget_cut_and_pays_for_both
     let long = "all of it. ".repeat(1_100);
     for model in PROTOCOLS {
         let text = long.clone();
-        let price = notation::price("input=1,cached=0.1,output=4").unwrap();
+        let price = parse_flags::price("input=1,cached=0.1,output=4").unwrap();
         let answers = move |prompt: &str, _| match prompt.contains("row 30") {
-            true => Answer::Text(text.clone()),
-            false => Answer::Text("short".to_owned()),
+            true => SimulatedAnswer::Text(text.clone()),
+            false => SimulatedAnswer::Text("short".to_owned()),
         };
-        let simulator = Simulator::start_blocking(Script::new().price(price).answer(answers));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().price(price).answer(answers));
         let home = priced_with_longest(40);
         let args = ["--parallel", "8", "--final-summary", "--cache", "answers"];
         let run = |more: &[&str]| home.run().model(&simulator, model).args(&args).args(more);
@@ -370,13 +374,13 @@ fn a_budget_below_the_longest_answer_is_kept_with_shorter_ones() {
 #[test]
 fn what_a_row_may_spend_cuts_and_asks_again_within_its_bounds() {
     let long = "all of it. ".repeat(2_500);
-    let price = notation::price("input=1,cached=0.1,output=4").unwrap();
+    let price = parse_flags::price("input=1,cached=0.1,output=4").unwrap();
     let answers = move |prompt: &str, _| match prompt {
-        "row 2" => Answer::Text(long.clone()),
-        "row 3" => Answer::Text(long.repeat(6)),
-        _ => Answer::Text("short".to_owned()),
+        "row 2" => SimulatedAnswer::Text(long.clone()),
+        "row 3" => SimulatedAnswer::Text(long.repeat(6)),
+        _ => SimulatedAnswer::Text("short".to_owned()),
     };
-    let simulator = Simulator::start_blocking(Script::new().price(price).answer(answers));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().price(price).answer(answers));
     let home = priced_with_longest(3);
     let args = ["--max-row-cost", "0.1", "--telemetry-output", "telemetry.jsonl"];
     let ended = home.run().model(&simulator, "generic.m").args(&args).ends_with(3);
@@ -403,19 +407,19 @@ fn drawn(seed: u64, purpose: u64, below: u64) -> u64 {
 fn fuzz(seed: u64) {
     let draw = |purpose, below| drawn(seed, purpose, below);
     let faults = [
-        Fault::Truncate,
-        Fault::ResetMidway,
-        Fault::Reset,
-        Fault::Garbage,
-        Fault::Hang,
-        Fault::status(500),
-        Fault::status(429),
-        Fault::Length,
+        SimulatedFault::Truncate,
+        SimulatedFault::ResetMidway,
+        SimulatedFault::Reset,
+        SimulatedFault::Garbage,
+        SimulatedFault::Hang,
+        SimulatedFault::status(500),
+        SimulatedFault::status(429),
+        SimulatedFault::Length,
     ];
-    let lengths = Distribution::LogNormal { median: (10 + draw(1, 600)) as f64, sigma: 1.2 };
+    let lengths = RandomDistribution::LogNormal { median: (10 + draw(1, 600)) as f64, sigma: 1.2 };
     let mut script = script().answer_tokens(lengths).seed(seed).latency(Duration::from_millis(draw(2, 5)));
     for (index, fault) in faults.into_iter().enumerate() {
-        script = script.fault(When::Rate(draw(10 + index as u64, 4) as f64 / 100.0), fault);
+        script = script.fault(FaultTrigger::Rate(draw(10 + index as u64, 4) as f64 / 100.0), fault);
     }
     let simulator = Simulator::start_blocking(script);
     let home = priced_with_longest(8 + draw(3, 50) as usize);

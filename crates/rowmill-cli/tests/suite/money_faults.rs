@@ -1,16 +1,16 @@
 //! The cost of failed calls, and what is known about rows that a budget stops.
 
 use crate::faults_support::{Home, PROTOCOLS};
-use rowmill_testkit::{Script, Simulator, notation};
+use rowmill_testkit::{Simulator, SimulatorScript, parse_flags};
 use rustix::process::Signal;
 use serde_json::Value;
 
 const PRICE: &str = "input = 1.0\ncached = 0.1\ncache_write = 1.25\noutput = 4.0\nmax_output = 1000\n";
 const SCHEMA: &str = r#"{"type":"object","required":["x"],"properties":{"x":{"type":"integer"}}}"#;
 
-fn script() -> Script {
-    let price = notation::price("input=1,cached=0.1,cache_write=1.25,output=4").unwrap();
-    Script::new().price(price)
+fn script() -> SimulatorScript {
+    let price = parse_flags::price("input=1,cached=0.1,cache_write=1.25,output=4").unwrap();
+    SimulatorScript::new().price(price)
 }
 
 /// A folder whose `rowmill.toml` has the prices of that provider, for every protocol.
@@ -139,7 +139,7 @@ fn a_row_that_a_budget_stops_between_its_repairs_is_not_of_unknown_outcome() {
 fn an_own_price_keeps_what_is_known_of_the_longest_answer() {
     let home = Home::with_rows(3);
     home.write("rowmill.toml", "[prices.\"openai.gpt-5.4-mini\"]\ninput = 0.5\noutput = 3.0\n");
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     // Without the model's maximum answer length no budget could be kept.
     home.run().model(&simulator, "openai.gpt-5.4-mini").args(&["--max-cost", "1"]).ends_with(0);
     let shown = home.command("models", &["openai.gpt-5.4-mini"]).ends_with(0).out;

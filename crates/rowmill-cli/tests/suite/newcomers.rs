@@ -1,7 +1,7 @@
 //! Situations of users who know other tools, misspell a name, or come back to a run later.
 
 use crate::support::{KEY, Place, finish, scripted, simulated};
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 #[test]
@@ -57,7 +57,7 @@ fn failures_that_differ_in_ids_and_numbers_are_one_line_with_their_count() {
 
 #[test]
 fn a_run_that_is_still_going_is_told_as_such_when_its_results_are_looked_at() {
-    let (simulator, place) = scripted(Script::new().key(KEY).hold_after(3));
+    let (simulator, place) = scripted(SimulatorScript::new().key(KEY).hold_after(3));
     place.write_rows(5);
     let run = place.start_rows(&["-m", "openai.m", "-p", "{{n}}", "--parallel", "1"]);
     place.wait_for_lines("out.jsonl", 3);
@@ -143,7 +143,7 @@ fn a_plan_says_whether_the_budget_is_enough_and_for_how_many_rows() {
 
 #[test]
 fn a_plan_of_a_resume_takes_what_was_spent_from_the_budget() {
-    let simulator = Simulator::start_blocking(Script::new().key(KEY));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().key(KEY));
     let place = Place::with(&simulator);
     place.write_rows(100);
     place.write("rowmill.toml", "[prices.\"openai.gpt-5.4-mini\"]\ninput = 0.0\noutput = 10000.0\n");

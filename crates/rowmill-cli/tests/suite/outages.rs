@@ -3,7 +3,7 @@
 use crate::faults_support;
 
 use crate::faults_support::{Home, Running, assert_all_ok};
-use rowmill_testkit::{Fault, OutageKind, Script, Simulator, When};
+use rowmill_testkit::{FaultTrigger, OutageKind, SimulatedFault, Simulator, SimulatorScript};
 
 const WAITING: &str = "waiting for the provider to come back: ";
 
@@ -21,7 +21,7 @@ fn ok_rows(home: &Home) -> u64 {
 #[test]
 fn an_outage_in_mid_run_is_waited_out_no_row_fails_and_the_reason_is_told() {
     for kind in [OutageKind::Status(503), OutageKind::Status(529), OutageKind::Reset, OutageKind::Refuse] {
-        let simulator = Simulator::start_blocking(Script::new().hold_after(30));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(30));
         let home = Home::with_rows(60);
         let mut running = held(&home, &simulator, &["--telemetry-output", "telemetry.jsonl"]);
         simulator.begin_outage(kind);
@@ -39,7 +39,7 @@ fn an_outage_in_mid_run_is_waited_out_no_row_fails_and_the_reason_is_told() {
 
 #[test]
 fn an_outage_that_lasts_too_long_stops_the_run_and_a_resume_finishes_it() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(30));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(30));
     let home = Home::with_rows(60);
     let running = held(&home, &simulator, &["--max-outage", "1s", "--final-summary"]);
     simulator.begin_outage(OutageKind::Status(503));
@@ -61,7 +61,7 @@ fn an_outage_that_lasts_too_long_stops_the_run_and_a_resume_finishes_it() {
 
 #[test]
 fn without_patience_for_outages_rows_fail_by_their_tries() {
-    let script = Script::new().fault(When::Always, Fault::status(503));
+    let script = SimulatorScript::new().fault(FaultTrigger::Always, SimulatedFault::status(503));
     let simulator = Simulator::start_blocking(script);
     let home = Home::with_rows(12);
     home.run().on(&simulator).args(&["--max-outage", "0", "--retries", "1"]).ends_with(3);
@@ -73,7 +73,7 @@ fn without_patience_for_outages_rows_fail_by_their_tries() {
 
 #[test]
 fn ctrl_c_ends_a_wait_for_a_provider() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(30));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(30));
     let home = Home::with_rows(60);
     let mut running = held(&home, &simulator, &[]);
     simulator.begin_outage(OutageKind::Status(503));
@@ -96,9 +96,10 @@ struct Two {
 }
 
 impl Two {
-    fn new(first: Script, rows: usize) -> Self {
+    fn new(first: SimulatorScript, rows: usize) -> Self {
         let home = Home::with_rows(rows);
-        let (first, second) = (Simulator::start_blocking(first), Simulator::start_blocking(Script::new()));
+        let (first, second) =
+            (Simulator::start_blocking(first), Simulator::start_blocking(SimulatorScript::new()));
         Self { home, first, second }
     }
 
@@ -124,7 +125,8 @@ impl Two {
 
 #[test]
 fn another_model_is_asked_once_the_tries_are_used_up() {
-    let script = Script::new().fault(When::PromptContains("row 2".into(), 99), Fault::status(500));
+    let script = SimulatorScript::new()
+        .fault(FaultTrigger::PromptContains("row 2".into(), 99), SimulatedFault::status(500));
     let two = Two::new(script, 5);
     two.run(&["--retries", "2"]).ends_with(0);
     assert_all_ok(&two.home.envelopes(), 5);
@@ -134,8 +136,8 @@ fn another_model_is_asked_once_the_tries_are_used_up() {
 
 #[test]
 fn another_model_is_asked_at_once_while_the_provider_of_the_first_is_down() {
-    for kind in [Fault::status(503), Fault::Reset] {
-        let two = Two::new(Script::new().fault(When::Always, kind.clone()), 50);
+    for kind in [SimulatedFault::status(503), SimulatedFault::Reset] {
+        let two = Two::new(SimulatorScript::new().fault(FaultTrigger::Always, kind.clone()), 50);
         let ended = two.run(&["--parallel", "4"]).ends_with(0);
         assert!(!ended.err.contains(WAITING), "nothing was waited for: {}", ended.err);
         assert_all_ok(&two.home.envelopes(), 50);
@@ -148,7 +150,8 @@ fn another_model_is_asked_at_once_while_the_provider_of_the_first_is_down() {
 
 #[test]
 fn another_model_is_asked_when_the_answer_is_refused_for_good_only_if_that_can_help() {
-    let script = Script::new().fault(When::PromptContains("row 2".into(), 99), Fault::status(400));
+    let script = SimulatorScript::new()
+        .fault(FaultTrigger::PromptContains("row 2".into(), 99), SimulatedFault::status(400));
     let two = Two::new(script, 3);
     two.run(&[]).ends_with(3);
     assert_eq!(two.home.envelopes()[1]["error"]["type"], "BadRequest");
@@ -157,7 +160,7 @@ fn another_model_is_asked_when_the_answer_is_refused_for_good_only_if_that_can_h
 
 #[test]
 fn a_row_fails_when_no_model_answers_it() {
-    let two = Two::new(Script::new(), 0);
+    let two = Two::new(SimulatorScript::new(), 0);
     two.home.write_prompts(["a", "b [[500]]", "c"]);
     two.run(&["--retries", "1"]).ends_with(3);
     let envelopes = two.home.envelopes();
@@ -171,7 +174,7 @@ fn a_row_fails_when_no_model_answers_it() {
 
 #[test]
 fn a_fallback_that_cannot_be_used_is_refused_before_anything_is_sent() {
-    let two = Two::new(Script::new(), 3);
+    let two = Two::new(SimulatorScript::new(), 3);
     let run = |model: &str| two.home.run().model(&two.first, "generic.a").args(&["--fallback-model", model]);
     run("nowhere.m").ends_with(1).says(&["error[RM1201]: unknown provider `nowhere`"]);
     run("groq.m").ends_with(1).says(&["error[RM1202]: `groq` needs a key"]);
@@ -183,7 +186,7 @@ fn a_fallback_that_cannot_be_used_is_refused_before_anything_is_sent() {
 fn too_few_open_files_bound_the_calls_at_once_and_are_no_outage_of_the_provider() {
     for parallel in ["500", "auto"] {
         let latency = std::time::Duration::from_millis(5);
-        let simulator = Simulator::start_blocking(Script::new().latency(latency));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().latency(latency));
         let home = Home::with_rows(300);
         let args = ["--parallel", parallel, "--retries", "0", "--progress"];
         // Hard and soft limit are equal, so that it cannot be raised.
@@ -201,7 +204,7 @@ fn too_few_open_files_bound_the_calls_at_once_and_are_no_outage_of_the_provider(
 
 #[test]
 fn a_soft_limit_on_open_files_is_raised_and_nothing_is_said_of_it() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(300);
     let ended = home.run().on(&simulator).args(&["--parallel", "200"]).under("ulimit -S -n 64").ends_with(0);
     assert!(!ended.err.contains("open files"), "{}", ended.err);
@@ -210,7 +213,7 @@ fn a_soft_limit_on_open_files_is_raised_and_nothing_is_said_of_it() {
 
 #[test]
 fn with_too_few_open_files_a_command_says_so_in_one_message_and_leaves_nothing_behind() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(5);
     let before = home.names();
     // With three, not even the libraries of the program can be loaded.
@@ -232,7 +235,7 @@ fn with_too_few_open_files_a_command_says_so_in_one_message_and_leaves_nothing_b
 
 #[test]
 fn a_provider_that_refuses_every_call_is_not_waited_for_if_that_is_not_wanted() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a [[429]]", "b [[429]]"]);
     let ended = home.run().on(&simulator).args(&["--retries", "0", "--max-outage", "0"]).ends_with(3);
     ended.says(&["failed: 2 RateLimited"]);
@@ -241,8 +244,8 @@ fn a_provider_that_refuses_every_call_is_not_waited_for_if_that_is_not_wanted() 
 #[test]
 fn a_provider_that_asks_for_a_long_wait_is_not_waited_for_if_that_is_not_wanted() {
     for (status, kind) in [(429, "RateLimited"), (503, "ServerError")] {
-        let fault = Fault::status(status).with_header("retry-after", "86400");
-        let simulator = Simulator::start_blocking(Script::new().fault(When::Always, fault));
+        let fault = SimulatedFault::status(status).with_header("retry-after", "86400");
+        let simulator = Simulator::start_blocking(SimulatorScript::new().fault(FaultTrigger::Always, fault));
         let home = Home::with_rows(2);
         let args = ["--retries", "2", "--max-outage", "0"];
         let ended = home.run().on(&simulator).args(&args).ends_with(3);

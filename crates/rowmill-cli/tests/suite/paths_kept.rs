@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::faults_support::{Home, assert_all_ok};
@@ -164,7 +164,7 @@ fn a_resume_to_standard_output_without_a_run_in_the_folder_is_refused() {
 
 #[test]
 fn what_another_run_is_writing_now_is_never_replaced_and_an_output_that_lost_lines_is_made_again() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(6));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(6));
     let home = Home::with_rows(10);
     let work = ["--parallel", "2", "--telemetry-output", "times", "--work-dir", "work"];
     let first = home.run().on(&simulator).args(&work).start();
@@ -314,7 +314,7 @@ fn no_file_that_a_run_keeps_is_for_others_even_where_new_files_usually_are() {
         (&piped[..], &["work/rowmill-input-", "work/answers.sqlite"][..]),
         (&asked[..], &["work/rows-", "cache/answers.sqlite"][..]),
     ] {
-        let simulator = Simulator::start_blocking(Script::new().hold_after(0));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(0));
         let home = Home::with_rows(3);
         // Their folders hide nothing.
         let folders = ["work", "cache", "traces"];

@@ -1,19 +1,21 @@
 //! `rowmill plan` estimates a run, without making calls.
 
 use crate::faults_support::{Home, Run, assert_all_ok};
-use rowmill_testkit::{Distribution, Limits, Script, Simulator, Tokenizer, notation};
+use rowmill_testkit::{
+    RandomDistribution, SimulatedLimits, Simulator, SimulatorScript, Tokenizer, parse_flags,
+};
 use serde_json::{Value, json};
 
 /// A model with its own tokenizer, whose answers are limited.
 const MODEL: &str = "openai.gpt-5.4-mini?max_tokens=2000";
 
 /// A provider that counts tokens like that model, with its price.
-fn script() -> Script {
-    let price = notation::price("input=0.5,cached=0.05,output=3").unwrap();
-    Script::new()
+fn script() -> SimulatorScript {
+    let price = parse_flags::price("input=0.5,cached=0.05,output=3").unwrap();
+    SimulatorScript::new()
         .tokenizer(Tokenizer::O200k)
         .price(price)
-        .answer_tokens(Distribution::LogNormal { median: 40.0, sigma: 0.8 })
+        .answer_tokens(RandomDistribution::LogNormal { median: 40.0, sigma: 0.8 })
         .keep_requests(0)
         .forget_prompts()
 }
@@ -163,7 +165,8 @@ fn what_is_not_known_is_said_and_a_count_without_a_tokenizer_tells_its_error() {
 
 #[test]
 fn sample_calls_teach_the_limits_and_are_not_paid_again_with_a_cache() {
-    let limits = Limits { requests: Some(3_000), tokens: Some(600_000), ..Limits::default() };
+    let limits =
+        SimulatedLimits { requests: Some(3_000), tokens: Some(600_000), ..SimulatedLimits::default() };
     let simulator = Simulator::start_blocking(script().limits(limits));
     let home = home(60);
     let args = ["--cache", "answers", "--sample-calls", "20"];

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::faults_support::{Home, assert_all_ok};
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 
 /// Rows of which every `nth` fails permanently.
 fn failing_every(nth: usize, rows: usize) -> Home {
@@ -15,7 +15,7 @@ fn failing_every(nth: usize, rows: usize) -> Home {
 
 #[test]
 fn one_failed_row_stops_the_run_if_the_user_says_so() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = failing_every(7, 50);
     let args = ["--on-error", "stop", "--parallel", "1", "--final-summary"];
     let ended = home.run().on(&simulator).args(&args).ends_with(4);
@@ -33,7 +33,7 @@ fn one_failed_row_stops_the_run_if_the_user_says_so() {
 
 #[test]
 fn the_stricter_of_two_rules_on_errors_counts() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = failing_every(2, 40);
     let run = |args: &[&str]| {
         let ended =
@@ -56,7 +56,7 @@ fn a_share_of_failed_rows_stops_the_run_once_enough_have_ended() {
         // Failures before enough rows have ended stop nothing.
         (10, 60, "100", 3, None),
     ] {
-        let simulator = Simulator::start_blocking(Script::new());
+        let simulator = Simulator::start_blocking(SimulatorScript::new());
         let home = failing_every(nth, rows);
         let args = ["--max-error-rate", "0.05", "--after", after, "--parallel", "1", "--final-summary"];
         let ended = home.run().on(&simulator).args(&args).ends_with(code);
@@ -76,7 +76,7 @@ fn a_share_of_failed_rows_stops_the_run_once_enough_have_ended() {
 
 #[test]
 fn the_share_is_looked_at_after_a_hundred_rows_unless_the_user_says_otherwise() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = failing_every(2, 300);
     let args = ["--max-error-rate", "0.05", "--parallel", "1"];
     home.run().on(&simulator).args(&args).ends_with(4).says(&["stopped because 50 of 100 rows failed"]);
@@ -85,7 +85,7 @@ fn the_share_is_looked_at_after_a_hundred_rows_unless_the_user_says_otherwise() 
 
 #[test]
 fn the_first_result_ends_the_run_and_accounts_for_the_calls_it_cut() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(0));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(0));
     let home = Home::with_rows(50);
     let args = ["--stop-on-first-result", "--parallel", "4", "--final-summary"];
     let running = home.run().on(&simulator).args(&args).start();
@@ -111,7 +111,7 @@ fn the_first_result_ends_the_run_and_accounts_for_the_calls_it_cut() {
 
 #[test]
 fn a_single_call_that_the_first_result_cut_is_told_in_the_singular() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(0));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(0));
     let home = Home::with_rows(9);
     let running = home.run().on(&simulator).args(&["--stop-on-first-result", "--parallel", "2"]).start();
     simulator.wait_until_blocking(|stats| stats.in_flight == 2);
@@ -121,7 +121,7 @@ fn a_single_call_that_the_first_result_cut_is_told_in_the_singular() {
 
 #[test]
 fn failures_are_no_results_to_stop_at() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a [[400]]", "b [[refusal]]", "c", "d"]);
     home.run().on(&simulator).args(&["--stop-on-first-result", "--parallel", "1"]).ends_with(0);
     let ok: Vec<bool> = home.envelopes().iter().map(|line| line["ok"] == true).collect();
@@ -131,7 +131,7 @@ fn failures_are_no_results_to_stop_at() {
 
 #[test]
 fn without_any_result_the_run_goes_to_its_end() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a [[400]]", "b [[400]]"]);
     home.run().on(&simulator).args(&["--stop-on-first-result"]).ends_with(3);
     assert_eq!(home.envelopes().len(), 2);
@@ -139,7 +139,7 @@ fn without_any_result_the_run_goes_to_its_end() {
 
 #[test]
 fn after_the_deadline_no_call_is_sent_and_those_in_flight_are_finished() {
-    let simulator = Simulator::start_blocking(Script::new().latency(Duration::from_millis(100)));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().latency(Duration::from_millis(100)));
     let home = Home::with_rows(500);
     let args = ["--deadline", "700ms", "--parallel", "2", "--final-summary"];
     let ended = home.run().on(&simulator).args(&args).ends_with(4);
@@ -155,7 +155,7 @@ fn after_the_deadline_no_call_is_sent_and_those_in_flight_are_finished() {
 
 #[test]
 fn a_deadline_ends_a_wait_for_a_limit() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     // Before the first answer a refusal is treated as a limit, for which all rows wait.
     let home = Home::with_prompts(["a [[429x1,retry-after=3600]]", "b"]);
     home.run().on(&simulator).args(&["--deadline", "1s", "--parallel", "1"]).ends_with(4);
@@ -165,7 +165,7 @@ fn a_deadline_ends_a_wait_for_a_limit() {
 
 #[test]
 fn a_deadline_in_the_past_sends_nothing_and_one_far_off_stops_nothing() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(3);
     home.run().on(&simulator).args(&["--deadline", "2020-01-01T00:00:00Z"]).ends_with(4);
     assert_eq!((simulator.stats().requests, home.envelopes().len()), (0, 0));

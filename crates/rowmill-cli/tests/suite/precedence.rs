@@ -3,7 +3,7 @@
 use crate::support;
 
 use crate::support::{Place, finish, scripted, simulated};
-use rowmill_testkit::Script;
+use rowmill_testkit::SimulatorScript;
 use serde_json::json;
 
 #[test]
@@ -31,7 +31,7 @@ fn the_number_of_rows_at_once_follows_the_same_order() {
         (Some("\"auto\""), Some("4"), None, 4),
         (Some("5"), Some("4"), Some("auto"), 8),
     ] {
-        let (simulator, mut place) = scripted(Script::new().hold_after(0));
+        let (simulator, mut place) = scripted(SimulatorScript::new().hold_after(0));
         place.write_rows(12);
         if let Some(rows) = file {
             place.write("rowmill.toml", format!("[run]\nparallel = {rows}\n"));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::faults_support::{Home, Run, assert_all_ok, names};
-use rowmill_testkit::{Script, Simulator, tell_skipped};
+use rowmill_testkit::{Simulator, SimulatorScript, report_skipped};
 
 /// A small file system; it is unmounted when this is dropped.
 struct SmallDisk {
@@ -22,7 +22,7 @@ impl SmallDisk {
     fn mount(home: &Home, name: &str, size: &str) -> Option<Self> {
         if !rustix::process::getuid().is_root() {
             let test = std::thread::current().name().unwrap_or_default().to_owned();
-            tell_skipped(&test, "only root can mount a small file system");
+            report_skipped(&test, "only root can mount a small file system");
             return None;
         }
         let folder = home.path(name);
@@ -63,7 +63,8 @@ fn full_disk(place: impl Fn(&SmallDisk, &Home) -> Vec<String>) {
 fn full_disk_of(size: &str, answer_bytes: usize, place: impl Fn(&SmallDisk, &Home) -> Vec<String>) {
     let home = Home::with_rows(ROWS);
     let Some(disk) = SmallDisk::mount(&home, "disk", size) else { return };
-    let simulator = Simulator::start_blocking(Script::new().answer_bytes(answer_bytes).forget_prompts());
+    let simulator =
+        Simulator::start_blocking(SimulatorScript::new().answer_bytes(answer_bytes).forget_prompts());
     let args = place(&disk, &home);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let run = || home.run_with(&args).on(&simulator).args(&["--parallel", "16", "--retries", "0"]);
@@ -142,7 +143,7 @@ fn a_work_folder_and_an_output_on_different_file_systems_go_together() {
     for output_is_there in [true, false] {
         let home = Home::with_prompts(["a", "b [[400x1]]", "c"]);
         let Some(disk) = SmallDisk::mount(&home, "disk", "4m") else { return };
-        let simulator = Simulator::start_blocking(Script::new());
+        let simulator = Simulator::start_blocking(SimulatorScript::new());
         let (output, work) = match output_is_there {
             true => (disk.path("out.jsonl"), "work".to_owned()),
             false => ("out.jsonl".to_owned(), disk.path("work")),
@@ -160,7 +161,7 @@ fn a_work_folder_and_an_output_on_different_file_systems_go_together() {
 
 #[test]
 fn an_error_output_that_takes_nothing_stops_the_run_and_the_ledger_keeps_every_answer() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts((1..=50).map(|number| match number {
         20 => "row 20 [[400x1]]".to_owned(),
         _ => format!("row {number}"),
@@ -176,7 +177,7 @@ fn an_error_output_that_takes_nothing_stops_the_run_and_the_ledger_keeps_every_a
 #[test]
 fn errors_can_be_thrown_away_and_the_device_stays_a_device() {
     use std::os::unix::fs::FileTypeExt;
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a [[400x1]]", "b"]);
     let args = ["--error-output", "/dev/null", "--telemetry-output", "/dev/null"];
     home.run().on(&simulator).args(&args[..2]).ends_with(3);
@@ -188,7 +189,7 @@ fn errors_can_be_thrown_away_and_the_device_stays_a_device() {
 
 #[test]
 fn a_standard_output_that_takes_nothing_stops_the_run_and_the_ledger_keeps_every_answer() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(50);
     let run = || home.run_with(&["-i", "in.jsonl", "-o", "-"]).on(&simulator).args(&["--work-dir", "work"]);
     let ended = run().stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap()).ends_with(1);
@@ -204,7 +205,7 @@ fn a_standard_output_that_takes_nothing_stops_the_run_and_the_ledger_keeps_every
 fn a_run_that_a_full_disk_refuses_leaves_nothing_behind_and_takes_nothing_away() {
     let home = Home::with_rows(3);
     let Some(disk) = SmallDisk::mount(&home, "disk", "1m") else { return };
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let run = |output: &str, args: &[&str]| {
         let io = ["-i", "in.jsonl", "-o", &disk.path(output), "--parallel", "1"];
         home.run_with(&io).on(&simulator).args(args)
@@ -239,7 +240,7 @@ fn a_run_that_a_full_disk_refuses_leaves_nothing_behind_and_takes_nothing_away()
 #[test]
 fn a_file_that_may_not_grow_is_an_error_of_the_run_and_no_end_by_a_signal() {
     const ROWS: usize = 400;
-    let simulator = Simulator::start_blocking(Script::new().answer_bytes(20_000).forget_prompts());
+    let simulator = Simulator::start_blocking(SimulatorScript::new().answer_bytes(20_000).forget_prompts());
     let home = Home::with_rows(ROWS);
     let run = || home.run().on(&simulator).args(&["--parallel", "4", "--retries", "0"]);
     // 512 bytes each, so 4 MiB of the 8 that come.
@@ -323,7 +324,7 @@ fn paths_that_cannot_be_used_are_refused_by_name_with_a_remedy() {
 
 #[test]
 fn an_output_that_cannot_be_written_is_found_before_the_first_call() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(3);
     let run = |args: &[&str]| {
         let io = ["-i", "in.jsonl", "--work-dir", "work", "--overwrite"];

@@ -1,7 +1,7 @@
 //! The requests that reach the provider.
 
 use crate::support::{KEY, Place, chat_prompts, each, file_url, scripted, simulated};
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 /// The prompts of a run with these rows and flags.
@@ -166,7 +166,8 @@ fn variables_that_cannot_be_used_are_told() {
 fn template_instruction_and_schema_come_from_a_path_or_an_address() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}"#;
     let texts = [("t.md", "\u{feff}Row {{n}}!"), ("i.md", "Do it."), ("s.json", schema)];
-    let script = texts.iter().fold(Script::new().key(KEY), |script, (name, text)| script.text(*name, *text));
+    let script =
+        texts.iter().fold(SimulatorScript::new().key(KEY), |script, (name, text)| script.text(*name, *text));
     let (simulator, place) = scripted(script);
     place.write_rows(1);
     for (name, text) in texts {

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 
 use crate::support::{EVERY_FILE, KEY, Place, assert_in_no_file, each, finish, scripted, simulated};
-use rowmill_testkit::{Fault, RequestSeen, Script, When};
+use rowmill_testkit::{FaultTrigger, RecordedRequest, SimulatedFault, SimulatorScript};
 use serde_json::{Value, json};
 
 /// How requests of a protocol contain the key and the path, and how they request streaming.
@@ -37,7 +37,7 @@ const PROTOCOLS: &[Protocol] = &[
     },
 ];
 
-fn last(simulator: &rowmill_testkit::Simulator) -> RequestSeen {
+fn last(simulator: &rowmill_testkit::Simulator) -> RecordedRequest {
     simulator.requests().pop().unwrap()
 }
 
@@ -123,7 +123,7 @@ fn responses_can_be_streamed_as_events() {
 fn one_websocket_per_call_in_flight_serves_all_rows() {
     for transport in ["ws", "auto"] {
         for (parallel, sockets) in [("1", 1), ("3", 3)] {
-            let (simulator, place) = scripted(Script::new().key(KEY).hold_after(0));
+            let (simulator, place) = scripted(SimulatorScript::new().key(KEY).hold_after(0));
             place.write_rows(12);
             let model = format!("responses.m?transport={transport}");
             let child = place.start_rows(&["-m", &model, "-p", "{{n}}", "--parallel", parallel]);
@@ -290,9 +290,10 @@ fn models_lists_providers_with_the_state_of_their_keys() {
 #[test]
 fn a_refused_key_or_an_unknown_model_stops_the_run_after_one_call() {
     for protocol in PROTOCOLS {
-        for (script, code) in
-            [(Script::new().key("another"), "RM2001"), (Script::new().model("other"), "RM2002")]
-        {
+        for (script, code) in [
+            (SimulatorScript::new().key("another"), "RM2001"),
+            (SimulatorScript::new().model("other"), "RM2002"),
+        ] {
             let (simulator, place) = scripted(script);
             place.write_rows(9);
             let ended = place.run_rows(&["-m", protocol.model, "--parallel", "1"]).code(1);
@@ -316,8 +317,8 @@ fn a_key_that_the_provider_echoes_is_nowhere_to_be_seen() {
             .to_string();
     for protocol in PROTOCOLS {
         for (status, code) in [(400, 3), (401, 1), (404, 1), (503, 3)] {
-            let fault = Fault::status(status).with_body(echo.as_str());
-            let (_simulator, mut place) = scripted(Script::new().fault(When::Always, fault));
+            let fault = SimulatedFault::status(status).with_body(echo.as_str());
+            let (_simulator, mut place) = scripted(SimulatorScript::new().fault(FaultTrigger::Always, fault));
             for variable in ["OPENAI_API_KEY", "GENERIC_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"] {
                 place.set(variable, secret);
             }
@@ -360,8 +361,8 @@ fn a_written_header_that_the_provider_echoes_is_nowhere_to_be_seen() {
         ("x-tenant", "PLANTED9secretH", "PLANTED9secretH"),
     ] {
         let echo = json!({"error": {"message": format!("application/json; not {value}, that is {part}")}});
-        let fault = Fault::status(400).with_body(echo.to_string().as_str());
-        let (_simulator, place) = scripted(Script::new().fault(When::Always, fault));
+        let fault = SimulatedFault::status(400).with_body(echo.to_string().as_str());
+        let (_simulator, place) = scripted(SimulatorScript::new().fault(FaultTrigger::Always, fault));
         let headers =
             format!("headers = {{ {header} = \"{value}\", content-type = \"application/json\" }}\n");
         place.write("rowmill.toml", format!("[providers.generic]\n{headers}"));
@@ -384,8 +385,8 @@ fn a_key_in_the_query_of_a_base_url_is_nowhere_to_be_seen() {
     let nowhere = |text: &str| secrets.iter().all(|secret| !text.contains(secret));
     for protocol in PROTOCOLS {
         let echo = json!({"error": {"message": "bad key PLANTED9secretB or PW12345678"}}).to_string();
-        let fault = Fault::status(404).with_body(echo.as_str());
-        let (simulator, mut place) = scripted(Script::new().fault(When::Always, fault));
+        let fault = SimulatedFault::status(404).with_body(echo.as_str());
+        let (simulator, mut place) = scripted(SimulatorScript::new().fault(FaultTrigger::Always, fault));
         let host = simulator.url().replace("http://", "");
         let query = "key=PLANTED9secretB&api-version=2024-10-21";
         for address in [host.as_str(), "127.0.0.1:1"] {
@@ -445,7 +446,7 @@ fn an_address_in_the_place_of_a_model_and_a_key_in_the_place_of_a_variable_are_n
 
 #[test]
 fn a_token_in_the_address_of_a_text_is_nowhere_to_be_seen() {
-    let script = Script::new().text("t.md", "Row {{n}}");
+    let script = SimulatorScript::new().text("t.md", "Row {{n}}");
     let (simulator, place) = scripted(script);
     place.write_rows(1);
     let host = simulator.url().replace("http://", "");

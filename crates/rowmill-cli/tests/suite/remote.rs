@@ -1,7 +1,7 @@
 //! Inputs and texts from the hub and the web, through the command.
 
 use crate::support::{Place, numbered_rows};
-use rowmill_testkit::hub::{Damage, FileKind, Host, HubSimulator, Page, Trouble};
+use rowmill_testkit::hub::{AnswerDamage, FileKind, HubPort, HubSimulator, PlainPage, ScriptedDamage};
 
 const SET: &str = "datasets/o/n";
 
@@ -12,7 +12,7 @@ fn place_with(hub: &HubSimulator) -> Place {
 }
 
 fn bodies(hub: &HubSimulator) -> usize {
-    hub.requests().iter().filter(|request| request.host == Host::Store).count()
+    hub.requests().iter().filter(|request| request.host == HubPort::Store).count()
 }
 
 #[test]
@@ -38,10 +38,10 @@ fn a_cut_download_goes_on() {
     let hub = HubSimulator::start();
     let place = place_with(&hub);
     hub.put(SET, "rows.jsonl", numbered_rows(5000), FileKind::Large);
-    hub.trouble(Trouble {
-        host: Host::Store,
+    hub.add_damage(ScriptedDamage {
+        host: HubPort::Store,
         path: "/".into(),
-        damage: Damage::CutAfter(20_000),
+        damage: AnswerDamage::CutAfter(20_000),
         times: Some(1),
     });
     place
@@ -49,7 +49,7 @@ fn a_cut_download_goes_on() {
         .ok();
     assert_eq!(place.json("out.jsonl").len(), 5000);
     let requests = hub.requests();
-    let bodies = requests.iter().filter(|request| request.host == Host::Store);
+    let bodies = requests.iter().filter(|request| request.host == HubPort::Store);
     let ranges: Vec<_> = bodies.map(|request| request.seen.header("range")).collect();
     assert_eq!(ranges, [None, Some("bytes=20000-")]);
 }
@@ -92,7 +92,7 @@ fn rows_come_from_the_web_too() {
     let hub = HubSimulator::start();
     let place = place_with(&hub);
     let headers = vec![("content-type".to_owned(), "text/csv".to_owned())];
-    hub.page("/export", Page { headers, body: b"n\n7\n8\n".to_vec(), ..Page::default() });
+    hub.page("/export", PlainPage { headers, body: b"n\n7\n8\n".to_vec(), ..PlainPage::default() });
     let input = format!("{}/export?key=secret", hub.url());
     let ended = place.run(&["-i", &input, "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}}"]).ok();
     assert_eq!(place.json("out.jsonl")[1]["result"], "8");

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Child, Command};
 
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 
 use crate::support::{KEY, Place, finish, numbered_rows, scripted};
 
@@ -12,7 +12,7 @@ const ROWS: usize = 4;
 
 /// A run that has sent half of its rows and waits.
 fn halfway(flags: &[&str]) -> (Simulator, Place, Child) {
-    let (simulator, place) = scripted(Script::new().key(KEY).hold_after(2));
+    let (simulator, place) = scripted(SimulatorScript::new().key(KEY).hold_after(2));
     place.write_rows(ROWS);
     let all = ["run", "-i", "rows.jsonl", "-m", "openai.m", "-p", "{{n}}", "--parallel", "1"];
     let run = place.command(&[&all[..], flags].concat()).spawn().unwrap();

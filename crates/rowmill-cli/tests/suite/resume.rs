@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::faults_support::{Home, Run, assert_all_ok, attempts};
-use rowmill_testkit::{Fault, Script, Simulator, When};
+use rowmill_testkit::{FaultTrigger, SimulatedFault, Simulator, SimulatorScript};
 
 /// Prompts whose rows fail in their first run and succeed afterwards.
 fn ten_rows_two_of_which_fail_once() -> Home {
@@ -16,7 +16,7 @@ fn ten_rows_two_of_which_fail_once() -> Home {
 
 #[test]
 fn only_failed_rows_are_tried_again_and_take_their_place_in_input_order() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = ten_rows_two_of_which_fail_once();
     let files = ["--error-output", "errors.jsonl", "--telemetry-output", "telemetry.jsonl"];
     home.run().on(&simulator).args(&files).ends_with(3).says(&["`--resume` to retry the failed rows"]);
@@ -42,7 +42,7 @@ fn only_failed_rows_are_tried_again_and_take_their_place_in_input_order() {
 
 #[test]
 fn errors_that_are_left_after_a_resume_are_in_the_error_file_once() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a", "b [[400]]", "c [[400x1]]", "d"]);
     let files = ["--error-output", "errors.jsonl"];
     home.run().on(&simulator).args(&files).ends_with(3);
@@ -57,7 +57,7 @@ fn errors_that_are_left_after_a_resume_are_in_the_error_file_once() {
 
 #[test]
 fn a_resume_with_nothing_to_do_sends_nothing_and_changes_nothing() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(20);
     home.run().on(&simulator).ends_with(0);
     let before = home.read("out.jsonl");
@@ -82,7 +82,7 @@ fn a_torn_line_a_missing_newline_and_blank_lines_are_mended() {
         ),
     ];
     for (what, damage, lost) in damages {
-        let simulator = Simulator::start_blocking(Script::new());
+        let simulator = Simulator::start_blocking(SimulatorScript::new());
         let home = Home::with_rows(5);
         home.run().on(&simulator).ends_with(0);
         let whole = home.read("out.jsonl");
@@ -95,7 +95,7 @@ fn a_torn_line_a_missing_newline_and_blank_lines_are_mended() {
 
 #[test]
 fn a_foreign_line_in_the_middle_is_refused_and_nothing_is_changed() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = ten_rows_two_of_which_fail_once();
     home.run().on(&simulator).ends_with(3);
     let lines: Vec<String> = home.read("out.jsonl").lines().map(str::to_owned).collect();
@@ -111,7 +111,7 @@ fn a_foreign_line_in_the_middle_is_refused_and_nothing_is_changed() {
 
 #[test]
 fn an_output_that_was_deleted_is_made_again_from_the_ledger() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(6));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(6));
     let home = Home::with_rows(10);
     let running = home.run().on(&simulator).args(&["--parallel", "2"]).start();
     simulator.wait_until_blocking(|stats| stats.requests == 8);
@@ -125,7 +125,7 @@ fn an_output_that_was_deleted_is_made_again_from_the_ledger() {
 
 #[test]
 fn without_its_ledger_a_run_goes_on_from_the_output_with_a_warning() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = ten_rows_two_of_which_fail_once();
     home.run().on(&simulator).ends_with(3);
     home.remove(".out.jsonl.rowmill");
@@ -178,8 +178,10 @@ fn a_changed_setting_is_refused_by_name_and_accepted_when_the_user_says_so() {
         }),
     ];
     for (difference, change) in changes {
-        let refused = Fault::status(400);
-        let script = Script::new().fault(When::Nth(3), refused.clone()).fault(When::Nth(7), refused);
+        let refused = SimulatedFault::status(400);
+        let script = SimulatorScript::new()
+            .fault(FaultTrigger::Nth(3), refused.clone())
+            .fault(FaultTrigger::Nth(7), refused);
         let simulator = Simulator::start_blocking(script);
         let home = Home::with_rows(10);
         home.write("instruction.md", "Be kind.");
@@ -204,7 +206,7 @@ fn a_changed_setting_is_refused_by_name_and_accepted_when_the_user_says_so() {
 
 /// Sends the three rows of a folder, is killed while nothing is answered, and gives the keys of the requests.
 fn keys_until_killed(home: &Home, model: &str, args: &[&str]) -> BTreeSet<String> {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(0));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(0));
     let run = home.run_with(&[&["-i", "in.jsonl", "-o", "out.jsonl", "--parallel", "3"], args].concat());
     let running = run.model(&simulator, model).start();
     simulator.wait_until_blocking(|stats| stats.requests == 3);
@@ -249,7 +251,7 @@ fn advice(text: &str) -> &str {
 
 #[test]
 fn a_corrected_template_is_taken_for_the_failed_rows_as_the_advice_says() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     home.write("in.jsonl", "{\"reveiw\":\"good\"}\n{\"review\":\"bad\"}\n{\"review\":\"so so\"}\n");
     let prompt =
@@ -280,7 +282,7 @@ fn a_corrected_template_is_taken_for_the_failed_rows_as_the_advice_says() {
 
 #[test]
 fn as_long_as_no_row_is_ok_a_resume_takes_other_words_and_models_without_being_asked_to() {
-    let simulator = Simulator::start_blocking(Script::new().model("m"));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().model("m"));
     let home = Home::with_rows(3);
     let stopped = home.run().model(&simulator, "generic.nope").ends_with(1);
     stopped
@@ -299,7 +301,7 @@ fn as_long_as_no_row_is_ok_a_resume_takes_other_words_and_models_without_being_a
 
 #[test]
 fn a_resume_counts_only_the_rows_that_are_selected() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = ten_rows_two_of_which_fail_once();
     home.run().on(&simulator).args(&["--limit", "9"]).ends_with(3);
     let failed: Vec<u64> = home

@@ -2,12 +2,12 @@
 
 use crate::faults_support::{Home, assert_all_ok, names, parse_lines};
 use crate::support::wait_for;
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 #[test]
 fn with_an_id_field_rows_may_be_inserted_and_moved() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     let row = |id: &str, prompt: &str| format!("{{\"id\":\"{id}\",\"p\":\"{prompt}\"}}\n");
     let (a, b, c) = (row("a", "A"), row("b", "B [[400x1]]"), row("c", "C"));
@@ -27,7 +27,7 @@ fn with_an_id_field_rows_may_be_inserted_and_moved() {
 
 #[test]
 fn ten_rows_first_and_then_the_rest_without_asking_them_again() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(100);
     let files = ["--telemetry-output", "telemetry.jsonl"];
     home.run().on(&simulator).args(&files).args(&["--limit", "10"]).ends_with(0);
@@ -40,7 +40,7 @@ fn ten_rows_first_and_then_the_rest_without_asking_them_again() {
 
 #[test]
 fn an_output_that_exists_is_refused_resumed_or_replaced_as_the_user_says() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(5);
     home.run().on(&simulator).ends_with(0);
     let first = home.read("out.jsonl");
@@ -57,7 +57,7 @@ fn an_output_that_exists_is_refused_resumed_or_replaced_as_the_user_says() {
 
 #[test]
 fn an_unfinished_run_whose_output_is_gone_is_not_overwritten_by_accident() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a", "b [[400]]"]);
     home.run().on(&simulator).ends_with(3);
     home.remove("out.jsonl");
@@ -68,7 +68,7 @@ fn an_unfinished_run_whose_output_is_gone_is_not_overwritten_by_accident() {
 
 #[test]
 fn a_second_run_on_the_same_output_is_refused_while_the_first_goes_on() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(3));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(3));
     let home = Home::with_rows(10);
     let first = home.run().on(&simulator).args(&["--parallel", "2"]).start();
     simulator.wait_until_blocking(|stats| stats.requests == 5);
@@ -84,7 +84,7 @@ fn a_second_run_on_the_same_output_is_refused_while_the_first_goes_on() {
 
 #[test]
 fn a_second_run_with_the_same_work_folder_is_refused_while_the_first_goes_on() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(3));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(3));
     let home = Home::with_rows(10);
     let work = ["--parallel", "2", "--work-dir", "work"];
     let first = home.run().on(&simulator).args(&work).start();
@@ -99,7 +99,7 @@ fn a_second_run_with_the_same_work_folder_is_refused_while_the_first_goes_on() {
 
 #[test]
 fn a_finished_run_leaves_only_its_header_and_a_folder_of_the_user_stays() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(5);
     home.run().on(&simulator).ends_with(0);
     assert_eq!(home.names(), ["in.jsonl", "out.jsonl"]);
@@ -117,7 +117,7 @@ fn a_finished_run_leaves_only_its_header_and_a_folder_of_the_user_stays() {
 
 #[test]
 fn the_ledger_of_a_finished_run_is_kept_when_the_user_says_so() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(5);
     home.run().on(&simulator).args(&["--keep-temp"]).ends_with(0);
     assert_eq!(names(&home.path(".out.jsonl.rowmill")), ["ledger-1.jsonl", "run.json"]);
@@ -131,7 +131,7 @@ fn the_ledger_of_a_finished_run_is_kept_when_the_user_says_so() {
 
 #[test]
 fn a_run_to_standard_output_is_resumed_from_its_work_folder_and_gives_every_envelope() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a", "b [[400x1]]", "c"]);
     let run = || home.run_with(&["-i", "in.jsonl", "-o", "-"]).on(&simulator).args(&["--work-dir", "work"]);
     let ended = run().ends_with(3);
@@ -147,7 +147,7 @@ fn a_run_to_standard_output_is_resumed_from_its_work_folder_and_gives_every_enve
 
 #[test]
 fn a_run_to_standard_output_without_a_work_folder_says_where_its_ledger_is() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a", "b [[400x1]]"]);
     let stops = ["-i", "in.jsonl", "-o", "-", "--max-errors", "1"];
     let ended = home.run_with(&stops).on(&simulator).ends_with(4);
@@ -161,7 +161,7 @@ fn a_run_to_standard_output_without_a_work_folder_says_where_its_ledger_is() {
 
 #[test]
 fn a_run_from_standard_input_is_resumed_with_the_same_rows() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     let rows: String = (1..=30)
         .map(|number| match number {
@@ -181,7 +181,7 @@ fn a_run_from_standard_input_is_resumed_with_the_same_rows() {
 
 #[test]
 fn telemetry_that_a_crash_tore_is_made_whole_again() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(20));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(20));
     let home = Home::with_rows(40);
     let files = ["--telemetry-output", "telemetry.jsonl", "--parallel", "4"];
     let running = home.run().on(&simulator).args(&files).start();
@@ -202,7 +202,7 @@ fn telemetry_that_a_crash_tore_is_made_whole_again() {
 #[test]
 fn an_output_behind_a_link_stays_behind_the_link_and_keeps_its_permissions() {
     use std::os::unix::fs::{PermissionsExt, symlink};
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a [[400x1]]", "b"]);
     home.write("real.jsonl", "");
     std::fs::set_permissions(home.path("real.jsonl"), PermissionsExt::from_mode(0o600)).unwrap();
@@ -223,7 +223,7 @@ fn a_run_whose_header_was_lost_goes_on_from_its_ledger_as_the_message_says() {
     home.write("out.jsonl", "");
     let (header, ledger) = (".out.jsonl.rowmill/run.json", ".out.jsonl.rowmill/ledger-1.jsonl");
     let (whole, answers) = (home.read(header), home.read(ledger));
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     for left in ["", "\0\0\0\0", "{\n  \"fo", whole.get(..whole.len() / 2).unwrap()] {
         home.write(header, left);
         for command in [&["--resume"][..], &["--work-dir", ".out.jsonl.rowmill", "--resume"]] {
@@ -265,7 +265,7 @@ fn killed_without_ids(output: &str) -> Home {
 
 /// Runs until `answers` more rows are answered and the next one waits, then kills the run.
 fn killed_after(home: &Home, output: &str, answers: u64, args: &[&str]) {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(answers));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(answers));
     let io = ["-i", "in.jsonl", "-o", output, "-p", "{{p}}", "--parallel", "1"];
     let run = home.run_with(&io).on(&simulator).args(args).start();
     simulator.wait_until_blocking(|stats| stats.requests == answers + 1);
@@ -305,7 +305,7 @@ fn an_id_field_that_a_resume_adds_names_every_row_though_it_is_killed_and_resume
         .map(|name| (home.read(&format!(".out.jsonl.rowmill/{name}")), name))
         .collect();
 
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let errors = ["--error-output", "errors.jsonl"];
     let run = |args: &[&str]| home.run().on(&simulator).args(&errors).args(args);
     let ended = run(&WITH_IDS).ends_with(0);
@@ -339,7 +339,7 @@ fn an_id_field_that_a_resume_adds_names_every_row_though_it_is_killed_and_resume
 #[test]
 fn a_table_has_the_ids_that_a_resume_adds() {
     let home = killed_without_ids("out.csv");
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let io = ["-i", "in.jsonl", "-o", "out.csv", "-p", "{{p}}"];
     // Rows that `--where` now excludes were done before, and have an id, too.
     let rest = [&WITH_IDS[..], &["--where", "id <> 'r1'"]].concat();
@@ -351,7 +351,7 @@ fn a_table_has_the_ids_that_a_resume_adds() {
 
 #[test]
 fn an_id_field_is_not_removed_nor_changed_nor_added_to_a_changed_input_even_if_changes_are_accepted() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     let rows = "{\"id\":\"a\",\"key\":\"x\",\"p\":\"A\"}\n{\"id\":\"b\",\"key\":\"y\",\"p\":\"B [[400]]\"}\n";
     home.write("in.jsonl", rows);

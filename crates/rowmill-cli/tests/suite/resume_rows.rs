@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::faults_support::{Home, assert_all_ok, names};
 use crate::support::wait_for;
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 use serde_json::Value;
 
 fn row(id: &str) -> String {
@@ -35,7 +35,7 @@ const WITH_IDS: [&str; 2] = ["--id-field", "id"];
 
 #[test]
 fn rows_that_moved_are_in_the_output_where_they_are_in_the_input_now() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     home.write("in.jsonl", &rows("a b c d"));
     home.run().on(&simulator).args(&WITH_IDS).ends_with(0);
@@ -59,13 +59,13 @@ fn rows_that_moved_after_a_kill_are_found_in_ledger_and_output() {
     home.write("in.jsonl", &rows("a b c d e f"));
     for (input, answers) in [("a b c d e f", 3), ("f e d c b a", 1)] {
         home.write("in.jsonl", &rows(input));
-        let simulator = Simulator::start_blocking(Script::new().hold_after(answers));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(answers));
         let args = [&WITH_IDS[..], &["--parallel", "1", "--resume"]].concat();
         let running = home.run().on(&simulator).args(&args).start();
         simulator.wait_until_blocking(|stats| stats.requests == answers + 1);
         running.kill();
     }
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     home.write("in.jsonl", &rows("b new f a d c e"));
     home.run().on(&simulator).args(&WITH_IDS).args(&["--resume"]).ends_with(0);
     assert_eq!(ids_in_order(&home), "b new f a d c e");
@@ -77,7 +77,7 @@ fn rows_whose_calls_were_cut_are_counted_by_their_ids_when_rows_move_between_kil
     let home = Home::new();
     for (input, unknown) in [("a b c d", 0), ("c d a b", 2)] {
         home.write("in.jsonl", &rows(input));
-        let simulator = Simulator::start_blocking(Script::new().hold_after(0));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(0));
         let args = [&WITH_IDS[..], &["--parallel", "2", "--resume"]].concat();
         let running = home.run().on(&simulator).args(&args).start();
         simulator.wait_until_blocking(|stats| stats.requests == 2);
@@ -86,7 +86,7 @@ fn rows_whose_calls_were_cut_are_counted_by_their_ids_when_rows_move_between_kil
             ended.resumed(0, 0, unknown);
         }
     }
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let ended = home.run().on(&simulator).args(&WITH_IDS).args(&["--resume"]).ends_with(0);
     ended.resumed(0, 0, 4);
     assert_eq!(ids_in_order(&home), "c d a b");
@@ -94,7 +94,7 @@ fn rows_whose_calls_were_cut_are_counted_by_their_ids_when_rows_move_between_kil
 
 #[test]
 fn a_row_that_was_mended_is_counted_as_done_beside_a_ledger_that_was_kept() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     let run = |code: i32, args: &[&str]| {
         home.run().on(&simulator).args(&WITH_IDS).args(&["--keep-temp"]).args(args).ends_with(code)
@@ -121,7 +121,7 @@ fn assert_follows_input(home: &Home, ids: &[&str]) {
 
 #[test]
 fn rows_that_cannot_be_read_and_moved_are_found_beside_a_ledger_that_was_kept() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let text = |ids: &[&str]| -> String {
         ids.iter().map(|id| if *id == "broken" { "broken\n".into() } else { row(id) }).collect()
     };
@@ -151,7 +151,7 @@ fn rows_that_cannot_be_read_and_moved_are_found_beside_a_ledger_that_was_kept() 
 
 #[test]
 fn rows_that_are_gone_are_kept_at_the_end_and_told_or_dropped_if_the_user_says_so() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     home.write("in.jsonl", &rows("a b c d"));
     let run = |args: &[&str]| home.run().on(&simulator).args(&WITH_IDS).args(args).ends_with(0);
@@ -171,7 +171,7 @@ fn rows_that_are_gone_are_kept_at_the_end_and_told_or_dropped_if_the_user_says_s
 
 #[test]
 fn an_input_that_has_none_of_the_rows_any_more_does_not_drop_them_all() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     home.write("in.jsonl", &rows("a b c"));
     home.run().on(&simulator).args(&WITH_IDS).ends_with(0);
@@ -185,7 +185,7 @@ fn an_input_that_has_none_of_the_rows_any_more_does_not_drop_them_all() {
 
 #[test]
 fn rows_can_be_dropped_only_where_ids_tell_which_are_gone() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(3);
     home.run().on(&simulator).ends_with(0);
     let ended = home.run().on(&simulator).args(&["--resume", "--removed-rows", "drop"]).ends_with(2);
@@ -207,7 +207,7 @@ fn an_output_that_somebody_changes_while_the_run_goes_on_is_made_whole_from_the_
         ("written to", |home| home.append("out.jsonl", "my notes\n"), true),
     ];
     for (what, damage, is_set_aside) in damages {
-        let simulator = Simulator::start_blocking(Script::new().hold_after(6));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(6));
         let home = Home::with_rows(10);
         let running = home.run().on(&simulator).args(&["--parallel", "1"]).start();
         simulator.wait_until_blocking(|stats| stats.requests == 7);
@@ -237,9 +237,9 @@ fn what_only_a_changed_output_had_is_told_and_sent_again_by_a_resume() {
         9 | 10 => format!("row {number} [[400x1]]"),
         _ => format!("row {number}"),
     }));
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     home.run().on(&simulator).ends_with(3);
-    let held = Simulator::start_blocking(Script::new().hold_after(0));
+    let held = Simulator::start_blocking(SimulatorScript::new().hold_after(0));
     let running = home.run().on(&held).args(&["--resume"]).start();
     held.wait_until_blocking(|stats| stats.requests == 2);
     home.write("out.jsonl", "");
@@ -276,7 +276,7 @@ fn a_query_that_gives_other_rows_each_time_gives_the_same_ones_at_a_resume() {
         let home = Home::new();
         let line = |number| format!("{{\"id\":\"r{number}\",\"p\":\"row {number}\"}}\n");
         home.write("in.jsonl", &(1..=200).map(line).collect::<String>());
-        let simulator = Simulator::start_blocking(Script::new().hold_after(40));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(40));
         let args = [query, &["--parallel", "4"]].concat();
         let running = home.run().on(&simulator).args(&args).start();
         simulator.wait_until_blocking(|stats| stats.requests == 44);
@@ -303,7 +303,7 @@ fn a_query_that_gives_other_rows_each_time_gives_the_same_ones_at_a_resume() {
 
 #[test]
 fn rows_of_a_query_are_recorded_only_where_they_may_be_others_and_asked_anew_with_another_query() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     home.write("in.jsonl", &rows("a b c d"));
     let recorded = || {
@@ -342,7 +342,7 @@ fn answers_that_only_the_ledger_has_are_kept_by_a_resume_that_does_not_come_by_t
     ];
     for flags in partial {
         // The first row hangs, so that the output is empty and only the ledger has the others.
-        let simulator = Simulator::start_blocking(Script::new());
+        let simulator = Simulator::start_blocking(SimulatorScript::new());
         let prompts =
             (1..=20).map(|n| if n == 1 { "row 1 [[hangx1]]".to_owned() } else { format!("row {n}") });
         let home = Home::with_prompts(prompts);
@@ -368,7 +368,7 @@ fn rows_that_were_recorded_are_taken_although_the_input_has_changed_since() {
     for query in queries {
         let home = Home::new();
         home.write("in.jsonl", &rows("a b c d e f"));
-        let simulator = Simulator::start_blocking(Script::new().hold_after(2));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(2));
         let args = [query, &["--parallel", "1"]].concat();
         let running = home.run().on(&simulator).args(&args).start();
         simulator.wait_until_blocking(|stats| stats.requests == 3);
@@ -390,7 +390,7 @@ fn rows_that_were_recorded_are_taken_although_the_input_has_changed_since() {
 #[test]
 fn a_resume_keeps_input_rows_in_envelopes_if_the_run_began_so() {
     let home = Home::with_rows(6);
-    let simulator = Simulator::start_blocking(Script::new().hold_after(2));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(2));
     let running = home.run().on(&simulator).args(&["--include-input", "--parallel", "1"]).start();
     simulator.wait_until_blocking(|stats| stats.requests == 3);
     running.kill();
@@ -405,7 +405,7 @@ fn a_resume_keeps_input_rows_in_envelopes_if_the_run_began_so() {
 
 #[test]
 fn rows_that_another_query_leaves_out_are_not_called_gone_from_the_input() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     home.write("in.jsonl", &rows("a b c"));
     let run = |sql: &str, args: &[&str]| {

@@ -1,7 +1,7 @@
 //! Not paying twice: rows with the same request, answers of earlier runs, and the provider's cache.
 
 use crate::faults_support::{Home, Run, assert_all_ok};
-use rowmill_testkit::{Script, Simulator, notation};
+use rowmill_testkit::{Simulator, SimulatorScript, parse_flags};
 use serde_json::Value;
 
 /// Sixty rows with twenty prompts, three rows of each, far apart.
@@ -24,7 +24,7 @@ fn assert_results(home: &Home) {
 #[test]
 fn rows_that_ask_the_same_are_sent_once_and_every_row_gets_its_envelope() {
     for parallel in ["1", "7", "auto"] {
-        let simulator = Simulator::start_blocking(Script::new());
+        let simulator = Simulator::start_blocking(SimulatorScript::new());
         let home = sixty_rows();
         let args = ["--dedupe", "--parallel", parallel, "--final-summary"];
         let telemetry = ["--telemetry-output", "telemetry.jsonl"];
@@ -42,7 +42,7 @@ fn rows_that_ask_the_same_are_sent_once_and_every_row_gets_its_envelope() {
 
 #[test]
 fn without_being_told_to_rows_that_ask_the_same_are_sent_each() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = sixty_rows();
     home.run().on(&simulator).ends_with(0);
     assert_eq!(simulator.stats().requests, 60);
@@ -51,7 +51,7 @@ fn without_being_told_to_rows_that_ask_the_same_are_sent_each() {
 
 #[test]
 fn a_killed_run_that_sends_the_same_once_goes_on_without_asking_again() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(10));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(10));
     let home = sixty_rows();
     let args = ["--dedupe", "--parallel", "2"];
     let running = home.run().on(&simulator).args(&args).start();
@@ -71,7 +71,7 @@ fn answers_that_are_on_record_are_not_paid_for_again_though_their_store_lost_the
     for (reuse, store) in
         [(&["--dedupe"][..], ".out.jsonl.rowmill/answers"), (&["--cache", "answers"], "answers")]
     {
-        let simulator = Simulator::start_blocking(Script::new().hold_after(10));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(10));
         let home = sixty_rows();
         let args = [reuse, &["--parallel", "2"]].concat();
         let running = home.run().on(&simulator).args(&args).start();
@@ -89,7 +89,7 @@ fn answers_that_are_on_record_are_not_paid_for_again_though_their_store_lost_the
 #[test]
 fn an_answer_on_record_is_the_same_whether_it_is_text_or_json() {
     for (schema, prompt) in [(None, "say \\\"yes\\\""), (Some(r#"{"type":"string"}"#), "a string")] {
-        let simulator = Simulator::start_blocking(Script::new().hold_after(1));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(1));
         let home = Home::with_prompts([prompt, "another", prompt]);
         let mut args = vec!["--cache", "answers", "--parallel", "1"];
         if let Some(schema) = schema {
@@ -111,7 +111,7 @@ fn an_answer_on_record_is_the_same_whether_it_is_text_or_json() {
 
 #[test]
 fn when_a_row_fails_the_next_one_that_asks_the_same_is_sent() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a [[400x1]]"; 4]);
     home.run().on(&simulator).args(&["--dedupe", "--parallel", "4"]).ends_with(3);
     let envelopes = home.envelopes();
@@ -131,8 +131,8 @@ fn cached(home: &Home, simulator: &Simulator) -> Run {
 
 #[test]
 fn answers_of_an_earlier_run_are_used_again_and_nothing_is_called() {
-    let price = notation::price("input=1,output=4").unwrap();
-    let simulator = Simulator::start_blocking(Script::new().price(price));
+    let price = parse_flags::price("input=1,output=4").unwrap();
+    let simulator = Simulator::start_blocking(SimulatorScript::new().price(price));
     let home = sixty_rows();
     home.write("rowmill.toml", "[prices.\"generic.m\"]\ninput = 1\noutput = 4\n");
     cached(&home, &simulator).ends_with(0);
@@ -157,7 +157,7 @@ fn answers_of_an_earlier_run_are_used_again_and_nothing_is_called() {
 
 #[test]
 fn a_cache_serves_two_runs_at_once() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(0));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(0));
     let shared = Home::new();
     let cache = shared.path("answers");
     let args = ["--cache", cache.to_str().unwrap(), "--parallel", "3"];
@@ -180,7 +180,7 @@ fn a_cache_serves_two_runs_at_once() {
 
 #[test]
 fn whatever_shapes_an_answer_makes_another_question_of_it() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(3);
     home.write("kind.md", "Be kind.");
     home.write("short.md", "Be short.");
@@ -213,7 +213,7 @@ fn whatever_shapes_an_answer_makes_another_question_of_it() {
 
 #[test]
 fn failures_are_not_kept() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a", "b [[400x1]]", "c [[refusalx1]]", "d [[lengthx1]]", "e [[emptyx1]]"]);
     let ended = cached(&home, &simulator).ends_with(3);
     assert_eq!(ended.summary()["failed_rows"], 4);
@@ -224,7 +224,7 @@ fn failures_are_not_kept() {
 
 #[test]
 fn an_answer_that_had_to_be_repaired_is_kept_as_it_was_in_the_end() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a [[wrongx1]]"]);
     home.write("s.json", r#"{"type":"object","required":["x"],"properties":{"x":{"type":"integer"}}}"#);
     let run = || cached(&home, &simulator).args(&["--json-schema", "s.json"]).ends_with(0);
@@ -249,7 +249,7 @@ fn the_first_call_goes_alone_so_that_all_others_find_the_prefix_in_the_providers
     // Calls that are sent before the first answer find nothing in the cache, so the count matters.
     for (model, cached) in [("openai.m", 1_152), ("responses.m", 1_152), ("anthropic.m", 1_200)] {
         let simulator =
-            Simulator::start_blocking(Script::new().latency(std::time::Duration::from_millis(30)));
+            Simulator::start_blocking(SimulatorScript::new().latency(std::time::Duration::from_millis(30)));
         let (home, run) = with_long_instruction(&simulator, model);
         let ended = run.ends_with(0);
         assert_all_ok(&home.envelopes(), 20);
@@ -263,9 +263,9 @@ fn the_first_call_goes_alone_so_that_all_others_find_the_prefix_in_the_providers
 
 #[test]
 fn a_first_call_that_fails_still_leaves_the_next_one_alone() {
-    let script = Script::new()
+    let script = SimulatorScript::new()
         .latency(std::time::Duration::from_millis(30))
-        .fault(rowmill_testkit::When::Nth(1), rowmill_testkit::Fault::status(500));
+        .fault(rowmill_testkit::FaultTrigger::Nth(1), rowmill_testkit::SimulatedFault::status(500));
     let simulator = Simulator::start_blocking(script);
     let (home, run) = with_long_instruction(&simulator, "openai.m");
     run.ends_with(0);
@@ -275,14 +275,14 @@ fn a_first_call_that_fails_still_leaves_the_next_one_alone() {
 
 #[test]
 fn the_first_call_has_company_if_the_user_says_so_or_the_prefix_is_short() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(0));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(0));
     let (_home, run) = with_long_instruction(&simulator, "openai.m");
     let running = run.args(&["--no-prime", "--parallel", "4"]).start();
     simulator.wait_until_blocking(|stats| stats.in_flight == 4);
     simulator.release();
     assert_eq!(running.end().code, Some(0));
 
-    let simulator = Simulator::start_blocking(Script::new().hold_after(0));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(0));
     let home = Home::with_rows(20);
     home.write("short.md", &"four".repeat(900));
     let args = ["--instruction", "short.md", "--parallel", "4"];

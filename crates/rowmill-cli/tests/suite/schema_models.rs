@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -45,9 +45,9 @@ fn path_with_pydantic() -> String {
 /// last one.
 fn with_model(answers: &'static [&'static str]) -> (Simulator, Place) {
     let given = Arc::new(AtomicUsize::new(0));
-    let script = Script::new().key(KEY).answer(move |_, _| {
+    let script = SimulatorScript::new().key(KEY).answer(move |_, _| {
         let at = given.fetch_add(1, Ordering::Relaxed);
-        Answer::Text(answers[at.min(answers.len() - 1)].to_owned())
+        SimulatedAnswer::Text(answers[at.min(answers.len() - 1)].to_owned())
     });
     let (simulator, mut place) = scripted(script);
     place.set("PATH", &path_with_pydantic());
@@ -130,7 +130,7 @@ fn is_all_read(url: &str) -> bool {
 #[test]
 fn answers_that_wait_for_the_model_at_a_second_ctrl_c_are_kept_and_not_paid_for_again() {
     const ROWS: usize = 5;
-    let script = Script::new().answer(|_, _| Answer::Text(r#"{"label": "good"}"#.into()));
+    let script = SimulatorScript::new().answer(|_, _| SimulatedAnswer::Text(r#"{"label": "good"}"#.into()));
     let simulator = Simulator::start_blocking(script);
     let home = Home::with_rows(ROWS);
     home.write("gate", "");

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::support::{Ended, KEY, Place, each, finish, numbered_rows, simulated};
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
@@ -325,7 +325,7 @@ fn other_runs_with_many_failures_go_through_to_their_end() {
 
 #[test]
 fn a_bare_number_is_seconds_wherever_a_time_is_given() {
-    let script = Script::new().key(KEY);
+    let script = SimulatorScript::new().key(KEY);
     let simulator = Simulator::start_blocking(script);
     let mut place = Place::with(&simulator);
     place.write_rows(1);

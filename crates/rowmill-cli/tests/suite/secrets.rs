@@ -3,7 +3,7 @@
 use crate::support::{EVERY_FILE, Ended, Place, assert_in_no_file, each, scripted, simulated};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rowmill_testkit::{Fault, Script, When};
+use rowmill_testkit::{FaultTrigger, SimulatedFault, SimulatorScript};
 use serde_json::json;
 
 /// Checks that a text is in no file of the place and in no output.
@@ -25,8 +25,8 @@ fn no_part_of_a_login_in_a_base_url_is_seen_when_the_server_echoes_the_header() 
         let header = STANDARD.encode(meant);
         let bare = header.trim_end_matches('=');
         let echo = json!({"error": {"message": format!("no such login: Basic {header} ({bare})")}});
-        let fault = Fault::status(400).with_body(echo.to_string());
-        let (simulator, mut place) = scripted(Script::new().fault(When::Always, fault));
+        let fault = SimulatedFault::status(400).with_body(echo.to_string());
+        let (simulator, mut place) = scripted(SimulatorScript::new().fault(FaultTrigger::Always, fault));
         place.set("GENERIC_BASE_URL", &simulator.url().replace("://", &format!("://{login}@")));
         place.write_rows(1);
         let ended = place.run_rows(&[&["-m", "generic.m"], EVERY_FILE].concat()).code(3);
@@ -63,7 +63,8 @@ fn a_secret_in_the_place_of_a_name_is_not_repeated() {
 #[test]
 fn a_secret_in_a_model_string_is_masked_in_every_message_report_and_file() {
     let secret = "sk-PLANTED9secret";
-    let (simulator, mut place) = scripted(Script::new().fault(When::Nth(1), Fault::status(500)));
+    let (simulator, mut place) =
+        scripted(SimulatorScript::new().fault(FaultTrigger::Nth(1), SimulatedFault::status(500)));
     place.set("LAB_TOKEN", secret);
     place.set("GENERIC_BASE_URL", &format!("{}/v1", simulator.url()));
     place.write_rows(2);
@@ -102,8 +103,8 @@ fn a_secret_that_rows_are_split_by_is_in_no_message_and_no_name_of_a_file() {
 
 #[test]
 fn a_key_in_the_path_of_a_base_url_is_not_shown_wherever_that_comes_from() {
-    let fault = Fault::status(404);
-    let (simulator, mut place) = scripted(Script::new().fault(When::Always, fault));
+    let fault = SimulatedFault::status(404);
+    let (simulator, mut place) = scripted(SimulatorScript::new().fault(FaultTrigger::Always, fault));
     place.write_rows(1);
     for (secret, holder) in [("PLANTED-gateway", true), ("PLANTED9gateway", false), ("sk-PLANTED-key", false)]
     {
@@ -144,8 +145,8 @@ fn a_key_in_the_login_or_the_query_of_a_base_url_is_seen_nowhere_wherever_that_c
         ("", "?PLANTED9secret"),
     ] {
         for is_configured in [false, true] {
-            let fault = Fault::status(404).with_body(echo.to_string());
-            let (simulator, mut place) = scripted(Script::new().fault(When::Always, fault));
+            let fault = SimulatedFault::status(404).with_body(echo.to_string());
+            let (simulator, mut place) = scripted(SimulatorScript::new().fault(FaultTrigger::Always, fault));
             place.write_rows(1);
             place.unset("GENERIC_BASE_URL");
             let url = format!("{}/v1{query}", simulator.url().replace("://", &format!("://{login}")));

@@ -1,7 +1,7 @@
 //! Ctrl-C, SIGTERM and SIGHUP, seen from outside.
 
 use crate::faults_support::{Home, Running, assert_all_ok};
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 use rustix::process::Signal;
 
 const STOPPING: &str = "stopping: finishing rows in progress";
@@ -17,7 +17,7 @@ fn held_run(home: &Home, simulator: &Simulator) -> Running {
 #[test]
 fn one_ctrl_c_or_sigterm_or_sighup_finishes_rows_in_flight_and_takes_no_more() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let simulator = Simulator::start_blocking(Script::new().hold_after(10));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(10));
         let home = Home::with_rows(40);
         let mut running = held_run(&home, &simulator);
         running.signal(signal);
@@ -38,7 +38,7 @@ fn one_ctrl_c_or_sigterm_or_sighup_finishes_rows_in_flight_and_takes_no_more() {
 
 #[test]
 fn a_second_ctrl_c_aborts_and_the_rows_in_flight_are_sent_again_by_a_resume() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(10));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(10));
     let home = Home::with_rows(40);
     let mut running = held_run(&home, &simulator);
     running.signal(Signal::INT);
@@ -72,7 +72,7 @@ fn a_second_ctrl_c_aborts_and_the_rows_in_flight_are_sent_again_by_a_resume() {
 
 #[test]
 fn sigterm_after_ctrl_c_still_lets_calls_in_flight_finish() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(10));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(10));
     let home = Home::with_rows(40);
     let mut running = held_run(&home, &simulator);
     running.signal(Signal::INT);
@@ -86,7 +86,7 @@ fn sigterm_after_ctrl_c_still_lets_calls_in_flight_finish() {
 
 #[test]
 fn a_run_under_nohup_goes_on_after_sighup() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(10));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(10));
     let home = Home::with_rows(40);
     let running = home.run().on(&simulator).args(&["--parallel", "4"]).under("trap '' HUP").start();
     simulator.wait_until_blocking(|stats| stats.answers == 10 && stats.requests == 14);
@@ -99,7 +99,7 @@ fn a_run_under_nohup_goes_on_after_sighup() {
 
 #[test]
 fn a_third_ctrl_c_is_not_needed_to_end_a_run_that_hangs_on_its_provider() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a [[hang]]", "b [[hang]]"]);
     let mut running = home.run().on(&simulator).start();
     simulator.wait_until_blocking(|stats| stats.in_flight == 2);
@@ -112,7 +112,7 @@ fn a_third_ctrl_c_is_not_needed_to_end_a_run_that_hangs_on_its_provider() {
 
 #[test]
 fn a_wait_before_a_retry_is_not_waited_out_after_ctrl_c() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a", "b [[429x1,retry-after=3600]]", "c [[503,retry-after=3600]]"]);
     let running = home.run().on(&simulator).start();
     simulator.wait_until_blocking(|stats| stats.by_status.values().sum::<u64>() == 3);
@@ -129,7 +129,7 @@ fn a_wait_before_a_retry_is_not_waited_out_after_ctrl_c() {
 
 #[test]
 fn ctrl_c_ends_a_run_that_waits_for_standard_input() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     let args = ["-i", "-", "--input-format", "jsonl", "-o", "out.jsonl"];
     let (running, stdin) = home.run_with(&args).on(&simulator).start_fed("{\"p\":\"row 1\"}\n");

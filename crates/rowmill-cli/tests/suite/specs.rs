@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-use rowmill::{InputSpec, Location, Output, RunSpec};
+use rowmill::{InputLocation, InputSpec, OutputTarget, RunSpec};
 use serde_json::{Value, json};
 
 use crate::agents_support::{ruled, write_cards};
@@ -277,8 +277,8 @@ fn what_a_short_spec_leaves_out_is_as_in_a_short_command() {
     let by_flags = place.run_rows(&["-m", "passthrough", "--print-spec"]).ok().stdout;
     let by_flags = RunSpec::from_json(&by_flags, "flags").unwrap();
     let mut by_hand = RunSpec::from_json(&short().to_string(), "hand").unwrap();
-    let input = InputSpec::new(Location::File("rows.jsonl".into()), None);
-    let mut by_code = RunSpec::new(input, Output::File("out.jsonl".into()));
+    let input = InputSpec::new(InputLocation::File("rows.jsonl".into()), None);
+    let mut by_code = RunSpec::new(input, OutputTarget::File("out.jsonl".into()));
     by_code.work.model = "passthrough".into();
     by_code.work.stop_rules.same_failure = Some(50);
     assert_eq!(by_hand, by_code);

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crate::support::{KEY, Place, each, scripted, simulated};
-use rowmill_testkit::{Answer, Script};
+use rowmill_testkit::{SimulatedAnswer, SimulatorScript};
 use serde_json::{Value, json};
 
 use crate::support;
@@ -149,7 +149,8 @@ fn an_answer_that_is_no_json_or_is_cut_never_passes() {
         "{\"label\":\"good\",\"score\":3} and more",
     ] {
         let answer = text.to_owned();
-        let script = Script::new().key(KEY).answer(move |_, _| Answer::Text(answer.clone()));
+        let script =
+            SimulatorScript::new().key(KEY).answer(move |_, _| SimulatedAnswer::Text(answer.clone()));
         let (_simulator, place) = scripted(script);
         run(&place, &["a"], SCHEMA, &["-m", "openai.m"]).code(3);
         let error = &place.json("out.jsonl")[0]["error"];
@@ -160,9 +161,9 @@ fn an_answer_that_is_no_json_or_is_cut_never_passes() {
 
 #[test]
 fn the_text_of_numbers_and_the_order_of_keys_are_those_of_the_model() {
-    let script = Script::new()
+    let script = SimulatorScript::new()
         .key(KEY)
-        .answer(|_, _| Answer::Text("{ \"z\": 1.50,\n \"a\": 12345678901234567890 }".into()));
+        .answer(|_, _| SimulatedAnswer::Text("{ \"z\": 1.50,\n \"a\": 12345678901234567890 }".into()));
     let (_simulator, place) = scripted(script);
     run(&place, &["a"], r#"{"type":"object"}"#, &["-m", "openai.m"]).ok();
     assert!(place.read("out.jsonl").contains(r#""result":{"z":1.50,"a":12345678901234567890},"#));
@@ -173,7 +174,8 @@ fn null_is_a_result_where_the_schema_allows_it_and_a_violation_where_not() {
     for model in MODELS {
         // A strict mode whose root must be an object wraps the value in one.
         let answer = if *model == "google.m" { Value::Null } else { json!({"value": null}) };
-        let (_simulator, place) = scripted(Script::new().answer(move |_, _| Answer::Json(answer.clone())));
+        let (_simulator, place) =
+            scripted(SimulatorScript::new().answer(move |_, _| SimulatedAnswer::Json(answer.clone())));
         run(&place, &["a"], r#"{"type":["object","null"]}"#, &["-m", model]).ok();
         let line = r#"{"id":1,"row_number":1,"ok":true,"result":null,"error":null}"#;
         assert_eq!(place.read("out.jsonl"), format!("{line}\n"), "{model}");

@@ -7,7 +7,7 @@ use crate::faults_support::{Home, Running};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 use rustix::process::Signal;
 
 const TABLE: [&str; 4] = ["-i", "in.jsonl", "-o", "out.parquet"];
@@ -49,7 +49,7 @@ fn a_parquet_run_that_is_killed_again_and_again_ends_with_one_row_each() {
     let home = Home::with_rows(ROWS);
     for kill in 1..=6_usize {
         // Eighty rows are answered, and the next eight wait until the run is dead.
-        let simulator = Simulator::start_blocking(Script::new().hold_after(80));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(80));
         let running = started(&home, &simulator, &["--resume"]);
         simulator.wait_until_blocking(|stats| stats.requests == 88);
         assert_eq!(running.kill().code, None, "it must have died, not ended");
@@ -62,7 +62,7 @@ fn a_parquet_run_that_is_killed_again_and_again_ends_with_one_row_each() {
         assert_eq!(numbers.len(), kill * 80, "every answer that came before the kill");
         assert!(numbers.is_sorted_by(|one, next| one < next), "one row each, in order");
     }
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     home.run_with(&TABLE).on(&simulator).args(&["--resume"]).ends_with(0);
     assert_eq!(rows(&home, "out.parquet"), ((1..=ROWS as i64).collect(), ROWS));
     assert_eq!(simulator.stats().answers, 120, "no answer is asked for again");
@@ -70,7 +70,7 @@ fn a_parquet_run_that_is_killed_again_and_again_ends_with_one_row_each() {
 
 #[test]
 fn ctrl_c_leaves_a_table_of_what_is_done_and_a_resume_completes_it() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(10));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(10));
     let home = Home::with_rows(40);
     let mut running = home.run_with(&TABLE).on(&simulator).args(&["--parallel", "4"]).start();
     simulator.wait_until_blocking(|stats| stats.answers == 10 && stats.requests == 14);
@@ -86,7 +86,7 @@ fn ctrl_c_leaves_a_table_of_what_is_done_and_a_resume_completes_it() {
 
 #[test]
 fn a_run_that_stops_at_a_limit_leaves_a_table() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a", "b [[400]]", "c"]);
     home.run_with(&TABLE).on(&simulator).args(&["--max-errors", "1", "--parallel", "1"]).ends_with(4);
     assert_eq!(rows(&home, "out.parquet"), (vec![1, 2], 1));
@@ -96,7 +96,7 @@ fn a_run_that_stops_at_a_limit_leaves_a_table() {
 fn a_run_that_goes_on_can_be_exported_and_is_not_disturbed() {
     let home = Home::with_rows(40);
     for (output, folder) in [("out.jsonl", ".out.jsonl.rowmill"), ("out.parquet", ".out.parquet.rowmill")] {
-        let simulator = Simulator::start_blocking(Script::new().hold_after(10));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(10));
         let running = home
             .run_with(&["-i", "in.jsonl", "-o", output])
             .on(&simulator)
@@ -119,7 +119,7 @@ fn a_run_that_goes_on_can_be_exported_and_is_not_disturbed() {
 
 #[test]
 fn the_results_of_a_run_to_standard_output_that_was_killed_are_not_lost() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(10));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(10));
     let home = Home::with_rows(40);
     let running = home
         .run_with(&["-i", "in.jsonl", "-o", "-", "--work-dir", "work"])
@@ -135,7 +135,7 @@ fn the_results_of_a_run_to_standard_output_that_was_killed_are_not_lost() {
 
 #[test]
 fn a_table_that_cannot_be_written_costs_no_result() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(5);
     let full = File::options().write(true).open("/dev/full").unwrap();
     let ended = home

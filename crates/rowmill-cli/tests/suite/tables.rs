@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::support::{KEY, Place, each, numbered_rows, scripted};
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 use crate::support;
@@ -12,9 +12,11 @@ const SCHEMA: &str = r#"{"type":"object","properties":{"label":{"enum":["odd","e
 
 /// Ten rows, a schema, and a simulator whose answers satisfy it.
 fn labelled() -> (Simulator, Place) {
-    let script = Script::new().key(KEY).answer(|prompt, _| {
+    let script = SimulatorScript::new().key(KEY).answer(|prompt, _| {
         let n: u64 = prompt.trim().parse().unwrap_or_default();
-        Answer::Text(json!({"label": if n.is_multiple_of(2) { "even" } else { "odd" }, "n": n}).to_string())
+        SimulatedAnswer::Text(
+            json!({"label": if n.is_multiple_of(2) { "even" } else { "odd" }, "n": n}).to_string(),
+        )
     });
     let (simulator, place) = scripted(script);
     place.write_rows(10);
@@ -109,7 +111,7 @@ fn envelopes_and_tables_of_one_name_are_not_mixed() {
 
 #[test]
 fn a_resume_tries_failed_rows_again_and_replaces_the_table() {
-    let (simulator, place) = scripted(Script::new().key(KEY));
+    let (simulator, place) = scripted(SimulatorScript::new().key(KEY));
     place.write("rows.jsonl", "{\"p\":\"a\"}\n{\"p\":\"b [[400x1]]\"}\n{\"p\":\"c\"}\n");
     let ask =
         ["-i", "rows.jsonl", "-m", "generic.m", "-p", "{{p}}", "-o", "out.csv", "--error-output", "bad"];
@@ -236,7 +238,7 @@ fn a_resume_that_wants_input_rows_which_the_run_did_not_keep_is_refused_before_t
 
 #[test]
 fn failed_rows_get_the_input_that_a_resume_wants() {
-    let (_simulator, place) = scripted(Script::new().key(KEY));
+    let (_simulator, place) = scripted(SimulatorScript::new().key(KEY));
     place.write("rows.jsonl", "{\"p\":\"a [[400x1]]\"}\n{\"p\":\"b [[400x1]]\"}\n");
     let ask = ["-i", "rows.jsonl", "-m", "generic.m", "-p", "{{p}}", "-o", "out.csv"];
     place.run(&ask).code(3);

@@ -4,12 +4,12 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use crate::faults_support::{Home, PROTOCOLS, assert_all_ok};
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 use serde_json::Value;
 
 /// Runs one row that fails, and returns its error. It runs alone: the short timeout would apply to all
 /// other rows, too, and a busy machine may need longer for an answer.
-fn error_of(script: Script, model: &str, marker: &str, args: &[&str]) -> Value {
+fn error_of(script: SimulatorScript, model: &str, marker: &str, args: &[&str]) -> Value {
     let simulator = Simulator::start_blocking(script);
     let home = Home::with_prompts([marker]);
     let ended = home.run().model(&simulator, model).args(&["--retries", "0"]).args(args).ends_with(3);
@@ -19,24 +19,24 @@ fn error_of(script: Script, model: &str, marker: &str, args: &[&str]) -> Value {
 
 #[test]
 fn each_timeout_cuts_what_it_is_for_and_is_named() {
-    let drips = || Script::new().drip_every(Duration::from_millis(20));
+    let drips = || SimulatorScript::new().drip_every(Duration::from_millis(20));
     for model in PROTOCOLS {
         for (script, marker, flag, message) in [
-            (Script::new(), "a [[hang]]", "--timeout", "no complete answer within 0.15 s"),
+            (SimulatorScript::new(), "a [[hang]]", "--timeout", "no complete answer within 0.15 s"),
             (
-                Script::new(),
+                SimulatorScript::new(),
                 "a [[hang]]",
                 "--row-timeout",
                 "no complete answer within 0.15 s left by `--row-timeout`",
             ),
             (
-                Script::new(),
+                SimulatorScript::new(),
                 "a [[hang]]",
                 "--first-byte-timeout",
                 "no response began within 150 ms; allow more with `--first-byte-timeout`",
             ),
             (
-                Script::new(),
+                SimulatorScript::new(),
                 "a [[drip]]",
                 "--idle-timeout",
                 "the response stalled: no data for 150 ms; allow more with `--idle-timeout`",
@@ -53,7 +53,7 @@ fn each_timeout_cuts_what_it_is_for_and_is_named() {
 
 #[test]
 fn an_answer_that_drips_is_let_be_as_long_as_something_comes() {
-    let script = Script::new().drip_every(Duration::from_millis(1));
+    let script = SimulatorScript::new().drip_every(Duration::from_millis(1));
     let simulator = Simulator::start_blocking(script);
     let home = Home::with_prompts(["a [[drip]]"]);
     home.run().on(&simulator).args(&["--idle-timeout", "5s", "--first-byte-timeout", "5s"]).ends_with(0);
@@ -62,7 +62,7 @@ fn an_answer_that_drips_is_let_be_as_long_as_something_comes() {
 
 #[test]
 fn a_row_has_one_time_for_all_its_tries() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a [[hang]]"]);
     let args = ["--timeout", "100ms", "--row-timeout", "350ms", "--retries", "99"];
     home.run().on(&simulator).args(&args).ends_with(3);
@@ -74,7 +74,7 @@ fn a_row_has_one_time_for_all_its_tries() {
 
 #[test]
 fn a_wait_for_a_limit_does_not_count_as_time_of_the_row() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a [[429x1,retry-after=1]]"]);
     home.run().on(&simulator).args(&["--row-timeout", "900ms", "--retries", "0"]).ends_with(0);
     assert_all_ok(&home.envelopes(), 1);

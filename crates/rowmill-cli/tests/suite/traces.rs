@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use crate::faults_support::{Home, names};
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 use serde_json::Value;
 
 /// The key of the provider, which prompts, ids and answers contain, too.
@@ -64,7 +64,7 @@ const FLAGS: &[&str] = &["--id-field", "id", "--export-traces", "traces", "--par
 
 #[test]
 fn a_thousand_parallel_rows_are_accounted_for_and_the_key_is_nowhere() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     write_rows(&home, 1_000);
     home.run().on(&simulator).key(KEY).args(FLAGS).ends_with(3);
@@ -81,7 +81,7 @@ fn a_thousand_parallel_rows_are_accounted_for_and_the_key_is_nowhere() {
 
 #[test]
 fn a_thousand_agent_rows_are_told_with_their_tool_calls_and_without_the_key() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     home.write("clerk.md", "---\ndescription: Looks things up.\n---\nLook it up.\n");
     home.write_prompts((1..=1_000).map(|number| format!("***CALL_TOOL find {{\"q\": \"{KEY} {number}\"}}")));
@@ -107,7 +107,7 @@ fn a_thousand_agent_rows_are_told_with_their_tool_calls_and_without_the_key() {
 
 #[test]
 fn the_trace_of_an_answered_row_holds_prompt_answer_and_tokens() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     write_rows(&home, 60);
     home.write("instruction.md", &format!("Never say {KEY}."));
@@ -149,20 +149,20 @@ fn a_run_that_is_killed_again_and_again_ends_with_one_line_per_row() {
     home.write_prompts((1..=300).map(|number| format!("ask {number}")));
     let flags = ["--export-traces", "traces", "--parallel", "16"];
     for (life, held) in [20, 90, 60].into_iter().enumerate() {
-        let simulator = Simulator::start_blocking(Script::new().hold_after(held));
+        let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(held));
         let resume: &[&str] = if life == 0 { &[] } else { &["--resume"] };
         let running = home.run().on(&simulator).args(&flags).args(resume).start();
         simulator.wait_until_blocking(|stats| stats.requests > held);
         running.kill();
     }
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     home.run().on(&simulator).args(&flags).args(&["--resume"]).ends_with(0);
     assert_eq!(checked(&home).len(), 300);
 }
 
 #[test]
 fn failed_rows_get_their_newest_line_and_the_traces_of_another_run_are_left_alone() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(["a", "b [[400x1]]", "c"]);
     let traced = ["--export-traces", "traces"];
     home.run().on(&simulator).args(&traced).ends_with(3);
@@ -184,7 +184,7 @@ fn failed_rows_get_their_newest_line_and_the_traces_of_another_run_are_left_alon
 
 #[test]
 fn a_folder_that_cannot_be_used_is_told_before_anything_is_sent() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(2);
     home.write("file", "x");
     for (folder, output, said) in [

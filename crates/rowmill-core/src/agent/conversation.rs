@@ -1,54 +1,62 @@
 //! One agent's conversation with its model: turns, tool calls, corrections.
 
-use rowmill_types::{Completion, ErrorKind, Finish, Message, Role, RowError, ToolCall, ToolOutput};
+use rowmill_types::{
+    Completion, ErrorKind, FinishReason, Message, MessageRole, RowError, ToolCall, ToolOutput,
+};
 
-use super::cast::{Agent, Cast, Child, Kind, Route, Tool};
-use super::form::Form;
-use super::step::{Act, Answer, Begin, Move, model_calls};
+use super::answer_format::AnswerFormat;
+use super::graph::{AgentGraph, AgentKind, AgentSettings, AgentTool, ChildAgent, ToolRouting};
+use super::step::{AgentAnswer, NodeAction, NodeTask, StartAgent, model_calls_text};
 use super::transcript::{self, ToolNote, TurnNote};
-use crate::judge::{Judgement, judge};
-use crate::validate::{ResultSchema, Verdict};
+use crate::answer_judgement::{AnswerJudgement, judge_answer};
+use crate::validate::{ResultSchema, SchemaVerdict};
 
-pub(super) struct Conversation {
-    member: usize,
-    voice: usize,
+pub(super) struct AgentConversation {
+    agent_index: usize,
+    model_role: usize,
     messages: Vec<Message>,
     /// The number of messages before the model's first one.
     given: usize,
     turns: u32,
     repairs: u32,
     /// The calls of the last turn that are open, and those that wait for a slot.
-    calls: Vec<Open>,
+    calls: Vec<OpenToolCall>,
     turn_notes: Vec<TurnNote>,
     tool_notes: Vec<ToolNote>,
 }
 
 /// A call of the last turn.
-struct Open {
+struct OpenToolCall {
     call: ToolCall,
     state: CallState,
     passes: bool,
 }
 
 enum CallState {
-    Waiting(Planned),
+    Waiting(PlannedCall),
     Running { child: bool },
     Ended(ToolOutput),
 }
 
 /// The next action for a call.
-enum Planned {
+enum PlannedCall {
     Tool(usize),
-    Child { member: usize, request: String },
+    Child { agent_index: usize, request: String },
 }
 
-impl Conversation {
-    pub(super) fn new(cast: &Cast, member: usize, form: Form, request: Vec<Message>) -> Self {
-        let examples = agent_of(cast, member).map(|agent| agent.examples.as_slice()).unwrap_or_default();
+impl AgentConversation {
+    pub(super) fn new(
+        graph: &AgentGraph,
+        agent_index: usize,
+        form: AnswerFormat,
+        request: Vec<Message>,
+    ) -> Self {
+        let examples =
+            agent_of(graph, agent_index).map(|agent| agent.examples.as_slice()).unwrap_or_default();
         let messages = if examples.is_empty() { request } else { [examples, &request].concat() };
         Self {
-            member,
-            voice: cast.voice(member, form),
+            agent_index,
+            model_role: graph.model_role(agent_index, form),
             given: messages.len(),
             messages,
             turns: 0,
@@ -60,36 +68,36 @@ impl Conversation {
     }
 
     /// The model role and all messages so far, which are returned with the answer.
-    pub(super) fn ask(&mut self) -> (usize, Vec<Message>) {
+    pub(super) fn next_request(&mut self) -> (usize, Vec<Message>) {
         self.turns += 1;
-        (self.voice, std::mem::take(&mut self.messages))
+        (self.model_role, std::mem::take(&mut self.messages))
     }
 
     pub(super) fn turns(&self) -> u32 {
         self.turns
     }
 
-    pub(super) fn voice(&self) -> usize {
-        self.voice
+    pub(super) fn model_role(&self) -> usize {
+        self.model_role
     }
 
-    pub(super) fn give_back(&mut self, messages: Vec<Message>) {
+    pub(super) fn restore_messages(&mut self, messages: Vec<Message>) {
         self.messages = messages;
     }
 
     /// The last text of the model, if there is one.
-    pub(super) fn last_said(&self) -> Option<String> {
+    pub(super) fn last_model_text(&self) -> Option<String> {
         let since = self.messages.get(self.given..).unwrap_or_default();
-        let said = since.iter().rev().find(|message| message.role == Role::Assistant);
+        let said = since.iter().rev().find(|message| message.role == MessageRole::Assistant);
         said.map(|message| message.text.clone()).filter(|text| !text.is_empty())
     }
 
-    pub(super) fn note_tool(&mut self, note: Option<ToolNote>) {
+    pub(super) fn add_tool_note(&mut self, note: Option<ToolNote>) {
         self.tool_notes.extend(note);
     }
 
     /// Notes a call that was never answered.
-    pub(super) fn note_unanswered(&mut self, call: &str, tool: &str) {
+    pub(super) fn add_unanswered_call(&mut self, call: &str, tool: &str) {
         let at = self.turn_notes.last().map(|turn| turn.end).unwrap_or_default();
         let (call, tool) = (call.to_owned(), tool.to_owned());
         self.tool_notes.push(ToolNote { call, tool, start: at, end: at, is_error: true });
@@ -105,102 +113,113 @@ impl Conversation {
         self.repairs
     }
 
-    pub(super) fn into_told(self, caller: Option<transcript::Caller>) -> transcript::Conversation {
-        let Self { member, voice, messages, turn_notes, tool_notes, .. } = self;
-        transcript::Conversation { member, voice, caller, messages, turns: turn_notes, tools: tool_notes }
+    pub(super) fn into_transcript(
+        self,
+        caller: Option<transcript::ConversationCaller>,
+    ) -> transcript::ConversationTranscript {
+        let Self { agent_index, model_role, messages, turn_notes, tool_notes, .. } = self;
+        transcript::ConversationTranscript {
+            agent_index,
+            model_role,
+            caller,
+            messages,
+            turns: turn_notes,
+            tools: tool_notes,
+        }
     }
 
-    pub(super) fn answered(
+    pub(super) fn handle_answer(
         &mut self,
-        cast: &Cast,
+        graph: &AgentGraph,
         messages: Vec<Message>,
         completion: Completion,
         note: Option<TurnNote>,
-    ) -> Move {
+    ) -> NodeAction {
         self.messages = messages;
         self.turn_notes.extend(note);
         match completion.finish {
-            Finish::Paused => {
+            FinishReason::Paused => {
                 self.say(completion);
-                self.ask_again(cast)
+                self.ask_again(graph)
             }
-            Finish::Complete if !completion.calls.is_empty() => self.called(cast, completion),
-            _ => self.spoke(cast, completion),
+            FinishReason::Complete if !completion.calls.is_empty() => self.called(graph, completion),
+            _ => self.spoke(graph, completion),
         }
     }
 
     /// The model gave an answer, not tool calls.
-    fn spoke(&mut self, cast: &Cast, completion: Completion) -> Move {
-        let answer = match judge(&completion, self.schema(cast), self.repairs < cast.repairs) {
-            Judgement::Text if cast.traced => Ok(completion.text.clone()),
-            Judgement::Text => return Move::Done(Ok(completion.text)),
-            Judgement::Json(result) => Ok(result),
-            Judgement::Failed(error) => Err(error),
-            Judgement::Repair(feedback) => {
+    fn spoke(&mut self, graph: &AgentGraph, completion: Completion) -> NodeAction {
+        let answer = match judge_answer(&completion, self.schema(graph), self.repairs < graph.repairs) {
+            AnswerJudgement::Text if graph.traced => Ok(completion.text.clone()),
+            AnswerJudgement::Text => return NodeAction::Done(Ok(completion.text)),
+            AnswerJudgement::Json(result) => Ok(result),
+            AnswerJudgement::Failed(error) => Err(error),
+            AnswerJudgement::Repair(feedback) => {
                 self.repairs += 1;
                 self.say(completion);
                 self.messages.push(Message::user(feedback));
-                return self.ask_again(cast);
+                return self.ask_again(graph);
             }
         };
-        if cast.traced {
+        if graph.traced {
             self.messages.push(Message::assistant(completion.text));
         }
-        Move::Done(answer)
+        NodeAction::Done(answer)
     }
 
     fn say(&mut self, completion: Completion) {
-        let Completion { text, calls, echo, .. } = completion;
-        self.messages.push(Message { calls, echo, ..Message::assistant(text) });
+        let Completion { text, calls, native: echo, .. } = completion;
+        self.messages.push(Message { calls, native: echo, ..Message::assistant(text) });
     }
 
-    fn schema<'c>(&self, cast: &'c Cast) -> Option<&'c ResultSchema> {
-        cast.voices().get(self.voice).and_then(|voice| voice.schema.as_ref())
+    fn schema<'c>(&self, graph: &'c AgentGraph) -> Option<&'c ResultSchema> {
+        graph.model_roles().get(self.model_role).and_then(|model_role| model_role.schema.as_ref())
     }
 
-    fn ask_again(&self, cast: &Cast) -> Move {
-        match self.turns_used_up(cast) {
-            Some(error) => Move::Done(Err(error)),
-            None => Move::Ask,
+    fn ask_again(&self, graph: &AgentGraph) -> NodeAction {
+        match self.turns_used_up(graph) {
+            Some(error) => NodeAction::Done(Err(error)),
+            None => NodeAction::Ask,
         }
     }
 
-    fn turns_used_up(&self, cast: &Cast) -> Option<RowError> {
-        let most = agent_of(cast, self.member).map_or(u32::MAX, |agent| agent.max_iterations);
+    fn turns_used_up(&self, graph: &AgentGraph) -> Option<RowError> {
+        let most = agent_of(graph, self.agent_index).map_or(u32::MAX, |agent| agent.max_iterations);
         (self.turns >= most).then(|| {
-            let who = cast.name(self.member);
-            let message = format!("`{who}` has no result after {} (`max_iterations`)", model_calls(most));
-            RowError { raw_text: self.last_said(), ..RowError::new(ErrorKind::TurnLimit, message) }
+            let who = graph.agent_name(self.agent_index);
+            let message =
+                format!("`{who}` has no result after {} (`max_iterations`)", model_calls_text(most));
+            RowError { raw_text: self.last_model_text(), ..RowError::new(ErrorKind::TurnLimit, message) }
         })
     }
 
     /// The model requested tool calls.
-    fn called(&mut self, cast: &Cast, completion: Completion) -> Move {
+    fn called(&mut self, graph: &AgentGraph, completion: Completion) -> NodeAction {
         let calls = completion.calls.clone();
         self.say(completion);
-        self.calls = calls.into_iter().map(|call| plan(cast, self.member, call)).collect();
+        self.calls = calls.into_iter().map(|call| plan(graph, self.agent_index, call)).collect();
         let passes = self.calls.iter().any(|open| open.passes && !open.has_ended());
         // A tool must not take effect when its result cannot be reported to a model any more.
-        if let Some(error) = self.turns_used_up(cast).filter(|_| !passes) {
-            return Move::Done(Err(error));
+        if let Some(error) = self.turns_used_up(graph).filter(|_| !passes) {
+            return NodeAction::Done(Err(error));
         }
-        self.start_calls(cast)
+        self.start_calls(graph)
     }
 
     /// Starts as many calls as may run at once, or continues when all have ended.
-    fn start_calls(&mut self, cast: &Cast) -> Move {
-        let agent = agent_of(cast, self.member);
-        let one_by_one = agent.is_some_and(|agent| agent.one_by_one);
+    fn start_calls(&mut self, graph: &AgentGraph) -> NodeAction {
+        let agent = agent_of(graph, self.agent_index);
+        let one_by_one = agent.is_some_and(|agent| agent.sequential_calls);
         // With a limit of zero, no child would ever start.
         let most_children = agent.and_then(|agent| agent.max_parallel).unwrap_or(usize::MAX).max(1);
         let limit = agent.and_then(|agent| agent.child_timeout);
-        let is_running = |child: bool| move |open: &&Open| matches!(&open.state, CallState::Running { child: is } if *is == child);
+        let is_running = |child: bool| move |open: &&OpenToolCall| matches!(&open.state, CallState::Running { child: is } if *is == child);
         let mut children = self.calls.iter().filter(is_running(true)).count();
         let mut running = children + self.calls.iter().filter(is_running(false)).count();
         let mut acts = Vec::new();
         for (index, open) in self.calls.iter_mut().enumerate() {
             let CallState::Waiting(planned) = &open.state else { continue };
-            let is_child = matches!(planned, Planned::Child { .. });
+            let is_child = matches!(planned, PlannedCall::Child { .. });
             if (one_by_one && running > 0) || (is_child && children >= most_children) {
                 continue;
             }
@@ -208,16 +227,16 @@ impl Conversation {
             children += usize::from(is_child);
             let planned = std::mem::replace(&mut open.state, CallState::Running { child: is_child });
             match planned {
-                CallState::Waiting(Planned::Tool(tool)) => {
-                    acts.push(Act::Tool { index, tool, call: open.call.clone() });
+                CallState::Waiting(PlannedCall::Tool(tool)) => {
+                    acts.push(NodeTask::Tool { index, tool, call: open.call.clone() });
                 }
-                CallState::Waiting(Planned::Child { member, request }) => {
+                CallState::Waiting(PlannedCall::Child { agent_index, request }) => {
                     let messages = vec![Message::user(request)];
-                    acts.push(Act::Start(Begin {
+                    acts.push(NodeTask::Start(StartAgent {
                         key: index,
-                        member,
-                        form: Form::Text,
-                        own: false,
+                        agent_index,
+                        answer_format: AnswerFormat::Text,
+                        uses_own_model: false,
                         messages,
                         limit,
                     }));
@@ -226,31 +245,41 @@ impl Conversation {
             }
         }
         if !acts.is_empty() {
-            return Move::Act(acts);
+            return NodeAction::StartTasks(acts);
         }
-        if running > 0 { Move::Wait } else { self.calls_ended(cast) }
+        if running > 0 { NodeAction::Wait } else { self.calls_ended(graph) }
     }
 
-    pub(super) fn child_ended(&mut self, cast: &Cast, index: usize, answer: Answer) -> Move {
+    pub(super) fn handle_child_end(
+        &mut self,
+        graph: &AgentGraph,
+        index: usize,
+        answer: AgentAnswer,
+    ) -> NodeAction {
         let output = match answer {
-            Ok(text) => ToolOutput::of_text(text),
+            Ok(text) => ToolOutput::from_text(text),
             Err(error) => ToolOutput::error(format!("the agent failed: {}", error.message)),
         };
-        self.call_ended(cast, index, output)
+        self.handle_call_end(graph, index, output)
     }
 
-    pub(super) fn call_ended(&mut self, cast: &Cast, index: usize, output: ToolOutput) -> Move {
+    pub(super) fn handle_call_end(
+        &mut self,
+        graph: &AgentGraph,
+        index: usize,
+        output: ToolOutput,
+    ) -> NodeAction {
         match self.calls.get_mut(index) {
             Some(open) if matches!(open.state, CallState::Running { .. }) => {
                 open.state = CallState::Ended(output);
             }
-            _ => return Move::Wait,
+            _ => return NodeAction::Wait,
         }
-        self.start_calls(cast)
+        self.start_calls(graph)
     }
 
     /// All calls of the turn have ended: the model gets the results, or one of them is the answer.
-    fn calls_ended(&mut self, cast: &Cast) -> Move {
+    fn calls_ended(&mut self, graph: &AgentGraph) -> NodeAction {
         let mut passed = None;
         for open in std::mem::take(&mut self.calls) {
             let CallState::Ended(output) = open.state else { continue };
@@ -260,17 +289,17 @@ impl Conversation {
             self.messages.push(Message::tool(&open.call, output));
         }
         match passed {
-            Some(text) => Move::Done(self.pass(cast, text)),
-            None => self.ask_again(cast),
+            Some(text) => NodeAction::Done(self.pass(graph, text)),
+            None => self.ask_again(graph),
         }
     }
 
     /// The result of a tool is the answer, if it has the right format.
-    fn pass(&self, cast: &Cast, text: String) -> Answer {
-        let Some(schema) = self.schema(cast) else { return Ok(text) };
+    fn pass(&self, graph: &AgentGraph, text: String) -> AgentAnswer {
+        let Some(schema) = self.schema(graph) else { return Ok(text) };
         match schema.check(&text) {
-            Verdict::Valid(result) => Ok(result),
-            Verdict::Invalid(violations) => {
+            SchemaVerdict::Valid(result) => Ok(result),
+            SchemaVerdict::Invalid(violations) => {
                 let what = violations.join("; ");
                 let message = format!("the result of the tool does not satisfy the JSON schema: {what}");
                 Err(RowError { raw_text: Some(text), ..RowError::new(ErrorKind::StructuredOutput, message) })
@@ -279,47 +308,46 @@ impl Conversation {
     }
 }
 
-impl Open {
+impl OpenToolCall {
     fn has_ended(&self) -> bool {
         matches!(self.state, CallState::Ended(_))
     }
 }
 
-fn agent_of(cast: &Cast, member: usize) -> Option<&Agent> {
-    match &cast.members().get(member)?.kind {
-        Kind::Agent(agent) => Some(agent),
+fn agent_of(graph: &AgentGraph, agent_index: usize) -> Option<&AgentSettings> {
+    match &graph.agents().get(agent_index)?.kind {
+        AgentKind::Agent(agent) => Some(agent),
         _ => None,
     }
 }
 
 /// Decides what happens to a call. Errors in it are reported to the model at once.
-fn plan(cast: &Cast, member: usize, mut call: ToolCall) -> Open {
+fn plan(graph: &AgentGraph, agent_index: usize, mut call: ToolCall) -> OpenToolCall {
     if call.arguments.trim().is_empty() {
         call.arguments = "{}".to_owned();
     }
-    let agent = agent_of(cast, member);
+    let agent = agent_of(graph, agent_index);
     let tool = agent.into_iter().flat_map(|agent| &agent.tools).find_map(|&index| {
-        let tool = cast.tools().get(index)?;
+        let tool = graph.tools().get(index)?;
         (tool.spec.name == call.name).then_some((index, tool))
     });
     let child =
         agent.into_iter().flat_map(|agent| &agent.children).find(|child| child.spec.name == call.name);
     let planned = match (tool, child) {
-        (Some((_, tool)), _) if tool.route == Route::Deny => {
+        (Some((_, tool)), _) if tool.route == ToolRouting::Deny => {
             Err(format!("the tool `{}` is denied in this run", call.name))
         }
         (Some((index, tool)), _) => {
-            check_arguments(tool.arguments.as_ref(), &call).map(|_| Planned::Tool(index))
+            check_arguments(tool.arguments.as_ref(), &call).map(|_| PlannedCall::Tool(index))
         }
-        (None, Some(child)) => {
-            child_request(child, &call).map(|request| Planned::Child { member: child.member, request })
-        }
-        (None, None) => Err(unknown_tool(cast, agent, &call.name)),
+        (None, Some(child)) => child_request(child, &call)
+            .map(|request| PlannedCall::Child { agent_index: child.agent_index, request }),
+        (None, None) => Err(unknown_tool(graph, agent, &call.name)),
     };
-    let passes = tool.is_some_and(|(_, tool)| tool.route == Route::Passthrough);
+    let passes = tool.is_some_and(|(_, tool)| tool.route == ToolRouting::Passthrough);
     match planned {
-        Ok(planned) => Open { call, state: CallState::Waiting(planned), passes },
-        Err(what) => Open { call, state: CallState::Ended(ToolOutput::error(what)), passes },
+        Ok(planned) => OpenToolCall { call, state: CallState::Waiting(planned), passes },
+        Err(what) => OpenToolCall { call, state: CallState::Ended(ToolOutput::error(what)), passes },
     }
 }
 
@@ -331,7 +359,7 @@ fn check_arguments(schema: Option<&ResultSchema>, call: &ToolCall) -> Result<ser
         return Err(format!("the arguments of `{}` must be a JSON object", call.name));
     }
     match schema.map(|schema| schema.check(&call.arguments)) {
-        Some(Verdict::Invalid(violations)) => Err(format!(
+        Some(SchemaVerdict::Invalid(violations)) => Err(format!(
             "the arguments of `{}` do not satisfy its schema: {}",
             call.name,
             violations.join("; ")
@@ -341,7 +369,7 @@ fn check_arguments(schema: Option<&ResultSchema>, call: &ToolCall) -> Result<ser
 }
 
 /// The request to a child: its `message` argument if that is the only one, otherwise all arguments as JSON.
-fn child_request(child: &Child, call: &ToolCall) -> Result<String, String> {
+fn child_request(child: &ChildAgent, call: &ToolCall) -> Result<String, String> {
     let arguments = check_arguments(child.arguments.as_ref(), call)?;
     Ok(match arguments.as_object().map(|fields| (fields.len(), fields.get("message"))) {
         Some((1, Some(serde_json::Value::String(message)))) => message.clone(),
@@ -349,9 +377,10 @@ fn child_request(child: &Child, call: &ToolCall) -> Result<String, String> {
     })
 }
 
-fn unknown_tool(cast: &Cast, agent: Option<&Agent>, name: &str) -> String {
+fn unknown_tool(graph: &AgentGraph, agent: Option<&AgentSettings>, name: &str) -> String {
     let tools = agent.into_iter().flat_map(|agent| &agent.tools);
-    let tools = tools.filter_map(|&index| cast.tools().get(index)).map(|tool: &Tool| tool.spec.name.as_str());
+    let tools =
+        tools.filter_map(|&index| graph.tools().get(index)).map(|tool: &AgentTool| tool.spec.name.as_str());
     let children = agent.into_iter().flat_map(|agent| &agent.children).map(|child| child.spec.name.as_str());
     let names: Vec<&str> = tools.chain(children).collect();
     match names.is_empty() {

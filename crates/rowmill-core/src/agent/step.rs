@@ -2,17 +2,17 @@
 
 use rowmill_types::{Message, RowError, ToolCall};
 
-use super::form::Form;
+use super::answer_format::AnswerFormat;
 
 /// The next thing to do for a row. Steps that are available at the same time can be carried out concurrently.
 #[derive(Debug)]
-pub enum Step {
+pub enum RowStep {
     /// Ask a model.
     CallModel {
         /// The node that asks; identifies the answer.
         node: usize,
         /// The model role to use.
-        voice: usize,
+        model_role: usize,
         /// The messages. They are returned with the answer.
         messages: Vec<Message>,
     },
@@ -28,7 +28,7 @@ pub enum Step {
         call: ToolCall,
     },
     /// Report when this much time has passed, unless the node has ended by then.
-    Watch {
+    StartTimer {
         /// The node that is timed.
         node: usize,
         /// The time limit.
@@ -37,41 +37,41 @@ pub enum Step {
 }
 
 /// A number of model calls, in words.
-pub(super) fn model_calls(count: u32) -> String {
+pub(super) fn model_calls_text(count: u32) -> String {
     if count == 1 { "1 model call".to_owned() } else { format!("{count} model calls") }
 }
 
 /// An agent's answer.
-pub type Answer = Result<String, RowError>;
+pub type AgentAnswer = Result<String, RowError>;
 
 /// What a node does next.
-pub(super) enum Move {
+pub(super) enum NodeAction {
     /// Wait for something that is under way.
     Wait,
     /// Ask its model.
     Ask,
     /// Call tools and agents, all at once.
-    Act(Vec<Act>),
+    StartTasks(Vec<NodeTask>),
     /// End.
-    Done(Answer),
+    Done(AgentAnswer),
 }
 
 /// One of several concurrent actions.
-pub(super) enum Act {
+pub(super) enum NodeTask {
     /// Call a tool.
     Tool { index: usize, tool: usize, call: ToolCall },
     /// Start an agent.
-    Start(Begin),
+    Start(StartAgent),
 }
 
 /// An agent to be started for another.
-pub(super) struct Begin {
+pub(super) struct StartAgent {
     /// The key of its answer.
     pub(super) key: usize,
-    pub(super) member: usize,
-    pub(super) form: Form,
+    pub(super) agent_index: usize,
+    pub(super) answer_format: AnswerFormat,
     /// Whether to ask its own model, though it is a workflow.
-    pub(super) own: bool,
+    pub(super) uses_own_model: bool,
     pub(super) messages: Vec<Message>,
     pub(super) limit: Option<std::time::Duration>,
 }

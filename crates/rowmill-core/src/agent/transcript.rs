@@ -2,37 +2,37 @@
 
 use std::time::Duration;
 
-use rowmill_types::{Finish, Hosted, Message, Money, Usage};
+use rowmill_types::{FinishReason, HostedToolUse, Message, Money, TokenUsage};
 
-use super::cast::Rating;
+use super::graph::AnswerRating;
 
 /// All conversations of a row, in the order in which they began.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Transcript {
+pub struct RowTranscript {
     /// The conversations; the first one without a parent belongs to the worker, if the worker is an agent.
-    pub conversations: Vec<Conversation>,
+    pub conversations: Vec<ConversationTranscript>,
 }
 
 /// An answer that an evaluator-optimizer gave although it is rated below its `min_rating`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shortfall {
+pub struct LowRating {
     /// The evaluator-optimizer, by its index in the agent graph.
-    pub member: usize,
+    pub agent_index: usize,
     /// The rating of the answer.
-    pub rating: Rating,
+    pub rating: AnswerRating,
     /// The rating that was required.
-    pub min_rating: Rating,
+    pub min_rating: AnswerRating,
 }
 
 /// One agent's conversation with its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conversation {
+pub struct ConversationTranscript {
     /// The agent, by its index in the agent graph.
-    pub member: usize,
+    pub agent_index: usize,
     /// The model role that asked.
-    pub voice: usize,
+    pub model_role: usize,
     /// The caller, if another conversation caused this one.
-    pub caller: Option<Caller>,
+    pub caller: Option<ConversationCaller>,
     /// All messages, in order.
     pub messages: Vec<Message>,
     /// The model calls, in order.
@@ -43,7 +43,7 @@ pub struct Conversation {
 
 /// The conversation that caused another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caller {
+pub struct ConversationCaller {
     /// Its index among the conversations of the row.
     pub conversation: usize,
     /// The id of the causing call, if the called agent is a tool of the caller and no workflow stands between them.
@@ -60,13 +60,13 @@ pub struct TurnNote {
     /// The model that answered, if the provider reported it; otherwise the model that was asked.
     pub model: String,
     /// Tokens, if the provider reported them.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// The cost, if it is known.
     pub cost: Option<Money>,
     /// The finish reason of the answer.
-    pub finish: Finish,
+    pub finish: FinishReason,
     /// Activity of tools that run at the provider.
-    pub hosted: Option<Box<Hosted>>,
+    pub hosted: Option<Box<HostedToolUse>>,
 }
 
 /// Details of a tool call.

@@ -13,7 +13,7 @@ const PROBE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 
 /// Who is to blame for a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blame {
+pub enum FailureBlame {
     /// Possibly the row: this costs it an attempt.
     Row,
     /// The provider: the row waits and loses no attempt.
@@ -21,14 +21,14 @@ pub enum Blame {
     /// Nobody: an isolated refusal. The row waits for the requested time, other rows continue.
     StrayRefusal(Option<Duration>),
     /// The provider, which refuses every call and is not waited for: this costs the row an attempt.
-    Unwaited,
+    ProviderNotAwaited,
 }
 
 /// Whether a call may go to the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Passage {
+pub enum BreakerDecision {
     /// It may be sent.
-    Free,
+    Allowed,
     /// It may be sent, alone, to test whether the provider is back.
     Probe,
     /// Not before this time; `None` while a probe is under way.
@@ -40,8 +40,8 @@ pub enum Passage {
 /// Every report about a call is judged by the time when the call was sent: a call that was sent before or during an
 /// outage proves nothing about the provider afterwards.
 #[derive(Debug, Clone)]
-pub struct Breaker {
-    state: State,
+pub struct CircuitBreaker {
+    state: BreakerState,
     streak: u32,
     /// The rows hit by the failures, with their runs.
     rows: Vec<(u64, u64)>,
@@ -53,20 +53,20 @@ pub struct Breaker {
     came_back: Duration,
     /// The time since which it has let no call through.
     stuck_since: Option<Duration>,
-    said: String,
+    last_message: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum BreakerState {
     Closed,
     Open { until: Duration, wait: Duration },
     Probing { wait: Duration },
 }
 
-impl Default for Breaker {
+impl Default for CircuitBreaker {
     fn default() -> Self {
         Self {
-            state: State::Closed,
+            state: BreakerState::Closed,
             streak: 0,
             rows: Vec::new(),
             ever_answered: false,
@@ -74,70 +74,70 @@ impl Default for Breaker {
             went_down: Duration::ZERO,
             came_back: Duration::ZERO,
             stuck_since: None,
-            said: String::new(),
+            last_message: String::new(),
         }
     }
 }
 
-impl Breaker {
+impl CircuitBreaker {
     /// Whether a call may be sent now.
     #[must_use]
-    pub fn passage(&self, now: Duration) -> Passage {
+    pub fn decide(&self, now: Duration) -> BreakerDecision {
         match self.state {
-            State::Closed => Passage::Free,
-            State::Open { until, .. } if until <= now => Passage::Probe,
-            State::Open { until, .. } => Passage::Wait(Some(until)),
-            State::Probing { .. } => Passage::Wait(None),
+            BreakerState::Closed => BreakerDecision::Allowed,
+            BreakerState::Open { until, .. } if until <= now => BreakerDecision::Probe,
+            BreakerState::Open { until, .. } => BreakerDecision::Wait(Some(until)),
+            BreakerState::Probing { .. } => BreakerDecision::Wait(None),
         }
     }
 
     /// Whether the provider is considered down.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.state != State::Closed
+        self.state != BreakerState::Closed
     }
 
     /// The message of the last failure.
     #[must_use]
-    pub fn said(&self) -> &str {
-        &self.said
+    pub fn last_message(&self) -> &str {
+        &self.last_message
     }
 
     /// Whether the provider has ever been reachable.
     #[must_use]
-    pub fn was_ever_there(&self) -> bool {
+    pub fn was_ever_reached(&self) -> bool {
         self.ever_answered
     }
 
     /// For how long the provider has let no call through, although calls were sent.
     #[must_use]
-    pub fn stuck_for(&self, now: Duration) -> Duration {
+    pub fn blocked_for(&self, now: Duration) -> Duration {
         self.stuck_since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
     }
 
     /// A probe was sent.
-    pub fn probe(&mut self) {
-        if let State::Open { wait, .. } = self.state {
-            self.state = State::Probing { wait };
+    pub fn record_probe(&mut self) {
+        if let BreakerState::Open { wait, .. } = self.state {
+            self.state = BreakerState::Probing { wait };
         }
     }
 
     /// A probe was dropped without a result; another call may probe.
-    pub fn probe_lost(&mut self, now: Duration) {
-        if let State::Probing { wait } = self.state {
-            self.state = State::Open { until: now, wait };
+    pub fn record_lost_probe(&mut self, now: Duration) {
+        if let BreakerState::Probing { wait } = self.state {
+            self.state = BreakerState::Open { until: now, wait };
         }
     }
 
     /// The provider answered a call that was sent at `sent`; returns `true` if this ends an outage.
-    pub fn answered(&mut self, sent: Duration, now: Duration) -> bool {
+    pub fn record_answer(&mut self, sent: Duration, now: Duration) -> bool {
         self.stuck_since = None;
         self.is_alive(sent, now)
     }
 
     /// The provider refused a call because of a limit: it is up, but lets no calls through. Returns `true` if this ends
     /// an outage.
-    pub fn refused(&mut self, sent: Duration, now: Duration) -> bool {
+    pub fn record_refusal(&mut self, sent: Duration, now: Duration) -> bool {
         self.stuck_since.get_or_insert(now);
         self.is_alive(sent, now)
     }
@@ -152,33 +152,33 @@ impl Breaker {
         if is_open {
             self.came_back = now;
         }
-        self.state = State::Closed;
+        self.state = BreakerState::Closed;
         self.streak = 0;
         self.rows.clear();
         is_open
     }
 
     /// A call failed, possibly through the provider's fault.
-    pub fn failed(&mut self, call: FailedCall<'_>, now: Duration) -> Blame {
+    pub fn record_failure(&mut self, call: FailedCall<'_>, now: Duration) -> FailureBlame {
         let FailedCall { run, row, sent, failure, message } = call;
-        self.said.clear();
-        self.said.push_str(message);
+        self.last_message.clear();
+        self.last_message.push_str(message);
         self.stuck_since.get_or_insert(now);
         match self.state {
-            State::Probing { wait } if sent >= self.went_down => {
+            BreakerState::Probing { wait } if sent >= self.went_down => {
                 let wait = (wait * 2).min(PROBE.1);
-                self.state = State::Open { until: now + wait, wait };
-                return Blame::Provider;
+                self.state = BreakerState::Open { until: now + wait, wait };
+                return FailureBlame::Provider;
             }
-            State::Probing { .. } | State::Open { .. } => return Blame::Provider,
-            State::Closed if sent < self.came_back => return Blame::Provider,
+            BreakerState::Probing { .. } | BreakerState::Open { .. } => return FailureBlame::Provider,
+            BreakerState::Closed if sent < self.came_back => return FailureBlame::Provider,
             // A call that was sent later was answered, so the provider is up.
-            State::Closed if sent < self.alive => return Blame::Row,
-            State::Closed => {}
+            BreakerState::Closed if sent < self.alive => return FailureBlame::Row,
+            BreakerState::Closed => {}
         }
         if failure == CallFailure::Connect && !self.ever_answered {
             // The provider was never reachable: the address is wrong, and waiting does not fix that.
-            return Blame::Row;
+            return FailureBlame::Row;
         }
         self.streak += 1;
         if self.rows.len() < ROWS && !self.rows.contains(&(run, row)) {
@@ -187,11 +187,11 @@ impl Breaker {
         // A server that has answered and now refuses connections is down, whatever the row.
         let takes_no_connection = failure == CallFailure::Connect;
         if takes_no_connection || (self.streak >= STREAK && self.rows.len() >= ROWS) {
-            self.state = State::Open { until: now + PROBE.0, wait: PROBE.0 };
+            self.state = BreakerState::Open { until: now + PROBE.0, wait: PROBE.0 };
             self.went_down = now;
-            return Blame::Provider;
+            return FailureBlame::Provider;
         }
-        Blame::Row
+        FailureBlame::Row
     }
 }
 
@@ -218,126 +218,135 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn fail(breaker: &mut Breaker, row: u64, now: u64) -> Blame {
+    fn fail(breaker: &mut CircuitBreaker, row: u64, now: u64) -> FailureBlame {
         failed_as(breaker, CallFailure::Server, row, (now, now))
     }
 
-    fn failed_as(breaker: &mut Breaker, failure: CallFailure, row: u64, (sent, now): (u64, u64)) -> Blame {
-        breaker.failed(FailedCall { run: 0, row, sent: at(sent), failure, message: "503" }, at(now))
+    fn failed_as(
+        breaker: &mut CircuitBreaker,
+        failure: CallFailure,
+        row: u64,
+        (sent, now): (u64, u64),
+    ) -> FailureBlame {
+        breaker.record_failure(FailedCall { run: 0, row, sent: at(sent), failure, message: "503" }, at(now))
     }
 
-    fn down_at(now: u64) -> Breaker {
-        let mut breaker = Breaker::default();
-        breaker.answered(at(0), at(0));
-        (1..=4).for_each(|row| assert_eq!(fail(&mut breaker, row, now), Blame::Row));
-        assert_eq!(fail(&mut breaker, 5, now), Blame::Provider);
+    fn down_at(now: u64) -> CircuitBreaker {
+        let mut breaker = CircuitBreaker::default();
+        breaker.record_answer(at(0), at(0));
+        (1..=4).for_each(|row| assert_eq!(fail(&mut breaker, row, now), FailureBlame::Row));
+        assert_eq!(fail(&mut breaker, 5, now), FailureBlame::Provider);
         breaker
     }
 
     #[test]
     fn failures_of_several_rows_without_an_answer_between_them_are_an_outage() {
-        let mut breaker = Breaker::default();
+        let mut breaker = CircuitBreaker::default();
         let blames: Vec<_> = (1..=6).map(|row| fail(&mut breaker, row, 0)).collect();
-        assert_eq!(blames[..4], [Blame::Row; 4]);
-        assert_eq!(blames[4..], [Blame::Provider; 2]);
-        assert_eq!(breaker.passage(at(0)), Passage::Wait(Some(at(1))));
-        assert_eq!(breaker.said(), "503");
+        assert_eq!(blames[..4], [FailureBlame::Row; 4]);
+        assert_eq!(blames[4..], [FailureBlame::Provider; 2]);
+        assert_eq!(breaker.decide(at(0)), BreakerDecision::Wait(Some(at(1))));
+        assert_eq!(breaker.last_message(), "503");
     }
 
     #[test]
     fn one_row_that_keeps_failing_is_no_outage() {
-        let mut breaker = Breaker::default();
-        assert!((0..50).all(|now| fail(&mut breaker, 7, now) == Blame::Row));
-        let mut breaker = Breaker::default();
+        let mut breaker = CircuitBreaker::default();
+        assert!((0..50).all(|now| fail(&mut breaker, 7, now) == FailureBlame::Row));
+        let mut breaker = CircuitBreaker::default();
         for row in 0..50 {
-            assert_eq!(fail(&mut breaker, row, 0), Blame::Row);
-            breaker.answered(at(0), at(0));
+            assert_eq!(fail(&mut breaker, row, 0), FailureBlame::Row);
+            breaker.record_answer(at(0), at(0));
         }
     }
 
     #[test]
     fn rows_of_several_runs_are_several_rows_whatever_their_numbers() {
-        let mut breaker = Breaker::default();
+        let mut breaker = CircuitBreaker::default();
         let mut failed = |run| {
             let call = FailedCall { run, row: 1, sent: at(0), failure: CallFailure::Server, message: "503" };
-            breaker.failed(call, at(0))
+            breaker.record_failure(call, at(0))
         };
-        assert!((0..6).any(|run| failed(run) == Blame::Provider));
+        assert!((0..6).any(|run| failed(run) == FailureBlame::Provider));
     }
 
     #[test]
     fn calls_that_hang_while_others_sent_later_are_answered_are_no_outage() {
-        let mut breaker = Breaker::default();
-        breaker.answered(at(5), at(6));
-        let hung = |breaker: &mut Breaker, row| failed_as(breaker, CallFailure::Timeout, row, (4, 64));
-        assert!((0..50).all(|row| hung(&mut breaker, row) == Blame::Row));
-        assert_eq!(breaker.passage(at(64)), Passage::Free);
-        assert!((0..5).any(|row| fail(&mut breaker, row, 65) == Blame::Provider));
+        let mut breaker = CircuitBreaker::default();
+        breaker.record_answer(at(5), at(6));
+        let hung = |breaker: &mut CircuitBreaker, row| failed_as(breaker, CallFailure::Timeout, row, (4, 64));
+        assert!((0..50).all(|row| hung(&mut breaker, row) == FailureBlame::Row));
+        assert_eq!(breaker.decide(at(64)), BreakerDecision::Allowed);
+        assert!((0..5).any(|row| fail(&mut breaker, row, 65) == FailureBlame::Provider));
     }
 
     #[test]
     fn one_probe_at_a_time_finds_out_whether_the_provider_is_back() {
         let mut breaker = down_at(0);
-        assert_eq!(breaker.passage(at(1)), Passage::Probe);
-        breaker.probe();
-        assert_eq!(breaker.passage(at(1)), Passage::Wait(None));
-        assert_eq!(fail(&mut breaker, 9, 2), Blame::Provider);
-        assert_eq!(breaker.passage(at(2)), Passage::Wait(Some(at(4))));
-        breaker.probe_lost(at(4));
-        breaker.probe();
-        assert!(breaker.answered(at(4), at(5)));
-        assert_eq!(breaker.passage(at(5)), Passage::Free);
-        assert!(!breaker.answered(at(5), at(6)));
+        assert_eq!(breaker.decide(at(1)), BreakerDecision::Probe);
+        breaker.record_probe();
+        assert_eq!(breaker.decide(at(1)), BreakerDecision::Wait(None));
+        assert_eq!(fail(&mut breaker, 9, 2), FailureBlame::Provider);
+        assert_eq!(breaker.decide(at(2)), BreakerDecision::Wait(Some(at(4))));
+        breaker.record_lost_probe(at(4));
+        breaker.record_probe();
+        assert!(breaker.record_answer(at(4), at(5)));
+        assert_eq!(breaker.decide(at(5)), BreakerDecision::Allowed);
+        assert!(!breaker.record_answer(at(5), at(6)));
     }
 
     #[test]
     fn a_probe_that_is_given_up_leaves_the_way_to_another() {
         let mut breaker = down_at(0);
-        breaker.probe();
-        breaker.probe_lost(at(3));
-        assert_eq!(breaker.passage(at(3)), Passage::Probe);
+        breaker.record_probe();
+        breaker.record_lost_probe(at(3));
+        assert_eq!(breaker.decide(at(3)), BreakerDecision::Probe);
     }
 
     #[test]
     fn a_refused_connection_is_an_outage_only_of_a_server_that_has_answered() {
-        let connect = |breaker: &mut Breaker, row| failed_as(breaker, CallFailure::Connect, row, (0, 0));
-        let mut breaker = Breaker::default();
-        assert!((1..=20).all(|row| connect(&mut breaker, row) == Blame::Row));
-        breaker.answered(at(0), at(0));
-        assert_eq!(connect(&mut breaker, 1), Blame::Provider);
+        let connect =
+            |breaker: &mut CircuitBreaker, row| failed_as(breaker, CallFailure::Connect, row, (0, 0));
+        let mut breaker = CircuitBreaker::default();
+        assert!((1..=20).all(|row| connect(&mut breaker, row) == FailureBlame::Row));
+        breaker.record_answer(at(0), at(0));
+        assert_eq!(connect(&mut breaker, 1), FailureBlame::Provider);
     }
 
     #[test]
     fn what_was_sent_before_the_outage_neither_ends_it_nor_speaks_for_the_probe() {
         let mut breaker = down_at(10);
-        assert!(!breaker.answered(at(9), at(10)), "it was taken in before the provider went down");
-        assert_eq!(breaker.passage(at(11)), Passage::Probe);
-        breaker.probe();
-        assert_eq!(failed_as(&mut breaker, CallFailure::Broken, 1, (9, 12)), Blame::Provider);
-        assert_eq!(breaker.passage(at(12)), Passage::Wait(None), "the probe is still under way");
-        assert!(breaker.answered(at(11), at(13)));
+        assert!(!breaker.record_answer(at(9), at(10)), "it was taken in before the provider went down");
+        assert_eq!(breaker.decide(at(11)), BreakerDecision::Probe);
+        breaker.record_probe();
+        assert_eq!(
+            failed_as(&mut breaker, CallFailure::ConnectionBroken, 1, (9, 12)),
+            FailureBlame::Provider
+        );
+        assert_eq!(breaker.decide(at(12)), BreakerDecision::Wait(None), "the probe is still under way");
+        assert!(breaker.record_answer(at(11), at(13)));
     }
 
     #[test]
     fn calls_that_met_the_outage_count_against_nobody_when_they_fail_after_it() {
         let mut breaker = down_at(10);
-        breaker.probe();
-        assert!(breaker.answered(at(11), at(12)));
+        breaker.record_probe();
+        assert!(breaker.record_answer(at(11), at(12)));
         for row in 0..20 {
-            assert_eq!(failed_as(&mut breaker, CallFailure::Timeout, row, (9, 13)), Blame::Provider);
+            assert_eq!(failed_as(&mut breaker, CallFailure::Timeout, row, (9, 13)), FailureBlame::Provider);
         }
-        assert_eq!(breaker.passage(at(13)), Passage::Free);
+        assert_eq!(breaker.decide(at(13)), BreakerDecision::Allowed);
     }
 
     #[test]
     fn a_provider_is_stuck_from_its_first_failure_or_refusal_until_it_answers() {
         let mut breaker = down_at(10);
-        breaker.probe();
+        breaker.record_probe();
         fail(&mut breaker, 6, 20);
-        assert_eq!(breaker.stuck_for(at(30)), at(20));
-        breaker.refused(at(30), at(31));
-        assert_eq!((breaker.is_open(), breaker.stuck_for(at(40))), (false, at(30)));
-        breaker.answered(at(40), at(41));
-        assert_eq!(breaker.stuck_for(at(50)), at(0));
+        assert_eq!(breaker.blocked_for(at(30)), at(20));
+        breaker.record_refusal(at(30), at(31));
+        assert_eq!((breaker.is_open(), breaker.blocked_for(at(40))), (false, at(30)));
+        breaker.record_answer(at(40), at(41));
+        assert_eq!(breaker.blocked_for(at(50)), at(0));
     }
 }

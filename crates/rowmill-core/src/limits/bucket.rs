@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rowmill_types::RateWindow;
 
-use super::sent::Sent;
+use super::sent_history::SentHistory;
 
 const MINUTE: f64 = 60.0;
 const HOUR: f64 = 3_600.0;
@@ -25,7 +25,7 @@ const BURST_SECONDS: f64 = 5.0;
 
 /// The remainder of a limit, as far as this process can know it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Bucket {
+pub(super) struct RateBucket {
     /// The amount granted per period.
     limit: f64,
     period: f64,
@@ -43,12 +43,12 @@ pub(super) struct Bucket {
     rounding: f64,
     /// The smallest excess over our estimate in consecutive answers, and the number of those answers.
     more: (f64, u32),
-    sent: Sent,
+    sent: SentHistory,
 }
 
 /// The bucket's state when a call was sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Mark {
+pub(super) struct BucketMark {
     taken: f64,
     charged: f64,
     later: f64,
@@ -58,9 +58,9 @@ pub(super) struct Mark {
     correction: f64,
 }
 
-impl Mark {
+impl BucketMark {
     /// A call that was sent before anything was known about the limit.
-    pub(super) fn before(cost: f64, later: f64) -> Self {
+    pub(super) fn before_limit_known(cost: f64, later: f64) -> Self {
         Self { charged: cost, later, pending: later, ..Self::default() }
     }
 
@@ -70,7 +70,7 @@ impl Mark {
     }
 
     /// The same call with its actual usage.
-    fn settled(self, used: Used) -> Self {
+    fn settled(self, used: BucketUsage) -> Self {
         let correction = used.all - self.charged;
         Self {
             taken: self.taken + correction,
@@ -84,7 +84,7 @@ impl Mark {
 
 /// A call's usage of a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Used {
+pub(super) struct BucketUsage {
     /// The total.
     pub(super) all: f64,
     /// The part that the provider charged when the call ended.
@@ -93,26 +93,26 @@ pub(super) struct Used {
 
 /// The charges of calls in flight.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Flying {
+pub(super) struct InFlightCharges {
     charged: f64,
     later: f64,
 }
 
-impl Flying {
-    pub(super) fn begin(&mut self, mark: &Mark) {
+impl InFlightCharges {
+    pub(super) fn begin(&mut self, mark: &BucketMark) {
         self.charged += mark.charged;
         self.later += mark.later;
     }
 
-    pub(super) fn end(&mut self, mark: &Mark) {
+    pub(super) fn end(&mut self, mark: &BucketMark) {
         self.charged = (self.charged - mark.charged).max(0.0);
         self.later = (self.later - mark.later).max(0.0);
     }
 }
 
-impl Bucket {
+impl RateBucket {
     /// A limit per minute set by a user.
-    pub(super) fn set(per_minute: u64, now: Duration) -> Self {
+    pub(super) fn from_user_limit(per_minute: u64, now: Duration) -> Self {
         let limit = per_minute as f64;
         let capacity = (limit * BURST_SECONDS / MINUTE).max(1.0);
         Self {
@@ -126,20 +126,20 @@ impl Bucket {
             margin: 0.0,
             rounding: 0.0,
             more: (f64::MAX, 0),
-            sent: Sent::default(),
+            sent: SentHistory::default(),
         }
     }
 
     /// Changes the limit per minute; the usage so far is kept.
     pub(super) fn set_limit(&mut self, per_minute: u64, now: Duration) {
         self.refill(now);
-        let Self { limit, capacity, .. } = Self::set(per_minute, now);
+        let Self { limit, capacity, .. } = Self::from_user_limit(per_minute, now);
         (self.limit, self.capacity, self.level) = (limit, capacity, self.level.min(capacity));
     }
 
     /// A limit reported with an answer. Calls that are in flight now may have arrived after the answered one, so their
     /// usage is not included in the report.
-    pub(super) fn learned(window: RateWindow, flying: Flying, now: Duration) -> Self {
+    pub(super) fn from_rate_window(window: RateWindow, flying: InFlightCharges, now: Duration) -> Self {
         let is_rounded = window.limit >= 10 * ROUNDED_TO && window.remaining.is_multiple_of(ROUNDED_TO);
         let rounding = if is_rounded { ROUNDED_TO as f64 / 2.0 } else { 0.0 };
         let mut bucket = Self {
@@ -153,7 +153,7 @@ impl Bucket {
             margin: 0.0,
             rounding,
             more: (f64::MAX, 0),
-            sent: Sent::new(flying.charged),
+            sent: SentHistory::new(flying.charged),
         };
         bucket.reshape(window);
         bucket
@@ -165,7 +165,7 @@ impl Bucket {
     }
 
     /// Whether the whole limit is less than what the call needs.
-    pub(super) fn is_below(&self, mark: &Mark) -> bool {
+    pub(super) fn is_smaller_than(&self, mark: &BucketMark) -> bool {
         mark.charged - mark.later > self.capacity
     }
 
@@ -173,7 +173,7 @@ impl Bucket {
     /// otherwise according to our estimate.
     pub(super) fn is_nearly_empty(
         &mut self,
-        mark: &Mark,
+        mark: &BucketMark,
         slack: f64,
         (told, now): (Option<RateWindow>, Duration),
     ) -> bool {
@@ -207,18 +207,18 @@ impl Bucket {
     }
 
     /// Takes `cost`, of which the provider charges `later` only when the call ends.
-    pub(super) fn take(&mut self, cost: f64, later: f64, now: Duration) -> Mark {
+    pub(super) fn take(&mut self, cost: f64, later: f64, now: Duration) -> BucketMark {
         self.refill(now);
         self.level -= cost;
         self.taken += cost;
         self.pending += later;
         self.sent.add(now, self.taken);
-        Mark { taken: self.taken, charged: cost, later, pending: self.pending, correction: 0.0 }
+        BucketMark { taken: self.taken, charged: cost, later, pending: self.pending, correction: 0.0 }
     }
 
     /// Corrects the charge of a call to its actual usage; `None` if unknown.
-    pub(super) fn settle(&mut self, mark: Mark, used: Option<Used>) -> Mark {
-        let used = used.unwrap_or(Used { all: mark.charged, late: mark.later });
+    pub(super) fn settle(&mut self, mark: BucketMark, used: Option<BucketUsage>) -> BucketMark {
+        let used = used.unwrap_or(BucketUsage { all: mark.charged, late: mark.later });
         self.level = (self.level + mark.charged - used.all).min(self.capacity);
         self.taken += used.all - mark.charged;
         self.pending = (self.pending - mark.later).max(0.0);
@@ -234,7 +234,13 @@ impl Bucket {
     ///
     /// A lower remainder than estimated is believed at once: others may use the same account. A higher one is believed
     /// only if consecutive answers agree, because calls overtake each other.
-    pub(super) fn learn(&mut self, window: RateWindow, mark: Mark, sent: Duration, now: Duration) {
+    pub(super) fn update_from_window(
+        &mut self,
+        window: RateWindow,
+        mark: BucketMark,
+        sent: Duration,
+        now: Duration,
+    ) {
         self.refill(now);
         self.reshape(window);
         let remaining = window.remaining as f64;

@@ -4,7 +4,7 @@ use rowmill_types::{ExactMoney, Money, exact_money};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::output_cap::BudgetLeft;
+use super::output_cap::RemainingBudget;
 
 /// Money and tokens together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -51,13 +51,13 @@ pub struct BudgetLimits {
 impl BudgetLimits {
     /// Whether anything is limited.
     #[must_use]
-    pub fn any(&self) -> bool {
+    pub fn is_limited(&self) -> bool {
         self.cost.is_some() || self.tokens.is_some()
     }
 
     /// The limits minus this spending.
     #[must_use]
-    pub fn without(&self, spent: Spend) -> Self {
+    pub fn minus(&self, spent: Spend) -> Self {
         Self {
             cost: self.cost.map(|most| most.saturating_sub(spent.cost)),
             tokens: self.tokens.map(|most| most.saturating_sub(spent.tokens)),
@@ -66,7 +66,7 @@ impl BudgetLimits {
 
     /// How many times this spending fits the limits.
     #[must_use]
-    pub fn times(&self, spend: Spend) -> u64 {
+    pub fn times_it_fits(&self, spend: Spend) -> u64 {
         let by_cost = self.cost.and_then(|most| most.pico().checked_div(spend.cost.pico()));
         let by_tokens = self.tokens.and_then(|most| most.checked_div(spend.tokens));
         by_cost.unwrap_or(u64::MAX).min(by_tokens.unwrap_or(u64::MAX))
@@ -95,7 +95,7 @@ pub struct Budget {
 
 /// The result of a reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reserved {
+pub enum ReserveOutcome {
     /// The worst case is reserved.
     Granted(Reservation),
     /// It would fit if calls in flight turn out cheaper than their worst case.
@@ -130,50 +130,50 @@ impl Budget {
 
     /// The rest of the budget.
     #[must_use]
-    pub fn left(&self) -> BudgetLeft {
-        BudgetLeft {
-            whole: self.limits.without(self.spent),
-            now: self.limits.without(self.spent.plus(self.reserved)),
+    pub fn remaining(&self) -> RemainingBudget {
+        RemainingBudget {
+            whole: self.limits.minus(self.spent),
+            now: self.limits.minus(self.spent.plus(self.reserved)),
         }
     }
 
     /// The number of calls in flight, if anything is limited.
     #[must_use]
-    pub fn calls(&self) -> u64 {
+    pub fn calls_in_flight(&self) -> u64 {
         self.calls
     }
 
     /// Whether nearly everything is spent: less than a tenth is left.
     #[must_use]
     pub fn is_nearly_spent(&self) -> bool {
-        let BudgetLimits { cost, tokens } = self.limits.without(self.spent);
+        let BudgetLimits { cost, tokens } = self.limits.minus(self.spent);
         let is_little = |left: u64, most: u64| left < most / 10;
         cost.zip(self.limits.cost).is_some_and(|(left, most)| is_little(left.pico(), most.pico()))
             || tokens.zip(self.limits.tokens).is_some_and(|(left, most)| is_little(left, most))
     }
 
     /// Reserves the worst case of a call, if it fits.
-    pub fn reserve(&mut self, worst: Spend) -> Reserved {
-        if !self.limits.any() {
-            return Reserved::Granted(Reservation(Spend::default()));
+    pub fn reserve(&mut self, worst: Spend) -> ReserveOutcome {
+        if !self.limits.is_limited() {
+            return ReserveOutcome::Granted(Reservation(Spend::default()));
         }
         let worst = worst.at_least(self.excess);
         if !self.limits.allow(self.spent.plus(worst)) {
-            return Reserved::Never;
+            return ReserveOutcome::Never;
         }
         let reserved = self.reserved.plus(worst);
         if !self.limits.allow(self.spent.plus(reserved)) {
-            return Reserved::Later;
+            return ReserveOutcome::Later;
         }
         self.reserved = reserved;
         self.calls += 1;
-        Reserved::Granted(Reservation(worst))
+        ReserveOutcome::Granted(Reservation(worst))
     }
 
     /// Whether a reservation still covers the worst case, whatever calls have used since.
     #[must_use]
     pub fn is_enough(&self, reservation: &Reservation) -> bool {
-        !self.limits.any() || !self.excess.passes(reservation.0)
+        !self.limits.is_limited() || !self.excess.passes(reservation.0)
     }
 
     /// A call has ended and used `actual`; `None` if it may have been billed and its usage is unknown, so that its
@@ -184,7 +184,7 @@ impl Budget {
         self.reserved = self.reserved.minus(worst);
         self.calls = self.calls.saturating_sub(1);
         self.spent = self.spent.plus(actual.unwrap_or(worst));
-        let Some(actual) = actual.filter(|actual| self.limits.any() && actual.passes(worst)) else {
+        let Some(actual) = actual.filter(|actual| self.limits.is_limited() && actual.passes(worst)) else {
             return false;
         };
         let is_first = self.excess == Spend::default();
@@ -197,9 +197,11 @@ impl Budget {
     ///
     /// It is a little higher than needed now, so that not every call costs a write.
     #[must_use]
-    pub fn to_cover(&self) -> Option<Spend> {
+    pub fn cover_to_record(&self) -> Option<Spend> {
         let needed = self.spent.plus(self.reserved);
-        if !self.limits.any() || (needed.cost <= self.covered.cost && needed.tokens <= self.covered.tokens) {
+        if !self.limits.is_limited()
+            || (needed.cost <= self.covered.cost && needed.tokens <= self.covered.tokens)
+        {
             return None;
         }
         let ahead = Spend {
@@ -216,13 +218,13 @@ impl Budget {
     /// The amount that the ledger should state once no call is in flight, so that reservations are not counted as
     /// spent. `None` if it states that already, or has never stated a bound.
     #[must_use]
-    pub fn to_close(&self) -> Option<Spend> {
+    pub fn final_cover(&self) -> Option<Spend> {
         (self.calls == 0 && self.covered != Spend::default() && self.covered != self.spent)
             .then_some(self.spent)
     }
 
     /// The ledger states `cover` now.
-    pub fn covered(&mut self, cover: Spend) {
+    pub fn record_cover(&mut self, cover: Spend) {
         self.covered = cover;
     }
 }
@@ -243,20 +245,20 @@ mod tests {
     #[test]
     fn a_call_is_granted_only_if_its_worst_case_fits_what_is_left() {
         let mut budget = budget(100);
-        let Reserved::Granted(first) = budget.reserve(spend(60, 1)) else { panic!("it fits") };
-        assert_eq!(budget.reserve(spend(60, 1)), Reserved::Later);
-        assert_eq!(budget.reserve(spend(101, 1)), Reserved::Never);
+        let ReserveOutcome::Granted(first) = budget.reserve(spend(60, 1)) else { panic!("it fits") };
+        assert_eq!(budget.reserve(spend(60, 1)), ReserveOutcome::Later);
+        assert_eq!(budget.reserve(spend(101, 1)), ReserveOutcome::Never);
         budget.settle(first, Some(spend(10, 1)));
-        let Reserved::Granted(second) = budget.reserve(spend(90, 1)) else { panic!("it fits now") };
+        let ReserveOutcome::Granted(second) = budget.reserve(spend(90, 1)) else { panic!("it fits now") };
         budget.settle(second, Some(spend(90, 1)));
-        assert_eq!(budget.reserve(spend(1, 0)), Reserved::Never);
+        assert_eq!(budget.reserve(spend(1, 0)), ReserveOutcome::Never);
         assert_eq!(budget.spent(), spend(100, 2));
     }
 
     #[test]
     fn a_call_that_was_cut_counts_with_its_worst_case() {
         let mut budget = budget(100);
-        let Reserved::Granted(cut) = budget.reserve(spend(60, 5)) else { panic!("it fits") };
+        let ReserveOutcome::Granted(cut) = budget.reserve(spend(60, 5)) else { panic!("it fits") };
         budget.settle(cut, None);
         assert_eq!(budget.spent(), spend(60, 5));
     }
@@ -265,39 +267,42 @@ mod tests {
     fn what_earlier_runs_spent_counts_and_tokens_are_limited_alike() {
         let limits = BudgetLimits { cost: None, tokens: Some(100) };
         let mut budget = Budget::new(limits, spend(999, 95));
-        assert_eq!(budget.reserve(spend(1, 6)), Reserved::Never);
-        assert!(matches!(budget.reserve(spend(1, 5)), Reserved::Granted(_)));
+        assert_eq!(budget.reserve(spend(1, 6)), ReserveOutcome::Never);
+        assert!(matches!(budget.reserve(spend(1, 5)), ReserveOutcome::Granted(_)));
     }
 
     #[test]
     fn the_ledger_is_told_an_amount_that_calls_in_flight_cannot_pass() {
         let mut budget = budget(1_000);
-        assert_eq!(budget.to_cover(), None);
-        let Reserved::Granted(call) = budget.reserve(spend(60, 5)) else { panic!("it fits") };
-        let cover = budget.to_cover().unwrap();
+        assert_eq!(budget.cover_to_record(), None);
+        let ReserveOutcome::Granted(call) = budget.reserve(spend(60, 5)) else { panic!("it fits") };
+        let cover = budget.cover_to_record().unwrap();
         assert_eq!(cover, spend(70, 5));
-        budget.covered(cover);
-        assert_eq!(budget.to_cover(), None);
+        budget.record_cover(cover);
+        assert_eq!(budget.cover_to_record(), None);
         budget.settle(call, Some(spend(50, 5)));
-        let Reserved::Granted(_) = budget.reserve(spend(940, 5)) else { panic!("it fits") };
-        assert_eq!(budget.to_cover(), Some(spend(1_000, 10)));
+        let ReserveOutcome::Granted(_) = budget.reserve(spend(940, 5)) else { panic!("it fits") };
+        assert_eq!(budget.cover_to_record(), Some(spend(1_000, 10)));
     }
 
     #[test]
     fn after_a_call_that_passed_its_worst_case_as_much_is_set_aside_for_every_call() {
         let mut budget = budget(100);
-        let Reserved::Granted(first) = budget.reserve(spend(10, 1)) else { panic!("10 of 100 fit") };
-        let Reserved::Granted(second) = budget.reserve(spend(10, 1)) else { panic!("20 of 100 fit") };
+        let ReserveOutcome::Granted(first) = budget.reserve(spend(10, 1)) else { panic!("10 of 100 fit") };
+        let ReserveOutcome::Granted(second) = budget.reserve(spend(10, 1)) else { panic!("20 of 100 fit") };
         assert!(budget.settle(first, Some(spend(60, 1))));
         assert!(!budget.settle(second, Some(spend(12, 1))), "it is told once");
-        assert!(matches!(budget.reserve(spend(10, 1)), Reserved::Never), "28 are left, and 60 may be used");
+        assert!(
+            matches!(budget.reserve(spend(10, 1)), ReserveOutcome::Never),
+            "28 are left, and 60 may be used"
+        );
     }
 
     #[test]
     fn what_makes_no_sense_counts_as_the_most_there_is() {
         let mut budget = budget(100);
-        let Reserved::Granted(call) = budget.reserve(spend(10, 1)) else { panic!("10 of 100 fit") };
+        let ReserveOutcome::Granted(call) = budget.reserve(spend(10, 1)) else { panic!("10 of 100 fit") };
         assert!(budget.settle(call, Some(spend(u64::MAX, u64::MAX))));
-        assert!(matches!(budget.reserve(spend(1, 1)), Reserved::Never));
+        assert!(matches!(budget.reserve(spend(1, 1)), ReserveOutcome::Never));
     }
 }

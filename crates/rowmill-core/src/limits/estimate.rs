@@ -1,6 +1,6 @@
 //! Estimates the usage of a call from earlier calls.
 
-use rowmill_types::Usage;
+use rowmill_types::TokenUsage;
 
 /// The number of answers after which an average has lost half of its weight.
 const MEMORY: f64 = 50.0;
@@ -14,16 +14,19 @@ const DEVIATIONS: f64 = 3.0;
 
 /// Moving averages that convert bytes to tokens and estimate the length of an answer.
 #[derive(Debug, Clone)]
-pub(super) struct Estimate {
-    tokens_per_byte: Average,
-    output: Average,
+pub(super) struct TokenEstimate {
+    tokens_per_byte: MovingAverage,
+    output: MovingAverage,
 }
 
-impl Estimate {
+impl TokenEstimate {
     /// The estimate before the first call. `max_output` limits the length of an answer.
     pub(super) fn new(max_output: Option<u64>) -> Self {
         let first = max_output.map_or(FIRST_OUTPUT, |most| (most as f64).min(FIRST_OUTPUT));
-        Self { tokens_per_byte: Average::new(1.0 / FIRST_BYTES_PER_TOKEN), output: Average::new(first) }
+        Self {
+            tokens_per_byte: MovingAverage::new(1.0 / FIRST_BYTES_PER_TOKEN),
+            output: MovingAverage::new(first),
+        }
     }
 
     pub(super) fn input(&self, bytes: usize) -> f64 {
@@ -39,7 +42,7 @@ impl Estimate {
         self.output.value
     }
 
-    pub(super) fn saw(&mut self, bytes: usize, usage: &Usage) {
+    pub(super) fn record_answer(&mut self, bytes: usize, usage: &TokenUsage) {
         if bytes > 0 && usage.input > 0 {
             self.tokens_per_byte.add(usage.input as f64 / bytes as f64);
         }
@@ -48,14 +51,14 @@ impl Estimate {
 }
 
 #[derive(Debug, Clone)]
-struct Average {
+struct MovingAverage {
     value: f64,
     /// The average distance of values from the average.
     deviation: f64,
     seen: f64,
 }
 
-impl Average {
+impl MovingAverage {
     fn new(value: f64) -> Self {
         Self { value, deviation: 0.0, seen: 0.0 }
     }
@@ -74,11 +77,11 @@ mod tests {
 
     #[test]
     fn the_first_answers_replace_the_guess_and_later_ones_are_averaged() {
-        let mut estimate = Estimate::new(Some(64));
+        let mut estimate = TokenEstimate::new(Some(64));
         assert_eq!(estimate.output(), 64.0);
         assert_eq!(estimate.input(400), 100.0);
         for output in [10, 30] {
-            estimate.saw(300, &Usage { input: 100, output, ..Usage::default() });
+            estimate.record_answer(300, &TokenUsage { input: 100, output, ..TokenUsage::default() });
         }
         assert_eq!(estimate.output(), 20.0);
         assert!((estimate.input(600) - 200.0).abs() < 1e-9);
@@ -87,9 +90,9 @@ mod tests {
 
     #[test]
     fn the_more_prompts_differ_the_more_slack_they_need() {
-        let mut estimate = Estimate::new(None);
+        let mut estimate = TokenEstimate::new(None);
         for input in [90, 110, 90, 110, 90, 110, 90, 110] {
-            estimate.saw(1_000, &Usage { input, ..Usage::default() });
+            estimate.record_answer(1_000, &TokenUsage { input, ..TokenUsage::default() });
         }
         let slack = estimate.input_slack(1_000);
         assert!((20.0..60.0).contains(&slack), "{slack}");

@@ -5,15 +5,15 @@
 
 use std::time::Duration;
 
-use rowmill_types::{RateLimits, RateWindow, Usage};
+use rowmill_types::{RateLimits, RateWindow, TokenUsage};
 
-use super::bucket::{Bucket, Flying, Mark, Used};
-use super::pause::Pause;
-use super::rates::{Pace, RateFlags};
-use super::refusals::{Refusal, Refusals};
-use super::share::{Share, ShareId, ShareSettings, charged_late, parallel_of_all};
-use super::slots::{Parallel, Slots};
-use super::wait::{Wait, WaitReason};
+use super::bucket::{BucketMark, BucketUsage, InFlightCharges, RateBucket};
+use super::minute_limits::{MinuteLimits, PaceMode};
+use super::pause::CallPause;
+use super::refusals::{RefusalRate, RefusalScope};
+use super::share::{RunShare, RunShareId, RunShareSettings, combined_parallelism, late_charges};
+use super::slots::{CallSlots, Parallelism};
+use super::wait::{CallWait, WaitReason};
 
 /// The first pause after a refusal that gives no time, and the maximum to which it doubles.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
@@ -22,7 +22,7 @@ const QUOTA_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::fr
 
 /// The need of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Need {
+pub struct CallNeed {
     /// Bytes of everything that is sent.
     pub bytes: usize,
     /// The maximum number of tokens of the answer, if the request sets one.
@@ -31,28 +31,28 @@ pub struct Need {
 
 /// Whether a call may be sent.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Admission {
+pub enum AdmissionDecision {
     /// It may be sent; the charge is to be settled when it has ended.
-    Granted(Charge),
+    Granted(CallCharge),
     /// Not yet.
-    Wait(Wait),
+    Wait(CallWait),
     /// Not yet, because of other calls of the same run; calls of other runs need not wait.
-    WaitForOwn(Wait),
+    WaitForOwnRun(CallWait),
 }
 
 /// The charge of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Charge {
-    share: ShareId,
+pub struct CallCharge {
+    share: RunShareId,
     /// Bytes of everything that was sent.
     bytes: u32,
     sent: Duration,
     /// The number of the call, in sending order.
     number: u64,
-    marks: [Mark; KINDS],
+    marks: [BucketMark; LIMIT_KINDS],
 }
 
-impl Charge {
+impl CallCharge {
     /// When the call was admitted.
     #[must_use]
     pub fn sent(&self) -> Duration {
@@ -60,62 +60,62 @@ impl Charge {
     }
 }
 
-pub(super) const KINDS: usize = 4;
+pub(super) const LIMIT_KINDS: usize = 4;
 
 /// The limits of one provider, account and model.
 #[derive(Debug, Clone)]
-pub struct Limiter {
+pub struct RateLimiter {
     /// The runs that currently call the model.
-    shares: Vec<Option<Share>>,
+    shares: Vec<Option<RunShare>>,
     /// Reported with answers: requests, tokens, input tokens, output tokens.
-    learned: [Option<Bucket>; KINDS],
+    learned: [Option<RateBucket>; LIMIT_KINDS],
     /// Set by users, in the same order: the lowest limit among the active runs. Runs without such a limit are neither
     /// bound by it nor counted.
-    set: [Option<Bucket>; KINDS],
+    set: [Option<RateBucket>; LIMIT_KINDS],
     /// The charges of calls in flight, whether there are buckets or not.
-    flying: [Flying; KINDS],
-    slots: Slots,
+    flying: [InFlightCharges; LIMIT_KINDS],
+    slots: CallSlots,
     /// The number of calls sent.
     sent: u64,
-    pause: Pause,
+    pause: CallPause,
     /// Isolated refusals among answers, without evidence that a limit is reached.
-    refusals: Refusals,
+    refusals: RefusalRate,
     /// The number of consecutive pauses because of refusals, without an answer between them.
     pauses: u32,
     exhaustions: u32,
 }
 
-impl Default for Limiter {
+impl Default for RateLimiter {
     fn default() -> Self {
         Self {
             shares: Vec::new(),
             learned: [None, None, None, None],
             set: [None, None, None, None],
-            flying: [Flying::default(); KINDS],
-            slots: Slots::new(Parallel::Auto),
+            flying: [InFlightCharges::default(); LIMIT_KINDS],
+            slots: CallSlots::new(Parallelism::Auto),
             sent: 0,
-            pause: Pause::default(),
-            refusals: Refusals::default(),
+            pause: CallPause::default(),
+            refusals: RefusalRate::default(),
             pauses: 0,
             exhaustions: 0,
         }
     }
 }
 
-impl Limiter {
+impl RateLimiter {
     /// A run starts to call the model.
-    pub fn join(&mut self, settings: ShareSettings, now: Duration) -> ShareId {
+    pub fn add_run(&mut self, settings: RunShareSettings, now: Duration) -> RunShareId {
         let free = self.shares.iter().position(Option::is_none).unwrap_or(self.shares.len());
         if free == self.shares.len() {
             self.shares.push(None);
         }
-        self.shares[free] = Some(Share::new(settings));
+        self.shares[free] = Some(RunShare::new(settings));
         self.follow_shares(now);
-        ShareId(u32::try_from(free).unwrap_or(u32::MAX))
+        RunShareId(u32::try_from(free).unwrap_or(u32::MAX))
     }
 
     /// A run no longer calls the model, and none of its calls is in flight.
-    pub fn leave(&mut self, share: ShareId, now: Duration) {
+    pub fn remove_run(&mut self, share: RunShareId, now: Duration) {
         if let Some(left) = self.shares.get_mut(share.index()) {
             *left = None;
             self.follow_shares(now);
@@ -126,56 +126,58 @@ impl Limiter {
     /// usage is remembered.
     fn follow_shares(&mut self, now: Duration) {
         let shares = || self.shares.iter().flatten();
-        if let Some(parallel) = parallel_of_all(shares()) {
+        if let Some(parallel) = combined_parallelism(shares()) {
             self.slots.set_parallel(parallel, now);
         }
         for (kind, bucket) in self.set.iter_mut().enumerate() {
-            let Some(tightest) = shares().filter_map(|share| share.caps()[kind]).min() else { continue };
+            let Some(tightest) = shares().filter_map(|share| share.user_limits()[kind]).min() else {
+                continue;
+            };
             match bucket {
                 Some(bucket) => bucket.set_limit(tightest, now),
-                None => *bucket = Some(Bucket::set(tightest, now)),
+                None => *bucket = Some(RateBucket::from_user_limit(tightest, now)),
             }
         }
     }
 
-    fn share(&self, id: ShareId) -> Option<&Share> {
+    fn share(&self, id: RunShareId) -> Option<&RunShare> {
         self.shares.get(id.index())?.as_ref()
     }
 
     /// Calls in flight.
     #[must_use]
-    pub fn in_flight(&self) -> usize {
+    pub fn calls_in_flight(&self) -> usize {
         self.slots.in_flight()
     }
 
     /// The current maximum number of calls of a run in flight.
     #[must_use]
-    pub fn allowed(&self, share: ShareId) -> usize {
-        self.slots.allowed().min(self.own_ceiling(share))
+    pub fn allowed_calls(&self, share: RunShareId) -> usize {
+        self.slots.allowed_calls().min(self.own_ceiling(share))
     }
 
     /// The number of concurrent calls of a run to make room for, so that nothing else holds them up.
     #[must_use]
-    pub fn wanted(&self, share: ShareId) -> usize {
-        self.slots.wanted().min(self.own_ceiling(share))
+    pub fn wanted_calls(&self, share: RunShareId) -> usize {
+        self.slots.wanted_calls().min(self.own_ceiling(share))
     }
 
-    fn own_ceiling(&self, share: ShareId) -> usize {
-        self.share(share).map_or(usize::MAX, |share| share.settings.parallel.ceiling())
+    fn own_ceiling(&self, share: RunShareId) -> usize {
+        self.share(share).map_or(usize::MAX, |share| share.settings.parallel.max_calls())
     }
 
     /// The limits per minute that apply to a run: set by its user, otherwise reported with answers.
     #[must_use]
-    pub fn known(&self, share: ShareId) -> RateFlags {
-        let caps = self.share(share).map(Share::caps).unwrap_or_default();
+    pub fn known_limits(&self, share: RunShareId) -> MinuteLimits {
+        let caps = self.share(share).map(RunShare::user_limits).unwrap_or_default();
         let known = |kind: usize| {
-            let learned = self.learned[kind].as_ref().map(Bucket::per_minute);
+            let learned = self.learned[kind].as_ref().map(RateBucket::per_minute);
             match (caps[kind], learned) {
                 (Some(set), Some(learned)) => Some(set.min(learned)),
                 (set, learned) => set.or(learned),
             }
         };
-        RateFlags { requests: known(0), tokens: known(1), input_tokens: known(2), output_tokens: known(3) }
+        MinuteLimits { requests: known(0), tokens: known(1), input_tokens: known(2), output_tokens: known(3) }
     }
 
     /// Whether calls wait for quota, so that another model should be asked.
@@ -186,44 +188,45 @@ impl Limiter {
 
     /// Whether a call needs more than the whole limit, so that it would always be refused.
     #[must_use]
-    pub fn never_fits(&self, charge: &Charge) -> bool {
+    pub fn never_fits(&self, charge: &CallCharge) -> bool {
         let both = self.learned.iter().zip(&charge.marks);
         both.filter_map(|(bucket, mark)| Some((bucket.as_ref()?, mark)))
-            .any(|(bucket, mark)| bucket.is_below(mark))
+            .any(|(bucket, mark)| bucket.is_smaller_than(mark))
     }
 
     /// Decides whether a call of a run may be sent now, and charges it if so.
-    pub fn admit(&mut self, id: ShareId, need: Need, now: Duration) -> Admission {
+    pub fn admit(&mut self, id: RunShareId, need: CallNeed, now: Duration) -> AdmissionDecision {
         if let Some(wait) = self.pause.wait(now).filter(|_| self.keeps_to_pause(id)) {
-            return Admission::Wait(wait);
+            return AdmissionDecision::Wait(wait);
         }
         let Some(share) = self.shares.get(id.index()).and_then(Option::as_ref) else {
-            return Admission::WaitForOwn(Wait { until: None, reason: WaitReason::Slots });
+            return AdmissionDecision::WaitForOwnRun(CallWait { until: None, reason: WaitReason::Slots });
         };
-        if share.is_primed_now() {
-            return Admission::WaitForOwn(Wait { until: None, reason: WaitReason::Priming });
+        if share.is_priming() {
+            return AdmissionDecision::WaitForOwnRun(CallWait { until: None, reason: WaitReason::Priming });
         }
         if !self.slots.has_room() {
-            return Admission::Wait(Wait { until: None, reason: WaitReason::Slots });
+            return AdmissionDecision::Wait(CallWait { until: None, reason: WaitReason::Slots });
         }
         if share.is_full() {
-            return Admission::WaitForOwn(Wait { until: None, reason: WaitReason::Slots });
+            return AdmissionDecision::WaitForOwnRun(CallWait { until: None, reason: WaitReason::Slots });
         }
-        let (costs, later, slack) = (share.costs(need), share.late_costs(need), share.slack(need.bytes));
-        let (capped, pace) = (share.caps().map(|cap| cap.is_some()), share.settings.pace);
+        let (costs, later, slack) =
+            (share.expected_usage(need), share.usage_charged_late(need), share.slack(need.bytes));
+        let (capped, pace) = (share.user_limits().map(|cap| cap.is_some()), share.settings.pace);
         if let Some(wait) = self.short_of((costs, slack), (capped, pace), now) {
-            return Admission::Wait(wait);
+            return AdmissionDecision::Wait(wait);
         }
         self.slots.begin();
         if let Some(share) = &mut self.shares[id.index()] {
             share.begin();
         }
-        let mut marks = [Mark::default(); KINDS];
+        let mut marks = [BucketMark::default(); LIMIT_KINDS];
         for (kind, mark) in marks.iter_mut().enumerate() {
             let (cost, later) = (costs[kind], later[kind]);
             *mark = match &mut self.learned[kind] {
                 Some(bucket) => bucket.take(cost, later, now),
-                None => Mark::before(cost, later),
+                None => BucketMark::before_limit_known(cost, later),
             };
             if let Some(bucket) = self.set[kind].as_mut().filter(|_| capped[kind]) {
                 bucket.take(cost, later, now);
@@ -232,12 +235,12 @@ impl Limiter {
         }
         self.sent += 1;
         let bytes = u32::try_from(need.bytes).unwrap_or(u32::MAX);
-        let charge = Charge { share: id, bytes, sent: now, number: self.sent, marks };
-        Admission::Granted(charge)
+        let charge = CallCharge { share: id, bytes, sent: now, number: self.sent, marks };
+        AdmissionDecision::Granted(charge)
     }
 
     /// Whether the calls of a run wait for the end of the current pause.
-    fn keeps_to_pause(&self, id: ShareId) -> bool {
+    fn keeps_to_pause(&self, id: RunShareId) -> bool {
         let share = self.share(id).zip(self.pause.after_refusals());
         share.is_none_or(|(share, length)| share.settings.waits_for(length))
     }
@@ -245,13 +248,13 @@ impl Limiter {
     /// The longest wait for a bucket that applies to the run, if there is one.
     fn short_of(
         &mut self,
-        (costs, slack): ([f64; KINDS], [f64; KINDS]),
-        (capped, pace): ([bool; KINDS], Pace),
+        (costs, slack): ([f64; LIMIT_KINDS], [f64; LIMIT_KINDS]),
+        (capped, pace): ([bool; LIMIT_KINDS], PaceMode),
         now: Duration,
-    ) -> Option<Wait> {
+    ) -> Option<CallWait> {
         let mut longest: Option<(Duration, usize, u64)> = None;
-        for kind in 0..KINDS {
-            let learned = self.learned[kind].as_mut().filter(|_| pace == Pace::Auto);
+        for kind in 0..LIMIT_KINDS {
+            let learned = self.learned[kind].as_mut().filter(|_| pace == PaceMode::Auto);
             let set = self.set[kind].as_mut().filter(|_| capped[kind]);
             for bucket in learned.into_iter().chain(set) {
                 let wait = bucket.wait(costs[kind], slack[kind], now);
@@ -267,41 +270,41 @@ impl Limiter {
             2 => WaitReason::InputTokens(limit),
             _ => WaitReason::OutputTokens(limit),
         };
-        Some(Wait { until: Some(now + wait), reason })
+        Some(CallWait { until: Some(now + wait), reason })
     }
 
     /// A call was answered.
-    pub fn answered(
+    pub fn record_answer(
         &mut self,
-        charge: &Charge,
-        usage: Option<&Usage>,
+        charge: &CallCharge,
+        usage: Option<&TokenUsage>,
         rates: Option<&RateLimits>,
         now: Duration,
     ) {
-        self.slots.answered(charge.sent, now);
+        self.slots.record_answer(charge.sent, now);
         if let Some(Some(share)) = self.shares.get_mut(charge.share.index()) {
-            share.answered(charge.bytes as usize, usage);
+            share.record_answer(charge.bytes as usize, usage);
         }
-        self.refusals.answered(charge.number);
+        self.refusals.record_answer(charge.number);
         self.pauses = 0;
         self.exhaustions = 0;
-        if !self.refusals.are_the_rule() && self.pause.doubt(charge.sent) {
-            self.slots.restore(now);
+        if !self.refusals.is_high() && self.pause.end_if_doubted(charge.sent) {
+            self.slots.undo_last_cut(now);
         }
         let used = usage.map(|usage| {
             let (input, output) = (usage.input as f64, usage.output as f64);
             // The tokens reserved for the answer were charged with the call.
             let set_aside = Some(0.0).filter(|_| charge.marks[1].is_charged_at_once());
-            let late = charged_late(output, set_aside);
+            let late = late_charges(output, set_aside);
             let all = [1.0, input + output, input, output];
-            std::array::from_fn(|kind| Used { all: all[kind], late: late[kind] })
+            std::array::from_fn(|kind| BucketUsage { all: all[kind], late: late[kind] })
         });
         let marks = self.settle(charge, used);
         self.learn(charge, marks, rates, now);
     }
 
     /// A call failed for a reason unrelated to limits.
-    pub fn failed(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) {
+    pub fn record_failure(&mut self, charge: &CallCharge, rates: Option<&RateLimits>, now: Duration) {
         self.slots.end();
         // The next answer shows whether the provider charged the call.
         let marks = self.settle(charge, None);
@@ -310,44 +313,45 @@ impl Limiter {
 
     /// This machine had no resources for a call, and nothing was sent; `false` if no call is in flight whose end could
     /// free some.
-    pub fn crowded(&mut self, charge: &Charge, now: Duration) -> bool {
-        self.settle(charge, Some([Used::default(); KINDS]));
-        self.slots.crowded(now)
+    pub fn record_local_limit(&mut self, charge: &CallCharge, now: Duration) -> bool {
+        self.settle(charge, Some([BucketUsage::default(); LIMIT_KINDS]));
+        self.slots.record_local_limit(now)
     }
 
     /// The provider is overloaded.
-    pub fn overloaded(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) {
-        self.slots.overloaded(charge.sent, now);
+    pub fn record_overload(&mut self, charge: &CallCharge, rates: Option<&RateLimits>, now: Duration) {
+        self.slots.record_overload(charge.sent, now);
         let marks = self.settle(charge, None);
         self.learn(charge, marks, rates, now);
     }
 
     /// The provider refused a call because of a rate limit; nothing was charged. Returns who must wait: if headers or
     /// buckets show that a limit is reached, or if most calls are refused, all calls must.
-    pub fn refused(
+    pub fn record_refusal(
         &mut self,
-        charge: &Charge,
+        charge: &CallCharge,
         after: Option<Duration>,
         rates: Option<&RateLimits>,
         now: Duration,
-    ) -> Refusal {
-        let marks = self.settle(charge, Some([Used::default(); KINDS]));
+    ) -> RefusalScope {
+        let marks = self.settle(charge, Some([BucketUsage::default(); LIMIT_KINDS]));
         self.learn(charge, marks, rates, now);
         let asked = after.filter(|wait| !wait.is_zero());
-        let keeps_to_limits = self.share(charge.share).is_some_and(|share| share.settings.pace == Pace::Auto);
+        let keeps_to_limits =
+            self.share(charge.share).is_some_and(|share| share.settings.pace == PaceMode::Auto);
         let knows_limits = keeps_to_limits && self.learned.iter().any(Option::is_some);
         let is_reached = self.is_reached(charge, rates, now);
         if !is_reached {
-            self.refusals.refused(charge.number);
-            if !self.refusals.are_the_rule() {
-                self.slots.refused_alone(charge.sent, now);
-                return Refusal::RowAlone(asked);
+            self.refusals.record_refusal(charge.number);
+            if !self.refusals.is_high() {
+                self.slots.record_stray_refusal(charge.sent, now);
+                return RefusalScope::RowAlone(asked);
             }
         }
         match knows_limits && is_reached {
             // The buckets determine when to continue; the number of calls in flight was not the cause.
             true => self.slots.end(),
-            false => self.slots.refused(charge.sent, now),
+            false => self.slots.record_refusal(charge.sent, now),
         }
         if self.pause.wait(now).is_none() {
             // Calls that were part of the same burst of refusals do not make the pause longer.
@@ -357,12 +361,12 @@ impl Limiter {
         let wait = asked.unwrap_or(if knows_limits { PAUSE.0 } else { ours });
         let doubted_since = (!is_reached).then_some(charge.sent);
         self.pause.begin((now, now + wait), WaitReason::Throttled, doubted_since);
-        self.slots.paused(wait, now);
-        Refusal::Everybody
+        self.slots.record_pause(wait, now);
+        RefusalScope::EveryCall
     }
 
     /// Whether the headers of a refusal show that a limit is reached, or, without headers, whether our estimate does.
-    fn is_reached(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) -> bool {
+    fn is_reached(&mut self, charge: &CallCharge, rates: Option<&RateLimits>, now: Duration) -> bool {
         let told = rates.map(|rates| rates.windows()).unwrap_or_default();
         let slack =
             self.share(charge.share).map(|share| share.slack(charge.bytes as usize)).unwrap_or_default();
@@ -373,14 +377,14 @@ impl Limiter {
     }
 
     /// The quota is used up; returns the length of the pause.
-    pub fn exhausted(
+    pub fn record_exhaustion(
         &mut self,
-        charge: &Charge,
+        charge: &CallCharge,
         after: Option<Duration>,
         message: &str,
         now: Duration,
     ) -> Duration {
-        self.settle(charge, Some([Used::default(); KINDS]));
+        self.settle(charge, Some([BucketUsage::default(); LIMIT_KINDS]));
         self.slots.end();
         if !self.is_exhausted(now) {
             self.exhaustions = self.exhaustions.saturating_add(1);
@@ -388,12 +392,12 @@ impl Limiter {
         let ours = (QUOTA_PAUSE.0 * (1 << self.exhaustions.saturating_sub(1).min(10))).min(QUOTA_PAUSE.1);
         let wait = after.filter(|wait| !wait.is_zero()).unwrap_or(ours);
         self.pause.begin((now, now + wait), WaitReason::Quota(message.to_owned()), None);
-        self.slots.paused(wait, now);
+        self.slots.record_pause(wait, now);
         wait
     }
 
     /// A call was dropped before its outcome was known.
-    pub fn cancelled(&mut self, charge: &Charge) {
+    pub fn record_cancel(&mut self, charge: &CallCharge) {
         self.slots.end();
         self.settle(charge, None);
     }
@@ -404,11 +408,15 @@ impl Limiter {
     }
 
     /// Settles a call in all buckets; returns its marks in the buckets that answers reported.
-    fn settle(&mut self, charge: &Charge, used: Option<[Used; KINDS]>) -> [Mark; KINDS] {
+    fn settle(
+        &mut self,
+        charge: &CallCharge,
+        used: Option<[BucketUsage; LIMIT_KINDS]>,
+    ) -> [BucketMark; LIMIT_KINDS] {
         if let Some(Some(share)) = self.shares.get_mut(charge.share.index()) {
             share.end();
         }
-        let caps = self.share(charge.share).map(Share::caps).unwrap_or_default();
+        let caps = self.share(charge.share).map(RunShare::user_limits).unwrap_or_default();
         let mut marks = charge.marks;
         for (kind, mark) in marks.iter_mut().enumerate() {
             let used = used.as_ref().map(|used| used[kind]);
@@ -423,15 +431,21 @@ impl Limiter {
         marks
     }
 
-    fn learn(&mut self, charge: &Charge, marks: [Mark; KINDS], rates: Option<&RateLimits>, now: Duration) {
+    fn learn(
+        &mut self,
+        charge: &CallCharge,
+        marks: [BucketMark; LIMIT_KINDS],
+        rates: Option<&RateLimits>,
+        now: Duration,
+    ) {
         let Some(rates) = rates else { return };
         let told = rates.windows();
         let marks = marks.iter().zip(self.flying);
         for ((bucket, (mark, flying)), window) in self.learned.iter_mut().zip(marks).zip(told) {
             let Some(window) = window.filter(|window: &RateWindow| window.limit > 0) else { continue };
             match bucket {
-                Some(bucket) => bucket.learn(window, *mark, charge.sent, now),
-                None => *bucket = Some(Bucket::learned(window, flying, now)),
+                Some(bucket) => bucket.update_from_window(window, *mark, charge.sent, now),
+                None => *bucket = Some(RateBucket::from_rate_window(window, flying, now)),
             }
         }
     }

@@ -2,16 +2,16 @@ use rowmill_types::RateWindow;
 
 use super::*;
 
-const NEED: Need = Need { bytes: 400, output_cap: None };
+const NEED: CallNeed = CallNeed { bytes: 400, output_cap: None };
 
 fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-const AUTO: ShareSettings = ShareSettings {
-    parallel: Parallel::Auto,
-    pace: Pace::Auto,
-    rates: RateFlags { requests: None, tokens: None, input_tokens: None, output_tokens: None },
+const AUTO: RunShareSettings = RunShareSettings {
+    parallel: Parallelism::Auto,
+    pace: PaceMode::Auto,
+    rates: MinuteLimits { requests: None, tokens: None, input_tokens: None, output_tokens: None },
     max_output: None,
     reserves_output: false,
     priming: false,
@@ -19,80 +19,86 @@ const AUTO: ShareSettings = ShareSettings {
 };
 
 /// The only run of a limiter.
-const ONLY: ShareId = ShareId(0);
+const ONLY: RunShareId = RunShareId(0);
 
-fn of_one_run(settings: ShareSettings) -> Limiter {
-    let mut limiter = Limiter::default();
-    assert_eq!(limiter.join(settings, Duration::ZERO), ONLY);
+fn of_one_run(settings: RunShareSettings) -> RateLimiter {
+    let mut limiter = RateLimiter::default();
+    assert_eq!(limiter.add_run(settings, Duration::ZERO), ONLY);
     limiter
 }
 
-fn auto() -> Limiter {
+fn auto() -> RateLimiter {
     of_one_run(AUTO)
 }
 
-fn granted(limiter: &mut Limiter, now: f64) -> Charge {
+fn granted(limiter: &mut RateLimiter, now: f64) -> CallCharge {
     granted_to(limiter, ONLY, now)
 }
 
-fn granted_to(limiter: &mut Limiter, run: ShareId, now: f64) -> Charge {
+fn granted_to(limiter: &mut RateLimiter, run: RunShareId, now: f64) -> CallCharge {
     match limiter.admit(run, NEED, seconds(now)) {
-        Admission::Granted(charge) => charge,
-        Admission::Wait(wait) | Admission::WaitForOwn(wait) => panic!("must wait for {}", wait.reason),
+        AdmissionDecision::Granted(charge) => charge,
+        AdmissionDecision::Wait(wait) | AdmissionDecision::WaitForOwnRun(wait) => {
+            panic!("must wait for {}", wait.reason)
+        }
     }
 }
 
-fn wait(limiter: &mut Limiter, now: f64) -> Wait {
+fn wait(limiter: &mut RateLimiter, now: f64) -> CallWait {
     match limiter.admit(ONLY, NEED, seconds(now)) {
-        Admission::Granted(_) => panic!("need not wait"),
-        Admission::Wait(wait) | Admission::WaitForOwn(wait) => wait,
+        AdmissionDecision::Granted(_) => panic!("need not wait"),
+        AdmissionDecision::Wait(wait) | AdmissionDecision::WaitForOwnRun(wait) => wait,
     }
 }
 
 /// The number of calls of a run that can be sent now.
-fn calls_at(limiter: &mut Limiter, run: ShareId, now: f64) -> usize {
-    let goes =
-        |limiter: &mut Limiter| matches!(limiter.admit(run, NEED, seconds(now)), Admission::Granted(_));
+fn calls_at(limiter: &mut RateLimiter, run: RunShareId, now: f64) -> usize {
+    let goes = |limiter: &mut RateLimiter| {
+        matches!(limiter.admit(run, NEED, seconds(now)), AdmissionDecision::Granted(_))
+    };
     (0..10_000).take_while(|_| goes(limiter)).count()
 }
 
-fn capped(requests: u64) -> ShareSettings {
-    ShareSettings { rates: RateFlags { requests: Some(requests), ..AUTO.rates }, ..chosen(1_000) }
+fn capped(requests: u64) -> RunShareSettings {
+    RunShareSettings { rates: MinuteLimits { requests: Some(requests), ..AUTO.rates }, ..chosen(1_000) }
 }
 
-fn chosen(parallel: usize) -> ShareSettings {
-    ShareSettings { parallel: Parallel::AtMost(parallel), ..AUTO }
+fn chosen(parallel: usize) -> RunShareSettings {
+    RunShareSettings { parallel: Parallelism::AtMost(parallel), ..AUTO }
 }
 
 #[test]
 fn every_run_has_as_many_calls_in_flight_as_its_own_user_allows() {
-    let mut limiter = Limiter::default();
-    let few = limiter.join(chosen(300), Duration::ZERO);
-    let many = limiter.join(chosen(700), Duration::ZERO);
+    let mut limiter = RateLimiter::default();
+    let few = limiter.add_run(chosen(300), Duration::ZERO);
+    let many = limiter.add_run(chosen(700), Duration::ZERO);
     assert_eq!(calls_at(&mut limiter, few, 0.0), 300);
-    assert!(matches!(limiter.admit(few, NEED, seconds(0.0)), Admission::WaitForOwn(_)), "others may go");
+    assert!(
+        matches!(limiter.admit(few, NEED, seconds(0.0)), AdmissionDecision::WaitForOwnRun(_)),
+        "others may go"
+    );
     assert_eq!(calls_at(&mut limiter, many, 0.0), 700);
-    assert_eq!((limiter.allowed(few), limiter.allowed(many)), (300, 700));
+    assert_eq!((limiter.allowed_calls(few), limiter.allowed_calls(many)), (300, 700));
 }
 
 #[test]
 fn what_an_ended_run_said_holds_up_nobody_after_it() {
-    let mut limiter = Limiter::default();
-    let said = ShareSettings { priming: true, parallel: Parallel::AtMost(1), ..capped(60) };
-    let slow = limiter.join(said, seconds(1.0));
+    let mut limiter = RateLimiter::default();
+    let said = RunShareSettings { priming: true, parallel: Parallelism::AtMost(1), ..capped(60) };
+    let slow = limiter.add_run(said, seconds(1.0));
     let charge = granted_to(&mut limiter, slow, 1.0);
-    limiter.answered(&charge, None, None, seconds(2.0));
-    limiter.leave(slow, seconds(2.0));
-    let next = limiter.join(chosen(500), seconds(2.0));
+    limiter.record_answer(&charge, None, None, seconds(2.0));
+    limiter.remove_run(slow, seconds(2.0));
+    let next = limiter.add_run(chosen(500), seconds(2.0));
     assert_eq!(calls_at(&mut limiter, next, 2.0), 500);
-    assert_eq!(limiter.known(next), RateFlags::default());
+    assert_eq!(limiter.known_limits(next), MinuteLimits::default());
 }
 
 #[test]
 fn the_tighter_of_two_limits_holds_for_both_runs_while_both_go_on() {
-    let mut limiter = Limiter::default();
-    let tight = limiter.join(capped(60), Duration::ZERO);
-    let loose = limiter.join(capped(6_000), Duration::ZERO);
+    let mut limiter = RateLimiter::default();
+    let tight = limiter.add_run(capped(60), Duration::ZERO);
+    let loose = limiter.add_run(capped(6_000), Duration::ZERO);
     assert_eq!(
         calls_at(&mut limiter, loose, 0.0) + calls_at(&mut limiter, tight, 0.0),
         5,
@@ -100,29 +106,29 @@ fn the_tighter_of_two_limits_holds_for_both_runs_while_both_go_on() {
     );
     assert_eq!(calls_at(&mut limiter, loose, 1.0), 1, "what the other would have had is used");
     assert_eq!(calls_at(&mut limiter, tight, 1.0), 0);
-    limiter.leave(tight, seconds(1.0));
+    limiter.remove_run(tight, seconds(1.0));
     assert_eq!(calls_at(&mut limiter, loose, 2.0), 100, "only its own limit is left");
 }
 
 #[test]
 fn a_run_without_a_limit_of_its_own_is_not_held_to_that_of_another() {
-    let mut limiter = Limiter::default();
-    let tight = limiter.join(capped(60), Duration::ZERO);
-    let free = limiter.join(chosen(300), Duration::ZERO);
+    let mut limiter = RateLimiter::default();
+    let tight = limiter.add_run(capped(60), Duration::ZERO);
+    let free = limiter.add_run(chosen(300), Duration::ZERO);
     assert_eq!(calls_at(&mut limiter, free, 0.0), 300);
     assert_eq!(calls_at(&mut limiter, tight, 0.0), 5, "nor counted there");
 }
 
 #[test]
 fn what_answers_told_one_run_paces_all_of_them() {
-    let mut limiter = Limiter::default();
-    let first = limiter.join(chosen(500), Duration::ZERO);
+    let mut limiter = RateLimiter::default();
+    let first = limiter.add_run(chosen(500), Duration::ZERO);
     let charge = granted_to(&mut limiter, first, 0.0);
-    limiter.answered(&charge, None, Some(&told(60, 10)), seconds(0.0));
-    limiter.leave(first, seconds(0.0));
-    let second = limiter.join(chosen(500), seconds(0.0));
+    limiter.record_answer(&charge, None, Some(&told(60, 10)), seconds(0.0));
+    limiter.remove_run(first, seconds(0.0));
+    let second = limiter.add_run(chosen(500), seconds(0.0));
     assert!(calls_at(&mut limiter, second, 0.0) <= 10);
-    let hasty = limiter.join(ShareSettings { pace: Pace::Off, ..chosen(500) }, seconds(0.0));
+    let hasty = limiter.add_run(RunShareSettings { pace: PaceMode::Off, ..chosen(500) }, seconds(0.0));
     assert!(calls_at(&mut limiter, hasty, 0.0) > 100, "but not one that wants to know nothing of it");
 }
 
@@ -130,10 +136,10 @@ fn what_answers_told_one_run_paces_all_of_them() {
 fn a_run_that_waits_for_no_outage_keeps_to_pauses_of_a_minute_and_not_to_longer_ones() {
     for (asked, goes) in [(60.0, false), (61.0, true)] {
         let mut limiter = auto();
-        let hasty = limiter.join(ShareSettings { max_outage: Duration::ZERO, ..AUTO }, Duration::ZERO);
+        let hasty = limiter.add_run(RunShareSettings { max_outage: Duration::ZERO, ..AUTO }, Duration::ZERO);
         let charge = granted(&mut limiter, 0.0);
-        let refused = limiter.refused(&charge, Some(seconds(asked)), None, seconds(0.0));
-        assert_eq!(refused, Refusal::Everybody);
+        let refused = limiter.record_refusal(&charge, Some(seconds(asked)), None, seconds(0.0));
+        assert_eq!(refused, RefusalScope::EveryCall);
         assert_eq!(calls_at(&mut limiter, hasty, 30.0) > 0, goes, "{asked}");
         assert_eq!(wait(&mut limiter, 30.0).reason, WaitReason::Throttled, "others keep to both");
     }
@@ -143,11 +149,11 @@ fn a_run_that_waits_for_no_outage_keeps_to_pauses_of_a_minute_and_not_to_longer_
 fn the_first_call_of_a_run_goes_alone_beside_those_of_others() {
     let mut limiter = auto();
     granted(&mut limiter, 0.0);
-    let primed = limiter.join(ShareSettings { priming: true, ..AUTO }, Duration::ZERO);
+    let primed = limiter.add_run(RunShareSettings { priming: true, ..AUTO }, Duration::ZERO);
     let charge = granted_to(&mut limiter, primed, 0.0);
-    assert!(matches!(limiter.admit(primed, NEED, seconds(0.0)), Admission::WaitForOwn(_)));
+    assert!(matches!(limiter.admit(primed, NEED, seconds(0.0)), AdmissionDecision::WaitForOwnRun(_)));
     granted(&mut limiter, 0.0);
-    limiter.answered(&charge, None, None, seconds(1.0));
+    limiter.record_answer(&charge, None, None, seconds(1.0));
     granted_to(&mut limiter, primed, 1.0);
 }
 
@@ -160,13 +166,13 @@ fn told(limit: u64, remaining: u64) -> RateLimits {
 fn an_answer_that_tells_a_limit_paces_the_calls_after_it() {
     let mut limiter = auto();
     let charge = granted(&mut limiter, 0.0);
-    limiter.answered(&charge, None, Some(&told(60, 2)), seconds(0.0));
+    limiter.record_answer(&charge, None, Some(&told(60, 2)), seconds(0.0));
     let first = granted(&mut limiter, 0.0);
     let blocked = wait(&mut limiter, 0.0);
     assert_eq!(blocked.reason, WaitReason::Requests(60));
     let until = blocked.until.unwrap();
     assert!(until > seconds(0.2) && until < seconds(2.0), "{until:?}");
-    limiter.answered(&first, None, None, seconds(0.5));
+    limiter.record_answer(&first, None, None, seconds(0.5));
     granted(&mut limiter, until.as_secs_f64() + 0.01);
 }
 
@@ -174,10 +180,10 @@ fn an_answer_that_tells_a_limit_paces_the_calls_after_it() {
 fn a_refusal_pauses_everyone_for_as_long_as_the_provider_asks_and_charges_nothing() {
     let mut limiter = auto();
     let charge = granted(&mut limiter, 0.0);
-    limiter.refused(&charge, Some(seconds(3.0)), None, seconds(1.0));
+    limiter.record_refusal(&charge, Some(seconds(3.0)), None, seconds(1.0));
     let paused = wait(&mut limiter, 1.0);
-    assert_eq!(paused, Wait { until: Some(seconds(4.0)), reason: WaitReason::Throttled });
-    assert_eq!(limiter.in_flight(), 0);
+    assert_eq!(paused, CallWait { until: Some(seconds(4.0)), reason: WaitReason::Throttled });
+    assert_eq!(limiter.calls_in_flight(), 0);
     granted(&mut limiter, 4.0);
 }
 
@@ -188,7 +194,7 @@ fn refusals_without_a_time_make_pauses_that_double() {
     let mut pauses = Vec::new();
     for _ in 0..3 {
         let charge = granted(&mut limiter, now);
-        limiter.refused(&charge, None, None, seconds(now));
+        limiter.record_refusal(&charge, None, None, seconds(now));
         let until = wait(&mut limiter, now).until.unwrap().as_secs_f64();
         pauses.push(until - now);
         now = until;
@@ -197,15 +203,19 @@ fn refusals_without_a_time_make_pauses_that_double() {
 }
 
 /// A limiter that has seen answered calls, and one refusal in every `one_in`.
-fn after_calls(mut limiter: Limiter, one_in: u64, after: Option<Duration>) -> (Limiter, Vec<Refusal>) {
+fn after_calls(
+    mut limiter: RateLimiter,
+    one_in: u64,
+    after: Option<Duration>,
+) -> (RateLimiter, Vec<RefusalScope>) {
     let mut refusals = Vec::new();
     for call in 1..=1_000 {
         let now = call as f64 * 0.01;
         let charge = granted(&mut limiter, now);
         if call % one_in == 0 {
-            refusals.push(limiter.refused(&charge, after, None, seconds(now)));
+            refusals.push(limiter.record_refusal(&charge, after, None, seconds(now)));
         } else {
-            limiter.answered(&charge, None, None, seconds(now));
+            limiter.record_answer(&charge, None, None, seconds(now));
         }
     }
     (limiter, refusals)
@@ -215,12 +225,12 @@ fn after_calls(mut limiter: Limiter, one_in: u64, after: Option<Duration>) -> (L
 fn a_refusal_that_stands_alone_is_the_wait_of_its_row_and_many_are_a_pause_for_all() {
     for after in [None, Some(seconds(1.0)), Some(seconds(60.0))] {
         let (mut limiter, refusals) = after_calls(auto(), 50, after);
-        assert_eq!(refusals, [Refusal::RowAlone(after); 20]);
+        assert_eq!(refusals, [RefusalScope::RowAlone(after); 20]);
         let mut refuse = || {
             let charge = granted(&mut limiter, 11.0);
-            limiter.refused(&charge, after, None, seconds(11.0))
+            limiter.record_refusal(&charge, after, None, seconds(11.0))
         };
-        let in_a_row = (1..).find(|_| refuse() == Refusal::Everybody).unwrap();
+        let in_a_row = (1..).find(|_| refuse() == RefusalScope::EveryCall).unwrap();
         assert!((20..30).contains(&in_a_row), "{in_a_row} in a row");
         assert_eq!(wait(&mut limiter, 11.0).reason, WaitReason::Throttled);
     }
@@ -231,8 +241,9 @@ fn a_refusal_whose_headers_say_that_a_limit_is_reached_pauses_everyone_however_r
     for (remaining, pauses) in [(0, true), (1, true), (30, false)] {
         let (mut limiter, _) = after_calls(auto(), 5_000, None);
         let charge = granted(&mut limiter, 11.0);
-        let refusal = limiter.refused(&charge, Some(seconds(3.0)), Some(&told(60, remaining)), seconds(11.0));
-        assert_eq!(refusal == Refusal::Everybody, pauses, "{remaining} of 60 are left");
+        let refusal =
+            limiter.record_refusal(&charge, Some(seconds(3.0)), Some(&told(60, remaining)), seconds(11.0));
+        assert_eq!(refusal == RefusalScope::EveryCall, pauses, "{remaining} of 60 are left");
     }
 }
 
@@ -241,20 +252,21 @@ fn a_refusal_without_headers_pauses_everyone_where_a_limit_that_was_told_is_near
     for (remaining, pauses) in [(3, true), (900, false)] {
         let (mut limiter, _) = after_calls(auto(), 5_000, None);
         let charges = [granted(&mut limiter, 11.0), granted(&mut limiter, 11.0)];
-        limiter.answered(&charges[0], None, Some(&told(1_000, remaining)), seconds(11.0));
-        let refusal = limiter.refused(&charges[1], Some(seconds(3.0)), None, seconds(11.0));
-        assert_eq!(refusal == Refusal::Everybody, pauses, "{remaining} of 1,000 are left");
+        limiter.record_answer(&charges[0], None, Some(&told(1_000, remaining)), seconds(11.0));
+        let refusal = limiter.record_refusal(&charges[1], Some(seconds(3.0)), None, seconds(11.0));
+        assert_eq!(refusal == RefusalScope::EveryCall, pauses, "{remaining} of 1,000 are left");
     }
 }
 
 #[test]
 fn a_pause_ends_when_calls_that_were_sent_after_the_refused_one_are_answered() {
     let mut limiter = auto();
-    let charges: Vec<Charge> = (0..8).map(|call| granted(&mut limiter, f64::from(call) * 0.001)).collect();
-    limiter.refused(&charges[0], Some(seconds(60.0)), None, seconds(0.1));
+    let charges: Vec<CallCharge> =
+        (0..8).map(|call| granted(&mut limiter, f64::from(call) * 0.001)).collect();
+    limiter.record_refusal(&charges[0], Some(seconds(60.0)), None, seconds(0.1));
     assert_eq!(wait(&mut limiter, 0.1).reason, WaitReason::Throttled);
     for charge in &charges[1..] {
-        limiter.answered(charge, None, None, seconds(0.2));
+        limiter.record_answer(charge, None, None, seconds(0.2));
     }
     granted(&mut limiter, 0.2);
 }
@@ -262,9 +274,9 @@ fn a_pause_ends_when_calls_that_were_sent_after_the_refused_one_are_answered() {
 #[test]
 fn refusals_that_come_together_make_one_pause() {
     let mut limiter = auto();
-    let charges: Vec<Charge> = (0..8).map(|_| granted(&mut limiter, 0.0)).collect();
+    let charges: Vec<CallCharge> = (0..8).map(|_| granted(&mut limiter, 0.0)).collect();
     for charge in &charges {
-        limiter.refused(charge, None, None, seconds(0.1));
+        limiter.record_refusal(charge, None, None, seconds(0.1));
     }
     assert_eq!(wait(&mut limiter, 0.1).until, Some(seconds(0.6)));
 }
@@ -272,10 +284,11 @@ fn refusals_that_come_together_make_one_pause() {
 #[test]
 fn a_pause_does_not_end_by_answers_to_calls_that_were_sent_before_the_refused_one() {
     let mut limiter = auto();
-    let charges: Vec<Charge> = (0..8).map(|call| granted(&mut limiter, f64::from(call) * 0.001)).collect();
-    limiter.refused(&charges[7], Some(seconds(60.0)), None, seconds(0.1));
+    let charges: Vec<CallCharge> =
+        (0..8).map(|call| granted(&mut limiter, f64::from(call) * 0.001)).collect();
+    limiter.record_refusal(&charges[7], Some(seconds(60.0)), None, seconds(0.1));
     for charge in &charges[..7] {
-        limiter.answered(charge, None, None, seconds(0.2));
+        limiter.record_answer(charge, None, None, seconds(0.2));
     }
     assert_eq!(wait(&mut limiter, 0.2).reason, WaitReason::Throttled);
 }
@@ -284,32 +297,35 @@ fn a_pause_does_not_end_by_answers_to_calls_that_were_sent_before_the_refused_on
 fn a_quota_that_is_used_up_pauses_with_what_the_provider_said() {
     let mut limiter = auto();
     let charge = granted(&mut limiter, 0.0);
-    assert_eq!(limiter.exhausted(&charge, None, "no credit", seconds(0.0)), seconds(30.0));
+    assert_eq!(limiter.record_exhaustion(&charge, None, "no credit", seconds(0.0)), seconds(30.0));
     assert!(limiter.is_exhausted(seconds(29.0)));
     assert_eq!(wait(&mut limiter, 1.0).reason, WaitReason::Quota("no credit".into()));
     let charge = granted(&mut limiter, 30.0);
-    assert_eq!(limiter.exhausted(&charge, Some(seconds(7.0)), "no credit", seconds(30.0)), seconds(7.0));
+    assert_eq!(
+        limiter.record_exhaustion(&charge, Some(seconds(7.0)), "no credit", seconds(30.0)),
+        seconds(7.0)
+    );
 }
 
 #[test]
 fn limits_of_the_user_hold_besides_those_that_are_told_and_the_pace_can_be_off() {
-    let flags = RateFlags { requests: Some(60), ..RateFlags::default() };
-    let mut limiter = of_one_run(ShareSettings { pace: Pace::Off, rates: flags, ..AUTO });
+    let flags = MinuteLimits { requests: Some(60), ..MinuteLimits::default() };
+    let mut limiter = of_one_run(RunShareSettings { pace: PaceMode::Off, rates: flags, ..AUTO });
     let charge = granted(&mut limiter, 0.0);
-    limiter.answered(&charge, None, Some(&told(60, 0)), Duration::ZERO);
+    limiter.record_answer(&charge, None, Some(&told(60, 0)), Duration::ZERO);
     for _ in 0..4 {
         granted(&mut limiter, 0.0);
     }
     assert_eq!(wait(&mut limiter, 0.0).reason, WaitReason::Requests(60));
-    assert_eq!(limiter.known(ONLY).requests, Some(60));
+    assert_eq!(limiter.known_limits(ONLY).requests, Some(60));
 }
 
 #[test]
 fn while_the_cache_is_being_filled_the_first_call_goes_alone() {
-    let mut limiter = of_one_run(ShareSettings { priming: true, ..AUTO });
+    let mut limiter = of_one_run(RunShareSettings { priming: true, ..AUTO });
     let first = granted(&mut limiter, 0.0);
     assert_eq!(wait(&mut limiter, 0.0).reason, WaitReason::Priming);
-    limiter.answered(&first, None, None, seconds(1.0));
+    limiter.record_answer(&first, None, None, seconds(1.0));
     granted(&mut limiter, 1.0);
     granted(&mut limiter, 1.0);
 }
@@ -320,13 +336,18 @@ fn tokens_are_charged_by_expectation_and_corrected_by_what_was_used() {
     let window = RateWindow { limit: 6_000, remaining: 3_000, reset: Duration::from_secs(30) };
     let rates = RateLimits { tokens: Some(window), ..RateLimits::default() };
     let charge = granted(&mut limiter, 0.0);
-    let usage = Usage { input: 100, output: 900, ..Usage::default() };
-    limiter.answered(&charge, Some(&usage), Some(&rates), Duration::ZERO);
+    let usage = TokenUsage { input: 100, output: 900, ..TokenUsage::default() };
+    limiter.record_answer(&charge, Some(&usage), Some(&rates), Duration::ZERO);
     let second = granted(&mut limiter, 0.0);
     let _third = granted(&mut limiter, 0.0);
     let blocked = wait(&mut limiter, 0.0);
     assert_eq!(blocked.reason, WaitReason::Tokens(6_000));
-    limiter.answered(&second, Some(&Usage { input: 100, ..Usage::default() }), None, Duration::ZERO);
+    limiter.record_answer(
+        &second,
+        Some(&TokenUsage { input: 100, ..TokenUsage::default() }),
+        None,
+        Duration::ZERO,
+    );
     granted(&mut limiter, 0.0);
 }
 
@@ -336,9 +357,11 @@ fn a_call_that_is_larger_than_the_whole_limit_is_known() {
     let window = RateWindow { limit: 50, remaining: 50, reset: Duration::ZERO };
     let rates = RateLimits { input_tokens: Some(window), ..RateLimits::default() };
     let large = granted(&mut limiter, 0.0);
-    limiter.refused(&large, None, Some(&rates), seconds(0.0));
+    limiter.record_refusal(&large, None, Some(&rates), seconds(0.0));
     assert!(limiter.never_fits(&large), "100 tokens do not go into 50");
-    let Admission::Granted(small) = limiter.admit(ONLY, Need { bytes: 100, ..NEED }, seconds(9.0)) else {
+    let AdmissionDecision::Granted(small) =
+        limiter.admit(ONLY, CallNeed { bytes: 100, ..NEED }, seconds(9.0))
+    else {
         panic!("25 tokens do")
     };
     assert!(!limiter.never_fits(&small));
@@ -349,11 +372,11 @@ fn a_call_that_this_machine_has_no_room_for_waits_for_another_to_end() {
     let mut limiter = auto();
     let first = granted(&mut limiter, 0.0);
     let second = granted(&mut limiter, 0.0);
-    assert!(limiter.crowded(&second, seconds(0.0)));
+    assert!(limiter.record_local_limit(&second, seconds(0.0)));
     assert_eq!(wait(&mut limiter, 0.0).reason, WaitReason::Slots);
-    limiter.answered(&first, None, None, seconds(1.0));
+    limiter.record_answer(&first, None, None, seconds(1.0));
     let third = granted(&mut limiter, 1.0);
-    assert!(!limiter.crowded(&third, seconds(1.0)), "nothing is left to wait for");
+    assert!(!limiter.record_local_limit(&third, seconds(1.0)), "nothing is left to wait for");
     granted(&mut limiter, 1.0);
 }
 
@@ -362,12 +385,12 @@ fn a_provider_that_sets_answers_aside_is_charged_what_the_call_itself_allows() {
     let window = RateWindow { limit: 60_000, remaining: 10_000, reset: Duration::from_secs(50) };
     let rates = RateLimits { tokens: Some(window), ..RateLimits::default() };
     for (reserves, sent) in [(true, 1), (false, 8)] {
-        let mut limiter = of_one_run(ShareSettings { reserves_output: reserves, ..AUTO });
+        let mut limiter = of_one_run(RunShareSettings { reserves_output: reserves, ..AUTO });
         let charge = granted(&mut limiter, 0.0);
-        limiter.answered(&charge, None, Some(&rates), Duration::ZERO);
-        let capped = Need { output_cap: Some(8_000), ..NEED };
+        limiter.record_answer(&charge, None, Some(&rates), Duration::ZERO);
+        let capped = CallNeed { output_cap: Some(8_000), ..NEED };
         let mut admitted = 0;
-        while let Admission::Granted(_) = limiter.admit(ONLY, capped, Duration::ZERO) {
+        while let AdmissionDecision::Granted(_) = limiter.admit(ONLY, capped, Duration::ZERO) {
             admitted += 1;
         }
         assert_eq!(admitted, sent, "8,100 of 10,000 tokens, or about 300, or all slots");
@@ -377,12 +400,12 @@ fn a_provider_that_sets_answers_aside_is_charged_what_the_call_itself_allows() {
 #[test]
 fn as_many_calls_are_wanted_as_there_may_soon_be() {
     let mut limiter = auto();
-    assert_eq!((limiter.allowed(ONLY), limiter.wanted(ONLY)), (8, 16));
+    assert_eq!((limiter.allowed_calls(ONLY), limiter.wanted_calls(ONLY)), (8, 16));
     for _ in 0..8 {
         let charge = granted(&mut limiter, 0.0);
-        limiter.answered(&charge, None, None, seconds(1.0));
+        limiter.record_answer(&charge, None, None, seconds(1.0));
     }
-    assert_eq!(limiter.wanted(ONLY), limiter.allowed(ONLY) * 2);
+    assert_eq!(limiter.wanted_calls(ONLY), limiter.allowed_calls(ONLY) * 2);
     let chosen = of_one_run(chosen(50));
-    assert_eq!((chosen.allowed(ONLY), chosen.wanted(ONLY)), (8, 50));
+    assert_eq!((chosen.allowed_calls(ONLY), chosen.wanted_calls(ONLY)), (8, 50));
 }

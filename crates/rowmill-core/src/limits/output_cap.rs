@@ -40,7 +40,7 @@ pub struct AnswerLengths {
 
 impl AnswerLengths {
     /// Adds a complete answer with this many tokens.
-    pub fn saw(&mut self, tokens: u64) {
+    pub fn record(&mut self, tokens: u64) {
         let power = (u64::BITS - tokens.leading_zeros()).min(31) as usize;
         if let Some(count) = self.by_power.get_mut(power) {
             *count += 1;
@@ -71,16 +71,20 @@ impl AnswerLengths {
     pub fn needs(&self, thinking: u64, cut_at: Option<u64>) -> AnswerNeeds {
         if let Some(before) = cut_at {
             let times = |factor: u64| before.saturating_mul(factor);
-            return AnswerNeeds { least: times(LONGER.0), roomy: times(LONGER.1), ample: times(LONGER.1) };
+            return AnswerNeeds {
+                minimum: times(LONGER.0),
+                preferred: times(LONGER.1),
+                maximum: times(LONGER.1),
+            };
         }
         let (least, roomy, ample) = TIMES;
         let floor = if self.is_trusted() { LEAST } else { FIRST_LEAST };
         let needs = match self.usual() {
-            None => AnswerNeeds { least: FIRST_LEAST, roomy: FIRST_ROOMY, ample: FIRST_AMPLE },
+            None => AnswerNeeds { minimum: FIRST_LEAST, preferred: FIRST_ROOMY, maximum: FIRST_AMPLE },
             Some(usual) => AnswerNeeds {
-                least: usual.saturating_mul(least).max(floor),
-                roomy: usual.saturating_mul(roomy).max(floor),
-                ample: usual.saturating_mul(ample).max(FIRST_ROOMY),
+                minimum: usual.saturating_mul(least).max(floor),
+                preferred: usual.saturating_mul(roomy).max(floor),
+                maximum: usual.saturating_mul(ample).max(FIRST_ROOMY),
             },
         };
         // A provider rejects a limit that thinking alone can use up.
@@ -88,7 +92,11 @@ impl AnswerLengths {
         if thinking == 0 {
             return needs;
         }
-        AnswerNeeds { least: aside(needs.least), roomy: aside(needs.roomy), ample: aside(needs.ample) }
+        AnswerNeeds {
+            minimum: aside(needs.minimum),
+            preferred: aside(needs.preferred),
+            maximum: aside(needs.maximum),
+        }
     }
 }
 
@@ -96,31 +104,31 @@ impl AnswerLengths {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnswerNeeds {
     /// With less than this a call is pointless.
-    pub least: u64,
+    pub minimum: u64,
     /// Rather than get less than this, calls wait for each other.
-    pub roomy: u64,
+    pub preferred: u64,
     /// No more than this is requested, unless the model's longest answer fits.
-    pub ample: u64,
+    pub maximum: u64,
 }
 
 impl AnswerNeeds {
     /// Prefers the minimum if it fits: for providers that count the allowed length of an answer as used until the
     /// answer is complete.
     #[must_use]
-    pub fn frugal(self) -> Self {
-        Self { ample: self.roomy, ..self }
+    pub fn reduced(self) -> Self {
+        Self { maximum: self.preferred, ..self }
     }
 
     /// The same limit as in the last attempt at the same request, as long as it fits.
     #[must_use]
-    pub fn as_before(self, cap: u64) -> Self {
-        Self { least: self.least.min(cap), roomy: cap, ample: cap }
+    pub fn like_last_attempt(self, cap: u64) -> Self {
+        Self { minimum: self.minimum.min(cap), preferred: cap, maximum: cap }
     }
 }
 
 /// The rest of a budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct BudgetLeft {
+pub struct RemainingBudget {
     /// Assuming that the calls in flight turn out to cost nothing.
     pub whole: BudgetLimits,
     /// After subtracting the worst cases of the calls in flight.
@@ -141,15 +149,16 @@ pub struct CallSize {
 impl CallSize {
     /// The maximum cost and usage with a limit on the answer.
     #[must_use]
-    pub fn worst(&self, output_cap: Option<u64>) -> Spend {
+    pub fn max_spend(&self, output_cap: Option<u64>) -> Spend {
         let output = output_cap.unwrap_or(self.longest);
-        let cost = self.price.map(|price| price.worst(self.input, output)).unwrap_or_default();
+        let cost = self.price.map(|price| price.max_cost(self.input, output)).unwrap_or_default();
         Spend { cost, tokens: self.input.saturating_add(output) }
     }
 
     /// The longest answer whose worst case fits.
     fn longest_within(&self, limits: BudgetLimits) -> u64 {
-        let by_cost = limits.cost.zip(self.price).map(|(most, price)| price.longest_within(self.input, most));
+        let by_cost =
+            limits.cost.zip(self.price).map(|(most, price)| price.max_output_within(self.input, most));
         let by_tokens = limits.tokens.map(|most| most.saturating_sub(self.input));
         by_cost.unwrap_or(u64::MAX).min(by_tokens.unwrap_or(u64::MAX))
     }
@@ -161,13 +170,13 @@ impl CallSize {
     /// and never below [`AnswerNeeds::least`]. It may therefore not fit: then the call has to wait, or cannot be made
     /// at all.
     #[must_use]
-    pub fn output_cap(&self, needs: AnswerNeeds, left: BudgetLeft, calls: u64) -> Option<u64> {
+    pub fn output_cap(&self, needs: AnswerNeeds, left: RemainingBudget, calls: u64) -> Option<u64> {
         let share = self.longest_within(shared_by(left.whole, calls.max(1)));
         let now = self.longest_within(left.now);
         if share.min(now) >= self.longest {
             return None;
         }
-        let AnswerNeeds { least, roomy, ample } = needs;
+        let AnswerNeeds { minimum: least, preferred: roomy, maximum: ample } = needs;
         let wanted = round_down(share.min(now).min(ample)).max(roomy);
         let whole = self.longest_within(left.whole);
         let cap = if wanted > whole { whole.max(least) } else { wanted };
@@ -176,8 +185,8 @@ impl CallSize {
 
     /// The limit on the answer that leaves room for a few calls in a row's own budget.
     #[must_use]
-    pub fn output_cap_of_row(&self, needs: AnswerNeeds, left: BudgetLimits) -> Option<u64> {
-        self.output_cap(needs, BudgetLeft { whole: left, now: left }, CALLS_OF_A_ROW)
+    pub fn row_output_cap(&self, needs: AnswerNeeds, left: BudgetLimits) -> Option<u64> {
+        self.output_cap(needs, RemainingBudget { whole: left, now: left }, CALLS_OF_A_ROW)
     }
 }
 

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cost::TokenPrices;
-use crate::limits::{Budget, Reserved};
+use crate::limits::{Budget, ReserveOutcome};
 
 fn money(pico: u64) -> Money {
     Money::from_pico(pico)
@@ -29,20 +29,20 @@ fn dollars(dollars: f64) -> BudgetLimits {
     BudgetLimits { cost: Money::from_dollars(dollars), tokens: None }
 }
 
-fn untouched(whole: BudgetLimits) -> BudgetLeft {
-    BudgetLeft { whole, now: whole }
+fn untouched(whole: BudgetLimits) -> RemainingBudget {
+    RemainingBudget { whole, now: whole }
 }
 
 fn seen(lengths: impl IntoIterator<Item = u64>) -> AnswerLengths {
     let mut known = AnswerLengths::default();
-    lengths.into_iter().for_each(|length| known.saw(length));
+    lengths.into_iter().for_each(|length| known.record(length));
     known
 }
 
 #[test]
 fn answers_get_several_times_what_they_are_seen_to_need() {
     let needs = |lengths: &AnswerLengths| {
-        let AnswerNeeds { least, roomy, ample } = lengths.needs(0, None);
+        let AnswerNeeds { minimum: least, preferred: roomy, maximum: ample } = lengths.needs(0, None);
         (least, roomy, ample)
     };
     assert_eq!(needs(&seen([])), (1_024, 4_096, 16_384), "nothing is known");
@@ -59,11 +59,11 @@ fn answers_get_several_times_what_they_are_seen_to_need() {
 #[test]
 fn an_answer_that_was_cut_gets_more_and_thinking_always_has_its_room() {
     let needs = seen([10; 9]).needs(0, Some(4_096));
-    assert_eq!(needs, AnswerNeeds { least: 8_192, roomy: 16_384, ample: 16_384 });
+    assert_eq!(needs, AnswerNeeds { minimum: 8_192, preferred: 16_384, maximum: 16_384 });
     let needs = seen([10; 9]).needs(16_000, None);
-    assert_eq!(needs, AnswerNeeds { least: 16_256, roomy: 16_256, ample: 16_256 });
+    assert_eq!(needs, AnswerNeeds { minimum: 16_256, preferred: 16_256, maximum: 16_256 });
     let needs = seen([]).needs(2_000, None);
-    assert_eq!(needs, AnswerNeeds { least: 3_024, roomy: 4_096, ample: 16_384 });
+    assert_eq!(needs, AnswerNeeds { minimum: 3_024, preferred: 4_096, maximum: 16_384 });
 }
 
 #[test]
@@ -102,25 +102,25 @@ fn a_limit_on_tokens_is_shared_alike_and_the_tighter_one_counts() {
 #[test]
 fn a_call_takes_no_more_than_those_in_flight_leave_and_a_retry_asks_for_the_same() {
     let needs = seen([50; 20]).needs(0, None);
-    let left = BudgetLeft { whole: dollars(1.0), now: dollars(0.005) };
+    let left = RemainingBudget { whole: dollars(1.0), now: dollars(0.005) };
     assert_eq!(call().output_cap(needs, left, 8), Some(896));
-    assert_eq!(call().output_cap(needs.as_before(640), untouched(dollars(1.0)), 8), Some(640));
-    assert_eq!(call().output_cap(needs.frugal(), untouched(dollars(1.0)), 8), Some(256));
+    assert_eq!(call().output_cap(needs.like_last_attempt(640), untouched(dollars(1.0)), 8), Some(640));
+    assert_eq!(call().output_cap(needs.reduced(), untouched(dollars(1.0)), 8), Some(256));
 }
 
 #[test]
 fn a_row_with_a_budget_of_its_own_keeps_some_for_its_further_calls() {
     let needs = seen([]).needs(0, None);
-    assert_eq!(call().output_cap_of_row(needs, dollars(10.0)), None);
-    assert_eq!(call().output_cap_of_row(needs, dollars(0.1)), Some(5_120));
-    assert_eq!(call().output_cap_of_row(needs, dollars(0.001)), Some(1_024));
+    assert_eq!(call().row_output_cap(needs, dollars(10.0)), None);
+    assert_eq!(call().row_output_cap(needs, dollars(0.1)), Some(5_120));
+    assert_eq!(call().row_output_cap(needs, dollars(0.001)), Some(1_024));
 }
 
 #[derive(Debug, Clone)]
 struct Case {
     size: CallSize,
     needs: AnswerNeeds,
-    left: BudgetLeft,
+    left: RemainingBudget,
     calls: u64,
 }
 
@@ -144,7 +144,7 @@ prop_compose! {
         Case {
             size: CallSize { price: Some(price()), input, longest },
             needs: seen(lengths).needs(thinking, cut_at),
-            left: BudgetLeft { whole, now: whole.without(held) },
+            left: RemainingBudget { whole, now: whole.minus(held) },
             calls,
         }
     }
@@ -156,7 +156,7 @@ proptest! {
         let Case { size, needs, left, calls } = case;
         if let Some(cap) = size.output_cap(needs, left, calls) {
             prop_assert!(cap < size.longest, "{cap}");
-            prop_assert!(cap >= needs.least.min(needs.roomy), "{cap}");
+            prop_assert!(cap >= needs.minimum.min(needs.preferred), "{cap}");
         }
     }
 
@@ -164,16 +164,16 @@ proptest! {
     fn whatever_is_chosen_fits_where_the_least_that_makes_sense_does(case in cases()) {
         let Case { size, needs, left, calls } = case;
         let fits = |output: u64| {
-            let spend = size.worst(Some(output.min(size.longest)));
+            let spend = size.max_spend(Some(output.min(size.longest)));
             left.whole.cost.is_none_or(|most| spend.cost <= most)
                 && left.whole.tokens.is_none_or(|most| spend.tokens <= most)
         };
         let cap = size.output_cap(needs, left, calls);
-        if fits(needs.least) {
+        if fits(needs.minimum) {
             prop_assert!(fits(cap.unwrap_or(size.longest)), "{cap:?}");
         }
-        if fits(needs.roomy) {
-            prop_assert!(cap.unwrap_or(size.longest) >= needs.roomy.min(size.longest), "{cap:?}");
+        if fits(needs.preferred) {
+            prop_assert!(cap.unwrap_or(size.longest) >= needs.preferred.min(size.longest), "{cap:?}");
         }
     }
 
@@ -184,18 +184,18 @@ proptest! {
         let cap = size.output_cap(needs, left, calls);
         let mut budget = Budget::new(left.whole, Spend::default());
         let granted = (0..calls).take_while(|_| {
-            matches!(budget.reserve(size.worst(cap)), Reserved::Granted(_))
+            matches!(budget.reserve(size.max_spend(cap)), ReserveOutcome::Granted(_))
         });
         let granted = granted.count() as u64;
-        prop_assert!(granted == calls || cap.is_some_and(|cap| cap <= needs.roomy) ||
-            (cap.is_none() && needs.roomy >= size.longest), "{granted} of {calls} with {cap:?}");
+        prop_assert!(granted == calls || cap.is_some_and(|cap| cap <= needs.preferred) ||
+            (cap.is_none() && needs.preferred >= size.longest), "{granted} of {calls} with {cap:?}");
     }
 
     #[test]
     fn nothing_is_said_where_the_longest_answers_fit_beside_each_other(case in cases()) {
         let Case { size, needs, left, calls } = case;
         let mut budget = Budget::new(left.whole, Spend::default());
-        let all_fit = (0..calls).all(|_| matches!(budget.reserve(size.worst(None)), Reserved::Granted(_)));
+        let all_fit = (0..calls).all(|_| matches!(budget.reserve(size.max_spend(None)), ReserveOutcome::Granted(_)));
         if all_fit && left.now == left.whole {
             prop_assert_eq!(size.output_cap(needs, left, calls), None);
         }

@@ -8,12 +8,12 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Parallel;
+use super::Parallelism;
 
 const AUTO: &str = "auto";
 const AUTO_UP_TO: &str = "auto_up_to";
 
-impl Serialize for Parallel {
+impl Serialize for Parallelism {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
             Self::Auto => serializer.serialize_str(AUTO),
@@ -27,7 +27,7 @@ impl Serialize for Parallel {
     }
 }
 
-impl<'de> Deserialize<'de> for Parallel {
+impl<'de> Deserialize<'de> for Parallelism {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ParallelVisitor)
     }
@@ -36,28 +36,28 @@ impl<'de> Deserialize<'de> for Parallel {
 struct ParallelVisitor;
 
 impl<'de> Visitor<'de> for ParallelVisitor {
-    type Value = Parallel;
+    type Value = Parallelism;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("`auto`, a number of rows, or `{\"auto_up_to\": N}`")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Parallel, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<Parallelism, E> {
         match text {
-            AUTO => Ok(Parallel::Auto),
+            AUTO => Ok(Parallelism::Auto),
             _ => Err(E::custom("must be `auto` or a number of rows")),
         }
     }
 
-    fn visit_u64<E: Error>(self, most: u64) -> Result<Parallel, E> {
-        at_least_one(most).map(Parallel::AtMost)
+    fn visit_u64<E: Error>(self, most: u64) -> Result<Parallelism, E> {
+        at_least_one(most).map(Parallelism::AtMost)
     }
 
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Parallel, E> {
-        at_least_one(0).map(Parallel::AtMost)
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Parallelism, E> {
+        at_least_one(0).map(Parallelism::AtMost)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parallel, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parallelism, A::Error> {
         match map.next_key::<String>()?.as_deref() {
             Some(AUTO_UP_TO) => {}
             Some(other) => return Err(A::Error::unknown_field(other, &[AUTO_UP_TO])),
@@ -65,7 +65,7 @@ impl<'de> Visitor<'de> for ParallelVisitor {
         }
         let most = at_least_one(map.next_value()?)?;
         match map.next_key::<String>()? {
-            None => Ok(Parallel::AutoUpTo(most)),
+            None => Ok(Parallelism::AutoUpTo(most)),
             Some(other) => Err(A::Error::unknown_field(&other, &[AUTO_UP_TO])),
         }
     }
@@ -79,7 +79,7 @@ fn at_least_one<E: Error>(most: u64) -> Result<usize, E> {
     }
 }
 
-impl JsonSchema for Parallel {
+impl JsonSchema for Parallelism {
     fn schema_name() -> Cow<'static, str> {
         "Parallel".into()
     }
@@ -109,17 +109,17 @@ mod tests {
     #[test]
     fn numbers_and_words_stand_for_what_the_flag_means_by_them() {
         for (parallel, json) in [
-            (Parallel::Auto, "\"auto\""),
-            (Parallel::AtMost(8), "8"),
-            (Parallel::AutoUpTo(20), "{\"auto_up_to\":20}"),
+            (Parallelism::Auto, "\"auto\""),
+            (Parallelism::AtMost(8), "8"),
+            (Parallelism::AutoUpTo(20), "{\"auto_up_to\":20}"),
         ] {
             assert_eq!(serde_json::to_string(&parallel).unwrap(), json);
-            assert_eq!(serde_json::from_str::<Parallel>(json).unwrap(), parallel);
+            assert_eq!(serde_json::from_str::<Parallelism>(json).unwrap(), parallel);
         }
         for wrong in
             ["0", "-1", "1.5", "\"many\"", "null", "{}", "{\"up_to\":1}", "{\"auto_up_to\":1,\"auto\":2}"]
         {
-            assert!(serde_json::from_str::<Parallel>(wrong).is_err(), "{wrong}");
+            assert!(serde_json::from_str::<Parallelism>(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::wait::{Wait, WaitReason};
+use super::wait::{CallWait, WaitReason};
 
 /// The current pause of a model, if there is one.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Pause(Option<Paused>);
+pub(super) struct CallPause(Option<ActivePause>);
 
 #[derive(Debug, Clone)]
-struct Paused {
+struct ActivePause {
     began: Duration,
     until: Duration,
     reason: WaitReason,
@@ -17,7 +17,7 @@ struct Paused {
     doubted_since: Option<Duration>,
 }
 
-impl Pause {
+impl CallPause {
     /// Pauses until `until`, unless there is a longer pause already.
     pub(super) fn begin(
         &mut self,
@@ -26,7 +26,7 @@ impl Pause {
         doubted_since: Option<Duration>,
     ) {
         if self.0.as_ref().is_none_or(|paused| paused.until < until) {
-            self.0 = Some(Paused { began, until, reason, doubted_since });
+            self.0 = Some(ActivePause { began, until, reason, doubted_since });
         }
     }
 
@@ -37,10 +37,10 @@ impl Pause {
     }
 
     /// What calls wait for now.
-    pub(super) fn wait(&mut self, now: Duration) -> Option<Wait> {
+    pub(super) fn wait(&mut self, now: Duration) -> Option<CallWait> {
         let paused = self.0.as_ref()?;
         if paused.until > now {
-            return Some(Wait { until: Some(paused.until), reason: paused.reason.clone() });
+            return Some(CallWait { until: Some(paused.until), reason: paused.reason.clone() });
         }
         self.0 = None;
         None
@@ -54,7 +54,7 @@ impl Pause {
 
     /// Most calls are not refused, and a call that was sent at `sent` was answered: ends a pause that is based only on
     /// refusals of earlier calls. Returns `true` if there was one.
-    pub(super) fn doubt(&mut self, sent: Duration) -> bool {
+    pub(super) fn end_if_doubted(&mut self, sent: Duration) -> bool {
         let doubted = self.0.as_ref().and_then(|paused| paused.doubted_since);
         doubted.is_some_and(|since| since <= sent) && self.0.take().is_some()
     }

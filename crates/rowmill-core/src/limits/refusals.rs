@@ -15,16 +15,16 @@ const NO_RULE: f64 = 0.5;
 
 /// Who waits after a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RefusalScope {
     /// All calls to this model: a limit is reached, or most calls are refused.
-    Everybody,
+    EveryCall,
     /// Only the refused row, for as long as the provider asked; `None` if it gave no time.
     RowAlone(Option<Duration>),
 }
 
 /// Counts refused and answered calls, giving the latest the most weight.
 #[derive(Debug, Clone)]
-pub(super) struct Refusals {
+pub(super) struct RefusalRate {
     refused: f64,
     all: f64,
     /// The number of the last call that was counted; all calls sent before it are counted, too.
@@ -33,23 +33,23 @@ pub(super) struct Refusals {
     are_the_rule: bool,
 }
 
-impl Default for Refusals {
+impl Default for RefusalRate {
     /// Pessimistic at the start: until a call was answered, the first refusal is taken seriously.
     fn default() -> Self {
         Self { refused: 0.5, all: 1.0, counted: 0, was_answered: false, are_the_rule: true }
     }
 }
 
-impl Refusals {
+impl RefusalRate {
     /// The call with this number was answered. Calls are numbered in sending order, from 1.
-    pub(super) fn answered(&mut self, number: u64) {
+    pub(super) fn record_answer(&mut self, number: u64) {
         self.was_answered = true;
         self.count_up_to(number);
         self.judge();
     }
 
     /// The call with this number was refused.
-    pub(super) fn refused(&mut self, number: u64) {
+    pub(super) fn record_refusal(&mut self, number: u64) {
         if self.was_answered {
             self.count_up_to(number);
             self.refused += kept(self.counted - number);
@@ -63,7 +63,7 @@ impl Refusals {
     }
 
     /// Whether most of the last calls were refused.
-    pub(super) fn are_the_rule(&self) -> bool {
+    pub(super) fn is_high(&self) -> bool {
         self.are_the_rule
     }
 
@@ -107,18 +107,18 @@ mod tests {
     /// How often refusals are mistaken for the rule when this share of calls is refused, `at_once` calls are sent
     /// together, and refusals arrive before answers.
     fn taken_for_the_rule(share: f64, at_once: u64) -> f64 {
-        let mut refusals = Refusals::default();
-        (1..=20).for_each(|call| refusals.answered(call));
+        let mut refusals = RefusalRate::default();
+        (1..=20).for_each(|call| refusals.record_answer(call));
         let (mut refused, mut rule) = (0.0, 0.0);
         for first in (21..8_000).step_by(at_once as usize) {
             let (yes, no): (Vec<u64>, Vec<u64>) =
                 (first..first + at_once).partition(|call| draw(*call) < share);
             for call in yes {
-                refusals.refused(call);
+                refusals.record_refusal(call);
                 refused += 1.0;
-                rule += f64::from(u8::from(refusals.are_the_rule()));
+                rule += f64::from(u8::from(refusals.is_high()));
             }
-            no.into_iter().for_each(|call| refusals.answered(call));
+            no.into_iter().for_each(|call| refusals.record_answer(call));
         }
         rule / refused
     }
@@ -138,25 +138,25 @@ mod tests {
     #[test]
     fn the_first_refusal_is_taken_seriously_until_calls_were_answered() {
         for first in [1, 8] {
-            let mut refusals = Refusals::default();
-            refusals.refused(first);
-            assert!(refusals.are_the_rule(), "call {first} was refused before any answer");
+            let mut refusals = RefusalRate::default();
+            refusals.record_refusal(first);
+            assert!(refusals.is_high(), "call {first} was refused before any answer");
         }
-        let mut refusals = Refusals::default();
-        (1..=8).for_each(|call| refusals.answered(call));
-        refusals.refused(9);
-        assert!(!refusals.are_the_rule());
+        let mut refusals = RefusalRate::default();
+        (1..=8).for_each(|call| refusals.record_answer(call));
+        refusals.record_refusal(9);
+        assert!(!refusals.is_high());
     }
 
     #[test]
     fn refusals_in_a_row_are_the_rule_soon_however_many_calls_before_them_are_on_their_way() {
         for on_their_way in [0, 500] {
-            let mut refusals = Refusals::default();
-            (1..=100).for_each(|call| refusals.answered(call));
+            let mut refusals = RefusalRate::default();
+            (1..=100).for_each(|call| refusals.record_answer(call));
             let first = 101 + on_their_way;
             let in_a_row = (first..).position(|call| {
-                refusals.refused(call);
-                refusals.are_the_rule()
+                refusals.record_refusal(call);
+                refusals.is_high()
             });
             assert_eq!(in_a_row, Some(24), "{on_their_way} calls are on their way");
         }
@@ -164,30 +164,30 @@ mod tests {
 
     #[test]
     fn a_refusal_that_comes_after_answers_to_later_calls_is_counted_where_it_was_sent() {
-        let mut late = Refusals::default();
-        let mut in_order = Refusals::default();
-        (1..=30).for_each(|call| late.answered(call));
+        let mut late = RefusalRate::default();
+        let mut in_order = RefusalRate::default();
+        (1..=30).for_each(|call| late.record_answer(call));
         (1..=30).for_each(|call| match call {
-            25..=28 => in_order.refused(call),
-            _ => in_order.answered(call),
+            25..=28 => in_order.record_refusal(call),
+            _ => in_order.record_answer(call),
         });
-        (25..=28).for_each(|call| late.refused(call));
+        (25..=28).for_each(|call| late.record_refusal(call));
         assert!((late.refused - in_order.refused).abs() < 1e-9, "{} and {}", late.refused, in_order.refused);
     }
 
     #[test]
     fn what_was_the_rule_is_none_only_when_clearly_fewer_calls_are_refused() {
-        let mut refusals = Refusals::default();
+        let mut refusals = RefusalRate::default();
         for call in 1..=100 {
-            refusals.refused(call);
-            assert!(refusals.are_the_rule());
+            refusals.record_refusal(call);
+            assert!(refusals.is_high());
         }
         let until = (101..).position(|call| {
-            refusals.answered(call);
-            !refusals.are_the_rule()
+            refusals.record_answer(call);
+            !refusals.is_high()
         });
         assert_eq!(until, Some(16), "the share has to fall from all to half");
-        refusals.refused(118);
-        assert!(!refusals.are_the_rule(), "one more does not make it the rule again");
+        refusals.record_refusal(118);
+        assert!(!refusals.is_high(), "one more does not make it the rule again");
     }
 }

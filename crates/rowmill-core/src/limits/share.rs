@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use rowmill_types::Usage;
+use rowmill_types::TokenUsage;
 
-use super::estimate::Estimate;
-use super::limiter::{KINDS, Need};
-use super::rates::{Pace, RateFlags};
-use super::slots::Parallel;
+use super::estimate::TokenEstimate;
+use super::limiter::{CallNeed, LIMIT_KINDS};
+use super::minute_limits::{MinuteLimits, PaceMode};
+use super::slots::Parallelism;
 
 /// A run's settings for the pace of its own calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShareSettings {
+pub struct RunShareSettings {
     /// The number of calls of the run that may be in flight.
-    pub parallel: Parallel,
+    pub parallel: Parallelism,
     /// Whether limits reported by the provider are respected.
-    pub pace: Pace,
+    pub pace: PaceMode,
     /// Limits set by the user.
-    pub rates: RateFlags,
+    pub rates: MinuteLimits,
     /// The maximum answer length in every request, if requests set one.
     pub max_output: Option<u64>,
     /// Whether the provider reserves that length, out of its limit on all tokens, until the answer is complete.
@@ -34,7 +34,7 @@ pub struct ShareSettings {
 /// through.
 pub const LONGEST_PACE: Duration = Duration::from_secs(60);
 
-impl ShareSettings {
+impl RunShareSettings {
     /// Whether a run waits at all if a provider asks for this much time.
     #[must_use]
     pub fn waits_for(&self, asked: Duration) -> bool {
@@ -44,9 +44,9 @@ impl ShareSettings {
 
 /// Identifies one of the runs that share a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShareId(pub(super) u32);
+pub struct RunShareId(pub(super) u32);
 
-impl ShareId {
+impl RunShareId {
     /// Its index among the shares of a limiter.
     pub(super) fn index(self) -> usize {
         self.0 as usize
@@ -55,36 +55,36 @@ impl ShareId {
 
 /// One of the runs that share a limiter.
 #[derive(Debug, Clone)]
-pub(super) struct Share {
-    pub(super) settings: ShareSettings,
+pub(super) struct RunShare {
+    pub(super) settings: RunShareSettings,
     /// The expected usage of its calls, from its own prompts.
-    estimate: Estimate,
+    estimate: TokenEstimate,
     /// Its calls in flight.
     in_flight: usize,
     /// Whether its first call is sent alone; over once a call was answered.
     priming: bool,
 }
 
-impl Share {
-    pub(super) fn new(settings: ShareSettings) -> Self {
-        let estimate = Estimate::new(settings.max_output);
+impl RunShare {
+    pub(super) fn new(settings: RunShareSettings) -> Self {
+        let estimate = TokenEstimate::new(settings.max_output);
         Self { settings, estimate, in_flight: 0, priming: settings.priming }
     }
 
     /// The limits set by its user: requests, tokens, input tokens, output tokens.
-    pub(super) fn caps(&self) -> [Option<u64>; KINDS] {
-        let RateFlags { requests, tokens, input_tokens, output_tokens } = self.settings.rates;
+    pub(super) fn user_limits(&self) -> [Option<u64>; LIMIT_KINDS] {
+        let MinuteLimits { requests, tokens, input_tokens, output_tokens } = self.settings.rates;
         [requests, tokens, input_tokens, output_tokens]
     }
 
     /// Whether the first call, which the others wait for, is in flight.
-    pub(super) fn is_primed_now(&self) -> bool {
+    pub(super) fn is_priming(&self) -> bool {
         self.priming && self.in_flight > 0
     }
 
     /// Whether the user's maximum number of its calls is in flight.
     pub(super) fn is_full(&self) -> bool {
-        self.in_flight >= self.settings.parallel.ceiling()
+        self.in_flight >= self.settings.parallel.max_calls()
     }
 
     pub(super) fn begin(&mut self) {
@@ -95,33 +95,33 @@ impl Share {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    pub(super) fn answered(&mut self, bytes: usize, usage: Option<&Usage>) {
+    pub(super) fn record_answer(&mut self, bytes: usize, usage: Option<&TokenUsage>) {
         self.priming = false;
         if let Some(usage) = usage {
-            self.estimate.saw(bytes, usage);
+            self.estimate.record_answer(bytes, usage);
         }
     }
 
     /// The requests, tokens, input tokens and output tokens that a call is expected to use.
-    pub(super) fn costs(&self, need: Need) -> [f64; KINDS] {
+    pub(super) fn expected_usage(&self, need: CallNeed) -> [f64; LIMIT_KINDS] {
         let (input, output) = (self.estimate.input(need.bytes), self.estimate.output());
         [1.0, input + self.set_aside(need).unwrap_or(output), input, output]
     }
 
     /// What the provider charges only when the call ends, for each kind.
-    pub(super) fn late_costs(&self, need: Need) -> [f64; KINDS] {
-        charged_late(self.estimate.output(), self.set_aside(need))
+    pub(super) fn usage_charged_late(&self, need: CallNeed) -> [f64; LIMIT_KINDS] {
+        late_charges(self.estimate.output(), self.set_aside(need))
     }
 
     /// What the provider reserves for the answer, out of its limit on all tokens.
-    fn set_aside(&self, need: Need) -> Option<f64> {
+    fn set_aside(&self, need: CallNeed) -> Option<f64> {
         let most = need.output_cap.or(self.settings.max_output);
         most.filter(|_| self.settings.reserves_output).map(|most| most as f64)
     }
 
     /// What a call may use beyond that before the provider refuses it: the provider counts the prompt itself, and
     /// differently.
-    pub(super) fn slack(&self, bytes: usize) -> [f64; KINDS] {
+    pub(super) fn slack(&self, bytes: usize) -> [f64; LIMIT_KINDS] {
         let input = self.estimate.input_slack(bytes);
         [0.0, input, input, 0.0]
     }
@@ -129,17 +129,19 @@ impl Share {
 
 /// How many calls all of these runs may have in flight together: the sum of their users' choices, unless one of them is
 /// automatic.
-pub(super) fn parallel_of_all<'s>(shares: impl Iterator<Item = &'s Share>) -> Option<Parallel> {
+pub(super) fn combined_parallelism<'s>(shares: impl Iterator<Item = &'s RunShare>) -> Option<Parallelism> {
     shares.map(|share| share.settings.parallel).reduce(|one, other| match (one, other) {
         // The limit of this machine applies to all runs together.
-        (Parallel::AutoUpTo(one), Parallel::AutoUpTo(other)) => Parallel::AutoUpTo(one.min(other)),
-        (Parallel::AutoUpTo(most), _) | (_, Parallel::AutoUpTo(most)) => Parallel::AutoUpTo(most),
-        (Parallel::Auto, _) | (_, Parallel::Auto) => Parallel::Auto,
-        (Parallel::AtMost(one), Parallel::AtMost(other)) => Parallel::AtMost(one.saturating_add(other)),
+        (Parallelism::AutoUpTo(one), Parallelism::AutoUpTo(other)) => Parallelism::AutoUpTo(one.min(other)),
+        (Parallelism::AutoUpTo(most), _) | (_, Parallelism::AutoUpTo(most)) => Parallelism::AutoUpTo(most),
+        (Parallelism::Auto, _) | (_, Parallelism::Auto) => Parallelism::Auto,
+        (Parallelism::AtMost(one), Parallelism::AtMost(other)) => {
+            Parallelism::AtMost(one.saturating_add(other))
+        }
     })
 }
 
 /// What the provider charges only when a call ends, for each kind.
-pub(super) fn charged_late(output: f64, set_aside: Option<f64>) -> [f64; KINDS] {
+pub(super) fn late_charges(output: f64, set_aside: Option<f64>) -> [f64; LIMIT_KINDS] {
     [0.0, if set_aside.is_some() { 0.0 } else { output }, 0.0, output]
 }

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::window::Window;
+use super::window::MeasurementWindow;
 
 /// The start of the search.
 const FIRST: usize = 8;
@@ -34,7 +34,7 @@ const HOLD: (u32, u32) = (1, 64);
 
 /// How many calls may be in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parallel {
+pub enum Parallelism {
     /// As many as raise the throughput.
     Auto,
     /// As many as raise the throughput, up to this maximum, because this machine allows no more.
@@ -43,10 +43,10 @@ pub enum Parallel {
     AtMost(usize),
 }
 
-impl Parallel {
+impl Parallelism {
     /// The absolute maximum.
     #[must_use]
-    pub fn ceiling(self) -> usize {
+    pub fn max_calls(self) -> usize {
         match self {
             Self::Auto => MOST,
             Self::AutoUpTo(most) => most.clamp(1, MOST),
@@ -57,8 +57,8 @@ impl Parallel {
 
 /// Counts calls in flight and decides how many are allowed.
 #[derive(Debug, Clone)]
-pub(super) struct Slots {
-    parallel: Parallel,
+pub(super) struct CallSlots {
+    parallel: Parallelism,
     allowed: usize,
     in_flight: usize,
     was_answered: bool,
@@ -70,25 +70,25 @@ pub(super) struct Slots {
     fast: bool,
     /// The measurement before the last step: how many calls were allowed, and the rate of answers per second.
     before: Option<(usize, f64)>,
-    next: Next,
+    next: SlotProbe,
     hold: u32,
     next_hold: u32,
     last_cut: Duration,
     /// The number allowed before the last cut, and whether growth was doubling.
     uncut: Option<(usize, bool)>,
-    window: Window,
+    window: MeasurementWindow,
 }
 
 /// The next step of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum SlotProbe {
     More,
     /// Calls are refused, and fewer of them may yield as many answers.
     Fewer,
 }
 
-impl Slots {
-    pub(super) fn new(parallel: Parallel) -> Self {
+impl CallSlots {
+    pub(super) fn new(parallel: Parallelism) -> Self {
         Self {
             parallel,
             allowed: first(parallel),
@@ -99,48 +99,48 @@ impl Slots {
             regain: None,
             fast: true,
             before: None,
-            next: Next::More,
+            next: SlotProbe::More,
             hold: 0,
             next_hold: HOLD.0,
             last_cut: Duration::ZERO,
             uncut: None,
-            window: Window::default(),
+            window: MeasurementWindow::default(),
         }
     }
 
     /// The set of users has changed, and with it the setting. What was learned about the provider is kept.
-    pub(super) fn set_parallel(&mut self, parallel: Parallel, now: Duration) {
+    pub(super) fn set_parallel(&mut self, parallel: Parallelism, now: Duration) {
         if self.parallel == parallel {
             return;
         }
         self.parallel = parallel;
-        let most = parallel.ceiling();
+        let most = parallel.max_calls();
         let least = match parallel {
             _ if !self.was_answered => first(parallel),
             // A fixed number needs no search, unless fewer proved better.
-            Parallel::AtMost(_) if self.regain.is_none() && self.last_cut.is_zero() => most,
+            Parallelism::AtMost(_) if self.regain.is_none() && self.last_cut.is_zero() => most,
             _ => 1,
         };
         self.allowed = self.allowed.max(least).min(most);
         self.regain = self.regain.map(|before| before.min(most)).filter(|&before| self.allowed < before);
         (self.before, self.uncut) = (None, None);
-        self.window = Window::begin(now);
+        self.window = MeasurementWindow::begin(now);
     }
 
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    pub(super) fn allowed(&self) -> usize {
+    pub(super) fn allowed_calls(&self) -> usize {
         self.allowed
     }
 
     /// How many calls there may soon be: growth doubles, and a number set by the user is reached with the first answer.
-    pub(super) fn wanted(&self) -> usize {
+    pub(super) fn wanted_calls(&self) -> usize {
         let soon = if self.was_answered { self.allowed.saturating_mul(2) } else { FIRST * 2 };
         match self.parallel {
-            Parallel::AtMost(most) if !self.was_answered => most.max(1),
-            parallel => soon.min(parallel.ceiling()),
+            Parallelism::AtMost(most) if !self.was_answered => most.max(1),
+            parallel => soon.min(parallel.max_calls()),
         }
     }
 
@@ -161,23 +161,23 @@ impl Slots {
     }
 
     /// A call that was sent at `sent` was answered.
-    pub(super) fn answered(&mut self, sent: Duration, now: Duration) {
+    pub(super) fn record_answer(&mut self, sent: Duration, now: Duration) {
         self.end();
         self.strain = (self.strain - RELIEF).max(0.0);
         if !std::mem::replace(&mut self.was_answered, true)
-            && let Parallel::AtMost(most) = self.parallel
+            && let Parallelism::AtMost(most) = self.parallel
         {
             // A number set by the user needs no search once the provider is known to answer.
             self.allowed = self.allowed.max(most.max(1));
-            self.window = Window::begin(now);
+            self.window = MeasurementWindow::begin(now);
         }
         if let Some(before) = self.regain {
             self.allowed += 1;
             self.regain = Some(before).filter(|&before| self.allowed < before);
-            self.window = Window::begin(now);
+            self.window = MeasurementWindow::begin(now);
             return;
         }
-        self.window.was_answered(sent, now);
+        self.window.record_answer(sent, now);
         if self.window.answers() >= LEAST_SAMPLE.max(self.allowed as u64) {
             self.close_window(now);
         }
@@ -185,16 +185,16 @@ impl Slots {
 
     /// A call that was sent at `sent` met an overload. Occasional ones are ignored; if there are many, the number is
     /// reduced.
-    pub(super) fn overloaded(&mut self, sent: Duration, now: Duration) {
+    pub(super) fn record_overload(&mut self, sent: Duration, now: Duration) {
         self.strain = (self.strain + 1.0).min(STRAINED + 1.0);
-        if self.strain >= STRAINED { self.refused(sent, now) } else { self.end() }
+        if self.strain >= STRAINED { self.record_refusal(sent, now) } else { self.end() }
     }
 
     /// A call that was sent at `sent` was refused, so fewer at once are better. Calls that were sent before the last
     /// cut add no information.
-    pub(super) fn refused(&mut self, sent: Duration, now: Duration) {
+    pub(super) fn record_refusal(&mut self, sent: Duration, now: Duration) {
         self.end();
-        if sent < self.last_cut || matches!(self.parallel, Parallel::AtMost(1)) {
+        if sent < self.last_cut || matches!(self.parallel, Parallelism::AtMost(1)) {
             return;
         }
         self.uncut = Some((self.allowed, self.fast));
@@ -203,38 +203,38 @@ impl Slots {
         self.last_cut = now;
         self.fast = false;
         self.before = None;
-        self.window = Window::begin(now);
+        self.window = MeasurementWindow::begin(now);
     }
 
     /// The refusal that caused the last cut turns out to be isolated: undoes the cut.
-    pub(super) fn restore(&mut self, now: Duration) {
+    pub(super) fn undo_last_cut(&mut self, now: Duration) {
         if let Some((allowed, fast)) = self.uncut.take() {
             self.allowed = self.allowed.max(allowed);
             self.fast = fast;
-            self.window = Window::begin(now);
+            self.window = MeasurementWindow::begin(now);
         }
     }
 
     /// A call that was sent at `sent` was refused while others are answered. Whether fewer at once are better is
     /// determined by trying.
-    pub(super) fn refused_alone(&mut self, sent: Duration, now: Duration) {
+    pub(super) fn record_stray_refusal(&mut self, sent: Duration, now: Duration) {
         self.end();
-        self.window.was_refused(sent, now);
+        self.window.record_refusal(sent, now);
     }
 
     /// This machine had no resources for a call: the number is limited to the calls now in flight. `false` if there are
     /// none, so that there is no end to wait for.
-    pub(super) fn crowded(&mut self, now: Duration) -> bool {
+    pub(super) fn record_local_limit(&mut self, now: Duration) -> bool {
         self.end();
         self.allowed = self.in_flight.clamp(1, self.allowed);
         self.fast = false;
         self.before = None;
-        self.window = Window::begin(now);
+        self.window = MeasurementWindow::begin(now);
         self.in_flight > 0
     }
 
     /// No call is sent for a while; after a long pause calls start with one.
-    pub(super) fn paused(&mut self, pause: Duration, now: Duration) {
+    pub(super) fn record_pause(&mut self, pause: Duration, now: Duration) {
         if pause >= LONG_PAUSE {
             self.restart(now);
         }
@@ -246,13 +246,13 @@ impl Slots {
         self.regain = Some(before).filter(|&before| before > 1);
         self.allowed = 1;
         self.hold = 0;
-        self.next = Next::More;
+        self.next = SlotProbe::More;
         self.before = None;
-        self.window = Window::begin(now);
+        self.window = MeasurementWindow::begin(now);
     }
 
     fn close_window(&mut self, now: Duration) {
-        let window = std::mem::replace(&mut self.window, Window::begin(now));
+        let window = std::mem::replace(&mut self.window, MeasurementWindow::begin(now));
         if !window.was_full {
             // Another limit applies, so nothing is learned about this one.
             let before = self.before.take().map_or(0, |(allowed, _)| allowed);
@@ -270,10 +270,10 @@ impl Slots {
                 if before.is_some() {
                     self.next_hold = HOLD.0;
                 }
-                let at_the_end = self.next == Next::More && self.allowed >= self.parallel.ceiling();
-                self.next = match window.is_often_refused() && (self.next == Next::Fewer || at_the_end) {
-                    true => Next::Fewer,
-                    false => Next::More,
+                let at_the_end = self.next == SlotProbe::More && self.allowed >= self.parallel.max_calls();
+                self.next = match window.is_often_refused() && (self.next == SlotProbe::Fewer || at_the_end) {
+                    true => SlotProbe::Fewer,
+                    false => SlotProbe::More,
                 };
                 self.step(rate);
             }
@@ -282,17 +282,17 @@ impl Slots {
 
     /// Whether the last step was useful: enough of the increase came back as answers, or most of the decrease was not
     /// missed.
-    fn helped(&self, (allowed, before): (usize, f64), rate: f64, window: &Window) -> bool {
+    fn helped(&self, (allowed, before): (usize, f64), rate: f64, window: &MeasurementWindow) -> bool {
         let grown = self.allowed as f64 / allowed as f64 - 1.0;
         // A number set by the user is approached without question, unless calls are refused.
-        let is_chosen = matches!(self.parallel, Parallel::AtMost(_)) && !window.is_often_refused();
+        let is_chosen = matches!(self.parallel, Parallelism::AtMost(_)) && !window.is_often_refused();
         (is_chosen && grown >= 0.0) || rate >= before * (1.0 + HELPS * grown)
     }
 
     /// Returns to this number, and tries the other direction after a while.
-    fn take_back(&mut self, allowed: usize, window: &Window) {
+    fn take_back(&mut self, allowed: usize, window: &MeasurementWindow) {
         let added = self.allowed > allowed;
-        self.next = if added && window.is_often_refused() { Next::Fewer } else { Next::More };
+        self.next = if added && window.is_often_refused() { SlotProbe::Fewer } else { SlotProbe::More };
         self.allowed = allowed;
         self.fast = false;
         self.hold = self.next_hold;
@@ -302,20 +302,20 @@ impl Slots {
     fn step(&mut self, rate: f64) {
         self.before = Some((self.allowed, rate));
         self.allowed = match self.next {
-            Next::Fewer => part(self.allowed, FEWER),
-            Next::More if self.fast => self.allowed * 2,
-            Next::More => self.allowed + (self.allowed / 4).max(1),
+            SlotProbe::Fewer => part(self.allowed, FEWER),
+            SlotProbe::More if self.fast => self.allowed * 2,
+            SlotProbe::More => self.allowed + (self.allowed / 4).max(1),
         };
-        self.allowed = self.allowed.min(self.parallel.ceiling());
+        self.allowed = self.allowed.min(self.parallel.max_calls());
     }
 }
 
 /// How many calls are sent before the first is answered. A user who sets a very high number knows that the provider
 /// accepts it.
-fn first(parallel: Parallel) -> usize {
+fn first(parallel: Parallelism) -> usize {
     match parallel {
-        Parallel::AtMost(most) if most > VERY_MANY => most,
-        _ => parallel.ceiling().min(FIRST),
+        Parallelism::AtMost(most) if most > VERY_MANY => most,
+        _ => parallel.max_calls().min(FIRST),
     }
 }
 

@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use super::*;
 
 /// A server that answers each call after `latency`, but at most `most` a second.
-fn settle(slots: &mut Slots, latency: f64, most: f64, seconds: f64, from: f64) -> f64 {
+fn settle(slots: &mut CallSlots, latency: f64, most: f64, seconds: f64, from: f64) -> f64 {
     let mut now = from;
     let mut calls = VecDeque::new();
     while now < from + seconds {
@@ -13,7 +13,7 @@ fn settle(slots: &mut Slots, latency: f64, most: f64, seconds: f64, from: f64) -
         }
         let Some(sent) = calls.pop_front() else { break };
         now = (sent + latency).max(now + 1.0 / most);
-        slots.answered(Duration::from_secs_f64(sent), Duration::from_secs_f64(now));
+        slots.record_answer(Duration::from_secs_f64(sent), Duration::from_secs_f64(now));
     }
     // The remaining calls are dropped.
     calls.iter().for_each(|_| slots.end());
@@ -22,69 +22,69 @@ fn settle(slots: &mut Slots, latency: f64, most: f64, seconds: f64, from: f64) -
 
 #[test]
 fn more_calls_are_allowed_while_more_are_answered_for_it() {
-    let mut slots = Slots::new(Parallel::Auto);
+    let mut slots = CallSlots::new(Parallelism::Auto);
     settle(&mut slots, 1.0, 1e9, 30.0, 0.0);
-    assert_eq!(slots.allowed(), MOST);
-    let mut slots = Slots::new(Parallel::AutoUpTo(40));
+    assert_eq!(slots.allowed_calls(), MOST);
+    let mut slots = CallSlots::new(Parallelism::AutoUpTo(40));
     settle(&mut slots, 1.0, 1e9, 30.0, 0.0);
-    assert_eq!(slots.allowed(), 40);
-    let mut slots = Slots::new(Parallel::Auto);
+    assert_eq!(slots.allowed_calls(), 40);
+    let mut slots = CallSlots::new(Parallelism::Auto);
     settle(&mut slots, 1.0, 50.0, 600.0, 0.0);
-    assert!((40..=130).contains(&slots.allowed()), "{}", slots.allowed());
+    assert!((40..=130).contains(&slots.allowed_calls()), "{}", slots.allowed_calls());
 }
 
 #[test]
 fn a_server_that_becomes_faster_is_noticed_however_long_it_was_slow() {
-    let mut slots = Slots::new(Parallel::Auto);
+    let mut slots = CallSlots::new(Parallelism::Auto);
     let now = settle(&mut slots, 1.0, 20.0, 2_000.0, 0.0);
-    let slow = slots.allowed();
+    let slow = slots.allowed_calls();
     settle(&mut slots, 1.0, 400.0, 2_000.0, now);
-    assert!(slots.allowed() > slow * 4, "{} after {slow}", slots.allowed());
+    assert!(slots.allowed_calls() > slow * 4, "{} after {slow}", slots.allowed_calls());
 }
 
 #[test]
 fn an_overload_cuts_once_for_all_calls_that_met_it_and_growth_begins_again() {
-    let mut slots = Slots::new(Parallel::AtMost(100));
-    slots.answered(Duration::ZERO, Duration::ZERO);
+    let mut slots = CallSlots::new(Parallelism::AtMost(100));
+    slots.record_answer(Duration::ZERO, Duration::ZERO);
     (0..100).for_each(|_| slots.begin());
     for _ in 0..50 {
-        slots.overloaded(Duration::from_secs(1), Duration::from_secs(2));
+        slots.record_overload(Duration::from_secs(1), Duration::from_secs(2));
     }
-    assert_eq!(slots.allowed(), 70);
+    assert_eq!(slots.allowed_calls(), 70);
     (0..50).for_each(|_| slots.end());
     settle(&mut slots, 1.0, 1e9, 60.0, 2.0);
-    assert_eq!(slots.allowed(), 100);
+    assert_eq!(slots.allowed_calls(), 100);
 }
 
 #[test]
 fn an_overload_of_one_call_in_twenty_five_cuts_nothing_and_one_in_four_does() {
     for (every, holds) in [(25, true), (4, false)] {
-        let mut slots = Slots::new(Parallel::AtMost(100));
-        (0..100).for_each(|_| slots.answered(Duration::ZERO, Duration::ZERO));
+        let mut slots = CallSlots::new(Parallelism::AtMost(100));
+        (0..100).for_each(|_| slots.record_answer(Duration::ZERO, Duration::ZERO));
         for call in 1..=1_000 {
             slots.begin();
             let now = Duration::from_secs(call);
             if call % every == 0 {
-                slots.overloaded(now, now);
+                slots.record_overload(now, now);
             } else {
-                slots.answered(now, now);
+                slots.record_answer(now, now);
             }
         }
-        assert_eq!(slots.allowed() == 100, holds, "one in {every}: {}", slots.allowed());
+        assert_eq!(slots.allowed_calls() == 100, holds, "one in {every}: {}", slots.allowed_calls());
     }
 }
 
 #[test]
 fn after_a_pause_calls_begin_with_one_and_double() {
-    let mut slots = Slots::new(Parallel::AtMost(64));
-    slots.answered(Duration::ZERO, Duration::ZERO);
+    let mut slots = CallSlots::new(Parallelism::AtMost(64));
+    slots.record_answer(Duration::ZERO, Duration::ZERO);
     slots.restart(Duration::ZERO);
     slots.restart(Duration::ZERO);
     let mut rounds = vec![];
-    while slots.allowed() < 64 {
-        rounds.push(slots.allowed());
-        (0..slots.allowed()).for_each(|_| slots.begin());
-        (0..slots.in_flight()).for_each(|_| slots.answered(Duration::ZERO, Duration::ZERO));
+    while slots.allowed_calls() < 64 {
+        rounds.push(slots.allowed_calls());
+        (0..slots.allowed_calls()).for_each(|_| slots.begin());
+        (0..slots.in_flight()).for_each(|_| slots.record_answer(Duration::ZERO, Duration::ZERO));
     }
     assert_eq!(rounds, [1, 2, 4, 8, 16, 32]);
 }
@@ -92,21 +92,21 @@ fn after_a_pause_calls_begin_with_one_and_double() {
 #[test]
 fn few_calls_are_sent_before_the_first_is_answered() {
     for (parallel, first, then) in [
-        (Parallel::AtMost(64), 8, 64),
-        (Parallel::AtMost(3), 3, 3),
-        (Parallel::Auto, 8, 8),
-        (Parallel::AutoUpTo(3), 3, 3),
+        (Parallelism::AtMost(64), 8, 64),
+        (Parallelism::AtMost(3), 3, 3),
+        (Parallelism::Auto, 8, 8),
+        (Parallelism::AutoUpTo(3), 3, 3),
     ] {
-        let mut slots = Slots::new(parallel);
-        assert_eq!(slots.allowed(), first);
-        slots.answered(Duration::ZERO, Duration::ZERO);
-        assert_eq!(slots.allowed(), then);
+        let mut slots = CallSlots::new(parallel);
+        assert_eq!(slots.allowed_calls(), first);
+        slots.record_answer(Duration::ZERO, Duration::ZERO);
+        assert_eq!(slots.allowed_calls(), then);
     }
 }
 
 /// A provider with room for `most` calls a second, which refuses those beyond it and additionally a share of all calls,
 /// as slowly as it answers. Returns the share that is refused in the end.
-fn with_refusals(slots: &mut Slots, most: f64, share: f64) -> f64 {
+fn with_refusals(slots: &mut CallSlots, most: f64, share: f64) -> f64 {
     let (mut now, mut room, mut drawn, mut last) = (0.0, 0.0, 0.0, (0.0, 0.0));
     let mut calls = VecDeque::new();
     while now < 600.0 {
@@ -123,10 +123,10 @@ fn with_refusals(slots: &mut Slots, most: f64, share: f64) -> f64 {
         if drawn >= 1.0 || room < 1.0 {
             drawn = f64::max(drawn - 1.0, 0.0);
             last.0 += 1.0;
-            slots.refused_alone(sent, ended);
+            slots.record_stray_refusal(sent, ended);
         } else {
             room -= 1.0;
-            slots.answered(sent, ended);
+            slots.record_answer(sent, ended);
         }
     }
     last.0 / last.1
@@ -135,21 +135,21 @@ fn with_refusals(slots: &mut Slots, most: f64, share: f64) -> f64 {
 #[test]
 fn refusals_that_fewer_calls_do_not_make_rarer_leave_as_many_calls_as_there_were() {
     for share in [0.1, 0.2, 0.3, 0.4] {
-        let mut slots = Slots::new(Parallel::AtMost(64));
+        let mut slots = CallSlots::new(Parallelism::AtMost(64));
         with_refusals(&mut slots, 1e9, share);
-        assert!(slots.allowed() >= 51, "{share}: {}", slots.allowed());
-        let mut slots = Slots::new(Parallel::AutoUpTo(64));
+        assert!(slots.allowed_calls() >= 51, "{share}: {}", slots.allowed_calls());
+        let mut slots = CallSlots::new(Parallelism::AutoUpTo(64));
         with_refusals(&mut slots, 1e9, share);
-        assert!(slots.allowed() >= 51, "{share}, found by trying: {}", slots.allowed());
+        assert!(slots.allowed_calls() >= 51, "{share}, found by trying: {}", slots.allowed_calls());
     }
 }
 
 #[test]
 fn a_limit_that_nobody_tells_of_is_met_with_fewer_calls_at_once_until_few_are_refused() {
-    for parallel in [Parallel::AtMost(64), Parallel::Auto] {
-        let mut slots = Slots::new(parallel);
+    for parallel in [Parallelism::AtMost(64), Parallelism::Auto] {
+        let mut slots = CallSlots::new(parallel);
         let refused = with_refusals(&mut slots, 40.0, 0.0);
-        assert!((30..=60).contains(&slots.allowed()), "{parallel:?}: {}", slots.allowed());
+        assert!((30..=60).contains(&slots.allowed_calls()), "{parallel:?}: {}", slots.allowed_calls());
         assert!(refused < 0.2, "{parallel:?}: {refused}");
     }
 }

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
-use rowmill_types::grouped;
+use rowmill_types::group_digits;
 
 /// The number of characters of a provider's message that are shown.
 const SHORT: usize = 80;
 
 /// A call that cannot be sent yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wait {
+pub struct CallWait {
     /// When to ask again, at the latest; `None` if only the end of another call can help.
     pub until: Option<Duration>,
     /// What it waits for.
@@ -46,7 +46,7 @@ pub enum WaitReason {
 impl WaitReason {
     /// Whether users should be notified even when the wait is short.
     #[must_use]
-    pub fn is_grave(&self) -> bool {
+    pub fn is_serious(&self) -> bool {
         matches!(self, Self::Quota(_) | Self::Outage(_))
     }
 }
@@ -65,10 +65,12 @@ impl fmt::Display for WaitReason {
             Self::Slots => out.write_str("calls in flight"),
             Self::Priming => out.write_str("the first call, which fills the provider's cache"),
             Self::Requests(1) => out.write_str("the limit of 1 request/min"),
-            Self::Requests(limit) => write!(out, "the limit of {} requests/min", grouped(*limit)),
-            Self::Tokens(limit) => write!(out, "the limit of {} tokens/min", grouped(*limit)),
-            Self::InputTokens(limit) => write!(out, "the limit of {} input tokens/min", grouped(*limit)),
-            Self::OutputTokens(limit) => write!(out, "the limit of {} output tokens/min", grouped(*limit)),
+            Self::Requests(limit) => write!(out, "the limit of {} requests/min", group_digits(*limit)),
+            Self::Tokens(limit) => write!(out, "the limit of {} tokens/min", group_digits(*limit)),
+            Self::InputTokens(limit) => write!(out, "the limit of {} input tokens/min", group_digits(*limit)),
+            Self::OutputTokens(limit) => {
+                write!(out, "the limit of {} output tokens/min", group_digits(*limit))
+            }
             Self::Throttled => out.write_str("the provider, which asked for a pause"),
             Self::Quota(said) => write!(out, "quota: {}", short(said)),
             Self::Outage(said) => write!(out, "the provider to come back: {}", short(said)),

@@ -9,7 +9,7 @@ const OFTEN: f64 = 0.1;
 ///
 /// Uses the geometric mean of the answer times, so that a few very slow calls do not dominate.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Window {
+pub(super) struct MeasurementWindow {
     began: Duration,
     answers: u64,
     logarithms: f64,
@@ -20,13 +20,13 @@ pub(super) struct Window {
     pub(super) was_full: bool,
 }
 
-impl Window {
+impl MeasurementWindow {
     pub(super) fn begin(now: Duration) -> Self {
         Self { began: now, ..Self::default() }
     }
 
     /// Adds an answer, if its call was sent after the measurement began.
-    pub(super) fn was_answered(&mut self, sent: Duration, now: Duration) {
+    pub(super) fn record_answer(&mut self, sent: Duration, now: Duration) {
         if sent >= self.began {
             self.answers += 1;
             self.logarithms += now.saturating_sub(sent).as_secs_f64().max(1e-6).ln();
@@ -34,7 +34,7 @@ impl Window {
     }
 
     /// Adds an isolated refusal, under the same condition.
-    pub(super) fn was_refused(&mut self, sent: Duration, now: Duration) {
+    pub(super) fn record_refusal(&mut self, sent: Duration, now: Duration) {
         if sent >= self.began {
             self.refusals += 1;
             self.lost += now.saturating_sub(sent).as_secs_f64();

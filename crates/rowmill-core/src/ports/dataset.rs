@@ -4,7 +4,9 @@ use std::fmt::Debug;
 use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
-use rowmill_types::{Attachment, Comparison, Problem, Row, RowError, Scalar, SourceRow, Words};
+use rowmill_types::{
+    Attachment, ComparisonOperator, MessageText, Problem, Row, RowError, ScalarValue, SourceRow,
+};
 use serde::{Deserialize, Serialize};
 
 /// A source of rows; can be opened again unless it is a stream.
@@ -17,7 +19,7 @@ pub trait Dataset: Send + Sync + Debug {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem>;
 
     /// Whether [`Dataset::open`] works more than once with the same rows.
-    fn rereadable(&self) -> bool;
+    fn is_rereadable(&self) -> bool;
 
     /// Identifies the input, for the fingerprint of the run.
     ///
@@ -34,7 +36,7 @@ pub trait Dataset: Send + Sync + Debug {
     /// # Errors
     ///
     /// The input is missing or cannot be read, or has no such column.
-    fn open_part(&self, _part: &Part) -> Result<Box<dyn RowSource>, Problem> {
+    fn open_part(&self, _part: &DatasetPart) -> Result<Box<dyn RowSource>, Problem> {
         self.open()
     }
 
@@ -52,7 +54,7 @@ pub trait Dataset: Send + Sync + Debug {
     /// # Errors
     ///
     /// The input is missing or cannot be read.
-    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
+    fn columns(&self) -> Result<Option<Vec<DatasetColumn>>, Problem> {
         Ok(None)
     }
 
@@ -67,44 +69,44 @@ pub trait Dataset: Send + Sync + Debug {
 
     /// The field that identifies rows if the user names none. The dataset guarantees that every row has it and that no
     /// two rows share a value.
-    fn own_id(&self) -> Option<&str> {
+    fn default_id_field(&self) -> Option<&str> {
         None
     }
 
     /// A notice for the user about the reads so far, such as copies that were left out.
-    fn notice(&self) -> Option<Words> {
+    fn read_notice(&self) -> Option<MessageText> {
         None
     }
 
     /// Whether all values are text because the format has no other type, as in CSV.
-    fn untyped(&self) -> bool {
+    fn is_untyped(&self) -> bool {
         false
     }
 }
 
 /// The part of a dataset that the caller needs.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Part {
+pub struct DatasetPart {
     /// The columns to read, in the order of the input; `None` means all.
     pub columns: Option<Vec<String>>,
     /// Rows that violate one of these may be left out.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<ColumnCondition>,
 }
 
 /// A comparison of a column with a value. Null satisfies none.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Condition {
+pub struct ColumnCondition {
     /// The column.
     pub column: String,
     /// The operator.
-    pub comparison: Comparison,
+    pub comparison: ComparisonOperator,
     /// The value to compare with.
-    pub value: Scalar,
+    pub value: ScalarValue,
 }
 
 /// A column that the input declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct DatasetColumn {
     /// Its name.
     pub name: String,
     /// The kind of its values.
@@ -141,7 +143,7 @@ pub trait RowSource: Send {
     /// # Errors
     ///
     /// The input cannot be read any further.
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem>;
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem>;
 
     /// Skips up to `rows` rows, including bad rows; returns how many were skipped.
     ///
@@ -155,7 +157,7 @@ pub trait RowSource: Send {
         let mut batch = Vec::new();
         while passed < rows {
             let most = usize::try_from(rows - passed).unwrap_or(usize::MAX).min(1024);
-            let more = self.read(&mut batch, Room { rows: most, bytes: usize::MAX })?;
+            let more = self.read(&mut batch, ReadLimit { rows: most, bytes: usize::MAX })?;
             passed += batch.len() as u64;
             batch.clear();
             if !more {
@@ -180,11 +182,11 @@ pub trait RowSource: Send {
     }
 
     /// How far the read has progressed.
-    fn position(&self) -> Position;
+    fn position(&self) -> ReadPosition;
 }
 
 impl<S: RowSource + ?Sized> RowSource for Box<S> {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         (**self).read(batch, room)
     }
 
@@ -200,13 +202,13 @@ impl<S: RowSource + ?Sized> RowSource for Box<S> {
         (**self).damage()
     }
 
-    fn position(&self) -> Position {
+    fn position(&self) -> ReadPosition {
         (**self).position()
     }
 }
 
 /// Loads the files that belong to a row.
-pub trait Attachments: Send + Sync + Debug {
+pub trait AttachmentLoader: Send + Sync + Debug {
     /// The files of a row in the order in which they are sent. An error fails the row: a row is never sent without a
     /// file that belongs to it.
     ///
@@ -216,7 +218,7 @@ pub trait Attachments: Send + Sync + Debug {
 
 /// How much one [`RowSource::read`] may append. At least one row is always appended.
 #[derive(Debug, Clone, Copy)]
-pub struct Room {
+pub struct ReadLimit {
     /// The maximum number of rows.
     pub rows: usize,
     /// Stop once the text of the rows takes this many bytes.
@@ -225,7 +227,7 @@ pub struct Room {
 
 /// The progress of a read, for progress display and remaining time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Position {
+pub struct ReadPosition {
     /// Bytes read so far.
     pub read: u64,
     /// Total bytes, if known.

@@ -3,7 +3,7 @@
 //! They are defined in the crate below the adapters, so adapters know neither each other nor the engine.
 
 mod dataset;
-mod own;
+mod program;
 mod store;
 mod tools;
 
@@ -11,18 +11,20 @@ use std::fmt::Debug;
 
 use futures_util::future::BoxFuture;
 use rowmill_types::{AnswerVerdict, CallError, Completion, Problem, Request, RowError};
-pub use rowmill_types::{Comparison, Scalar};
+pub use rowmill_types::{ComparisonOperator, ScalarValue};
 
 pub use dataset::{
-    Attachments, Column, ColumnKind, Condition, Dataset, InputIdentity, Part, Position, Room, RowSource,
+    AttachmentLoader, ColumnCondition, ColumnKind, Dataset, DatasetColumn, DatasetPart, InputIdentity,
+    ReadLimit, ReadPosition, RowSource,
 };
 
-pub use own::{Finish, Finishing, Prompting, Prompts, Verdict};
+pub use program::{AnswerMapper, AnsweredRow, MappedResult, PromptMaker, Prompting};
 pub use store::{
-    Appended, Durability, Epoch, Group, Ledger, LedgerPosition, LedgerRoom, NamedRow, NoteEvent, OpenLedger,
-    ParkedRow, PreparedRun, RecordId, RecordReader, Retention, RunLock, RunStore, ScannedEvent, TurnLine,
+    AppendOutcome, CustomEvent, Durability, EventGroup, Ledger, LedgerPosition, LedgerReserve, NamedRow,
+    OpenLedger, ParkedRow, PreparedRun, RecordId, RecordReader, RunEpoch, RunLock, RunRetention, RunStore,
+    ScannedEvent, TurnEvent,
 };
-pub use tools::{HookCall, HookKind, Hooks, ToolFailure, ToolHost, ToolPermit, ToolRequest};
+pub use tools::{HookCall, HookKind, HookRunner, ToolFailure, ToolHost, ToolPermit, ToolRequest};
 
 use crate::limits::WaitReason;
 
@@ -56,7 +58,7 @@ pub trait Model: Send + Sync + Debug {
 /// * The same answer gets the same verdict.
 /// * Dropping the future ends the check; nothing keeps running.
 /// * A check that hangs or fails returns [`AnswerVerdict::Unchecked`] in good time.
-pub trait AnswerCheck: Send + Sync + Debug {
+pub trait AnswerChecker: Send + Sync + Debug {
     /// Checks an answer, which is valid JSON.
     fn check<'a>(&'a self, answer: &'a str) -> BoxFuture<'a, AnswerVerdict>;
 }
@@ -67,11 +69,11 @@ pub trait AnswerCheck: Send + Sync + Debug {
 /// nothing.
 pub trait AnswerStore: Send + Sync + Debug {
     /// The answer to an identical earlier request.
-    fn find(&self, key: AskedKey) -> BoxFuture<'_, Option<KeptAnswer>>;
+    fn find(&self, key: AnswerKey) -> BoxFuture<'_, Option<StoredAnswer>>;
 
     /// Stores an answer. It can be found as soon as this returns, and is on disk soon after, at the latest when the
     /// store is dropped.
-    fn keep(&self, key: AskedKey, answer: &KeptAnswer);
+    fn store(&self, key: AnswerKey, answer: &StoredAnswer);
 
     /// Adds answers from other records, unless the store has them. Blocks until they are stored, so it must not be
     /// called where blocking is not allowed.
@@ -79,23 +81,23 @@ pub trait AnswerStore: Send + Sync + Debug {
     /// # Errors
     ///
     /// They cannot be stored.
-    fn restore(&self, answers: Vec<(AskedKey, KeptAnswer)>) -> Result<(), Problem> {
-        answers.iter().for_each(|(key, answer)| self.keep(*key, answer));
+    fn restore(&self, answers: Vec<(AnswerKey, StoredAnswer)>) -> Result<(), Problem> {
+        answers.iter().for_each(|(key, answer)| self.store(*key, answer));
         Ok(())
     }
 }
 
 /// Identifies everything that shapes an answer: model, settings, instruction, schema, messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct AskedKey(pub u128);
+pub struct AnswerKey(pub u128);
 
 /// An answer that can be reused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptAnswer {
+pub struct StoredAnswer {
     /// The text.
     pub text: String,
     /// The usage when it was paid for, if the provider reported it.
-    pub usage: Option<rowmill_types::Usage>,
+    pub usage: Option<rowmill_types::TokenUsage>,
     /// The model that answered, if the provider reported it.
     pub model: Option<String>,
 }
@@ -103,13 +105,13 @@ pub struct KeptAnswer {
 /// Receives the records of ended rows once they are in the ledger.
 ///
 /// A sink is a projection of the ledger: nothing is lost if it fails.
-pub trait Sink: Send {
-    /// Takes one row's record; may buffer it until [`Sink::flush`].
+pub trait RecordSink: Send {
+    /// Takes one row's record; may buffer it until [`RecordSink::flush`].
     ///
     /// # Errors
     ///
     /// The record could not be written.
-    fn publish(&mut self, published: Published<'_>) -> Result<(), Problem>;
+    fn publish(&mut self, published: PublishedRecord<'_>) -> Result<(), Problem>;
 
     /// Hands everything taken so far to the kernel.
     ///
@@ -121,7 +123,7 @@ pub trait Sink: Send {
 
 /// The parts of a record that sinks choose from.
 #[derive(Debug, Clone, Copy)]
-pub struct Published<'a> {
+pub struct PublishedRecord<'a> {
     /// The envelope, compact JSON without a newline.
     pub envelope: &'a [u8],
     /// The telemetry, compact JSON without a newline.
@@ -135,17 +137,17 @@ pub struct Published<'a> {
 /// Receives every event of a run. Progress, notices and tests are observers.
 pub trait Observer: Send + Sync {
     /// Called from the engine's loop; must return at once.
-    fn observe(&self, event: &Event<'_>);
+    fn observe(&self, event: &RunEvent<'_>);
 }
 
 /// An event of a run.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum RunEvent<'a> {
     /// The reader has reached this position in the input.
     Read {
         /// The position.
-        position: Position,
+        position: ReadPosition,
         /// Rows that were selected since the last such event.
         selected: u64,
         /// Those of them that were skipped because they are done already.
@@ -172,12 +174,12 @@ pub enum Event<'a> {
         /// Whether it was taken to be sent; `false` for a row that could not be read.
         called: bool,
         /// What its calls used.
-        usage: rowmill_types::Usage,
+        usage: rowmill_types::TokenUsage,
         /// What they cost, as far as prices are known.
         cost: rowmill_types::Money,
     },
     /// A row that was answered earlier was processed again without sending anything.
-    Kept {
+    FinishedAgain {
         /// The row.
         number: u64,
         /// Why it failed, if it did.
@@ -196,22 +198,22 @@ pub enum Event<'a> {
     /// Calls are waiting.
     Waiting {
         /// The model that is to be called.
-        lane: &'a str,
+        endpoint: &'a str,
         /// The reason for the wait.
         reason: &'a WaitReason,
         /// The duration, if it is known.
         wait: Option<std::time::Duration>,
     },
     /// Calls are sent again after a wait.
-    Flowing {
+    WaitEnded {
         /// The model that is called.
-        lane: &'a str,
+        endpoint: &'a str,
     },
     /// The length of answers is limited, because several answers of the model's maximum length would not fit the budget
     /// at the same time. Reported once per run.
-    AnswersLimited {
+    AnswersCapped {
         /// The model.
-        lane: &'a str,
+        endpoint: &'a str,
         /// The maximum number of tokens of the first answer.
         tokens: u64,
         /// How many such calls fit the budget of the run at once, up to the wanted number; `None` if only rows have a
@@ -220,9 +222,9 @@ pub enum Event<'a> {
     },
     /// An answer was longer than its request allowed, so limits on answers are no longer relied on. Reported once per
     /// model.
-    LimitIgnored {
+    OutputCapIgnored {
         /// The model.
-        lane: &'a str,
+        endpoint: &'a str,
         /// The tokens that were allowed.
         allowed: u64,
         /// The tokens that were used.
@@ -232,7 +234,7 @@ pub enum Event<'a> {
     /// much of the budget is unspent. Reported once per run.
     PacedByBudget {
         /// The model.
-        lane: &'a str,
+        endpoint: &'a str,
         /// How many calls are in flight.
         calls: u64,
     },

@@ -8,23 +8,23 @@ use rowmill_types::{Problem, RowId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::AskedKey;
+use super::AnswerKey;
 use crate::ledger::LedgerEvent;
 use crate::limits::Spend;
-use crate::record::Record;
+use crate::record::RowRecord;
 use crate::run_header::RunHeader;
 
 /// The storage of one run: a folder, or rows in a database.
 ///
 /// A process learns about the work of earlier processes only through this port. A run can be appended to only through
-/// what [`RunStore::begin`] and [`RunStore::take_up`] open.
+/// what [`RunStore::begin`] and [`RunStore::reopen`] open.
 ///
 /// # Contract
 ///
 /// * Whenever a process is killed, the run is left as it was before or after one of these calls.
 /// * Anyone may read ([`RunStore::header`], [`RunStore::scan`], [`RunStore::reader`]), even while another process
 ///   carries out the run. Only the holder of the lock may change it.
-/// * Every time a run is begun or resumed, it gets an [`Epoch`] that it never had before.
+/// * Every time a run is begun or resumed, it gets an [`RunEpoch`] that it never had before.
 /// * Every method may block, except for [`Ledger::append`].
 pub trait RunStore: Send + Sync + Debug {
     /// Locks the run against other processes.
@@ -46,7 +46,7 @@ pub trait RunStore: Send + Sync + Debug {
     /// # Errors
     ///
     /// There is no room for it; nothing is left behind.
-    fn prepare(&self, header: RunHeader, room: LedgerRoom) -> Result<PreparedRun, Problem>;
+    fn prepare(&self, header: RunHeader, room: LedgerReserve) -> Result<PreparedRun, Problem>;
 
     /// Replaces the existing run, if any, by the prepared one, whose ledger is empty.
     ///
@@ -56,14 +56,14 @@ pub trait RunStore: Send + Sync + Debug {
     fn begin(&self, prepared: PreparedRun) -> Result<OpenLedger, Problem>;
 
     /// Undoes [`RunStore::prepare`].
-    fn cancel(&self, prepared: PreparedRun);
+    fn discard_prepared(&self, prepared: PreparedRun);
 
     /// Resumes the run under a new header, appending after its existing events.
     ///
     /// # Errors
     ///
     /// The ledger cannot be opened, or the header cannot be replaced; the run is unchanged.
-    fn take_up(&self, header: RunHeader, room: LedgerRoom) -> Result<OpenLedger, Problem>;
+    fn reopen(&self, header: RunHeader, room: LedgerReserve) -> Result<OpenLedger, Problem>;
 
     /// Passes every event of the run to `see`, in the order in which they were appended, and returns the position of
     /// the next one. A partial event left by a crash is skipped. A missing run has no events.
@@ -88,14 +88,14 @@ pub trait RunStore: Send + Sync + Debug {
     /// # Errors
     ///
     /// The header cannot be replaced; the run is unchanged.
-    fn finish(&self, header: RunHeader, retention: Retention) -> Result<(), Problem>;
+    fn finish(&self, header: RunHeader, retention: RunRetention) -> Result<(), Problem>;
 
     /// Deletes the run and all its data.
     ///
     /// # Errors
     ///
     /// It cannot be deleted.
-    fn forget(&self) -> Result<(), Problem>;
+    fn remove(&self) -> Result<(), Problem>;
 }
 
 /// Appends events to a run.
@@ -112,7 +112,11 @@ pub trait Ledger: Send + Sync + Debug {
     ///
     /// The events could not be written, even with the reserve, or another process has taken over the run. Earlier
     /// groups are safe.
-    fn append<'a>(&'a self, epoch: Epoch, group: Group<'a>) -> BoxFuture<'a, Result<Appended, Problem>>;
+    fn append<'a>(
+        &'a self,
+        epoch: RunEpoch,
+        group: EventGroup<'a>,
+    ) -> BoxFuture<'a, Result<AppendOutcome, Problem>>;
 
     /// Opens a reader of records while the run continues.
     ///
@@ -125,7 +129,7 @@ pub trait Ledger: Send + Sync + Debug {
     fn position(&self) -> LedgerPosition;
 
     /// Whether it stores anything; if not, records are not even created for it.
-    fn keeps(&self) -> bool {
+    fn is_persistent(&self) -> bool {
         true
     }
 }
@@ -163,7 +167,7 @@ pub struct OpenLedger {
     /// The ledger to append to.
     pub ledger: Arc<dyn Ledger>,
     /// The part of the run.
-    pub epoch: Epoch,
+    pub epoch: RunEpoch,
 }
 
 /// A new run that is ready but not yet in effect.
@@ -177,7 +181,7 @@ pub struct PreparedRun {
 
 /// The load that a store must be prepared for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LedgerRoom {
+pub struct LedgerReserve {
     /// The number of rows whose records must still fit when the disk is full.
     pub rows: usize,
     /// Whether every group is forced to disk, so that it survives a power failure.
@@ -198,9 +202,9 @@ pub enum Durability {
 /// Counts the parts of a run: every resume starts a new one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Epoch(pub u64);
+pub struct RunEpoch(pub u64);
 
-impl Epoch {
+impl RunEpoch {
     /// The epoch of the part that follows this one.
     #[must_use]
     pub fn next(self) -> Self {
@@ -270,7 +274,7 @@ pub struct ScannedEvent<'a> {
 
 /// What to keep of a run that nobody appends to any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Retention {
+pub enum RunRetention {
     /// Header and ledger.
     Ledger,
     /// Only the header: the content of the ledger is stored in another place too.
@@ -279,21 +283,21 @@ pub enum Retention {
 
 /// Events that are appended together.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Group<'a> {
+pub struct EventGroup<'a> {
     /// Rows that are about to be sent.
     pub taken: &'a [NamedRow],
     /// Records of rows that have ended.
-    pub records: &'a [Record],
+    pub records: &'a [RowRecord],
     /// Step events of rows that are still being worked on, if turns are kept.
-    pub turns: &'a [TurnLine],
+    pub turns: &'a [TurnEvent],
     /// Rows that wait for something outside of this process and are not in flight in the meantime.
     pub parked: &'a [ParkedRow],
     /// Rows that were taken and are released: nothing is in flight for them, and nothing was answered.
     pub released: &'a [NamedRow],
     /// An upper bound of what the run has spent, including everything in flight.
-    pub cover: Option<Spend>,
+    pub spent_at_most: Option<Spend>,
     /// Further events to record.
-    pub notes: &'a [NoteEvent],
+    pub notes: &'a [CustomEvent],
 }
 
 /// A row as identified in events about several rows.
@@ -308,15 +312,15 @@ pub struct NamedRow {
 
 /// A step event of a row that is still being worked on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TurnLine {
+pub struct TurnEvent {
     /// The row.
     pub row: u64,
     /// Its id, which identifies the row even if rows have moved.
     pub id: RowId,
     /// The key of the row's request: turns can be reused only while the row's request is the same.
-    pub asked: AskedKey,
-    /// The step event, as written by [`crate::agent::Happening::write`].
-    pub happening: Vec<u8>,
+    pub answer_key: AnswerKey,
+    /// The step event, as written by [`crate::agent::StepEvent::write`].
+    pub step_event: Vec<u8>,
 }
 
 /// A row that waits for something outside of this process: none of its calls is in flight, and none has an unknown
@@ -333,7 +337,7 @@ pub struct ParkedRow {
 
 /// An event that the engine itself does not use, such as a step of a batch job at a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoteEvent {
+pub struct CustomEvent {
     /// The name of the event; different from the names of all engine events.
     pub kind: String,
     /// Whether a reader that does not know the kind must refuse to continue the run.
@@ -344,9 +348,9 @@ pub struct NoteEvent {
 
 /// The result of [`Ledger::append`].
 #[derive(Debug)]
-pub struct Appended {
+pub struct AppendOutcome {
     /// The ids of the group's records, in order.
     pub records: Vec<RecordId>,
     /// Set if the events could be written only with the reserve: the run must stop taking rows, for this reason.
-    pub trouble: Option<Problem>,
+    pub problem: Option<Problem>,
 }

@@ -33,7 +33,7 @@ pub struct ToolFailure {
     /// What happened: a fragment that follows "the tool failed: " and holds no secret.
     pub message: String,
     /// Whether the tool may have taken effect although it returned nothing.
-    pub maybe_ran: bool,
+    pub may_have_run: bool,
 }
 
 /// The resources that a call holds; dropping it gives its slot to the next call.
@@ -70,7 +70,10 @@ pub trait ToolHost: Send + Sync + Debug {
     /// run.
     ///
     /// A host must also answer calls without a preceding `ready`.
-    fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
+    fn wait_until_ready<'a>(
+        &'a self,
+        request: ToolRequest<'a>,
+    ) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
         let _ = request;
         Box::pin(std::future::ready(Ok(ToolPermit::default())))
     }
@@ -79,7 +82,7 @@ pub trait ToolHost: Send + Sync + Debug {
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>>;
 
     /// The row has ended: resources kept for it alone can be released.
-    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
+    fn release_row(&self, row: u64) -> BoxFuture<'_, ()> {
         let _ = row;
         Box::pin(std::future::ready(()))
     }
@@ -122,7 +125,7 @@ pub struct HookCall<'a> {
 }
 
 /// Calls hooks.
-pub trait Hooks: Send + Sync + Debug {
+pub trait HookRunner: Send + Sync + Debug {
     /// Calls the hook of an agent; `None` leaves everything unchanged.
     fn call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Option<serde_json::Value>, String>>;
 }

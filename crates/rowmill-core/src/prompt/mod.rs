@@ -3,5 +3,5 @@
 mod placeholders;
 mod template;
 
-pub use placeholders::{Piece, pieces};
-pub use template::Template;
+pub use placeholders::{TemplatePiece, split_placeholders};
+pub use template::PromptTemplate;

@@ -2,7 +2,7 @@
 
 /// A part of a text with placeholders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece<'t> {
+pub enum TemplatePiece<'t> {
     /// Literal text.
     Literal(&'t str),
     /// A placeholder.
@@ -20,7 +20,7 @@ pub enum Piece<'t> {
 /// be one of `}}`, and everything before it is the name, including spaces, dots, newlines or opening braces. Without a
 /// name (`{{}}`, `{{ }}`) it is literal text.
 #[must_use]
-pub fn pieces(text: &str) -> Vec<Piece<'_>> {
+pub fn split_placeholders(text: &str) -> Vec<TemplatePiece<'_>> {
     let mut pieces = Vec::new();
     let mut literal_start = 0;
     let mut search = 0;
@@ -36,18 +36,18 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
         }
         search = close + 2;
         push_literal(&mut pieces, text.get(literal_start..open));
-        pieces.push(Piece::Field { name, source: text.get(open..search).unwrap_or_default() });
+        pieces.push(TemplatePiece::Field { name, source: text.get(open..search).unwrap_or_default() });
         literal_start = search;
     }
     push_literal(&mut pieces, text.get(literal_start..));
     pieces
 }
 
-fn push_literal<'t>(pieces: &mut Vec<Piece<'t>>, literal: Option<&'t str>) {
+fn push_literal<'t>(pieces: &mut Vec<TemplatePiece<'t>>, literal: Option<&'t str>) {
     if let Some(literal) = literal
         && !literal.is_empty()
     {
-        pieces.push(Piece::Literal(literal));
+        pieces.push(TemplatePiece::Literal(literal));
     }
 }
 
@@ -68,11 +68,11 @@ mod tests {
 
     /// Names in angle brackets, literals as they are.
     fn shape(text: &str) -> String {
-        let show = |piece: &Piece<'_>| match piece {
-            Piece::Literal(literal) => (*literal).to_owned(),
-            Piece::Field { name, .. } => format!("<{name}>"),
+        let show = |piece: &TemplatePiece<'_>| match piece {
+            TemplatePiece::Literal(literal) => (*literal).to_owned(),
+            TemplatePiece::Field { name, .. } => format!("<{name}>"),
         };
-        pieces(text).iter().map(show).collect()
+        split_placeholders(text).iter().map(show).collect()
     }
 
     #[test]
@@ -108,10 +108,10 @@ mod tests {
     proptest! {
         #[test]
         fn the_pieces_put_together_are_the_text(text in "[{} a\\n\u{1c}é]{0,24}") {
-            let source = |piece: &Piece<'_>| match piece {
-                Piece::Literal(source) | Piece::Field { source, .. } => (*source).to_owned(),
+            let source = |piece: &TemplatePiece<'_>| match piece {
+                TemplatePiece::Literal(source) | TemplatePiece::Field { source, .. } => (*source).to_owned(),
             };
-            prop_assert_eq!(pieces(&text).iter().map(source).collect::<String>(), text);
+            prop_assert_eq!(split_placeholders(&text).iter().map(source).collect::<String>(), text);
         }
 
         #[test]

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use rowmill_types::{ErrorKind, Row, RowError};
 
-use super::{Piece, pieces};
-use crate::json_text::{decode_string, start_line, write_indented_at, write_spaced, write_string};
-use crate::ports::{Prompting, Prompts};
+use super::{TemplatePiece, split_placeholders};
+use crate::json_text::{decode_string, start_indented_line, write_indented_at, write_spaced, write_string};
+use crate::ports::{PromptMaker, Prompting};
 
 /// The template of a run without one.
 const DEFAULT: &str = "Input record:\n\n{{row_json}}\n";
@@ -33,38 +33,38 @@ const STEP: usize = 2;
 /// assert_eq!(template.render(&row).unwrap(), r#"Is Ada in ["a", "b"]?"#);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
+pub struct PromptTemplate {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
     literal_bytes: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     /// A byte range of the template's text.
     Literal(Range<usize>),
     Field(Box<str>),
 }
 
-impl Template {
+impl PromptTemplate {
     /// Parses a template. Every text is valid: anything that is not a placeholder is literal.
     #[must_use]
     pub fn parse(text: String) -> Self {
         let mut at = 0;
         let mut literal_bytes = 0;
-        let part = |piece: Piece<'_>| match piece {
-            Piece::Literal(literal) => {
+        let part = |piece: TemplatePiece<'_>| match piece {
+            TemplatePiece::Literal(literal) => {
                 let start = at;
                 at += literal.len();
                 literal_bytes += literal.len();
-                Part::Literal(start..at)
+                TemplatePart::Literal(start..at)
             }
-            Piece::Field { name, source } => {
+            TemplatePiece::Field { name, source } => {
                 at += source.len();
-                Part::Field(name.into())
+                TemplatePart::Field(name.into())
             }
         };
-        let parts = pieces(&text).into_iter().map(part).collect();
+        let parts = split_placeholders(&text).into_iter().map(part).collect();
         Self { text, parts, literal_bytes }
     }
 
@@ -85,7 +85,7 @@ impl Template {
     pub fn fields(&self) -> Vec<&str> {
         let mut fields: Vec<&str> = Vec::new();
         for part in &self.parts {
-            if let Part::Field(name) = part
+            if let TemplatePart::Field(name) = part
                 && &**name != WHOLE_ROW
                 && !fields.contains(&&**name)
             {
@@ -97,14 +97,14 @@ impl Template {
 
     /// Whether it may insert the whole row.
     #[must_use]
-    pub fn names_whole_row(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Field(name) if &**name == WHOLE_ROW))
+    pub fn uses_whole_row(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, TemplatePart::Field(name) if &**name == WHOLE_ROW))
     }
 
     /// Whether it renders the same text for every row.
     #[must_use]
     pub fn is_constant(&self) -> bool {
-        self.parts.iter().all(|part| matches!(part, Part::Literal(_)))
+        self.parts.iter().all(|part| matches!(part, TemplatePart::Literal(_)))
     }
 
     /// Renders the template for a row.
@@ -121,8 +121,10 @@ impl Template {
                 return Err(RowError::new(ErrorKind::Prompt, message));
             }
             match part {
-                Part::Literal(range) => out.push_str(self.text.get(range.clone()).unwrap_or_default()),
-                Part::Field(name) => match row.field(name) {
+                TemplatePart::Literal(range) => {
+                    out.push_str(self.text.get(range.clone()).unwrap_or_default())
+                }
+                TemplatePart::Field(name) => match row.field(name) {
                     Some(json) => write_value(json, &mut out),
                     None if &**name == WHOLE_ROW => write_row(row, &mut out),
                     None if missing.contains(&&**name) => {}
@@ -134,8 +136,8 @@ impl Template {
     }
 }
 
-impl Prompts for Template {
-    fn prompt(&self, row: &Row) -> Prompting {
+impl PromptMaker for PromptTemplate {
+    fn make_prompt(&self, row: &Row) -> Prompting {
         Prompting::Done(self.render(row))
     }
 }
@@ -160,7 +162,7 @@ fn write_row(row: &Row, out: &mut String) {
     for (name, json) in row.fields() {
         out.push_str(separator);
         separator = ",";
-        start_line(out, STEP, 1);
+        start_indented_line(out, STEP, 1);
         write_string(name, out);
         out.push_str(": ");
         write_indented_at(json, out, STEP, 1);
@@ -179,7 +181,7 @@ mod tests {
     }
 
     fn render(template: &str, json: &str) -> Result<String, RowError> {
-        Template::parse(template.into()).render(&row(json))
+        PromptTemplate::parse(template.into()).render(&row(json))
     }
 
     #[test]
@@ -218,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_default_template_shows_the_whole_row() {
-        let text = Template::default_template().render(&row(r#"{"a":1}"#)).unwrap();
+        let text = PromptTemplate::default_template().render(&row(r#"{"a":1}"#)).unwrap();
         assert_eq!(text, "Input record:\n\n{\n  \"a\": 1\n}\n");
     }
 
@@ -237,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_source_text_and_the_names_of_fields_are_kept() {
-        let template = Template::parse("a {{ b }}{{row_json}}{{c}}{{b}}".into());
+        let template = PromptTemplate::parse("a {{ b }}{{row_json}}{{c}}{{b}}".into());
         assert_eq!(template.text(), "a {{ b }}{{row_json}}{{c}}{{b}}");
         assert_eq!(template.fields(), ["b", "c"]);
     }
@@ -258,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_prompt_that_would_be_larger_than_any_model_reads_is_not_made() {
-        let template = Template::parse("{{t}}".repeat(400));
+        let template = PromptTemplate::parse("{{t}}".repeat(400));
         let row = Row::parse(1, format!("{{\"t\":\"{}\"}}", "x".repeat(1 << 20))).unwrap();
         let error = template.render(&row).unwrap_err();
         assert_eq!(error.message, "the prompt would be larger than 256 MiB");
@@ -268,7 +270,7 @@ mod tests {
     fn a_row_that_is_nested_deeply_grows_with_its_depth_and_not_with_the_square_of_it() {
         let deep = format!("{{\"t\":{}{}}}", "[".repeat(30_000), "]".repeat(30_000));
         let row = Row::parse(1, deep).unwrap();
-        let prompt = Template::default_template().render(&row).unwrap();
+        let prompt = PromptTemplate::default_template().render(&row).unwrap();
         assert!(prompt.len() < 60_000 * 140, "{}", prompt.len());
     }
 }

@@ -1,6 +1,6 @@
 //! Writes the envelope of a row.
 
-use super::whole::{InputField, RowReport};
+use super::row_record::{InputField, RowReport};
 use crate::json_text;
 
 pub(super) fn write_envelope(out: &mut Vec<u8>, report: &RowReport<'_>) {

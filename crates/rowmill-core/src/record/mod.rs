@@ -3,20 +3,20 @@
 //! The line is built once; sinks get slices of it.
 
 mod envelope;
-mod head;
+mod envelope_head;
 mod reusable;
+mod row_record;
 mod settings;
 mod telemetry;
 mod trace;
-mod whole;
 
-pub use head::EnvelopeHead;
-pub(crate) use head::IdField;
-pub use reusable::{AnswerForm, ReusableAnswer};
-pub use settings::{TraceFacts, TraceSettings, TracedVoice};
+pub use envelope_head::EnvelopeHead;
+pub(crate) use envelope_head::IdField;
+pub use reusable::{ReusableAnswer, StoredAnswerForm};
+pub use row_record::{AnswerReuse, InputField, RowRecord, RowReport};
+pub use settings::{TraceFacts, TraceSettings, TracedModelRole};
 pub use telemetry::{CallReport, RatingReport, ToolReport, total_cost, total_usage};
 pub use trace::{
     RowTrace, TraceReport, TracedCall, TracedCaller, TracedConversation, TracedError, TracedFile, TracedId,
-    TracedMessage, TracedRole, TracedTool, TracedTurn,
+    TracedMessage, TracedMessageRole, TracedTool, TracedTurn,
 };
-pub use whole::{InputField, Record, Reused, RowReport};

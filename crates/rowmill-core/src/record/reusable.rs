@@ -1,25 +1,25 @@
 //! A recorded answer that other rows may reuse: its key, and how it is read back.
 
-use rowmill_types::Usage;
+use rowmill_types::TokenUsage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::json_text::decode_string;
-use crate::ports::{AskedKey, KeptAnswer};
+use crate::ports::{AnswerKey, StoredAnswer};
 
 /// States that the answer of a row can be used for every row with the same request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReusableAnswer {
     /// The key of the request.
-    pub key: AskedKey,
+    pub key: AnswerKey,
     /// The form of the answer.
-    pub form: AnswerForm,
+    pub form: StoredAnswerForm,
 }
 
 /// The form of an answer, so that it can be derived from the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum AnswerForm {
+pub enum StoredAnswerForm {
     /// Text; the result is a JSON string of it.
     Text,
     /// JSON; the result is identical.
@@ -27,9 +27,9 @@ pub enum AnswerForm {
 }
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct LedgerLineFields<'a> {
     #[serde(borrow)]
-    reusable: Option<Fields<'a>>,
+    reusable: Option<RecordLineFields<'a>>,
     #[serde(borrow)]
     envelope: EnvelopeFields<'a>,
     #[serde(default)]
@@ -37,9 +37,9 @@ struct Line<'a> {
 }
 
 #[derive(Deserialize)]
-struct Fields<'a> {
+struct RecordLineFields<'a> {
     key: &'a str,
-    form: AnswerForm,
+    form: StoredAnswerForm,
 }
 
 #[derive(Deserialize)]
@@ -74,15 +74,15 @@ struct TurnFields {
 
 impl TurnFields {
     /// The usage; `None` if the provider reported none.
-    fn usage(self) -> Option<Usage> {
-        let usage = Usage {
+    fn usage(self) -> Option<TokenUsage> {
+        let usage = TokenUsage {
             input: self.input_tokens,
             cached: self.cached_tokens,
             cache_write: self.cache_write_tokens,
             output: self.output_tokens,
             reasoning: self.reasoning_tokens,
         };
-        (usage != Usage::default()).then_some(usage)
+        (usage != TokenUsage::default()).then_some(usage)
     }
 }
 
@@ -96,8 +96,8 @@ impl ReusableAnswer {
     /// Appends the field of the ledger line, with the comma before it.
     pub(super) fn write(self, line: &mut Vec<u8>) {
         let form = match self.form {
-            AnswerForm::Text => "text",
-            AnswerForm::Json => "json",
+            StoredAnswerForm::Text => "text",
+            StoredAnswerForm::Json => "json",
         };
         let field = format!(",\"reusable\":{{\"key\":\"{:032x}\",\"form\":\"{form}\"}}", self.key.0);
         line.extend_from_slice(field.as_bytes());
@@ -105,20 +105,20 @@ impl ReusableAnswer {
 
     /// The reusable answer in a ledger line; `None` if it has none.
     #[must_use]
-    pub fn in_line(line: &[u8]) -> Option<(AskedKey, KeptAnswer)> {
+    pub fn from_ledger_line(line: &[u8]) -> Option<(AnswerKey, StoredAnswer)> {
         // Most lines of most ledgers have none, and need not be parsed a second time.
         memchr::memmem::rfind(line, b",\"reusable\":")?;
-        let Line { reusable, envelope, telemetry } = serde_json::from_slice(line).ok()?;
-        let Fields { key, form } = reusable?;
-        let key = AskedKey(u128::from_str_radix(key, 16).ok()?);
+        let LedgerLineFields { reusable, envelope, telemetry } = serde_json::from_slice(line).ok()?;
+        let RecordLineFields { key, form } = reusable?;
+        let key = AnswerKey(u128::from_str_radix(key, 16).ok()?);
         let result = envelope.result.filter(|_| envelope.ok)?.get();
         let text = match form {
-            AnswerForm::Text => decode_string(result)?.into_owned(),
-            AnswerForm::Json => result.to_owned(),
+            StoredAnswerForm::Text => decode_string(result)?.into_owned(),
+            StoredAnswerForm::Json => result.to_owned(),
         };
         let UsageFields { turn, provider_attempts } = telemetry.usage;
         let model = provider_attempts.into_iter().rev().find(|call| call.ok).and_then(|call| call.model);
-        Some((key, KeptAnswer { text, usage: turn.usage(), model }))
+        Some((key, StoredAnswer { text, usage: turn.usage(), model }))
     }
 }
 
@@ -140,23 +140,23 @@ mod tests {
 
     #[test]
     fn an_answer_is_read_back_as_it_was_given() {
-        let usage = Some(Usage { input: 7, output: 2, ..Usage::default() });
+        let usage = Some(TokenUsage { input: 7, output: 2, ..TokenUsage::default() });
         for (form, result, text) in [
-            (AnswerForm::Text, r#""say \"yes\"""#, "say \"yes\""),
-            (AnswerForm::Json, r#"{"a": "x"}"#, r#"{"a": "x"}"#),
-            (AnswerForm::Json, r#""x""#, r#""x""#),
+            (StoredAnswerForm::Text, r#""say \"yes\"""#, "say \"yes\""),
+            (StoredAnswerForm::Json, r#"{"a": "x"}"#, r#"{"a": "x"}"#),
+            (StoredAnswerForm::Json, r#""x""#, r#""x""#),
         ] {
-            let key = AskedKey(u128::MAX / 3);
-            let found = ReusableAnswer::in_line(&line(result, Some(ReusableAnswer { key, form })));
+            let key = AnswerKey(u128::MAX / 3);
+            let found = ReusableAnswer::from_ledger_line(&line(result, Some(ReusableAnswer { key, form })));
             let model = Some("m-1".to_owned());
-            assert_eq!(found, Some((key, KeptAnswer { text: text.to_owned(), usage, model })), "{result}");
+            assert_eq!(found, Some((key, StoredAnswer { text: text.to_owned(), usage, model })), "{result}");
         }
     }
 
     #[test]
     fn a_line_without_such_an_answer_has_none() {
-        assert_eq!(ReusableAnswer::in_line(&line("1", None)), None);
+        assert_eq!(ReusableAnswer::from_ledger_line(&line("1", None)), None);
         let text = r#""is it ,\"reusable\":{\"key\":\"1\"}?""#;
-        assert_eq!(ReusableAnswer::in_line(&line(text, None)), None);
+        assert_eq!(ReusableAnswer::from_ledger_line(&line(text, None)), None);
     }
 }

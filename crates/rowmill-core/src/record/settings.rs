@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::fingerprint::digest;
+use crate::fingerprint::text_digest;
 use crate::redact::Redactor;
 
 /// The data for traces that is known before the first row.
@@ -15,14 +15,14 @@ pub struct TraceFacts {
     /// When the clock of the rows started, as the time since 1970.
     pub started: Duration,
     /// The names of all agents, by their index in the agent graph.
-    pub members: Vec<String>,
+    pub agents: Vec<String>,
     /// The settings of each model role.
-    pub voices: Vec<TracedVoice>,
+    pub model_roles: Vec<TracedModelRole>,
 }
 
 /// The settings of a model role.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TracedVoice {
+pub struct TracedModelRole {
     /// The model string that is asked first.
     pub model: String,
     /// The instruction, as the model gets it.
@@ -44,12 +44,16 @@ impl TraceSettings {
     pub fn new(mut facts: TraceFacts, redactor: Redactor) -> Self {
         let clean = |text: &mut String| *text = redactor.redact(text).into_owned();
         clean(&mut facts.agent);
-        facts.members.iter_mut().for_each(clean);
-        for voice in &mut facts.voices {
-            clean(&mut voice.model);
-            voice.system.iter_mut().for_each(clean);
+        facts.agents.iter_mut().for_each(clean);
+        for model_role in &mut facts.model_roles {
+            clean(&mut model_role.model);
+            model_role.system.iter_mut().for_each(clean);
         }
-        let digests = facts.voices.iter().map(|voice| voice.system.as_deref().map(digest)).collect();
+        let digests = facts
+            .model_roles
+            .iter()
+            .map(|model_role| model_role.system.as_deref().map(text_digest))
+            .collect();
         Self { facts, digests, redactor }
     }
 
@@ -69,7 +73,7 @@ impl TraceSettings {
     #[must_use]
     pub fn system(&self, wanted: &str) -> Option<&str> {
         let place = self.digests.iter().position(|digest| digest.as_deref() == Some(wanted))?;
-        self.facts.voices.get(place)?.system.as_deref()
+        self.facts.model_roles.get(place)?.system.as_deref()
     }
 
     /// Removes secrets from texts.
@@ -79,21 +83,21 @@ impl TraceSettings {
     }
 
     /// The name of an agent; that of the worker if it has none.
-    pub(super) fn member(&self, place: usize) -> &str {
-        let name = self.facts.members.get(place).filter(|name| !name.is_empty());
+    pub(super) fn agent_name(&self, place: usize) -> &str {
+        let name = self.facts.agents.get(place).filter(|name| !name.is_empty());
         name.map_or(self.agent(), String::as_str)
     }
 
-    pub(super) fn model(&self, voice: usize) -> &str {
-        self.facts.voices.get(voice).map_or("", |voice| voice.model.as_str())
+    pub(super) fn model_of_role(&self, model_role: usize) -> &str {
+        self.facts.model_roles.get(model_role).map_or("", |model_role| model_role.model.as_str())
     }
 
-    pub(super) fn system_digest(&self, voice: usize) -> Option<&str> {
-        self.digests.get(voice)?.as_deref()
+    pub(super) fn system_digest(&self, model_role: usize) -> Option<&str> {
+        self.digests.get(model_role)?.as_deref()
     }
 
     /// Nanoseconds since 1970 for a time counted from the start of the run.
-    pub(super) fn nanoseconds(&self, since_start: Duration) -> u64 {
+    pub(super) fn unix_nanoseconds(&self, since_start: Duration) -> u64 {
         u64::try_from((self.facts.started + since_start).as_nanos()).unwrap_or(u64::MAX)
     }
 }

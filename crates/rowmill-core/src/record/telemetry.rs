@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use rowmill_types::{CallTiming, ErrorKind, Hosted, Money, Usage};
+use rowmill_types::{CallTiming, ErrorKind, HostedToolUse, Money, TokenUsage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::envelope::{write_head, write_json};
-use super::whole::RowReport;
-use crate::agent::Rating;
+use super::row_record::RowReport;
+use crate::agent::AnswerRating;
 use crate::json_text;
 use crate::redact::Redactor;
 
@@ -23,7 +23,7 @@ pub struct CallReport {
     /// How long it took.
     pub timing: CallTiming,
     /// Tokens, if the provider reported them.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// The usage as the provider reported it.
     pub raw_usage: Option<Box<RawValue>>,
     /// The model that answered, if the provider reported it.
@@ -35,7 +35,7 @@ pub struct CallReport {
     /// The agent that asked, if there are agents.
     pub agent: Option<String>,
     /// Activity of tools that run at the provider.
-    pub hosted: Option<Box<Hosted>>,
+    pub hosted_tools: Option<Box<HostedToolUse>>,
     /// The maximum number of tokens of the answer, if it was chosen for this call.
     pub output_cap: Option<u64>,
 }
@@ -74,9 +74,9 @@ pub struct RatingReport {
     /// The evaluator-optimizer.
     pub agent: String,
     /// The rating of the answer.
-    pub rating: Rating,
+    pub rating: AnswerRating,
     /// The rating that was required.
-    pub min_rating: Rating,
+    pub min_rating: AnswerRating,
 }
 
 pub(super) fn write_telemetry(out: &mut Vec<u8>, report: &RowReport<'_>) {
@@ -137,8 +137,8 @@ fn write_tool(out: &mut Vec<u8>, tool: &ToolReport) {
 
 /// The sum over all calls with a known usage.
 #[must_use]
-pub fn total_usage(calls: &[CallReport]) -> Usage {
-    let mut total = Usage::default();
+pub fn total_usage(calls: &[CallReport]) -> TokenUsage {
+    let mut total = TokenUsage::default();
     for usage in calls.iter().filter_map(|call| call.usage) {
         total += usage;
     }
@@ -197,7 +197,7 @@ fn write_call(out: &mut Vec<u8>, call: &CallReport) {
     if let Some(cost) = call.cost {
         write_cost(out, cost);
     }
-    if let Some(hosted) = &call.hosted {
+    if let Some(hosted) = &call.hosted_tools {
         out.extend_from_slice(b",\"hosted_tools\":");
         write_json(out, hosted);
     }
@@ -220,8 +220,8 @@ fn write_call_timing(out: &mut Vec<u8>, call: &CallReport) {
     write_milliseconds(out, call.timing.response);
 }
 
-fn write_usage(out: &mut Vec<u8>, usage: &Usage) {
-    let Usage { input, cached, cache_write, output, reasoning } = *usage;
+fn write_usage(out: &mut Vec<u8>, usage: &TokenUsage) {
+    let TokenUsage { input, cached, cache_write, output, reasoning } = *usage;
     let counts: [(&[u8], u64); 5] = [
         (b"{\"input_tokens\":", input),
         (b",\"cached_tokens\":", cached),

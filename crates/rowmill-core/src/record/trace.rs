@@ -5,21 +5,24 @@
 
 use std::borrow::Cow;
 
-use rowmill_types::{Attachment, Citation, Finish, Hosted, Message, Money, Role, RowId, ToolCall, Usage};
+use rowmill_types::{
+    Attachment, Citation, FinishReason, HostedToolUse, Message, MessageRole, Money, RowId, TokenUsage,
+    ToolCall,
+};
 use serde::{Deserialize, Serialize};
 
 use super::RatingReport;
 use super::envelope::write_json;
+use super::row_record::RowReport;
 use super::settings::TraceSettings;
-use super::whole::RowReport;
-use crate::agent::{ToldConversation, ToolNote, Transcript, TurnNote};
+use crate::agent::{ConversationTranscript, RowTranscript, ToolNote, TurnNote};
 use crate::redact::Redactor;
 
 /// The data for the trace of a row.
 #[derive(Debug, Clone, Copy)]
 pub struct TraceReport<'a> {
     /// The transcript; `None` if the row ended before its first call.
-    pub transcript: Option<&'a Transcript>,
+    pub transcript: Option<&'a RowTranscript>,
     /// The settings that are the same for every row.
     pub settings: &'a TraceSettings,
 }
@@ -115,7 +118,7 @@ pub struct TracedCaller<'a> {
 /// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TracedRole {
+pub enum TracedMessageRole {
     /// The row's prompt, a request of another agent, or feedback.
     User,
     /// The model.
@@ -128,7 +131,7 @@ pub enum TracedRole {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracedMessage<'a> {
     /// Its author.
-    pub role: TracedRole,
+    pub role: TracedMessageRole,
     /// Its text.
     #[serde(borrow)]
     pub text: Cow<'a, str>,
@@ -186,15 +189,16 @@ pub struct TracedTurn<'a> {
     pub model: Cow<'a, str>,
     /// Tokens, if they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// The cost, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Money>,
     /// The finish reason of the answer.
-    pub finish: Finish,
+    pub finish: FinishReason,
     /// Activity of tools at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hosted: Option<Box<Hosted>>,
+    #[serde(rename = "hosted")]
+pub hosted_tools: Option<Box<HostedToolUse>>,
 }
 
 /// A tool call that was made.
@@ -227,8 +231,8 @@ impl<'a> RowTrace<'a> {
             id: id(report.id, report.number, redactor),
             row_number: report.number,
             ok: report.outcome.is_ok(),
-            start: settings.nanoseconds(report.start),
-            end: settings.nanoseconds(report.end),
+            start: settings.unix_nanoseconds(report.start),
+            end: settings.unix_nanoseconds(report.end),
             error: report.outcome.as_ref().err().map(|error| TracedError {
                 kind: error.kind.name().into(),
                 message: redactor.redact(&error.message),
@@ -253,7 +257,7 @@ impl<'a> RowTrace<'a> {
     /// # Errors
     ///
     /// It is not an envelope.
-    pub fn of_envelope(envelope: &'a [u8], redactor: &Redactor) -> Result<Self, serde_json::Error> {
+    pub fn from_envelope(envelope: &'a [u8], redactor: &Redactor) -> Result<Self, serde_json::Error> {
         let mut trace = Self::parse(envelope)?;
         let number = trace.row_number;
         if let TracedId::Text(text) = &mut trace.id {
@@ -289,12 +293,12 @@ fn id<'a>(id: &'a RowId, number: u64, redactor: &Redactor) -> TracedId<'a> {
 }
 
 impl<'a> TracedConversation<'a> {
-    fn of(told: &'a ToldConversation, settings: &'a TraceSettings) -> Self {
+    fn of(told: &'a ConversationTranscript, settings: &'a TraceSettings) -> Self {
         let redactor = settings.redactor();
         Self {
-            agent: settings.member(told.member).into(),
-            model: settings.model(told.voice).into(),
-            system: settings.system_digest(told.voice).map(Into::into),
+            agent: settings.agent_name(told.agent_index).into(),
+            model: settings.model_of_role(told.model_role).into(),
+            system: settings.system_digest(told.model_role).map(Into::into),
             caller: told.caller.as_ref().map(|caller| TracedCaller {
                 conversation: caller.conversation,
                 call: caller.call.as_deref().map(|call| redactor.redact(call)),
@@ -320,15 +324,15 @@ impl<'a> TracedMessage<'a> {
         };
         Self {
             role: match message.role {
-                Role::User => TracedRole::User,
-                Role::Assistant => TracedRole::Assistant,
-                Role::Tool => TracedRole::Tool,
+                MessageRole::User => TracedMessageRole::User,
+                MessageRole::Assistant => TracedMessageRole::Assistant,
+                MessageRole::Tool => TracedMessageRole::Tool,
             },
             text: redactor.redact(&message.text),
             files: message.attachments.iter().map(file).collect(),
             calls: message.calls.iter().map(call).collect(),
-            answers: message.answers.as_ref().map(|answered| redactor.redact(&answered.call)),
-            is_error: message.answers.as_ref().is_some_and(|answered| answered.is_error),
+            answers: message.answered_call.as_ref().map(|answered| redactor.redact(&answered.call)),
+            is_error: message.answered_call.as_ref().is_some_and(|answered| answered.is_error),
         }
     }
 }
@@ -336,13 +340,16 @@ impl<'a> TracedMessage<'a> {
 impl<'a> TracedTurn<'a> {
     fn of(turn: &'a TurnNote, settings: &TraceSettings) -> Self {
         Self {
-            start: settings.nanoseconds(turn.start),
-            end: settings.nanoseconds(turn.end),
+            start: settings.unix_nanoseconds(turn.start),
+            end: settings.unix_nanoseconds(turn.end),
             model: settings.redactor().redact(&turn.model),
             usage: turn.usage,
             cost_usd: turn.cost,
             finish: turn.finish,
-            hosted: turn.hosted.as_deref().map(|hosted| Box::new(hosted_of(hosted, settings.redactor()))),
+            hosted_tools: turn
+                .hosted
+                .as_deref()
+                .map(|hosted| Box::new(hosted_of(hosted, settings.redactor()))),
         }
     }
 }
@@ -353,21 +360,21 @@ impl<'a> TracedTool<'a> {
         Self {
             call: redactor.redact(&tool.call),
             tool: redactor.redact(&tool.tool),
-            start: settings.nanoseconds(tool.start),
-            end: settings.nanoseconds(tool.end),
+            start: settings.unix_nanoseconds(tool.start),
+            end: settings.unix_nanoseconds(tool.end),
             is_error: tool.is_error,
         }
     }
 }
 
-fn hosted_of(hosted: &Hosted, redactor: &Redactor) -> Hosted {
+fn hosted_of(hosted: &HostedToolUse, redactor: &Redactor) -> HostedToolUse {
     let clean = |text: &String| redactor.redact(text).into_owned();
     let citation = |citation: &Citation| Citation {
         url: clean(&citation.url),
         title: citation.title.as_ref().map(clean),
         text: citation.text.as_ref().map(clean),
     };
-    Hosted {
+    HostedToolUse {
         citations: hosted.citations.iter().map(citation).collect(),
         uses: hosted.uses.iter().map(|(name, count)| (clean(name), *count)).collect(),
     }

@@ -4,24 +4,24 @@ use bytes::Bytes;
 use rowmill_types::{ErrorKind, RowError, Secret, ToolOutput};
 
 use super::*;
-use crate::record::{InputField, Record, TraceFacts, TracedVoice};
+use crate::record::{InputField, RowRecord, TraceFacts, TracedModelRole};
 
 const KEY: &str = "sk-planted-0042";
 
 fn settings() -> TraceSettings {
     let redactor = Redactor::new([&Secret::new(KEY)]).unwrap();
-    let voice = |system: &str| TracedVoice { model: "openai.m".into(), system: Some(system.into()) };
+    let model_role = |system: &str| TracedModelRole { model: "openai.m".into(), system: Some(system.into()) };
     let facts = TraceFacts {
         run: "run-1".into(),
         agent: "lead".into(),
         started: Duration::from_secs(1_000),
-        members: vec!["lead".into(), format!("helper {KEY}")],
-        voices: vec![voice("Be short."), voice(&format!("Use {KEY}."))],
+        agents: vec!["lead".into(), format!("helper {KEY}")],
+        model_roles: vec![model_role("Be short."), model_role(&format!("Use {KEY}."))],
     };
     TraceSettings::new(facts, redactor)
 }
 
-fn transcript() -> Transcript {
+fn transcript() -> RowTranscript {
     let secret = |text: &str| format!("{text} {KEY}");
     let call = ToolCall { id: secret("c1"), name: secret("read"), arguments: secret("{\"path\":\"a\"}") };
     let file = Attachment {
@@ -39,10 +39,13 @@ fn transcript() -> Transcript {
         start: Duration::from_millis(1),
         end: Duration::from_millis(5),
         model: secret("m-1"),
-        usage: Some(Usage { input: 9, output: 3, ..Usage::default() }),
+        usage: Some(TokenUsage { input: 9, output: 3, ..TokenUsage::default() }),
         cost: Some(Money::from_pico(2_000_000)),
-        finish: Finish::Complete,
-        hosted: Some(Box::new(Hosted { citations: vec![citation], uses: vec![(secret("web_search"), 2)] })),
+        finish: FinishReason::Complete,
+        hosted: Some(Box::new(HostedToolUse {
+            citations: vec![citation],
+            uses: vec![(secret("web_search"), 2)],
+        })),
     };
     let tool = ToolNote {
         call: secret("c1"),
@@ -51,20 +54,20 @@ fn transcript() -> Transcript {
         end: Duration::from_millis(7),
         is_error: true,
     };
-    let told = ToldConversation {
-        member: 1,
-        voice: 1,
+    let told = ConversationTranscript {
+        agent_index: 1,
+        model_role: 1,
         caller: None,
         messages: vec![question, asking, Message::tool(&call, ToolOutput::error(secret("broken")))],
         turns: vec![turn],
         tools: vec![tool],
     };
-    Transcript { conversations: vec![told] }
+    RowTranscript { conversations: vec![told] }
 }
 
-fn record(transcript: Option<&Transcript>, settings: &TraceSettings) -> Record {
+fn record(transcript: Option<&RowTranscript>, settings: &TraceSettings) -> RowRecord {
     let outcome = Err(RowError::new(ErrorKind::TurnLimit, format!("it says {KEY}")));
-    Record::of(&RowReport {
+    RowRecord::from_report(&RowReport {
         id: &RowId::Text(format!("row {KEY}").into()),
         number: 7,
         outcome: &outcome,
@@ -84,7 +87,7 @@ fn record(transcript: Option<&Transcript>, settings: &TraceSettings) -> Record {
 fn a_trace_is_read_back_from_the_ledger_line_without_secrets_and_without_bytes_of_files() {
     let (settings, transcript) = (settings(), transcript());
     let record = record(Some(&transcript), &settings);
-    assert_eq!(Record::parse(record.line.clone()).unwrap(), record);
+    assert_eq!(RowRecord::parse(record.line.clone()).unwrap(), record);
     let bytes = record.trace().unwrap();
     let text = std::str::from_utf8(bytes).unwrap();
     assert!(!text.contains(KEY) && !text.contains("the bytes stay out"), "{text}");
@@ -99,7 +102,7 @@ fn a_trace_is_read_back_from_the_ledger_line_without_secrets_and_without_bytes_o
     assert_eq!(told.messages[0].files[0].name, "a.txt ***");
     assert_eq!(told.messages[1].calls[0].arguments, "{\"path\":\"a\"} ***");
     assert_eq!((told.messages[2].answers.as_deref(), told.messages[2].is_error), (Some("c1 ***"), true));
-    assert_eq!(told.turns[0].hosted.as_ref().unwrap().uses, [("web_search ***".to_owned(), 2)]);
+    assert_eq!(told.turns[0].hosted_tools.as_ref().unwrap().uses, [("web_search ***".to_owned(), 2)]);
     assert_eq!((told.tools[0].start, told.tools[0].is_error), (1_000_006_000_000, true));
 }
 
@@ -118,10 +121,10 @@ fn an_envelope_tells_as_much_as_it_can() {
     let envelope = format!(
         r#"{{"id":"a {KEY}","row_number":3,"ok":false,"result":null,"error":{{"type":"Timeout","message":"{KEY}"}}}}"#
     );
-    let trace = RowTrace::of_envelope(envelope.as_bytes(), settings.redactor()).unwrap();
+    let trace = RowTrace::from_envelope(envelope.as_bytes(), settings.redactor()).unwrap();
     assert_eq!(trace.id, TracedId::Text("a ***#3".into()));
     assert_eq!(trace.error.unwrap(), TracedError { kind: "Timeout".into(), message: "***".into() });
     let plain =
-        RowTrace::of_envelope(br#"{"id":4,"row_number":4,"ok":true,"error":null}"#, settings.redactor());
+        RowTrace::from_envelope(br#"{"id":4,"row_number":4,"ok":true,"error":null}"#, settings.redactor());
     assert_eq!(plain.unwrap().id, TracedId::Number(4));
 }

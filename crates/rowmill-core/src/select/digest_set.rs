@@ -27,13 +27,13 @@ const BLOCK: usize = 1_638;
 
 /// A digest of 56 bits.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Digest {
+pub(super) struct IdDigest {
     segment: usize,
     bucket: usize,
     remainder: Remainder,
 }
 
-impl Digest {
+impl IdDigest {
     /// The first bits of a larger digest.
     pub(super) fn new(whole: u128) -> Self {
         let [first, second, third, fourth, fifth, sixth, seventh, ..] = whole.to_be_bytes();
@@ -50,15 +50,15 @@ impl Digest {
 #[derive(Debug, Default)]
 pub(super) struct DigestSet {
     /// Either all segments or none.
-    segments: Vec<Segment>,
+    segments: Vec<DigestSegment>,
     len: u64,
 }
 
 impl DigestSet {
     /// Adds a digest; returns `false` if it was there already.
-    pub(super) fn insert(&mut self, digest: Digest) -> bool {
+    pub(super) fn insert(&mut self, digest: IdDigest) -> bool {
         if self.segments.is_empty() {
-            self.segments.resize_with(1 << SEGMENT_BITS, Segment::default);
+            self.segments.resize_with(1 << SEGMENT_BITS, DigestSegment::default);
         }
         let is_new = self.segments.get_mut(digest.segment).is_some_and(|segment| segment.set(digest, true));
         self.len += u64::from(is_new);
@@ -66,13 +66,13 @@ impl DigestSet {
     }
 
     /// Removes a digest.
-    pub(super) fn remove(&mut self, digest: Digest) {
+    pub(super) fn remove(&mut self, digest: IdDigest) {
         let was_there =
             self.segments.get_mut(digest.segment).is_some_and(|segment| segment.set(digest, false));
         self.len -= u64::from(was_there);
     }
 
-    pub(super) fn contains(&self, digest: Digest) -> bool {
+    pub(super) fn contains(&self, digest: IdDigest) -> bool {
         self.segments.get(digest.segment).is_some_and(|segment| segment.contains(digest))
     }
 
@@ -83,24 +83,24 @@ impl DigestSet {
 
 /// The digests that start with the same bits.
 #[derive(Debug, Default)]
-struct Segment {
+struct DigestSegment {
     /// Sorted, bucket by bucket.
     remainders: RemainderList,
     /// The end of each bucket in them.
     ends: Vec<u32>,
     /// Additions and removals since the last rewrite, sorted.
-    changes: Vec<Change>,
+    changes: Vec<SegmentChange>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Change {
+struct SegmentChange {
     bucket: u16,
     remainder: Remainder,
     is_there: bool,
 }
 
-impl Segment {
-    fn contains(&self, digest: Digest) -> bool {
+impl DigestSegment {
+    fn contains(&self, digest: IdDigest) -> bool {
         match self.change(digest) {
             Ok(at) => self.changes.get(at).is_some_and(|change| change.is_there),
             Err(_) => self.was_written(digest),
@@ -108,7 +108,7 @@ impl Segment {
     }
 
     /// Adds or removes a digest; returns `false` if nothing changes.
-    fn set(&mut self, digest: Digest, is_there: bool) -> bool {
+    fn set(&mut self, digest: IdDigest, is_there: bool) -> bool {
         let at = match self.change(digest) {
             Ok(at) => {
                 let change = self.changes.get_mut(at).filter(|change| change.is_there != is_there);
@@ -119,8 +119,8 @@ impl Segment {
         if self.was_written(digest) == is_there {
             return false;
         }
-        let Digest { bucket, remainder, .. } = digest;
-        self.changes.insert(at, Change { bucket: bucket as u16, remainder, is_there });
+        let IdDigest { bucket, remainder, .. } = digest;
+        self.changes.insert(at, SegmentChange { bucket: bucket as u16, remainder, is_there });
         if self.changes.len() > most_changes(self.remainders.len) {
             self.write_changes();
         }
@@ -128,13 +128,13 @@ impl Segment {
     }
 
     /// The index of the change for a digest, or where it would be inserted.
-    fn change(&self, digest: Digest) -> Result<usize, usize> {
+    fn change(&self, digest: IdDigest) -> Result<usize, usize> {
         let sought = (digest.bucket as u16, digest.remainder);
         self.changes.binary_search_by(|change| (change.bucket, change.remainder).cmp(&sought))
     }
 
     /// Whether a digest is among those written, regardless of the changes since.
-    fn was_written(&self, digest: Digest) -> bool {
+    fn was_written(&self, digest: IdDigest) -> bool {
         let bucket = self.bucket(digest.bucket);
         let (mut low, mut high) = (bucket.start, bucket.end);
         while low < high {
@@ -216,11 +216,11 @@ impl RemainderList {
 impl DigestSet {
     /// The number of bytes held.
     pub(super) fn bytes(&self) -> usize {
-        let of_segment = |segment: &Segment| {
+        let of_segment = |segment: &DigestSegment| {
             segment.remainders.blocks.len() * BLOCK * size_of::<Remainder>()
                 + segment.ends.capacity() * size_of::<u32>()
-                + segment.changes.capacity() * size_of::<Change>()
-                + size_of::<Segment>()
+                + segment.changes.capacity() * size_of::<SegmentChange>()
+                + size_of::<DigestSegment>()
         };
         self.segments.iter().map(of_segment).sum()
     }
@@ -235,8 +235,8 @@ mod tests {
     use super::*;
 
     /// Few enough that digests repeat, and many in one segment.
-    fn digest(number: u16) -> Digest {
-        Digest::new(u128::from(number) << 108)
+    fn digest(number: u16) -> IdDigest {
+        IdDigest::new(u128::from(number) << 108)
     }
 
     proptest! {

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use rowmill_types::RowId;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use super::digest_set::{Digest, DigestSet};
+use super::digest_set::{DigestSet, IdDigest};
 use super::number_set::NumberSet;
 
 /// Ids: numbers as a bitmap, text as digests of 56 bits, of which five bytes are stored.
@@ -19,21 +19,21 @@ use super::number_set::NumberSet;
 pub struct IdSet {
     numbers: NumberSet,
     texts: DigestSet,
-    seed: Seed,
+    seed: DigestSeed,
 }
 
 /// The seed of the digests, the same for all sets of a process.
 #[derive(Clone, Copy)]
-pub(super) struct Seed(u64);
+pub(super) struct DigestSeed(u64);
 
-impl Default for Seed {
+impl Default for DigestSeed {
     fn default() -> Self {
         static SEED: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
         Self(*SEED.get_or_init(|| RandomState::new().hash_one(0)))
     }
 }
 
-impl Seed {
+impl DigestSeed {
     pub(super) fn digest(self, text: &str) -> u128 {
         xxh3_128_with_seed(text.as_bytes(), self.0)
     }
@@ -79,8 +79,8 @@ impl IdSet {
         self.len() == 0
     }
 
-    fn digest(&self, text: &str) -> Digest {
-        Digest::new(self.seed.digest(text))
+    fn digest(&self, text: &str) -> IdDigest {
+        IdDigest::new(self.seed.digest(text))
     }
 }
 

@@ -27,12 +27,12 @@ impl IdRule {
     /// # Errors
     ///
     /// The row lacks the field, or its value cannot be an id.
-    pub fn id_of(&self, row: &Row) -> Result<RowId, IdFault> {
+    pub fn row_id(&self, row: &Row) -> Result<RowId, RowIdFault> {
         let Some(field) = &self.field else { return Ok(RowId::Number(row.number())) };
         let Some(json) = row.field(field) else {
-            return Err(IdFault::Missing { field: field.clone() });
+            return Err(RowIdFault::Missing { field: field.clone() });
         };
-        let invalid = |found| Err(IdFault::Invalid { field: field.clone(), found });
+        let invalid = |found| Err(RowIdFault::Invalid { field: field.clone(), found });
         match json.as_bytes().first() {
             Some(b'"') => match decode_string(json).unwrap_or_default() {
                 text if text.is_empty() => invalid("an empty string"),
@@ -51,7 +51,7 @@ impl IdRule {
 
 /// Why a row has no id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IdFault {
+pub enum RowIdFault {
     /// The row lacks the id field; only this row fails.
     Missing {
         /// The id field.
@@ -66,7 +66,7 @@ pub enum IdFault {
     },
 }
 
-impl IdFault {
+impl RowIdFault {
     /// The error for the row's envelope, if the run continues.
     #[must_use]
     pub fn row_error(&self) -> RowError {
@@ -95,7 +95,7 @@ impl IdFault {
 
 /// The problem that stops a run when two rows have the same id.
 #[must_use]
-pub fn duplicate_problem(field: &str, id: &RowId, first: u64, second: u64) -> Problem {
+pub fn duplicate_id_problem(field: &str, id: &RowId, first: u64, second: u64) -> Problem {
     let message = format!("duplicate value `{id}` of id field `{field}` at rows {first} and {second}");
     Problem::new(ProblemCode::DuplicateId, message)
         .hint(format!("make the ids unique, or omit {ID_FIELD} to use row numbers"))
@@ -103,7 +103,7 @@ pub fn duplicate_problem(field: &str, id: &RowId, first: u64, second: u64) -> Pr
 
 /// The error of a row whose id an earlier row had, if the input cannot be checked beforehand.
 #[must_use]
-pub fn duplicate_error(field: &str, id: &RowId) -> RowError {
+pub fn duplicate_id_error(field: &str, id: &RowId) -> RowError {
     let message = format!("Duplicate value '{id}' of id field '{field}': an earlier row has it too");
     RowError::new(ErrorKind::DuplicateId, message)
 }
@@ -114,16 +114,16 @@ mod tests {
 
     use super::*;
 
-    fn id(json: &str) -> Result<RowId, IdFault> {
+    fn id(json: &str) -> Result<RowId, RowIdFault> {
         let redactor = Redactor::new([&Secret::new("sk-12345678")]).unwrap();
         let rule = IdRule { field: Some("k".into()), redactor };
-        rule.id_of(&Row::parse(4, json.into()).unwrap())
+        rule.row_id(&Row::parse(4, json.into()).unwrap())
     }
 
     #[test]
     fn without_a_field_the_row_number_is_the_id() {
         let row = Row::parse(4, r#"{"k":"a"}"#.into()).unwrap();
-        assert_eq!(IdRule::default().id_of(&row), Ok(RowId::Number(4)));
+        assert_eq!(IdRule::default().row_id(&row), Ok(RowId::Number(4)));
     }
 
     #[test]
@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn a_duplicate_names_both_rows() {
-        let problem = duplicate_problem("k", &RowId::Text("a".into()), 1, 3);
+        let problem = duplicate_id_problem("k", &RowId::Text("a".into()), 1, 3);
         assert_eq!(problem.code, ProblemCode::DuplicateId);
         assert_eq!(problem.message, "duplicate value `a` of id field `k` at rows 1 and 3");
-        assert_eq!(duplicate_error("k", &RowId::Text("a".into())).kind, ErrorKind::DuplicateId);
+        assert_eq!(duplicate_id_error("k", &RowId::Text("a".into())).kind, ErrorKind::DuplicateId);
     }
 }

@@ -14,7 +14,7 @@ const MOST_LISTED: usize = WORDS * size_of::<u64>() / size_of::<u16>();
 /// Numbers, in groups of those that stand close together.
 #[derive(Debug, Default)]
 pub(super) struct NumberSet {
-    groups: BTreeMap<u64, Group>,
+    groups: BTreeMap<u64, EventGroup>,
     len: u64,
 }
 
@@ -56,7 +56,7 @@ impl NumberSet {
 
 /// The last bits of the numbers of a group.
 #[derive(Debug)]
-enum Group {
+enum EventGroup {
     /// Sorted.
     List(Vec<u16>),
     Bits {
@@ -65,13 +65,13 @@ enum Group {
     },
 }
 
-impl Default for Group {
+impl Default for EventGroup {
     fn default() -> Self {
         Self::List(Vec::new())
     }
 }
 
-impl Group {
+impl EventGroup {
     fn insert(&mut self, low: u16) -> bool {
         match self {
             Self::Bits { words, len } => {
@@ -161,11 +161,11 @@ mod tests {
 
     impl NumberSet {
         fn bytes(&self) -> usize {
-            let held = |group: &Group| match group {
-                Group::Bits { .. } => WORDS * size_of::<u64>(),
-                Group::List(list) => list.capacity() * size_of::<u16>(),
+            let held = |group: &EventGroup| match group {
+                EventGroup::Bits { .. } => WORDS * size_of::<u64>(),
+                EventGroup::List(list) => list.capacity() * size_of::<u16>(),
             };
-            self.groups.values().map(|group| held(group) + size_of::<(u64, Group)>()).sum()
+            self.groups.values().map(|group| held(group) + size_of::<(u64, EventGroup)>()).sum()
         }
     }
 

@@ -5,25 +5,25 @@ use std::fmt;
 
 use rowmill_types::RowId;
 
-use super::id_set::Seed;
+use super::id_set::DigestSeed;
 use crate::ports::{LedgerPosition, RecordId};
 
 /// This many consecutive numbers are stored together.
 const NUMBERS_TOGETHER: u64 = 1 << 12;
 
 /// The stored rest of an id within its part, and its record. Bytes, because numbers would be padded.
-type Entry = ([u8; 6], [u8; 12]);
+type RecordEntry = ([u8; 6], [u8; 12]);
 /// Sorted entries. They grow in small steps, so that little memory is unused.
-type Parts = BTreeMap<u64, Vec<Entry>>;
+type RecordBuckets = BTreeMap<u64, Vec<RecordEntry>>;
 
 /// Records by the ids of their rows, in about 20 bytes each: numbers as they are, text as digests of 64 bits, as in
 /// [`IdSet`](super::IdSet).
 #[derive(Default)]
 pub(crate) struct RecordMap {
-    numbers: Parts,
-    texts: Parts,
+    numbers: RecordBuckets,
+    texts: RecordBuckets,
     len: usize,
-    seed: Seed,
+    seed: DigestSeed,
 }
 
 impl RecordMap {
@@ -72,7 +72,7 @@ impl RecordMap {
         self.len
     }
 
-    fn parts_mut(&mut self, id: &RowId) -> &mut Parts {
+    fn parts_mut(&mut self, id: &RowId) -> &mut RecordBuckets {
         if matches!(id, RowId::Number(_)) { &mut self.numbers } else { &mut self.texts }
     }
 
@@ -98,7 +98,7 @@ impl fmt::Debug for RecordMap {
     }
 }
 
-fn find(part: &[Entry], remainder: &[u8; 6]) -> Result<usize, usize> {
+fn find(part: &[RecordEntry], remainder: &[u8; 6]) -> Result<usize, usize> {
     part.binary_search_by(|(kept, _)| kept.cmp(remainder))
 }
 
@@ -153,7 +153,8 @@ mod tests {
         /// The memory that it holds.
         pub(crate) fn bytes(&self) -> usize {
             let parts = self.numbers.values().chain(self.texts.values());
-            let parts = parts.map(|part| size_of::<Vec<Entry>>() + 8 + part.capacity() * size_of::<Entry>());
+            let parts = parts
+                .map(|part| size_of::<Vec<RecordEntry>>() + 8 + part.capacity() * size_of::<RecordEntry>());
             parts.sum()
         }
     }

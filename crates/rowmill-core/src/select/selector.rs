@@ -9,11 +9,11 @@ use super::sample_indexes;
 /// Which rows are processed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Selection {
+pub struct RowSelection {
     /// Number of rows to skip.
     pub offset: u64,
     /// Random sample of the rest.
-    pub sample: Option<Sample>,
+    pub sample: Option<RowSample>,
     /// At most this many rows of those.
     pub limit: Option<u64>,
 }
@@ -21,7 +21,7 @@ pub struct Selection {
 /// Size and seed of a random sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Sample {
+pub struct RowSample {
     /// Number of rows; all if there are fewer.
     pub count: u64,
     /// Random seed; the same seed selects the same rows.
@@ -29,10 +29,10 @@ pub struct Sample {
     pub seed: u64,
 }
 
-impl Selection {
+impl RowSelection {
     /// The number of rows selected out of `candidates`.
     #[must_use]
-    pub fn size(&self, candidates: u64) -> u64 {
+    pub fn selected_count(&self, candidates: u64) -> u64 {
         let after_offset = candidates.saturating_sub(self.offset);
         let drawn = self.sample.map_or(after_offset, |sample| sample.count.min(after_offset));
         self.limit.map_or(drawn, |limit| limit.min(drawn))
@@ -41,9 +41,9 @@ impl Selection {
     /// A sample that represents the selection: drawn at random if all rows are selected, otherwise the first selected
     /// rows.
     #[must_use]
-    pub fn part_of(&self, rows: u64) -> Self {
+    pub fn representative_part(&self, rows: u64) -> Self {
         match (self.sample, self.limit) {
-            (None, None) => Self { sample: Some(Sample { count: rows, seed: 0 }), ..*self },
+            (None, None) => Self { sample: Some(RowSample { count: rows, seed: 0 }), ..*self },
             (_, limit) => Self { limit: Some(limit.map_or(rows, |limit| limit.min(rows))), ..*self },
         }
     }
@@ -51,11 +51,11 @@ impl Selection {
 
 /// The decision about one candidate row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice {
+pub enum RowChoice {
     /// It is selected.
     Take,
     /// It is not selected; a later one may be.
-    Pass,
+    Skip,
     /// Neither it nor any later row is selected.
     End,
 }
@@ -72,7 +72,7 @@ pub enum Choice {
 /// assert_eq!(choices, [Choice::Pass, Choice::Take, Choice::End]);
 /// ```
 #[derive(Debug)]
-pub struct Selector {
+pub struct RowSelector {
     /// Candidates still to be skipped at the start.
     to_pass: u64,
     /// Rows that may still be selected; `None` without a limit.
@@ -83,13 +83,13 @@ pub struct Selector {
     decided: u64,
 }
 
-impl Selector {
+impl RowSelector {
     /// Prepares the decisions. To draw a sample, all candidates must have been counted before.
     ///
     /// # Errors
     ///
     /// A sample is requested and `candidates` is unknown.
-    pub fn new(selection: &Selection, candidates: Option<u64>) -> Result<Self, Problem> {
+    pub fn new(selection: &RowSelection, candidates: Option<u64>) -> Result<Self, Problem> {
         let mut to_take = selection.limit;
         let mut drawn = None;
         if let Some(sample) = selection.sample {
@@ -112,37 +112,37 @@ impl Selector {
     }
 
     /// Decides about the next candidate.
-    pub fn decide(&mut self) -> Choice {
+    pub fn decide(&mut self) -> RowChoice {
         if self.is_finished() {
-            return Choice::End;
+            return RowChoice::End;
         }
         if self.to_pass > 0 {
             self.to_pass -= 1;
-            return Choice::Pass;
+            return RowChoice::Skip;
         }
         let index = self.decided;
         self.decided += 1;
         if let Some(drawn) = &mut self.drawn {
             if drawn.as_slice().first() != Some(&index) {
-                return Choice::Pass;
+                return RowChoice::Skip;
             }
             drawn.next();
         }
         if let Some(to_take) = &mut self.to_take {
             *to_take -= 1;
         }
-        Choice::Take
+        RowChoice::Take
     }
 
     /// The number of next candidates that are certain to be skipped, so that they need not be read.
     #[must_use]
-    pub fn to_pass(&self) -> u64 {
+    pub fn certain_skips(&self) -> u64 {
         let next = self.drawn.as_ref().and_then(|drawn| drawn.as_slice().first());
         self.to_pass + next.map_or(0, |next| next - self.decided)
     }
 
-    /// Counts candidates as skipped; at most [`Selector::to_pass`].
-    pub fn pass(&mut self, candidates: u64) {
+    /// Counts candidates as skipped; at most [`RowSelector::to_pass`].
+    pub fn skip_candidates(&mut self, candidates: u64) {
         let of_offset = candidates.min(self.to_pass);
         self.to_pass -= of_offset;
         self.decided += candidates - of_offset;
@@ -150,12 +150,12 @@ impl Selector {
 
     /// The number of next candidates that are certain to be selected, if there are that many.
     #[must_use]
-    pub fn to_take(&self) -> u64 {
+    pub fn certain_takes(&self) -> u64 {
         if self.to_pass > 0 || self.drawn.is_some() { 0 } else { self.to_take.unwrap_or(u64::MAX) }
     }
 
-    /// Counts candidates as selected; at most [`Selector::to_take`].
-    pub fn take(&mut self, candidates: u64) {
+    /// Counts candidates as selected; at most [`RowSelector::to_take`].
+    pub fn take_candidates(&mut self, candidates: u64) {
         self.decided += candidates;
         if let Some(to_take) = &mut self.to_take {
             *to_take = to_take.saturating_sub(candidates);
@@ -176,66 +176,66 @@ mod tests {
     use super::*;
 
     /// The 0-based indexes of the rows selected out of `candidates`.
-    fn taken(selection: &Selection, candidates: u64) -> Vec<u64> {
-        let mut selector = Selector::new(selection, Some(candidates)).unwrap();
-        (0..candidates).filter(|_| selector.decide() == Choice::Take).collect()
+    fn taken(selection: &RowSelection, candidates: u64) -> Vec<u64> {
+        let mut selector = RowSelector::new(selection, Some(candidates)).unwrap();
+        (0..candidates).filter(|_| selector.decide() == RowChoice::Take).collect()
     }
 
-    fn sample(count: u64, seed: u64) -> Option<Sample> {
-        Some(Sample { count, seed })
+    fn sample(count: u64, seed: u64) -> Option<RowSample> {
+        Some(RowSample { count, seed })
     }
 
     #[test]
     fn offset_comes_before_sample_and_sample_before_limit() {
         for (selection, expected) in [
-            (Selection::default(), (0..20).collect::<Vec<_>>()),
-            (Selection { offset: 17, ..Selection::default() }, vec![17, 18, 19]),
-            (Selection { offset: 25, ..Selection::default() }, vec![]),
-            (Selection { limit: Some(2), ..Selection::default() }, vec![0, 1]),
-            (Selection { limit: Some(0), ..Selection::default() }, vec![]),
-            (Selection { offset: 3, limit: Some(2), sample: None }, vec![3, 4]),
-            (Selection { offset: 0, sample: sample(5, 7), limit: None }, vec![1, 2, 4, 10, 12]),
-            (Selection { offset: 0, sample: sample(5, 7), limit: Some(2) }, vec![1, 2]),
-            (Selection { offset: 0, sample: sample(0, 7), limit: None }, vec![]),
-            (Selection { offset: 18, sample: sample(5, 7), limit: None }, vec![18, 19]),
-            (Selection { offset: 18, sample: sample(5, 7), limit: Some(1) }, vec![18]),
+            (RowSelection::default(), (0..20).collect::<Vec<_>>()),
+            (RowSelection { offset: 17, ..RowSelection::default() }, vec![17, 18, 19]),
+            (RowSelection { offset: 25, ..RowSelection::default() }, vec![]),
+            (RowSelection { limit: Some(2), ..RowSelection::default() }, vec![0, 1]),
+            (RowSelection { limit: Some(0), ..RowSelection::default() }, vec![]),
+            (RowSelection { offset: 3, limit: Some(2), sample: None }, vec![3, 4]),
+            (RowSelection { offset: 0, sample: sample(5, 7), limit: None }, vec![1, 2, 4, 10, 12]),
+            (RowSelection { offset: 0, sample: sample(5, 7), limit: Some(2) }, vec![1, 2]),
+            (RowSelection { offset: 0, sample: sample(0, 7), limit: None }, vec![]),
+            (RowSelection { offset: 18, sample: sample(5, 7), limit: None }, vec![18, 19]),
+            (RowSelection { offset: 18, sample: sample(5, 7), limit: Some(1) }, vec![18]),
         ] {
             assert_eq!(taken(&selection, 20), expected, "{selection:?}");
-            assert_eq!(selection.size(20), expected.len() as u64, "{selection:?}");
+            assert_eq!(selection.selected_count(20), expected.len() as u64, "{selection:?}");
         }
     }
 
     #[test]
     fn a_sample_after_an_offset_is_drawn_from_the_rows_after_it() {
-        let selection = Selection { offset: 100, sample: sample(5, 0), limit: None };
+        let selection = RowSelection { offset: 100, sample: sample(5, 0), limit: None };
         assert_eq!(taken(&selection, 120), [101, 108, 112, 113, 115]);
     }
 
     #[test]
     fn the_end_is_told_as_soon_as_nothing_more_is_taken() {
-        let selection = Selection { offset: 0, sample: None, limit: Some(1) };
-        let mut selector = Selector::new(&selection, None).unwrap();
+        let selection = RowSelection { offset: 0, sample: None, limit: Some(1) };
+        let mut selector = RowSelector::new(&selection, None).unwrap();
         assert!(!selector.is_finished());
-        assert_eq!(selector.decide(), Choice::Take);
+        assert_eq!(selector.decide(), RowChoice::Take);
         assert!(selector.is_finished());
-        assert_eq!(selector.decide(), Choice::End);
+        assert_eq!(selector.decide(), RowChoice::End);
     }
 
     #[test]
     fn what_is_passed_at_once_leaves_the_same_rows() {
         for selection in [
-            Selection { offset: 3, limit: Some(4), sample: None },
-            Selection { offset: 2, sample: sample(5, 7), limit: None },
-            Selection { offset: 0, sample: sample(3, 1), limit: Some(2) },
+            RowSelection { offset: 3, limit: Some(4), sample: None },
+            RowSelection { offset: 2, sample: sample(5, 7), limit: None },
+            RowSelection { offset: 0, sample: sample(3, 1), limit: Some(2) },
         ] {
-            let mut selector = Selector::new(&selection, Some(20)).unwrap();
+            let mut selector = RowSelector::new(&selection, Some(20)).unwrap();
             let mut found = Vec::new();
             let mut at = 0;
             while at < 20 && !selector.is_finished() {
-                let pass = selector.to_pass();
-                selector.pass(pass);
+                let pass = selector.certain_skips();
+                selector.skip_candidates(pass);
                 at += pass;
-                assert_eq!(selector.decide(), Choice::Take, "{selection:?}");
+                assert_eq!(selector.decide(), RowChoice::Take, "{selection:?}");
                 found.push(at);
                 at += 1;
                 if selection.sample.is_none() && found.len() == 4 {
@@ -248,22 +248,22 @@ mod tests {
 
     #[test]
     fn what_is_taken_at_once_uses_up_the_limit_and_never_stands_in_for_a_sample() {
-        let selection = Selection { offset: 2, limit: Some(5), sample: None };
-        let mut selector = Selector::new(&selection, None).unwrap();
-        assert_eq!(selector.to_take(), 0);
-        selector.pass(2);
-        assert_eq!(selector.to_take(), 5);
-        selector.take(4);
-        assert_eq!((selector.decide(), selector.decide()), (Choice::Take, Choice::End));
-        assert_eq!(Selector::new(&Selection::default(), None).unwrap().to_take(), u64::MAX);
-        let drawn = Selection { sample: sample(5, 7), ..Selection::default() };
-        assert_eq!(Selector::new(&drawn, Some(20)).unwrap().to_take(), 0);
+        let selection = RowSelection { offset: 2, limit: Some(5), sample: None };
+        let mut selector = RowSelector::new(&selection, None).unwrap();
+        assert_eq!(selector.certain_takes(), 0);
+        selector.skip_candidates(2);
+        assert_eq!(selector.certain_takes(), 5);
+        selector.take_candidates(4);
+        assert_eq!((selector.decide(), selector.decide()), (RowChoice::Take, RowChoice::End));
+        assert_eq!(RowSelector::new(&RowSelection::default(), None).unwrap().certain_takes(), u64::MAX);
+        let drawn = RowSelection { sample: sample(5, 7), ..RowSelection::default() };
+        assert_eq!(RowSelector::new(&drawn, Some(20)).unwrap().certain_takes(), 0);
     }
 
     #[test]
     fn a_sample_needs_the_number_of_candidates() {
-        let selection = Selection { offset: 0, sample: sample(5, 0), limit: None };
-        assert_eq!(Selector::new(&selection, None).unwrap_err().code, ProblemCode::Internal);
+        let selection = RowSelection { offset: 0, sample: sample(5, 0), limit: None };
+        assert_eq!(RowSelector::new(&selection, None).unwrap_err().code, ProblemCode::Internal);
     }
 
     proptest! {
@@ -275,8 +275,8 @@ mod tests {
             candidates in 0u64..60,
             seed: u64,
         ) {
-            let selection = Selection { offset, sample: count.map(|count| Sample { count, seed }), limit };
-            prop_assert_eq!(taken(&selection, candidates).len() as u64, selection.size(candidates));
+            let selection = RowSelection { offset, sample: count.map(|count| RowSample { count, seed }), limit };
+            prop_assert_eq!(taken(&selection, candidates).len() as u64, selection.selected_count(candidates));
         }
     }
 }

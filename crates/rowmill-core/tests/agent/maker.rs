@@ -1,13 +1,18 @@
 //! Asking the same question until one answer is ahead.
 
-use rowmill_core::agent::{Form, Kind, Matching, Member};
+use rowmill_core::agent::{AgentDefinition, AgentKind, AnswerFormat, AnswerMatching};
 use rowmill_types::{ErrorKind, RowError};
 
-use crate::stage::*;
+use crate::harness::*;
 
-fn maker(k: u32, max_samples: u32, matching: Matching, red_flag_max_length: Option<usize>) -> Vec<Member> {
-    let kind = Kind::Maker { worker: 0, k, max_samples, matching, red_flag_max_length };
-    vec![agent("w"), member("maker", kind)]
+fn maker(
+    k: u32,
+    max_samples: u32,
+    matching: AnswerMatching,
+    red_flag_max_length: Option<usize>,
+) -> Vec<AgentDefinition> {
+    let kind = AgentKind::Maker { worker: 0, k, max_samples, matching, red_flag_max_length };
+    vec![agent("w"), agent_index("maker", kind)]
 }
 
 #[test]
@@ -22,14 +27,14 @@ fn samples_follow_each_other_until_one_answer_is_ahead_by_k_or_no_more_are_allow
         (&["x", "y", "z", "z", "y"], 3, 5, "y"),
         (&["x", "y", "z", "z"], 3, 4, "z"),
     ] {
-        let mut stage =
-            Stage::start(cast(maker(k, max_samples, Matching::Exact, None)), request_with_file("go"));
+        let mut harness =
+            Stage::start(graph(maker(k, max_samples, AnswerMatching::Exact, None)), request_with_file("go"));
         for answer in answers {
-            assert_eq!(stage.waits_for(), ["w"], "{answers:?}");
-            assert_eq!((stage.asked("w"), files(stage.messages("w"))), ("go", vec![1]));
-            stage.answer("w", answer);
+            assert_eq!(harness.waits_for(), ["w"], "{answers:?}");
+            assert_eq!((harness.asked("w"), files(harness.messages("w"))), ("go", vec![1]));
+            harness.answer("w", answer);
         }
-        assert_eq!(stage.text(), result, "{answers:?}");
+        assert_eq!(harness.text(), result, "{answers:?}");
     }
 }
 
@@ -44,15 +49,17 @@ fn which_answers_are_the_same_is_a_matter_of_matching() {
         ("1.0", "1", false, false, false),
         ("not json", "Not JSON", false, true, false),
     ] {
-        for (matching, same) in
-            [(Matching::Exact, exact), (Matching::Normalized, normalized), (Matching::Structured, structured)]
-        {
-            let mut stage = Stage::ask(cast(maker(2, 9, matching, None)), "go");
-            stage.answer("w", one);
-            stage.answer("w", other);
-            assert_eq!(stage.course.is_over(), same, "{matching:?}: {one} and {other}");
+        for (matching, same) in [
+            (AnswerMatching::Exact, exact),
+            (AnswerMatching::Normalized, normalized),
+            (AnswerMatching::Structured, structured),
+        ] {
+            let mut harness = Stage::ask(graph(maker(2, 9, matching, None)), "go");
+            harness.answer("w", one);
+            harness.answer("w", other);
+            assert_eq!(harness.row_state.is_finished(), same, "{matching:?}: {one} and {other}");
             if same {
-                assert_eq!(stage.text(), other, "the last one of those that are the same is the result");
+                assert_eq!(harness.text(), other, "the last one of those that are the same is the result");
             }
         }
     }
@@ -60,40 +67,40 @@ fn which_answers_are_the_same_is_a_matter_of_matching() {
 
 #[test]
 fn answers_that_are_too_long_are_samples_but_no_votes() {
-    let mut stage = Stage::ask(cast(maker(2, 4, Matching::Exact, Some(3))), "go");
+    let mut harness = Stage::ask(graph(maker(2, 4, AnswerMatching::Exact, Some(3))), "go");
     for answer in ["äöü", "long", "long", "long"] {
-        stage.answer("w", answer);
+        harness.answer("w", answer);
     }
-    assert_eq!(stage.text(), "äöü");
+    assert_eq!(harness.text(), "äöü");
 
-    let mut stage = Stage::ask(cast(maker(2, 2, Matching::Exact, Some(3))), "go");
-    stage.answer("w", "long");
-    stage.answer("w", "long");
-    let error = stage.outcome().unwrap_err();
+    let mut harness = Stage::ask(graph(maker(2, 2, AnswerMatching::Exact, Some(3))), "go");
+    harness.answer("w", "long");
+    harness.answer("w", "long");
+    let error = harness.outcome().unwrap_err();
     assert_eq!(error.kind, ErrorKind::AnswersDiscarded);
     assert_eq!(error.message, "`w`: all 2 answers are longer than 3 characters (`red_flag_max_length`)");
 }
 
 #[test]
 fn a_red_flag_of_nothing_flags_nothing() {
-    let mut stage = Stage::ask(cast(maker(1, 2, Matching::Exact, Some(0))), "go");
-    stage.answer("w", "long");
-    assert_eq!(stage.text(), "long");
+    let mut harness = Stage::ask(graph(maker(1, 2, AnswerMatching::Exact, Some(0))), "go");
+    harness.answer("w", "long");
+    assert_eq!(harness.text(), "long");
 }
 
 #[test]
 fn a_sample_that_fails_fails_the_row() {
-    let mut stage = Stage::ask(cast(maker(2, 9, Matching::Exact, None)), "go");
-    stage.answer("w", "x");
-    stage.fail("w", RowError::new(ErrorKind::ServerError, "down"));
-    assert_eq!(stage.outcome().unwrap_err().message, "`w`: down");
+    let mut harness = Stage::ask(graph(maker(2, 9, AnswerMatching::Exact, None)), "go");
+    harness.answer("w", "x");
+    harness.fail("w", RowError::new(ErrorKind::ServerError, "down"));
+    assert_eq!(harness.outcome().unwrap_err().message, "`w`: down");
 }
 
 #[test]
 fn samples_are_asked_for_the_schema() {
-    let mut stage = Stage::ask(cast_with_schema(maker(2, 9, Matching::Structured, None)), "go");
-    assert_eq!(stage.form("w"), Form::Result);
-    stage.answer("w", r#"{"n":1,"m":2}"#);
-    stage.answer("w", r#"{"m":2,"n":1}"#);
-    assert_eq!(stage.outcome(), Ok(r#"{"m":2,"n":1}"#.to_owned()));
+    let mut harness = Stage::ask(cast_with_schema(maker(2, 9, AnswerMatching::Structured, None)), "go");
+    assert_eq!(harness.form("w"), AnswerFormat::Result);
+    harness.answer("w", r#"{"n":1,"m":2}"#);
+    harness.answer("w", r#"{"m":2,"n":1}"#);
+    assert_eq!(harness.outcome(), Ok(r#"{"m":2,"n":1}"#.to_owned()));
 }

@@ -1,22 +1,22 @@
 //! Plans and their results.
 
-use rowmill_core::agent::{Form, Kind, Member, PlanType};
+use rowmill_core::agent::{AgentDefinition, AgentKind, AnswerFormat, PlanType};
 use rowmill_types::{ErrorKind, RowError};
 use serde_json::{Value, json};
 
-use crate::stage::*;
+use crate::harness::*;
 
-fn team(plan: PlanType, iterations: Option<u32>) -> Vec<Member> {
-    let kind = Kind::Orchestrator { agents: vec![0, 1], plan, iterations };
-    vec![agent("a"), agent("b"), member("boss", kind)]
+fn team(plan: PlanType, iterations: Option<u32>) -> Vec<AgentDefinition> {
+    let kind = AgentKind::Orchestrator { agents: vec![0, 1], plan, iterations };
+    vec![agent("a"), agent("b"), agent_index("boss", kind)]
 }
 
 fn full(iterations: Option<u32>) -> Stage {
-    Stage::start(cast(team(PlanType::Full, iterations)), request_with_file("build"))
+    Stage::start(graph(team(PlanType::Full, iterations)), request_with_file("build"))
 }
 
 fn iterative(iterations: Option<u32>) -> Stage {
-    Stage::start(cast(team(PlanType::Iterative, iterations)), request_with_file("build"))
+    Stage::start(graph(team(PlanType::Iterative, iterations)), request_with_file("build"))
 }
 
 /// A step: its description, and its tasks as agent and description.
@@ -55,171 +55,174 @@ fn task_text(progress: &str, task: &str) -> String {
 
 #[test]
 fn a_full_plan_is_done_step_by_step_and_everyone_gets_exactly_these_words() {
-    let mut stage = full(Some(5));
-    assert_eq!(stage.form("boss"), Form::Plan);
+    let mut harness = full(Some(5));
+    assert_eq!(harness.form("boss"), AnswerFormat::Plan);
     assert_eq!(
-        stage.asked("boss"),
+        harness.asked("boss"),
         format!(
             "{REQUEST}\n\nDone so far:\n<progress>\nNothing yet.\n</progress>\n\n{PLAN_ALL} You can plan 5 \
              times, this time included."
         )
     );
-    assert_eq!(files(stage.messages("boss")), [1]);
+    assert_eq!(files(harness.messages("boss")), [1]);
     let steps =
         [step("dig", &[("b", "get a spade"), ("a", "find a place")]), step("lay", &[("a", "bricks")])];
-    stage.answer("boss", &plan(&steps, false));
-    assert_eq!(stage.waits_for(), ["b", "a"]);
-    assert_eq!(stage.asked("a"), task_text("Nothing yet.", "find a place"));
-    assert_eq!(stage.asked("b"), task_text("Nothing yet.", "get a spade"));
-    assert_eq!((stage.form("a"), files(stage.messages("a"))), (Form::Text, vec![1]));
-    stage.answer("a", "here");
-    stage.answer("b", "got one");
+    harness.answer("boss", &plan(&steps, false));
+    assert_eq!(harness.waits_for(), ["b", "a"]);
+    assert_eq!(harness.asked("a"), task_text("Nothing yet.", "find a place"));
+    assert_eq!(harness.asked("b"), task_text("Nothing yet.", "get a spade"));
+    assert_eq!((harness.form("a"), files(harness.messages("a"))), (AnswerFormat::Text, vec![1]));
+    harness.answer("a", "here");
+    harness.answer("b", "got one");
     let dug = "Step 1: dig\nTask for `b`: get a spade\n<result>\ngot one\n</result>\nTask for `a`: find a \
                place\n<result>\nhere\n</result>";
-    assert_eq!(stage.asked("a"), task_text(dug, "bricks"));
-    stage.answer("a", "laid");
+    assert_eq!(harness.asked("a"), task_text(dug, "bricks"));
+    harness.answer("a", "laid");
     let all = format!("{dug}\nStep 2: lay\nTask for `a`: bricks\n<result>\nlaid\n</result>");
     assert_eq!(
-        stage.asked("boss"),
+        harness.asked("boss"),
         format!(
             "{REQUEST}\n\nDone so far:\n<progress>\n{all}\n</progress>\n\n{PLAN_ALL} You can plan 4 times, \
              this time included."
         )
     );
-    stage.answer("boss", &plan(&[], true));
-    assert_eq!(stage.form("boss"), Form::Text);
+    harness.answer("boss", &plan(&[], true));
+    assert_eq!(harness.form("boss"), AnswerFormat::Text);
     assert_eq!(
-        stage.asked("boss"),
+        harness.asked("boss"),
         format!(
             "{REQUEST}\n\nA plan was made and carried out for this request:\n<progress>\n{all}\n</progress>\
              \n\nThe plan is complete.\n\nNow answer the request from these results."
         )
     );
-    assert_eq!(files(stage.messages("boss")), [1]);
-    stage.answer("boss", "a house");
-    assert_eq!(stage.text(), "a house");
+    assert_eq!(files(harness.messages("boss")), [1]);
+    harness.answer("boss", "a house");
+    assert_eq!(harness.text(), "a house");
 }
 
 #[test]
 fn a_complete_plan_with_steps_is_done_and_not_planned_again() {
-    let mut stage = full(None);
-    stage.answer("boss", &plan(&[step("dig", &[("a", "hole")])], true));
-    stage.answer("a", "done");
-    assert_eq!(stage.form("boss"), Form::Text);
-    assert!(stage.asked("boss").contains("The plan is complete."));
+    let mut harness = full(None);
+    harness.answer("boss", &plan(&[step("dig", &[("a", "hole")])], true));
+    harness.answer("a", "done");
+    assert_eq!(harness.form("boss"), AnswerFormat::Text);
+    assert!(harness.asked("boss").contains("The plan is complete."));
 }
 
 #[test]
 fn plans_that_run_out_are_told_when_the_answer_is_made() {
-    let mut stage = full(Some(2));
-    stage.answer("boss", &plan(&[step("dig", &[("a", "hole")])], false));
-    stage.answer("a", "one");
-    assert!(stage.asked("boss").ends_with(&format!("{PLAN_ALL} This is the last time that you can plan.")));
-    stage.answer("boss", &plan(&[step("dig", &[("a", "hole")])], false));
-    stage.answer("a", "two");
-    assert_eq!(stage.form("boss"), Form::Text);
-    assert!(stage.asked("boss").contains(
+    let mut harness = full(Some(2));
+    harness.answer("boss", &plan(&[step("dig", &[("a", "hole")])], false));
+    harness.answer("a", "one");
+    assert!(harness.asked("boss").ends_with(&format!("{PLAN_ALL} This is the last time that you can plan.")));
+    harness.answer("boss", &plan(&[step("dig", &[("a", "hole")])], false));
+    harness.answer("a", "two");
+    assert_eq!(harness.form("boss"), AnswerFormat::Text);
+    assert!(harness.asked("boss").contains(
         "The plan was not finished: it was stopped after 2 rounds of planning, the most that are allowed. \
          Say what was reached and what is missing."
     ));
-    stage.answer("boss", "half a house");
-    assert_eq!(stage.text(), "half a house");
+    harness.answer("boss", "half a house");
+    assert_eq!(harness.text(), "half a house");
 }
 
 #[test]
 fn an_iterative_plan_is_made_step_by_step_without_a_limit() {
-    let mut stage = iterative(None);
-    assert_eq!(stage.form("boss"), Form::NextStep);
-    assert!(stage.asked("boss").ends_with(PLAN_NEXT));
+    let mut harness = iterative(None);
+    assert_eq!(harness.form("boss"), AnswerFormat::NextStep);
+    assert!(harness.asked("boss").ends_with(PLAN_NEXT));
     for turn in 0..12 {
-        stage.answer("boss", &next(step("more", &[("a", "work"), ("b", "rest")]), false));
-        stage.answer("b", &format!("rested {turn}"));
-        stage.answer("a", &format!("worked {turn}"));
+        harness.answer("boss", &next(step("more", &[("a", "work"), ("b", "rest")]), false));
+        harness.answer("b", &format!("rested {turn}"));
+        harness.answer("a", &format!("worked {turn}"));
     }
     assert!(
-        stage.asked("boss").contains("Step 12: more\nTask for `a`: work\n<result>\nworked 11\n</result>")
+        harness.asked("boss").contains("Step 12: more\nTask for `a`: work\n<result>\nworked 11\n</result>")
     );
     // A plan that reports completion requests nothing more.
-    stage.answer("boss", &next(step("useless", &[("a", "work")]), true));
-    assert_eq!(stage.waits_for(), ["boss"]);
+    harness.answer("boss", &next(step("useless", &[("a", "work")]), true));
+    assert_eq!(harness.waits_for(), ["boss"]);
     assert!(
-        !stage.asked("boss").contains("useless") && stage.asked("boss").contains("The plan is complete.")
+        !harness.asked("boss").contains("useless") && harness.asked("boss").contains("The plan is complete.")
     );
-    stage.answer("boss", "done");
-    assert_eq!(stage.text(), "done");
+    harness.answer("boss", "done");
+    assert_eq!(harness.text(), "done");
 }
 
 #[test]
 fn an_iterative_plan_stops_at_its_iterations() {
-    let mut stage = iterative(Some(1));
-    stage.answer("boss", &next(step("more", &[("a", "work")]), false));
-    stage.answer("a", "worked");
-    assert!(stage.asked("boss").contains("it was stopped after 1 rounds of planning"));
+    let mut harness = iterative(Some(1));
+    harness.answer("boss", &next(step("more", &[("a", "work")]), false));
+    harness.answer("a", "worked");
+    assert!(harness.asked("boss").contains("it was stopped after 1 rounds of planning"));
 }
 
 #[test]
 fn a_task_for_nobody_and_a_task_that_failed_are_told_to_the_planner() {
-    let mut stage = full(Some(5));
+    let mut harness = full(Some(5));
     let tasks = [("c", "paint"), ("a", "dig"), (" b ", "rest")];
-    stage.answer("boss", &plan(&[step("first", &tasks)], false));
-    assert_eq!(stage.waits_for(), ["a", "b"]);
-    stage.fail("a", RowError::new(ErrorKind::Refusal, "the model refused to answer"));
-    stage.answer("b", "rested");
-    let asked = stage.asked("boss");
+    harness.answer("boss", &plan(&[step("first", &tasks)], false));
+    assert_eq!(harness.waits_for(), ["a", "b"]);
+    harness.fail("a", RowError::new(ErrorKind::Refusal, "the model refused to answer"));
+    harness.answer("b", "rested");
+    let asked = harness.asked("boss");
     for part in [
         "Task for `c`: paint\n<result>\nerror: there is no agent `c`; there are `a`, `b`\n</result>",
         "Task for `a`: dig\n<result>\nerror: the model refused to answer\n</result>",
     ] {
         assert!(asked.contains(part), "{asked}");
     }
-    stage.answer("boss", &plan(&[], true));
-    stage.answer("boss", "done");
-    assert_eq!(stage.text(), "done");
+    harness.answer("boss", &plan(&[], true));
+    harness.answer("boss", "done");
+    assert_eq!(harness.text(), "done");
 }
 
 #[test]
 fn a_planner_that_names_nobody_who_exists_is_stopped_after_its_second_plan() {
-    for mut stage in [iterative(None), full(None)] {
+    for mut harness in [iterative(None), full(None)] {
         let nobody = step("paint", &[("c", "red")]);
-        let answer =
-            if stage.form("boss") == Form::Plan { plan(&[nobody], false) } else { next(nobody, false) };
-        stage.answer("boss", &answer);
-        assert!(stage.asked("boss").contains("error: there is no agent `c`"));
-        stage.answer("boss", &answer);
-        assert_eq!(stage.form("boss"), Form::Text);
-        assert!(stage.asked("boss").contains("it kept giving tasks to agents that do not exist"));
+        let answer = if harness.form("boss") == AnswerFormat::Plan {
+            plan(&[nobody], false)
+        } else {
+            next(nobody, false)
+        };
+        harness.answer("boss", &answer);
+        assert!(harness.asked("boss").contains("error: there is no agent `c`"));
+        harness.answer("boss", &answer);
+        assert_eq!(harness.form("boss"), AnswerFormat::Text);
+        assert!(harness.asked("boss").contains("it kept giving tasks to agents that do not exist"));
     }
 }
 
 #[test]
 fn a_plan_without_tasks_ends_the_planning() {
-    for (mut stage, answer) in
+    for (mut harness, answer) in
         [(iterative(None), next(step("rest", &[]), false)), (full(None), plan(&[step("rest", &[])], false))]
     {
-        stage.answer("boss", &answer);
-        assert_eq!(stage.form("boss"), Form::Text);
-        assert!(stage.asked("boss").contains("it had no further tasks"));
+        harness.answer("boss", &answer);
+        assert_eq!(harness.form("boss"), AnswerFormat::Text);
+        assert!(harness.asked("boss").contains("it had no further tasks"));
     }
 }
 
 #[test]
 fn only_the_answer_is_asked_for_the_schema() {
-    let mut stage = Stage::ask(cast_with_schema(team(PlanType::Full, Some(1))), "build");
-    stage.answer("boss", &plan(&[step("dig", &[("a", "hole")])], false));
-    assert_eq!(stage.form("a"), Form::Text);
-    stage.answer("a", "done");
-    assert_eq!(stage.form("boss"), Form::Result);
-    stage.answer("boss", r#"{"n":3}"#);
-    assert_eq!(stage.outcome(), Ok(r#"{"n":3}"#.to_owned()));
+    let mut harness = Stage::ask(cast_with_schema(team(PlanType::Full, Some(1))), "build");
+    harness.answer("boss", &plan(&[step("dig", &[("a", "hole")])], false));
+    assert_eq!(harness.form("a"), AnswerFormat::Text);
+    harness.answer("a", "done");
+    assert_eq!(harness.form("boss"), AnswerFormat::Result);
+    harness.answer("boss", r#"{"n":3}"#);
+    assert_eq!(harness.outcome(), Ok(r#"{"n":3}"#.to_owned()));
 }
 
 #[test]
 fn a_planner_that_fails_fails_the_row() {
-    let mut stage = full(None);
-    stage.fail("boss", RowError::new(ErrorKind::ServerError, "down"));
-    assert_eq!(stage.outcome().unwrap_err().message, "`boss`: down");
-    let mut stage = full(None);
-    stage.answer("boss", "no plan");
-    let error = stage.outcome().unwrap_err();
+    let mut harness = full(None);
+    harness.fail("boss", RowError::new(ErrorKind::ServerError, "down"));
+    assert_eq!(harness.outcome().unwrap_err().message, "`boss`: down");
+    let mut harness = full(None);
+    harness.answer("boss", "no plan");
+    let error = harness.outcome().unwrap_err();
     assert_eq!((error.kind, error.raw_text.as_deref()), (ErrorKind::StructuredOutput, Some("no plan")));
 }

@@ -5,96 +5,107 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use rowmill_core::agent::{
-    Agent, Answer, Cast, Course, Form, Happening, Kind, Matching, Member, PlanType, Rating, Route, Step,
+    AgentAnswer, AgentDefinition, AgentGraph, AgentKind, AgentSettings, AnswerFormat, AnswerMatching,
+    AnswerRating, PlanType, RowState, RowStep, StepEvent, ToolRouting,
 };
-use rowmill_types::{Completion, ErrorKind, Finish, Message, RowError, ToolCall, ToolOutput};
+use rowmill_types::{Completion, ErrorKind, FinishReason, Message, RowError, ToolCall, ToolOutput};
 
-use crate::stage::*;
+use crate::harness::*;
 
 /// Every kind of agent, in all combinations.
-fn everyone() -> Vec<Member> {
-    let limited = |agent: Agent| Agent { max_iterations: 4, ..agent };
-    let helped = Agent {
+fn everyone() -> Vec<AgentDefinition> {
+    let limited = |agent: AgentSettings| AgentSettings { max_iterations: 4, ..agent };
+    let helped = AgentSettings {
         tools: vec![0],
         children: vec![child(0, "a"), child(1, "b")],
         max_parallel: Some(1),
         child_timeout: Some(Duration::from_secs(2)),
-        ..Agent::default()
+        ..AgentSettings::default()
     };
-    let boss = Agent {
+    let boss = AgentSettings {
         children: vec![child(5, "all"), child(9, "planner"), child(2, "c")],
         child_timeout: Some(Duration::from_secs(5)),
-        ..Agent::default()
+        ..AgentSettings::default()
     };
-    let judged = Kind::EvaluatorOptimizer {
+    let judged = AgentKind::EvaluatorOptimizer {
         generator: 0,
         evaluator: 1,
-        min_rating: Rating::Good,
+        min_rating: AnswerRating::Good,
         max_refinements: 2,
         instruction: None,
     };
-    let voted = Kind::Maker {
+    let voted = AgentKind::Maker {
         worker: 1,
         k: 2,
         max_samples: 4,
-        matching: Matching::Normalized,
+        matching: AnswerMatching::Normalized,
         red_flag_max_length: None,
     };
-    let planned = |agents: Vec<usize>, plan| Kind::Orchestrator { agents, plan, iterations: Some(3) };
-    let one_by_one = Agent { tools: vec![0, 1, 2], one_by_one: true, ..Agent::default() };
+    let planned = |agents: Vec<usize>, plan| AgentKind::Orchestrator { agents, plan, iterations: Some(3) };
+    let one_by_one =
+        AgentSettings { tools: vec![0, 1, 2], sequential_calls: true, ..AgentSettings::default() };
     vec![
-        agent_with("a", limited(Agent { tools: vec![0, 1, 2], ..Agent::default() })),
+        agent_with("a", limited(AgentSettings { tools: vec![0, 1, 2], ..AgentSettings::default() })),
         agent_with("b", limited(one_by_one)),
         agent_with("c", limited(helped)),
-        member("cumulative", Kind::Chain { sequence: vec![0, 1, 2], cumulative: true }),
-        member("line", Kind::Chain { sequence: vec![2, 1], cumulative: false }),
-        member("all", Kind::Parallel { fan_out: vec![0, 1, 2], fan_in: Some(1), include_request: true }),
-        member("desk", Kind::Router { agents: vec![0, 3, 5] }),
-        member("studio", judged),
-        member("boss", planned(vec![0, 5], PlanType::Full)),
-        member("planner", planned(vec![1, 2], PlanType::Iterative)),
-        member("maker", voted),
-        member("wide", Kind::Parallel { fan_out: vec![3, 7, 10], fan_in: Some(0), include_request: false }),
-        member("long", Kind::Chain { sequence: vec![6, 8], cumulative: false }),
+        agent_index("cumulative", AgentKind::Chain { sequence: vec![0, 1, 2], cumulative: true }),
+        agent_index("line", AgentKind::Chain { sequence: vec![2, 1], cumulative: false }),
+        agent_index(
+            "all",
+            AgentKind::Parallel { fan_out: vec![0, 1, 2], fan_in: Some(1), include_request: true },
+        ),
+        agent_index("desk", AgentKind::Router { agents: vec![0, 3, 5] }),
+        agent_index("studio", judged),
+        agent_index("boss", planned(vec![0, 5], PlanType::Full)),
+        agent_index("planner", planned(vec![1, 2], PlanType::Iterative)),
+        agent_index("maker", voted),
+        agent_index(
+            "wide",
+            AgentKind::Parallel { fan_out: vec![3, 7, 10], fan_in: Some(0), include_request: false },
+        ),
+        agent_index("long", AgentKind::Chain { sequence: vec![6, 8], cumulative: false }),
         agent_with("top", limited(boss)),
     ]
 }
 
-fn cast_of(worker: usize, turns: Option<u32>, with_schema: bool) -> Cast {
-    let tools =
-        vec![tool("search", Route::Call), tool("final", Route::Passthrough), tool("secret", Route::Deny)];
+fn cast_of(worker: usize, turns: Option<u32>, with_schema: bool) -> AgentGraph {
+    let tools = vec![
+        tool("search", ToolRouting::Call),
+        tool("final", ToolRouting::Passthrough),
+        tool("secret", ToolRouting::Deny),
+    ];
     let schema = with_schema.then(number_schema);
-    Cast::new(everyone(), tools, worker, schema).unwrap().with_turns(turns).with_repairs(1)
+    AgentGraph::new(everyone(), tools, worker, schema).unwrap().with_turns(turns).with_repairs(1)
 }
 
 /// A model's answer, determined only by a number.
-fn said(cast: &Cast, voice: usize, number: u64) -> Result<Completion, RowError> {
+fn said(graph: &AgentGraph, model_role: usize, number: u64) -> Result<Completion, RowError> {
     let pick = |shift: u32, of: u64| (number >> shift) % of;
     if pick(0, 17) == 0 {
         return Err(RowError::new(ErrorKind::ServerError, format!("down {}", pick(8, 3))));
     }
-    let form = cast.voices()[voice].form;
+    let form = graph.model_roles()[model_role].answer_format;
     let names = ["a", "b", "all", "cumulative", "nobody"];
     let name = |shift: u32| names[pick(shift, 5) as usize];
     let task = |shift: u32| format!(r#"{{"description":"do {}","agent":"{}"}}"#, pick(shift, 4), name(shift));
     let complete = pick(4, 3) == 0;
     let text = match form {
         _ if pick(12, 11) == 0 => "not what was asked for".to_owned(),
-        Form::Text => format!("text {}", pick(20, 3)),
-        Form::Result => format!(r#"{{"n":{}}}"#, pick(20, 3)),
-        Form::Route => format!(r#"{{"agent":"{}","confidence":"low","reasoning":""}}"#, name(20)),
-        Form::Rating => format!(
+        AnswerFormat::Text => format!("text {}", pick(20, 3)),
+        AnswerFormat::Result => format!(r#"{{"n":{}}}"#, pick(20, 3)),
+        AnswerFormat::Route => format!(r#"{{"agent":"{}","confidence":"low","reasoning":""}}"#, name(20)),
+        AnswerFormat::Rating => format!(
             r#"{{"rating":"{}","feedback":"f","needs_improvement":{},"focus_areas":[]}}"#,
             ["POOR", "FAIR", "GOOD"][pick(20, 3) as usize],
             !complete
         ),
-        Form::Plan => format!(
+        AnswerFormat::Plan => format!(
             r#"{{"steps":[{{"description":"s","tasks":[{},{}]}},{{"description":"t","tasks":[{}]}}],"is_complete":{complete}}}"#,
             task(20),
             task(24),
             task(28)
         ),
-        Form::NextStep => {
+        AnswerFormat::NextStep => {
             format!(r#"{{"description":"s","tasks":[{},{}],"is_complete":{complete}}}"#, task(20), task(24))
         }
     };
@@ -105,14 +116,14 @@ fn said(cast: &Cast, voice: usize, number: u64) -> Result<Completion, RowError> 
         name: tools[pick(40 + index as u32 * 4, 9) as usize].into(),
         arguments: if pick(44, 7) == 0 { "{".into() } else { r#"{"q":"x"}"#.into() },
     });
-    let finish = if pick(52, 19) == 0 { Finish::Paused } else { Finish::Complete };
-    Ok(Completion { finish, calls: calls.collect(), ..Completion::of_text(text) })
+    let finish = if pick(52, 19) == 0 { FinishReason::Paused } else { FinishReason::Complete };
+    Ok(Completion { finish, calls: calls.collect(), ..Completion::from_text(text) })
 }
 
 fn given(number: u64) -> ToolOutput {
     let text =
         if number.is_multiple_of(5) { r#"{"n":7}"#.to_owned() } else { format!("gave {}", number % 3) };
-    ToolOutput { is_error: number.is_multiple_of(7), ..ToolOutput::of_text(text) }
+    ToolOutput { is_error: number.is_multiple_of(7), ..ToolOutput::from_text(text) }
 }
 
 /// Pseudo-random numbers.
@@ -125,38 +136,38 @@ fn mixed(seed: &mut u64) -> u64 {
 
 /// A row state and its open steps.
 struct Run<'c> {
-    cast: &'c Cast,
-    course: Course,
-    open: Vec<Step>,
+    graph: &'c AgentGraph,
+    row_state: RowState,
+    open: Vec<RowStep>,
 }
 
 impl<'c> Run<'c> {
-    fn start(cast: &'c Cast) -> Self {
-        let course = Course::start(cast, request_with_file("go"));
-        let mut run = Self { cast, course, open: Vec::new() };
+    fn start(graph: &'c AgentGraph) -> Self {
+        let row_state = RowState::start(graph, request_with_file("go"));
+        let mut run = Self { graph, row_state, open: Vec::new() };
         run.gather();
         run
     }
 
     /// A run that continues after a crash.
-    fn replayed(cast: &'c Cast, journal: &[Happening]) -> Self {
-        let mut course = Course::start(cast, request_with_file("go"));
-        for happening in journal {
-            course.replay(cast, through_a_file(happening)).unwrap();
+    fn replayed(graph: &'c AgentGraph, journal: &[StepEvent]) -> Self {
+        let mut row_state = RowState::start(graph, request_with_file("go"));
+        for step_event in journal {
+            row_state.apply_event(graph, through_a_file(step_event)).unwrap();
         }
-        let mut run = Self { cast, course, open: Vec::new() };
+        let mut run = Self { graph, row_state, open: Vec::new() };
         run.gather();
         run
     }
 
     fn gather(&mut self) {
-        let Self { course, open, .. } = self;
-        while let Some(step) = course.next_step() {
-            assert!(!course.has_ended(node_of(&step)), "nobody waits for {step:?}");
+        let Self { row_state, open, .. } = self;
+        while let Some(step) = row_state.next_step() {
+            assert!(!row_state.node_has_ended(node_of(&step)), "nobody waits for {step:?}");
             open.push(step);
         }
         // Like a driver: dropped steps are not waited for.
-        open.retain(|step| !course.has_ended(node_of(step)));
+        open.retain(|step| !row_state.node_has_ended(node_of(step)));
     }
 
     /// All open steps, in an order that does not depend on how they came about.
@@ -166,72 +177,79 @@ impl<'c> Run<'c> {
         shown
     }
 
-    fn outcome(&mut self) -> Option<Answer> {
-        self.course.take_outcome(self.cast)
+    fn outcome(&mut self) -> Option<AgentAnswer> {
+        self.row_state.take_outcome(self.graph)
     }
 
     /// The result of the step at `at`, determined by `number`.
-    fn happens(&self, at: usize, number: u64) -> Happening {
+    fn happens(&self, at: usize, number: u64) -> StepEvent {
         match &self.open[at] {
-            Step::CallModel { node, voice, .. } => match said(self.cast, *voice, number) {
+            RowStep::CallModel { node, model_role, .. } => match said(self.graph, *model_role, number) {
                 Ok(completion) => {
                     let prompt = number.is_multiple_of(13).then(|| "changed by a hook".to_owned());
-                    Happening::Answered { node: *node, prompt, completion, note: None, calls: Vec::new() }
+                    StepEvent::ModelAnswered {
+                        node: *node,
+                        prompt,
+                        completion,
+                        note: None,
+                        calls: Vec::new(),
+                    }
                 }
-                Err(error) => Happening::Failed { node: *node, error, calls: Vec::new() },
+                Err(error) => StepEvent::ModelFailed { node: *node, error, calls: Vec::new() },
             },
-            Step::CallTool { node, index, .. } => {
-                Happening::ToolEnded { node: *node, index: *index, output: given(number), note: None }
+            RowStep::CallTool { node, index, .. } => {
+                StepEvent::ToolEnded { node: *node, index: *index, output: given(number), note: None }
             }
-            Step::Watch { node, limit } => Happening::Expired { node: *node, limit: *limit },
+            RowStep::StartTimer { node, limit } => StepEvent::NodeTimedOut { node: *node, limit: *limit },
         }
     }
 
     /// Notifies the row state as its driver does.
-    fn tell(&mut self, happening: Happening) {
-        let Self { cast, course, .. } = self;
-        match happening {
-            Happening::Answered { node, prompt, completion, note, .. } => {
+    fn tell(&mut self, step_event: StepEvent) {
+        let Self { graph, row_state, .. } = self;
+        match step_event {
+            StepEvent::ModelAnswered { node, prompt, completion, note, .. } => {
                 let mut messages = take_messages(&mut self.open, node);
                 if let (Some(prompt), Some(last)) = (prompt, messages.last_mut()) {
                     last.text = prompt;
                 }
-                course.answered(cast, node, messages, completion, note);
+                row_state.handle_answer(graph, node, messages, completion, note);
             }
-            Happening::Failed { node, error, .. } => {
+            StepEvent::ModelFailed { node, error, .. } => {
                 let messages = take_messages(&mut self.open, node);
-                course.failed(cast, node, messages, error);
+                row_state.handle_failure(graph, node, messages, error);
             }
-            Happening::ToolEnded { node, index, output, note } => {
-                let is_other = |step: &Step| !matches!(step, Step::CallTool { node: n, index: i, .. } if (*n, *i) == (node, index));
+            StepEvent::ToolEnded { node, index, output, note } => {
+                let is_other = |step: &RowStep| !matches!(step, RowStep::CallTool { node: n, index: i, .. } if (*n, *i) == (node, index));
                 self.open.retain(is_other);
-                course.tool_ended(cast, node, index, output, note);
+                row_state.handle_tool_output(graph, node, index, output, note);
             }
-            Happening::Expired { node, limit } => course.expired(cast, node, limit),
-            Happening::ToolStarted { .. } => {}
+            StepEvent::NodeTimedOut { node, limit } => row_state.handle_timeout(graph, node, limit),
+            StepEvent::ToolStarted { .. } => {}
         }
         self.gather();
     }
 }
 
-fn node_of(step: &Step) -> usize {
-    let (Step::CallModel { node, .. } | Step::CallTool { node, .. } | Step::Watch { node, .. }) = step;
+fn node_of(step: &RowStep) -> usize {
+    let (RowStep::CallModel { node, .. } | RowStep::CallTool { node, .. } | RowStep::StartTimer { node, .. }) =
+        step;
     *node
 }
 
-fn take_messages(open: &mut Vec<Step>, wanted: usize) -> Vec<Message> {
-    let at = open.iter().position(|step| matches!(step, Step::CallModel { node, .. } if *node == wanted));
+fn take_messages(open: &mut Vec<RowStep>, wanted: usize) -> Vec<Message> {
+    let at = open.iter().position(|step| matches!(step, RowStep::CallModel { node, .. } if *node == wanted));
     match open.remove(at.unwrap()) {
-        Step::CallModel { messages, .. } => messages,
+        RowStep::CallModel { messages, .. } => messages,
         other => panic!("{other:?}"),
     }
 }
 
 /// A line of a journal, written and read again.
-fn through_a_file(happening: &Happening) -> Happening {
+fn through_a_file(step_event: &StepEvent) -> StepEvent {
     let mut line = Vec::new();
-    happening.write(&mut line);
-    Happening::parse(&line).unwrap()
+    step_event.write(&mut line);
+    StepEvent::parse(&line).unwrap()
 }
 
 proptest! {
@@ -241,34 +259,34 @@ proptest! {
     fn a_replayed_course_has_the_same_open_steps_and_the_same_outcome(
         worker in 0_usize..14, with_schema: bool, mut seed: u64, cut in 0_usize..30, turns in 1_u32..30,
     ) {
-        let cast = cast_of(worker, Some(turns), with_schema);
-        let mut run = Run::start(&cast);
+        let graph = cast_of(worker, Some(turns), with_schema);
+        let mut run = Run::start(&graph);
         let mut journal = Vec::new();
         let mut at_cut = (cut == 0).then(|| run.shown());
-        while !run.course.is_over() {
+        while !run.row_state.is_finished() {
             prop_assert!(!run.open.is_empty(), "nobody is waited for, and there is no outcome");
             let number = mixed(&mut seed);
             let at = (mixed(&mut seed) % run.open.len() as u64) as usize;
-            let happening = run.happens(at, number);
-            run.tell(happening.clone());
-            journal.push(happening);
+            let step_event = run.happens(at, number);
+            run.tell(step_event.clone());
+            journal.push(step_event);
             if journal.len() == cut {
                 at_cut = Some(run.shown());
             }
         }
         let outcome = run.outcome();
-        prop_assert!(run.course.turns() <= turns);
+        prop_assert!(run.row_state.turns() <= turns);
 
         let cut = cut.min(journal.len());
         let (before, after) = journal.split_at(cut);
-        let mut again = Run::replayed(&cast, before);
+        let mut again = Run::replayed(&graph, before);
         if let (Some(open), false) = (at_cut, after.is_empty()) {
             prop_assert_eq!(again.shown(), open);
         }
-        for happening in after {
-            again.tell(happening.clone());
+        for step_event in after {
+            again.tell(step_event.clone());
         }
-        prop_assert_eq!(again.course.turns(), run.course.turns());
+        prop_assert_eq!(again.row_state.turns(), run.row_state.turns());
         prop_assert_eq!(again.outcome(), outcome);
     }
 
@@ -276,52 +294,52 @@ proptest! {
     fn results_do_not_depend_on_the_order_of_arrival(
         worker in 0_usize..14, with_schema: bool, world: u64, mut one: u64, mut other: u64,
     ) {
-        let cast = cast_of(worker, None, with_schema);
-        prop_assert_eq!(walk(&cast, world, &mut one), walk(&cast, world, &mut other));
+        let graph = cast_of(worker, None, with_schema);
+        prop_assert_eq!(walk(&graph, world, &mut one), walk(&graph, world, &mut other));
     }
 }
 
 /// Runs a row state in an order determined by `order`. The answers of models and tools depend only on the requests, and
 /// no time limit passes.
-fn walk(cast: &Cast, world: u64, order: &mut u64) -> Option<Answer> {
-    let mut run = Run::start(cast);
+fn walk(graph: &AgentGraph, world: u64, order: &mut u64) -> Option<AgentAnswer> {
+    let mut run = Run::start(graph);
     for _ in 0..3000 {
-        if run.course.is_over() {
+        if run.row_state.is_finished() {
             return run.outcome();
         }
         let able: Vec<usize> =
-            (0..run.open.len()).filter(|at| !matches!(run.open[*at], Step::Watch { .. })).collect();
+            (0..run.open.len()).filter(|at| !matches!(run.open[*at], RowStep::StartTimer { .. })).collect();
         let at = able[(mixed(order) % able.len() as u64) as usize];
         let number = asked_number(&run.open[at], world);
-        let happening = run.happens(at, number);
-        run.tell(happening);
+        let step_event = run.happens(at, number);
+        run.tell(step_event);
     }
     None
 }
 
 /// A number that depends only on what a step requests.
-fn asked_number(step: &Step, world: u64) -> u64 {
+fn asked_number(step: &RowStep, world: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.hash(&mut hasher);
     let texts =
         |messages: &[Message]| messages.iter().map(|message| message.text.clone()).collect::<Vec<_>>();
     match step {
-        Step::CallModel { voice, messages, .. } => (voice, texts(messages)).hash(&mut hasher),
-        Step::CallTool { tool, call, .. } => (tool, &call.id, &call.arguments).hash(&mut hasher),
-        Step::Watch { .. } => {}
+        RowStep::CallModel { model_role, messages, .. } => (model_role, texts(messages)).hash(&mut hasher),
+        RowStep::CallTool { tool, call, .. } => (tool, &call.id, &call.arguments).hash(&mut hasher),
+        RowStep::StartTimer { .. } => {}
     }
     hasher.finish()
 }
 
 #[test]
 fn a_node_whose_time_was_up_is_not_asked_for_again_and_what_it_still_said_changes_nothing() {
-    let boss = Agent {
+    let boss = AgentSettings {
         children: vec![child(0, "a")],
         child_timeout: Some(Duration::from_secs(1)),
-        ..Agent::default()
+        ..AgentSettings::default()
     };
-    let cast = cast(vec![agent("a"), agent_with("boss", boss)]);
-    let answered = |node: usize, completion: Completion| Happening::Answered {
+    let graph = graph(vec![agent("a"), agent_with("boss", boss)]);
+    let answered = |node: usize, completion: Completion| StepEvent::ModelAnswered {
         node,
         prompt: None,
         completion,
@@ -330,33 +348,36 @@ fn a_node_whose_time_was_up_is_not_asked_for_again_and_what_it_still_said_change
     };
     let journal = [
         answered(0, calls(&[("a", r#"{"message":"go"}"#)])),
-        Happening::Expired { node: 1, limit: Duration::from_secs(1) },
-        answered(1, Completion::of_text("too late")),
-        answered(0, Completion::of_text("done")),
+        StepEvent::NodeTimedOut { node: 1, limit: Duration::from_secs(1) },
+        answered(1, Completion::from_text("too late")),
+        answered(0, Completion::from_text("done")),
     ];
-    let mut course = Course::start(&cast, vec![Message::user("go")]);
-    for happening in journal.iter().take(2).cloned() {
-        course.replay(&cast, happening).unwrap();
+    let mut row_state = RowState::start(&graph, vec![Message::user("go")]);
+    for step_event in journal.iter().take(2).cloned() {
+        row_state.apply_event(&graph, step_event).unwrap();
     }
-    let open: Vec<Step> = std::iter::from_fn(|| course.next_step()).collect();
-    assert!(matches!(open.as_slice(), [Step::CallModel { node: 0, .. }]), "{open:?}");
+    let open: Vec<RowStep> = std::iter::from_fn(|| row_state.next_step()).collect();
+    assert!(matches!(open.as_slice(), [RowStep::CallModel { node: 0, .. }]), "{open:?}");
 
-    let mut course = Course::start(&cast, vec![Message::user("go")]);
-    for happening in journal {
-        course.replay(&cast, happening).unwrap();
+    let mut row_state = RowState::start(&graph, vec![Message::user("go")]);
+    for step_event in journal {
+        row_state.apply_event(&graph, step_event).unwrap();
     }
-    assert_eq!(course.take_outcome(&cast), Some(Ok("\"done\"".to_owned())));
+    assert_eq!(row_state.take_outcome(&graph), Some(Ok("\"done\"".to_owned())));
 }
 
 #[test]
 fn what_does_not_fit_the_course_is_refused() {
-    let cast = cast(vec![agent("a")]);
-    let end = || Happening::ToolEnded { node: 0, index: 0, output: ToolOutput::of_text("x"), note: None };
-    let fail =
-        |node| Happening::Failed { node, error: RowError::new(ErrorKind::Timeout, ""), calls: Vec::new() };
-    let mut course = Course::start(&cast, vec![Message::user("go")]);
-    assert_eq!(course.replay(&cast, end()), Err("no tool call 0 of node 0 was open".to_owned()));
-    assert_eq!(course.replay(&cast, fail(7)), Err("there is no node 7".to_owned()));
-    assert!(course.next_step().is_some());
-    assert_eq!(course.replay(&cast, fail(0)), Err("no model call of node 0 was open".to_owned()));
+    let graph = graph(vec![agent("a")]);
+    let end = || StepEvent::ToolEnded { node: 0, index: 0, output: ToolOutput::from_text("x"), note: None };
+    let fail = |node| StepEvent::ModelFailed {
+        node,
+        error: RowError::new(ErrorKind::Timeout, ""),
+        calls: Vec::new(),
+    };
+    let mut row_state = RowState::start(&graph, vec![Message::user("go")]);
+    assert_eq!(row_state.apply_event(&graph, end()), Err("no tool call 0 of node 0 was open".to_owned()));
+    assert_eq!(row_state.apply_event(&graph, fail(7)), Err("there is no node 7".to_owned()));
+    assert!(row_state.next_step().is_some());
+    assert_eq!(row_state.apply_event(&graph, fail(0)), Err("no model call of node 0 was open".to_owned()));
 }

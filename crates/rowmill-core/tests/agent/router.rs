@@ -1,12 +1,12 @@
 //! Routers.
 
-use rowmill_core::agent::{Cast, Form, Kind, Member};
-use rowmill_types::{ErrorKind, Role, RowError};
+use rowmill_core::agent::{AgentDefinition, AgentGraph, AgentKind, AnswerFormat};
+use rowmill_types::{ErrorKind, MessageRole, RowError};
 
-use crate::stage::*;
+use crate::harness::*;
 
-fn router(make: fn(Vec<Member>) -> Cast) -> Cast {
-    make(vec![agent("cook"), agent("driver"), member("desk", Kind::Router { agents: vec![0, 1] })])
+fn router(make: fn(Vec<AgentDefinition>) -> AgentGraph) -> AgentGraph {
+    make(vec![agent("cook"), agent("driver"), agent_index("desk", AgentKind::Router { agents: vec![0, 1] })])
 }
 
 fn choice(agent: &str) -> String {
@@ -15,40 +15,40 @@ fn choice(agent: &str) -> String {
 
 #[test]
 fn the_model_chooses_and_the_chosen_one_gets_the_request_with_its_files() {
-    let mut stage = Stage::start(router(cast), request_with_file("lunch"));
-    assert_eq!((stage.asked("desk"), stage.form("desk")), ("lunch", Form::Route));
-    assert_eq!(files(stage.messages("desk")), [1]);
-    stage.answer("desk", &choice("cook"));
-    assert_eq!((stage.asked("cook"), files(stage.messages("cook"))), ("lunch", vec![1]));
-    stage.answer("cook", "soup");
-    assert_eq!(stage.text(), "soup");
+    let mut harness = Stage::start(router(graph), request_with_file("lunch"));
+    assert_eq!((harness.asked("desk"), harness.form("desk")), ("lunch", AnswerFormat::Route));
+    assert_eq!(files(harness.messages("desk")), [1]);
+    harness.answer("desk", &choice("cook"));
+    assert_eq!((harness.asked("cook"), files(harness.messages("cook"))), ("lunch", vec![1]));
+    harness.answer("cook", "soup");
+    assert_eq!(harness.text(), "soup");
 }
 
 #[test]
 fn the_chosen_one_is_asked_for_the_schema() {
-    let mut stage = Stage::ask(router(cast_with_schema), "lunch");
-    assert_eq!(stage.form("desk"), Form::Route);
-    stage.answer("desk", &choice("driver"));
-    assert_eq!(stage.form("driver"), Form::Result);
-    stage.answer("driver", r#"{"n":2}"#);
-    assert_eq!(stage.outcome(), Ok(r#"{"n":2}"#.to_owned()));
+    let mut harness = Stage::ask(router(cast_with_schema), "lunch");
+    assert_eq!(harness.form("desk"), AnswerFormat::Route);
+    harness.answer("desk", &choice("driver"));
+    assert_eq!(harness.form("driver"), AnswerFormat::Result);
+    harness.answer("driver", r#"{"n":2}"#);
+    assert_eq!(harness.outcome(), Ok(r#"{"n":2}"#.to_owned()));
 }
 
 #[test]
 fn a_single_agent_is_asked_without_a_choice() {
-    let cast = cast(vec![agent("cook"), member("desk", Kind::Router { agents: vec![0] })]);
-    assert_eq!(cast.voices().len(), 1);
-    let mut stage = Stage::ask(cast, "lunch");
-    assert_eq!(stage.waits_for(), ["cook"]);
-    stage.answer("cook", "soup");
-    assert_eq!((stage.text().as_str(), stage.course.turns()), ("soup", 1));
+    let graph = graph(vec![agent("cook"), agent_index("desk", AgentKind::Router { agents: vec![0] })]);
+    assert_eq!(graph.model_roles().len(), 1);
+    let mut harness = Stage::ask(graph, "lunch");
+    assert_eq!(harness.waits_for(), ["cook"]);
+    harness.answer("cook", "soup");
+    assert_eq!((harness.text().as_str(), harness.row_state.turns()), ("soup", 1));
 }
 
 #[test]
 fn a_name_that_does_not_exist_is_told_to_the_model_once() {
-    let mut stage = Stage::start(router(cast), request_with_file("lunch"));
-    stage.answer("desk", &choice("baker"));
-    let messages = stage.messages("desk");
+    let mut harness = Stage::start(router(graph), request_with_file("lunch"));
+    harness.answer("desk", &choice("baker"));
+    let messages = harness.messages("desk");
     assert_eq!(
         texts(messages),
         [
@@ -57,18 +57,18 @@ fn a_name_that_does_not_exist_is_told_to_the_model_once() {
             "There is no agent `baker`. Choose again, and name one of these exactly: `cook`, `driver`."
         ]
     );
-    assert_eq!(messages[1].role, Role::Assistant);
+    assert_eq!(messages[1].role, MessageRole::Assistant);
     assert_eq!(files(messages), [1, 0, 0]);
-    stage.answer("desk", &choice("driver"));
-    assert_eq!((stage.asked("driver"), files(stage.messages("driver"))), ("lunch", vec![1]));
+    harness.answer("desk", &choice("driver"));
+    assert_eq!((harness.asked("driver"), files(harness.messages("driver"))), ("lunch", vec![1]));
 }
 
 #[test]
 fn a_model_that_keeps_choosing_nobody_fails_the_row_with_what_it_said() {
-    let mut stage = Stage::ask(router(cast), "lunch");
-    stage.answer("desk", &choice("baker"));
-    stage.answer("desk", &choice("butcher"));
-    let error = stage.outcome().unwrap_err();
+    let mut harness = Stage::ask(router(graph), "lunch");
+    harness.answer("desk", &choice("baker"));
+    harness.answer("desk", &choice("butcher"));
+    let error = harness.outcome().unwrap_err();
     assert_eq!(error.kind, ErrorKind::StructuredOutput);
     assert_eq!(error.message, "`desk`: the model chose the agent `butcher`; there are only `cook`, `driver`");
     assert_eq!(error.raw_text, Some(choice("butcher")));
@@ -76,20 +76,20 @@ fn a_model_that_keeps_choosing_nobody_fails_the_row_with_what_it_said() {
 
 #[test]
 fn a_choice_that_breaks_its_schema_is_corrected_like_any_answer() {
-    let mut stage = Stage::ask(router(cast).with_repairs(1), "lunch");
-    stage.answer("desk", "cook");
-    assert_eq!(stage.messages("desk").len(), 3);
-    stage.answer("desk", &choice("cook"));
-    assert_eq!(stage.waits_for(), ["cook"]);
+    let mut harness = Stage::ask(router(graph).with_repairs(1), "lunch");
+    harness.answer("desk", "cook");
+    assert_eq!(harness.messages("desk").len(), 3);
+    harness.answer("desk", &choice("cook"));
+    assert_eq!(harness.waits_for(), ["cook"]);
 }
 
 #[test]
 fn failures_say_whether_the_router_or_the_chosen_one_failed() {
-    let mut stage = Stage::ask(router(cast), "lunch");
-    stage.fail("desk", RowError::new(ErrorKind::Timeout, "slow"));
-    assert_eq!(stage.outcome().unwrap_err().message, "`desk`: slow");
-    let mut stage = Stage::ask(router(cast), "lunch");
-    stage.answer("desk", &choice("cook"));
-    stage.fail("cook", RowError::new(ErrorKind::Timeout, "slow"));
-    assert_eq!(stage.outcome().unwrap_err().message, "`cook`: slow");
+    let mut harness = Stage::ask(router(graph), "lunch");
+    harness.fail("desk", RowError::new(ErrorKind::Timeout, "slow"));
+    assert_eq!(harness.outcome().unwrap_err().message, "`desk`: slow");
+    let mut harness = Stage::ask(router(graph), "lunch");
+    harness.answer("desk", &choice("cook"));
+    harness.fail("cook", RowError::new(ErrorKind::Timeout, "slow"));
+    assert_eq!(harness.outcome().unwrap_err().message, "`cook`: slow");
 }

@@ -1,31 +1,34 @@
 //! Calls of tools.
 
-use rowmill_core::agent::{Agent, Cast, Route};
-use rowmill_types::{Completion, ErrorKind, Message, Role, ToolOutput};
+use rowmill_core::agent::{AgentGraph, AgentSettings, ToolRouting};
+use rowmill_types::{Completion, ErrorKind, Message, MessageRole, ToolOutput};
 
-use crate::stage::*;
+use crate::harness::*;
 
-fn with_tools(agent: Agent) -> Cast {
-    let tools =
-        vec![tool("search", Route::Call), tool("final", Route::Passthrough), tool("secret", Route::Deny)];
-    let agent = Agent { tools: vec![0, 1, 2], ..agent };
-    Cast::new(vec![agent_with("a", agent)], tools, 0, None).unwrap()
+fn with_tools(agent: AgentSettings) -> AgentGraph {
+    let tools = vec![
+        tool("search", ToolRouting::Call),
+        tool("final", ToolRouting::Passthrough),
+        tool("secret", ToolRouting::Deny),
+    ];
+    let agent = AgentSettings { tools: vec![0, 1, 2], ..agent };
+    AgentGraph::new(vec![agent_with("a", agent)], tools, 0, None).unwrap()
 }
 
-fn asked_for(agent: Agent, wanted: &[(&str, &str)]) -> Stage {
-    let mut stage = Stage::ask(with_tools(agent), "go");
-    stage.answer_with("a", calls(wanted));
-    stage
+fn asked_for(agent: AgentSettings, wanted: &[(&str, &str)]) -> Stage {
+    let mut harness = Stage::ask(with_tools(agent), "go");
+    harness.answer_with("a", calls(wanted));
+    harness
 }
 
 const Q: &str = r#"{"q":"x"}"#;
 
 /// The tool results as the model gets them: ids, texts and whether they failed.
 fn results(messages: &[Message]) -> Vec<(&str, &str, bool)> {
-    let tools = messages.iter().filter(|message| message.role == Role::Tool);
+    let tools = messages.iter().filter(|message| message.role == MessageRole::Tool);
     tools
         .map(|message| {
-            let answered = message.answers.as_ref().unwrap();
+            let answered = message.answered_call.as_ref().unwrap();
             (answered.call.as_str(), message.text.as_str(), answered.is_error)
         })
         .collect()
@@ -33,32 +36,34 @@ fn results(messages: &[Message]) -> Vec<(&str, &str, bool)> {
 
 #[test]
 fn calls_of_a_turn_run_at_once_and_the_model_gets_their_results_in_the_order_of_the_calls() {
-    let mut stage = asked_for(Agent::default(), &[("search", Q), ("search", r#"{"q":"y"}"#), ("search", Q)]);
-    assert_eq!(stage.waits_for(), ["search:0", "search:1", "search:2"]);
-    stage.give("search:2", ToolOutput { attachments: vec![file("p.png")], ..ToolOutput::of_text("third") });
-    assert_eq!(stage.give("search:1", ToolOutput::error("broken")), r#"{"q":"y"}"#);
-    assert_eq!(stage.waits_for(), ["search:0"]);
-    stage.give("search:0", ToolOutput::of_text("first"));
-    let messages = stage.messages("a");
+    let mut harness =
+        asked_for(AgentSettings::default(), &[("search", Q), ("search", r#"{"q":"y"}"#), ("search", Q)]);
+    assert_eq!(harness.waits_for(), ["search:0", "search:1", "search:2"]);
+    harness
+        .give("search:2", ToolOutput { attachments: vec![file("p.png")], ..ToolOutput::from_text("third") });
+    assert_eq!(harness.give("search:1", ToolOutput::error("broken")), r#"{"q":"y"}"#);
+    assert_eq!(harness.waits_for(), ["search:0"]);
+    harness.give("search:0", ToolOutput::from_text("first"));
+    let messages = harness.messages("a");
     assert_eq!(messages[1].calls.len(), 3);
     assert_eq!(
         results(messages),
         [("call-0", "first", false), ("call-1", "broken", true), ("call-2", "third", false)]
     );
     assert_eq!(files(messages), [0, 0, 0, 0, 1]);
-    stage.answer("a", "done");
-    assert_eq!(stage.text(), "done");
+    harness.answer("a", "done");
+    assert_eq!(harness.text(), "done");
 }
 
 #[test]
 fn calls_run_one_after_the_other_where_the_agent_wants_it_so() {
-    let one_by_one = Agent { one_by_one: true, ..Agent::default() };
-    let mut stage = asked_for(one_by_one, &[("search", Q), ("secret", Q), ("search", Q)]);
-    assert_eq!(stage.waits_for(), ["search:0"]);
-    stage.give("search:0", ToolOutput::of_text("1"));
-    assert_eq!(stage.waits_for(), ["search:2"]);
-    stage.give("search:2", ToolOutput::of_text("2"));
-    assert_eq!(results(stage.messages("a")).len(), 3);
+    let one_by_one = AgentSettings { sequential_calls: true, ..AgentSettings::default() };
+    let mut harness = asked_for(one_by_one, &[("search", Q), ("secret", Q), ("search", Q)]);
+    assert_eq!(harness.waits_for(), ["search:0"]);
+    harness.give("search:0", ToolOutput::from_text("1"));
+    assert_eq!(harness.waits_for(), ["search:2"]);
+    harness.give("search:2", ToolOutput::from_text("2"));
+    assert_eq!(results(harness.messages("a")).len(), 3);
 }
 
 #[test]
@@ -75,54 +80,54 @@ fn what_is_wrong_with_a_call_is_told_to_the_model_and_nothing_is_called() {
         ),
         ("search", "", "the arguments of `search` do not satisfy its schema: \"q\" is a required property"),
     ] {
-        let stage = asked_for(Agent::default(), &[(name, arguments)]);
-        assert_eq!(stage.waits_for(), ["a"]);
-        let messages = stage.messages("a");
+        let harness = asked_for(AgentSettings::default(), &[(name, arguments)]);
+        assert_eq!(harness.waits_for(), ["a"]);
+        let messages = harness.messages("a");
         assert_eq!(messages[1].calls[0].arguments, arguments, "what the model wrote is sent back as it is");
         let results = results(messages);
         assert!(results[0].1.starts_with(told) && results[0].2, "{results:?}");
     }
-    let mut stage = Stage::ask(cast(vec![agent("b")]), "go");
-    stage.answer_with("b", calls(&[("search", Q)]));
-    assert_eq!(results(stage.messages("b"))[0].1, "there is no tool `search`; there are no tools");
+    let mut harness = Stage::ask(graph(vec![agent("b")]), "go");
+    harness.answer_with("b", calls(&[("search", Q)]));
+    assert_eq!(results(harness.messages("b"))[0].1, "there is no tool `search`; there are no tools");
 }
 
 #[test]
 fn good_and_bad_calls_of_one_turn_do_not_disturb_each_other() {
-    let mut stage = asked_for(Agent::default(), &[("secret", Q), ("search", Q), ("nope", Q)]);
-    assert_eq!(stage.waits_for(), ["search:1"]);
-    stage.give("search:1", ToolOutput::of_text("ok"));
-    let failed: Vec<bool> = results(stage.messages("a")).iter().map(|result| result.2).collect();
+    let mut harness = asked_for(AgentSettings::default(), &[("secret", Q), ("search", Q), ("nope", Q)]);
+    assert_eq!(harness.waits_for(), ["search:1"]);
+    harness.give("search:1", ToolOutput::from_text("ok"));
+    let failed: Vec<bool> = results(harness.messages("a")).iter().map(|result| result.2).collect();
     assert_eq!(failed, [true, false, true]);
 }
 
 #[test]
 fn what_a_passthrough_tool_gives_is_the_result_without_another_turn() {
-    let mut stage = asked_for(Agent::default(), &[("search", Q), ("final", Q), ("final", Q)]);
-    stage.give("final:2", ToolOutput::of_text("second"));
-    stage.give("final:1", ToolOutput::of_text("first"));
-    stage.give("search:0", ToolOutput::of_text("other"));
-    assert_eq!(stage.text(), "first");
-    assert_eq!(stage.course.turns(), 1);
+    let mut harness = asked_for(AgentSettings::default(), &[("search", Q), ("final", Q), ("final", Q)]);
+    harness.give("final:2", ToolOutput::from_text("second"));
+    harness.give("final:1", ToolOutput::from_text("first"));
+    harness.give("search:0", ToolOutput::from_text("other"));
+    assert_eq!(harness.text(), "first");
+    assert_eq!(harness.row_state.turns(), 1);
 }
 
 #[test]
 fn a_passthrough_tool_that_fails_is_told_to_the_model() {
-    let mut stage = asked_for(Agent::default(), &[("final", Q)]);
-    stage.give("final:0", ToolOutput::error("no"));
-    assert_eq!(results(stage.messages("a")), [("call-0", "no", true)]);
+    let mut harness = asked_for(AgentSettings::default(), &[("final", Q)]);
+    harness.give("final:0", ToolOutput::error("no"));
+    assert_eq!(results(harness.messages("a")), [("call-0", "no", true)]);
 }
 
 #[test]
 fn what_is_passed_through_must_satisfy_the_schema() {
     for (given, outcome) in [(r#"{"n": 1}"#, Ok(r#"{"n":1}"#)), ("one", Err(ErrorKind::StructuredOutput))] {
-        let agent = agent_with("a", Agent { tools: vec![0], ..Agent::default() });
-        let tools = vec![tool("final", Route::Passthrough)];
-        let cast = Cast::new(vec![agent], tools, 0, Some(number_schema())).unwrap().with_repairs(3);
-        let mut stage = Stage::ask(cast, "go");
-        stage.answer_with("a", calls(&[("final", Q)]));
-        stage.give("final:0", ToolOutput::of_text(given));
-        let got = stage.outcome();
+        let agent = agent_with("a", AgentSettings { tools: vec![0], ..AgentSettings::default() });
+        let tools = vec![tool("final", ToolRouting::Passthrough)];
+        let graph = AgentGraph::new(vec![agent], tools, 0, Some(number_schema())).unwrap().with_repairs(3);
+        let mut harness = Stage::ask(graph, "go");
+        harness.answer_with("a", calls(&[("final", Q)]));
+        harness.give("final:0", ToolOutput::from_text(given));
+        let got = harness.outcome();
         assert_eq!(got.as_deref().map_err(|error| error.kind), outcome);
         if let Err(error) = got {
             assert_eq!(error.raw_text.as_deref(), Some("one"));
@@ -132,31 +137,31 @@ fn what_is_passed_through_must_satisfy_the_schema() {
 
 #[test]
 fn tools_are_not_called_when_the_model_can_no_longer_be_told() {
-    let limited = || Agent { max_iterations: 1, ..Agent::default() };
-    let mut stage = asked_for(limited(), &[("search", Q)]);
-    let error = stage.outcome().unwrap_err();
+    let limited = || AgentSettings { max_iterations: 1, ..AgentSettings::default() };
+    let mut harness = asked_for(limited(), &[("search", Q)]);
+    let error = harness.outcome().unwrap_err();
     assert_eq!(error.kind, ErrorKind::TurnLimit);
 
-    let mut stage = asked_for(limited(), &[("final", Q)]);
-    stage.give("final:0", ToolOutput::of_text("passed"));
-    assert_eq!(stage.text(), "passed");
+    let mut harness = asked_for(limited(), &[("final", Q)]);
+    harness.give("final:0", ToolOutput::from_text("passed"));
+    assert_eq!(harness.text(), "passed");
 
-    let mut stage = asked_for(limited(), &[("final", Q)]);
-    stage.give("final:0", ToolOutput::error("no"));
-    assert_eq!(stage.outcome().unwrap_err().kind, ErrorKind::TurnLimit);
+    let mut harness = asked_for(limited(), &[("final", Q)]);
+    harness.give("final:0", ToolOutput::error("no"));
+    assert_eq!(harness.outcome().unwrap_err().kind, ErrorKind::TurnLimit);
 }
 
 #[test]
 fn a_conversation_goes_on_over_many_turns_with_everything_said_so_far() {
-    let mut stage = asked_for(Agent::default(), &[("search", Q)]);
+    let mut harness = asked_for(AgentSettings::default(), &[("search", Q)]);
     for turn in 1..=3 {
-        stage.give("search:0", ToolOutput::of_text(format!("r{turn}")));
-        assert_eq!(stage.messages("a").len(), 1 + 2 * turn);
+        harness.give("search:0", ToolOutput::from_text(format!("r{turn}")));
+        assert_eq!(harness.messages("a").len(), 1 + 2 * turn);
         let said = Completion { text: format!("t{turn}"), ..calls(&[("search", Q)]) };
-        stage.answer_with("a", said);
+        harness.answer_with("a", said);
     }
-    stage.give("search:0", ToolOutput::of_text("r4"));
-    assert_eq!(texts(stage.messages("a")), ["go", "", "r1", "t1", "r2", "t2", "r3", "t3", "r4"]);
-    stage.answer("a", "done");
-    assert_eq!((stage.text().as_str(), stage.course.turns()), ("done", 5));
+    harness.give("search:0", ToolOutput::from_text("r4"));
+    assert_eq!(texts(harness.messages("a")), ["go", "", "r1", "t1", "r2", "t2", "r3", "t3", "r4"]);
+    harness.answer("a", "done");
+    assert_eq!((harness.text().as_str(), harness.row_state.turns()), ("done", 5));
 }

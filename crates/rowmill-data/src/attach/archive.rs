@@ -7,11 +7,11 @@ use std::sync::{Mutex, PoisonError};
 use rowmill_types::{Attachment, make_private_folder, private_file_options};
 use serde::Serialize;
 
-use crate::media::ending_of;
+use crate::media_type::extension_for;
 
 /// A folder of the files that were sent: `ab/abcdef….pdf`, and `index.jsonl` with one line per file.
 #[derive(Debug)]
-pub(super) struct Archive {
+pub(super) struct SentFileArchive {
     folder: PathBuf,
     /// Lets only one row at a time decide whether a content is new.
     deciding: Mutex<()>,
@@ -19,7 +19,7 @@ pub(super) struct Archive {
 
 /// A line of the index.
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct IndexLine<'a> {
     digest: &'a str,
     name: &'a str,
     path: &'a str,
@@ -27,13 +27,13 @@ struct Line<'a> {
     size: usize,
 }
 
-impl Archive {
+impl SentFileArchive {
     pub(super) fn new(folder: PathBuf) -> Self {
         Self { folder, deciding: Mutex::new(()) }
     }
 
     /// Keeps a file unless the same content is already kept. `path` is where it came from.
-    pub(super) fn keep(&self, file: &Attachment, path: &str) -> Result<(), String> {
+    pub(super) fn store(&self, file: &Attachment, path: &str) -> Result<(), String> {
         self.try_keep(file, path).map_err(|error| {
             format!(
                 "`{path}` was not sent, because it cannot be archived in `{}`: {error}",
@@ -45,7 +45,7 @@ impl Archive {
     fn try_keep(&self, file: &Attachment, path: &str) -> io::Result<()> {
         let digest = file.digest.as_str();
         let folder = self.folder.join(digest.get(..2).unwrap_or("00"));
-        let kept = folder.join(format!("{digest}.{}", ending_of(&file.media_type)));
+        let kept = folder.join(format!("{digest}.{}", extension_for(&file.media_type)));
         if kept.try_exists()? {
             return Ok(());
         }
@@ -60,7 +60,7 @@ impl Archive {
         }
         // The line is written first: if the process ends in between, the content is kept by the next attempt,
         // and a duplicate line does no harm.
-        self.append(&Line {
+        self.append(&IndexLine {
             digest,
             name: &file.name,
             path,
@@ -72,7 +72,7 @@ impl Archive {
     }
 
     /// Appends one line with a single write, so that lines of several processes do not mix.
-    fn append(&self, line: &Line<'_>) -> io::Result<()> {
+    fn append(&self, line: &IndexLine<'_>) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         let path = self.folder.join("index.jsonl");

@@ -6,95 +6,95 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::Attachments;
-use rowmill_http::{Answer, HttpClient, Url};
+use rowmill_core::ports::AttachmentLoader;
+use rowmill_http::{HttpAnswer, HttpClient, Url};
 use rowmill_types::{Attachment, ErrorKind, Row, RowError};
 use tokio::task::spawn_blocking;
 
 use super::AttachmentSpec;
-use super::archive::Archive;
-use super::examine::{self, Checks, Examined};
-use super::place::{self, Place, Wanted};
-use super::share::{Memory, Share, hold};
-use crate::extract::{Extraction, is_extractable};
-use crate::{digest, media};
+use super::archive::SentFileArchive;
+use super::attached_file::{self, AttachedFile, FileLocation};
+use super::file_checks::{self, CheckedFile, FileChecks};
+use super::file_memory::{FileMemory, FileMemoryShare, hold_share};
+use crate::extract::{ExtractionPool, is_extractable};
+use crate::{digest, media_type};
 
 /// How much memory is reserved for a fetched file whose size the server does not report.
 const UNTOLD_SIZE: u64 = 32 * 1024 * 1024;
 
 /// Loads the files of rows.
 #[derive(Debug)]
-pub(super) struct Loader {
+pub(super) struct RowFileLoader {
     spec: AttachmentSpec,
-    extraction: Option<Extraction>,
-    archive: Option<Arc<Archive>>,
-    memory: Memory,
+    extraction: Option<ExtractionPool>,
+    archive: Option<Arc<SentFileArchive>>,
+    memory: FileMemory,
 }
 
 /// A file that may be read.
 #[derive(Debug)]
-struct Found {
-    wanted: Origin,
-    content: Content,
+struct ReadableFile {
+    wanted: FileOrigin,
+    content: FileContent,
     /// Its size in bytes, or the most that it may be.
     size: u64,
 }
 
 /// The name of a file, and the digest that it must have.
 #[derive(Debug)]
-struct Origin {
+struct FileOrigin {
     shown: String,
     name: String,
     known_digest: Option<String>,
 }
 
 #[derive(Debug)]
-enum Content {
+enum FileContent {
     File(PathBuf, &'static str),
     Memory(Bytes, &'static str),
     /// An HTTP answer whose body has not been read yet.
-    Answer(Box<Answer>),
+    Answer(Box<HttpAnswer>),
 }
 
 /// A file that was read completely.
 #[derive(Debug)]
-struct Whole {
-    wanted: Origin,
+struct LoadedFile {
+    wanted: FileOrigin,
     bytes: Bytes,
     kind: &'static str,
     digest: String,
 }
 
-impl Attachments for Loader {
+impl AttachmentLoader for RowFileLoader {
     fn load<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Vec<Attachment>, RowError>> {
         async move { self.files(row).await.map_err(|message| RowError::new(ErrorKind::Attachment, message)) }
             .boxed()
     }
 }
 
-impl Loader {
+impl RowFileLoader {
     pub(super) fn new(mut spec: AttachmentSpec) -> Self {
-        let extraction = spec.extract.take().map(Extraction::new);
-        let archive = spec.archive.take().map(|folder| Arc::new(Archive::new(folder)));
-        Self { spec, extraction, archive, memory: Memory::new() }
+        let extraction = spec.extract.take().map(ExtractionPool::new);
+        let archive = spec.archive.take().map(|folder| Arc::new(SentFileArchive::new(folder)));
+        Self { spec, extraction, archive, memory: FileMemory::new() }
     }
 
-    fn checks(&self) -> Checks<'_> {
-        Checks { rules: &self.spec.rules, extracts: self.extraction.is_some() }
+    fn checks(&self) -> FileChecks<'_> {
+        FileChecks { rules: &self.spec.rules, extracts: self.extraction.is_some() }
     }
 
     async fn files(&self, row: &Row) -> Result<Vec<Attachment>, String> {
-        let wanted = place::files_of(&self.spec, row)?;
-        self.checks().count(wanted.len())?;
+        let wanted = attached_file::files_of(&self.spec, row)?;
+        self.checks().check_count(wanted.len())?;
         let mut found = Vec::with_capacity(wanted.len());
         for wanted in wanted {
             found.push(self.find(wanted).await?);
         }
         let size = found.iter().map(|found| found.size).sum();
         // Extraction and fetching change the size.
-        let is_known = |found: &Found| !matches!(found.content, Content::Answer(_));
+        let is_known = |found: &ReadableFile| !matches!(found.content, FileContent::Answer(_));
         if self.extraction.is_none() && found.iter().all(is_known) {
-            self.checks().total(size)?;
+            self.checks().check_total(size)?;
         }
         let mut share = self.memory.reserve(size).await;
         let mut files = Vec::with_capacity(found.len());
@@ -103,43 +103,43 @@ impl Loader {
             files.push(self.as_sent(whole).await?);
         }
         let size = files.iter().map(|(file, _)| file.bytes.len() as u64).sum();
-        self.checks().total(size)?;
+        self.checks().check_total(size)?;
         share.shrink(size);
         self.keep_and_hold(files, share).await
     }
 
     /// Finds a file and checks what can be checked before it is read.
-    async fn find(&self, wanted: Wanted) -> Result<Found, String> {
-        let Wanted { shown, name, place, known_digest } = wanted;
+    async fn find(&self, wanted: AttachedFile) -> Result<ReadableFile, String> {
+        let AttachedFile { shown, name, place, known_digest } = wanted;
         let (content, size) = match place {
-            Place::File(path) => {
-                let look = {
+            FileLocation::File(path) => {
+                let head_of_dataset = {
                     let (path, name) = (path.clone(), name.clone());
-                    move || examine::file(&path, &name)
+                    move || file_checks::detect_file(&path, &name)
                 };
-                let (media, size) = blocking(look).await?;
-                let Examined { kind, size } = self.checks().examine(&shown, &name, media, size)?;
-                (Content::File(path, kind), size)
+                let (media, size) = blocking(head_of_dataset).await?;
+                let CheckedFile { kind, size } = self.checks().check_file(&shown, &name, media, size)?;
+                (FileContent::File(path, kind), size)
             }
-            Place::Row(bytes) => {
-                let Examined { kind, size } = self.examine_bytes(&shown, &name, &bytes)?;
-                (Content::Memory(bytes, kind), size)
+            FileLocation::Row(bytes) => {
+                let CheckedFile { kind, size } = self.examine_bytes(&shown, &name, &bytes)?;
+                (FileContent::Memory(bytes, kind), size)
             }
-            Place::Web(url) => {
+            FileLocation::Web(url) => {
                 let (answer, size) = self.ask(&shown, url).await?;
-                (Content::Answer(Box::new(answer)), size)
+                (FileContent::Answer(Box::new(answer)), size)
             }
         };
-        Ok(Found { wanted: Origin { shown, name, known_digest }, content, size })
+        Ok(ReadableFile { wanted: FileOrigin { shown, name, known_digest }, content, size })
     }
 
-    fn examine_bytes(&self, shown: &str, name: &str, bytes: &Bytes) -> Result<Examined, String> {
-        let media = examine::bytes(name, bytes);
-        self.checks().examine(shown, name, media, bytes.len() as u64)
+    fn examine_bytes(&self, shown: &str, name: &str, bytes: &Bytes) -> Result<CheckedFile, String> {
+        let media = file_checks::detect_bytes(name, bytes);
+        self.checks().check_file(shown, name, media, bytes.len() as u64)
     }
 
     /// Requests a remote file. A failure belongs to the row: when to retry is decided where all retries are.
-    async fn ask(&self, shown: &str, url: Url) -> Result<(Answer, u64), String> {
+    async fn ask(&self, shown: &str, url: Url) -> Result<(HttpAnswer, u64), String> {
         let http: &HttpClient = self
             .spec
             .http
@@ -153,7 +153,7 @@ impl Loader {
         }
         let told = answer.headers().get("content-length");
         let told = told.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-        let largest = self.checks().largest();
+        let largest = self.checks().max_file_bytes();
         match told {
             Some(size) if size > largest => Err(format!(
                 "`{shown}` is too large: it has {size} bytes, and the model accepts at most {largest}"
@@ -164,14 +164,14 @@ impl Loader {
     }
 
     /// Reads a file completely.
-    async fn read(&self, found: Found) -> Result<Whole, String> {
-        let Found { wanted, content, size } = found;
+    async fn read(&self, found: ReadableFile) -> Result<LoadedFile, String> {
+        let ReadableFile { wanted, content, size } = found;
         let (content, kind) = match content {
-            Content::File(path, kind) => {
+            FileContent::File(path, kind) => {
                 let shown = wanted.shown.clone();
                 let read = move || {
-                    let bytes = examine::read(&path, size)?;
-                    examine::complete(&shown, kind, &bytes)?;
+                    let bytes = file_checks::read(&path, size)?;
+                    file_checks::complete(&shown, kind, &bytes)?;
                     let digest = digest::of_bytes(&bytes);
                     Ok((Bytes::from(bytes), digest))
                 };
@@ -179,11 +179,11 @@ impl Loader {
                 if wanted.known_digest.as_ref().is_some_and(|known| *known != digest) {
                     return Err(format!("`{}` changed after its row was created", wanted.shown));
                 }
-                return Ok(Whole { wanted, bytes, kind, digest });
+                return Ok(LoadedFile { wanted, bytes, kind, digest });
             }
-            Content::Memory(bytes, kind) => (bytes, kind),
-            Content::Answer(answer) => {
-                let largest = usize::try_from(self.checks().largest()).unwrap_or(usize::MAX);
+            FileContent::Memory(bytes, kind) => (bytes, kind),
+            FileContent::Answer(answer) => {
+                let largest = usize::try_from(self.checks().max_file_bytes()).unwrap_or(usize::MAX);
                 let shown = &wanted.shown;
                 let body = answer.body(largest).await;
                 let body = body
@@ -192,23 +192,23 @@ impl Loader {
                 (body, kind)
             }
         };
-        examine::complete(&wanted.shown, kind, &content)?;
+        file_checks::complete(&wanted.shown, kind, &content)?;
         let digest = digest::of_bytes(&content);
-        Ok(Whole { wanted, bytes: content, kind, digest })
+        Ok(LoadedFile { wanted, bytes: content, kind, digest })
     }
 
     /// The file in the form in which the model gets it, and where it came from.
-    async fn as_sent(&self, whole: Whole) -> Result<(Attachment, String), String> {
-        let Whole { wanted: Origin { shown, name, .. }, bytes, kind, digest } = whole;
+    async fn as_sent(&self, whole: LoadedFile) -> Result<(Attachment, String), String> {
+        let LoadedFile { wanted: FileOrigin { shown, name, .. }, bytes, kind, digest } = whole;
         let Some(extraction) = self.extraction.as_ref().filter(|_| is_extractable(kind)) else {
-            examine::readable(&shown, kind, &bytes)?;
-            let media_type = media::sent_as(kind).to_owned();
+            file_checks::readable(&shown, kind, &bytes)?;
+            let media_type = media_type::sent_as(kind).to_owned();
             return Ok((Attachment { name, media_type, bytes, digest }, shown));
         };
-        let text = extraction.text(kind, bytes).await.map_err(|reason| format!("`{shown}` {reason}"))?;
-        self.spec.rules.check(&shown, media::PLAIN, text.len() as u64)?;
+        let text = extraction.extract(kind, bytes).await.map_err(|reason| format!("`{shown}` {reason}"))?;
+        self.spec.rules.check(&shown, media_type::PLAIN, text.len() as u64)?;
         let digest = digest::of_bytes(text.as_bytes());
-        let file = Attachment { name, media_type: media::PLAIN.into(), bytes: text.into(), digest };
+        let file = Attachment { name, media_type: media_type::PLAIN.into(), bytes: text.into(), digest };
         Ok((file, shown))
     }
 
@@ -216,15 +216,15 @@ impl Loader {
     async fn keep_and_hold(
         &self,
         files: Vec<(Attachment, String)>,
-        share: Share,
+        share: FileMemoryShare,
     ) -> Result<Vec<Attachment>, String> {
         let share = Arc::new(share);
         let mut held = Vec::with_capacity(files.len());
         for (file, shown) in files {
-            let file = Attachment { bytes: hold(file.bytes, share.clone()), ..file };
+            let file = Attachment { bytes: hold_share(file.bytes, share.clone()), ..file };
             if let Some(archive) = &self.archive {
                 let (archive, copy) = (archive.clone(), file.clone());
-                blocking(move || archive.keep(&copy, &shown)).await?;
+                blocking(move || archive.store(&copy, &shown)).await?;
             }
             held.push(file);
         }

@@ -2,19 +2,19 @@
 //! be extracted.
 
 mod archive;
-mod examine;
+mod attached_file;
+mod file_checks;
+mod file_memory;
 mod load;
-mod place;
-mod share;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rowmill_core::ports::Attachments;
+use rowmill_core::ports::AttachmentLoader;
 use rowmill_http::HttpClient;
 use rowmill_types::AttachmentRules;
 
-use crate::{Extractor, Location};
+use crate::{InputLocation, TextExtractor};
 
 /// Which files are sent with a row, and how they are handled.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct AttachmentSpec {
     /// Whether each row is a document whose own file is sent, before all others.
     pub documents: bool,
     /// How text is extracted from PDF, DOCX and HTML; without it, these are sent as they are.
-    pub extract: Option<Extractor>,
+    pub extract: Option<TextExtractor>,
     /// The folder in which sent files are archived.
     pub archive: Option<PathBuf>,
     /// The folder that relative paths in `fields` start from; if empty, the current one. The paths of
@@ -42,25 +42,27 @@ pub struct AttachmentSpec {
 /// fails if the field is missing, null or empty, or if a file cannot be read or fetched, is empty, broken,
 /// too large, or of a type that the model does not accept.
 #[must_use]
-pub fn attachments(spec: AttachmentSpec) -> Arc<dyn Attachments> {
-    Arc::new(load::Loader::new(spec))
+pub fn attachment_loader(spec: AttachmentSpec) -> Arc<dyn AttachmentLoader> {
+    Arc::new(load::RowFileLoader::new(spec))
 }
 
 /// The folder that relative paths in the rows of an input start from: the folder of the input file, the input
 /// folder itself, or the folder of a pattern before its first `*`, `?` or `[`. For everything that is not a
 /// local file it is empty, which means the current folder.
 #[must_use]
-pub fn folder_of_input(location: &Location) -> PathBuf {
+pub fn base_folder_of_input(location: &InputLocation) -> PathBuf {
     let parent = |path: &Path| path.parent().map(Path::to_path_buf).unwrap_or_default();
     match location {
-        Location::File(path) if path.is_dir() => path.clone(),
-        Location::File(path) => parent(path),
-        Location::Pattern(pattern) => {
+        InputLocation::File(path) if path.is_dir() => path.clone(),
+        InputLocation::File(path) => parent(path),
+        InputLocation::Pattern(pattern) => {
             let fixed = pattern.split(['*', '?', '[']).next().unwrap_or_default();
             let end = fixed.rfind(std::path::is_separator).map_or(0, |at| at + 1);
             PathBuf::from(fixed.get(..end).unwrap_or_default())
         }
-        Location::Stdin | Location::Web(_) | Location::Hub(_) | Location::Files(_) => PathBuf::new(),
+        InputLocation::Stdin | InputLocation::Web(_) | InputLocation::Hub(_) | InputLocation::Files(_) => {
+            PathBuf::new()
+        }
     }
 }
 
@@ -79,10 +81,10 @@ mod tests {
             ("-", ""),
             ("https://example.com/rows.jsonl", ""),
         ] {
-            let location = Location::parse(input).unwrap();
-            assert_eq!(folder_of_input(&location), Path::new(folder), "{input}");
+            let location = InputLocation::parse(input).unwrap();
+            assert_eq!(base_folder_of_input(&location), Path::new(folder), "{input}");
         }
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(folder_of_input(&Location::File(folder.path().into())), folder.path());
+        assert_eq!(base_folder_of_input(&InputLocation::File(folder.path().into())), folder.path());
     }
 }

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::Format;
-use crate::blocks::Blocks;
+use crate::InputFormat;
+use crate::block_reader::BlockReader;
 use rowmill_types::settings::DELIMITER;
-use rowmill_types::{Problem, Words, deserialize_text};
+use rowmill_types::{MessageText, Problem, deserialize_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -52,8 +52,8 @@ impl FieldDelimiter {
     }
 
     /// The default of a format, unless another one is named or detected.
-    fn of_format(format: Format) -> Self {
-        if format == Format::Tsv { Self::TAB } else { Self::COMMA }
+    fn of_format(format: InputFormat) -> Self {
+        if format == InputFormat::Tsv { Self::TAB } else { Self::COMMA }
     }
 
     pub(crate) fn byte(self) -> u8 {
@@ -91,12 +91,16 @@ impl DelimiterChoice {
     }
 
     /// The delimiter of an input of which no bytes have been used yet.
-    pub(crate) fn choose(&self, blocks: &mut Blocks, format: Format) -> Result<FieldDelimiter, Problem> {
+    pub(crate) fn choose(
+        &self,
+        blocks: &mut BlockReader,
+        format: InputFormat,
+    ) -> Result<FieldDelimiter, Problem> {
         if let Some(named) = self.named {
             return Ok(named);
         }
         let usual = FieldDelimiter::of_format(format);
-        if format == Format::Tsv {
+        if format == InputFormat::Tsv {
             return Ok(usual);
         }
         let found = recognised(header(blocks)?);
@@ -107,7 +111,7 @@ impl DelimiterChoice {
     }
 
     /// A notice that was not reported yet.
-    pub(crate) fn notice(&self) -> Option<Words> {
+    pub(crate) fn notice(&self) -> Option<MessageText> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let untold = std::mem::take(&mut seen.untold);
         (!untold.is_empty()).then(|| untold.join("; ").into())
@@ -125,7 +129,7 @@ impl DelimiterChoice {
             };
             seen.untold.push(format!(
                 "`{file}` is read with {what} as its delimiter; use {delimiter} to read it with commas",
-                delimiter = DELIMITER.to(",")
+                delimiter = DELIMITER.with_value(",")
             ));
         }
     }
@@ -133,10 +137,10 @@ impl DelimiterChoice {
 
 /// The named delimiter, if it differs from the one that would be detected in any of these inputs: only then
 /// does naming it change rows.
-pub(crate) fn deviating(
+pub(crate) fn unexpected_delimiter(
     named: FieldDelimiter,
-    format: Format,
-    inputs: impl Iterator<Item = Result<Blocks, Problem>>,
+    format: InputFormat,
+    inputs: impl Iterator<Item = Result<BlockReader, Problem>>,
 ) -> Result<Option<FieldDelimiter>, Problem> {
     for blocks in inputs {
         if DelimiterChoice::default().choose(&mut blocks?, format)? != named {
@@ -147,9 +151,9 @@ pub(crate) fn deviating(
 }
 
 /// The first line of an input, as far as it is examined. It includes line ends inside quotes.
-fn header(blocks: &mut Blocks) -> Result<&[u8], Problem> {
+fn header(blocks: &mut BlockReader) -> Result<&[u8], Problem> {
     loop {
-        let unused = blocks.unused();
+        let unused = blocks.unread_bytes();
         let start = unused.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         let mut in_quotes = false;
         let end = unused.iter().skip(start).position(|byte| {
@@ -157,10 +161,10 @@ fn header(blocks: &mut Blocks) -> Result<&[u8], Problem> {
             !in_quotes && matches!(byte, b'\r' | b'\n')
         });
         if let Some(length) = end {
-            return Ok(blocks.unused().get(start..start + length).unwrap_or_default());
+            return Ok(blocks.unread_bytes().get(start..start + length).unwrap_or_default());
         }
         if unused.len() >= MOST_HEADER || !blocks.fill()? {
-            return Ok(blocks.unused());
+            return Ok(blocks.unread_bytes());
         }
     }
 }

@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashSet};
 
 use rowmill_types::RowColumns;
 
-use super::records::Fields;
+use super::records::CsvFields;
 
 /// Reads the column names from the first record, or returns what is wrong with them.
-pub(crate) fn header_columns(record: Fields<'_>, format: &str) -> Result<RowColumns, String> {
+pub(crate) fn header_columns(record: CsvFields<'_>, format: &str) -> Result<RowColumns, String> {
     let mut names = Vec::with_capacity(record.ends.len());
     for (at, range) in record.ranges().enumerate() {
         let bytes = record.bytes.get(range).unwrap_or_default();

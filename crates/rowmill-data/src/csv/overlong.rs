@@ -12,7 +12,7 @@ const AHEAD: usize = 1 << 20;
 
 /// How a record ended that is longer than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Overlong {
+pub(crate) enum OverlongEnd {
     /// Where its quotes end it.
     Ended,
     /// Inside quotes, before this line of the input, with which records resume.
@@ -23,7 +23,7 @@ pub(crate) enum Overlong {
 
 /// Which part of a record is skipped next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PassedPart {
+pub(super) enum SkippedPart {
     /// The rest of a line.
     Line,
     /// The text after a line end inside quotes.
@@ -32,7 +32,7 @@ pub(super) enum PassedPart {
 
 /// Whether records resume at a given position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Resumption {
+pub(super) enum RecordStart {
     Here,
     NotHere,
     /// More input is needed to decide.
@@ -41,7 +41,7 @@ pub(super) enum Resumption {
 
 /// Whether the input has more bytes than are in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum MoreInput {
     MayCome,
     None,
 }
@@ -56,27 +56,27 @@ pub(super) struct RecordForm {
 impl RecordForm {
     /// Whether the bytes, which start a line, start a record: the next lines must have as many columns as the
     /// header, and no quotes. A line of one column could be any text, so it proves nothing.
-    pub(super) fn resumption(self, bytes: &[u8], rest: Rest) -> Resumption {
+    pub(super) fn resumption(self, bytes: &[u8], rest: MoreInput) -> RecordStart {
         if self.columns < 2 {
-            return Resumption::NotHere;
+            return RecordStart::NotHere;
         }
         let ahead = bytes.get(..AHEAD).unwrap_or(bytes);
         let mut left = ahead;
         for line in 0..LINES {
             let Some(end) = memchr(b'\n', left) else {
                 return match rest {
-                    _ if ahead.len() < bytes.len() => Resumption::NotHere,
-                    Rest::MayCome if self.may_fit(left) => Resumption::Unknown,
-                    Rest::None if self.fits(left) || (left.is_empty() && line > 0) => Resumption::Here,
-                    _ => Resumption::NotHere,
+                    _ if ahead.len() < bytes.len() => RecordStart::NotHere,
+                    MoreInput::MayCome if self.may_fit(left) => RecordStart::Unknown,
+                    MoreInput::None if self.fits(left) || (left.is_empty() && line > 0) => RecordStart::Here,
+                    _ => RecordStart::NotHere,
                 };
             };
             if !self.fits(left.get(..end).unwrap_or_default()) {
-                return Resumption::NotHere;
+                return RecordStart::NotHere;
             }
             left = left.get(end + 1..).unwrap_or_default();
         }
-        Resumption::Here
+        RecordStart::Here
     }
 
     fn fits(self, line: &[u8]) -> bool {
@@ -98,20 +98,20 @@ mod tests {
     #[test]
     fn several_lines_with_the_columns_of_the_header_begin_a_record() {
         let lines = "a,b,c\r\n".repeat(LINES);
-        assert_eq!(FORM.resumption(lines.as_bytes(), Rest::MayCome), Resumption::Here);
-        assert_eq!(FORM.resumption(b"a,b,c\n1,2,3", Rest::None), Resumption::Here);
-        assert_eq!(FORM.resumption(b"a,b,c\n", Rest::None), Resumption::Here);
-        assert_eq!(FORM.resumption(b"a,b,c\n1,2", Rest::MayCome), Resumption::Unknown);
+        assert_eq!(FORM.resumption(lines.as_bytes(), MoreInput::MayCome), RecordStart::Here);
+        assert_eq!(FORM.resumption(b"a,b,c\n1,2,3", MoreInput::None), RecordStart::Here);
+        assert_eq!(FORM.resumption(b"a,b,c\n", MoreInput::None), RecordStart::Here);
+        assert_eq!(FORM.resumption(b"a,b,c\n1,2", MoreInput::MayCome), RecordStart::Unknown);
     }
 
     #[test]
     fn other_lines_and_those_of_one_column_begin_none() {
         for bytes in [&b"a,b\n"[..], b"a,b,c,d\n", b"a,\"b\",c\n", b"a,b,c\n\n1,2,3\n", b"a,b,c\n1,2", b""] {
-            assert_eq!(FORM.resumption(bytes, Rest::None), Resumption::NotHere, "{bytes:?}");
+            assert_eq!(FORM.resumption(bytes, MoreInput::None), RecordStart::NotHere, "{bytes:?}");
         }
         let one = RecordForm { columns: 1, ..FORM };
-        assert_eq!(one.resumption(b"a\nb\n", Rest::None), Resumption::NotHere);
+        assert_eq!(one.resumption(b"a\nb\n", MoreInput::None), RecordStart::NotHere);
         let far = [&b"a,b,c\n"[..], &vec![b'x'; AHEAD]].concat();
-        assert_eq!(FORM.resumption(&far, Rest::MayCome), Resumption::NotHere);
+        assert_eq!(FORM.resumption(&far, MoreInput::MayCome), RecordStart::NotHere);
     }
 }

@@ -1,11 +1,11 @@
 //! Splits blocks into records without holding one that is too long.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
-use rowmill_core::ports::Position;
+use rowmill_core::ports::ReadPosition;
 use rowmill_types::Problem;
 
-use super::overlong::{Overlong, PassedPart, RecordForm, Rest, Resumption};
-use crate::blocks::{Blocks, Wait};
+use super::overlong::{MoreInput, OverlongEnd, RecordForm, RecordStart, SkippedPart};
+use crate::block_reader::{BlockReader, ReadWait};
 
 /// The initial size of the buffers, to which they shrink after a long record.
 const SMALL_OUTPUT: usize = 16 * 1024;
@@ -14,13 +14,13 @@ const FEW_FIELDS: usize = 32;
 
 /// The result of reading a record.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Record<'b> {
+pub(crate) enum CsvRecord<'b> {
     /// A record with its quotes resolved.
-    Fields(Fields<'b>),
+    Fields(CsvFields<'b>),
     /// A record with more fields than allowed, which was skipped.
     TooManyFields,
     /// A record longer than the limit, which was skipped.
-    TooLong(Overlong),
+    TooLong(OverlongEnd),
     /// The input ended inside quotes.
     Unclosed,
     /// The input has ended.
@@ -31,14 +31,14 @@ pub(crate) enum Record<'b> {
 
 /// The fields of one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fields<'b> {
+pub(crate) struct CsvFields<'b> {
     /// All fields, one after the other.
     pub(crate) bytes: &'b [u8],
     /// The end of each field in `bytes`.
     pub(crate) ends: &'b [usize],
 }
 
-impl<'b> Fields<'b> {
+impl<'b> CsvFields<'b> {
     /// The range of each field in `bytes`.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = std::ops::Range<usize>> + use<'b> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
@@ -48,7 +48,7 @@ impl<'b> Fields<'b> {
 
 /// The maximum size of a record.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub(crate) struct RecordBounds {
     /// The maximum bytes of input.
     pub(crate) bytes: usize,
     /// The maximum number of fields.
@@ -56,18 +56,18 @@ pub(crate) struct Bounds {
 }
 
 /// The result of skipping a part of a record.
-enum Passing {
+enum SkipProgress {
     GoesOn,
     NeedsMore,
-    Ended(Overlong),
+    Ended(OverlongEnd),
 }
 
 /// The records of an input. Blank lines between them are skipped.
 #[derive(Debug)]
-pub(crate) struct Records {
-    blocks: Blocks,
+pub(crate) struct CsvRecordReader {
+    blocks: BlockReader,
     reader: Reader,
-    bounds: Bounds,
+    bounds: RecordBounds,
     output: Vec<u8>,
     ends: Vec<usize>,
     /// How much of `output` and `ends` the current record has filled.
@@ -78,7 +78,7 @@ pub(crate) struct Records {
     line: u64,
     too_many: bool,
     /// The part of an overlong record that is skipped next.
-    passing: Option<PassedPart>,
+    passing: Option<SkippedPart>,
     delimiter: u8,
     /// What records look like, once the header has been read.
     form: Option<RecordForm>,
@@ -86,8 +86,8 @@ pub(crate) struct Records {
     exhausted: bool,
 }
 
-impl Records {
-    pub(crate) fn new(blocks: Blocks, bounds: Bounds) -> Self {
+impl CsvRecordReader {
+    pub(crate) fn new(blocks: BlockReader, bounds: RecordBounds) -> Self {
         Self {
             blocks,
             reader: Reader::new(),
@@ -106,7 +106,7 @@ impl Records {
     }
 
     #[cfg(test)]
-    pub(super) fn set_bounds(&mut self, bounds: Bounds) {
+    pub(super) fn set_bounds(&mut self, bounds: RecordBounds) {
         self.bounds = bounds;
         self.ends = vec![0; FEW_FIELDS.min(bounds.fields + 1)];
     }
@@ -117,7 +117,7 @@ impl Records {
     }
 
     /// The bytes that have not been read yet, to examine before the first record.
-    pub(crate) fn blocks(&mut self) -> &mut Blocks {
+    pub(crate) fn blocks(&mut self) -> &mut BlockReader {
         &mut self.blocks
     }
 
@@ -139,40 +139,40 @@ impl Records {
         self.line
     }
 
-    pub(crate) fn position(&self) -> Position {
+    pub(crate) fn position(&self) -> ReadPosition {
         self.blocks.position()
     }
 
     /// The next record.
-    pub(crate) fn next(&mut self, wait: Wait) -> Result<Record<'_>, Problem> {
+    pub(crate) fn next(&mut self, wait: ReadWait) -> Result<CsvRecord<'_>, Problem> {
         loop {
             self.skip_line_ends();
-            if self.blocks.unused().is_empty() && !self.exhausted {
-                if wait == Wait::No {
-                    return Ok(Record::Pending);
+            if self.blocks.unread_bytes().is_empty() && !self.exhausted {
+                if wait == ReadWait::No {
+                    return Ok(CsvRecord::Pending);
                 }
                 self.exhausted = !self.blocks.fill()?;
                 continue;
             }
-            if self.blocks.unused().is_empty() {
+            if self.blocks.unread_bytes().is_empty() {
                 return Ok(self.close());
             }
             if let Some(part) = self.passing {
                 match self.pass_over(part) {
-                    Passing::GoesOn => {}
-                    Passing::NeedsMore if wait == Wait::No => return Ok(Record::Pending),
-                    Passing::NeedsMore => self.exhausted = !self.blocks.fill()?,
-                    Passing::Ended(how) => return Ok(self.end_overlong(how)),
+                    SkipProgress::GoesOn => {}
+                    SkipProgress::NeedsMore if wait == ReadWait::No => return Ok(CsvRecord::Pending),
+                    SkipProgress::NeedsMore => self.exhausted = !self.blocks.fill()?,
+                    SkipProgress::Ended(how) => return Ok(self.end_overlong(how)),
                 }
                 continue;
             }
             if self.taken > self.bounds.bytes {
                 if self.form.is_none() {
                     // Without a header, nothing after it can be read.
-                    return Ok(self.end_with(Record::TooLong(Overlong::Unclosed)));
+                    return Ok(self.end_with(CsvRecord::TooLong(OverlongEnd::Unclosed)));
                 }
                 self.output = vec![0; SMALL_OUTPUT];
-                self.passing = Some(PassedPart::Line);
+                self.passing = Some(SkippedPart::Line);
                 continue;
             }
             match self.step() {
@@ -181,43 +181,43 @@ impl Records {
                 ReadRecordResult::OutputEndsFull => self.make_room_for_ends(),
                 ReadRecordResult::Record => return Ok(self.finish_record()),
                 // Returned only for the empty input that `close` passes in.
-                ReadRecordResult::End => return Ok(Record::End),
+                ReadRecordResult::End => return Ok(CsvRecord::End),
             }
         }
     }
 
     /// Skips a part of a record that is too long.
-    fn pass_over(&mut self, part: PassedPart) -> Passing {
+    fn pass_over(&mut self, part: SkippedPart) -> SkipProgress {
         match part {
-            PassedPart::Line => {
-                let unused = self.blocks.unused();
+            SkippedPart::Line => {
+                let unused = self.blocks.unread_bytes();
                 let end = memchr::memchr(b'\n', unused);
                 let mut left = end.map_or(unused.len(), |end| end + 1);
                 while left > 0 {
-                    let input = self.blocks.unused().get(..left).unwrap_or_default();
+                    let input = self.blocks.unread_bytes().get(..left).unwrap_or_default();
                     let (result, read, ..) = self.reader.read_record(input, &mut self.output, &mut self.ends);
-                    self.blocks.use_up(read);
+                    self.blocks.consume(read);
                     left -= read;
                     if result == ReadRecordResult::Record {
-                        return Passing::Ended(Overlong::Ended);
+                        return SkipProgress::Ended(OverlongEnd::Ended);
                     }
                 }
                 if end.is_some() {
-                    self.passing = Some(PassedPart::LineStart);
+                    self.passing = Some(SkippedPart::LineStart);
                 }
-                Passing::GoesOn
+                SkipProgress::GoesOn
             }
-            PassedPart::LineStart => {
-                let rest = if self.exhausted { Rest::None } else { Rest::MayCome };
-                let form = self.form.map(|form| form.resumption(self.blocks.unused(), rest));
+            SkippedPart::LineStart => {
+                let rest = if self.exhausted { MoreInput::None } else { MoreInput::MayCome };
+                let form = self.form.map(|form| form.resumption(self.blocks.unread_bytes(), rest));
                 match form {
-                    Some(Resumption::Here) => {
-                        Passing::Ended(Overlong::StrayQuote { next_line: self.reader.line() })
+                    Some(RecordStart::Here) => {
+                        SkipProgress::Ended(OverlongEnd::StrayQuote { next_line: self.reader.line() })
                     }
-                    Some(Resumption::Unknown) => Passing::NeedsMore,
-                    Some(Resumption::NotHere) | None => {
-                        self.passing = Some(PassedPart::Line);
-                        Passing::GoesOn
+                    Some(RecordStart::Unknown) => SkipProgress::NeedsMore,
+                    Some(RecordStart::NotHere) | None => {
+                        self.passing = Some(SkippedPart::Line);
+                        SkipProgress::GoesOn
                     }
                 }
             }
@@ -228,10 +228,10 @@ impl Records {
         let output = self.output.get_mut(self.filled.0..).unwrap_or_default();
         let ends = self.ends.get_mut(self.filled.1..).unwrap_or_default();
         // Whether a record is too long must not depend on how its bytes arrived.
-        let unused = self.blocks.unused();
+        let unused = self.blocks.unread_bytes();
         let input = unused.get(..self.bounds.bytes + 1 - self.taken).unwrap_or(unused);
         let (result, read, written, ended) = self.reader.read_record(input, output, ends);
-        self.blocks.use_up(read);
+        self.blocks.consume(read);
         self.taken += read;
         self.filled.0 += written;
         self.filled.1 += ended;
@@ -243,10 +243,10 @@ impl Records {
         if self.taken > 0 {
             return;
         }
-        let unused = self.blocks.unused();
+        let unused = self.blocks.unread_bytes();
         let count = unused.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         let lines = unused.iter().take(count).filter(|byte| **byte == b'\n').count();
-        self.blocks.use_up(count);
+        self.blocks.consume(count);
         self.reader.set_line(self.reader.line() + lines as u64);
         self.line = self.reader.line();
     }
@@ -254,9 +254,9 @@ impl Records {
     /// Returns the record that ends with the input. A line end is fed to the parser instead: it ends a record
     /// just as well, but inside quotes it becomes part of a value, which shows that the quotes were never
     /// closed.
-    fn close(&mut self) -> Record<'_> {
+    fn close(&mut self) -> CsvRecord<'_> {
         if self.taken == 0 {
-            return Record::End;
+            return CsvRecord::End;
         }
         if self.passing.is_some() {
             self.filled = (0, 0);
@@ -272,10 +272,10 @@ impl Records {
         let (_, _, written, ended) = self.reader.read_record(b"\n", output, ends);
         self.filled.1 += ended;
         match (written > 0, self.passing) {
-            (true, None) => self.end_with(Record::Unclosed),
-            (true, Some(_)) => self.end_with(Record::TooLong(Overlong::Unclosed)),
+            (true, None) => self.end_with(CsvRecord::Unclosed),
+            (true, Some(_)) => self.end_with(CsvRecord::TooLong(OverlongEnd::Unclosed)),
             (false, None) => self.finish_record(),
-            (false, Some(_)) => self.end_overlong(Overlong::Ended),
+            (false, Some(_)) => self.end_overlong(OverlongEnd::Ended),
         }
     }
 
@@ -290,25 +290,25 @@ impl Records {
         }
     }
 
-    fn finish_record(&mut self) -> Record<'_> {
+    fn finish_record(&mut self) -> CsvRecord<'_> {
         let (bytes, ends) = std::mem::take(&mut self.filled);
         self.taken = 0;
         if std::mem::take(&mut self.too_many) || ends > self.bounds.fields {
-            return Record::TooManyFields;
+            return CsvRecord::TooManyFields;
         }
         if self.output.len() > LARGE_OUTPUT && bytes < SMALL_OUTPUT {
             self.output.truncate(SMALL_OUTPUT);
             self.output.shrink_to_fit();
         }
-        Record::Fields(Fields {
+        CsvRecord::Fields(CsvFields {
             bytes: self.output.get(..bytes).unwrap_or_default(),
             ends: self.ends.get(..ends).unwrap_or_default(),
         })
     }
 
     /// Returns the record that was skipped; the next one starts where it ended.
-    fn end_overlong(&mut self, how: Overlong) -> Record<'static> {
-        if matches!(how, Overlong::StrayQuote { .. }) {
+    fn end_overlong(&mut self, how: OverlongEnd) -> CsvRecord<'static> {
+        if matches!(how, OverlongEnd::StrayQuote { .. }) {
             let line = self.reader.line();
             self.reader.reset();
             self.reader.set_line(line);
@@ -317,11 +317,11 @@ impl Records {
         self.taken = 0;
         self.too_many = false;
         self.passing = None;
-        Record::TooLong(how)
+        CsvRecord::TooLong(how)
     }
 
     /// Returns `last`, and the end from then on.
-    fn end_with(&mut self, last: Record<'static>) -> Record<'static> {
+    fn end_with(&mut self, last: CsvRecord<'static>) -> CsvRecord<'static> {
         self.output = vec![0; SMALL_OUTPUT];
         self.filled = (0, 0);
         self.taken = 0;

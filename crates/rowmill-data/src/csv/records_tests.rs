@@ -4,21 +4,23 @@ use super::*;
 
 type Found = Result<Vec<Vec<u8>>, &'static str>;
 
-fn records(bytes: &[u8], block: usize, most: usize) -> Records {
+fn records(bytes: &[u8], block: usize, most: usize) -> CsvRecordReader {
     let blocks =
-        Blocks::with_block(Box::new(std::io::Cursor::new(bytes.to_vec())), "rows".into(), None, block);
-    Records::new(blocks, Bounds { bytes: 10_000, fields: most })
+        BlockReader::with_block(Box::new(std::io::Cursor::new(bytes.to_vec())), "rows".into(), None, block);
+    CsvRecordReader::new(blocks, RecordBounds { bytes: 10_000, fields: most })
 }
 
-fn all(mut records: Records) -> Vec<Found> {
+fn all(mut records: CsvRecordReader) -> Vec<Found> {
     let mut found = Vec::new();
     let mut line = 0;
     loop {
-        let record = match records.next(Wait::UntilFound).unwrap() {
-            Record::Fields(fields) => Ok(fields.ranges().map(|range| fields.bytes[range].to_vec()).collect()),
-            Record::TooManyFields => Err("too many"),
-            Record::Unclosed => Err("unclosed"),
-            Record::End => return found,
+        let record = match records.next(ReadWait::UntilFound).unwrap() {
+            CsvRecord::Fields(fields) => {
+                Ok(fields.ranges().map(|range| fields.bytes[range].to_vec()).collect())
+            }
+            CsvRecord::TooManyFields => Err("too many"),
+            CsvRecord::Unclosed => Err("unclosed"),
+            CsvRecord::End => return found,
             other => panic!("unexpected: {other:?}"),
         };
         found.push(record);
@@ -47,7 +49,7 @@ fn an_input_that_ends_inside_quotes_is_told() {
 fn the_line_on_which_a_record_begins_is_known() {
     let mut records = records(b"a\r\n\r\n\"b\nb\"\nc\n\n\nd", 8, 9);
     for line in [1, 3, 5, 8] {
-        assert!(matches!(records.next(Wait::UntilFound).unwrap(), Record::Fields(_)));
+        assert!(matches!(records.next(ReadWait::UntilFound).unwrap(), CsvRecord::Fields(_)));
         assert_eq!(records.line(), line);
     }
 }
@@ -55,14 +57,14 @@ fn the_line_on_which_a_record_begins_is_known() {
 /// Every result of reading the records after a header, with the lines on which they start.
 fn bounded(bytes: &[u8], block: usize, most: usize) -> Vec<(u64, String)> {
     let blocks =
-        Blocks::with_block(Box::new(std::io::Cursor::new(bytes.to_vec())), "rows".into(), None, block);
-    let mut records = Records::new(blocks, Bounds { bytes: most, fields: 9 });
+        BlockReader::with_block(Box::new(std::io::Cursor::new(bytes.to_vec())), "rows".into(), None, block);
+    let mut records = CsvRecordReader::new(blocks, RecordBounds { bytes: most, fields: 9 });
     records.set_columns(2);
     let mut found = Vec::new();
     loop {
-        let record = match records.next(Wait::UntilFound).unwrap() {
-            Record::End => return found,
-            Record::Fields(fields) => {
+        let record = match records.next(ReadWait::UntilFound).unwrap() {
+            CsvRecord::End => return found,
+            CsvRecord::Fields(fields) => {
                 let text = |range| String::from_utf8_lossy(&fields.bytes[range]).into_owned();
                 fields.ranges().map(text).collect::<Vec<_>>().join("|")
             }

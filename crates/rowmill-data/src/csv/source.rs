@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use rowmill_core::json_text::write_string;
-use rowmill_core::ports::{Position, Room, RowSource};
+use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
 use rowmill_types::{ErrorKind, Problem, Row, RowColumns, RowTextWriter, SourceRow};
 
 use super::delimiter::DelimiterChoice;
 use super::header::header_columns;
-use super::overlong::Overlong;
-use super::records::{Bounds, Fields, Record, Records};
-use crate::Format;
-use crate::blocks::{Blocks, MAX_RECORD, Wait};
-use crate::place::{Place, TextSource, Unit};
+use super::overlong::OverlongEnd;
+use super::records::{CsvFields, CsvRecord, CsvRecordReader, RecordBounds};
+use crate::InputFormat;
+use crate::block_reader::{BlockReader, MAX_RECORD, ReadWait};
+use crate::record_placement::{RecordPlacement, RecordUnit, TextRowSource};
 
 /// The maximum number of columns of a header.
 const MAX_COLUMNS: usize = 1 << 20;
@@ -20,11 +20,11 @@ const MAX_COLUMNS: usize = 1 << 20;
 /// Reads one row per record. The header is row 1 and each record after it one more, however many lines it
 /// spans. All values are text.
 #[derive(Debug)]
-pub(crate) struct CsvSource {
-    records: Records,
-    format: Format,
+pub(crate) struct CsvRowSource {
+    records: CsvRecordReader,
+    format: InputFormat,
     delimiter: DelimiterChoice,
-    place: Place,
+    place: RecordPlacement,
     header: Option<Arc<RowColumns>>,
     /// The number of the last record of the file.
     number: u64,
@@ -32,10 +32,15 @@ pub(crate) struct CsvSource {
     damage: Option<Problem>,
 }
 
-impl CsvSource {
-    pub(crate) fn new(blocks: Blocks, format: Format, delimiter: DelimiterChoice, place: Place) -> Self {
+impl CsvRowSource {
+    pub(crate) fn new(
+        blocks: BlockReader,
+        format: InputFormat,
+        delimiter: DelimiterChoice,
+        place: RecordPlacement,
+    ) -> Self {
         Self {
-            records: Records::new(blocks, Bounds { bytes: MAX_RECORD, fields: MAX_COLUMNS }),
+            records: CsvRecordReader::new(blocks, RecordBounds { bytes: MAX_RECORD, fields: MAX_COLUMNS }),
             format,
             delimiter,
             place,
@@ -48,7 +53,7 @@ impl CsvSource {
 
     /// The name of the format in messages.
     fn format_name(&self) -> &'static str {
-        if self.format == Format::Tsv { "TSV" } else { "CSV" }
+        if self.format == InputFormat::Tsv { "TSV" } else { "CSV" }
     }
 
     /// Reads the first record; `Ok(Err(…))` is what is wrong with it.
@@ -56,12 +61,12 @@ impl CsvSource {
         let format = self.format_name();
         let delimiter = self.delimiter.choose(self.records.blocks(), self.format)?;
         self.records.set_delimiter(delimiter.byte());
-        let header = match self.records.next(Wait::UntilFound)? {
-            Record::Fields(fields) => header_columns(fields, format),
-            Record::End | Record::Pending => Err(format!("{format} input is missing a header row")),
-            Record::TooManyFields => Err(format!("{format} header has more than {MAX_COLUMNS} columns")),
-            Record::TooLong(_) => Err(format!("{format} header is longer than {} MiB", MAX_RECORD >> 20)),
-            Record::Unclosed => Err(format!("{format} header has a quote that is never closed")),
+        let header = match self.records.next(ReadWait::UntilFound)? {
+            CsvRecord::Fields(fields) => header_columns(fields, format),
+            CsvRecord::End | CsvRecord::Pending => Err(format!("{format} input is missing a header row")),
+            CsvRecord::TooManyFields => Err(format!("{format} header has more than {MAX_COLUMNS} columns")),
+            CsvRecord::TooLong(_) => Err(format!("{format} header is longer than {} MiB", MAX_RECORD >> 20)),
+            CsvRecord::Unclosed => Err(format!("{format} header has a quote that is never closed")),
         };
         if let Ok(header) = &header {
             self.records.set_columns(header.len());
@@ -82,41 +87,42 @@ impl CsvSource {
             }
             Err(message) => {
                 self.ended = true;
-                self.damage = Some(Place::damage(self.records.name(), Unit::Line, 1, &message));
-                Ok(Some(Err(self.place.bad_header(message))))
+                self.damage =
+                    Some(RecordPlacement::damage(self.records.name(), RecordUnit::Line, 1, &message));
+                Ok(Some(Err(self.place.bad_header_row(message))))
             }
         }
     }
 
     /// The next row, or `None` if there is none at the moment or at all.
-    fn next_row(&mut self, wait: Wait) -> Result<Option<SourceRow>, Problem> {
+    fn next_row(&mut self, wait: ReadWait) -> Result<Option<SourceRow>, Problem> {
         if let Some(bad) = self.begin()? {
             return Ok(Some(bad));
         }
         let Some(header) = &self.header else { return Ok(None) };
         let at = self.number + 1;
         let row = match self.records.next(wait)? {
-            Record::Fields(fields) => row_of(self.place.number(at), header, fields),
-            Record::TooManyFields => Err(format!("too many {} columns", self.format_name())),
-            Record::Pending => return Ok(None),
-            Record::End => {
+            CsvRecord::Fields(fields) => row_of(self.place.number(at), header, fields),
+            CsvRecord::TooManyFields => Err(format!("too many {} columns", self.format_name())),
+            CsvRecord::Pending => return Ok(None),
+            CsvRecord::End => {
                 self.ended = true;
                 return Ok(None);
             }
-            Record::TooLong(how) => {
-                self.ended = how == Overlong::Unclosed;
+            CsvRecord::TooLong(how) => {
+                self.ended = how == OverlongEnd::Unclosed;
                 Err(self.spanning(&overlong(how)))
             }
-            Record::Unclosed => {
+            CsvRecord::Unclosed => {
                 self.ended = true;
                 Err(self.spanning("a quote is never closed, so the rest of the input was read as one value"))
             }
         };
         self.number = at;
         if let (Err(what), true) = (&row, self.ended) {
-            self.damage = Some(Place::damage(self.records.name(), Unit::Line, at, what));
+            self.damage = Some(RecordPlacement::damage(self.records.name(), RecordUnit::Line, at, what));
         }
-        Ok(Some(row.map_err(|what| self.place.bad(Unit::Line, at, ErrorKind::InvalidRow, &what))))
+        Ok(Some(row.map_err(|what| self.place.bad_row(RecordUnit::Line, at, ErrorKind::InvalidRow, &what))))
     }
 
     /// A message about a record of many lines, with the line on which it starts.
@@ -127,27 +133,27 @@ impl CsvSource {
 }
 
 /// The message for a record that is too long.
-fn overlong(how: Overlong) -> String {
+fn overlong(how: OverlongEnd) -> String {
     let length = format!("longer than {} MiB", MAX_RECORD >> 20);
     match how {
-        Overlong::Ended => length,
-        Overlong::StrayQuote { next_line } => format!(
+        OverlongEnd::Ended => length,
+        OverlongEnd::StrayQuote { next_line } => format!(
             "{length}, because a quote is not closed; reading continues at line {next_line} of the input, \
              which again has as many columns as the header"
         ),
-        Overlong::Unclosed => {
+        OverlongEnd::Unclosed => {
             format!("{length}, and a quote is never closed, so the rest of the input was read as one value")
         }
     }
 }
 
-impl RowSource for CsvSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+impl RowSource for CsvRowSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         let mut rows = 0;
         let mut bytes = 0;
         while !self.ended {
             // As with lines, rows that have arrived are returned before waiting for more.
-            let wait = if rows == 0 { Wait::UntilFound } else { Wait::No };
+            let wait = if rows == 0 { ReadWait::UntilFound } else { ReadWait::No };
             let Some(row) = self.next_row(wait)? else { break };
             bytes += row.as_ref().map_or(0, |row| row.text().len());
             batch.push(row);
@@ -166,11 +172,11 @@ impl RowSource for CsvSource {
                 passed += 1;
                 continue;
             }
-            match self.records.next(Wait::UntilFound)? {
-                Record::Fields(_) | Record::TooManyFields | Record::TooLong(_) => {}
-                Record::Unclosed => self.ended = true,
-                Record::Pending => continue,
-                Record::End => {
+            match self.records.next(ReadWait::UntilFound)? {
+                CsvRecord::Fields(_) | CsvRecord::TooManyFields | CsvRecord::TooLong(_) => {}
+                CsvRecord::Unclosed => self.ended = true,
+                CsvRecord::Pending => continue,
+                CsvRecord::End => {
                     self.ended = true;
                     break;
                 }
@@ -185,19 +191,19 @@ impl RowSource for CsvSource {
         self.damage.clone()
     }
 
-    fn position(&self) -> Position {
+    fn position(&self) -> ReadPosition {
         self.records.position()
     }
 }
 
-impl TextSource for CsvSource {
+impl TextRowSource for CsvRowSource {
     fn used_numbers(&self) -> u64 {
         self.number
     }
 }
 
 /// Writes the row's JSON text and records where its values end, in one pass.
-fn row_of(number: u64, header: &Arc<RowColumns>, record: Fields<'_>) -> Result<Row, String> {
+fn row_of(number: u64, header: &Arc<RowColumns>, record: CsvFields<'_>) -> Result<Row, String> {
     // One check covers all fields; an end inside a character makes its field invalid.
     let whole = std::str::from_utf8(record.bytes).ok();
     let quotes = 4 * header.len();
@@ -205,7 +211,7 @@ fn row_of(number: u64, header: &Arc<RowColumns>, record: Fields<'_>) -> Result<R
     let mut ranges = record.ranges();
     for name in header.names() {
         let Some(range) = ranges.next() else {
-            row.value(|text| text.push_str("null"));
+            row.push_value(|text| text.push_str("null"));
             continue;
         };
         let value = match whole {
@@ -213,9 +219,9 @@ fn row_of(number: u64, header: &Arc<RowColumns>, record: Fields<'_>) -> Result<R
             None => record.bytes.get(range).and_then(|bytes| std::str::from_utf8(bytes).ok()),
         };
         let value = value.ok_or_else(|| format!("column `{name}` is not valid UTF-8"))?;
-        row.value(|text| write_string(value, text));
+        row.push_value(|text| write_string(value, text));
     }
-    row.finish(number).ok_or_else(|| "longer than 4 GiB".to_owned())
+    row.into_row(number).ok_or_else(|| "longer than 4 GiB".to_owned())
 }
 
 #[cfg(test)]

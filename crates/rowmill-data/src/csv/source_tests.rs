@@ -1,11 +1,12 @@
 use super::*;
 
-const ROOM: Room = Room { rows: usize::MAX, bytes: usize::MAX };
+const ROOM: ReadLimit = ReadLimit { rows: usize::MAX, bytes: usize::MAX };
 
-fn source(bytes: &'static [u8], max: usize) -> CsvSource {
-    let blocks = Blocks::with_block(Box::new(bytes), "rows".into(), None, 8);
-    let mut source = CsvSource::new(blocks, Format::Csv, DelimiterChoice::default(), Place::default());
-    source.records.set_bounds(Bounds { bytes: max, fields: 8 });
+fn source(bytes: &'static [u8], max: usize) -> CsvRowSource {
+    let blocks = BlockReader::with_block(Box::new(bytes), "rows".into(), None, 8);
+    let mut source =
+        CsvRowSource::new(blocks, InputFormat::Csv, DelimiterChoice::default(), RecordPlacement::default());
+    source.records.set_bounds(RecordBounds { bytes: max, fields: 8 });
     source
 }
 
@@ -90,8 +91,9 @@ fn a_record_of_very_many_fields_is_passed_over() {
 
 #[test]
 fn rows_that_have_come_are_handed_on_before_more_is_read() {
-    let blocks = Blocks::with_block(Box::new(&b"a\n1\n2\n3\n4\n5\n"[..]), "rows".into(), None, 8);
-    let mut source = CsvSource::new(blocks, Format::Csv, DelimiterChoice::default(), Place::default());
+    let blocks = BlockReader::with_block(Box::new(&b"a\n1\n2\n3\n4\n5\n"[..]), "rows".into(), None, 8);
+    let mut source =
+        CsvRowSource::new(blocks, InputFormat::Csv, DelimiterChoice::default(), RecordPlacement::default());
     let mut rows = Vec::new();
     assert!(source.read(&mut rows, ROOM).unwrap());
     assert_eq!(messages(&rows), [r#"{"a":"1"}"#, r#"{"a":"2"}"#, r#"{"a":"3"}"#]);

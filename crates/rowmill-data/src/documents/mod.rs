@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use rowmill_core::ports::{Column, ColumnKind, Dataset, InputIdentity, Part, RowSource};
-use rowmill_types::{Problem, Words, grouped};
+use rowmill_core::ports::{ColumnKind, Dataset, DatasetColumn, DatasetPart, InputIdentity, RowSource};
+use rowmill_types::{MessageText, Problem, group_digits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use source::{DocumentSource, Wanted};
+use source::{DocumentRowSource, WantedFields};
 
 use crate::FileList;
 
@@ -49,38 +49,45 @@ impl DocumentIds {
 }
 
 /// Builds the dataset of documents.
-pub(crate) fn dataset(list: FileList, ids: DocumentIds) -> Arc<dyn Dataset> {
+pub(crate) fn documents_dataset(list: FileList, ids: DocumentIds) -> Arc<dyn Dataset> {
     let FileList { name, files, identity } = list;
     let document = |file: crate::InputFile| {
         let called = (file.path.as_os_str() != file.name.as_str()).then(|| file.name.into_boxed_str());
-        Document { path: file.path.into_boxed_path(), called }
+        DocumentFile { path: file.path.into_boxed_path(), called }
     };
     let files = files.into_iter().map(document).collect();
     let rows = AtomicU64::new(UNCOUNTED);
-    Arc::new(Documents(Arc::new(Shared { name, files, identity, ids, rows, copies: Mutex::default() })))
+    Arc::new(DocumentsDataset(Arc::new(SharedDocuments {
+        name,
+        files,
+        identity,
+        ids,
+        rows,
+        copies: Mutex::default(),
+    })))
 }
 
 /// Means that the rows have not been counted yet.
 const UNCOUNTED: u64 = u64::MAX;
 
 #[derive(Debug)]
-struct Documents(Arc<Shared>);
+struct DocumentsDataset(Arc<SharedDocuments>);
 
 /// State shared by all reads of the same documents.
 #[derive(Debug)]
-struct Shared {
+struct SharedDocuments {
     name: String,
-    files: Box<[Document]>,
+    files: Box<[DocumentFile]>,
     identity: Option<String>,
     ids: DocumentIds,
     /// The number of rows, once a read has reached the end.
     rows: AtomicU64,
-    copies: Mutex<Copies>,
+    copies: Mutex<SkippedCopies>,
 }
 
 /// One file.
 #[derive(Debug)]
-struct Document {
+struct DocumentFile {
     path: Box<Path>,
     /// Its display name, if that is not its path.
     called: Option<Box<str>>,
@@ -88,16 +95,16 @@ struct Document {
 
 /// Files that were left out because an earlier file has the same content.
 #[derive(Debug, Default, Clone)]
-struct Copies {
+struct SkippedCopies {
     count: u64,
     /// The first of them: a copy, and the file that it duplicates.
     first: Option<(String, String)>,
 }
 
-impl Shared {
+impl SharedDocuments {
     /// Records what a read left out. Another read of the same files leaves out the same, so the read that got
     /// furthest counts.
-    fn note(&self, copies: &Copies) {
+    fn note(&self, copies: &SkippedCopies) {
         let mut noted = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
         if copies.count > noted.count {
             *noted = copies.clone();
@@ -105,28 +112,28 @@ impl Shared {
     }
 }
 
-impl Dataset for Documents {
+impl Dataset for DocumentsDataset {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        self.open_part(&Part::default())
+        self.open_part(&DatasetPart::default())
     }
 
-    fn rereadable(&self) -> bool {
+    fn is_rereadable(&self) -> bool {
         true
     }
 
     /// Only the name: a folder may grow, and rows are identified by their ids.
     fn identity(&self) -> Result<InputIdentity, Problem> {
-        let Shared { name, identity, .. } = &*self.0;
+        let SharedDocuments { name, identity, .. } = &*self.0;
         Ok(InputIdentity { path: name.clone(), size: None, probe: identity.clone() })
     }
 
     /// Leaves out what is expensive to find and not requested.
-    fn open_part(&self, part: &Part) -> Result<Box<dyn RowSource>, Problem> {
+    fn open_part(&self, part: &DatasetPart) -> Result<Box<dyn RowSource>, Problem> {
         let wants = |name: &str| {
             part.columns.as_ref().is_none_or(|columns| columns.iter().any(|column| column == name))
         };
-        let wanted = Wanted { media_type: wants("media_type"), digest: wants("digest") };
-        Ok(Box::new(DocumentSource::new(self.0.clone(), wanted)))
+        let wanted = WantedFields { media_type: wants("media_type"), digest: wants("digest") };
+        Ok(Box::new(DocumentRowSource::new(self.0.clone(), wanted)))
     }
 
     fn count(&self) -> Result<Option<u64>, Problem> {
@@ -137,16 +144,16 @@ impl Dataset for Documents {
         })
     }
 
-    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
-        let column = |(name, kind): (&str, ColumnKind)| Column { name: name.into(), kind };
+    fn columns(&self) -> Result<Option<Vec<DatasetColumn>>, Problem> {
+        let column = |(name, kind): (&str, ColumnKind)| DatasetColumn { name: name.into(), kind };
         Ok(Some(COLUMNS.into_iter().map(column).collect()))
     }
 
-    fn own_id(&self) -> Option<&str> {
+    fn default_id_field(&self) -> Option<&str> {
         Some(self.0.ids.field())
     }
 
-    fn notice(&self) -> Option<Words> {
+    fn read_notice(&self) -> Option<MessageText> {
         let copies = self.0.copies.lock().unwrap_or_else(PoisonError::into_inner);
         let (copy, original) = copies.first.as_ref()?;
         let text = match copies.count {
@@ -154,7 +161,7 @@ impl Dataset for Documents {
             count => format!(
                 "skipped {} duplicate files; the first is `{copy}`, which has the same content as \
                  `{original}`",
-                grouped(count)
+                group_digits(count)
             ),
         };
         Some(text.into())

@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 use rowmill_core::json_text::write_string;
-use rowmill_core::ports::{Position, Room, RowSource};
-use rowmill_types::{BadRow, ErrorKind, Field, Problem, Row, SourceRow};
+use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
+use rowmill_types::{BadRow, ErrorKind, FieldSpan, Problem, Row, SourceRow};
 
-use super::{Copies, Document, DocumentIds, Shared};
-use crate::{digest, media};
+use super::{DocumentFile, DocumentIds, SharedDocuments, SkippedCopies};
+use crate::{digest, media_type};
 
 /// After this many bytes of files a read returns what it has, so that the first calls do not wait for a batch
 /// of large files.
@@ -20,26 +20,33 @@ const MOST_WORK: u64 = 32 * 1024 * 1024;
 
 /// The requested parts of a row that are expensive to find.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct WantedFields {
     pub(super) media_type: bool,
     pub(super) digest: bool,
 }
 
 /// Reads one row per file. Row numbers are positions in the list.
 #[derive(Debug)]
-pub(super) struct DocumentSource {
-    shared: Arc<Shared>,
-    wanted: Wanted,
+pub(super) struct DocumentRowSource {
+    shared: Arc<SharedDocuments>,
+    wanted: WantedFields,
     next: usize,
     /// Where each content was found first, for ids by content.
     seen: HashMap<u128, u32>,
-    copies: Copies,
+    copies: SkippedCopies,
     buffer: Vec<u8>,
 }
 
-impl DocumentSource {
-    pub(super) fn new(shared: Arc<Shared>, wanted: Wanted) -> Self {
-        Self { shared, wanted, next: 0, seen: HashMap::new(), copies: Copies::default(), buffer: Vec::new() }
+impl DocumentRowSource {
+    pub(super) fn new(shared: Arc<SharedDocuments>, wanted: WantedFields) -> Self {
+        Self {
+            shared,
+            wanted,
+            next: 0,
+            seen: HashMap::new(),
+            copies: SkippedCopies::default(),
+            buffer: Vec::new(),
+        }
     }
 
     /// The next row and how many bytes were read for it; `None` at the end.
@@ -65,7 +72,7 @@ impl DocumentSource {
         }
     }
 
-    fn is_copy(&mut self, description: &Description<'_>) -> bool {
+    fn is_copy(&mut self, description: &FileDescription<'_>) -> bool {
         let (DocumentIds::Content, Some(digest)) = (self.shared.ids, &description.full_digest) else {
             return false;
         };
@@ -86,7 +93,7 @@ impl DocumentSource {
     }
 
     /// Collects what is known about a file; the error is the message of the bad row that takes its place.
-    fn describe<'d>(&mut self, document: &'d Document) -> Result<Description<'d>, String> {
+    fn describe<'d>(&mut self, document: &'d DocumentFile) -> Result<FileDescription<'d>, String> {
         let shown = document.path.display();
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => format!("file not found: `{shown}`"),
@@ -102,7 +109,7 @@ impl DocumentSource {
         let called = document.called.as_deref().unwrap_or(path);
         let name = called.rsplit(std::path::is_separator).next().unwrap_or(called);
         let modified = found.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
-        let mut description = Description {
+        let mut description = FileDescription {
             path,
             name,
             media_type: None,
@@ -121,15 +128,15 @@ impl DocumentSource {
 
     fn look_inside(
         &mut self,
-        document: &Document,
+        document: &DocumentFile,
         hashed: bool,
-        into: &mut Description<'_>,
+        into: &mut FileDescription<'_>,
     ) -> io::Result<()> {
         let mut file = File::open(&document.path)?;
         if self.wanted.media_type {
             self.buffer.clear();
-            Read::by_ref(&mut file).take(media::HEAD as u64).read_to_end(&mut self.buffer)?;
-            into.media_type = Some(media::media_of(into.name, &self.buffer, BufReader::new(&file)).kind);
+            Read::by_ref(&mut file).take(media_type::DETECTION_BYTES as u64).read_to_end(&mut self.buffer)?;
+            into.media_type = Some(media_type::media_of(into.name, &self.buffer, BufReader::new(&file)).kind);
             into.work += self.buffer.len() as u64;
         }
         if hashed {
@@ -143,8 +150,8 @@ impl DocumentSource {
     }
 }
 
-impl RowSource for DocumentSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+impl RowSource for DocumentRowSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         let (mut rows, mut bytes, mut work) = (0, 0, 0);
         while let Some((row, done)) = self.next_row() {
             bytes += row.as_ref().map_or(0, |row| row.text().len());
@@ -174,14 +181,14 @@ impl RowSource for DocumentSource {
     }
 
     /// Counts files: their sizes are unknown until they are examined.
-    fn position(&self) -> Position {
-        Position { read: self.next as u64, total: Some(self.shared.files.len() as u64) }
+    fn position(&self) -> ReadPosition {
+        ReadPosition { read: self.next as u64, total: Some(self.shared.files.len() as u64) }
     }
 }
 
 /// What is known about a file.
 #[derive(Debug)]
-struct Description<'d> {
+struct FileDescription<'d> {
     path: &'d str,
     name: &'d str,
     media_type: Option<&'static str>,
@@ -193,10 +200,10 @@ struct Description<'d> {
     work: u64,
 }
 
-impl Description<'_> {
+impl FileDescription<'_> {
     fn row(&self, number: u64) -> Row {
         let mut object =
-            Object { text: String::with_capacity(192 + 2 * self.path.len()), fields: Vec::new() };
+            RowTextBuilder { text: String::with_capacity(192 + 2 * self.path.len()), fields: Vec::new() };
         if std::path::MAIN_SEPARATOR == '/' {
             object.text_field("path", self.path);
         } else {
@@ -221,12 +228,12 @@ impl Description<'_> {
 }
 
 /// The JSON text of a row under construction, and the positions of its fields.
-struct Object {
+struct RowTextBuilder {
     text: String,
-    fields: Vec<Field>,
+    fields: Vec<FieldSpan>,
 }
 
-impl Object {
+impl RowTextBuilder {
     fn text_field(&mut self, name: &str, value: &str) {
         self.field(name, |text| write_string(value, text));
     }
@@ -239,7 +246,7 @@ impl Object {
         self.text.push_str("\":");
         let value = self.text.len();
         write(&mut self.text);
-        self.fields.push(Field::plain(start..start + name.len(), value..self.text.len()));
+        self.fields.push(FieldSpan::with_plain_name(start..start + name.len(), value..self.text.len()));
     }
 }
 

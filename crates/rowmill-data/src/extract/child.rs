@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::thread;
 
 use super::extract_text;
-use crate::foreign_code::without_panic;
+use crate::foreign_code::catch_foreign_panic;
 
 /// Stack size for deeply nested documents.
 pub(super) const STACK: usize = 256 * 1024 * 1024;
@@ -15,7 +15,7 @@ pub(crate) const MOST_BYTES: u64 = 256 * 1024 * 1024;
 const MEMORY: u64 = 2 * 1024 * 1024 * 1024;
 
 /// Extracts the text of the document on `input` and writes it to `output`. This is all that the child of
-/// [`Extractor::Child`](super::Extractor::Child) has to do.
+/// [`TextExtractor::Child`](super::Extractor::Child) has to do.
 ///
 /// It limits the memory of the whole process, so it must be the only thing that the process does. On failure, the
 /// process must print the error to standard error and exit with a nonzero code.
@@ -23,7 +23,11 @@ const MEMORY: u64 = 2 * 1024 * 1024 * 1024;
 /// # Errors
 ///
 /// As for [`extract_text`]; or the document cannot be read or the text cannot be written.
-pub fn extract_main(media_type: &str, input: &mut dyn Read, output: &mut dyn Write) -> Result<(), String> {
+pub fn run_extract_child(
+    media_type: &str,
+    input: &mut dyn Read,
+    output: &mut dyn Write,
+) -> Result<(), String> {
     #[cfg(unix)]
     bound_memory();
     let mut bytes = Vec::new();
@@ -35,7 +39,7 @@ pub fn extract_main(media_type: &str, input: &mut dyn Read, output: &mut dyn Wri
         return Err(format!("has more than {} MiB", MOST_BYTES >> 20));
     }
     let text = thread::scope(|scope| {
-        let work = || guarded(media_type, &bytes);
+        let work = || extract_guarded(media_type, &bytes);
         let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
         let thread = thread.map_err(|error| format!("cannot be read: cannot start a thread: {error}"))?;
         thread.join().unwrap_or_else(|_| Err(failed()))
@@ -45,8 +49,8 @@ pub fn extract_main(media_type: &str, input: &mut dyn Read, output: &mut dyn Wri
 }
 
 /// Extracts text; a panic is returned as an error.
-pub(super) fn guarded(media_type: &str, bytes: &[u8]) -> Result<String, String> {
-    without_panic(|| extract_text(media_type, bytes)).unwrap_or_else(|_| Err(failed()))
+pub(super) fn extract_guarded(media_type: &str, bytes: &[u8]) -> Result<String, String> {
+    catch_foreign_panic(|| extract_text(media_type, bytes)).unwrap_or_else(|_| Err(failed()))
 }
 
 fn failed() -> String {

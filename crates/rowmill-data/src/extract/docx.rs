@@ -13,13 +13,13 @@ const MOST_XML: u64 = 256 * 1024 * 1024;
 
 /// The text of the document and of its footnotes and endnotes. Headings are marked with `#`, list items with
 /// `-`; table cells are separated by tabs, one line per table row.
-pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
+pub(super) fn docx_text(bytes: &[u8]) -> Result<String, String> {
     let unreadable = |error: &dyn std::fmt::Display| format!("cannot be read as DOCX: {error}");
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| unreadable(&error))?;
     let is_main = |name: &Cow<'_, str>| name.starts_with("word/document") && name.ends_with(".xml");
     let main = archive.file_names().flatten().filter(is_main).min().map(Cow::into_owned);
     let main = main.ok_or_else(|| unreadable(&"it has no `word/document.xml`"))?;
-    let mut body = Body::default();
+    let mut body = DocxBody::default();
     for part in [main.as_str(), "word/footnotes.xml", "word/endnotes.xml"] {
         if archive.index_for_name(part).is_none() {
             continue;
@@ -43,9 +43,9 @@ pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
 /// What was read so far. Text boxes can be inside paragraphs, and tables inside cells, so there can be
 /// several unfinished ones of each.
 #[derive(Debug, Default)]
-struct Body {
+struct DocxBody {
     out: String,
-    paragraphs: Vec<Paragraph>,
+    paragraphs: Vec<DocxParagraph>,
     /// The finished cells of unfinished table rows.
     rows: Vec<Vec<String>>,
     /// The texts of unfinished cells.
@@ -57,13 +57,13 @@ struct Body {
 }
 
 #[derive(Debug, Default)]
-struct Paragraph {
+struct DocxParagraph {
     text: String,
     heading: usize,
     is_item: bool,
 }
 
-impl Body {
+impl DocxBody {
     fn read(&mut self, xml: &str) -> Result<(), quick_xml::Error> {
         let mut reader = Reader::from_str(xml);
         loop {
@@ -94,7 +94,7 @@ impl Body {
 
     fn start(&mut self, tag: &BytesStart<'_>) {
         match tag.local_name().as_ref() {
-            "p" => self.paragraphs.push(Paragraph::default()),
+            "p" => self.paragraphs.push(DocxParagraph::default()),
             "t" => self.in_text = true,
             "tab" => self.push("\t"),
             "br" | "cr" => self.push("\n"),
@@ -147,7 +147,7 @@ impl Body {
         }
     }
 
-    fn finish(&mut self, paragraph: &Paragraph) {
+    fn finish(&mut self, paragraph: &DocxParagraph) {
         let text = &paragraph.text;
         if text.trim().is_empty() {
             self.emit("");
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     fn read(xml: &str) -> String {
-        let mut body = Body::default();
+        let mut body = DocxBody::default();
         body.read(xml).unwrap();
         super::super::tidy(&body.out)
     }
@@ -241,6 +241,6 @@ mod tests {
 
     #[test]
     fn broken_xml_is_an_error() {
-        assert!(Body::default().read("<d><p><r><t>a</t></r></x></d>").is_err());
+        assert!(DocxBody::default().read("<d><p><r><t>a</t></r></x></d>").is_err());
     }
 }

@@ -12,9 +12,9 @@ const WIDTH: usize = 10_000;
 const DECLARATION: usize = 2048;
 
 /// The text of a page: headings and lists are marked, links and emphasis are not.
-pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
+pub(super) fn html_text(bytes: &[u8]) -> Result<String, String> {
     let decoded = decode(bytes);
-    config::with_decorator(Plain)
+    config::with_decorator(PlainDecorator)
         .no_table_borders()
         .allow_width_overflow()
         .unicode_strikeout(false)
@@ -46,7 +46,7 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
 
 /// Marks headings and lists, which carry meaning, and drops all other markup.
 #[derive(Debug, Clone)]
-struct Plain;
+struct PlainDecorator;
 
 /// Markup of which only the text inside is kept.
 macro_rules! unmarked {
@@ -61,7 +61,7 @@ macro_rules! unmarked {
     )* };
 }
 
-impl TextDecorator for Plain {
+impl TextDecorator for PlainDecorator {
     type Annotation = ();
 
     unmarked! {
@@ -118,14 +118,14 @@ mod tests {
             <body><h2>Terms</h2><p>See <a href='https://example.com'>the <b>site</b></a>.</p>\
             <ul><li>one</li><li>two</li></ul><table><tr><td>a</td><td>1</td></tr><tr><td>b</td><td>2</td>\
             </tr></table><img src=x alt='a chart'></body></html>";
-        let text = text(page.as_bytes()).unwrap();
+        let text = html_text(page.as_bytes()).unwrap();
         assert_eq!(super::super::tidy(&text), "## Terms\n\nSee the site.\n- one\n- two\n\na 1\nb 2\na chart");
     }
 
     #[test]
     fn a_long_paragraph_is_not_broken_into_short_lines() {
         let words = "word ".repeat(1500);
-        let text = text(format!("<p>{words}</p>").as_bytes()).unwrap();
+        let text = html_text(format!("<p>{words}</p>").as_bytes()).unwrap();
         assert_eq!(text.trim(), words.trim());
     }
 
@@ -138,7 +138,7 @@ mod tests {
             (b"<meta http-equiv=x content='text/html; charset=Shift_JIS'><p>\x93\xfa", "日"),
             (b"\xff\xfe<\0p\0>\0a\0", "a"),
         ] {
-            assert_eq!(text(bytes).unwrap().trim(), expected);
+            assert_eq!(html_text(bytes).unwrap().trim(), expected);
         }
     }
 }

@@ -7,11 +7,11 @@ mod pdf;
 mod pdf_fonts;
 mod runner;
 
-pub use child::extract_main;
-pub(crate) use runner::Extraction;
-pub use runner::Extractor;
+pub use child::run_extract_child;
+pub(crate) use runner::ExtractionPool;
+pub use runner::TextExtractor;
 
-use crate::media::{DOCX, HTML, PDF};
+use crate::media_type::{DOCX, HTML, PDF};
 
 /// The maximum length of a document's text.
 pub(crate) const MOST_TEXT: usize = 64 * 1024 * 1024;
@@ -23,7 +23,7 @@ pub(crate) fn is_extractable(media_type: &str) -> bool {
 
 /// Extracts the text of a PDF, DOCX or HTML document. The error is worded to follow the name of the file.
 ///
-/// A malicious document can make this run very long, use up memory or end the process; [`Extractor`] protects
+/// A malicious document can make this run very long, use up memory or end the process; [`TextExtractor`] protects
 /// against that.
 ///
 /// ```
@@ -36,9 +36,9 @@ pub(crate) fn is_extractable(media_type: &str) -> bool {
 /// The document is broken, encrypted or of another type, or it has no text.
 pub fn extract_text(media_type: &str, bytes: &[u8]) -> Result<String, String> {
     let text = match media_type {
-        PDF => pdf::text(bytes)?,
-        DOCX => docx::text(bytes)?,
-        _ if is_extractable(media_type) => html::text(bytes)?,
+        PDF => pdf::pdf_text(bytes)?,
+        DOCX => docx::docx_text(bytes)?,
+        _ if is_extractable(media_type) => html::html_text(bytes)?,
         _ => return Err(format!("is {media_type}, from which no text can be extracted")),
     };
     let text = tidy(&text);

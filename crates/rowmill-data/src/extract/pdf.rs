@@ -6,7 +6,7 @@ use super::pdf_fonts::describe_encodings;
 
 /// The text of all pages, separated by empty lines. If one page cannot be read, the whole document fails: a
 /// text with gaps would be mistaken for the complete document.
-pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
+pub(super) fn pdf_text(bytes: &[u8]) -> Result<String, String> {
     let mut document = Document::load_mem(bytes).map_err(|error| unreadable(&error))?;
     if document.is_encrypted() {
         // Many documents are encrypted without a password, only to restrict what readers may do.

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
 
 use super::MOST_TEXT;
-use super::child::{STACK, guarded};
+use super::child::{STACK, extract_guarded};
 
 /// The time limit for one document.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -23,13 +23,13 @@ const MOST_TALK: u64 = 64 * 1024;
 
 /// How text is extracted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Extractor {
+pub enum TextExtractor {
     /// On a thread of this process, with a large stack. A malicious document can still use up memory, and one
     /// that exceeds the time limit is abandoned, but its thread continues.
     InProcess,
     /// In a separate process for each document, which is killed if it exceeds the time limit. It is started
     /// with the media type as its last argument, reads the document from standard input and calls
-    /// [`extract_main`](super::extract_main).
+    /// [`run_extract_child`](super::extract_main).
     Child {
         /// The program.
         program: PathBuf,
@@ -40,25 +40,25 @@ pub enum Extractor {
 
 /// Extracts text from as many documents in parallel as there are cores.
 #[derive(Debug)]
-pub(crate) struct Extraction {
-    extractor: Extractor,
+pub(crate) struct ExtractionPool {
+    extractor: TextExtractor,
     room: Arc<Semaphore>,
 }
 
-impl Extraction {
-    pub(crate) fn new(extractor: Extractor) -> Self {
+impl ExtractionPool {
+    pub(crate) fn new(extractor: TextExtractor) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Self { extractor, room: Arc::new(Semaphore::new(cores)) }
     }
 
     /// The text of a document. The error is worded to follow the name of the file.
-    pub(crate) async fn text(&self, media_type: &str, bytes: Bytes) -> Result<String, String> {
+    pub(crate) async fn extract(&self, media_type: &str, bytes: Bytes) -> Result<String, String> {
         let turn = self.room.clone().acquire_owned().await;
         let turn = turn.map_err(|_| "cannot be read: the run has ended".to_owned())?;
         let work = async {
             match &self.extractor {
-                Extractor::InProcess => in_thread(media_type.to_owned(), bytes, turn).await,
-                Extractor::Child { program, args } => {
+                TextExtractor::InProcess => in_thread(media_type.to_owned(), bytes, turn).await,
+                TextExtractor::Child { program, args } => {
                     let text = in_child(program, args, media_type, &bytes).await;
                     drop(turn);
                     text
@@ -74,7 +74,7 @@ impl Extraction {
 async fn in_thread(media_type: String, bytes: Bytes, turn: OwnedSemaphorePermit) -> Result<String, String> {
     let (sender, receiver) = oneshot::channel();
     let work = move || {
-        let text = guarded(&media_type, &bytes);
+        let text = extract_guarded(&media_type, &bytes);
         drop((bytes, turn));
         // Nobody waits any more for a text that took too long.
         drop(sender.send(text));

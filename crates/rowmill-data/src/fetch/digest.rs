@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A digest of a file's content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Digest {
+pub(crate) enum FileDigest {
     /// SHA-256 of the bytes, in hexadecimal digits.
     Sha256(String),
     /// Git's object name for the bytes, in hexadecimal digits.
@@ -16,14 +16,14 @@ pub(crate) enum Digest {
 
 /// What is known about a file before it is downloaded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedFile {
     pub(crate) size: Option<u64>,
-    pub(crate) digest: Option<Digest>,
+    pub(crate) digest: Option<FileDigest>,
 }
 
-impl Digest {
+impl FileDigest {
     /// The digest in an entity tag of the hub: git's object name of a small file, SHA-256 of a large one.
-    pub(crate) fn of_tag(tag: &str) -> Option<Self> {
+    pub(crate) fn from_entity_tag(tag: &str) -> Option<Self> {
         let tag = tag.trim().trim_start_matches("W/").trim_matches('"').to_ascii_lowercase();
         let is_hex = tag.bytes().all(|byte| byte.is_ascii_hexdigit());
         match tag.len() {
@@ -34,7 +34,7 @@ impl Digest {
     }
 }
 
-impl fmt::Display for Digest {
+impl fmt::Display for FileDigest {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sha256(text) => write!(out, "sha256:{text}"),
@@ -45,17 +45,17 @@ impl fmt::Display for Digest {
 
 /// Digests a file's bytes as they arrive.
 #[derive(Clone)]
-pub(super) struct Digester {
+pub(super) struct FileDigester {
     context: Context,
     is_git: bool,
 }
 
-impl Digester {
+impl FileDigester {
     /// Uses the digest that `expected` names; SHA-256 if it names none.
-    pub(super) fn new(expected: &Expected) -> Self {
+    pub(super) fn new(expected: &ExpectedFile) -> Self {
         // Git's digest begins with the length, which the hub always reports.
         match (&expected.digest, expected.size) {
-            (Some(Digest::GitBlob(_)), Some(size)) => {
+            (Some(FileDigest::GitBlob(_)), Some(size)) => {
                 let mut context = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
                 context.update(format!("blob {size}\0").as_bytes());
                 Self { context, is_git: true }
@@ -68,20 +68,20 @@ impl Digester {
         self.context.update(bytes);
     }
 
-    pub(super) fn finish(self) -> Digest {
+    pub(super) fn finish(self) -> FileDigest {
         let text = hex(self.context.finish().as_ref());
-        if self.is_git { Digest::GitBlob(text) } else { Digest::Sha256(text) }
+        if self.is_git { FileDigest::GitBlob(text) } else { FileDigest::Sha256(text) }
     }
 }
 
-impl fmt::Debug for Digester {
+impl fmt::Debug for FileDigester {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Digester").field("is_git", &self.is_git).finish_non_exhaustive()
     }
 }
 
 /// SHA-256 of a text, in hexadecimal digits.
-pub(crate) fn digest_of(text: &str) -> String {
+pub(crate) fn sha256_hex(text: &str) -> String {
     hex(ring::digest::digest(&SHA256, text.as_bytes()).as_ref())
 }
 
@@ -97,18 +97,20 @@ mod tests {
 
     #[test]
     fn small_files_are_known_by_gits_name_and_large_ones_by_sha256() {
-        let git = Digest::of_tag("\"3b18e512dba79e4c8300dd08aeb37f8e728b8dad\"").unwrap();
-        let expected = Expected { size: Some(12), digest: Some(git.clone()) };
-        let mut digester = Digester::new(&expected);
+        let git = FileDigest::from_entity_tag("\"3b18e512dba79e4c8300dd08aeb37f8e728b8dad\"").unwrap();
+        let expected = ExpectedFile { size: Some(12), digest: Some(git.clone()) };
+        let mut digester = FileDigester::new(&expected);
         digester.update(b"hello ");
         digester.update(b"world\n");
         assert_eq!(digester.finish(), git);
 
-        let sha = Digest::of_tag("BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD").unwrap();
-        let expected = Expected { size: None, digest: Some(sha.clone()) };
-        let mut digester = Digester::new(&expected);
+        let sha =
+            FileDigest::from_entity_tag("BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD")
+                .unwrap();
+        let expected = ExpectedFile { size: None, digest: Some(sha.clone()) };
+        let mut digester = FileDigester::new(&expected);
         digester.update(b"abc");
         assert_eq!(digester.finish(), sha);
-        assert_eq!(Digest::of_tag("W/\"5f-18\""), None);
+        assert_eq!(FileDigest::from_entity_tag("W/\"5f-18\""), None);
     }
 }

@@ -36,7 +36,7 @@ pub enum FetchStep {
         bytes: u64,
     },
     /// The cached file is still current.
-    Kept {
+    AlreadyCached {
         /// Its size.
         bytes: u64,
     },
@@ -53,7 +53,7 @@ pub enum FetchStep {
 
 impl FetchStep {
     /// Another process is fetching the same file.
-    pub(crate) fn another_process() -> Self {
+    pub(crate) fn waiting_for_process() -> Self {
         Self::Waiting { wait: None, reason: "another process is downloading it".into() }
     }
 }

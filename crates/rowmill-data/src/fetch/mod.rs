@@ -1,21 +1,21 @@
 //! Fetches remote files: resumable, verified, and cached for the next time.
 
-mod ask;
-mod bring;
 mod digest;
 mod download;
-mod entry;
+mod download_entry;
 mod event;
-mod naming;
+mod fetch_to_disk;
+mod file_name;
 mod partial;
+mod request;
 mod settings;
 mod web;
 
-pub(crate) use ask::{ask, said_in};
-pub use bring::{Fetcher, Purpose, bring};
-pub(crate) use digest::{Digest, Expected, digest_of};
-pub(crate) use download::{Got, Wanted, download, version_name};
-pub(crate) use entry::{Entry, Known};
+pub(crate) use digest::{ExpectedFile, FileDigest, sha256_hex};
+pub(crate) use download::{DownloadOutcome, DownloadRequest, download, version_folder_name};
+pub(crate) use download_entry::{CachedVersion, DownloadEntry};
 pub use event::{FetchEvent, FetchStep};
-pub(crate) use naming::{decoded, safe};
-pub use settings::{FetchSettings, HubSettings, Patience};
+pub use fetch_to_disk::{FetchPurpose, Fetcher, fetch_to_disk};
+pub(crate) use file_name::{percent_decoded, safe_file_name};
+pub(crate) use request::{fetch_answer, refusal_text};
+pub use settings::{FetchSettings, HubSettings, RetrySettings};

@@ -8,17 +8,17 @@ use rowmill_http::{HeaderMap, header};
 use rowmill_types::Problem;
 use serde::{Deserialize, Serialize};
 
-use super::digest::{Digest, Digester, Expected};
-use super::entry::{Entry, cannot_write, private};
+use super::digest::{ExpectedFile, FileDigest, FileDigester};
+use super::download_entry::{DownloadEntry, open_private_file, write_problem};
 
 /// How many bytes of an earlier download are read at once.
 const BLOCK: usize = 1 << 20;
 
 /// What a partial file will be when complete, so that a later command can continue it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Promise {
+pub(super) struct PartialInfo {
     /// What was known before the download.
-    pub(super) expected: Expected,
+    pub(super) expected: ExpectedFile,
     /// The server's entity tag of this version.
     pub(super) etag: Option<String>,
     pub(super) last_modified: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct Promise {
     pub(super) total: Option<u64>,
 }
 
-impl Promise {
+impl PartialInfo {
     /// The condition in the request, so that the server sends the rest of the same file or all of a different
     /// one. Weak tags do not guarantee the same bytes.
     pub(super) fn condition(&self) -> Option<&str> {
@@ -37,39 +37,39 @@ impl Promise {
     }
 
     /// Whether the rest can be requested and is certain to belong to the downloaded part.
-    pub(super) fn can_go_on(&self) -> bool {
+    pub(super) fn can_continue(&self) -> bool {
         self.condition().is_some() || self.expected.digest.is_some()
     }
 
     /// Takes over the version information in the headers of an answer.
     pub(super) fn take_tags(&mut self, headers: &HeaderMap) {
-        self.etag = text(headers, &header::ETAG);
-        self.last_modified = text(headers, &header::LAST_MODIFIED);
+        self.etag = header_text(headers, &header::ETAG);
+        self.last_modified = header_text(headers, &header::LAST_MODIFIED);
     }
 }
 
 /// A file that is partly downloaded, and its cache entry.
 #[derive(Debug)]
-pub(super) struct Partial<'a> {
-    entry: &'a Entry,
+pub(super) struct PartialDownload<'a> {
+    entry: &'a DownloadEntry,
     path: PathBuf,
     file: File,
-    digester: Digester,
-    pub(super) promise: Promise,
+    digester: FileDigester,
+    pub(super) promise: PartialInfo,
     /// Bytes downloaded so far.
     pub(super) done: u64,
 }
 
-impl<'a> Partial<'a> {
+impl<'a> PartialDownload<'a> {
     /// Continues the partial download of the same file that an earlier command left, or starts one.
-    pub(super) async fn open(entry: &'a Entry, expected: &Expected) -> Result<Self, Problem> {
-        let path = entry.place(&entry.own("partial"));
-        let file = private(&path).map_err(|error| cannot_write(&path, &error))?;
-        let left: Option<Promise> = entry.read(&entry.own("partial.json"));
-        let digester = Digester::new(expected);
-        let begin = Promise { expected: expected.clone(), ..Promise::default() };
+    pub(super) async fn open(entry: &'a DownloadEntry, expected: &ExpectedFile) -> Result<Self, Problem> {
+        let path = entry.file_path(&entry.own_file_name("partial"));
+        let file = open_private_file(&path).map_err(|error| write_problem(&path, &error))?;
+        let left: Option<PartialInfo> = entry.read(&entry.own_file_name("partial.json"));
+        let digester = FileDigester::new(expected);
+        let begin = PartialInfo { expected: expected.clone(), ..PartialInfo::default() };
         let mut partial = Self { entry, path, file, digester, promise: begin, done: 0 };
-        match left.filter(|promise| promise.expected == *expected && promise.can_go_on()) {
+        match left.filter(|promise| promise.expected == *expected && promise.can_continue()) {
             Some(promise) => {
                 partial.promise = promise;
                 partial.read_again().await?;
@@ -83,7 +83,7 @@ impl<'a> Partial<'a> {
     async fn read_again(&mut self) -> Result<(), Problem> {
         let mut block = vec![0; BLOCK];
         loop {
-            let read = self.file.read(&mut block).map_err(|error| cannot_write(&self.path, &error))?;
+            let read = self.file.read(&mut block).map_err(|error| write_problem(&self.path, &error))?;
             if read == 0 {
                 return Ok(());
             }
@@ -98,29 +98,29 @@ impl<'a> Partial<'a> {
     pub(super) fn forget(&mut self) -> Result<(), Problem> {
         let expected = self.promise.expected.clone();
         let cut = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
-        cut.map_err(|error| cannot_write(&self.path, &error))?;
-        self.digester = Digester::new(&expected);
-        self.promise = Promise { expected, ..Promise::default() };
+        cut.map_err(|error| write_problem(&self.path, &error))?;
+        self.digester = FileDigester::new(&expected);
+        self.promise = PartialInfo { expected, ..PartialInfo::default() };
         self.done = 0;
         Ok(())
     }
 
     /// Records what the following bytes belong to.
-    pub(super) fn promised(&mut self, promise: Promise) -> Result<(), Problem> {
+    pub(super) fn record_info(&mut self, promise: PartialInfo) -> Result<(), Problem> {
         self.promise = promise;
-        self.entry.write(&self.entry.own("partial.json"), &self.promise)
+        self.entry.write(&self.entry.own_file_name("partial.json"), &self.promise)
     }
 
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), Problem> {
-        self.file.write_all(bytes).map_err(|error| cannot_write(&self.path, &error))?;
+        self.file.write_all(bytes).map_err(|error| write_problem(&self.path, &error))?;
         self.digester.update(bytes);
         self.done += bytes.len() as u64;
         Ok(())
     }
 
     /// The digest of a complete file, which is on disk at that point.
-    pub(super) fn finish(&self) -> Result<Digest, Problem> {
-        self.file.sync_all().map_err(|error| cannot_write(&self.path, &error))?;
+    pub(super) fn finish(&self) -> Result<FileDigest, Problem> {
+        self.file.sync_all().map_err(|error| write_problem(&self.path, &error))?;
         Ok(self.digester.clone().finish())
     }
 
@@ -133,11 +133,11 @@ impl<'a> Partial<'a> {
     pub(super) fn discard(self) {
         // Anything left of it is truncated when the next command starts.
         drop(fs::remove_file(&self.path));
-        drop(fs::remove_file(self.entry.place(&self.entry.own("partial.json"))));
+        drop(fs::remove_file(self.entry.file_path(&self.entry.own_file_name("partial.json"))));
     }
 }
 
 /// A header as text.
-pub(super) fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {
+pub(super) fn header_text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }

@@ -17,7 +17,7 @@ pub struct FetchSettings {
     /// How the hub is reached.
     pub hub: HubSettings,
     /// How often and after what wait a request is retried.
-    pub patience: Patience,
+    pub patience: RetrySettings,
 }
 
 /// How the Hugging Face hub is reached.
@@ -33,7 +33,7 @@ pub struct HubSettings {
 
 /// How often and after what wait a request is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct RetrySettings {
     /// This many consecutive attempts may make almost no progress.
     pub tries: u32,
     /// The wait after the first of them; it doubles with each one.
@@ -42,7 +42,7 @@ pub struct Patience {
     pub longest_wait: Duration,
 }
 
-impl Default for Patience {
+impl Default for RetrySettings {
     fn default() -> Self {
         Self {
             tries: 5,
@@ -67,7 +67,7 @@ impl FetchSettings {
             token: token(&set),
             offline: set("HF_HUB_OFFLINE").is_some_and(|value| is_yes(&value)),
         };
-        Self { cache, hub, patience: Patience::default() }
+        Self { cache, hub, patience: RetrySettings::default() }
     }
 
     /// The folder for downloads.

@@ -2,51 +2,52 @@
 
 use std::path::PathBuf;
 
-use rowmill_http::{Answer, Url};
+use rowmill_http::{HttpAnswer, Url};
 use rowmill_types::{Problem, ProblemCode};
 
-use super::ask::{credential_of, said_in};
-use super::bring::Fetcher;
-use super::digest::Expected;
-use super::download::{Got, Wanted, download};
-use super::entry::{Entry, Known};
+use super::digest::ExpectedFile;
+use super::download::{DownloadOutcome, DownloadRequest, download};
+use super::download_entry::{CachedVersion, DownloadEntry};
 use super::event::FetchStep;
+use super::fetch_to_disk::Fetcher;
+use super::request::{refusal_text, split_credential};
 use crate::{FileList, InputFile};
 
 /// Fetches the file at an address, unless the cached one has not changed.
-pub(super) async fn web(fetcher: &Fetcher<'_>, url: &Url) -> Result<FileList, Problem> {
-    let shown = crate::shown_source(url.as_str());
-    let (clean, credential) = credential_of(url);
-    let waits = || fetcher.tell(&shown, FetchStep::another_process());
+pub(super) async fn fetch_web_file(fetcher: &Fetcher<'_>, url: &Url) -> Result<FileList, Problem> {
+    let shown = crate::redacted_source(url.as_str());
+    let (clean, credential) = split_credential(url);
+    let waits = || fetcher.emit(&shown, FetchStep::waiting_for_process());
     // The key is the whole address, so that a file behind one password is not returned for another.
-    let entry = Entry::open(&fetcher.settings.downloads()?, url.as_str(), &waits).await?;
-    let kept = entry.known("").filter(|known| known.etag.is_some() || known.last_modified.is_some());
-    let wanted = Wanted {
+    let entry = DownloadEntry::open(&fetcher.settings.downloads()?, url.as_str(), &waits).await?;
+    let kept =
+        entry.version_at_revision("").filter(|known| known.etag.is_some() || known.last_modified.is_some());
+    let wanted = DownloadRequest {
         url: clean,
         credential,
         shown: &shown,
-        expected: Expected::default(),
+        expected: ExpectedFile::default(),
         name: None,
         kept: kept.as_ref(),
     };
     let known = match download(fetcher, &entry, wanted).await? {
-        Got::Whole(known) => known,
-        Got::Unchanged(known) => {
-            fetcher.tell(&shown, FetchStep::Kept { bytes: known.size });
+        DownloadOutcome::Whole(known) => known,
+        DownloadOutcome::Unchanged(known) => {
+            fetcher.emit(&shown, FetchStep::AlreadyCached { bytes: known.size });
             known
         }
-        Got::Refused(answer) => return Err(refused(&shown, answer).await),
+        DownloadOutcome::Refused(answer) => return Err(refused(&shown, answer).await),
     };
-    entry.remember(&[""], &known)?;
+    entry.record_version(&[""], &known)?;
     Ok(list(shown, entry.path(&known), known))
 }
 
-fn list(shown: String, path: PathBuf, known: Known) -> FileList {
+fn list(shown: String, path: PathBuf, known: CachedVersion) -> FileList {
     let identity = Some(known.digest.to_string());
     FileList { name: shown, files: vec![InputFile::new(path, known.name)], identity }
 }
 
-async fn refused(shown: &str, answer: Answer) -> Problem {
+async fn refused(shown: &str, answer: HttpAnswer) -> Problem {
     let status = answer.status();
     let (code, hint) = match status {
         404 | 410 => (ProblemCode::InputNotFound, "check the URL"),
@@ -57,7 +58,7 @@ async fn refused(shown: &str, answer: Answer) -> Problem {
         _ => (ProblemCode::FetchFailed, "check the URL, or use a file"),
     };
     let problem = Problem::new(code, format!("`{shown}` returned status {status}")).hint(hint);
-    match said_in(answer, None).await {
+    match refusal_text(answer, None).await {
         Some(said) => problem.cause(said),
         None => problem,
     }

@@ -6,7 +6,7 @@ use rowmill_types::{Problem, ProblemCode, deserialize_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::fetch::decoded;
+use crate::fetch::percent_decoded;
 
 /// The default revision.
 const MAIN: &str = "main";
@@ -102,12 +102,12 @@ impl HubAddress {
         if !is_repository(&repository) {
             return Err(fail("it does not name a repository"));
         }
-        let path: Vec<String> = path.into_iter().map(decoded).collect();
+        let path: Vec<String> = path.into_iter().map(percent_decoded).collect();
         if path.iter().any(|part| matches!(part.as_str(), "" | "." | "..")) {
             return Err(fail("its path has an empty part, `.` or `..`"));
         }
-        let Query { config, split, revision } =
-            Query::parse(query.unwrap_or_default()).map_err(|why| fail(&why))?;
+        let AddressQuery { config, split, revision } =
+            AddressQuery::parse(query.unwrap_or_default()).map_err(|why| fail(&why))?;
         let revision = match (marked, revision) {
             (Some(_), Some(_)) => return Err(fail("it names a revision twice")),
             (marked, asked) => marked.or(asked),
@@ -131,14 +131,14 @@ impl HubAddress {
     }
 
     /// The address of a file in the same repository.
-    pub(super) fn of_file(&self, path: &str) -> String {
+    pub(super) fn address_of_file(&self, path: &str) -> String {
         let marked = self.revision.as_ref().map(|revision| format!("@{}", revision.replace('/', "%2F")));
         let prefix = self.kind.prefix().map(|prefix| format!("{prefix}/")).unwrap_or_default();
         format!("hf://{prefix}{}{}/{path}", self.repository, marked.unwrap_or_default())
     }
 
     /// The address of a split of the same dataset.
-    pub(super) fn of_split(&self, config: &str, split: &str) -> String {
+    pub(super) fn address_of_split(&self, config: &str, split: &str) -> String {
         format!("hf://datasets/{}?config={config}&split={split}", self.repository)
     }
 }
@@ -174,7 +174,7 @@ fn marked_revision(first: &str, path: &mut Vec<&str>) -> String {
         let rest: Vec<&str> = path.drain(..2).collect();
         return format!("refs/{}", rest.join("/"));
     }
-    if first == "~parquet" { CONVERTED.into() } else { decoded(first) }
+    if first == "~parquet" { CONVERTED.into() } else { percent_decoded(first) }
 }
 
 /// Whether this is `name` or `owner/name`, with the characters that the hub allows.
@@ -187,13 +187,13 @@ fn is_repository(text: &str) -> bool {
 }
 
 #[derive(Debug, Default)]
-struct Query {
+struct AddressQuery {
     config: Option<String>,
     split: Option<String>,
     revision: Option<String>,
 }
 
-impl Query {
+impl AddressQuery {
     fn parse(text: &str) -> Result<Self, String> {
         let mut query = Self::default();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
@@ -208,7 +208,7 @@ impl Query {
                     ));
                 }
             };
-            let value = decoded(&value.replace('+', " "));
+            let value = percent_decoded(&value.replace('+', " "));
             if value.trim().is_empty() {
                 return Err(format!("`{key}` has no value"));
             }

@@ -5,10 +5,10 @@ use rowmill_types::settings::INPUT_FORMAT;
 use rowmill_types::{Problem, ProblemCode};
 use serde_json::{Map, Value};
 
-use super::question::Hub;
-use super::refusal::Subject;
-use super::selection::RemoteFile;
-use crate::fetch::{Expected, FetchStep};
+use super::client::HubClient;
+use super::refusal::RequestSubject;
+use super::selection::HubFile;
+use crate::fetch::{ExpectedFile, FetchStep};
 
 /// How many choices a message lists.
 const NAMED: usize = 20;
@@ -17,7 +17,7 @@ const NAMED: usize = 20;
 const PARTIAL: &str = "partial-";
 
 /// The files of the configuration and split that the address selects.
-pub(super) async fn converted(hub: &Hub<'_>) -> Result<Vec<RemoteFile>, Problem> {
+pub(super) async fn converted_files(hub: &HubClient<'_>) -> Result<Vec<HubFile>, Problem> {
     let address = hub.address;
     if let Some(revision) = &address.revision {
         let message = format!(
@@ -26,7 +26,7 @@ pub(super) async fn converted(hub: &Hub<'_>) -> Result<Vec<RemoteFile>, Problem>
         return Err(Problem::new(ProblemCode::InputNotFound, message)
             .hint("omit the revision, or give the path of one of its files"));
     }
-    let told = hub.document(hub.question(&["parquet"]), Subject::Converted).await?;
+    let told = hub.document(hub.api_url(&["parquet"]), RequestSubject::Converted).await?;
     let configs = told.value.as_object().filter(|configs| !configs.is_empty()).ok_or_else(|| none(hub))?;
     let (config, splits) = chosen_config(hub, configs)?;
     let (split, files) = chosen_split(hub, configs, config, splits)?;
@@ -36,7 +36,7 @@ pub(super) async fn converted(hub: &Hub<'_>) -> Result<Vec<RemoteFile>, Problem>
              of it",
             split.trim_start_matches(PARTIAL)
         );
-        hub.fetcher.tell(&address.to_string(), FetchStep::Warning(warning));
+        hub.fetcher.emit(&address.to_string(), FetchStep::Warning(warning));
     }
     let files = files.as_array().ok_or_else(|| none(hub))?.iter().filter_map(Value::as_str);
     let files: Vec<_> = files
@@ -45,13 +45,13 @@ pub(super) async fn converted(hub: &Hub<'_>) -> Result<Vec<RemoteFile>, Problem>
             let url = hub.endpoint().join(address).ok().filter(Url::has_host)?;
             let name = format!("{config}/{split}/{at}.parquet");
             let key = url.to_string();
-            Some(RemoteFile {
+            Some(HubFile {
                 name,
                 key,
                 url,
                 revision: String::new(),
                 path: None,
-                expected: Expected::default(),
+                expected: ExpectedFile::default(),
             })
         })
         .collect();
@@ -59,7 +59,7 @@ pub(super) async fn converted(hub: &Hub<'_>) -> Result<Vec<RemoteFile>, Problem>
 }
 
 fn chosen_config<'v>(
-    hub: &Hub<'_>,
+    hub: &HubClient<'_>,
     configs: &'v Map<String, Value>,
 ) -> Result<(&'v str, &'v Map<String, Value>), Problem> {
     let found = match &hub.address.config {
@@ -76,7 +76,7 @@ fn chosen_config<'v>(
 }
 
 fn chosen_split<'v>(
-    hub: &Hub<'_>,
+    hub: &HubClient<'_>,
     configs: &Map<String, Value>,
     config: &str,
     splits: &'v Map<String, Value>,
@@ -94,7 +94,7 @@ fn chosen_split<'v>(
 }
 
 /// Lists the choices in the spelling that selects them.
-fn choose(hub: &Hub<'_>, configs: &Map<String, Value>, why: &str) -> Problem {
+fn choose(hub: &HubClient<'_>, configs: &Map<String, Value>, why: &str) -> Problem {
     let pairs: Vec<(&str, &str)> = configs
         .iter()
         .flat_map(|(config, splits)| {
@@ -111,10 +111,10 @@ fn choose(hub: &Hub<'_>, configs: &Map<String, Value>, why: &str) -> Problem {
     let message = format!("`{}` has {why}; available: {}{rest}", hub.address, named.join(", "));
     let (config, split) = pairs.first().copied().unwrap_or_default();
     Problem::new(ProblemCode::InputAmbiguous, message)
-        .hint(format!("choose one, as in `{}`", hub.address.of_split(config, split)))
+        .hint(format!("choose one, as in `{}`", hub.address.address_of_split(config, split)))
 }
 
-fn none(hub: &Hub<'_>) -> Problem {
+fn none(hub: &HubClient<'_>) -> Problem {
     let message = format!("`{}` has no converted Parquet, and no file with a known extension", hub.address);
     Problem::new(ProblemCode::InputNotFound, message).hint(format!(
         "give the path of one of its files, with {INPUT_FORMAT} if its name does not show the format"

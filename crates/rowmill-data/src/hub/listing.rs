@@ -4,11 +4,11 @@ use rowmill_types::{Problem, ProblemCode};
 use serde_json::Value;
 
 use super::address::is_commit;
-use super::question::Hub;
-use super::refusal::Subject;
-use crate::Format;
-use crate::fetch::{Digest, Expected};
-use crate::format::format_of_name;
+use super::client::HubClient;
+use super::refusal::RequestSubject;
+use crate::InputFormat;
+use crate::fetch::{ExpectedFile, FileDigest};
+use crate::input_format::format_from_name;
 
 /// How many choices a message lists.
 const NAMED: usize = 5;
@@ -33,20 +33,20 @@ const NO_ROWS: &[&str] = &[
 
 /// A file of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct ListedFile {
     pub(super) path: String,
-    pub(super) expected: Expected,
+    pub(super) expected: ExpectedFile,
 }
 
 /// The first of some files, and their number.
 #[derive(Debug, Default)]
-struct Few {
-    first: Vec<Listed>,
+struct FirstFew {
+    first: Vec<ListedFile>,
     count: usize,
 }
 
-impl Few {
-    fn add(&mut self, file: Listed) {
+impl FirstFew {
+    fn add(&mut self, file: ListedFile) {
         self.count += 1;
         if self.first.len() < NAMED {
             self.first.push(file);
@@ -55,21 +55,24 @@ impl Few {
 }
 
 /// The commit to which the revision of the address currently points.
-pub(super) async fn commit(hub: &Hub<'_>) -> Result<String, Problem> {
+pub(super) async fn resolve_commit(hub: &HubClient<'_>) -> Result<String, Problem> {
     let revision = hub.address.revision();
     if is_commit(revision) {
         return Ok(revision.to_owned());
     }
-    let told = hub.document(hub.question(&["revision", revision]), Subject::Repository).await?;
+    let told = hub.document(hub.api_url(&["revision", revision]), RequestSubject::Repository).await?;
     let commit = told.value.get("sha").and_then(Value::as_str).filter(|text| is_commit(text));
     commit.map(str::to_owned).ok_or_else(|| unlike_the_hub(hub))
 }
 
 /// The only file with rows; `None` if there is none.
-pub(super) async fn only_file(hub: &Hub<'_>, commit: &str) -> Result<Option<Listed>, Problem> {
-    let (mut tables, mut json) = (Few::default(), Few::default());
+pub(super) async fn single_data_file(
+    hub: &HubClient<'_>,
+    commit: &str,
+) -> Result<Option<ListedFile>, Problem> {
+    let (mut tables, mut json) = (FirstFew::default(), FirstFew::default());
     each_file(hub, commit, |file| match kind_of(&file.path) {
-        Some(Format::Json) => json.add(file),
+        Some(InputFormat::Json) => json.add(file),
         Some(_) => tables.add(file),
         None => {}
     })
@@ -83,7 +86,11 @@ pub(super) async fn only_file(hub: &Hub<'_>, commit: &str) -> Result<Option<List
 }
 
 /// The files that match a pattern, ordered by name.
-pub(super) async fn matching(hub: &Hub<'_>, commit: &str, pattern: &str) -> Result<Vec<Listed>, Problem> {
+pub(super) async fn files_matching(
+    hub: &HubClient<'_>,
+    commit: &str,
+    pattern: &str,
+) -> Result<Vec<ListedFile>, Problem> {
     let wrong = |message: String| Problem::new(ProblemCode::InputNotFound, message);
     let compiled = glob::Pattern::new(pattern).map_err(|error| {
         wrong(format!("invalid pattern: `{}`", hub.address)).cause(error).hint(
@@ -100,19 +107,23 @@ pub(super) async fn matching(hub: &Hub<'_>, commit: &str, pattern: &str) -> Resu
     .await?;
     if found.is_empty() {
         let message = format!("no file of `{}` matches `{pattern}`", hub.address.repository);
-        return Err(wrong(message).hint(format!("see {} for its files", hub.page())));
+        return Err(wrong(message).hint(format!("see {} for its files", hub.page_url())));
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
 }
 
 /// Visits all files, page by page.
-async fn each_file(hub: &Hub<'_>, commit: &str, mut take: impl FnMut(Listed)) -> Result<(), Problem> {
-    let mut url = hub.question(&["tree", commit]);
+async fn each_file(
+    hub: &HubClient<'_>,
+    commit: &str,
+    mut take: impl FnMut(ListedFile),
+) -> Result<(), Problem> {
+    let mut url = hub.api_url(&["tree", commit]);
     url.set_query(Some("recursive=true"));
     let mut next = Some(url);
     while let Some(url) = next {
-        let page = hub.document(url, Subject::Repository).await?;
+        let page = hub.document(url, RequestSubject::Repository).await?;
         let Value::Array(entries) = page.value else { return Err(unlike_the_hub(hub)) };
         entries.iter().filter_map(listed).for_each(&mut take);
         next = page.next;
@@ -120,27 +131,31 @@ async fn each_file(hub: &Hub<'_>, commit: &str, mut take: impl FnMut(Listed)) ->
     Ok(())
 }
 
-fn listed(entry: &Value) -> Option<Listed> {
+fn listed(entry: &Value) -> Option<ListedFile> {
     if entry.get("type")?.as_str()? != "file" {
         return None;
     }
     let large = entry.get("lfs").filter(|large| large.is_object());
-    let digest = large.unwrap_or(entry).get("oid").and_then(Value::as_str).and_then(Digest::of_tag);
+    let digest =
+        large.unwrap_or(entry).get("oid").and_then(Value::as_str).and_then(FileDigest::from_entity_tag);
     let size = large.unwrap_or(entry).get("size").and_then(Value::as_u64);
-    Some(Listed { path: entry.get("path")?.as_str()?.to_owned(), expected: Expected { size, digest } })
+    Some(ListedFile {
+        path: entry.get("path")?.as_str()?.to_owned(),
+        expected: ExpectedFile { size, digest },
+    })
 }
 
 /// The format of a file that may hold rows.
-fn kind_of(path: &str) -> Option<Format> {
+fn kind_of(path: &str) -> Option<InputFormat> {
     if path.split('/').any(|part| part.starts_with('.')) {
         return None;
     }
-    let format = format_of_name(path)?;
+    let format = format_from_name(path)?;
     let name = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
-    (format != Format::Json || !NO_ROWS.contains(&name.as_str())).then_some(format)
+    (format != InputFormat::Json || !NO_ROWS.contains(&name.as_str())).then_some(format)
 }
 
-fn several(hub: &Hub<'_>, found: &Few) -> Problem {
+fn several(hub: &HubClient<'_>, found: &FirstFew) -> Problem {
     let named: Vec<_> = found.first.iter().map(|file| format!("`{}`", file.path)).collect();
     let rest = match found.count - found.first.len() {
         0 => String::new(),
@@ -152,14 +167,15 @@ fn several(hub: &Hub<'_>, found: &Few) -> Problem {
     let hint = format!(
         "choose one, as in `{}`, or several with `*`; or choose a split of the dataset with \
          `?config=…&split=…`",
-        hub.address.of_file(first)
+        hub.address.address_of_file(first)
     );
     Problem::new(ProblemCode::InputAmbiguous, message).hint(hint)
 }
 
 /// The answer does not come from the hub, or the hub's interface has changed.
-fn unlike_the_hub(hub: &Hub<'_>) -> Problem {
-    let message = format!("`{}` does not respond like the hub", crate::shown_source(hub.endpoint().as_str()));
+fn unlike_the_hub(hub: &HubClient<'_>) -> Problem {
+    let message =
+        format!("`{}` does not respond like the hub", crate::redacted_source(hub.endpoint().as_str()));
     Problem::new(ProblemCode::FetchFailed, message).hint("check `HF_ENDPOINT`")
 }
 
@@ -170,9 +186,9 @@ mod tests {
     #[test]
     fn files_with_rows_are_told_from_those_about_them() {
         for (path, expected) in [
-            ("train.jsonl", Some(Format::Jsonl)),
-            ("data/a.CSV.gz", Some(Format::Csv)),
-            ("data/rows.json", Some(Format::Json)),
+            ("train.jsonl", Some(InputFormat::Jsonl)),
+            ("data/a.CSV.gz", Some(InputFormat::Csv)),
+            ("data/rows.json", Some(InputFormat::Json)),
             ("dataset_infos.json", None),
             ("default/dataset_info.json", None),
             (".cache/x.jsonl", None),

@@ -1,14 +1,14 @@
 //! Why the hub refuses a request, and what to do about it.
 
-use rowmill_http::Answer;
+use rowmill_http::HttpAnswer;
 use rowmill_types::{Problem, ProblemCode};
 
-use super::question::Hub;
-use crate::fetch::said_in;
+use super::client::HubClient;
+use crate::fetch::refusal_text;
 
 /// The subject of a request to the hub.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Subject<'a> {
+pub(super) enum RequestSubject<'a> {
     /// The repository, at the revision of the address.
     Repository,
     /// A file of it.
@@ -18,11 +18,15 @@ pub(super) enum Subject<'a> {
 }
 
 /// Describes a refusal so that the user can act on it.
-pub(super) async fn refused(hub: &Hub<'_>, answer: Answer, subject: Subject<'_>) -> Problem {
+pub(super) async fn refusal_problem(
+    hub: &HubClient<'_>,
+    answer: HttpAnswer,
+    subject: RequestSubject<'_>,
+) -> Problem {
     let status = answer.status();
     let code = answer.headers().get("x-error-code").and_then(|value| value.to_str().ok());
     let code = code.unwrap_or_default().to_owned();
-    let said = said_in(answer, hub.fetcher.settings.hub.token.as_ref()).await;
+    let said = refusal_text(answer, hub.fetcher.settings.hub.token.as_ref()).await;
     let problem = match (status, code.as_str()) {
         (_, "GatedRepo") => gated(hub),
         (401 | 403, _) => unauthorized(hub, status),
@@ -44,14 +48,14 @@ pub(super) async fn refused(hub: &Hub<'_>, answer: Answer, subject: Subject<'_>)
     }
 }
 
-fn answered(hub: &Hub<'_>, status: u16) -> Problem {
+fn answered(hub: &HubClient<'_>, status: u16) -> Problem {
     let message = format!("the hub returned status {status} for `{}`", hub.address);
     Problem::new(ProblemCode::FetchFailed, message)
 }
 
-fn gated(hub: &Hub<'_>) -> Problem {
+fn gated(hub: &HubClient<'_>) -> Problem {
     let message = format!("`{}` is available only to users who accept its conditions", hub.address);
-    let page = hub.page();
+    let page = hub.page_url();
     let hint = match hub.credential() {
         Some(_) => format!("accept them at {page} with the account that the token belongs to"),
         None => format!("accept them at {page}, then set `HF_TOKEN` to a token of that account"),
@@ -59,9 +63,9 @@ fn gated(hub: &Hub<'_>) -> Problem {
     Problem::new(ProblemCode::FetchFailed, message).hint(hint)
 }
 
-fn unauthorized(hub: &Hub<'_>, status: u16) -> Problem {
+fn unauthorized(hub: &HubClient<'_>, status: u16) -> Problem {
     let message = format!("the hub denied access to `{}` with status {status}", hub.address);
-    let page = hub.page();
+    let page = hub.page_url();
     let hint = match hub.credential() {
         Some(_) => format!(
             "check the name; the token that was sent may be wrong, or its account may have to accept the \
@@ -75,27 +79,29 @@ fn unauthorized(hub: &Hub<'_>, status: u16) -> Problem {
     Problem::new(ProblemCode::FetchFailed, message).hint(hint)
 }
 
-fn missing(hub: &Hub<'_>, code: &str, subject: Subject<'_>) -> Problem {
+fn missing(hub: &HubClient<'_>, code: &str, subject: RequestSubject<'_>) -> Problem {
     let (address, repository) = (hub.address, &hub.address.repository);
     let revision = address.revision();
     let what = match (code, subject) {
         ("RevisionNotFound", _) => format!("`{repository}` has no revision `{revision}`"),
-        ("EntryNotFound", Subject::File(path)) => {
+        ("EntryNotFound", RequestSubject::File(path)) => {
             format!("`{repository}` has no file `{path}` at revision `{revision}`")
         }
         ("RepoNotFound", _) => format!("there is no repository `{repository}`"),
-        (_, Subject::Repository) => {
+        (_, RequestSubject::Repository) => {
             format!("there is no repository `{repository}` with a revision `{revision}`")
         }
-        (_, Subject::File(path)) => {
+        (_, RequestSubject::File(path)) => {
             format!("there is no file `{path}` at revision `{revision}` of a repository `{repository}`")
         }
-        (_, Subject::Converted) => format!("there is no converted Parquet for a dataset `{repository}`"),
+        (_, RequestSubject::Converted) => {
+            format!("there is no converted Parquet for a dataset `{repository}`")
+        }
     };
     let is_known = matches!(code, "RevisionNotFound" | "EntryNotFound");
     let hint = match (subject, hub.credential()) {
-        _ if is_known => format!("see {} for what is available", hub.page()),
-        (Subject::Converted, _) => {
+        _ if is_known => format!("see {} for what is available", hub.page_url()),
+        (RequestSubject::Converted, _) => {
             "the hub has not converted it; give one of its files, as in `hf://datasets/owner/name/rows.jsonl`"
                 .into()
         }

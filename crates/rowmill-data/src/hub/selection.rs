@@ -8,11 +8,11 @@ use rowmill_types::{Problem, ProblemCode};
 use serde::{Deserialize, Serialize};
 
 use super::address::{HubAddress, is_commit};
-use super::converted::converted;
-use super::file::file;
-use super::listing::{Listed, commit, matching, only_file};
-use super::question::Hub;
-use crate::fetch::{Entry, Expected, Fetcher, Purpose, digest_of};
+use super::client::HubClient;
+use super::converted::converted_files;
+use super::file::fetch_hub_file;
+use super::listing::{ListedFile, files_matching, resolve_commit, single_data_file};
+use crate::fetch::{DownloadEntry, ExpectedFile, FetchPurpose, Fetcher, sha256_hex};
 use crate::{FileList, InputFile};
 
 /// How many files are downloaded at once.
@@ -20,7 +20,7 @@ const AT_ONCE: usize = 4;
 
 /// A file of the hub that an address selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RemoteFile {
+pub(super) struct HubFile {
     /// Its name, with its extension.
     pub(super) name: String,
     /// Its key in the cache.
@@ -29,60 +29,66 @@ pub(super) struct RemoteFile {
     pub(super) revision: String,
     /// Its path in the repository; converted files have none.
     pub(super) path: Option<String>,
-    pub(super) expected: Expected,
+    pub(super) expected: ExpectedFile,
 }
 
 /// A file that was selected, recorded for offline use.
 #[derive(Debug, Serialize, Deserialize)]
-struct Chosen {
+struct ChosenFile {
     name: String,
     url: String,
     revision: String,
     path: Option<String>,
-    expected: Expected,
+    expected: ExpectedFile,
 }
 
 /// Fetches the files that an address selects.
-pub(crate) async fn fetch(
+pub(crate) async fn fetch_hub_files(
     fetcher: &Fetcher<'_>,
     address: &HubAddress,
-    purpose: Purpose,
+    purpose: FetchPurpose,
 ) -> Result<FileList, Problem> {
-    let hub = Hub::new(fetcher, address)?;
+    let hub = HubClient::new(fetcher, address)?;
     let remote = chosen(&hub, purpose).await?;
-    let here: Vec<_> =
-        stream::iter(&remote).map(|remote| file(&hub, remote)).buffered(AT_ONCE).try_collect().await?;
+    let here: Vec<_> = stream::iter(&remote)
+        .map(|remote| fetch_hub_file(&hub, remote))
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await?;
     let mut identity = String::new();
     for (remote, here) in remote.iter().zip(&here) {
         identity.push_str(&format!("{} {}\n", remote.name, here.digest));
     }
     let identity = match here.as_slice() {
         [only] => only.digest.to_string(),
-        _ => format!("sha256:{}", digest_of(&identity)),
+        _ => format!("sha256:{}", sha256_hex(&identity)),
     };
     let files = remote.into_iter().zip(here).map(|(remote, here)| InputFile::new(here.path, remote.name));
     Ok(FileList { name: address.to_string(), files: files.collect(), identity: Some(identity) })
 }
 
 /// Fetches one file and returns its path.
-pub(crate) async fn fetch_text(fetcher: &Fetcher<'_>, address: &HubAddress) -> Result<PathBuf, Problem> {
-    let hub = Hub::new(fetcher, address)?;
+pub(crate) async fn fetch_single_file(
+    fetcher: &Fetcher<'_>,
+    address: &HubAddress,
+) -> Result<PathBuf, Problem> {
+    let hub = HubClient::new(fetcher, address)?;
     let path = address.path.as_deref().unwrap_or_default();
-    Ok(file(&hub, &named(&hub, address.revision(), path, Expected::default())).await?.path)
+    Ok(fetch_hub_file(&hub, &named(&hub, address.revision(), path, ExpectedFile::default())).await?.path)
 }
 
 /// The files that an address selects: as the hub reports or, when offline, as it reported before.
-async fn chosen(hub: &Hub<'_>, purpose: Purpose) -> Result<Vec<RemoteFile>, Problem> {
+async fn chosen(hub: &HubClient<'_>, purpose: FetchPurpose) -> Result<Vec<HubFile>, Problem> {
     let address = hub.address;
     if let Some(path) = address.path.as_deref().filter(|path| !path.contains('*')) {
-        return Ok(vec![named(hub, address.revision(), path, Expected::default())]);
+        return Ok(vec![named(hub, address.revision(), path, ExpectedFile::default())]);
     }
     let offline = hub.fetcher.settings.hub.offline;
     let downloads = hub.fetcher.settings.downloads()?;
     let key = format!("{} {address} {purpose:?}", hub.endpoint());
-    let open = || Entry::open(&downloads, &key, &|| {});
+    let open = || DownloadEntry::open(&downloads, &key, &|| {});
     if offline || is_commit(address.revision()) {
-        let known: Option<Vec<Chosen>> = open().await?.read("chosen.json");
+        let known: Option<Vec<ChosenFile>> = open().await?.read("chosen.json");
         match known.map(|known| known.into_iter().filter_map(|chosen| remembered(hub, chosen)).collect()) {
             Some(known) => return Ok(known),
             None if offline => return Err(not_known(address)),
@@ -90,47 +96,47 @@ async fn chosen(hub: &Hub<'_>, purpose: Purpose) -> Result<Vec<RemoteFile>, Prob
         }
     }
     let found = ask(hub, purpose).await?;
-    let written: Vec<_> = found.iter().map(Chosen::of).collect();
+    let written: Vec<_> = found.iter().map(ChosenFile::of).collect();
     open().await?.write("chosen.json", &written)?;
     Ok(found)
 }
 
-async fn ask(hub: &Hub<'_>, purpose: Purpose) -> Result<Vec<RemoteFile>, Problem> {
+async fn ask(hub: &HubClient<'_>, purpose: FetchPurpose) -> Result<Vec<HubFile>, Problem> {
     let address = hub.address;
     if let Some(pattern) = &address.path {
-        let commit = commit(hub).await?;
-        let found = matching(hub, &commit, pattern).await?;
+        let commit = resolve_commit(hub).await?;
+        let found = files_matching(hub, &commit, pattern).await?;
         return Ok(found.into_iter().map(|file| of_listed(hub, &commit, file)).collect());
     }
-    if purpose == Purpose::Sql || address.config.is_some() || address.split.is_some() {
-        return converted(hub).await;
+    if purpose == FetchPurpose::Sql || address.config.is_some() || address.split.is_some() {
+        return converted_files(hub).await;
     }
-    let commit = commit(hub).await?;
-    match only_file(hub, &commit).await? {
+    let commit = resolve_commit(hub).await?;
+    match single_data_file(hub, &commit).await? {
         Some(file) => Ok(vec![of_listed(hub, &commit, file)]),
-        None => converted(hub).await,
+        None => converted_files(hub).await,
     }
 }
 
-fn of_listed(hub: &Hub<'_>, commit: &str, file: Listed) -> RemoteFile {
+fn of_listed(hub: &HubClient<'_>, commit: &str, file: ListedFile) -> HubFile {
     named(hub, commit, &file.path, file.expected)
 }
 
 /// A file by its path. It is cached under the path alone, so that a new commit that does not change it needs
 /// no download.
-fn named(hub: &Hub<'_>, revision: &str, path: &str, expected: Expected) -> RemoteFile {
-    RemoteFile {
+fn named(hub: &HubClient<'_>, revision: &str, path: &str, expected: ExpectedFile) -> HubFile {
+    HubFile {
         name: path.to_owned(),
-        key: hub.file("", path).to_string(),
-        url: hub.file(revision, path),
+        key: hub.file_url("", path).to_string(),
+        url: hub.file_url(revision, path),
         revision: revision.to_owned(),
         path: Some(path.to_owned()),
         expected,
     }
 }
 
-impl Chosen {
-    fn of(file: &RemoteFile) -> Self {
+impl ChosenFile {
+    fn of(file: &HubFile) -> Self {
         Self {
             name: file.name.clone(),
             url: file.url.to_string(),
@@ -141,13 +147,13 @@ impl Chosen {
     }
 }
 
-fn remembered(hub: &Hub<'_>, chosen: Chosen) -> Option<RemoteFile> {
+fn remembered(hub: &HubClient<'_>, chosen: ChosenFile) -> Option<HubFile> {
     if let Some(path) = &chosen.path {
         return Some(named(hub, &chosen.revision, path, chosen.expected));
     }
     let url = Url::parse(&chosen.url).ok()?;
-    let Chosen { name, revision, expected, .. } = chosen;
-    Some(RemoteFile { name, key: url.to_string(), url, revision, path: None, expected })
+    let ChosenFile { name, revision, expected, .. } = chosen;
+    Some(HubFile { name, key: url.to_string(), url, revision, path: None, expected })
 }
 
 fn not_known(address: &HubAddress) -> Problem {

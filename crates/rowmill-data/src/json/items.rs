@@ -1,14 +1,14 @@
 //! Splits a JSON array into its items, without holding more than one.
 
-use rowmill_core::ports::Position;
+use rowmill_core::ports::ReadPosition;
 use rowmill_types::Problem;
 
-use super::borders::{Borders, Look};
-use crate::blocks::{Blocks, Wait};
+use super::array_scanner::{ArrayScan, ArrayScanner};
+use crate::block_reader::{BlockReader, ReadWait};
 
 /// The result of reading an item.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Item<'b> {
+pub(crate) enum ArrayItem<'b> {
     /// The text of an item.
     Text(&'b [u8]),
     /// An item longer than the limit, which was skipped.
@@ -23,27 +23,27 @@ pub(crate) enum Item<'b> {
 
 /// The items of an array, counted from 1.
 #[derive(Debug)]
-pub(crate) struct Items {
-    blocks: Blocks,
+pub(crate) struct ArrayItemReader {
+    blocks: BlockReader,
     max: usize,
     number: u64,
-    borders: Borders,
+    borders: ArrayScanner,
     /// Whether the current item is too long and its rest is being skipped.
     skipping: bool,
     exhausted: bool,
 }
 
-impl Items {
-    pub(crate) fn new(blocks: Blocks, max: usize) -> Self {
-        Self { blocks, max, number: 0, borders: Borders::default(), skipping: false, exhausted: false }
+impl ArrayItemReader {
+    pub(crate) fn new(blocks: BlockReader, max: usize) -> Self {
+        Self { blocks, max, number: 0, borders: ArrayScanner::default(), skipping: false, exhausted: false }
     }
 
-    /// The number of the item that [`Items::next`] returned last.
+    /// The number of the item that [`ArrayItemReader::next`] returned last.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    pub(crate) fn position(&self) -> Position {
+    pub(crate) fn position(&self) -> ReadPosition {
         self.blocks.position()
     }
 
@@ -53,55 +53,55 @@ impl Items {
     }
 
     /// The next item, in the buffer it was read into.
-    pub(crate) fn next(&mut self, wait: Wait) -> Result<Item<'_>, Problem> {
+    pub(crate) fn next(&mut self, wait: ReadWait) -> Result<ArrayItem<'_>, Problem> {
         loop {
-            match self.borders.look(self.blocks.unused()) {
-                Look::PassOver(count) => {
-                    self.blocks.use_up(count);
+            match self.borders.scan(self.blocks.unread_bytes()) {
+                ArrayScan::PassOver(count) => {
+                    self.blocks.consume(count);
                     continue;
                 }
-                Look::Item { length, used } => return Ok(self.take(length, used)),
-                Look::Broken(what) => return Ok(self.end_with(what)),
-                Look::More => {}
+                ArrayScan::Item { length, used } => return Ok(self.take(length, used)),
+                ArrayScan::Broken(what) => return Ok(self.end_with(what)),
+                ArrayScan::More => {}
             }
-            if self.borders.searched() > self.max {
+            if self.borders.scanned_bytes() > self.max {
                 self.skipping = true;
             }
             if self.skipping {
-                self.blocks.use_up(self.borders.forget());
+                self.blocks.consume(self.borders.reset_scanned());
             }
             if self.exhausted {
                 return Ok(self.close());
             }
-            if wait == Wait::No {
-                return Ok(Item::Pending);
+            if wait == ReadWait::No {
+                return Ok(ArrayItem::Pending);
             }
             self.exhausted = !self.blocks.fill()?;
         }
     }
 
     /// The result at the end of the input for the current item.
-    fn close(&mut self) -> Item<'_> {
-        match self.borders.close() {
-            Look::Item { length, used } => self.take(length, used),
-            Look::Broken(what) => self.end_with(what),
-            Look::PassOver(_) | Look::More => Item::End,
+    fn close(&mut self) -> ArrayItem<'_> {
+        match self.borders.finish() {
+            ArrayScan::Item { length, used } => self.take(length, used),
+            ArrayScan::Broken(what) => self.end_with(what),
+            ArrayScan::PassOver(_) | ArrayScan::More => ArrayItem::End,
         }
     }
 
     /// Returns the first `length` unused bytes as an item, and marks `used` bytes as used.
-    fn take(&mut self, length: usize, used: usize) -> Item<'_> {
+    fn take(&mut self, length: usize, used: usize) -> ArrayItem<'_> {
         self.number += 1;
         let too_long = std::mem::take(&mut self.skipping) || length > self.max;
         let text = self.blocks.take(length, used - length);
-        if too_long { Item::TooLong } else { Item::Text(text.trim_ascii_end()) }
+        if too_long { ArrayItem::TooLong } else { ArrayItem::Text(text.trim_ascii_end()) }
     }
 
-    fn end_with(&mut self, what: String) -> Item<'_> {
+    fn end_with(&mut self, what: String) -> ArrayItem<'_> {
         self.number += 1;
         self.blocks.close();
         self.exhausted = true;
-        Item::Broken(what)
+        ArrayItem::Broken(what)
     }
 }
 

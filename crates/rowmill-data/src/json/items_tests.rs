@@ -2,23 +2,23 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::pieces::Pieces;
+use crate::chunked_reader::ChunkedReader;
 
-fn items(bytes: &[u8], sizes: Vec<usize>, block: usize, max: usize) -> Items {
-    let input = Pieces::new(bytes, sizes);
-    Items::new(Blocks::with_block(Box::new(input), "rows".into(), None, block), max)
+fn items(bytes: &[u8], sizes: Vec<usize>, block: usize, max: usize) -> ArrayItemReader {
+    let input = ChunkedReader::new(bytes, sizes);
+    ArrayItemReader::new(BlockReader::with_block(Box::new(input), "rows".into(), None, block), max)
 }
 
 /// Every item as text, `…` for one that is too long, and the reason for a broken one after `!`.
-fn all(mut items: Items) -> Vec<String> {
+fn all(mut items: ArrayItemReader) -> Vec<String> {
     let mut found = Vec::new();
     loop {
-        found.push(match items.next(Wait::UntilFound).unwrap() {
-            Item::Text(text) => String::from_utf8_lossy(text).into_owned(),
-            Item::TooLong => "…".into(),
-            Item::Broken(what) => format!("!{what}"),
-            Item::End => return found,
-            Item::Pending => panic!("waiting was allowed"),
+        found.push(match items.next(ReadWait::UntilFound).unwrap() {
+            ArrayItem::Text(text) => String::from_utf8_lossy(text).into_owned(),
+            ArrayItem::TooLong => "…".into(),
+            ArrayItem::Broken(what) => format!("!{what}"),
+            ArrayItem::End => return found,
+            ArrayItem::Pending => panic!("waiting was allowed"),
         });
         assert_eq!(items.number(), found.len() as u64);
     }
@@ -68,19 +68,19 @@ fn a_list_that_is_broken_says_so_after_the_items_before() {
 fn an_item_that_is_too_long_is_passed_over_without_being_held() {
     let text = format!("[{{\"a\":\"{}\\\"\"}}, {{\"b\":1}}]", "x".repeat(10_000));
     let mut items = items(text.as_bytes(), vec![7], 16, 50);
-    assert_eq!(items.next(Wait::UntilFound).unwrap(), Item::TooLong);
-    assert_eq!(items.next(Wait::UntilFound).unwrap(), Item::Text(b"{\"b\":1}"));
-    assert_eq!(items.next(Wait::UntilFound).unwrap(), Item::End);
+    assert_eq!(items.next(ReadWait::UntilFound).unwrap(), ArrayItem::TooLong);
+    assert_eq!(items.next(ReadWait::UntilFound).unwrap(), ArrayItem::Text(b"{\"b\":1}"));
+    assert_eq!(items.next(ReadWait::UntilFound).unwrap(), ArrayItem::End);
     assert_eq!(items.position().read, text.len() as u64);
 }
 
 #[test]
 fn an_item_that_is_not_complete_is_pending_until_it_may_be_waited_for() {
     let mut items = items(b"[{},{},{}]", vec![6, 1], 16, 100);
-    assert_eq!(items.next(Wait::No).unwrap(), Item::Pending);
-    assert_eq!(items.next(Wait::UntilFound).unwrap(), Item::Text(b"{}"));
-    assert_eq!(items.next(Wait::No).unwrap(), Item::Pending);
-    assert_eq!(items.next(Wait::UntilFound).unwrap(), Item::Text(b"{}"));
+    assert_eq!(items.next(ReadWait::No).unwrap(), ArrayItem::Pending);
+    assert_eq!(items.next(ReadWait::UntilFound).unwrap(), ArrayItem::Text(b"{}"));
+    assert_eq!(items.next(ReadWait::No).unwrap(), ArrayItem::Pending);
+    assert_eq!(items.next(ReadWait::UntilFound).unwrap(), ArrayItem::Text(b"{}"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! One JSON array of objects.
 
-mod borders;
+mod array_scanner;
 mod items;
 mod source;
 
-pub(crate) use source::JsonSource;
+pub(crate) use source::JsonRowSource;

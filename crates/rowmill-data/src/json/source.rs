@@ -1,58 +1,58 @@
 //! Makes rows from the items of an array.
 
 use memchr::memchr_iter;
-use rowmill_core::ports::{Position, Room, RowSource};
+use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
 use rowmill_types::settings::INPUT_FORMAT;
 use rowmill_types::{ErrorKind, Problem, ProblemCode, Row, SourceRow};
 
-use super::items::{Item, Items};
-use crate::blocks::{Blocks, MAX_RECORD, Wait};
-use crate::jsonl::JsonlSource;
-use crate::place::{Place, TextSource, Unit};
+use super::items::{ArrayItem, ArrayItemReader};
+use crate::block_reader::{BlockReader, MAX_RECORD, ReadWait};
+use crate::jsonl::JsonlRowSource;
+use crate::record_placement::{RecordPlacement, RecordUnit, TextRowSource};
 
 /// Reads one row per item of an array. Input that starts with an object is read as lines, because many tools
 /// write those with the same extension.
 #[derive(Debug)]
-pub(crate) struct JsonSource {
-    place: Place,
-    reader: Reader,
+pub(crate) struct JsonRowSource {
+    place: RecordPlacement,
+    reader: SourceReader,
     damage: Option<Problem>,
 }
 
 #[derive(Debug)]
-enum Reader {
+enum SourceReader {
     /// Nothing was read yet, or the input cannot be used.
-    Unknown(Option<Blocks>),
-    Items(Items),
-    Lines(JsonlSource),
+    Unknown(Option<BlockReader>),
+    Items(ArrayItemReader),
+    Lines(JsonlRowSource),
 }
 
-impl JsonSource {
-    pub(crate) fn new(blocks: Blocks, place: Place) -> Self {
-        Self { place, reader: Reader::Unknown(Some(blocks)), damage: None }
+impl JsonRowSource {
+    pub(crate) fn new(blocks: BlockReader, place: RecordPlacement) -> Self {
+        Self { place, reader: SourceReader::Unknown(Some(blocks)), damage: None }
     }
 
     /// Detects how the rows are written. Rows that were read on the way are appended to `batch`.
     fn begin(&mut self, batch: &mut Vec<SourceRow>) -> Result<(), Problem> {
-        let Reader::Unknown(unread) = &mut self.reader else { return Ok(()) };
+        let SourceReader::Unknown(unread) = &mut self.reader else { return Ok(()) };
         let Some(mut blocks) = unread.take() else { return Ok(()) };
         let mut lines = 0;
         let first = loop {
-            let unused = blocks.unused();
+            let unused = blocks.unread_bytes();
             let space = unused.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
             lines += memchr_iter(b'\n', unused.get(..space).unwrap_or_default()).count() as u64;
             let first = unused.get(space).copied();
-            blocks.use_up(space);
+            blocks.consume(space);
             if first.is_some() || !blocks.fill()? {
                 break first;
             }
         };
         let name = blocks.name().to_owned();
         match first {
-            None | Some(b'[') => self.reader = Reader::Items(Items::new(blocks, MAX_RECORD)),
+            None | Some(b'[') => self.reader = SourceReader::Items(ArrayItemReader::new(blocks, MAX_RECORD)),
             Some(b'{') => {
-                let mut source = JsonlSource::after(blocks, lines, self.place.clone());
-                source.read(batch, Room { rows: 1, bytes: usize::MAX })?;
+                let mut source = JsonlRowSource::after(blocks, lines, self.place.clone());
+                source.read(batch, ReadLimit { rows: 1, bytes: usize::MAX })?;
                 if let Some(Err(bad)) = batch.last()
                     && bad.kind == ErrorKind::InvalidJson
                 {
@@ -60,36 +60,42 @@ impl JsonSource {
                     batch.pop();
                     return Err(neither(&name).cause(cause));
                 }
-                self.reader = Reader::Lines(source);
+                self.reader = SourceReader::Lines(source);
             }
             Some(_) => return Err(neither(&name)),
         }
         Ok(())
     }
 
-    fn next_row(items: &mut Items, place: &Place, wait: Wait) -> Result<Next, Problem> {
+    fn next_row(
+        items: &mut ArrayItemReader,
+        place: &RecordPlacement,
+        wait: ReadWait,
+    ) -> Result<NextRow, Problem> {
         let at = items.number() + 1;
-        let bad = |kind, what: &str| Next::Row(Err(place.bad(Unit::Item, at, kind, what)));
+        let bad = |kind, what: &str| NextRow::Row(Err(place.bad_row(RecordUnit::Item, at, kind, what)));
         Ok(match items.next(wait)? {
-            Item::Text(text) => match std::str::from_utf8(text) {
+            ArrayItem::Text(text) => match std::str::from_utf8(text) {
                 Ok(text) => {
                     let row = Row::parse(place.number(at), text.to_owned());
-                    Next::Row(row.map_err(|bad| place.parsed(Unit::Item, at, bad)))
+                    NextRow::Row(row.map_err(|bad| place.bad_row_from_parser(RecordUnit::Item, at, bad)))
                 }
                 Err(error) => {
                     let what = format!("not valid UTF-8 at byte {}", error.valid_up_to() + 1);
                     bad(ErrorKind::InvalidJson, &what)
                 }
             },
-            Item::TooLong => bad(ErrorKind::InvalidRow, &format!("longer than {} MiB", MAX_RECORD >> 20)),
-            Item::Broken(what) => Next::Broken(what),
-            Item::End => Next::End,
-            Item::Pending => Next::Pending,
+            ArrayItem::TooLong => {
+                bad(ErrorKind::InvalidRow, &format!("longer than {} MiB", MAX_RECORD >> 20))
+            }
+            ArrayItem::Broken(what) => NextRow::Broken(what),
+            ArrayItem::End => NextRow::End,
+            ArrayItem::Pending => NextRow::Pending,
         })
     }
 }
 
-enum Next {
+enum NextRow {
     Row(SourceRow),
     /// Nothing after this point can be read, for this reason.
     Broken(String),
@@ -97,30 +103,30 @@ enum Next {
     Pending,
 }
 
-impl RowSource for JsonSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+impl RowSource for JsonRowSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         let before = batch.len();
         self.begin(batch)?;
         let mut rows = batch.len() - before;
         let items = match &mut self.reader {
-            Reader::Unknown(_) => return Ok(false),
-            Reader::Lines(_) if rows > 0 => return Ok(true),
-            Reader::Lines(lines) => return lines.read(batch, room),
-            Reader::Items(items) => items,
+            SourceReader::Unknown(_) => return Ok(false),
+            SourceReader::Lines(_) if rows > 0 => return Ok(true),
+            SourceReader::Lines(lines) => return lines.read(batch, room),
+            SourceReader::Items(items) => items,
         };
         let mut bytes = 0;
         loop {
             // As with lines, rows that have arrived are returned before waiting for more.
-            let wait = if rows == 0 { Wait::UntilFound } else { Wait::No };
+            let wait = if rows == 0 { ReadWait::UntilFound } else { ReadWait::No };
             let row = match Self::next_row(items, &self.place, wait)? {
-                Next::Row(row) => row,
-                Next::Broken(what) => {
+                NextRow::Row(row) => row,
+                NextRow::Broken(what) => {
                     let at = items.number();
-                    self.damage = Some(Place::damage(items.name(), Unit::Item, at, &what));
-                    Err(self.place.bad(Unit::Item, at, ErrorKind::InvalidJson, &what))
+                    self.damage = Some(RecordPlacement::damage(items.name(), RecordUnit::Item, at, &what));
+                    Err(self.place.bad_row(RecordUnit::Item, at, ErrorKind::InvalidJson, &what))
                 }
-                Next::End => return Ok(false),
-                Next::Pending => return Ok(true),
+                NextRow::End => return Ok(false),
+                NextRow::Pending => return Ok(true),
             };
             bytes += row.as_ref().map_or(0, |row| row.text().len());
             batch.push(row);
@@ -139,10 +145,10 @@ impl RowSource for JsonSource {
         self.begin(&mut first)?;
         let mut passed = first.len() as u64;
         match &mut self.reader {
-            Reader::Unknown(_) => {}
-            Reader::Lines(lines) => passed += lines.skip(rows - passed)?,
-            Reader::Items(items) => {
-                while passed < rows && items.next(Wait::UntilFound)? != Item::End {
+            SourceReader::Unknown(_) => {}
+            SourceReader::Lines(lines) => passed += lines.skip(rows - passed)?,
+            SourceReader::Items(items) => {
+                while passed < rows && items.next(ReadWait::UntilFound)? != ArrayItem::End {
                     passed += 1;
                 }
             }
@@ -152,26 +158,26 @@ impl RowSource for JsonSource {
 
     fn damage(&self) -> Option<Problem> {
         match &self.reader {
-            Reader::Lines(lines) => lines.damage(),
-            Reader::Unknown(_) | Reader::Items(_) => self.damage.clone(),
+            SourceReader::Lines(lines) => lines.damage(),
+            SourceReader::Unknown(_) | SourceReader::Items(_) => self.damage.clone(),
         }
     }
 
-    fn position(&self) -> Position {
+    fn position(&self) -> ReadPosition {
         match &self.reader {
-            Reader::Unknown(blocks) => blocks.as_ref().map(Blocks::position).unwrap_or_default(),
-            Reader::Items(items) => items.position(),
-            Reader::Lines(lines) => lines.position(),
+            SourceReader::Unknown(blocks) => blocks.as_ref().map(BlockReader::position).unwrap_or_default(),
+            SourceReader::Items(items) => items.position(),
+            SourceReader::Lines(lines) => lines.position(),
         }
     }
 }
 
-impl TextSource for JsonSource {
+impl TextRowSource for JsonRowSource {
     fn used_numbers(&self) -> u64 {
         match &self.reader {
-            Reader::Unknown(_) => 0,
-            Reader::Items(items) => items.number(),
-            Reader::Lines(lines) => lines.used_numbers(),
+            SourceReader::Unknown(_) => 0,
+            SourceReader::Items(items) => items.number(),
+            SourceReader::Lines(lines) => lines.used_numbers(),
         }
     }
 }
@@ -181,6 +187,6 @@ fn neither(name: &str) -> Problem {
     Problem::new(ProblemCode::InputFormat, message).hint(format!(
         "write the objects between `[` and `]`, or one per line; with {input_format}, a broken line becomes \
          one bad row",
-        input_format = INPUT_FORMAT.to("jsonl")
+        input_format = INPUT_FORMAT.with_value("jsonl")
     ))
 }

@@ -1,14 +1,14 @@
 //! Splits blocks into lines without holding one that is too long.
 
 use memchr::memchr;
-use rowmill_core::ports::Position;
+use rowmill_core::ports::ReadPosition;
 use rowmill_types::Problem;
 
-use crate::blocks::{Blocks, Wait};
+use crate::block_reader::{BlockReader, ReadWait};
 
 /// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line<'b> {
+pub(crate) enum InputLine<'b> {
     /// A line without its terminator.
     Text(&'b [u8]),
     /// A line longer than the limit, which was skipped.
@@ -21,8 +21,8 @@ pub(crate) enum Line<'b> {
 
 /// The lines of an input, counted from 1.
 #[derive(Debug)]
-pub(crate) struct Lines {
-    blocks: Blocks,
+pub(crate) struct InputLineReader {
+    blocks: BlockReader,
     max: usize,
     number: u64,
     /// The unused bytes that were already searched for a line end.
@@ -34,18 +34,18 @@ pub(crate) struct Lines {
     is_open: bool,
 }
 
-impl Lines {
+impl InputLineReader {
     /// The lines after the first `passed` lines of an input.
-    pub(crate) fn after(blocks: Blocks, max: usize, passed: u64) -> Self {
+    pub(crate) fn after(blocks: BlockReader, max: usize, passed: u64) -> Self {
         Self { blocks, max, number: passed, searched: 0, skipping: false, ended: false, is_open: false }
     }
 
-    /// The number of the line that [`Lines::next`] returned last.
+    /// The number of the line that [`InputLineReader::next`] returned last.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    pub(crate) fn position(&self) -> Position {
+    pub(crate) fn position(&self) -> ReadPosition {
         self.blocks.position()
     }
 
@@ -54,15 +54,15 @@ impl Lines {
         self.blocks.name()
     }
 
-    /// Whether the input ended before the line that [`Lines::next`] returned last did.
+    /// Whether the input ended before the line that [`InputLineReader::next`] returned last did.
     pub(crate) fn is_open(&self) -> bool {
         self.is_open
     }
 
     /// The next line, in the buffer it was read into.
-    pub(crate) fn next(&mut self, wait: Wait) -> Result<Line<'_>, Problem> {
+    pub(crate) fn next(&mut self, wait: ReadWait) -> Result<InputLine<'_>, Problem> {
         loop {
-            let unused = self.blocks.unused();
+            let unused = self.blocks.unread_bytes();
             if let Some(found) = memchr(b'\n', unused.get(self.searched..).unwrap_or_default()) {
                 return Ok(self.take(self.searched + found, 1));
             }
@@ -71,28 +71,28 @@ impl Lines {
                 self.skipping = true;
             }
             if self.skipping {
-                self.blocks.use_up(self.searched);
+                self.blocks.consume(self.searched);
                 self.searched = 0;
             }
             if self.ended {
                 let rest = self.searched;
-                return Ok(if rest > 0 || self.skipping { self.take(rest, 0) } else { Line::End });
+                return Ok(if rest > 0 || self.skipping { self.take(rest, 0) } else { InputLine::End });
             }
-            if wait == Wait::No {
-                return Ok(Line::Pending);
+            if wait == ReadWait::No {
+                return Ok(InputLine::Pending);
             }
             self.ended = !self.blocks.fill()?;
         }
     }
 
     /// Returns the first `length` unused bytes as a line; its terminator is `end` bytes long.
-    fn take(&mut self, length: usize, end: usize) -> Line<'_> {
+    fn take(&mut self, length: usize, end: usize) -> InputLine<'_> {
         self.number += 1;
         self.searched = 0;
         self.is_open = end == 0;
         let too_long = std::mem::take(&mut self.skipping) || length > self.max;
         let line = self.blocks.take(length, end);
-        if too_long { Line::TooLong } else { Line::Text(line.strip_suffix(b"\r").unwrap_or(line)) }
+        if too_long { InputLine::TooLong } else { InputLine::Text(line.strip_suffix(b"\r").unwrap_or(line)) }
     }
 }
 
@@ -101,21 +101,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pieces::Pieces;
+    use crate::chunked_reader::ChunkedReader;
 
-    fn lines(bytes: &[u8], sizes: Vec<usize>, block: usize, max: usize) -> Lines {
-        let input = Pieces::new(bytes, sizes);
-        Lines::after(Blocks::with_block(Box::new(input), "rows".into(), None, block), max, 0)
+    fn lines(bytes: &[u8], sizes: Vec<usize>, block: usize, max: usize) -> InputLineReader {
+        let input = ChunkedReader::new(bytes, sizes);
+        InputLineReader::after(BlockReader::with_block(Box::new(input), "rows".into(), None, block), max, 0)
     }
 
-    fn all(mut lines: Lines) -> Vec<Option<Vec<u8>>> {
+    fn all(mut lines: InputLineReader) -> Vec<Option<Vec<u8>>> {
         let mut found = Vec::new();
         loop {
-            let line = match lines.next(Wait::UntilFound).unwrap() {
-                Line::Text(text) => Some(text.to_vec()),
-                Line::TooLong => None,
-                Line::End => return found,
-                Line::Pending => panic!("waiting was allowed"),
+            let line = match lines.next(ReadWait::UntilFound).unwrap() {
+                InputLine::Text(text) => Some(text.to_vec()),
+                InputLine::TooLong => None,
+                InputLine::End => return found,
+                InputLine::Pending => panic!("waiting was allowed"),
             };
             found.push(line);
             assert_eq!(lines.number(), found.len() as u64);
@@ -137,12 +137,12 @@ mod tests {
     #[test]
     fn a_line_that_is_not_complete_is_pending_until_it_may_be_waited_for() {
         let mut lines = lines(b"one\ntwo\nthr", vec![10, 1], 16, 100);
-        assert_eq!(lines.next(Wait::No).unwrap(), Line::Pending);
-        assert_eq!(lines.next(Wait::UntilFound).unwrap(), Line::Text(b"one"));
-        assert_eq!(lines.next(Wait::No).unwrap(), Line::Text(b"two"));
-        assert_eq!(lines.next(Wait::No).unwrap(), Line::Pending);
-        assert_eq!(lines.next(Wait::UntilFound).unwrap(), Line::Text(b"thr"));
-        assert_eq!(lines.next(Wait::No).unwrap(), Line::End);
+        assert_eq!(lines.next(ReadWait::No).unwrap(), InputLine::Pending);
+        assert_eq!(lines.next(ReadWait::UntilFound).unwrap(), InputLine::Text(b"one"));
+        assert_eq!(lines.next(ReadWait::No).unwrap(), InputLine::Text(b"two"));
+        assert_eq!(lines.next(ReadWait::No).unwrap(), InputLine::Pending);
+        assert_eq!(lines.next(ReadWait::UntilFound).unwrap(), InputLine::Text(b"thr"));
+        assert_eq!(lines.next(ReadWait::No).unwrap(), InputLine::End);
     }
 
     #[test]
@@ -150,8 +150,8 @@ mod tests {
         let mut bytes = vec![b'x'; 10_000];
         bytes.extend_from_slice(b"\nnext\n");
         let mut lines = lines(&bytes, vec![7], 16, 50);
-        assert_eq!(lines.next(Wait::UntilFound).unwrap(), Line::TooLong);
-        assert_eq!(lines.next(Wait::UntilFound).unwrap(), Line::Text(b"next"));
+        assert_eq!(lines.next(ReadWait::UntilFound).unwrap(), InputLine::TooLong);
+        assert_eq!(lines.next(ReadWait::UntilFound).unwrap(), InputLine::Text(b"next"));
         assert_eq!((lines.number(), lines.position().read), (2, 10_006));
     }
 

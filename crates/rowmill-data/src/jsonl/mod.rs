@@ -3,4 +3,4 @@
 mod lines;
 mod source;
 
-pub(crate) use source::JsonlSource;
+pub(crate) use source::JsonlRowSource;

@@ -1,59 +1,60 @@
 //! Makes rows from lines.
 
-use rowmill_core::ports::{Position, Room, RowSource};
+use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
 use rowmill_types::{ErrorKind, Problem, Row, SourceRow};
 use serde::de::IgnoredAny;
 
-use super::lines::{Line, Lines};
-use crate::blocks::{Blocks, MAX_RECORD, Wait};
-use crate::place::{Place, TextSource, Unit};
+use super::lines::{InputLine, InputLineReader};
+use crate::block_reader::{BlockReader, MAX_RECORD, ReadWait};
+use crate::record_placement::{RecordPlacement, RecordUnit, TextRowSource};
 
 /// Reads one row per line. Row numbers are line numbers; blank lines are skipped but counted.
 #[derive(Debug)]
-pub(crate) struct JsonlSource {
-    lines: Lines,
-    place: Place,
+pub(crate) struct JsonlRowSource {
+    lines: InputLineReader,
+    place: RecordPlacement,
     damage: Option<Problem>,
 }
 
-impl JsonlSource {
-    pub(crate) fn new(blocks: Blocks, place: Place) -> Self {
+impl JsonlRowSource {
+    pub(crate) fn new(blocks: BlockReader, place: RecordPlacement) -> Self {
         Self::after(blocks, 0, place)
     }
 
     /// Continues after some lines of the file, which were skipped.
-    pub(crate) fn after(blocks: Blocks, lines: u64, place: Place) -> Self {
-        Self { lines: Lines::after(blocks, MAX_RECORD, lines), place, damage: None }
+    pub(crate) fn after(blocks: BlockReader, lines: u64, place: RecordPlacement) -> Self {
+        Self { lines: InputLineReader::after(blocks, MAX_RECORD, lines), place, damage: None }
     }
 }
 
-impl RowSource for JsonlSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+impl RowSource for JsonlRowSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         let mut rows = 0;
         let mut bytes = 0;
         loop {
             // Rows that have arrived are returned before waiting for more, so that a slow pipe does not delay
             // them.
-            let wait = if rows == 0 { Wait::UntilFound } else { Wait::No };
+            let wait = if rows == 0 { ReadWait::UntilFound } else { ReadWait::No };
             let at = self.lines.number() + 1;
             let row = match self.lines.next(wait)? {
-                Line::Text(line) => match row_of(&self.place, at, line) {
+                InputLine::Text(line) => match row_of(&self.place, at, line) {
                     Some(row) => {
                         bytes += line.len();
                         if row.is_err() && is_unfinished(line) && self.lines.is_open() {
                             let what = "the input ends in the middle of it";
-                            self.damage = Some(Place::damage(self.lines.name(), Unit::Line, at, what));
+                            self.damage =
+                                Some(RecordPlacement::damage(self.lines.name(), RecordUnit::Line, at, what));
                         }
                         row
                     }
                     None => continue,
                 },
-                Line::TooLong => {
+                InputLine::TooLong => {
                     let what = format!("longer than {} MiB", MAX_RECORD >> 20);
-                    Err(self.place.bad(Unit::Line, at, ErrorKind::InvalidRow, &what))
+                    Err(self.place.bad_row(RecordUnit::Line, at, ErrorKind::InvalidRow, &what))
                 }
-                Line::End => return Ok(false),
-                Line::Pending => return Ok(true),
+                InputLine::End => return Ok(false),
+                InputLine::Pending => return Ok(true),
             };
             batch.push(row);
             rows += 1;
@@ -66,11 +67,11 @@ impl RowSource for JsonlSource {
     fn skip(&mut self, rows: u64) -> Result<u64, Problem> {
         let mut passed = 0;
         while passed < rows {
-            match self.lines.next(Wait::UntilFound)? {
-                Line::Text(line) if is_blank(line) => {}
-                Line::Text(_) | Line::TooLong => passed += 1,
-                Line::End => break,
-                Line::Pending => {}
+            match self.lines.next(ReadWait::UntilFound)? {
+                InputLine::Text(line) if is_blank(line) => {}
+                InputLine::Text(_) | InputLine::TooLong => passed += 1,
+                InputLine::End => break,
+                InputLine::Pending => {}
             }
         }
         Ok(passed)
@@ -80,12 +81,12 @@ impl RowSource for JsonlSource {
         self.damage.clone()
     }
 
-    fn position(&self) -> Position {
+    fn position(&self) -> ReadPosition {
         self.lines.position()
     }
 }
 
-impl TextSource for JsonlSource {
+impl TextRowSource for JsonlRowSource {
     fn used_numbers(&self) -> u64 {
         self.lines.number()
     }
@@ -111,7 +112,7 @@ fn is_unfinished(line: &[u8]) -> bool {
 }
 
 /// The row of the `at`th line; `None` for a blank one.
-fn row_of(place: &Place, at: u64, line: &[u8]) -> Option<SourceRow> {
+fn row_of(place: &RecordPlacement, at: u64, line: &[u8]) -> Option<SourceRow> {
     if is_blank(line) {
         return None;
     }
@@ -120,9 +121,9 @@ fn row_of(place: &Place, at: u64, line: &[u8]) -> Option<SourceRow> {
         Ok(text) => text,
         Err(error) => {
             let what = format!("not valid UTF-8 at byte {}", error.valid_up_to() + 1);
-            return Some(Err(place.bad(Unit::Line, at, ErrorKind::InvalidJson, &what)));
+            return Some(Err(place.bad_row(RecordUnit::Line, at, ErrorKind::InvalidJson, &what)));
         }
     };
     let row = Row::parse(place.number(at), text.to_owned());
-    Some(row.map_err(|bad| place.parsed(Unit::Line, at, bad)))
+    Some(row.map_err(|bad| place.bad_row_from_parser(RecordUnit::Line, at, bad)))
 }

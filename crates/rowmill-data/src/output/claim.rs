@@ -9,8 +9,8 @@ use rowmill_types::actions::RUN_AGAIN;
 use rowmill_types::settings::{OUTPUT, OVERWRITE, RESUME};
 use rowmill_types::{Problem, ProblemCode, Setting, no_room};
 
-use super::written::Written;
-use super::{LineSink, OutputScan, Part, link_target};
+use super::expected_content::ExpectedContent;
+use super::{LineSink, OutputScan, RecordPart, link_target};
 
 /// The longest name of an output, in bytes. File systems allow 255, and the temporary file beside an output
 /// (`.NAME.XXXXXX.rowmill-new`) adds twenty.
@@ -18,7 +18,7 @@ const LONGEST_NAME: usize = 235;
 
 /// What may be done with an existing output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
+pub enum OutputClaim {
     /// Nothing: it must not exist.
     New,
     /// Continue it.
@@ -37,7 +37,7 @@ pub struct OutputFile {
     /// Whether the file did not exist before.
     is_new: bool,
     /// The expected content.
-    written: Arc<Written>,
+    written: Arc<ExpectedContent>,
 }
 
 impl OutputFile {
@@ -47,7 +47,7 @@ impl OutputFile {
     /// # Errors
     ///
     /// It exists but must not, its folder cannot be created, or it is not a file.
-    pub fn check(path: &Path, setting: Setting, claim: Claim) -> Result<(), Problem> {
+    pub fn check(path: &Path, setting: Setting, claim: OutputClaim) -> Result<(), Problem> {
         let shown = path.display();
         if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             let message = format!("`{shown}`, given to {setting}, is a folder");
@@ -55,8 +55,10 @@ impl OutputFile {
         }
         if setting == OUTPUT && path.exists() && !path.is_file() {
             let message = format!("`{shown}`, given to {setting}, is not a regular file");
-            return Err(Problem::new(ProblemCode::OutputPath, message)
-                .hint(format!("use {output} and redirect standard output there", output = OUTPUT.to("-"))));
+            return Err(Problem::new(ProblemCode::OutputPath, message).hint(format!(
+                "use {output} and redirect standard output there",
+                output = OUTPUT.with_value("-")
+            )));
         }
         if names_open_file(path) && !path.exists() {
             let folder = path.parent().unwrap_or(path).display();
@@ -72,7 +74,7 @@ impl OutputFile {
         }
         check_name(&target, setting)?;
         check_folder_of(&target, setting)?;
-        if claim == Claim::New && path.exists() {
+        if claim == OutputClaim::New && path.exists() {
             let message = format!("output file `{shown}` already exists");
             return Err(Problem::new(ProblemCode::OutputExists, message)
                 .hint(format!("use {RESUME} to continue the run, or {OVERWRITE} to replace it")));
@@ -85,13 +87,13 @@ impl OutputFile {
     /// # Errors
     ///
     /// As for [`OutputFile::check`]; or it cannot be opened, or another run has locked it.
-    pub fn claim(path: &Path, claim: Claim) -> Result<Self, Problem> {
+    pub fn claim(path: &Path, claim: OutputClaim) -> Result<Self, Problem> {
         Self::check(path, OUTPUT, claim)?;
         let (is_new, target) = (!path.exists(), link_target(path));
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let file = options.open(path).map_err(|error| cannot_write(path, &error))?;
-        lock(&file, path)?;
+        let file = options.open(path).map_err(|error| write_problem(path, &error))?;
+        lock_file(&file, path)?;
         // A leftover of a crash that was to replace this file; it was not complete.
         drop(fs::remove_file(replacement_path(&target)));
         Ok(Self { file, path: path.to_owned(), target, is_new, written: Arc::default() })
@@ -103,16 +105,16 @@ impl OutputFile {
     ///
     /// It cannot be opened.
     pub fn sink(&self) -> Result<LineSink, Problem> {
-        let sink = LineSink::append(&self.path, Part::Envelopes, u64::MAX)?;
-        self.written.begin(&self.path).map_err(|error| cannot_write(&self.path, &error))?;
-        Ok(sink.telling(Arc::clone(&self.written)))
+        let sink = LineSink::append(&self.path, RecordPart::Envelopes, u64::MAX)?;
+        self.written.begin(&self.path).map_err(|error| write_problem(&self.path, &error))?;
+        Ok(sink.reporting_to(Arc::clone(&self.written)))
     }
 
     /// Whether the file holds exactly what it held when [`OutputFile::sink`] was opened, plus what was
     /// written since.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.written.is_in(&self.path)
+        self.written.matches_file(&self.path)
     }
 
     /// Whether nothing was written since [`OutputFile::sink`] was opened.
@@ -123,7 +125,7 @@ impl OutputFile {
 
     /// The path of the file that may be replaced. A link that replaced the file during the run leads to a
     /// foreign file, unless its content is what the run wrote.
-    pub(super) fn replaceable(&self) -> PathBuf {
+    pub(super) fn resolved_path(&self) -> PathBuf {
         if self.is_whole() { link_target(&self.path) } else { self.target.clone() }
     }
 
@@ -138,8 +140,8 @@ impl OutputFile {
     /// # Errors
     ///
     /// It cannot be changed.
-    pub fn cut(&self, length: u64) -> Result<(), Problem> {
-        self.file.set_len(length).map_err(|error| cannot_write(&self.path, &error))
+    pub fn truncate(&self, length: u64) -> Result<(), Problem> {
+        self.file.set_len(length).map_err(|error| write_problem(&self.path, &error))
     }
 
     /// Abandons the claim before anything was written: a newly created file is removed.
@@ -155,14 +157,14 @@ impl OutputFile {
     /// # Errors
     ///
     /// It cannot be changed.
-    pub fn mend(&self, found: &OutputScan) -> Result<(), Problem> {
-        self.cut(found.length)?;
+    pub fn repair_end(&self, found: &OutputScan) -> Result<(), Problem> {
+        self.truncate(found.length)?;
         if found.lacks_newline {
             let mut end = OpenOptions::new()
                 .append(true)
                 .open(&self.path)
-                .map_err(|error| cannot_write(&self.path, &error))?;
-            end.write_all(b"\n").map_err(|error| cannot_write(&self.path, &error))?;
+                .map_err(|error| write_problem(&self.path, &error))?;
+            end.write_all(b"\n").map_err(|error| write_problem(&self.path, &error))?;
         }
         Ok(())
     }
@@ -173,20 +175,20 @@ impl OutputFile {
     ///
     /// The disk reports a failure.
     pub fn sync(&self) -> Result<(), Problem> {
-        let file = File::open(&self.path).map_err(|error| cannot_write(&self.path, &error))?;
-        file.sync_all().map_err(|error| cannot_write(&self.path, &error))
+        let file = File::open(&self.path).map_err(|error| write_problem(&self.path, &error))?;
+        file.sync_all().map_err(|error| write_problem(&self.path, &error))
     }
 }
 
 /// Locks a file against other runs for as long as it is open.
-pub(super) fn lock(file: &File, path: &Path) -> Result<(), Problem> {
+pub(super) fn lock_file(file: &File, path: &Path) -> Result<(), Problem> {
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
             let message = format!("another run is writing to `{}`", path.display());
             Err(Problem::new(ProblemCode::OutputBusy, message).hint("wait for it, or choose another output"))
         }
-        Err(TryLockError::Error(error)) => Err(cannot_write(path, &error)),
+        Err(TryLockError::Error(error)) => Err(write_problem(path, &error)),
     }
 }
 
@@ -195,11 +197,11 @@ pub(super) fn lock(file: &File, path: &Path) -> Result<(), Problem> {
 /// # Errors
 ///
 /// The folder is not writable, or the disk is full.
-pub fn check_takes_files(folder: &Path) -> Result<(), Problem> {
+pub fn check_folder_writable(folder: &Path) -> Result<(), Problem> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     match tempfile::Builder::new().prefix(".rowmill-").tempfile_in(folder) {
         Ok(_) => Ok(()),
-        Err(error) => Err(cannot_write(folder, &error)),
+        Err(error) => Err(write_problem(folder, &error)),
     }
 }
 
@@ -247,7 +249,7 @@ pub fn names_open_file(path: &Path) -> bool {
 }
 
 /// The problem that a file cannot be written.
-pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
+pub(crate) fn write_problem(path: &Path, error: &std::io::Error) -> Problem {
     use std::io::ErrorKind;
     let hint = match (no_room(error), error.kind()) {
         (Some(remedy), _) => format!("{remedy} and {RUN_AGAIN}; finished rows are kept"),
@@ -266,16 +268,16 @@ fn replacement_path(path: &Path) -> PathBuf {
 }
 
 /// A new file beside `path` that will replace it, with permissions that are no wider.
-pub(super) fn replacement(path: &Path) -> Result<(PathBuf, File), Problem> {
+pub(super) fn create_replacement(path: &Path) -> Result<(PathBuf, File), Problem> {
     let beside = replacement_path(path);
-    let file = File::create(&beside).map_err(|error| cannot_write(&beside, &error))?;
+    let file = File::create(&beside).map_err(|error| write_problem(&beside, &error))?;
     if let Ok(found) = path.metadata() {
-        file.set_permissions(found.permissions()).map_err(|error| cannot_write(&beside, &error))?;
+        file.set_permissions(found.permissions()).map_err(|error| write_problem(&beside, &error))?;
     }
     Ok((beside, file))
 }
 
 /// Moves a replacement into place, after flushing it to disk.
-pub(super) fn replace(beside: &Path, file: File, path: &Path) -> Result<(), Problem> {
-    file.sync_all().and_then(|()| fs::rename(beside, path)).map_err(|error| cannot_write(path, &error))
+pub(super) fn install_replacement(beside: &Path, file: File, path: &Path) -> Result<(), Problem> {
+    file.sync_all().and_then(|()| fs::rename(beside, path)).map_err(|error| write_problem(path, &error))
 }

@@ -5,56 +5,56 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rowmill_core::ports::{RecordId, RecordReader, RunStore};
-use rowmill_core::record::{EnvelopeHead, Record};
+use rowmill_core::record::{EnvelopeHead, RowRecord};
 use rowmill_types::{Problem, ProblemCode, RowId};
 
-use super::lines::Lines;
-use super::settle::{Layout, foremost, fronts, head_by_number, look_at_lines};
+use super::lines::OutputLines;
+use super::settle::{OutputLayout, head_by_number, next_stretch, open_stretches, scan_layout};
 
 /// The envelopes of a run, which can be read repeatedly.
 ///
 /// They are in a file of envelopes, and some perhaps only in the ledger. Additions to the files after this
 /// was created are not seen.
 #[derive(Debug, Default)]
-pub struct Envelopes {
-    file: Option<(PathBuf, Stand)>,
-    ledger: Option<(Arc<dyn RunStore>, Vec<Place>)>,
+pub struct EnvelopeReader {
+    file: Option<(PathBuf, FileLayout)>,
+    ledger: Option<(Arc<dyn RunStore>, Vec<RecordPlace>)>,
 }
 
 /// The layout of the file of envelopes.
 #[derive(Debug)]
-enum Stand {
+enum FileLayout {
     /// One envelope per row, in order.
     Settled(std::ops::Range<u64>),
-    Unsettled(Layout),
+    Unsettled(OutputLayout),
 }
 
 /// The position of a row's record in the ledger.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct RecordPlace {
     number: u64,
     record: RecordId,
 }
 
 /// Records of the ledger that are newer than the file of envelopes.
 #[derive(Debug, Default)]
-pub struct Newer {
+pub struct NewerRecords {
     /// Most rows are identified by their number; these take little memory.
-    numbered: Vec<Place>,
-    named: HashMap<RowId, Place>,
+    numbered: Vec<RecordPlace>,
+    named: HashMap<RowId, RecordPlace>,
     known_by_number: bool,
 }
 
-impl Newer {
+impl NewerRecords {
     /// An empty set, for a run whose rows are identified by their numbers, whatever ids its envelopes have.
     #[must_use]
-    pub fn known_by_number() -> Self {
+    pub fn by_row_number() -> Self {
         Self { known_by_number: true, ..Self::default() }
     }
 
     /// Adds a record. If a row has several, the latest in the ledger counts.
     pub fn add(&mut self, id: &RowId, number: u64, record: RecordId) {
-        let place = Place { number, record };
+        let place = RecordPlace { number, record };
         match id {
             RowId::Number(_) => self.numbered.push(place),
             RowId::Text(_) => drop(self.named.insert(id.clone(), place)),
@@ -68,11 +68,11 @@ impl Newer {
     }
 }
 
-impl Envelopes {
+impl EnvelopeReader {
     /// The envelopes of a file that has one per row, in order.
     #[must_use]
     pub fn settled(path: &Path) -> Self {
-        Self { file: Some((path.to_owned(), Stand::Settled(0..u64::MAX))), ledger: None }
+        Self { file: Some((path.to_owned(), FileLayout::Settled(0..u64::MAX))), ledger: None }
     }
 
     /// The envelopes of a file, if it exists, in any state in which a run may leave it; and the newer records
@@ -81,24 +81,24 @@ impl Envelopes {
     /// # Errors
     ///
     /// The file cannot be read, or a line of it is not an envelope.
-    pub fn gathered(
+    pub fn merged(
         file: Option<&Path>,
         store: Option<&Arc<dyn RunStore>>,
-        newer: Newer,
+        newer: NewerRecords,
     ) -> Result<Self, Problem> {
-        let Newer { mut numbered, named, known_by_number } = newer;
+        let NewerRecords { mut numbered, named, known_by_number } = newer;
         let head_of = if known_by_number { head_by_number } else { EnvelopeHead::parse };
         numbered.sort_unstable_by_key(|place| (place.number, std::cmp::Reverse(place.record.position())));
         numbered.dedup_by_key(|place| place.number);
         let file = match file {
             None => None,
             Some(path) => {
-                let (mut layout, seen) = look_at_lines(path, head_of)?;
+                let (mut layout, seen) = scan_layout(path, head_of)?;
                 let ids =
                     numbered.iter().map(|place| RowId::Number(place.number)).chain(named.keys().cloned());
                 // No line of the file starts at this offset, so none of that row is taken from it.
                 layout.last.extend(ids.filter(|id| seen.contains(id)).map(|id| (id, u64::MAX)));
-                Some((path.to_owned(), Stand::of(layout)))
+                Some((path.to_owned(), FileLayout::of(layout)))
             }
         };
         let mut places = numbered;
@@ -115,9 +115,9 @@ impl Envelopes {
     /// # Errors
     ///
     /// A file cannot be read, or `saw` fails.
-    pub fn each(&self, mut saw: impl FnMut(&[u8]) -> Result<(), Problem>) -> Result<(), Problem> {
-        if let (Some((path, Stand::Settled(range))), None) = (&self.file, &self.ledger) {
-            let mut lines = Lines::open(path, range.clone(), 1 << 18)?;
+    pub fn for_each(&self, mut saw: impl FnMut(&[u8]) -> Result<(), Problem>) -> Result<(), Problem> {
+        if let (Some((path, FileLayout::Settled(range))), None) = (&self.file, &self.ledger) {
+            let mut lines = OutputLines::open(path, range.clone(), 1 << 18)?;
             while lines.next_line()? {
                 if !lines.bytes.trim_ascii().is_empty() {
                     saw(&lines.bytes)?;
@@ -126,24 +126,24 @@ impl Envelopes {
             return Ok(());
         }
         let mut records =
-            self.ledger.as_ref().map(|(store, places)| Records::open(&**store, places)).transpose()?;
+            self.ledger.as_ref().map(|(store, places)| RecordStream::open(&**store, places)).transpose()?;
         let none = HashMap::new();
         let (mut fronts, last) = match &self.file {
             None => (Vec::new(), &none),
-            Some((path, Stand::Unsettled(layout))) => (fronts(path, layout)?, &layout.last),
-            Some((path, Stand::Settled(range))) => {
-                let layout = Layout { stretches: vec![range.clone()], ..Layout::default() };
-                (fronts(path, &layout)?, &none)
+            Some((path, FileLayout::Unsettled(layout))) => (open_stretches(path, layout)?, &layout.last),
+            Some((path, FileLayout::Settled(range))) => {
+                let layout = OutputLayout { stretches: vec![range.clone()], ..OutputLayout::default() };
+                (open_stretches(path, &layout)?, &none)
             }
         };
         loop {
-            let next = records.as_ref().and_then(Records::next);
-            match foremost(&mut fronts) {
+            let next = records.as_ref().and_then(RecordStream::next);
+            match next_stretch(&mut fronts) {
                 Some(front) if next.is_none_or(|next| front.number <= Some(next)) => {
                     saw(&front.lines.bytes)?;
                     front.advance(last)?;
                 }
-                _ => match records.as_mut().map(Records::take).transpose()?.flatten() {
+                _ => match records.as_mut().map(RecordStream::take).transpose()?.flatten() {
                     Some(record) => saw(record.envelope())?,
                     None => return Ok(()),
                 },
@@ -152,8 +152,8 @@ impl Envelopes {
     }
 }
 
-impl Stand {
-    fn of(layout: Layout) -> Self {
+impl FileLayout {
+    fn of(layout: OutputLayout) -> Self {
         match layout.stretches.as_slice() {
             [] => Self::Settled(0..0),
             [whole] if layout.last.is_empty() => Self::Settled(whole.clone()),
@@ -163,14 +163,14 @@ impl Stand {
 }
 
 /// Records of the ledger, read one by one.
-struct Records<'p> {
+struct RecordStream<'p> {
     reader: Box<dyn RecordReader>,
     /// The ones that are left.
-    places: &'p [Place],
+    places: &'p [RecordPlace],
 }
 
-impl<'p> Records<'p> {
-    fn open(store: &dyn RunStore, places: &'p [Place]) -> Result<Self, Problem> {
+impl<'p> RecordStream<'p> {
+    fn open(store: &dyn RunStore, places: &'p [RecordPlace]) -> Result<Self, Problem> {
         Ok(Self { reader: store.reader()?, places })
     }
 
@@ -179,10 +179,10 @@ impl<'p> Records<'p> {
         self.places.first().map(|place| place.number)
     }
 
-    fn take(&mut self) -> Result<Option<Record>, Problem> {
+    fn take(&mut self) -> Result<Option<RowRecord>, Problem> {
         let Some((place, rest)) = self.places.split_first() else { return Ok(None) };
         self.places = rest;
-        let record = Record::parse(self.reader.read(place.record)?).map_err(|error| {
+        let record = RowRecord::parse(self.reader.read(place.record)?).map_err(|error| {
             Problem::new(ProblemCode::LedgerUnusable, "a record of the ledger cannot be read").cause(error)
         })?;
         Ok(Some(record))
@@ -194,7 +194,7 @@ mod tests {
     use std::fs;
 
     use futures_util::FutureExt;
-    use rowmill_core::ports::{Group, LedgerRoom};
+    use rowmill_core::ports::{EventGroup, LedgerReserve};
     use rowmill_testkit::{MemoryRunStore, run_header};
 
     use super::*;
@@ -205,28 +205,32 @@ mod tests {
 
     /// Writes an output and a ledger, and returns the results gathered from both.
     fn gathered(output: &[String], records: &[(RowId, u64, String)]) -> Vec<String> {
-        gathered_with(Newer::default(), output, records)
+        gathered_with(NewerRecords::default(), output, records)
     }
 
-    fn gathered_with(mut newer: Newer, output: &[String], records: &[(RowId, u64, String)]) -> Vec<String> {
+    fn gathered_with(
+        mut newer: NewerRecords,
+        output: &[String],
+        records: &[(RowId, u64, String)],
+    ) -> Vec<String> {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("out.jsonl");
         fs::write(&file, output.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
         let store: Arc<dyn RunStore> = Arc::new(MemoryRunStore::default());
-        let open = store.take_up(run_header("now"), LedgerRoom::default()).unwrap();
+        let open = store.reopen(run_header("now"), LedgerReserve::default()).unwrap();
         for (id, number, envelope) in records {
             let line = format!("{{\"event\":\"row_ended\",\"envelope\":{envelope},\"telemetry\":{{}}}}\n");
-            let records = [Record::parse(line.into_bytes()).unwrap()];
-            let group = Group { records: &records, ..Group::default() };
+            let records = [RowRecord::parse(line.into_bytes()).unwrap()];
+            let group = EventGroup { records: &records, ..EventGroup::default() };
             let appended = open.ledger.append(open.epoch, group).now_or_never().unwrap().unwrap();
             newer.add(id, *number, appended.records[0]);
         }
-        let envelopes = Envelopes::gathered(Some(&file), Some(&store), newer).unwrap();
+        let envelopes = EnvelopeReader::merged(Some(&file), Some(&store), newer).unwrap();
         let mut seen = Vec::new();
         for _ in 0..2 {
             seen.clear();
             envelopes
-                .each(|line| {
+                .for_each(|line| {
                     let value: serde_json::Value = serde_json::from_slice(line).unwrap();
                     seen.push(format!("{} {}", value["row_number"], value["result"].as_str().unwrap()));
                     Ok(())
@@ -258,7 +262,7 @@ mod tests {
     fn rows_that_are_known_by_their_numbers_are_taken_once_whatever_ids_they_have() {
         let output = [envelope("\"x\"", 1, "a"), envelope("\"y\"", 2, "old"), envelope("1", 1, "newer")];
         let record = (RowId::Number(2), 2, envelope("2", 2, "new"));
-        assert_eq!(gathered_with(Newer::known_by_number(), &output, &[record]), ["1 newer", "2 new"]);
+        assert_eq!(gathered_with(NewerRecords::by_row_number(), &output, &[record]), ["1 newer", "2 new"]);
     }
 
     #[test]
@@ -266,11 +270,11 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("out.jsonl");
         fs::write(&file, format!("{}\n{{\"id\":2,", envelope("1", 1, "a"))).unwrap();
-        let envelopes = Envelopes::gathered(Some(&file), None, Newer::default()).unwrap();
+        let envelopes = EnvelopeReader::merged(Some(&file), None, NewerRecords::default()).unwrap();
         fs::write(&file, format!("{}\n{}\n", envelope("1", 1, "a"), envelope("2", 2, "b"))).unwrap();
         let mut lines = 0;
         envelopes
-            .each(|_| {
+            .for_each(|_| {
                 lines += 1;
                 Ok(())
             })

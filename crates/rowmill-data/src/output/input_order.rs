@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use super::claim::{cannot_write, replacement};
-use super::lines::{Lines, Next, cannot_read};
+use super::claim::{create_replacement, write_problem};
+use super::external_sort::{ExternalSorter, OffsetLineReader, SortedEntries};
+use super::lines::{OutputLine, OutputLines, read_problem};
 use super::link_target;
-use super::settle::finish;
-use super::sorted_runs::{LineReader, Sorted, Sorter};
+use super::settle::finish_replacement;
 
 /// What to do with the envelopes of rows that are no longer in the input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -38,7 +38,7 @@ pub type InputIds<'a> = Box<dyn FnMut() -> Result<Option<(u64, RowId)>, Problem>
 
 /// The result of reordering an output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct InputOrder {
+pub struct ReorderReport {
     /// Rows of the input that have an envelope.
     pub found_rows: u64,
     /// Those of them whose number changed.
@@ -61,30 +61,30 @@ pub fn order_by_input(
     open: &dyn Fn() -> Result<InputIds<'static>, Problem>,
     removed: RemovedRows,
     folder: &Path,
-) -> Result<InputOrder, Problem> {
+) -> Result<ReorderReport, Problem> {
     let path = &link_target(path);
     if let Some(found_rows) = rows_in_place(path, &mut open()?)? {
-        return Ok(InputOrder { found_rows, ..InputOrder::default() });
+        return Ok(ReorderReport { found_rows, ..ReorderReport::default() });
     }
-    let digests = Digests(RandomState::new().hash_one(folder));
-    let mut input = Sorter::new(folder);
+    let digests = IdDigests(RandomState::new().hash_one(folder));
+    let mut input = ExternalSorter::new(folder);
     let (mut rows, mut last) = (open()?, 0);
     while let Some((number, id)) = rows()? {
         last = number;
         input.push(digests.entry(&id, number))?;
     }
     drop(rows);
-    let mut output = Sorter::new(folder);
+    let mut output = ExternalSorter::new(folder);
     each(path, |head, offset| output.push(digests.entry(&head.id, offset)))?;
-    let places = places(input.sorted()?, output.sorted()?, folder)?;
+    let places = places(input.finish()?, output.finish()?, folder)?;
     rewrite(path, places, last, removed)
 }
 
 /// The number of rows with envelopes, if every envelope has the current number of its row.
 fn rows_in_place(path: &Path, rows: &mut InputIds<'_>) -> Result<Option<u64>, Problem> {
-    let mut lines = Lines::open(path, 0..u64::MAX, 1 << 18)?;
+    let mut lines = OutputLines::open(path, 0..u64::MAX, 1 << 18)?;
     let (mut row, mut found) = (rows()?, 0);
-    while let Next::Envelope(head) = lines.next()? {
+    while let OutputLine::Envelope(head) = lines.next()? {
         while row.as_ref().is_some_and(|(number, _)| *number < head.number) {
             row = rows()?;
         }
@@ -99,9 +99,9 @@ fn rows_in_place(path: &Path, rows: &mut InputIds<'_>) -> Result<Option<u64>, Pr
 /// Hashes ids to keys. The hash differs from one use to the next, so that no input can be crafted whose ids
 /// collide.
 #[derive(Clone, Copy)]
-struct Digests(u64);
+struct IdDigests(u64);
 
-impl Digests {
+impl IdDigests {
     fn entry(self, id: &RowId, value: u64) -> [u64; 3] {
         let digest = match id {
             RowId::Number(number) => return [0, *number, value],
@@ -113,8 +113,8 @@ impl Digests {
 }
 
 fn each(path: &Path, mut saw: impl FnMut(EnvelopeHead, u64) -> Result<(), Problem>) -> Result<(), Problem> {
-    let mut lines = Lines::open(path, 0..u64::MAX, 1 << 18)?;
-    while let Next::Envelope(head) = lines.next()? {
+    let mut lines = OutputLines::open(path, 0..u64::MAX, 1 << 18)?;
+    while let OutputLine::Envelope(head) = lines.next()? {
         saw(head, lines.offset)?;
     }
     Ok(())
@@ -124,8 +124,12 @@ fn each(path: &Path, mut saw: impl FnMut(EnvelopeHead, u64) -> Result<(), Proble
 const GONE: u64 = u64::MAX;
 
 /// The envelopes in their new order: the number of the row, and the offset of the envelope.
-fn places(mut input: Sorted, mut output: Sorted, folder: &Path) -> Result<Sorted, Problem> {
-    let mut places = Sorter::new(folder);
+fn places(
+    mut input: SortedEntries,
+    mut output: SortedEntries,
+    folder: &Path,
+) -> Result<SortedEntries, Problem> {
+    let mut places = ExternalSorter::new(folder);
     let mut row = input.next()?;
     while let Some([first, second, offset]) = output.next()? {
         let key = [first, second];
@@ -140,14 +144,19 @@ fn places(mut input: Sorted, mut output: Sorted, folder: &Path) -> Result<Sorted
             _ => places.push([GONE, offset, 0])?,
         }
     }
-    places.sorted()
+    places.finish()
 }
 
-fn rewrite(path: &Path, mut places: Sorted, last: u64, removed: RemovedRows) -> Result<InputOrder, Problem> {
-    let mut done = InputOrder::default();
-    let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
-    let mut reader = LineReader::new(file);
-    let (beside, file) = replacement(path)?;
+fn rewrite(
+    path: &Path,
+    mut places: SortedEntries,
+    last: u64,
+    removed: RemovedRows,
+) -> Result<ReorderReport, Problem> {
+    let mut done = ReorderReport::default();
+    let file = File::open(path).map_err(|error| read_problem(path, &error))?;
+    let mut reader = OffsetLineReader::new(file);
+    let (beside, file) = create_replacement(path)?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
     let (mut line, mut renumbered) = (Vec::new(), Vec::new());
     while let Some([place, offset, _]) = places.next()? {
@@ -167,18 +176,18 @@ fn rewrite(path: &Path, mut places: Sorted, last: u64, removed: RemovedRows) -> 
                 number
             }
         };
-        reader.read(offset, &mut line).map_err(|error| cannot_read(path, &error))?;
+        reader.read(offset, &mut line).map_err(|error| read_problem(path, &error))?;
         renumbered.clear();
         let before = write_with_number(&line, number, &mut renumbered).map_err(|error| {
             let error = std::io::Error::new(std::io::ErrorKind::InvalidData, error);
-            cannot_read(path, &error)
+            read_problem(path, &error)
         })?;
         if place != GONE && before != number {
             done.moved_rows += 1;
         }
-        out.write_all(&renumbered).map_err(|error| cannot_write(&beside, &error))?;
+        out.write_all(&renumbered).map_err(|error| write_problem(&beside, &error))?;
     }
-    finish(out, &beside, path)?;
+    finish_replacement(out, &beside, path)?;
     Ok(done)
 }
 
@@ -193,14 +202,14 @@ fn nothing_left(path: &Path) -> Problem {
 }
 
 #[derive(Deserialize)]
-struct WithNumber<'a> {
+struct EnvelopeWithNumber<'a> {
     #[serde(borrow)]
     row_number: &'a RawValue,
 }
 
 /// Appends an envelope with a new row number; returns the old one.
 fn write_with_number(envelope: &[u8], number: u64, out: &mut Vec<u8>) -> Result<u64, serde_json::Error> {
-    let old = serde_json::from_slice::<WithNumber<'_>>(envelope)?.row_number.get();
+    let old = serde_json::from_slice::<EnvelopeWithNumber<'_>>(envelope)?.row_number.get();
     // The value is a slice of the envelope, so its address gives its offset.
     let start = old.as_ptr().addr() - envelope.as_ptr().addr();
     let (before, rest) = envelope.split_at(start);
@@ -225,7 +234,7 @@ mod tests {
         envelopes: &[(&str, u64)],
         input: &[Option<&str>],
         removed: RemovedRows,
-    ) -> (InputOrder, String) {
+    ) -> (ReorderReport, String) {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("out.jsonl");
         fs::write(&path, envelopes.iter().map(|(id, number)| line(id, *number)).collect::<String>()).unwrap();
@@ -250,7 +259,7 @@ mod tests {
     fn an_output_whose_rows_are_where_they_were_is_left_alone() {
         let envelopes = [("\"a\"", 1), ("2", 2), ("\"c\"", 3)];
         let (done, text) = ordered(&envelopes, &[Some("a"), None, Some("c"), Some("new")], RemovedRows::Drop);
-        assert_eq!((done, text), (InputOrder { found_rows: 3, ..done }, lines(&envelopes)));
+        assert_eq!((done, text), (ReorderReport { found_rows: 3, ..done }, lines(&envelopes)));
         assert_eq!((done.moved_rows, done.removed_rows), (0, 0));
     }
 
@@ -259,7 +268,7 @@ mod tests {
         let input = [Some("x"), Some("c"), Some("b"), Some("y"), Some("a")];
         let (done, text) = ordered(&[("\"a\"", 1), ("\"b\"", 3), ("\"c\"", 3)], &input, RemovedRows::Keep);
         assert_eq!(text, lines(&[("\"c\"", 2), ("\"b\"", 3), ("\"a\"", 5)]));
-        assert_eq!(done, InputOrder { found_rows: 3, moved_rows: 2, removed_rows: 0 });
+        assert_eq!(done, ReorderReport { found_rows: 3, moved_rows: 2, removed_rows: 0 });
     }
 
     #[test]

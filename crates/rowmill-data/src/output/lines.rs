@@ -9,13 +9,13 @@ use rowmill_core::record::EnvelopeHead;
 use rowmill_types::{Problem, ProblemCode};
 
 /// Reads which row a line belongs to.
-pub(super) type HeadOf = fn(&[u8]) -> Result<EnvelopeHead, serde_json::Error>;
+pub(super) type HeadFn = fn(&[u8]) -> Result<EnvelopeHead, serde_json::Error>;
 
 /// Reads a part of a file line by line. Blank lines are skipped.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct OutputLines {
     reader: Take<BufReader<File>>,
-    head_of: HeadOf,
+    head_of: HeadFn,
     path: PathBuf,
     /// The last line that was read, newline included.
     pub(super) bytes: Vec<u8>,
@@ -27,17 +27,17 @@ pub(super) struct Lines {
 
 /// The result of reading a line: an envelope, or the end of what could be read.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum OutputLine {
     Envelope(EnvelopeHead),
     /// The last line, without a newline: the beginning of an envelope.
     Torn,
     End,
 }
 
-impl Lines {
+impl OutputLines {
     pub(super) fn open(path: &Path, range: Range<u64>, capacity: usize) -> Result<Self, Problem> {
-        let mut file = File::open(path).map_err(|error| cannot_read(path, &error))?;
-        file.seek(SeekFrom::Start(range.start)).map_err(|error| cannot_read(path, &error))?;
+        let mut file = File::open(path).map_err(|error| read_problem(path, &error))?;
+        file.seek(SeekFrom::Start(range.start)).map_err(|error| read_problem(path, &error))?;
         let reader = BufReader::with_capacity(capacity, file).take(range.end - range.start);
         let (offset, next_offset) = (range.start, range.start);
         Ok(Self {
@@ -52,19 +52,19 @@ impl Lines {
     }
 
     /// Reads lines of another format.
-    pub(super) fn with_head(self, head_of: HeadOf) -> Self {
+    pub(super) fn with_head(self, head_of: HeadFn) -> Self {
         Self { head_of, ..self }
     }
 
-    pub(super) fn next(&mut self) -> Result<Next, Problem> {
+    pub(super) fn next(&mut self) -> Result<OutputLine, Problem> {
         loop {
             self.bytes.clear();
             let read = self
                 .reader
                 .read_until(b'\n', &mut self.bytes)
-                .map_err(|error| cannot_read(&self.path, &error))?;
+                .map_err(|error| read_problem(&self.path, &error))?;
             if read == 0 {
-                return Ok(Next::End);
+                return Ok(OutputLine::End);
             }
             self.number += 1;
             self.offset = self.next_offset;
@@ -73,8 +73,8 @@ impl Lines {
                 continue;
             }
             return match (self.head_of)(&self.bytes) {
-                Ok(head) => Ok(Next::Envelope(head)),
-                Err(_) if !self.has_newline() && is_cut(&self.bytes) => Ok(Next::Torn),
+                Ok(head) => Ok(OutputLine::Envelope(head)),
+                Err(_) if !self.has_newline() && is_torn(&self.bytes) => Ok(OutputLine::Torn),
                 Err(error) => Err(self.unusable(&error)),
             };
         }
@@ -84,7 +84,7 @@ impl Lines {
     pub(super) fn next_line(&mut self) -> Result<bool, Problem> {
         self.bytes.clear();
         let read = self.reader.read_until(b'\n', &mut self.bytes);
-        Ok(read.map_err(|error| cannot_read(&self.path, &error))? > 0)
+        Ok(read.map_err(|error| read_problem(&self.path, &error))? > 0)
     }
 
     /// Whether the last line that was read has a newline.
@@ -106,7 +106,7 @@ impl Lines {
 
 /// Whether a line without a newline can be the remainder of a line that a crash interrupted. A complete value
 /// of another type, or any other text, was written by someone else.
-pub(super) fn is_cut(line: &[u8]) -> bool {
+pub(super) fn is_torn(line: &[u8]) -> bool {
     const BEGIN: &[u8] = b"{\"id\":";
     let begins = line.starts_with(BEGIN) || BEGIN.starts_with(line);
     // A disk may return zeros for data that was never written.
@@ -114,7 +114,7 @@ pub(super) fn is_cut(line: &[u8]) -> bool {
     is_blank || begins && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err()
 }
 
-pub(super) fn cannot_read(path: &Path, error: &std::io::Error) -> Problem {
+pub(super) fn read_problem(path: &Path, error: &std::io::Error) -> Problem {
     Problem::new(ProblemCode::OutputUnusable, format!("cannot read `{}`", path.display()))
         .cause(error)
         .hint("check the permissions of the file")

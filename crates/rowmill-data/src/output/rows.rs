@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rowmill_core::ports::{Dataset, InputIdentity, Position, Room, RowSource};
+use rowmill_core::ports::{Dataset, InputIdentity, ReadLimit, ReadPosition, RowSource};
 use rowmill_types::{Problem, Row, SourceRow};
 
-use crate::{Format, InputSpec, Location, dataset};
+use crate::{InputFormat, InputLocation, InputSpec, open_dataset};
 
 /// The column names of envelopes; a result field with such a name is called `result.NAME`.
 const OF_ENVELOPES: &[&str] = &["id", "row_number", "ok", "error_type", "error_message", "error", "input"];
@@ -18,8 +18,8 @@ const OF_ENVELOPES: &[&str] = &["id", "row_number", "ok", "error_type", "error_m
 ///
 /// The file is missing or cannot be read.
 pub fn result_rows(envelopes: &Path) -> Result<Arc<dyn Dataset>, Problem> {
-    let spec = InputSpec::new(Location::File(envelopes.to_owned()), Some(Format::Jsonl));
-    Ok(Arc::new(ResultRows { envelopes: dataset(&spec)? }))
+    let spec = InputSpec::new(InputLocation::File(envelopes.to_owned()), Some(InputFormat::Jsonl));
+    Ok(Arc::new(ResultRows { envelopes: open_dataset(&spec)? }))
 }
 
 #[derive(Debug)]
@@ -32,8 +32,8 @@ impl Dataset for ResultRows {
         Ok(Box::new(ResultSource { envelopes: self.envelopes.open()? }))
     }
 
-    fn rereadable(&self) -> bool {
-        self.envelopes.rereadable()
+    fn is_rereadable(&self) -> bool {
+        self.envelopes.is_rereadable()
     }
 
     fn identity(&self) -> Result<InputIdentity, Problem> {
@@ -46,7 +46,7 @@ struct ResultSource {
 }
 
 impl RowSource for ResultSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         let before = batch.len();
         let more = self.envelopes.read(batch, room)?;
         for row in batch.iter_mut().skip(before) {
@@ -61,7 +61,7 @@ impl RowSource for ResultSource {
         self.envelopes.skip(rows)
     }
 
-    fn position(&self) -> Position {
+    fn position(&self) -> ReadPosition {
         self.envelopes.position()
     }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use rowmill_core::record::EnvelopeHead;
 use rowmill_types::Problem;
 
-use super::lines::{Lines, Next};
-use crate::read_overlapped;
+use super::lines::{OutputLine, OutputLines};
+use crate::read_on_second_thread;
 
 /// How many heads are handed over at once.
 const BATCH: usize = 512;
@@ -36,34 +36,34 @@ pub fn scan_output(path: &Path, mut saw: impl FnMut(EnvelopeHead)) -> Result<Out
     if !path.exists() {
         return Ok(OutputScan::default());
     }
-    let lines = Lines::open(path, 0..u64::MAX, 1 << 18)?;
-    let mut scan = Scan { lines, previous: 0, found: OutputScan::default(), ended: false };
+    let lines = OutputLines::open(path, 0..u64::MAX, 1 << 18)?;
+    let mut scan = OutputScanner { lines, previous: 0, found: OutputScan::default(), ended: false };
     let saw_batch = |heads: Vec<EnvelopeHead>| {
         heads.into_iter().for_each(&mut saw);
         Ok(ControlFlow::Continue(()))
     };
-    read_overlapped(|| scan.next_batch(), saw_batch)?;
+    read_on_second_thread(|| scan.next_batch(), saw_batch)?;
     Ok(scan.found)
 }
 
 /// A scan in progress.
-struct Scan {
-    lines: Lines,
+struct OutputScanner {
+    lines: OutputLines,
     /// The number of the previous row.
     previous: u64,
     found: OutputScan,
     ended: bool,
 }
 
-impl Scan {
+impl OutputScanner {
     /// The next heads; `None` after the last.
     fn next_batch(&mut self) -> Result<Option<Vec<EnvelopeHead>>, Problem> {
         let mut heads = Vec::new();
         while heads.len() < BATCH && !self.ended {
             match self.lines.next()? {
-                Next::End => self.ended = true,
-                Next::Torn => (self.ended, self.found.torn) = (true, true),
-                Next::Envelope(head) => {
+                OutputLine::End => self.ended = true,
+                OutputLine::Torn => (self.ended, self.found.torn) = (true, true),
+                OutputLine::Envelope(head) => {
                     let Self { lines, previous, found, .. } = self;
                     found.unordered |= lines.offset != found.length || head.number <= *previous;
                     *previous = head.number;

@@ -13,8 +13,8 @@ use rowmill_core::record::EnvelopeHead;
 use rowmill_core::select::IdSet;
 use rowmill_types::{Problem, RowId};
 
-use super::claim::{cannot_write, names_open_file, replace, replacement};
-use super::lines::{HeadOf, Lines, Next};
+use super::claim::{create_replacement, install_replacement, names_open_file, write_problem};
+use super::lines::{HeadFn, OutputLine, OutputLines};
 use super::link_target;
 
 /// A merge reads each stretch with a buffer of this size.
@@ -22,9 +22,9 @@ const STRETCH_BUFFER: usize = 32 * 1024;
 
 /// The layout of the file, found in a first pass.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(super) struct OutputLayout {
     /// How its lines are parsed.
-    pub(super) head_of: HeadOf,
+    pub(super) head_of: HeadFn,
     /// Byte ranges within which row numbers only increase.
     pub(super) stretches: Vec<Range<u64>>,
     /// Whether there are blank lines.
@@ -33,7 +33,7 @@ pub(super) struct Layout {
     pub(super) last: HashMap<RowId, u64>,
 }
 
-impl Default for Layout {
+impl Default for OutputLayout {
     fn default() -> Self {
         Self { head_of: EnvelopeHead::parse, stretches: Vec::new(), gaps: false, last: HashMap::new() }
     }
@@ -46,7 +46,7 @@ impl Default for Layout {
 /// # Errors
 ///
 /// The output cannot be read or written; the old file is then unchanged.
-pub fn settle(path: &Path) -> Result<bool, Problem> {
+pub fn settle_output(path: &Path) -> Result<bool, Problem> {
     settle_lines(path, EnvelopeHead::parse)
 }
 
@@ -61,20 +61,20 @@ pub fn settle_by_number(path: &Path) -> Result<bool, Problem> {
 
 /// Reads the head of an envelope whose row is identified by its number.
 pub(super) fn head_by_number(envelope: &[u8]) -> Result<EnvelopeHead, serde_json::Error> {
-    EnvelopeHead::parse(envelope).map(EnvelopeHead::by_number)
+    EnvelopeHead::parse(envelope).map(EnvelopeHead::with_number_as_id)
 }
 
 /// The same for a file with one line per row that is not an envelope.
-pub(crate) fn settle_lines(path: &Path, head_of: HeadOf) -> Result<bool, Problem> {
-    let (layout, _) = look_at_lines(path, head_of)?;
+pub(crate) fn settle_lines(path: &Path, head_of: HeadFn) -> Result<bool, Problem> {
+    let (layout, _) = scan_layout(path, head_of)?;
     if layout.stretches.len() <= 1 && layout.last.is_empty() && !layout.gaps {
         return Ok(false);
     }
     let path = &link_target(path);
-    let (beside, file) = replacement(path)?;
+    let (beside, file) = create_replacement(path)?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
     merge(path, &layout, &mut out)?;
-    finish(out, &beside, path)?;
+    finish_replacement(out, &beside, path)?;
     Ok(true)
 }
 
@@ -89,25 +89,25 @@ pub fn rewrite_errors(output: &Path, errors: &Path) -> Result<(), Problem> {
         return Ok(());
     }
     let errors = &link_target(errors);
-    let (beside, file) = replacement(errors)?;
+    let (beside, file) = create_replacement(errors)?;
     let mut out = BufWriter::with_capacity(1 << 16, file);
-    let mut lines = Lines::open(output, 0..u64::MAX, 1 << 18)?;
-    while let Next::Envelope(head) = lines.next()? {
+    let mut lines = OutputLines::open(output, 0..u64::MAX, 1 << 18)?;
+    while let OutputLine::Envelope(head) = lines.next()? {
         if !head.ok {
-            out.write_all(&lines.bytes).map_err(|error| cannot_write(&beside, &error))?;
+            out.write_all(&lines.bytes).map_err(|error| write_problem(&beside, &error))?;
         }
     }
-    finish(out, &beside, errors)
+    finish_replacement(out, &beside, errors)
 }
 
-pub(super) fn finish(out: BufWriter<File>, beside: &Path, path: &Path) -> Result<(), Problem> {
-    let file = out.into_inner().map_err(|error| cannot_write(beside, error.error()))?;
-    replace(beside, file, path)
+pub(super) fn finish_replacement(out: BufWriter<File>, beside: &Path, path: &Path) -> Result<(), Problem> {
+    let file = out.into_inner().map_err(|error| write_problem(beside, error.error()))?;
+    install_replacement(beside, file, path)
 }
 
 /// Determines the layout of the file, and which ids it has.
-pub(super) fn look_at_lines(path: &Path, head_of: HeadOf) -> Result<(Layout, IdSet), Problem> {
-    let mut layout = Layout { head_of, ..Layout::default() };
+pub(super) fn scan_layout(path: &Path, head_of: HeadFn) -> Result<(OutputLayout, IdSet), Problem> {
+    let mut layout = OutputLayout { head_of, ..OutputLayout::default() };
     let mut seen = IdSet::default();
     let mut repeated = IdSet::default();
     let (mut stand_ins, mut named) = (HashSet::new(), Vec::new());
@@ -121,7 +121,7 @@ pub(super) fn look_at_lines(path: &Path, head_of: HeadOf) -> Result<(Layout, IdS
             _ => layout.stretches.push(lines.offset..end),
         }
         previous = head.number;
-        if head.stands_in {
+        if head.number_stands_in {
             stand_ins.insert(head.number);
         } else if head.id != RowId::Number(head.number) && stand_ins.contains(&head.number) {
             // The row became readable later, and has an id of its own.
@@ -142,26 +142,30 @@ pub(super) fn look_at_lines(path: &Path, head_of: HeadOf) -> Result<(Layout, IdS
     Ok((layout, seen))
 }
 
-fn each(path: &Path, head_of: HeadOf, mut saw: impl FnMut(&Lines, EnvelopeHead)) -> Result<(), Problem> {
-    let mut lines = Lines::open(path, 0..u64::MAX, 1 << 18)?.with_head(head_of);
-    while let Next::Envelope(head) = lines.next()? {
+fn each(
+    path: &Path,
+    head_of: HeadFn,
+    mut saw: impl FnMut(&OutputLines, EnvelopeHead),
+) -> Result<(), Problem> {
+    let mut lines = OutputLines::open(path, 0..u64::MAX, 1 << 18)?.with_head(head_of);
+    while let OutputLine::Envelope(head) = lines.next()? {
         saw(&lines, head);
     }
     Ok(())
 }
 
-fn merge(path: &Path, layout: &Layout, out: &mut impl Write) -> Result<(), Problem> {
-    let mut fronts = fronts(path, layout)?;
-    while let Some(front) = foremost(&mut fronts) {
-        out.write_all(&front.lines.bytes).map_err(|error| cannot_write(path, &error))?;
+fn merge(path: &Path, layout: &OutputLayout, out: &mut impl Write) -> Result<(), Problem> {
+    let mut fronts = open_stretches(path, layout)?;
+    while let Some(front) = next_stretch(&mut fronts) {
+        out.write_all(&front.lines.bytes).map_err(|error| write_problem(path, &error))?;
         front.advance(&layout.last)?;
     }
     Ok(())
 }
 
 /// Passes every line that settling would leave out to `saw`.
-pub(crate) fn each_replaced(path: &Path, mut saw: impl FnMut(&[u8])) -> Result<(), Problem> {
-    let (layout, _) = look_at_lines(path, EnvelopeHead::parse)?;
+pub(crate) fn for_each_replaced(path: &Path, mut saw: impl FnMut(&[u8])) -> Result<(), Problem> {
+    let (layout, _) = scan_layout(path, EnvelopeHead::parse)?;
     if layout.last.is_empty() {
         return Ok(());
     }
@@ -173,11 +177,11 @@ pub(crate) fn each_replaced(path: &Path, mut saw: impl FnMut(&[u8])) -> Result<(
 }
 
 /// Opens every stretch at its first line.
-pub(super) fn fronts(path: &Path, layout: &Layout) -> Result<Vec<Front>, Problem> {
+pub(super) fn open_stretches(path: &Path, layout: &OutputLayout) -> Result<Vec<StretchReader>, Problem> {
     let mut fronts = Vec::new();
     for range in &layout.stretches {
-        let lines = Lines::open(path, range.clone(), STRETCH_BUFFER)?.with_head(layout.head_of);
-        let mut front = Front { lines, number: None };
+        let lines = OutputLines::open(path, range.clone(), STRETCH_BUFFER)?.with_head(layout.head_of);
+        let mut front = StretchReader { lines, number: None };
         front.advance(&layout.last)?;
         fronts.push(front);
     }
@@ -185,23 +189,23 @@ pub(super) fn fronts(path: &Path, layout: &Layout) -> Result<Vec<Front>, Problem
 }
 
 /// The front with the next line in order.
-pub(super) fn foremost(fronts: &mut [Front]) -> Option<&mut Front> {
+pub(super) fn next_stretch(fronts: &mut [StretchReader]) -> Option<&mut StretchReader> {
     // There are only a few stretches: checking each front beats a heap.
     fronts.iter_mut().filter(|front| front.number.is_some()).min_by_key(|front| front.number)
 }
 
 /// A stretch that is being read.
-pub(super) struct Front {
-    pub(super) lines: Lines,
+pub(super) struct StretchReader {
+    pub(super) lines: OutputLines,
     /// The row number of the pending line; `None` at the end.
     pub(super) number: Option<u64>,
 }
 
-impl Front {
+impl StretchReader {
     /// Moves to the next line that no later one replaces.
     pub(super) fn advance(&mut self, last: &HashMap<RowId, u64>) -> Result<(), Problem> {
         self.number = None;
-        while let Next::Envelope(head) = self.lines.next()? {
+        while let OutputLine::Envelope(head) = self.lines.next()? {
             if last.get(&head.id).is_none_or(|&offset| offset == self.lines.offset) {
                 self.number = Some(head.number);
                 break;
@@ -225,7 +229,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("out.jsonl");
         fs::write(&path, lines.concat()).unwrap();
-        let changed = settle(&path).unwrap();
+        let changed = settle_output(&path).unwrap();
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "no litter");
         (changed, fs::read_to_string(&path).unwrap())
     }

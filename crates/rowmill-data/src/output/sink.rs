@@ -5,16 +5,16 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rowmill_core::ports::{Published, Sink};
+use rowmill_core::ports::{PublishedRecord, RecordSink};
 use rowmill_types::Problem;
 
-use super::claim::{cannot_write, lock, names_open_file};
-use super::stdout::{StandardOutput, stdout_failed};
-use super::written::Written;
+use super::claim::{lock_file, names_open_file, write_problem};
+use super::expected_content::ExpectedContent;
+use super::stdout::{StandardOutput, stdout_problem};
 
 /// Which part of a record a sink writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum RecordPart {
     /// The envelope of every row.
     Envelopes,
     /// The envelopes of failed rows.
@@ -26,15 +26,15 @@ pub enum Part {
 /// Writes one line per record.
 #[derive(Debug)]
 pub struct LineSink {
-    part: Part,
-    target: Target,
+    part: RecordPart,
+    target: SinkTarget,
     pending: Vec<u8>,
     /// Records what was written.
-    written: Option<Arc<Written>>,
+    written: Option<Arc<ExpectedContent>>,
 }
 
 #[derive(Debug)]
-enum Target {
+enum SinkTarget {
     File { file: File, path: PathBuf, length: u64 },
     Stdout(StandardOutput),
 }
@@ -45,14 +45,14 @@ impl LineSink {
     /// # Errors
     ///
     /// The file cannot be opened or changed.
-    pub fn append(path: &Path, part: Part, keep: u64) -> Result<Self, Problem> {
-        let failed = |error: io::Error| cannot_write(path, &error);
+    pub fn append(path: &Path, part: RecordPart, keep: u64) -> Result<Self, Problem> {
+        let failed = |error: io::Error| write_problem(path, &error);
         let file = OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
         let found = file.metadata().map_err(failed)?;
         let length = keep.min(found.len());
         // The output is already locked by its claim.
-        if part != Part::Envelopes && found.is_file() && !names_open_file(path) {
-            lock(&file, path)?;
+        if part != RecordPart::Envelopes && found.is_file() && !names_open_file(path) {
+            lock_file(&file, path)?;
         }
         // A device or a pipe cannot be truncated, and standard output must not be.
         if found.is_file() && !names_open_file(path) {
@@ -60,14 +60,14 @@ impl LineSink {
         }
         Ok(Self {
             part,
-            target: Target::File { file, path: path.to_owned(), length },
+            target: SinkTarget::File { file, path: path.to_owned(), length },
             pending: Vec::new(),
             written: None,
         })
     }
 
     /// Also records what was written.
-    pub(super) fn telling(mut self, written: Arc<Written>) -> Self {
+    pub(super) fn reporting_to(mut self, written: Arc<ExpectedContent>) -> Self {
         self.written = Some(written);
         self
     }
@@ -77,9 +77,9 @@ impl LineSink {
     /// # Errors
     ///
     /// Standard output is not open.
-    pub fn stdout(part: Part) -> Result<Self, Problem> {
-        let stdout = StandardOutput::open().map_err(|error| stdout_failed(&error))?;
-        Ok(Self { part, target: Target::Stdout(stdout), pending: Vec::new(), written: None })
+    pub fn stdout(part: RecordPart) -> Result<Self, Problem> {
+        let stdout = StandardOutput::open().map_err(|error| stdout_problem(&error))?;
+        Ok(Self { part, target: SinkTarget::Stdout(stdout), pending: Vec::new(), written: None })
     }
 
     /// Adds a line that is not part of a record of this run.
@@ -91,20 +91,20 @@ impl LineSink {
 
 impl Drop for LineSink {
     fn drop(&mut self) {
-        if let (Target::File { file, .. }, false) = (&self.target, self.part == Part::Envelopes) {
+        if let (SinkTarget::File { file, .. }, false) = (&self.target, self.part == RecordPart::Envelopes) {
             // Closing alone is not enough: a process that is just being started has a copy of the open file.
             file.unlock().ok();
         }
     }
 }
 
-impl Sink for LineSink {
-    fn publish(&mut self, published: Published<'_>) -> Result<(), Problem> {
+impl RecordSink for LineSink {
+    fn publish(&mut self, published: PublishedRecord<'_>) -> Result<(), Problem> {
         match self.part {
-            Part::Envelopes => self.push(published.envelope),
-            Part::Failures if published.ok => {}
-            Part::Failures => self.push(published.envelope),
-            Part::Telemetry => self.push(published.telemetry),
+            RecordPart::Envelopes => self.push(published.envelope),
+            RecordPart::Failures if published.ok => {}
+            RecordPart::Failures => self.push(published.envelope),
+            RecordPart::Telemetry => self.push(published.telemetry),
         }
         if self.pending.len() > 1 << 20 { self.flush() } else { Ok(()) }
     }
@@ -114,14 +114,14 @@ impl Sink for LineSink {
             return Ok(());
         }
         match &mut self.target {
-            Target::Stdout(stdout) => {
-                stdout.write_all(&self.pending).map_err(|error| stdout_failed(&error))?;
+            SinkTarget::Stdout(stdout) => {
+                stdout.write_all(&self.pending).map_err(|error| stdout_problem(&error))?;
             }
-            Target::File { file, path, length } => {
+            SinkTarget::File { file, path, length } => {
                 if let Err(error) = file.write_all(&self.pending) {
                     // No partial line may remain; the ledger has the whole record.
                     drop(file.set_len(*length));
-                    return Err(cannot_write(path, &error));
+                    return Err(write_problem(path, &error));
                 }
                 *length += self.pending.len() as u64;
                 if let Some(written) = &self.written {

@@ -10,7 +10,7 @@ use rowmill_types::settings::OUTPUT;
 use rowmill_types::{Problem, ProblemCode};
 use rustix::fs::{OFlags, fcntl_getfl};
 
-use super::claim::cannot_write;
+use super::claim::write_problem;
 
 /// The message if the reader of standard output has enough and ends.
 pub const READER_ENDED: &str = "the program that reads standard output has ended before the run did";
@@ -71,8 +71,8 @@ impl Write for StandardOutput {
 }
 
 /// The problem that standard output accepts no more, which is also how a reader that has enough ends.
-pub(crate) fn stdout_failed(error: &io::Error) -> Problem {
-    let problem = cannot_write(Path::new("standard output"), error);
+pub(crate) fn stdout_problem(error: &io::Error) -> Problem {
+    let problem = write_problem(Path::new("standard output"), error);
     match error.kind() {
         io::ErrorKind::BrokenPipe => Problem { message: READER_ENDED.into(), ..problem },
         _ => problem,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rowmill_types::RowColumns;
 
-use super::cells::Cells;
+use super::cells::ColumnCells;
 use super::row_block::RowBlock;
-use crate::read_ahead::Piece;
+use crate::read_ahead::AheadPiece;
 
 /// How many rows are written between two checks whether they are requested.
 const STEP: usize = 64;
@@ -14,10 +14,10 @@ const STEP: usize = 64;
 const MOST_BYTES: usize = 4 << 20;
 
 /// Decoded rows.
-pub(super) struct Batch {
+pub(super) struct DecodedBatch {
     columns: Arc<RowColumns>,
     /// The values of each wanted column; `None` if the file lacks it.
-    cells: Vec<Option<Cells>>,
+    cells: Vec<Option<ColumnCells>>,
     pub(super) rows: usize,
     /// The first rows, if there was time to write them before they were requested.
     pub(super) written: RowBlock,
@@ -25,13 +25,13 @@ pub(super) struct Batch {
     most_written: usize,
 }
 
-impl Batch {
-    pub(super) fn new(columns: Arc<RowColumns>, cells: Vec<Option<Cells>>, rows: usize) -> Self {
+impl DecodedBatch {
+    pub(super) fn new(columns: Arc<RowColumns>, cells: Vec<Option<ColumnCells>>, rows: usize) -> Self {
         Self { columns, cells, rows, written: RowBlock::default(), most_written: MOST_BYTES }
     }
 
     /// A batch of which few rows may be needed, so that none is written before it is requested.
-    pub(super) fn unwritten(self) -> Self {
+    pub(super) fn without_write_ahead(self) -> Self {
         Self { most_written: 0, ..self }
     }
 
@@ -48,7 +48,7 @@ impl Batch {
     }
 }
 
-impl Piece for Batch {
+impl AheadPiece for DecodedBatch {
     fn prepare(&mut self) -> bool {
         let start = self.written.rows();
         for at in start..self.rows.min(start + STEP) {
@@ -65,9 +65,9 @@ impl Piece for Batch {
 mod tests {
     use super::*;
 
-    fn batch(rows: usize) -> Batch {
+    fn batch(rows: usize) -> DecodedBatch {
         let columns = Arc::new(RowColumns::new(["a", "b"].into_iter()));
-        Batch::new(columns, vec![Some(Cells::same(&Arc::from("1"))), None], rows)
+        DecodedBatch::new(columns, vec![Some(ColumnCells::same(&Arc::from("1"))), None], rows)
     }
 
     #[test]
@@ -83,14 +83,14 @@ mod tests {
 
     #[test]
     fn no_row_is_written_where_few_may_be_of_use() {
-        let mut batch = batch(10).unwritten();
+        let mut batch = batch(10).without_write_ahead();
         assert!(!batch.prepare());
         assert_eq!(batch.written.rows(), 0);
     }
 
     #[test]
     fn what_was_written_ahead_does_not_grow_without_bound() {
-        let mut batch = Batch { most_written: 100, ..batch(1_000) };
+        let mut batch = DecodedBatch { most_written: 100, ..batch(1_000) };
         while batch.prepare() {}
         let row = r#"{"a":1,"b":null}"#.len();
         assert!(batch.written.bytes() < 100 + row, "{}", batch.written.bytes());

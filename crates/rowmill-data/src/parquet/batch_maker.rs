@@ -7,13 +7,13 @@ use arrow_array::RecordBatch;
 use parquet::errors::{ParquetError, Result as Decoded};
 use rowmill_types::RowColumns;
 
-use super::batch::Batch;
-use super::cells::Cells;
-use super::layout::Layout;
+use super::batch::DecodedBatch;
+use super::cells::ColumnCells;
+use super::layout::ColumnLayout;
 use super::table::TableFile;
 
 /// The source of a column's values.
-enum CellPlace {
+enum CellSource {
     /// The decoded column at this position.
     Decoded(usize),
     /// All rows have the same value, as JSON.
@@ -25,11 +25,11 @@ enum CellPlace {
 /// Makes batches of the decoded columns of a file.
 pub(super) struct BatchMaker {
     columns: Arc<RowColumns>,
-    layout: Arc<Layout>,
+    layout: Arc<ColumnLayout>,
     /// The columns to decode, in the order of the file.
     pub(super) decoded: Vec<usize>,
     /// The source of the values of each wanted column.
-    places: Vec<CellPlace>,
+    places: Vec<CellSource>,
 }
 
 impl BatchMaker {
@@ -43,34 +43,34 @@ impl BatchMaker {
             wanted.names().filter(|name| of_folders(name).is_none()).filter_map(of_file).collect();
         decoded.sort_unstable();
         let place = |name: &str| match (of_folders(name), of_file(name)) {
-            (Some(field), _) => CellPlace::Same(field.json.as_str().into()),
+            (Some(field), _) => CellSource::Same(field.json.as_str().into()),
             (None, Some(column)) => {
-                decoded.binary_search(&column).map_or(CellPlace::Lacking, CellPlace::Decoded)
+                decoded.binary_search(&column).map_or(CellSource::Lacking, CellSource::Decoded)
             }
-            (None, None) => CellPlace::Lacking,
+            (None, None) => CellSource::Lacking,
         };
         let places = wanted.names().map(place).collect();
         Self { columns: Arc::clone(wanted), layout: Arc::clone(&layout), decoded, places }
     }
 
     /// The rows of a decoded batch.
-    pub(super) fn batch(&self, decoded: &RecordBatch) -> Decoded<Batch> {
+    pub(super) fn batch(&self, decoded: &RecordBatch) -> Decoded<DecodedBatch> {
         let mut cells = Vec::with_capacity(self.places.len());
         for place in &self.places {
             cells.push(match place {
-                CellPlace::Decoded(place) => Some(self.cells(decoded, *place)?),
-                CellPlace::Same(json) => Some(Cells::same(json)),
-                CellPlace::Lacking => None,
+                CellSource::Decoded(place) => Some(self.cells(decoded, *place)?),
+                CellSource::Same(json) => Some(ColumnCells::same(json)),
+                CellSource::Lacking => None,
             });
         }
-        Ok(Batch::new(Arc::clone(&self.columns), cells, decoded.num_rows()))
+        Ok(DecodedBatch::new(Arc::clone(&self.columns), cells, decoded.num_rows()))
     }
 
     /// The values of a decoded column, by its position.
-    fn cells(&self, decoded: &RecordBatch, place: usize) -> Decoded<Cells> {
+    fn cells(&self, decoded: &RecordBatch, place: usize) -> Decoded<ColumnCells> {
         let column = self.decoded.get(place).copied().unwrap_or(usize::MAX);
         let made = match (self.layout.shapes.get(column), decoded.columns().get(place)) {
-            (Some(shape), Some(array)) => Cells::new(shape, array),
+            (Some(shape), Some(array)) => ColumnCells::new(shape, array),
             _ => None,
         };
         made.ok_or_else(|| {

@@ -19,21 +19,21 @@ use rowmill_core::json_text::{write_string, write_string_bytes};
 use super::bytes::{write_bytes, write_uuid};
 use super::civil::{write_date, write_duration, write_interval, write_time, write_timestamp};
 use super::decimals::write_decimal;
-use super::shape::Shape;
+use super::shape::ValueShape;
 
 /// Appends the value of a row that is not null.
-type Write = Box<dyn Fn(usize, &mut Vec<u8>) + Send>;
+type WriteCellFn = Box<dyn Fn(usize, &mut Vec<u8>) + Send>;
 
 /// The values of a decoded column.
-pub(super) struct Cells {
+pub(super) struct ColumnCells {
     /// Which values are null, if any are.
     nulls: Option<NullBuffer>,
-    write: Write,
+    write: WriteCellFn,
 }
 
-impl Cells {
+impl ColumnCells {
     /// The values of an array; `None` if the decoder produced an unexpected type.
-    pub(super) fn new(shape: &Shape, array: &ArrayRef) -> Option<Self> {
+    pub(super) fn new(shape: &ValueShape, array: &ArrayRef) -> Option<Self> {
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
         Some(Self { nulls, write: writer(shape, array)? })
     }
@@ -55,54 +55,54 @@ impl Cells {
     }
 }
 
-fn writer(shape: &Shape, array: &ArrayRef) -> Option<Write> {
+fn writer(shape: &ValueShape, array: &ArrayRef) -> Option<WriteCellFn> {
     match shape {
-        Shape::Null => writes(|_, out| out.extend_from_slice(b"null")),
-        Shape::Boolean => {
+        ValueShape::Null => writes(|_, out| out.extend_from_slice(b"null")),
+        ValueShape::Boolean => {
             let values = array.as_boolean_opt()?.clone();
             writes(move |row, out| {
                 out.extend_from_slice(if values.value(row) { b"true" } else { b"false" });
             })
         }
-        Shape::Integer => integers(array),
-        Shape::Real => reals(array),
-        Shape::Decimal(_, scale) => decimals(array, *scale),
-        Shape::Text => {
+        ValueShape::Integer => integers(array),
+        ValueShape::Real => reals(array),
+        ValueShape::Decimal(_, scale) => decimals(array, *scale),
+        ValueShape::Text => {
             let values = array.as_binary_view_opt()?.clone();
             writes(move |row, out| write_string_bytes(values.value(row), out))
         }
-        Shape::Bytes => match array.as_binary_view_opt() {
+        ValueShape::Bytes => match array.as_binary_view_opt() {
             Some(values) => {
                 let values = values.clone();
                 writes(move |row, out| write_bytes(values.value(row), out))
             }
             None => fixed(array, write_bytes),
         },
-        Shape::Uuid => fixed(array, write_uuid),
-        Shape::Interval => fixed(array, |bytes, out| {
+        ValueShape::Uuid => fixed(array, write_uuid),
+        ValueShape::Interval => fixed(array, |bytes, out| {
             out.push(b'"');
             write_interval(bytes, out);
             out.push(b'"');
         }),
-        Shape::Date => match array.data_type() {
+        ValueShape::Date => match array.data_type() {
             DataType::Date32 => moments::<Date32Type>(array, write_date),
             _ => moments::<Date64Type>(array, |value, out| write_date(value.div_euclid(86_400_000), out)),
         },
-        Shape::Time => times(array),
-        Shape::Timestamp { utc } => timestamps(array, *utc),
-        Shape::Duration => durations(array),
-        Shape::List(item) => lists(item, array),
-        Shape::Struct(fields) => structs(fields, array),
-        Shape::Map(key, value) => maps(key, value, array),
+        ValueShape::Time => times(array),
+        ValueShape::Timestamp { utc } => timestamps(array, *utc),
+        ValueShape::Duration => durations(array),
+        ValueShape::List(item) => lists(item, array),
+        ValueShape::Struct(fields) => structs(fields, array),
+        ValueShape::Map(key, value) => maps(key, value, array),
     }
 }
 
-fn writes(write: impl Fn(usize, &mut Vec<u8>) + Send + 'static) -> Option<Write> {
+fn writes(write: impl Fn(usize, &mut Vec<u8>) + Send + 'static) -> Option<WriteCellFn> {
     Some(Box::new(write))
 }
 
-fn integers(array: &ArrayRef) -> Option<Write> {
-    fn of<T: ArrowPrimitiveType<Native: itoa::Integer>>(array: &ArrayRef) -> Option<Write> {
+fn integers(array: &ArrayRef) -> Option<WriteCellFn> {
+    fn of<T: ArrowPrimitiveType<Native: itoa::Integer>>(array: &ArrayRef) -> Option<WriteCellFn> {
         let values = array.as_primitive_opt::<T>()?.values().clone();
         writes(move |row, out| {
             if let Some(value) = values.get(row) {
@@ -122,7 +122,7 @@ fn integers(array: &ArrayRef) -> Option<Write> {
     }
 }
 
-fn reals(array: &ArrayRef) -> Option<Write> {
+fn reals(array: &ArrayRef) -> Option<WriteCellFn> {
     fn write<F: zmij::Float>(value: F, is_finite: bool, out: &mut Vec<u8>) {
         let mut buffer = zmij::Buffer::new();
         out.extend_from_slice(if is_finite { buffer.format_finite(value).as_bytes() } else { b"null" });
@@ -143,8 +143,8 @@ fn reals(array: &ArrayRef) -> Option<Write> {
     }
 }
 
-fn decimals(array: &ArrayRef, scale: i8) -> Option<Write> {
-    fn of<T: ArrowPrimitiveType<Native: itoa::Integer>>(array: &ArrayRef, scale: i8) -> Option<Write> {
+fn decimals(array: &ArrayRef, scale: i8) -> Option<WriteCellFn> {
+    fn of<T: ArrowPrimitiveType<Native: itoa::Integer>>(array: &ArrayRef, scale: i8) -> Option<WriteCellFn> {
         let values = array.as_primitive_opt::<T>()?.clone();
         writes(move |row, out| {
             out.push(b'"');
@@ -180,7 +180,7 @@ fn decimals(array: &ArrayRef, scale: i8) -> Option<Write> {
 }
 
 /// Bytes of a fixed length.
-fn fixed(array: &ArrayRef, write: impl Fn(&[u8], &mut Vec<u8>) + Send + 'static) -> Option<Write> {
+fn fixed(array: &ArrayRef, write: impl Fn(&[u8], &mut Vec<u8>) + Send + 'static) -> Option<WriteCellFn> {
     let values = array.as_fixed_size_binary_opt()?.clone();
     writes(move |row, out| write(values.value(row), out))
 }
@@ -189,7 +189,7 @@ fn fixed(array: &ArrayRef, write: impl Fn(&[u8], &mut Vec<u8>) + Send + 'static)
 fn moments<T: ArrowPrimitiveType<Native: Into<i64>>>(
     array: &ArrayRef,
     write: impl Fn(i64, &mut Vec<u8>) + Send + 'static,
-) -> Option<Write> {
+) -> Option<WriteCellFn> {
     let values = array.as_primitive_opt::<T>()?.clone();
     writes(move |row, out| {
         out.push(b'"');
@@ -198,7 +198,7 @@ fn moments<T: ArrowPrimitiveType<Native: Into<i64>>>(
     })
 }
 
-fn times(array: &ArrayRef) -> Option<Write> {
+fn times(array: &ArrayRef) -> Option<WriteCellFn> {
     let in_unit = |unit| move |value, out: &mut Vec<u8>| write_time(value, unit, out);
     match array.data_type() {
         DataType::Time32(TimeUnit::Second) => moments::<Time32SecondType>(array, in_unit(TimeUnit::Second)),
@@ -210,7 +210,7 @@ fn times(array: &ArrayRef) -> Option<Write> {
     }
 }
 
-fn timestamps(array: &ArrayRef, utc: bool) -> Option<Write> {
+fn timestamps(array: &ArrayRef, utc: bool) -> Option<WriteCellFn> {
     let DataType::Timestamp(unit, _) = *array.data_type() else { return None };
     let write = move |value, out: &mut Vec<u8>| write_timestamp(value, unit, utc, out);
     match unit {
@@ -221,7 +221,7 @@ fn timestamps(array: &ArrayRef, utc: bool) -> Option<Write> {
     }
 }
 
-fn durations(array: &ArrayRef) -> Option<Write> {
+fn durations(array: &ArrayRef) -> Option<WriteCellFn> {
     let DataType::Duration(unit) = *array.data_type() else { return None };
     let write = move |value, out: &mut Vec<u8>| write_duration(value, unit, out);
     match unit {
@@ -232,18 +232,18 @@ fn durations(array: &ArrayRef) -> Option<Write> {
     }
 }
 
-fn lists(item: &Shape, array: &ArrayRef) -> Option<Write> {
-    fn of<O: OffsetSizeTrait>(item: &Shape, array: &ArrayRef) -> Option<Write> {
+fn lists(item: &ValueShape, array: &ArrayRef) -> Option<WriteCellFn> {
+    fn of<O: OffsetSizeTrait>(item: &ValueShape, array: &ArrayRef) -> Option<WriteCellFn> {
         let list = array.as_list_opt::<O>()?.clone();
-        let items = Cells::new(item, list.values())?;
+        let items = ColumnCells::new(item, list.values())?;
         writes(move |row, out| {
             let place = |at: usize| list.value_offsets().get(at).map_or(0, |offset| offset.as_usize());
             write_items(&items, place(row)..place(row + 1), out);
         })
     }
-    fn of_view<O: OffsetSizeTrait>(item: &Shape, array: &ArrayRef) -> Option<Write> {
+    fn of_view<O: OffsetSizeTrait>(item: &ValueShape, array: &ArrayRef) -> Option<WriteCellFn> {
         let list = array.as_list_view_opt::<O>()?.clone();
-        let items = Cells::new(item, list.values())?;
+        let items = ColumnCells::new(item, list.values())?;
         writes(move |row, out| {
             let start = list.value_offset(row).as_usize();
             write_items(&items, start..start + list.value_size(row).as_usize(), out);
@@ -257,13 +257,13 @@ fn lists(item: &Shape, array: &ArrayRef) -> Option<Write> {
         _ => {
             let list = array.as_fixed_size_list_opt()?.clone();
             let length = usize::try_from(list.value_length()).ok()?;
-            let items = Cells::new(item, list.values())?;
+            let items = ColumnCells::new(item, list.values())?;
             writes(move |row, out| write_items(&items, row * length..(row + 1) * length, out))
         }
     }
 }
 
-fn write_items(items: &Cells, places: std::ops::Range<usize>, out: &mut Vec<u8>) {
+fn write_items(items: &ColumnCells, places: std::ops::Range<usize>, out: &mut Vec<u8>) {
     out.push(b'[');
     for at in places.clone() {
         if at > places.start {
@@ -274,14 +274,14 @@ fn write_items(items: &Cells, places: std::ops::Range<usize>, out: &mut Vec<u8>)
     out.push(b']');
 }
 
-fn structs(fields: &[(String, Shape)], array: &ArrayRef) -> Option<Write> {
+fn structs(fields: &[(String, ValueShape)], array: &ArrayRef) -> Option<WriteCellFn> {
     let array = array.as_struct_opt()?;
     let mut parts = Vec::with_capacity(fields.len());
     for ((name, shape), values) in fields.iter().zip(array.columns()) {
         let mut start = vec![if parts.is_empty() { b'{' } else { b',' }];
         write_string(name, &mut start);
         start.push(b':');
-        parts.push((start, Cells::new(shape, values)?));
+        parts.push((start, ColumnCells::new(shape, values)?));
     }
     if parts.is_empty() {
         return writes(|_, out| out.extend_from_slice(b"{}"));
@@ -297,10 +297,10 @@ fn structs(fields: &[(String, Shape)], array: &ArrayRef) -> Option<Write> {
 
 /// Maps become objects if their keys can be names and each occurs once. Otherwise they become lists of pairs,
 /// so that nothing is lost.
-fn maps(key: &Shape, value: &Shape, array: &ArrayRef) -> Option<Write> {
+fn maps(key: &ValueShape, value: &ValueShape, array: &ArrayRef) -> Option<WriteCellFn> {
     let map = array.as_map_opt()?.clone();
-    let keys = Cells::new(key, map.keys())?;
-    let values = Cells::new(value, map.values())?;
+    let keys = ColumnCells::new(key, map.keys())?;
+    let values = ColumnCells::new(value, map.values())?;
     let names_fields = key.names_fields();
     writes(move |row, out| {
         let offset = |at: usize| map.value_offsets().get(at).copied().unwrap_or(0);
@@ -318,7 +318,12 @@ fn maps(key: &Shape, value: &Shape, array: &ArrayRef) -> Option<Write> {
 }
 
 /// Appends a map as an object; `false` if a key occurs twice.
-fn write_object(keys: &Cells, values: &Cells, places: std::ops::Range<usize>, out: &mut Vec<u8>) -> bool {
+fn write_object(
+    keys: &ColumnCells,
+    values: &ColumnCells,
+    places: std::ops::Range<usize>,
+    out: &mut Vec<u8>,
+) -> bool {
     let mut names = Vec::with_capacity(places.len());
     out.push(b'{');
     for at in places.clone() {
@@ -340,7 +345,7 @@ fn write_object(keys: &Cells, values: &Cells, places: std::ops::Range<usize>, ou
 }
 
 /// Appends a map as a list of its keys with their values.
-fn write_pairs(keys: &Cells, values: &Cells, places: std::ops::Range<usize>, out: &mut Vec<u8>) {
+fn write_pairs(keys: &ColumnCells, values: &ColumnCells, places: std::ops::Range<usize>, out: &mut Vec<u8>) {
     out.push(b'[');
     for at in places.clone() {
         out.extend_from_slice(if at > places.start { b",[" } else { b"[" });
@@ -353,7 +358,7 @@ fn write_pairs(keys: &Cells, values: &Cells, places: std::ops::Range<usize>, out
 }
 
 /// Appends a key of any type as a JSON string.
-fn write_name(keys: &Cells, at: usize, out: &mut Vec<u8>) {
+fn write_name(keys: &ColumnCells, at: usize, out: &mut Vec<u8>) {
     let start = out.len();
     keys.write(at, out);
     if out.get(start) != Some(&b'"') {

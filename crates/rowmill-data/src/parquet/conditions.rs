@@ -13,56 +13,61 @@ use arrow_array::types::{
 };
 use arrow_array::{Array as _, ArrayRef, BooleanArray};
 use arrow_schema::{DataType, TimeUnit};
-use rowmill_core::ports::{Comparison, Scalar};
+use rowmill_core::ports::{ComparisonOperator, ScalarValue};
 
 use super::civil::{write_date, write_timestamp};
-use super::shape::Shape;
+use super::shape::ValueShape;
 use crate::PartitionField;
 
 /// A comparison with a value.
 #[derive(Debug, Clone)]
-pub(super) struct Test {
-    pub(super) comparison: Comparison,
-    pub(super) value: Scalar,
+pub(super) struct ColumnTest {
+    pub(super) comparison: ComparisonOperator,
+    pub(super) value: ScalarValue,
 }
 
-impl Test {
+impl ColumnTest {
     /// Whether columns of this type can be compared with the value here.
-    pub(super) fn suits(&self, shape: &Shape) -> bool {
+    pub(super) fn applies_to(&self, shape: &ValueShape) -> bool {
         match (&self.value, shape) {
-            (_, Shape::Null) => true,
-            (Scalar::Real(value), _) if value.is_nan() => false,
-            (Scalar::Integer(_) | Scalar::Real(_), Shape::Boolean | Shape::Integer | Shape::Real) => true,
-            (Scalar::Text(_), Shape::Text | Shape::Date | Shape::Timestamp { .. }) => true,
+            (_, ValueShape::Null) => true,
+            (ScalarValue::Real(value), _) if value.is_nan() => false,
+            (
+                ScalarValue::Integer(_) | ScalarValue::Real(_),
+                ValueShape::Boolean | ValueShape::Integer | ValueShape::Real,
+            ) => true,
+            (ScalarValue::Text(_), ValueShape::Text | ValueShape::Date | ValueShape::Timestamp { .. }) => {
+                true
+            }
             _ => false,
         }
     }
 
     /// Which values satisfy it; null stays null. `None` if they cannot be compared.
-    pub(super) fn check(&self, shape: &Shape, array: &ArrayRef) -> Option<BooleanArray> {
+    pub(super) fn check(&self, shape: &ValueShape, array: &ArrayRef) -> Option<BooleanArray> {
         match shape {
-            Shape::Null => Some(BooleanArray::new_null(array.len())),
-            Shape::Boolean => {
+            ValueShape::Null => Some(BooleanArray::new_null(array.len())),
+            ValueShape::Boolean => {
                 let values = array.as_boolean_opt()?;
                 Some(BooleanArray::from_unary(values, |value| self.holds_integer(i128::from(value))))
             }
-            Shape::Integer => self.check_integers(array),
-            Shape::Real => self.check_reals(array),
-            Shape::Text => {
-                let Scalar::Text(text) = &self.value else { return None };
+            ValueShape::Integer => self.check_integers(array),
+            ValueShape::Real => self.check_reals(array),
+            ValueShape::Text => {
+                let ScalarValue::Text(text) = &self.value else { return None };
                 let values = array.as_binary_view_opt()?;
                 // A value that is not text makes a bad row, which must not be dropped.
                 Some(BooleanArray::from_unary(values, |value| {
                     self.holds(value.cmp(text.as_bytes())) || std::str::from_utf8(value).is_err()
                 }))
             }
-            Shape::Date => match array.data_type() {
+            ValueShape::Date => match array.data_type() {
                 DataType::Date32 => self.check_shown::<Date32Type>(array, write_date),
                 _ => self.check_shown::<Date64Type>(array, |value, out| {
                     write_date(value.div_euclid(86_400_000), out);
                 }),
             },
-            Shape::Timestamp { utc } => self.check_timestamps(array, *utc),
+            ValueShape::Timestamp { utc } => self.check_timestamps(array, *utc),
             _ => None,
         }
     }
@@ -75,35 +80,35 @@ impl Test {
 
     fn holds(&self, ordering: Ordering) -> bool {
         match self.comparison {
-            Comparison::Equal => ordering.is_eq(),
-            Comparison::Less => ordering.is_lt(),
-            Comparison::AtMost => ordering.is_le(),
-            Comparison::Greater => ordering.is_gt(),
-            Comparison::AtLeast => ordering.is_ge(),
+            ComparisonOperator::Equal => ordering.is_eq(),
+            ComparisonOperator::Less => ordering.is_lt(),
+            ComparisonOperator::AtMost => ordering.is_le(),
+            ComparisonOperator::Greater => ordering.is_gt(),
+            ComparisonOperator::AtLeast => ordering.is_ge(),
         }
     }
 
     fn holds_integer(&self, value: i128) -> bool {
         match &self.value {
-            Scalar::Integer(other) => self.holds(value.cmp(&i128::from(*other))),
+            ScalarValue::Integer(other) => self.holds(value.cmp(&i128::from(*other))),
             // Beyond signed 64 bits, not everything treats numbers as integers.
             _ if value > i128::from(i64::MAX) => true,
-            Scalar::Real(other) => self.holds(against_real(value, *other)),
-            Scalar::Text(_) => true,
+            ScalarValue::Real(other) => self.holds(against_real(value, *other)),
+            ScalarValue::Text(_) => true,
         }
     }
 
     fn holds_real(&self, value: f64) -> bool {
         match &self.value {
-            Scalar::Integer(other) => self.holds(against_real(i128::from(*other), value).reverse()),
-            Scalar::Real(other) => value.partial_cmp(other).is_none_or(|ordering| self.holds(ordering)),
-            Scalar::Text(_) => true,
+            ScalarValue::Integer(other) => self.holds(against_real(i128::from(*other), value).reverse()),
+            ScalarValue::Real(other) => value.partial_cmp(other).is_none_or(|ordering| self.holds(ordering)),
+            ScalarValue::Text(_) => true,
         }
     }
 
     fn check_integers(&self, array: &ArrayRef) -> Option<BooleanArray> {
         fn of<T: ArrowPrimitiveType<Native: Into<i128>>>(
-            test: &Test,
+            test: &ColumnTest,
             array: &ArrayRef,
         ) -> Option<BooleanArray> {
             let values = array.as_primitive_opt::<T>()?;
@@ -143,12 +148,12 @@ impl Test {
     fn is_near(&self, value: f32) -> bool {
         let (low, high) = (f64::from(value.next_down()), f64::from(value.next_up()));
         match &self.value {
-            Scalar::Real(other) => (low..=high).contains(other),
-            Scalar::Integer(other) => {
+            ScalarValue::Real(other) => (low..=high).contains(other),
+            ScalarValue::Integer(other) => {
                 against_real(i128::from(*other), low).is_ge()
                     && against_real(i128::from(*other), high).is_le()
             }
-            Scalar::Text(_) => true,
+            ScalarValue::Text(_) => true,
         }
     }
 
@@ -169,7 +174,7 @@ impl Test {
         array: &ArrayRef,
         write: impl Fn(i64, &mut Vec<u8>),
     ) -> Option<BooleanArray> {
-        let Scalar::Text(text) = &self.value else { return None };
+        let ScalarValue::Text(text) = &self.value else { return None };
         let values = array.as_primitive_opt::<T>()?;
         let mut shown = Vec::new();
         Some(BooleanArray::from_unary(values, |value| {

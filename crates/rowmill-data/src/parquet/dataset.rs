@@ -3,42 +3,42 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use rowmill_core::ports::{Column, Dataset, InputIdentity, Part, RowSource};
+use rowmill_core::ports::{Dataset, DatasetColumn, DatasetPart, InputIdentity, RowSource};
 use rowmill_types::Problem;
 
-use super::conditions::Test;
-use super::source::ParquetSource;
-use super::table::Table;
+use super::conditions::ColumnTest;
+use super::source::ParquetRowSource;
+use super::table::ParquetTable;
 use crate::FileList;
-use crate::files::identity;
+use crate::text_dataset::content_identity;
 
 /// Builds the dataset of Parquet files. Their footers are read now, so that problems with them are reported
 /// before anything else is done.
-pub(crate) fn dataset(list: FileList) -> Result<Arc<dyn Dataset>, Problem> {
-    let table = Arc::new(Table::new(&list)?);
+pub(crate) fn parquet_dataset(list: FileList) -> Result<Arc<dyn Dataset>, Problem> {
+    let table = Arc::new(ParquetTable::new(&list)?);
     Ok(Arc::new(ParquetDataset { list, table }))
 }
 
 #[derive(Debug)]
 struct ParquetDataset {
     list: FileList,
-    table: Arc<Table>,
+    table: Arc<ParquetTable>,
 }
 
 impl Dataset for ParquetDataset {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        self.open_part(&Part::default())
+        self.open_part(&DatasetPart::default())
     }
 
-    fn rereadable(&self) -> bool {
+    fn is_rereadable(&self) -> bool {
         true
     }
 
     fn identity(&self) -> Result<InputIdentity, Problem> {
-        identity(&self.list)
+        content_identity(&self.list)
     }
 
-    fn open_part(&self, part: &Part) -> Result<Box<dyn RowSource>, Problem> {
+    fn open_part(&self, part: &DatasetPart) -> Result<Box<dyn RowSource>, Problem> {
         let all = 0..self.table.columns.len();
         let columns: Vec<usize> = match &part.columns {
             None => all.collect(),
@@ -51,18 +51,18 @@ impl Dataset for ParquetDataset {
         let mut tests = Vec::with_capacity(part.conditions.len());
         for condition in &part.conditions {
             self.table.column(&condition.column)?;
-            let test = Test { comparison: condition.comparison, value: condition.value.clone() };
+            let test = ColumnTest { comparison: condition.comparison, value: condition.value.clone() };
             tests.push((condition.column.clone(), test));
         }
-        Ok(Box::new(ParquetSource::new(Arc::clone(&self.table), &columns, tests)))
+        Ok(Box::new(ParquetRowSource::new(Arc::clone(&self.table), &columns, tests)))
     }
 
     fn count(&self) -> Result<Option<u64>, Problem> {
         Ok(Some(self.table.rows()))
     }
 
-    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
-        let described = |column: &super::table::TableColumn| Column {
+    fn columns(&self) -> Result<Option<Vec<DatasetColumn>>, Problem> {
+        let described = |column: &super::table::TableColumn| DatasetColumn {
             name: column.name.clone(),
             kind: column.shape.kind(),
         };

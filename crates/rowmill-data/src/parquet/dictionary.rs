@@ -11,13 +11,18 @@ use parquet::errors::Result as Decoded;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::SerializedPageReader;
 
-use super::file::Check;
-use super::shape::Shape;
+use super::file::ColumnCheck;
+use super::shape::ValueShape;
 
 /// Whether a row group may contain rows that satisfy a condition on the column of this leaf.
-pub(super) fn may_hold(file: &File, group: &RowGroupMetaData, leaf: usize, check: &Check) -> Decoded<bool> {
+pub(super) fn may_hold(
+    file: &File,
+    group: &RowGroupMetaData,
+    leaf: usize,
+    check: &ColumnCheck,
+) -> Decoded<bool> {
     let column = group.column(leaf);
-    if !matches!(check.shape, Shape::Text) || !is_all_in_dictionary(column) {
+    if !matches!(check.shape, ValueShape::Text) || !is_all_in_dictionary(column) {
         return Ok(true);
     }
     let rows = usize::try_from(group.num_rows()).unwrap_or(usize::MAX);

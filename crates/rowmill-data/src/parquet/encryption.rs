@@ -11,7 +11,7 @@ const DEEPEST: u32 = 32;
 
 /// Whether columns of a file are encrypted although its footer is not. `false` for incomplete files.
 pub(super) fn has_encrypted_columns(path: &Path) -> bool {
-    footer(path).and_then(|footer| Thrift { left: &footer }.has_field(ENCRYPTION)).unwrap_or(false)
+    footer(path).and_then(|footer| ThriftReader { left: &footer }.has_field(ENCRYPTION)).unwrap_or(false)
 }
 
 fn footer(path: &Path) -> Option<Vec<u8>> {
@@ -28,11 +28,11 @@ fn footer(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// The unread rest of a footer, in Thrift's compact protocol.
-struct Thrift<'b> {
+struct ThriftReader<'b> {
     left: &'b [u8],
 }
 
-impl Thrift<'_> {
+impl ThriftReader<'_> {
     /// Whether the struct that starts here has a field; `None` if it cannot be read.
     fn has_field(mut self, wanted: i64) -> Option<bool> {
         let mut field = 0;

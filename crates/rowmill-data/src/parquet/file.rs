@@ -15,19 +15,19 @@ use parquet::errors::{ParquetError, Result as Decoded};
 use parquet::file::metadata::RowGroupMetaData;
 use rowmill_types::{Problem, RowColumns};
 
-use super::ahead::{BatchReader, WritingAhead, batches};
 use super::batch_maker::BatchMaker;
-use super::conditions::Test;
+use super::conditions::ColumnTest;
+use super::decode_ahead::{BatchReader, WriteAhead, decode_ahead};
 use super::dictionary;
-use super::footer::{load, rows_of};
-use super::group::{Found, Group};
-use super::layout::Layout;
+use super::footer::{group_row_count, load_metadata};
+use super::group::{RowGroupReader, SelectedGroup};
+use super::layout::ColumnLayout;
 use super::problems;
-use super::problems::guarded;
-use super::pruning::{groups_of_use, rows_of_use};
-use super::shape::Shape;
+use super::problems::catch_decoder_panic;
+use super::pruning::{matching_groups, matching_rows};
+use super::shape::ValueShape;
 use super::table::TableFile;
-use crate::dataset::cannot_open;
+use crate::dataset::open_problem;
 
 /// The target size of a batch in decoded bytes, as far as the footer shows.
 const BATCH_BYTES: u64 = 4 << 20;
@@ -36,20 +36,20 @@ const BATCH_ROWS: u64 = 4096;
 
 /// A condition on a column of a file.
 #[derive(Debug)]
-pub(super) struct Check {
+pub(super) struct ColumnCheck {
     /// The column's position in the file.
     pub(super) column: usize,
-    pub(super) shape: Shape,
-    pub(super) test: Test,
+    pub(super) shape: ValueShape,
+    pub(super) test: ColumnTest,
 }
 
 /// A file that is being read.
-pub(super) struct OpenFile {
+pub(super) struct OpenParquetFile {
     handle: File,
     metadata: ArrowReaderMetadata,
-    layout: Arc<Layout>,
+    layout: Arc<ColumnLayout>,
     maker: Arc<BatchMaker>,
-    checks: Vec<Check>,
+    checks: Vec<ColumnCheck>,
     /// Whether each row group may contain needed rows; empty if all do.
     of_use: Vec<bool>,
     next_group: usize,
@@ -59,13 +59,13 @@ pub(super) struct OpenFile {
     bytes_passed: u64,
 }
 
-impl OpenFile {
+impl OpenParquetFile {
     /// Opens a file to read these columns. Rows that do not satisfy a test on the column with it are left out
     /// where that is easy.
     pub(super) fn new(
         file: &TableFile,
         wanted: &Arc<RowColumns>,
-        tests: &[(String, Test)],
+        tests: &[(String, ColumnTest)],
     ) -> Result<Self, Problem> {
         let layout = Arc::clone(&file.layout);
         let columns: HashMap<_, _> = layout.names.iter().map(String::as_str).zip(0..).collect();
@@ -76,26 +76,26 @@ impl OpenFile {
         let mut lacks_rows = false;
         for (name, test) in tests {
             if let Some(field) = of_folders(name) {
-                lacks_rows |= test.suits(&field.shape()) && !test.holds_for(field);
+                lacks_rows |= test.applies_to(&field.shape()) && !test.holds_for(field);
                 continue;
             }
             match columns.get(name.as_str()) {
                 // A column that the file lacks is null in all its rows.
                 None => lacks_rows = true,
                 Some(column) => {
-                    let shape = layout.shapes.get(*column).filter(|shape| test.suits(shape));
+                    let shape = layout.shapes.get(*column).filter(|shape| test.applies_to(shape));
                     if let Some(shape) = shape.cloned() {
-                        checks.push(Check { column: *column, shape, test: test.clone() });
+                        checks.push(ColumnCheck { column: *column, shape, test: test.clone() });
                     }
                 }
             }
         }
-        let handle = File::open(&file.path).map_err(|error| cannot_open(&file.path, &error))?;
+        let handle = File::open(&file.path).map_err(|error| open_problem(&file.path, &error))?;
         let leaves: Vec<usize> = checks.iter().filter_map(|check| layout.leaf(check.column)).collect();
-        let metadata =
-            load(&handle, &layout, &leaves).map_err(|error| problems::bad_footer(&file.name, error))?;
+        let metadata = load_metadata(&handle, &layout, &leaves)
+            .map_err(|error| problems::bad_footer(&file.name, error))?;
         let groups = metadata.metadata().row_groups();
-        let rows: Decoded<u64> = groups.iter().map(rows_of).sum();
+        let rows: Decoded<u64> = groups.iter().map(group_row_count).sum();
         if rows.ok() != Some(file.rows) {
             return Err(problems::changed(&file.name));
         }
@@ -104,7 +104,7 @@ impl OpenFile {
         } else if checks.is_empty() {
             Vec::new()
         } else {
-            groups_of_use(&metadata, &layout, &checks)
+            matching_groups(&metadata, &layout, &checks)
         };
         Ok(Self {
             handle,
@@ -130,12 +130,12 @@ impl OpenFile {
     }
 
     /// The next row group with needed rows.
-    pub(super) fn next_group(&mut self) -> Decoded<Option<Group>> {
+    pub(super) fn next_group(&mut self) -> Decoded<Option<RowGroupReader>> {
         let metadata = Arc::clone(self.metadata.metadata());
         while let Some(described) = metadata.row_groups().get(self.next_group) {
             let index = self.next_group;
             let first = self.rows_passed;
-            let rows = rows_of(described)?;
+            let rows = group_row_count(described)?;
             let bytes = u64::try_from(described.compressed_size()).unwrap_or(0);
             let of_use =
                 self.of_use.get(index).copied().unwrap_or(true) && self.dictionaries_may_hold(described);
@@ -151,8 +151,9 @@ impl OpenFile {
                     described.columns().iter().enumerate().any(|(leaf, column)| {
                         self.is_decoded(leaf) && column.column_descr().max_rep_level() > 0
                     });
-                let found = Found { index, first, count, bytes, row_bytes: row_bytes.max(1), dense, picked };
-                return Ok(Some(Group::new(found)));
+                let found =
+                    SelectedGroup { index, first, count, bytes, row_bytes: row_bytes.max(1), dense, picked };
+                return Ok(Some(RowGroupReader::new(found)));
             }
         }
         Ok(None)
@@ -163,13 +164,13 @@ impl OpenFile {
     fn dictionaries_may_hold(&self, group: &RowGroupMetaData) -> bool {
         self.checks.iter().all(|check| {
             let Some(leaf) = self.layout.leaf(check.column) else { return true };
-            guarded(|| dictionary::may_hold(&self.handle, group, leaf, check)).unwrap_or(true)
+            catch_decoder_panic(|| dictionary::may_hold(&self.handle, group, leaf, check)).unwrap_or(true)
         })
     }
 
     /// Starts to decode the rows of a group: all of them if it is dense, otherwise those that are to be
     /// returned, after the first `after`.
-    pub(super) fn reader(&self, group: &Found, after: u64) -> Decoded<BatchReader> {
+    pub(super) fn reader(&self, group: &SelectedGroup, after: u64) -> Decoded<BatchReader> {
         let rows = usize::try_from((BATCH_BYTES / group.row_bytes).clamp(1, BATCH_ROWS)).unwrap_or(1);
         let mut builder = self.builder(group.index, &self.maker.decoded, rows)?;
         if !group.dense {
@@ -180,10 +181,10 @@ impl OpenFile {
             }
         }
         let writing = match group.dense && group.picked.is_some() {
-            true => WritingAhead::No,
-            false => WritingAhead::Yes,
+            true => WriteAhead::No,
+            false => WriteAhead::Yes,
         };
-        Ok(batches(guarded(|| builder.build())?, Arc::clone(&self.maker), writing))
+        Ok(decode_ahead(catch_decoder_panic(|| builder.build())?, Arc::clone(&self.maker), writing))
     }
 
     /// Finds the rows of a group that satisfy the conditions, by the columns in these.
@@ -191,20 +192,20 @@ impl OpenFile {
         let mut columns: Vec<usize> = self.checks.iter().map(|check| check.column).collect();
         columns.sort_unstable();
         columns.dedup();
-        let rows = rows_of(described)?;
+        let rows = group_row_count(described)?;
         let is_checked = |leaf| columns.binary_search(&self.layout.stored.get_column_root_idx(leaf)).is_ok();
         let row_bytes = (decoded_bytes(described, is_checked) / rows.max(1)).max(1);
         let batch = usize::try_from((BATCH_BYTES / row_bytes).clamp(1, 2 * BATCH_ROWS)).unwrap_or(1);
-        let of_use = rows_of_use(&self.metadata, &self.layout, &self.checks, group);
+        let of_use = matching_rows(&self.metadata, &self.layout, &self.checks, group);
         let mut builder = self.builder(group, &columns, batch)?;
         let mut expected = rows;
         if let Some(of_use) = &of_use {
             expected = of_use.count_set_bits() as u64;
             builder = builder.with_row_selection(selection(of_use));
         }
-        let mut reader = guarded(|| builder.build())?;
+        let mut reader = catch_decoder_panic(|| builder.build())?;
         let mut picked = BooleanBufferBuilder::new(0);
-        while let Some(batch) = guarded(|| Ok(reader.next().transpose()?))? {
+        while let Some(batch) = catch_decoder_panic(|| Ok(reader.next().transpose()?))? {
             let masks: Vec<BooleanArray> =
                 self.checks.iter().filter_map(|check| mask(&batch, &columns, check)).collect();
             for row in 0..batch.num_rows() {
@@ -242,7 +243,7 @@ impl OpenFile {
 }
 
 /// Which rows of a batch of these columns satisfy one condition.
-fn mask(batch: &RecordBatch, columns: &[usize], check: &Check) -> Option<BooleanArray> {
+fn mask(batch: &RecordBatch, columns: &[usize], check: &ColumnCheck) -> Option<BooleanArray> {
     let place = columns.binary_search(&check.column).ok()?;
     check.test.check(&check.shape, batch.columns().get(place)?)
 }

@@ -11,32 +11,34 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetStatistic
 use rowmill_types::Problem;
 
 use super::encryption::has_encrypted_columns;
-use super::layout::Layout;
-use super::problems::{self, guarded};
-use crate::dataset::cannot_open;
+use super::layout::ColumnLayout;
+use super::problems::{self, catch_decoder_panic};
+use crate::dataset::open_problem;
 
 /// The contents of a file, without anything that grows with its rows.
 #[derive(Debug)]
-pub(super) struct Summary {
+pub(super) struct FileSummary {
     pub(super) rows: u64,
     pub(super) size: u64,
-    pub(super) layout: Layout,
+    pub(super) layout: ColumnLayout,
 }
 
 /// Reads the contents of a file, and checks that it is complete as far as the footer shows.
-pub(super) fn summarize(name: &str, path: &Path) -> Result<Summary, Problem> {
-    let mut file = File::open(path).map_err(|error| cannot_open(path, &error))?;
-    let size = file.metadata().map_err(|error| cannot_open(path, &error))?.len();
+pub(super) fn read_summary(name: &str, path: &Path) -> Result<FileSummary, Problem> {
+    let mut file = File::open(path).map_err(|error| open_problem(path, &error))?;
+    let size = file.metadata().map_err(|error| open_problem(path, &error))?.len();
     let start = check_ends(name, &mut file, size)?;
     let options = || without_statistics(ArrowReaderOptions::new());
-    let understood = guarded(|| ArrowReaderMetadata::load(&file, options()))
+    let understood = catch_decoder_panic(|| ArrowReaderMetadata::load(&file, options()))
         // The writer's notes about its types may be of an unknown kind; the columns can be read anyway.
-        .or_else(|_| guarded(|| ArrowReaderMetadata::load(&file, options().with_skip_arrow_metadata(true))))
+        .or_else(|_| {
+            catch_decoder_panic(|| ArrowReaderMetadata::load(&file, options().with_skip_arrow_metadata(true)))
+        })
         .map_err(|error| unreadable(name, path, error))?;
-    let summary = guarded(|| {
+    let summary = catch_decoder_panic(|| {
         let rows = check_groups(understood.metadata(), start)?;
-        let layout = Layout::new(understood.parquet_schema(), understood.schema())?;
-        Ok(Summary { rows, size, layout })
+        let layout = ColumnLayout::new(understood.parquet_schema(), understood.schema())?;
+        Ok(FileSummary { rows, size, layout })
     });
     summary.map_err(|error| unreadable(name, path, error))
 }
@@ -50,7 +52,11 @@ fn unreadable(name: &str, path: &Path, error: ParquetError) -> Problem {
 }
 
 /// Reads the footer for reading rows. Statistics are kept for these leaves only.
-pub(super) fn load(file: &File, layout: &Layout, leaves: &[usize]) -> Decoded<ArrowReaderMetadata> {
+pub(super) fn load_metadata(
+    file: &File,
+    layout: &ColumnLayout,
+    leaves: &[usize],
+) -> Decoded<ArrowReaderMetadata> {
     let options = without_statistics(ArrowReaderOptions::new())
         .with_column_stats_policy(match leaves {
             [] => ParquetStatisticsPolicy::SkipAll,
@@ -63,16 +69,16 @@ pub(super) fn load(file: &File, layout: &Layout, leaves: &[usize]) -> Decoded<Ar
         .with_parquet_schema(Arc::clone(&layout.stored))
         .with_schema(Arc::clone(&layout.decoded));
     if leaves.is_empty() {
-        return guarded(|| ArrowReaderMetadata::load(file, options));
+        return catch_decoder_panic(|| ArrowReaderMetadata::load(file, options));
     }
     // The positions of pages are needed only if some are skipped.
     let with_pages = options.clone().with_page_index_policy(PageIndexPolicy::Optional);
-    guarded(|| ArrowReaderMetadata::load(file, with_pages))
-        .or_else(|_| guarded(|| ArrowReaderMetadata::load(file, options)))
+    catch_decoder_panic(|| ArrowReaderMetadata::load(file, with_pages))
+        .or_else(|_| catch_decoder_panic(|| ArrowReaderMetadata::load(file, options)))
 }
 
 /// The number of rows that a row group declares.
-pub(super) fn rows_of(group: &RowGroupMetaData) -> Decoded<u64> {
+pub(super) fn group_row_count(group: &RowGroupMetaData) -> Decoded<u64> {
     u64::try_from(group.num_rows())
         .map_err(|_| ParquetError::General(format!("a row group of {} rows", group.num_rows())))
 }
@@ -112,7 +118,7 @@ fn check_ends(name: &str, file: &mut File, size: u64) -> Result<u64, Problem> {
 fn check_groups(metadata: &ParquetMetaData, footer: u64) -> Decoded<u64> {
     let mut rows = 0u64;
     for group in metadata.row_groups() {
-        rows = rows.saturating_add(rows_of(group)?);
+        rows = rows.saturating_add(group_row_count(group)?);
         for column in group.columns() {
             let (start, length) = column.byte_range();
             if start.checked_add(length).is_none_or(|end| end > footer) {

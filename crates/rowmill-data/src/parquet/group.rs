@@ -3,15 +3,15 @@
 use arrow_array::BooleanArray;
 use parquet::errors::{ParquetError, Result as Decoded};
 
-use super::ahead::BatchReader;
-use super::batch::Batch;
-use super::file::OpenFile;
+use super::batch::DecodedBatch;
+use super::decode_ahead::BatchReader;
+use super::file::OpenParquetFile;
 
 /// From this many bytes on, it is cheaper to seek again than to decode everything up to the position.
 const FAR: u64 = 16 << 20;
 
 /// A row group with needed rows.
-pub(super) struct Found {
+pub(super) struct SelectedGroup {
     pub(super) index: usize,
     /// The number of rows in the file before it.
     pub(super) first: u64,
@@ -29,8 +29,8 @@ pub(super) struct Found {
 }
 
 /// A row group that is being read. Nothing is decoded before a row is requested.
-pub(super) struct Group {
-    found: Found,
+pub(super) struct RowGroupReader {
+    found: SelectedGroup,
     /// How many of the rows to return were returned or skipped.
     passed: u64,
     /// The current position in the group, counting rows that were left out.
@@ -38,14 +38,14 @@ pub(super) struct Group {
     /// The current position among the decoded rows.
     cursor: u64,
     reader: Option<BatchReader>,
-    batch: Option<Batch>,
+    batch: Option<DecodedBatch>,
     /// The current position in the batch.
     next: usize,
 }
 
 /// Rows that are consecutive, both in the file and among the decoded ones.
 pub(super) struct RowRun<'b> {
-    pub(super) batch: &'b Batch,
+    pub(super) batch: &'b DecodedBatch,
     /// The position of the first one in the batch.
     pub(super) at: usize,
     /// The number of rows.
@@ -54,14 +54,14 @@ pub(super) struct RowRun<'b> {
     pub(super) place: u64,
 }
 
-impl Group {
-    pub(super) fn new(found: Found) -> Self {
+impl RowGroupReader {
+    pub(super) fn new(found: SelectedGroup) -> Self {
         Self { found, passed: 0, place: 0, cursor: 0, reader: None, batch: None, next: 0 }
     }
 
     /// Roughly how many bytes of the file are still to be read.
     pub(super) fn bytes_left(&self) -> u64 {
-        let Found { bytes, count, .. } = self.found;
+        let SelectedGroup { bytes, count, .. } = self.found;
         let left = u128::from(bytes) * u128::from(count - self.passed) / u128::from(count.max(1));
         u64::try_from(left).unwrap_or(bytes)
     }
@@ -74,7 +74,7 @@ impl Group {
     /// The next rows, at most `most`; the same rows are returned again until [`pass`] is called.
     ///
     /// [`pass`]: Self::pass
-    pub(super) fn next_run(&mut self, most: usize, file: &OpenFile) -> Decoded<Option<RowRun<'_>>> {
+    pub(super) fn next_run(&mut self, most: usize, file: &OpenParquetFile) -> Decoded<Option<RowRun<'_>>> {
         if self.passed == self.found.count {
             self.finish()?;
             return Ok(None);
@@ -104,7 +104,7 @@ impl Group {
     }
 
     /// Skips up to `rows` rows, and returns how many there were.
-    pub(super) fn skip(&mut self, rows: u64, file: &OpenFile) -> Decoded<u64> {
+    pub(super) fn skip(&mut self, rows: u64, file: &OpenParquetFile) -> Decoded<u64> {
         let wanted = rows.min(self.found.count - self.passed);
         let mut place = self.place;
         if self.found.picked.is_some() {
@@ -126,7 +126,7 @@ impl Group {
     }
 
     /// Skips decoded rows.
-    fn advance(&mut self, rows: u64, file: &OpenFile) -> Decoded<()> {
+    fn advance(&mut self, rows: u64, file: &OpenParquetFile) -> Decoded<()> {
         let mut left = rows;
         if let Some(batch) = &self.batch {
             let near = left.min((batch.rows - self.next) as u64);
@@ -170,7 +170,7 @@ impl Group {
         (from..to).find(|at| !picked.value(*at)).unwrap_or(to).saturating_sub(from)
     }
 
-    fn decode(&mut self, file: &OpenFile) -> Decoded<Batch> {
+    fn decode(&mut self, file: &OpenParquetFile) -> Decoded<DecodedBatch> {
         let reader = match &mut self.reader {
             Some(reader) => reader,
             None => self.reader.insert(file.reader(&self.found, self.cursor)?),

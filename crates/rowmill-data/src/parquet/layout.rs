@@ -11,11 +11,11 @@ use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
 
-use super::shape::Shape;
+use super::shape::ValueShape;
 
 /// How the columns of a file are decoded, and the types of their values.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(super) struct ColumnLayout {
     /// The schema that the decoder is given instead of the file's own.
     pub(super) stored: Arc<SchemaDescriptor>,
     /// The types of the arrays that the decoder produces.
@@ -23,10 +23,10 @@ pub(super) struct Layout {
     /// The unique names of the columns.
     pub(super) names: Vec<String>,
     /// The types of the columns' values.
-    pub(super) shapes: Vec<Shape>,
+    pub(super) shapes: Vec<ValueShape>,
 }
 
-impl Layout {
+impl ColumnLayout {
     /// The layout of a file with these columns: as they are stored, and as the decoder interprets them.
     pub(super) fn new(stored: &SchemaDescriptor, understood: &Schema) -> Result<Self> {
         let mut leaves = stored.columns().iter();
@@ -104,18 +104,18 @@ fn plain_type(stored: &Arc<Type>) -> Result<Arc<Type>> {
     }
 }
 
-type Leaves<'a> = std::slice::Iter<'a, ColumnDescPtr>;
+type LeafColumns<'a> = std::slice::Iter<'a, ColumnDescPtr>;
 
-fn decoded_field(field: &Field, leaves: &mut Leaves<'_>) -> Result<(FieldRef, Shape)> {
+fn decoded_field(field: &Field, leaves: &mut LeafColumns<'_>) -> Result<(FieldRef, ValueShape)> {
     let (decoded, shape) = decoded_type(field.data_type(), leaves)?;
     Ok((Arc::new(field.clone().with_data_type(decoded)), shape))
 }
 
 /// The type to decode, and the type of its values. Takes the leaves that belong to it.
-fn decoded_type(understood: &DataType, leaves: &mut Leaves<'_>) -> Result<(DataType, Shape)> {
-    let list = |item: &FieldRef, leaves: &mut Leaves<'_>| {
+fn decoded_type(understood: &DataType, leaves: &mut LeafColumns<'_>) -> Result<(DataType, ValueShape)> {
+    let list = |item: &FieldRef, leaves: &mut LeafColumns<'_>| {
         let (item, shape) = decoded_field(item, leaves)?;
-        Ok::<_, ParquetError>((item, Shape::List(Box::new(shape))))
+        Ok::<_, ParquetError>((item, ValueShape::List(Box::new(shape))))
     };
     Ok(match understood {
         DataType::List(item) => list(item, leaves).map(|(item, shape)| (DataType::List(item), shape))?,
@@ -133,15 +133,15 @@ fn decoded_type(understood: &DataType, leaves: &mut Leaves<'_>) -> Result<(DataT
         }
         DataType::Struct(fields) => {
             let (fields, shapes) = decoded_fields(fields, leaves)?;
-            (DataType::Struct(fields), Shape::Struct(shapes))
+            (DataType::Struct(fields), ValueShape::Struct(shapes))
         }
         DataType::Map(entries, sorted) => {
             let (decoded, shape) = decoded_field(entries, leaves)?;
-            let Shape::Struct(mut parts) = shape else { return Err(unknown(understood)) };
+            let ValueShape::Struct(mut parts) = shape else { return Err(unknown(understood)) };
             let (Some((_, value)), Some((_, key))) = (parts.pop(), parts.pop()) else {
                 return Err(unknown(understood));
             };
-            (DataType::Map(decoded, *sorted), Shape::Map(Box::new(key), Box::new(value)))
+            (DataType::Map(decoded, *sorted), ValueShape::Map(Box::new(key), Box::new(value)))
         }
         scalar => {
             let leaf = leaves.next().ok_or_else(|| unknown(understood))?;
@@ -150,7 +150,10 @@ fn decoded_type(understood: &DataType, leaves: &mut Leaves<'_>) -> Result<(DataT
     })
 }
 
-fn decoded_fields(fields: &Fields, leaves: &mut Leaves<'_>) -> Result<(Fields, Vec<(String, Shape)>)> {
+fn decoded_fields(
+    fields: &Fields,
+    leaves: &mut LeafColumns<'_>,
+) -> Result<(Fields, Vec<(String, ValueShape)>)> {
     let mut decoded = Vec::with_capacity(fields.len());
     let mut shapes = Vec::with_capacity(fields.len());
     for field in fields {
@@ -161,39 +164,39 @@ fn decoded_fields(fields: &Fields, leaves: &mut Leaves<'_>) -> Result<(Fields, V
     Ok((decoded.into(), shapes))
 }
 
-fn decoded_scalar(understood: &DataType, leaf: &ColumnDescPtr) -> Result<(DataType, Shape)> {
+fn decoded_scalar(understood: &DataType, leaf: &ColumnDescPtr) -> Result<(DataType, ValueShape)> {
     use DataType as T;
     let same = |shape| (understood.clone(), shape);
     Ok(match understood {
-        T::Null => same(Shape::Null),
-        T::Boolean => same(Shape::Boolean),
-        T::Int8 | T::Int16 | T::Int32 | T::Int64 => same(Shape::Integer),
-        T::UInt8 | T::UInt16 | T::UInt32 | T::UInt64 => same(Shape::Integer),
-        T::Float16 | T::Float32 | T::Float64 => same(Shape::Real),
+        T::Null => same(ValueShape::Null),
+        T::Boolean => same(ValueShape::Boolean),
+        T::Int8 | T::Int16 | T::Int32 | T::Int64 => same(ValueShape::Integer),
+        T::UInt8 | T::UInt16 | T::UInt32 | T::UInt64 => same(ValueShape::Integer),
+        T::Float16 | T::Float32 | T::Float64 => same(ValueShape::Real),
         T::Decimal32(precision, scale)
         | T::Decimal64(precision, scale)
         | T::Decimal128(precision, scale)
-        | T::Decimal256(precision, scale) => same(Shape::Decimal(*precision, *scale)),
-        T::Utf8 | T::LargeUtf8 | T::Utf8View => (T::BinaryView, Shape::Text),
+        | T::Decimal256(precision, scale) => same(ValueShape::Decimal(*precision, *scale)),
+        T::Utf8 | T::LargeUtf8 | T::Utf8View => (T::BinaryView, ValueShape::Text),
         T::Binary | T::LargeBinary | T::BinaryView => {
             let is_enum = matches!(leaf.logical_type_ref(), Some(LogicalType::Enum))
                 || leaf.converted_type() == ConvertedType::ENUM;
-            (T::BinaryView, if is_enum { Shape::Text } else { Shape::Bytes })
+            (T::BinaryView, if is_enum { ValueShape::Text } else { ValueShape::Bytes })
         }
         T::FixedSizeBinary(16) if matches!(leaf.logical_type_ref(), Some(LogicalType::Uuid)) => {
-            same(Shape::Uuid)
+            same(ValueShape::Uuid)
         }
-        T::FixedSizeBinary(_) => same(Shape::Bytes),
-        T::Date32 | T::Date64 => same(Shape::Date),
-        T::Time32(_) | T::Time64(_) => same(Shape::Time),
+        T::FixedSizeBinary(_) => same(ValueShape::Bytes),
+        T::Date32 | T::Date64 => same(ValueShape::Date),
+        T::Time32(_) | T::Time64(_) => same(ValueShape::Time),
         // In nanoseconds, the old twelve-byte timestamps would cover only 600 years.
         T::Timestamp(TimeUnit::Nanosecond, zone) if leaf.physical_type() == Physical::INT96 => {
-            let shape = Shape::Timestamp { utc: zone.is_some() };
+            let shape = ValueShape::Timestamp { utc: zone.is_some() };
             (T::Timestamp(TimeUnit::Microsecond, zone.clone()), shape)
         }
-        T::Timestamp(_, zone) => same(Shape::Timestamp { utc: zone.is_some() }),
-        T::Duration(_) => same(Shape::Duration),
-        T::Interval(_) => (T::FixedSizeBinary(12), Shape::Interval),
+        T::Timestamp(_, zone) => same(ValueShape::Timestamp { utc: zone.is_some() }),
+        T::Duration(_) => same(ValueShape::Duration),
+        T::Interval(_) => (T::FixedSizeBinary(12), ValueShape::Interval),
         T::Dictionary(_, value) => return decoded_scalar(value, leaf),
         _ => return Err(unknown(understood)),
     })

@@ -17,22 +17,22 @@
 //! | lists, structs | arrays and objects, nested as they are |
 //! | maps | objects; arrays of `[key, value]` if a key is a list or an object, or occurs twice |
 
-mod ahead;
 mod batch;
 mod batch_maker;
 mod bytes;
 mod cells;
 mod civil;
+mod compressed;
 mod conditions;
 mod dataset;
 mod decimals;
+mod decode_ahead;
 mod dictionary;
 mod encryption;
 mod file;
 mod footer;
 mod group;
 mod layout;
-mod packed;
 mod problems;
 mod pruning;
 mod row_block;
@@ -42,4 +42,4 @@ mod source;
 mod sql_type;
 mod table;
 
-pub(crate) use dataset::dataset;
+pub(crate) use dataset::parquet_dataset;

@@ -6,13 +6,13 @@ use parquet::errors::{ParquetError, Result};
 use rowmill_types::settings::{ACCEPT_CHANGES, COLUMNS, INPUT_FORMAT, RESUME};
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::foreign_code::without_panic;
+use crate::foreign_code::catch_foreign_panic;
 
 /// Calls the decoder. If a damaged file makes it panic, that is returned as an ordinary error.
 ///
 /// Anything that `decode` changes must not be used again after an error.
-pub(super) fn guarded<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
-    without_panic(decode)
+pub(super) fn catch_decoder_panic<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_foreign_panic(decode)
         .unwrap_or_else(|panic| Err(ParquetError::General(format!("the decoder gave up: {panic}"))))
 }
 

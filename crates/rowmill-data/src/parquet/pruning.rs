@@ -9,20 +9,24 @@ use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::basic::Type as Physical;
 use parquet::errors::Result;
-use rowmill_core::ports::Comparison;
+use rowmill_core::ports::ComparisonOperator;
 
-use super::conditions::Test;
-use super::file::Check;
-use super::layout::Layout;
-use super::problems::guarded;
-use super::shape::Shape;
+use super::conditions::ColumnTest;
+use super::file::ColumnCheck;
+use super::layout::ColumnLayout;
+use super::problems::catch_decoder_panic;
+use super::shape::ValueShape;
 
 /// Whether each row group may contain rows that satisfy all conditions.
-pub(super) fn groups_of_use(metadata: &ArrowReaderMetadata, layout: &Layout, checks: &[Check]) -> Vec<bool> {
+pub(super) fn matching_groups(
+    metadata: &ArrowReaderMetadata,
+    layout: &ColumnLayout,
+    checks: &[ColumnCheck],
+) -> Vec<bool> {
     let mut of_use = vec![true; metadata.metadata().num_row_groups()];
     for check in checks {
         // Statistics only help: without them all groups are read.
-        if let Ok(Some(may_hold)) = guarded(|| check_statistics(metadata, layout, check)) {
+        if let Ok(Some(may_hold)) = catch_decoder_panic(|| check_statistics(metadata, layout, check)) {
             for (of_use, may_hold) in of_use.iter_mut().zip(may_hold) {
                 *of_use &= may_hold;
             }
@@ -33,16 +37,16 @@ pub(super) fn groups_of_use(metadata: &ArrowReaderMetadata, layout: &Layout, che
 
 /// The rows of a group whose pages may contain needed rows, if the file describes its pages and some can be
 /// excluded.
-pub(super) fn rows_of_use(
+pub(super) fn matching_rows(
     metadata: &ArrowReaderMetadata,
-    layout: &Layout,
-    checks: &[Check],
+    layout: &ColumnLayout,
+    checks: &[ColumnCheck],
     group: usize,
 ) -> Option<BooleanBuffer> {
     let mut of_use: Option<BooleanBuffer> = None;
     for check in checks {
         // As with groups, missing information only costs time.
-        if let Ok(Some(rows)) = guarded(|| check_pages(metadata, layout, check, group)) {
+        if let Ok(Some(rows)) = catch_decoder_panic(|| check_pages(metadata, layout, check, group)) {
             of_use = Some(of_use.map_or_else(|| rows.clone(), |others| &others & &rows));
         }
     }
@@ -51,8 +55,8 @@ pub(super) fn rows_of_use(
 
 fn check_statistics(
     metadata: &ArrowReaderMetadata,
-    layout: &Layout,
-    check: &Check,
+    layout: &ColumnLayout,
+    check: &ColumnCheck,
 ) -> Result<Option<Vec<bool>>> {
     let Some((leaf, converter)) = converter(metadata, layout, check)? else { return Ok(None) };
     let groups = metadata.metadata().row_groups();
@@ -67,8 +71,8 @@ fn check_statistics(
 
 fn check_pages(
     metadata: &ArrowReaderMetadata,
-    layout: &Layout,
-    check: &Check,
+    layout: &ColumnLayout,
+    check: &ColumnCheck,
     group: usize,
 ) -> Result<Option<BooleanBuffer>> {
     let Some(index) = metadata.metadata().page_index() else { return Ok(None) };
@@ -93,8 +97,8 @@ fn check_pages(
 /// The reader of a column's bounds, with its leaf; `None` if they are not usable.
 fn converter<'m>(
     metadata: &'m ArrowReaderMetadata,
-    layout: &'m Layout,
-    check: &Check,
+    layout: &'m ColumnLayout,
+    check: &ColumnCheck,
 ) -> Result<Option<(usize, StatisticsConverter<'m>)>> {
     let Some(leaf) = layout.leaf(check.column) else { return Ok(None) };
     let stored = metadata.parquet_schema();
@@ -107,15 +111,17 @@ fn converter<'m>(
 }
 
 /// Whether values between each pair of bounds, minimum and maximum, may satisfy a condition.
-fn may_hold(check: &Check, (least, most): &(ArrayRef, ArrayRef)) -> Vec<bool> {
+fn may_hold(check: &ColumnCheck, (least, most): &(ArrayRef, ArrayRef)) -> Vec<bool> {
     let test = |comparison, bounds| {
-        let test = Test { comparison, value: check.test.value.clone() };
+        let test = ColumnTest { comparison, value: check.test.value.clone() };
         test.check(&check.shape, bounds)
     };
     let (low, high) = match check.test.comparison {
-        Comparison::Equal => (test(Comparison::AtMost, least), test(Comparison::AtLeast, most)),
-        below @ (Comparison::Less | Comparison::AtMost) => (test(below, least), None),
-        above @ (Comparison::Greater | Comparison::AtLeast) => (None, test(above, most)),
+        ComparisonOperator::Equal => {
+            (test(ComparisonOperator::AtMost, least), test(ComparisonOperator::AtLeast, most))
+        }
+        below @ (ComparisonOperator::Less | ComparisonOperator::AtMost) => (test(below, least), None),
+        above @ (ComparisonOperator::Greater | ComparisonOperator::AtLeast) => (None, test(above, most)),
     };
     let ordered = |at: usize| in_order(&check.shape, least, at) && in_order(&check.shape, most, at);
     let may =
@@ -125,17 +131,17 @@ fn may_hold(check: &Check, (least, most): &(ArrayRef, ArrayRef)) -> Vec<bool> {
 
 /// Whether a bound is in the order in which conditions are checked: infinities, which are null in rows, are
 /// not, and neither are years with other than four digits, which are compared as text.
-fn in_order(shape: &Shape, bounds: &ArrayRef, at: usize) -> bool {
+fn in_order(shape: &ValueShape, bounds: &ArrayRef, at: usize) -> bool {
     match shape {
-        Shape::Real => return is_finite(bounds, at),
-        Shape::Date | Shape::Timestamp { .. } => {}
+        ValueShape::Real => return is_finite(bounds, at),
+        ValueShape::Date | ValueShape::Timestamp { .. } => {}
         _ => return true,
     }
     let within = |comparison, text: &str| {
-        let test = Test { comparison, value: rowmill_core::ports::Scalar::Text(text.to_owned()) };
+        let test = ColumnTest { comparison, value: rowmill_core::ports::ScalarValue::Text(text.to_owned()) };
         test.check(shape, bounds).is_some_and(|mask| mask.is_valid(at) && mask.value(at))
     };
-    within(Comparison::AtLeast, "0") && within(Comparison::Less, "a")
+    within(ComparisonOperator::AtLeast, "0") && within(ComparisonOperator::Less, "a")
 }
 
 /// Whether a numeric bound is finite, or there is none.

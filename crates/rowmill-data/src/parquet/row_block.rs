@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rowmill_types::{BadRow, ErrorKind, RowColumns, SourceRow};
 
-use super::cells::Cells;
+use super::cells::ColumnCells;
 
 /// Rows that were written but not checked.
 #[derive(Debug, Default)]
@@ -39,10 +39,10 @@ impl RowBlock {
     }
 
     /// Appends the row at a position of these columns; a column without cells is null.
-    pub(super) fn write_row(&mut self, columns: &RowColumns, cells: &[Option<Cells>], at: usize) {
+    pub(super) fn write_row(&mut self, columns: &RowColumns, cells: &[Option<ColumnCells>], at: usize) {
         let start = self.bytes.len();
         for (column, cells) in cells.iter().enumerate() {
-            self.bytes.extend_from_slice(columns.start(column).as_bytes());
+            self.bytes.extend_from_slice(columns.value_prefix(column).as_bytes());
             match cells {
                 None => self.bytes.extend_from_slice(b"null"),
                 Some(cells) => cells.write(at, &mut self.bytes),
@@ -84,7 +84,7 @@ impl RowBlock {
             let ends = self.value_ends.get(ends).unwrap_or_default();
             let made = match text {
                 Some(text) if u32::try_from(text.len()).is_ok() => {
-                    Ok(columns.row(number, text.to_owned(), ends.into()))
+                    Ok(columns.build_row(number, text.to_owned(), ends.into()))
                 }
                 Some(_) => Err("longer than 4 GiB".to_owned()),
                 None => Err(broken_column(columns, bytes.get(place).unwrap_or_default(), ends)),
@@ -124,7 +124,7 @@ mod tests {
         let columns = Arc::new(RowColumns::new(["a"].into_iter()));
         let mut block = RowBlock::default();
         for text in texts {
-            block.write_row(&columns, &[Some(Cells::same(&Arc::from(*text)))], 0);
+            block.write_row(&columns, &[Some(ColumnCells::same(&Arc::from(*text)))], 0);
         }
         (columns, block)
     }

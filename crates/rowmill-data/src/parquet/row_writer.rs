@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rowmill_core::ports::Room;
+use rowmill_core::ports::ReadLimit;
 use rowmill_types::{RowColumns, SourceRow};
 
 use super::group::RowRun;
@@ -14,7 +14,7 @@ const BLOCK_BYTES: usize = 32 * 1024;
 const KEPT_BYTES: usize = 1 << 20;
 
 /// Writes the rows of a read.
-pub(super) struct RowWriter {
+pub(super) struct ParquetRowWriter {
     pub(super) columns: Arc<RowColumns>,
     block: RowBlock,
 }
@@ -26,7 +26,7 @@ pub(super) struct WrittenRows {
     pub(super) bytes: usize,
 }
 
-impl RowWriter {
+impl ParquetRowWriter {
     pub(super) fn new<'n>(names: impl Iterator<Item = &'n str>) -> Self {
         Self { columns: Arc::new(RowColumns::new(names)), block: RowBlock::default() }
     }
@@ -37,7 +37,7 @@ impl RowWriter {
         &mut self,
         run: &RowRun<'_>,
         before: u64,
-        room: Room,
+        room: ReadLimit,
         out: &mut Vec<SourceRow>,
     ) -> WrittenRows {
         let first = before + run.place + 1;

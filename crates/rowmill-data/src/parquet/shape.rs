@@ -9,7 +9,7 @@ use rowmill_core::ports::ColumnKind;
 /// Widths, units and encodings are not visible in rows, so they are not part of it: files that differ only in
 /// these form one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum ValueShape {
     /// Nothing but nulls.
     Null,
     Boolean,
@@ -31,7 +31,7 @@ pub(super) enum Shape {
     Map(Box<Self>, Box<Self>),
 }
 
-impl Shape {
+impl ValueShape {
     /// Its type as shown to users and to SQL.
     pub(super) fn kind(&self) -> ColumnKind {
         match self {
@@ -72,7 +72,10 @@ impl Shape {
     }
 }
 
-fn joined_fields(one: &[(String, Shape)], other: &[(String, Shape)]) -> Option<Vec<(String, Shape)>> {
+fn joined_fields(
+    one: &[(String, ValueShape)],
+    other: &[(String, ValueShape)],
+) -> Option<Vec<(String, ValueShape)>> {
     let mut joined = one.to_vec();
     for (name, shape) in other {
         match joined.iter_mut().find(|(known, _)| known == name) {
@@ -83,7 +86,7 @@ fn joined_fields(one: &[(String, Shape)], other: &[(String, Shape)]) -> Option<V
     Some(joined)
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for ValueShape {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => out.write_str("null"),
@@ -114,29 +117,29 @@ impl fmt::Display for Shape {
 mod tests {
     use super::*;
 
-    fn object(fields: &[(&str, Shape)]) -> Shape {
-        Shape::Struct(fields.iter().map(|(name, shape)| ((*name).to_owned(), shape.clone())).collect())
+    fn object(fields: &[(&str, ValueShape)]) -> ValueShape {
+        ValueShape::Struct(fields.iter().map(|(name, shape)| ((*name).to_owned(), shape.clone())).collect())
     }
 
     #[test]
     fn shapes_are_joined_where_rows_cannot_tell_or_numbers_widen() {
-        let list = |shape| Shape::List(Box::new(shape));
-        let one = object(&[("a", Shape::Integer), ("b", Shape::Text)]);
-        let other = object(&[("c", Shape::Date), ("a", Shape::Real)]);
-        let both = object(&[("a", Shape::Real), ("b", Shape::Text), ("c", Shape::Date)]);
+        let list = |shape| ValueShape::List(Box::new(shape));
+        let one = object(&[("a", ValueShape::Integer), ("b", ValueShape::Text)]);
+        let other = object(&[("c", ValueShape::Date), ("a", ValueShape::Real)]);
+        let both = object(&[("a", ValueShape::Real), ("b", ValueShape::Text), ("c", ValueShape::Date)]);
         for (one, other, joined) in [
-            (Shape::Text, Shape::Text, Some(Shape::Text)),
-            (Shape::Null, Shape::Date, Some(Shape::Date)),
-            (Shape::Date, Shape::Null, Some(Shape::Date)),
-            (Shape::Integer, Shape::Real, Some(Shape::Real)),
-            (Shape::Decimal(10, 2), Shape::Decimal(12, 2), Some(Shape::Decimal(12, 2))),
-            (Shape::Decimal(10, 2), Shape::Decimal(10, 3), None),
-            (Shape::Text, Shape::Integer, None),
-            (Shape::Timestamp { utc: true }, Shape::Timestamp { utc: false }, None),
-            (list(Shape::Integer), list(Shape::Real), Some(list(Shape::Real))),
-            (list(Shape::Integer), Shape::Integer, None),
+            (ValueShape::Text, ValueShape::Text, Some(ValueShape::Text)),
+            (ValueShape::Null, ValueShape::Date, Some(ValueShape::Date)),
+            (ValueShape::Date, ValueShape::Null, Some(ValueShape::Date)),
+            (ValueShape::Integer, ValueShape::Real, Some(ValueShape::Real)),
+            (ValueShape::Decimal(10, 2), ValueShape::Decimal(12, 2), Some(ValueShape::Decimal(12, 2))),
+            (ValueShape::Decimal(10, 2), ValueShape::Decimal(10, 3), None),
+            (ValueShape::Text, ValueShape::Integer, None),
+            (ValueShape::Timestamp { utc: true }, ValueShape::Timestamp { utc: false }, None),
+            (list(ValueShape::Integer), list(ValueShape::Real), Some(list(ValueShape::Real))),
+            (list(ValueShape::Integer), ValueShape::Integer, None),
             (one.clone(), other, Some(both)),
-            (one, object(&[("b", Shape::Date)]), None),
+            (one, object(&[("b", ValueShape::Date)]), None),
         ] {
             assert_eq!(one.joined(&other), joined, "{one} with {other}");
         }

@@ -3,26 +3,26 @@
 use std::sync::Arc;
 
 use parquet::errors::ParquetError;
-use rowmill_core::ports::{Position, Room, RowSource};
+use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
 use rowmill_types::{Problem, SourceRow};
 
-use super::conditions::Test;
+use super::conditions::ColumnTest;
 use super::encryption::has_encrypted_columns;
-use super::file::OpenFile;
-use super::group::Group;
+use super::file::OpenParquetFile;
+use super::group::RowGroupReader;
 use super::problems;
-use super::row_writer::{RowWriter, WrittenRows};
-use super::table::Table;
+use super::row_writer::{ParquetRowWriter, WrittenRows};
+use super::table::ParquetTable;
 
 /// Reads the rows of all files in order.
-pub(super) struct ParquetSource {
-    table: Arc<Table>,
-    writer: RowWriter,
-    tests: Vec<(String, Test)>,
+pub(super) struct ParquetRowSource {
+    table: Arc<ParquetTable>,
+    writer: ParquetRowWriter,
+    tests: Vec<(String, ColumnTest)>,
     /// The index of the current or next file.
     file: usize,
-    open: Option<OpenFile>,
-    group: Option<Group>,
+    open: Option<OpenParquetFile>,
+    group: Option<RowGroupReader>,
     /// The number of rows of the previous files.
     rows_before: u64,
     /// The number of bytes of the previous files.
@@ -31,11 +31,11 @@ pub(super) struct ParquetSource {
     failed: Option<Problem>,
 }
 
-impl ParquetSource {
+impl ParquetRowSource {
     /// Reads these columns of the table.
-    pub(super) fn new(table: Arc<Table>, columns: &[usize], tests: Vec<(String, Test)>) -> Self {
+    pub(super) fn new(table: Arc<ParquetTable>, columns: &[usize], tests: Vec<(String, ColumnTest)>) -> Self {
         let names = columns.iter().filter_map(|column| table.columns.get(*column));
-        let writer = RowWriter::new(names.map(|column| column.name.as_str()));
+        let writer = ParquetRowWriter::new(names.map(|column| column.name.as_str()));
         Self {
             table,
             writer,
@@ -55,7 +55,7 @@ impl ParquetSource {
         while let Some(file) = table.files.get(self.file) {
             let open = match &mut self.open {
                 Some(open) => open,
-                None => self.open.insert(OpenFile::new(file, &self.writer.columns, &self.tests)?),
+                None => self.open.insert(OpenParquetFile::new(file, &self.writer.columns, &self.tests)?),
             };
             match open.next_group() {
                 Ok(Some(group)) => {
@@ -77,7 +77,11 @@ impl ParquetSource {
     }
 
     /// Appends the next rows: at least one if there is one, and no more than there is room for.
-    fn next_rows(&mut self, out: &mut Vec<SourceRow>, room: Room) -> Result<Option<WrittenRows>, Problem> {
+    fn next_rows(
+        &mut self,
+        out: &mut Vec<SourceRow>,
+        room: ReadLimit,
+    ) -> Result<Option<WrittenRows>, Problem> {
         loop {
             if let (Some(group), Some(open)) = (&mut self.group, &self.open) {
                 match group.next_run(room.rows.max(1), open) {
@@ -128,8 +132,8 @@ impl ParquetSource {
         if file.is_some_and(|file| has_encrypted_columns(&file.path)) {
             return problems::encrypted_columns(name);
         }
-        let taken_up = self.open.as_ref().map_or(0, OpenFile::rows_passed);
-        let place = self.group.as_ref().map_or(taken_up, Group::place_in_file);
+        let taken_up = self.open.as_ref().map_or(0, OpenParquetFile::rows_passed);
+        let place = self.group.as_ref().map_or(taken_up, RowGroupReader::place_in_file);
         problems::stopped(name, self.rows_before + place, error)
     }
 
@@ -148,8 +152,8 @@ impl ParquetSource {
     }
 }
 
-impl RowSource for ParquetSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+impl RowSource for ParquetRowSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         self.step(|source| {
             let mut left = room;
             while let Some(written) = source.next_rows(batch, left)? {
@@ -167,10 +171,13 @@ impl RowSource for ParquetSource {
         self.step(|source| source.skip_rows(rows))
     }
 
-    fn position(&self) -> Position {
+    fn position(&self) -> ReadPosition {
         let total = self.table.files.iter().map(|file| file.size).sum();
-        let passed = self.open.as_ref().map_or(0, OpenFile::bytes_passed);
-        let left = self.group.as_ref().map_or(0, Group::bytes_left);
-        Position { read: (self.bytes_before + passed.saturating_sub(left)).min(total), total: Some(total) }
+        let passed = self.open.as_ref().map_or(0, OpenParquetFile::bytes_passed);
+        let left = self.group.as_ref().map_or(0, RowGroupReader::bytes_left);
+        ReadPosition {
+            read: (self.bytes_before + passed.saturating_sub(left)).min(total),
+            total: Some(total),
+        }
     }
 }

@@ -2,24 +2,24 @@
 
 use arrow_schema::DataType;
 
-use super::shape::Shape;
+use super::shape::ValueShape;
 
 /// The type of a column that is decoded in this way.
-pub(super) fn sql_type(shape: &Shape, decoded: &DataType) -> String {
+pub(super) fn sql_type(shape: &ValueShape, decoded: &DataType) -> String {
     named(shape, Some(decoded))
 }
 
 /// The type of a column that files store differently.
-pub(super) fn joined_type(shape: &Shape) -> String {
+pub(super) fn joined_type(shape: &ValueShape) -> String {
     named(shape, None)
 }
 
-fn named(shape: &Shape, decoded: Option<&DataType>) -> String {
+fn named(shape: &ValueShape, decoded: Option<&DataType>) -> String {
     use DataType as T;
     let plain = match shape {
-        Shape::Null => "NULL",
-        Shape::Boolean => "BOOLEAN",
-        Shape::Integer => match decoded {
+        ValueShape::Null => "NULL",
+        ValueShape::Boolean => "BOOLEAN",
+        ValueShape::Integer => match decoded {
             Some(T::Int8) => "TINYINT",
             Some(T::Int16) => "SMALLINT",
             Some(T::Int32) => "INTEGER",
@@ -30,22 +30,24 @@ fn named(shape: &Shape, decoded: Option<&DataType>) -> String {
             Some(_) => "BIGINT",
             None => "HUGEINT",
         },
-        Shape::Real => match decoded {
+        ValueShape::Real => match decoded {
             Some(T::Float16 | T::Float32) => "FLOAT",
             _ => "DOUBLE",
         },
-        Shape::Decimal(digits, scale @ 0..) if *digits <= 38 => return format!("DECIMAL({digits},{scale})"),
-        Shape::Decimal(..) => "OTHER DECIMAL",
-        Shape::Text => "VARCHAR",
-        Shape::Bytes => "BLOB",
-        Shape::Uuid => "UUID",
-        Shape::Date => "DATE",
-        Shape::Time => "TIME",
-        Shape::Timestamp { utc: false } => "TIMESTAMP",
-        Shape::Timestamp { utc: true } => "TIMESTAMPTZ",
-        Shape::Duration | Shape::Interval => "INTERVAL",
-        Shape::Map(..) => "MAP",
-        Shape::List(item) => {
+        ValueShape::Decimal(digits, scale @ 0..) if *digits <= 38 => {
+            return format!("DECIMAL({digits},{scale})");
+        }
+        ValueShape::Decimal(..) => "OTHER DECIMAL",
+        ValueShape::Text => "VARCHAR",
+        ValueShape::Bytes => "BLOB",
+        ValueShape::Uuid => "UUID",
+        ValueShape::Date => "DATE",
+        ValueShape::Time => "TIME",
+        ValueShape::Timestamp { utc: false } => "TIMESTAMP",
+        ValueShape::Timestamp { utc: true } => "TIMESTAMPTZ",
+        ValueShape::Duration | ValueShape::Interval => "INTERVAL",
+        ValueShape::Map(..) => "MAP",
+        ValueShape::List(item) => {
             let decoded = match decoded {
                 Some(T::List(field) | T::LargeList(field) | T::ListView(field) | T::LargeListView(field)) => {
                     Some(field)
@@ -55,7 +57,7 @@ fn named(shape: &Shape, decoded: Option<&DataType>) -> String {
             };
             return format!("{}[]", named(item, decoded.map(|field| field.data_type())));
         }
-        Shape::Struct(fields) => {
+        ValueShape::Struct(fields) => {
             let decoded = |at: usize| match decoded {
                 Some(T::Struct(fields)) => fields.get(at).map(|field| field.data_type()),
                 _ => None,

@@ -9,29 +9,29 @@ use rowmill_core::json_text::decode_string;
 use rowmill_types::{Problem, ProblemCode};
 use tempfile::TempPath;
 
-use super::footer::{Summary, summarize};
-use super::layout::Layout;
-use super::packed::unpacked;
-use super::shape::Shape;
+use super::compressed::decompress_to_temp;
+use super::footer::{FileSummary, read_summary};
+use super::layout::ColumnLayout;
+use super::shape::ValueShape;
 use super::sql_type::{joined_type, sql_type};
 use crate::{FileList, InputFile, PartitionField};
 
 /// Files as one table.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct ParquetTable {
     /// All columns, in the order of their first occurrence.
     pub(super) columns: Vec<TableColumn>,
     pub(super) files: Vec<TableFile>,
     places: HashMap<String, usize>,
     /// The columns that folder names give, with the types of their values.
-    partition: Vec<(String, Shape)>,
+    partition: Vec<(String, ValueShape)>,
 }
 
 /// A column of at least one file.
 #[derive(Debug)]
 pub(super) struct TableColumn {
     pub(super) name: String,
-    pub(super) shape: Shape,
+    pub(super) shape: ValueShape,
     /// Its type, by DuckDB's name.
     pub(super) sql_type: String,
     /// The first file that has it.
@@ -47,14 +47,14 @@ pub(super) struct TableFile {
     pub(super) path: PathBuf,
     pub(super) rows: u64,
     pub(super) size: u64,
-    pub(super) layout: Arc<Layout>,
+    pub(super) layout: Arc<ColumnLayout>,
     /// The fields that its folder names give. They take precedence over columns of the file.
     pub(super) partition: Vec<PartitionField>,
     /// Keeps the decompressed file at `path` until the table is dropped.
     _unpacked: Option<TempPath>,
 }
 
-impl Table {
+impl ParquetTable {
     /// Reads the footers of all files.
     pub(super) fn new(list: &FileList) -> Result<Self, Problem> {
         let mut table = Self { partition: partition_shapes(&list.files), ..Self::default() };
@@ -75,9 +75,9 @@ impl Table {
     }
 
     fn add(&mut self, file: &InputFile) -> Result<(), Problem> {
-        let unpacked = unpacked(file)?;
+        let unpacked = decompress_to_temp(file)?;
         let path = unpacked.as_ref().map_or_else(|| file.path.clone(), |path| path.to_path_buf());
-        let Summary { rows, size, layout } = summarize(&file.name, &path)?;
+        let FileSummary { rows, size, layout } = read_summary(&file.name, &path)?;
         let known = self.files.last().map(|last| &last.layout).filter(|known| known.is_same(&layout));
         let layout = match known {
             Some(known) => Arc::clone(known),
@@ -91,7 +91,7 @@ impl Table {
         Ok(())
     }
 
-    fn join(&mut self, file: &str, layout: &Layout) -> Result<(), Problem> {
+    fn join(&mut self, file: &str, layout: &ColumnLayout) -> Result<(), Problem> {
         let partition = self.partition.clone();
         let of_folders = |name: &String| partition.iter().find(|(other, _)| other == name);
         let decoded = layout.decoded.fields().iter().map(|field| field.data_type());
@@ -148,12 +148,12 @@ impl Table {
 }
 
 /// The columns that folder names give; they are the same for all files.
-fn partition_shapes(files: &[InputFile]) -> Vec<(String, Shape)> {
+fn partition_shapes(files: &[InputFile]) -> Vec<(String, ValueShape)> {
     let first = files.first().map(|file| file.partition.as_slice()).unwrap_or_default();
     let shape = |at: usize| {
         let values = files.iter().filter_map(|file| file.partition.get(at));
-        values.fold(Shape::Null, |shape, field| match field.shape() {
-            Shape::Null => shape,
+        values.fold(ValueShape::Null, |shape, field| match field.shape() {
+            ValueShape::Null => shape,
             known => known,
         })
     };
@@ -161,31 +161,31 @@ fn partition_shapes(files: &[InputFile]) -> Vec<(String, Shape)> {
 }
 
 /// The type of a column that folder names give.
-fn partition_type(shape: &Shape) -> String {
+fn partition_type(shape: &ValueShape) -> String {
     match shape {
-        Shape::Integer => "BIGINT".to_owned(),
+        ValueShape::Integer => "BIGINT".to_owned(),
         other => joined_type(other),
     }
 }
 
 impl PartitionField {
     /// The type of its value.
-    pub(super) fn shape(&self) -> Shape {
+    pub(super) fn shape(&self) -> ValueShape {
         match self.json.as_bytes().first() {
-            Some(b'"') => Shape::Text,
-            Some(b'n') | None => Shape::Null,
-            Some(_) => Shape::Integer,
+            Some(b'"') => ValueShape::Text,
+            Some(b'n') | None => ValueShape::Null,
+            Some(_) => ValueShape::Integer,
         }
     }
 
     /// Its value as a one-row column.
     pub(super) fn array(&self) -> ArrayRef {
         match self.shape() {
-            Shape::Text => {
+            ValueShape::Text => {
                 let text = decode_string(&self.json).unwrap_or_default();
                 Arc::new(BinaryViewArray::from_iter_values([text.as_bytes()]))
             }
-            Shape::Integer => Arc::new(Int64Array::from_iter([self.json.parse::<i64>().ok()])),
+            ValueShape::Integer => Arc::new(Int64Array::from_iter([self.json.parse::<i64>().ok()])),
             _ => Arc::new(NullArray::new(1)),
         }
     }

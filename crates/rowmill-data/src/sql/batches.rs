@@ -1,10 +1,10 @@
 //! Reads the next rows of a scan while a query processes the last ones.
 
-use rowmill_core::ports::{Position, Room, RowSource};
+use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
 use rowmill_types::Problem;
 
-use super::found::{Finder, FoundRows};
-use crate::read_ahead::{AheadSettings, Piece, ReadAhead};
+use super::column_values::{ColumnFinder, ColumnValues};
+use crate::read_ahead::{AheadPiece, AheadSettings, ReadAhead};
 
 /// How many rows are read at once: few at first, for queries that need only a few.
 const FIRST_ROWS: usize = 16;
@@ -22,20 +22,20 @@ const HERE: AheadSettings = AheadSettings { first: usize::MAX, ..AHEAD };
 /// Rows that were read at once.
 #[derive(Debug, Default)]
 pub(super) struct RowBatch {
-    pub(super) found: FoundRows,
+    pub(super) found: ColumnValues,
     /// The position of the read at that point.
-    pub(super) position: Position,
+    pub(super) position: ReadPosition,
     /// The reason why the rest of a file is missing after them.
     pub(super) damage: Option<Problem>,
 }
 
-impl Piece for RowBatch {}
+impl AheadPiece for RowBatch {}
 
 /// The rows of a source, batch by batch.
 pub(super) type RowBatches = ReadAhead<RowBatch, Problem>;
 
 /// The batches of a source, as far as a query requests them.
-pub(super) fn batches(mut source: Box<dyn RowSource>, mut finder: Finder) -> RowBatches {
+pub(super) fn read_ahead_batches(mut source: Box<dyn RowSource>, mut finder: ColumnFinder) -> RowBatches {
     let mut rows_at_once = FIRST_ROWS;
     let mut rows = Vec::new();
     let mut ended = false;
@@ -43,7 +43,7 @@ pub(super) fn batches(mut source: Box<dyn RowSource>, mut finder: Finder) -> Row
         if ended {
             return Ok(None);
         }
-        let room = Room { rows: rows_at_once, bytes: MOST_BYTES };
+        let room = ReadLimit { rows: rows_at_once, bytes: MOST_BYTES };
         rows_at_once = (rows_at_once * 2).min(MOST_ROWS);
         ended = !source.read(&mut rows, room)?;
         let damage = if rows.iter().any(Result::is_err) { source.damage() } else { None };

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rowmill_core::ports::{Column, Dataset, InputIdentity, Part, RowSource};
-use rowmill_sql::{NamedTable, Query, QueryText, Table, Wanted};
+use rowmill_core::ports::{Dataset, DatasetColumn, DatasetPart, InputIdentity, RowSource};
+use rowmill_sql::{NamedTable, QueryText, ScanRequest, SqlQuery, SqlTable};
 use rowmill_types::settings::{SQL, WHERE};
-use rowmill_types::{Problem, ProblemCode, Words};
+use rowmill_types::{MessageText, Problem, ProblemCode};
 
-use super::handoff::{Handoff, WorkedSource};
+use super::handoff::{RowHandoff, ThreadRowSource};
 use super::query::SqlSettings;
-use super::shape::Shape;
-use super::table::{DatasetTable, Tap};
-use super::watch::{Notice, Watch};
+use super::query_warnings::{QueryWarnings, WarnFn};
+use super::shape::SqlColumns;
+use super::table::{DatasetTable, RowTap};
 
 /// The name of the table whose rows are returned. Subqueries of the condition read `input`.
 const ROWS: &str = "rowmill_rows";
@@ -29,9 +29,9 @@ pub fn where_dataset(
     input: Arc<dyn Dataset>,
     condition: &str,
     settings: &SqlSettings<'_>,
-    notice: Notice,
+    notice: WarnFn,
 ) -> Result<Arc<dyn Dataset>, Problem> {
-    let (shape, watch) = Shape::watched(&*input, settings.types, notice)?;
+    let (shape, watch) = SqlColumns::find_columns(&*input, settings.types, notice)?;
     let temp = settings.temp.to_owned();
     let dataset = WhereDataset { input, condition: condition.to_owned(), temp, shape, watch };
     dataset.filter(None)?;
@@ -43,21 +43,21 @@ struct WhereDataset {
     input: Arc<dyn Dataset>,
     condition: String,
     temp: PathBuf,
-    shape: Arc<Shape>,
-    watch: Arc<Watch>,
+    shape: Arc<SqlColumns>,
+    watch: Arc<QueryWarnings>,
 }
 
 /// A condition that is ready to be evaluated for every row.
-struct Filter {
-    query: Query,
+struct ConditionFilter {
+    query: SqlQuery,
     rows: Arc<DatasetTable>,
-    tap: Arc<Tap>,
+    tap: Arc<RowTap>,
 }
 
 impl WhereDataset {
-    fn filter(&self, columns: Option<Vec<String>>) -> Result<Filter, Problem> {
-        let handoff = Arc::new(Handoff::default());
-        let tap = Arc::new(Tap {
+    fn filter(&self, columns: Option<Vec<String>>) -> Result<ConditionFilter, Problem> {
+        let handoff = Arc::new(RowHandoff::default());
+        let tap = Arc::new(RowTap {
             handoff: handoff.clone(),
             matched: AtomicBool::new(false),
             opened: AtomicBool::new(false),
@@ -73,26 +73,26 @@ impl WhereDataset {
         // A subquery reads the input separately, and its bad rows were already passed on.
         let others = DatasetTable {
             handoff: Arc::default(),
-            watch: Arc::new(Watch::new(Arc::new(|_| ()))),
+            watch: Arc::new(QueryWarnings::new(Arc::new(|_| ()))),
             tap: None,
             ..DatasetTable::clone(&rows)
         };
         let text = QueryText { text: self.condition.clone(), setting: WHERE };
         let others = vec![NamedTable { name: "input", table: Arc::new(others) }];
         let named = NamedTable { name: ROWS, table: rows.clone() };
-        let query = Query::condition(text, named, others, &self.temp)?;
-        if query.copies(ROWS) {
+        let query = SqlQuery::condition(text, named, others, &self.temp)?;
+        if query.copies_table(ROWS) {
             return Err(Problem::new(
                 ProblemCode::InvalidQuery,
                 format!("{WHERE} cannot be evaluated row by row"),
             )
             .hint(format!("write it as a query with {SQL}")));
         }
-        Ok(Filter { query, rows, tap })
+        Ok(ConditionFilter { query, rows, tap })
     }
 }
 
-impl Filter {
+impl ConditionFilter {
     fn run(&self) -> Result<(), Problem> {
         let tap = &self.tap;
         self.query.run(tap.handoff.closed(), &mut |_| {
@@ -102,7 +102,7 @@ impl Filter {
         })?;
         if !tap.opened.load(Ordering::Relaxed) {
             // The condition is false for every row, whatever it contains; bad rows are still there.
-            let mut scan = self.rows.scan(&Wanted::default())?;
+            let mut scan = self.rows.scan(&ScanRequest::default())?;
             while scan.advance()? {}
         }
         Ok(())
@@ -111,16 +111,16 @@ impl Filter {
 
 impl Dataset for WhereDataset {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        self.open_part(&Part::default())
+        self.open_part(&DatasetPart::default())
     }
 
-    fn open_part(&self, part: &Part) -> Result<Box<dyn RowSource>, Problem> {
+    fn open_part(&self, part: &DatasetPart) -> Result<Box<dyn RowSource>, Problem> {
         let filter = self.filter(part.columns.clone())?;
         let handoff = filter.tap.handoff.clone();
-        Ok(Box::new(WorkedSource::start(handoff, move || filter.run())?))
+        Ok(Box::new(ThreadRowSource::start(handoff, move || filter.run())?))
     }
 
-    fn rereadable(&self) -> bool {
+    fn is_rereadable(&self) -> bool {
         true
     }
 
@@ -128,7 +128,7 @@ impl Dataset for WhereDataset {
         self.input.identity()
     }
 
-    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
+    fn columns(&self) -> Result<Option<Vec<DatasetColumn>>, Problem> {
         self.input.columns()
     }
 
@@ -136,15 +136,15 @@ impl Dataset for WhereDataset {
         self.input.sql_types()
     }
 
-    fn untyped(&self) -> bool {
-        self.input.untyped()
+    fn is_untyped(&self) -> bool {
+        self.input.is_untyped()
     }
 
-    fn own_id(&self) -> Option<&str> {
-        self.input.own_id()
+    fn default_id_field(&self) -> Option<&str> {
+        self.input.default_id_field()
     }
 
-    fn notice(&self) -> Option<Words> {
-        self.input.notice()
+    fn read_notice(&self) -> Option<MessageText> {
+        self.input.read_notice()
     }
 }

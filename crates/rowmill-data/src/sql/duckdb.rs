@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
 use rowmill_types::settings::{SQL, SQL_ENGINE};
-use rowmill_types::{Problem, ProblemCode, Row, Words};
+use rowmill_types::{MessageText, Problem, ProblemCode, Row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::duckdb_environment::variables_for_duckdb;
 use super::duckdb_view::view_statement;
-use super::handoff::{Handoff, WorkedSource};
+use super::handoff::{RowHandoff, ThreadRowSource};
 use super::shape::ColumnType;
 use crate::csv::DelimiterChoice;
-use crate::{FieldDelimiter, FileList, Format};
+use crate::{FieldDelimiter, FileList, InputFormat};
 
 /// Runs statements with the Python package: the first prepares, the second returns rows.
 const PROGRAM: &str = "import sys, duckdb\nconnection = duckdb.connect()\nfor statement in sys.argv[1:]:\n    connection.execute(statement)\n";
@@ -39,7 +39,7 @@ pub enum SqlEngine {
 #[derive(Debug, Clone, Copy)]
 pub struct DuckDbInput<'i> {
     /// The files and their format.
-    pub files: &'i (FileList, Format),
+    pub files: &'i (FileList, InputFormat),
     /// The delimiter of a CSV input, if it was named.
     pub delimiter: Option<FieldDelimiter>,
     /// The declared types of columns.
@@ -108,7 +108,7 @@ impl FoundDuckDb {
         } else {
             let message = format!(
                 "{sql_engine} found neither the program `duckdb` nor the package `duckdb` of `python3`",
-                sql_engine = SQL_ENGINE.to("duckdb")
+                sql_engine = SQL_ENGINE.with_value("duckdb")
             );
             return Err(Problem::new(ProblemCode::NoSqlEngine, message).hint(
                 "install one, such as `pip install duckdb`, or omit the flag to use the built-in engine",
@@ -155,11 +155,14 @@ impl DuckDbDataset {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        Err(Problem::new(ProblemCode::InvalidQuery, format!("{SQL} cannot be run: {}", last_words(&said)))
-            .hint("correct the query; it runs in your own DuckDB"))
+        Err(Problem::new(
+            ProblemCode::InvalidQuery,
+            format!("{SQL} cannot be run: {}", strip_traceback(&said)),
+        )
+        .hint("correct the query; it runs in your own DuckDB"))
     }
 
-    fn run(&self, handoff: &Handoff) -> Result<(), Problem> {
+    fn run(&self, handoff: &RowHandoff) -> Result<(), Problem> {
         let copy = format!("COPY ({}\n) TO '/dev/stdout' (FORMAT json)", self.query);
         let mut command = self.command(&copy);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -196,7 +199,7 @@ impl RunningDuckDb {
         let said = String::from_utf8_lossy(&said);
         Err(Problem::new(
             ProblemCode::QueryFailed,
-            format!("{SQL} failed while it ran: {}", last_words(&said)),
+            format!("{SQL} failed while it ran: {}", strip_traceback(&said)),
         )
         .hint("correct the query; it runs in your own DuckDB"))
     }
@@ -243,7 +246,7 @@ fn quoted_numbers(line: String) -> String {
 }
 
 /// The error message without its location in a program.
-fn last_words(said: &str) -> String {
+fn strip_traceback(said: &str) -> String {
     let lines: Vec<_> = said.lines().collect();
     let start = lines.iter().rposition(|line| line.contains("Error")).unwrap_or(0);
     let text = lines.get(start..).unwrap_or_default().join("\n    ");
@@ -253,12 +256,12 @@ fn last_words(said: &str) -> String {
 
 impl Dataset for DuckDbDataset {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        let handoff = Arc::new(Handoff::default());
+        let handoff = Arc::new(RowHandoff::default());
         let (results, dataset) = (handoff.clone(), self.clone());
-        Ok(Box::new(WorkedSource::start(handoff, move || dataset.run(&results))?))
+        Ok(Box::new(ThreadRowSource::start(handoff, move || dataset.run(&results))?))
     }
 
-    fn rereadable(&self) -> bool {
+    fn is_rereadable(&self) -> bool {
         true
     }
 
@@ -266,8 +269,8 @@ impl Dataset for DuckDbDataset {
         self.input.identity()
     }
 
-    fn notice(&self) -> Option<Words> {
-        self.input.notice().or_else(|| self.delimiters.notice())
+    fn read_notice(&self) -> Option<MessageText> {
+        self.input.read_notice().or_else(|| self.delimiters.notice())
     }
 }
 

@@ -6,8 +6,8 @@ use rowmill_types::{Problem, ProblemCode};
 use super::duckdb::DuckDbInput;
 use super::shape::ColumnType;
 use crate::csv::DelimiterChoice;
-use crate::files::open_blocks;
-use crate::{FieldDelimiter, Format, InputFile};
+use crate::text_dataset::open_blocks;
+use crate::{FieldDelimiter, InputFile, InputFormat};
 
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
@@ -26,21 +26,21 @@ pub(super) fn view_statement(
         format!("[{}], union_by_name = true, hive_partitioning = {is_partitioned}", paths.join(", "))
     };
     let source = match format {
-        Format::Jsonl => format!("read_json({}, format = 'newline_delimited')", shared(&list.files)),
-        Format::Json => format!("read_json({})", shared(&list.files)),
-        Format::Csv | Format::Tsv => {
+        InputFormat::Jsonl => format!("read_json({}, format = 'newline_delimited')", shared(&list.files)),
+        InputFormat::Json => format!("read_json({})", shared(&list.files)),
+        InputFormat::Csv | InputFormat::Tsv => {
             let found = by_delimiter(&list.files, *format, delimiters)?;
             let read = found.into_iter().map(|(delimiter, files)| {
                 format!("FROM read_csv({}{})", shared(files), csv_settings(input, delimiter))
             });
             format!("({})", read.collect::<Vec<_>>().join(" UNION ALL BY NAME "))
         }
-        Format::Parquet => format!("read_parquet({})", shared(&list.files)),
-        Format::Documents => {
+        InputFormat::Parquet => format!("read_parquet({})", shared(&list.files)),
+        InputFormat::Documents => {
             let message = format!(
                 "{sql_engine} cannot read inputs of the format {}",
                 format.name(),
-                sql_engine = SQL_ENGINE.to("duckdb")
+                sql_engine = SQL_ENGINE.with_value("duckdb")
             );
             return Err(Problem::new(ProblemCode::NoSqlEngine, message).hint("omit the flag"));
         }
@@ -50,7 +50,7 @@ pub(super) fn view_statement(
         format!("CAST({name} AS {}) AS {name}", one.type_name)
     };
     // Values from text are parsed with their type directly, so that no intermediate type loses anything.
-    let is_text = matches!(format, Format::Csv | Format::Tsv);
+    let is_text = matches!(format, InputFormat::Csv | InputFormat::Tsv);
     let replaced: Vec<_> = input.types.iter().filter(|_| !is_text).map(cast).collect();
     let replace =
         if replaced.is_empty() { String::new() } else { format!(" REPLACE ({})", replaced.join(", ")) };
@@ -62,7 +62,7 @@ type FilesByDelimiter<'f> = Vec<(FieldDelimiter, &'f [InputFile])>;
 
 fn by_delimiter<'f>(
     files: &'f [InputFile],
-    format: Format,
+    format: InputFormat,
     delimiters: &DelimiterChoice,
 ) -> Result<FilesByDelimiter<'f>, Problem> {
     let chosen = |file| delimiters.choose(&mut open_blocks(file)?, format);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use rowmill_core::json_text::write_string;
-use rowmill_types::Field;
+use rowmill_types::FieldSpan;
 
 /// A name with its JSON text.
 #[derive(Debug)]
@@ -27,13 +27,13 @@ impl FieldName {
     }
 
     /// The field whose name was just written, with this range as its value.
-    pub(crate) fn field(&self, value: Range<usize>) -> Field {
+    pub(crate) fn field(&self, value: Range<usize>) -> FieldSpan {
         // The colon is before the value, and the closing quote before that.
         let end = value.start - 1;
         if self.json.len() == self.name.len() + 2 {
-            Field::plain(end - self.json.len() + 1..end - 1, value)
+            FieldSpan::with_plain_name(end - self.json.len() + 1..end - 1, value)
         } else {
-            Field::decoded(self.name.clone(), value)
+            FieldSpan::with_decoded_name(self.name.clone(), value)
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use rowmill_core::ports::{Position, Room, RowSource};
+use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
 use rowmill_types::{Problem, ProblemCode, SourceRow};
 
 /// The limits on the rows that wait to be read.
@@ -21,8 +21,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// The state that both sides share.
 #[derive(Debug, Default)]
-pub(crate) struct Handoff {
-    state: Mutex<State>,
+pub(crate) struct RowHandoff {
+    state: Mutex<HandoffState>,
     filled: Condvar,
     emptied: Condvar,
     /// The reader has gone.
@@ -30,14 +30,14 @@ pub(crate) struct Handoff {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HandoffState {
     rows: VecDeque<SourceRow>,
     bytes: usize,
     end: Option<Result<(), Problem>>,
-    position: Position,
+    position: ReadPosition,
 }
 
-impl Handoff {
+impl RowHandoff {
     /// Set when the rows are no longer wanted.
     pub(crate) fn closed(&self) -> &Arc<AtomicBool> {
         &self.closed
@@ -67,7 +67,7 @@ impl Handoff {
     }
 
     /// Records how far the input has been read.
-    pub(crate) fn set_position(&self, position: Position) {
+    pub(crate) fn set_position(&self, position: ReadPosition) {
         self.lock().position = position;
     }
 
@@ -76,7 +76,7 @@ impl Handoff {
         self.filled.notify_one();
     }
 
-    fn take(&self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+    fn take(&self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         let mut state = self.lock();
         while state.rows.is_empty() {
             match &state.end {
@@ -112,7 +112,7 @@ impl Handoff {
         self.emptied.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HandoffState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -126,15 +126,15 @@ fn size(row: &SourceRow) -> usize {
 
 /// The reading side. Dropping it ends the work.
 #[derive(Debug)]
-pub(crate) struct WorkedSource {
-    handoff: Arc<Handoff>,
+pub(crate) struct ThreadRowSource {
+    handoff: Arc<RowHandoff>,
     worker: Option<JoinHandle<()>>,
 }
 
-impl WorkedSource {
+impl ThreadRowSource {
     /// Starts a thread whose work passes rows on.
     pub(crate) fn start(
-        handoff: Arc<Handoff>,
+        handoff: Arc<RowHandoff>,
         work: impl FnOnce() -> Result<(), Problem> + Send + 'static,
     ) -> Result<Self, Problem> {
         let guard = FinishGuard(handoff.clone());
@@ -152,7 +152,7 @@ impl WorkedSource {
 }
 
 /// Ends the rows if the work panics, so that nobody waits forever.
-struct FinishGuard(Arc<Handoff>);
+struct FinishGuard(Arc<RowHandoff>);
 
 impl Drop for FinishGuard {
     fn drop(&mut self) {
@@ -160,17 +160,17 @@ impl Drop for FinishGuard {
     }
 }
 
-impl RowSource for WorkedSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+impl RowSource for ThreadRowSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         self.handoff.take(batch, room)
     }
 
-    fn position(&self) -> Position {
+    fn position(&self) -> ReadPosition {
         self.handoff.lock().position
     }
 }
 
-impl Drop for WorkedSource {
+impl Drop for ThreadRowSource {
     fn drop(&mut self) {
         self.handoff.close();
         if let Some(worker) = self.worker.take() {

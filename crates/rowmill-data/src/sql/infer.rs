@@ -1,11 +1,11 @@
 //! Infers the type of a column from its values.
 
 use rowmill_core::json_text::decode_string;
-use rowmill_sql::{FieldText, SqlType, column_value};
+use rowmill_sql::{SqlType, TextRule, column_value};
 use rowmill_types::Row;
 use serde_json::value::RawValue;
 
-use super::other_form::reading;
+use super::text_hints::suggested_expression;
 
 /// Objects with more fields, and values with deeper nesting, become JSON.
 const MOST_FIELDS: usize = 200;
@@ -16,7 +16,7 @@ const SHOWN: usize = 40;
 
 /// Which kinds of values a column has.
 #[derive(Debug, Default)]
-pub(crate) struct SeenValues {
+pub(crate) struct ColumnTypeInference {
     whole: bool,
     /// Integers that do not fit into 64 bits.
     wide: bool,
@@ -39,13 +39,13 @@ pub(crate) struct SeenValues {
     other: bool,
 }
 
-impl SeenValues {
+impl ColumnTypeInference {
     /// Adds the JSON of a value.
-    pub(crate) fn add(&mut self, json: &str, text: FieldText) {
+    pub(crate) fn add(&mut self, json: &str, text: TextRule) {
         self.add_nested(json, text, 0);
     }
 
-    fn add_nested(&mut self, json: &str, text: FieldText, depth: usize) {
+    fn add_nested(&mut self, json: &str, text: TextRule, depth: usize) {
         match json.as_bytes().first() {
             Some(b'"') => {
                 if let Some(value) = decode_string(json) {
@@ -58,7 +58,7 @@ impl SeenValues {
             Some(b'[') => {
                 let seen = self.list.get_or_insert_default();
                 let items: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
-                items.iter().for_each(|item| seen.add_nested(item.get(), FieldText::IsText, depth + 1));
+                items.iter().for_each(|item| seen.add_nested(item.get(), TextRule::IsText, depth + 1));
             }
             Some(b'{') => self.add_object(json, depth),
             Some(_) => self.add_number(json),
@@ -75,24 +75,24 @@ impl SeenValues {
                 known.len() - 1
             });
             if let Some((_, seen)) = known.get_mut(place) {
-                seen.add_nested(value, FieldText::IsText, depth + 1);
+                seen.add_nested(value, TextRule::IsText, depth + 1);
             }
         }
         self.other |= known.len() > MOST_FIELDS;
     }
 
-    fn add_text(&mut self, value: &str, text: FieldText) {
+    fn add_text(&mut self, value: &str, text: TextRule) {
         match (text, value) {
-            (FieldText::MayBeAnything, "") => {}
-            (FieldText::MayBeAnything, "true" | "false") => self.boolean = true,
-            (FieldText::MayBeAnything, number) if is_number(number) => self.add_number(number),
+            (TextRule::MayBeAnything, "") => {}
+            (TextRule::MayBeAnything, "true" | "false") => self.boolean = true,
+            (TextRule::MayBeAnything, number) if is_number(number) => self.add_number(number),
             (_, value) if is_moment(value, SqlType::Date) => self.date = true,
             (_, value) if is_moment(value, SqlType::Timestamp) => self.timestamp = true,
             (_, value) if is_instant(value) => self.instant = true,
             (_, value) => {
                 self.text = true;
                 self.first_text.get_or_insert_with(|| value.chars().take(SHOWN).collect());
-                if self.other_form.is_none() && reading(value, "").is_some() {
+                if self.other_form.is_none() && suggested_expression(value, "").is_some() {
                     self.other_form = Some(value.to_owned());
                 }
             }
@@ -109,11 +109,11 @@ impl SeenValues {
     }
 
     /// The type that holds all values.
-    pub(crate) fn kind(&self, text: FieldText) -> SqlType {
+    pub(crate) fn kind(&self, text: TextRule) -> SqlType {
         let is_number = self.whole || self.wide || self.real;
         let is_text = self.text || self.date || self.timestamp || self.instant;
         let seen = [is_text, is_number, self.boolean, self.list.is_some(), self.object.is_some()];
-        let is_untyped = text == FieldText::MayBeAnything;
+        let is_untyped = text == TextRule::MayBeAnything;
         match seen.iter().filter(|seen| **seen).count() {
             _ if self.other => SqlType::Json,
             0 if is_untyped => SqlType::Varchar,
@@ -131,7 +131,7 @@ impl SeenValues {
 
     /// Why a column is text although it may be meant as numbers, and how to read it.
     pub(crate) fn text_note(&self, column: &str) -> Option<String> {
-        let name = written_name(column);
+        let name = quoted_name(column);
         let Some(value) = self.first_text.as_deref() else {
             let forms = [self.date, self.timestamp, self.instant];
             let is_mixed = forms.iter().filter(|seen| **seen).count() > 1;
@@ -144,7 +144,7 @@ impl SeenValues {
         };
         let why = |value: &str| format!("`{column}` is text because of values such as `{value}`");
         if let Some((value, reading)) =
-            self.other_form.as_deref().and_then(|value| Some((value, reading(value, &name)?)))
+            self.other_form.as_deref().and_then(|value| Some((value, suggested_expression(value, &name)?)))
         {
             return Some(format!("{}: read them with `{reading}`", why(value)));
         }
@@ -171,7 +171,7 @@ impl SeenValues {
 
     fn nested_kind(&self) -> SqlType {
         // A list that was always empty, or a field that was always null, may hold anything.
-        let inner = |seen: &Self| match seen.kind(FieldText::IsText) {
+        let inner = |seen: &Self| match seen.kind(TextRule::IsText) {
             SqlType::Null => SqlType::Json,
             kind => kind,
         };
@@ -186,7 +186,7 @@ impl SeenValues {
 }
 
 /// A name in the form in which a query writes it.
-pub(crate) fn written_name(name: &str) -> String {
+pub(crate) fn quoted_name(name: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || letter == '_';
     let starts_well = name.starts_with(|first: char| first.is_alphabetic() || first == '_');
     if starts_well && name.chars().all(is_plain) {
@@ -209,7 +209,7 @@ fn has_decimal_comma(text: &str) -> bool {
 }
 
 /// Whether names differ by more than case, which SQL ignores.
-fn has_different_names(fields: &[(String, SeenValues)]) -> bool {
+fn has_different_names(fields: &[(String, ColumnTypeInference)]) -> bool {
     let mut names = std::collections::HashSet::new();
     fields.iter().all(|(name, _)| names.insert(name.to_lowercase()))
 }
@@ -235,7 +235,7 @@ fn is_moment(text: &str, kind: SqlType) -> bool {
             is_clock && marks(&[(10, b" T"), (13, b":"), (16, b":")]) && (fraction.is_empty() || has_fraction)
         }
     };
-    is_day && is_form && column_value(&format!("\"{text}\""), &kind, FieldText::IsText).is_some()
+    is_day && is_form && column_value(&format!("\"{text}\""), &kind, TextRule::IsText).is_some()
 }
 
 /// Whether text is a timestamp with an offset from UTC: `2024-05-01T10:30:00Z`, `2024-05-01
@@ -249,7 +249,7 @@ fn is_instant(text: &str) -> bool {
     });
     (zone == "Z" || is_distance)
         && is_moment(local, SqlType::Timestamp)
-        && column_value(&format!("\"{text}\""), &SqlType::TimestampTz, FieldText::IsText).is_some()
+        && column_value(&format!("\"{text}\""), &SqlType::TimestampTz, TextRule::IsText).is_some()
 }
 
 /// Whether text is a number as JSON writes it: no leading zeros, no plus sign, no blanks.
@@ -279,8 +279,8 @@ pub(crate) fn is_number(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn kind(values: &[&str], text: FieldText) -> String {
-        let mut seen = SeenValues::default();
+    fn kind(values: &[&str], text: TextRule) -> String {
+        let mut seen = ColumnTypeInference::default();
         values.iter().for_each(|value| seen.add(value, text));
         seen.kind(text).to_string()
     }
@@ -311,7 +311,7 @@ mod tests {
             (&["true", "0"], "JSON"),
             (&["null"], "\"NULL\""),
         ] {
-            assert_eq!(kind(values, FieldText::IsText), expected, "{values:?}");
+            assert_eq!(kind(values, TextRule::IsText), expected, "{values:?}");
         }
     }
 
@@ -328,15 +328,15 @@ mod tests {
             (&[r#""2024-01-01""#, r#""""#], "DATE"),
             (&[r#""""#, "null"], "VARCHAR"),
         ] {
-            assert_eq!(kind(values, FieldText::MayBeAnything), expected, "{values:?}");
+            assert_eq!(kind(values, TextRule::MayBeAnything), expected, "{values:?}");
         }
     }
 
     #[test]
     fn a_column_that_is_text_because_of_some_values_says_so() {
         let note = |values: &[&str], column: &str| {
-            let mut seen = SeenValues::default();
-            values.iter().for_each(|value| seen.add(value, FieldText::MayBeAnything));
+            let mut seen = ColumnTypeInference::default();
+            values.iter().for_each(|value| seen.add(value, TextRule::MayBeAnything));
             seen.text_note(column)
         };
         assert_eq!(

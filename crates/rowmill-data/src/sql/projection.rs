@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use rowmill_core::ports::{Column, Dataset, InputIdentity, Part, Position, Room, RowSource};
+use rowmill_core::ports::{
+    Dataset, DatasetColumn, DatasetPart, InputIdentity, ReadLimit, ReadPosition, RowSource,
+};
 use rowmill_types::settings::COLUMNS;
-use rowmill_types::{Problem, ProblemCode, Row, SourceRow, Words};
+use rowmill_types::{MessageText, Problem, ProblemCode, Row, SourceRow};
 
+use super::column_checks::{WantedColumn, check_columns};
 use super::field_name::FieldName;
-use super::wanted::{WantedColumn, check_columns};
 
 /// The rows of `input` with only these fields, in this order. Row numbers are kept, and a field that a row
 /// lacks stays missing.
@@ -19,7 +21,7 @@ use super::wanted::{WantedColumn, check_columns};
 pub fn columns_dataset(input: Arc<dyn Dataset>, columns: &[String]) -> Result<Arc<dyn Dataset>, Problem> {
     if columns.is_empty() {
         return Err(Problem::new(ProblemCode::InvalidQuery, format!("{COLUMNS} names no column"))
-            .hint(format!("list some, such as {columns}", columns = COLUMNS.to("id,text"))));
+            .hint(format!("list some, such as {columns}", columns = COLUMNS.with_value("id,text"))));
     }
     let mut named = HashSet::new();
     if let Some(again) = columns.iter().find(|name| !named.insert(name.as_str())) {
@@ -41,10 +43,10 @@ struct ColumnsDataset {
 
 impl Dataset for ColumnsDataset {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        self.open_part(&Part::default())
+        self.open_part(&DatasetPart::default())
     }
 
-    fn open_part(&self, part: &Part) -> Result<Box<dyn RowSource>, Problem> {
+    fn open_part(&self, part: &DatasetPart) -> Result<Box<dyn RowSource>, Problem> {
         let wanted =
             |name: &str| part.columns.as_ref().is_none_or(|columns| columns.iter().any(|one| one == name));
         let mut columns: Vec<String> =
@@ -52,13 +54,13 @@ impl Dataset for ColumnsDataset {
         if let Some(declared) = self.input.columns()? {
             columns.sort_by_key(|name| declared.iter().position(|column| column.name == *name));
         }
-        let part = Part { columns: Some(columns), conditions: part.conditions.clone() };
+        let part = DatasetPart { columns: Some(columns), conditions: part.conditions.clone() };
         let source = self.input.open_part(&part)?;
         Ok(Box::new(ColumnsSource { source, names: self.names.clone() }))
     }
 
-    fn rereadable(&self) -> bool {
-        self.input.rereadable()
+    fn is_rereadable(&self) -> bool {
+        self.input.is_rereadable()
     }
 
     fn identity(&self) -> Result<InputIdentity, Problem> {
@@ -69,23 +71,23 @@ impl Dataset for ColumnsDataset {
         self.input.count()
     }
 
-    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
+    fn columns(&self) -> Result<Option<Vec<DatasetColumn>>, Problem> {
         let Some(declared) = self.input.columns()? else { return Ok(None) };
         let column = |name: &FieldName| declared.iter().find(|column| *column.name == *name.name).cloned();
         Ok(Some(self.names.iter().filter_map(column).collect()))
     }
 
-    fn untyped(&self) -> bool {
-        self.input.untyped()
+    fn is_untyped(&self) -> bool {
+        self.input.is_untyped()
     }
 
-    fn own_id(&self) -> Option<&str> {
-        let own = self.input.own_id()?;
+    fn default_id_field(&self) -> Option<&str> {
+        let own = self.input.default_id_field()?;
         self.names.iter().any(|name| *name.name == *own).then_some(own)
     }
 
-    fn notice(&self) -> Option<Words> {
-        self.input.notice()
+    fn read_notice(&self) -> Option<MessageText> {
+        self.input.read_notice()
     }
 }
 
@@ -95,7 +97,7 @@ struct ColumnsSource {
 }
 
 impl RowSource for ColumnsSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         let before = batch.len();
         let more = self.source.read(batch, room)?;
         for row in batch.iter_mut().skip(before).flatten() {
@@ -112,7 +114,7 @@ impl RowSource for ColumnsSource {
         self.source.damage()
     }
 
-    fn position(&self) -> Position {
+    fn position(&self) -> ReadPosition {
         self.source.position()
     }
 }

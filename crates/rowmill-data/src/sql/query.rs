@@ -4,16 +4,18 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rowmill_core::ports::{Column, ColumnKind, Dataset, InputIdentity, Position, Room, RowSource};
-use rowmill_sql::{NamedTable, Query, QueryText, ResultColumn};
+use rowmill_core::ports::{
+    ColumnKind, Dataset, DatasetColumn, InputIdentity, ReadLimit, ReadPosition, RowSource,
+};
+use rowmill_sql::{NamedTable, QueryText, ResultColumn, SqlQuery};
 use rowmill_types::settings::SQL;
-use rowmill_types::{Problem, SourceRow, Words};
+use rowmill_types::{MessageText, Problem, SourceRow};
 
-use super::handoff::{Handoff, WorkedSource};
-use super::record::RecordWriter;
-use super::shape::{ColumnType, Shape};
+use super::handoff::{RowHandoff, ThreadRowSource};
+use super::query_warnings::{QueryWarnings, WarnFn};
+use super::result_row::ResultRowWriter;
+use super::shape::{ColumnType, SqlColumns};
 use super::table::DatasetTable;
-use super::watch::{Notice, Watch};
 
 /// The settings of a query besides its text.
 #[derive(Debug, Clone, Copy)]
@@ -37,9 +39,9 @@ pub fn sql_dataset(
     input: Arc<dyn Dataset>,
     sql: &str,
     settings: &SqlSettings<'_>,
-    notice: Notice,
+    notice: WarnFn,
 ) -> Result<Arc<dyn Dataset>, Problem> {
-    let (shape, watch) = Shape::watched(&*input, settings.types, notice)?;
+    let (shape, watch) = SqlColumns::find_columns(&*input, settings.types, notice)?;
     let dataset = SqlDataset { input, sql: sql.to_owned(), temp: settings.temp.to_owned(), shape, watch };
     dataset.query(&Arc::default())?;
     Ok(Arc::new(dataset))
@@ -50,12 +52,12 @@ struct SqlDataset {
     input: Arc<dyn Dataset>,
     sql: String,
     temp: PathBuf,
-    shape: Arc<Shape>,
-    watch: Arc<Watch>,
+    shape: Arc<SqlColumns>,
+    watch: Arc<QueryWarnings>,
 }
 
 impl SqlDataset {
-    fn query(&self, handoff: &Arc<Handoff>) -> Result<Query, Problem> {
+    fn query(&self, handoff: &Arc<RowHandoff>) -> Result<SqlQuery, Problem> {
         let table = DatasetTable {
             input: self.input.clone(),
             shape: self.shape.clone(),
@@ -64,32 +66,32 @@ impl SqlDataset {
             tap: None,
         };
         let text = QueryText { text: self.sql.clone(), setting: SQL };
-        Query::new(text, vec![NamedTable { name: "input", table: Arc::new(table) }], &self.temp)
+        SqlQuery::new(text, vec![NamedTable { name: "input", table: Arc::new(table) }], &self.temp)
     }
 }
 
 impl Dataset for SqlDataset {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        let handoff = Arc::new(Handoff::default());
+        let handoff = Arc::new(RowHandoff::default());
         let query = self.query(&handoff)?;
-        let streams = query.streams();
+        let streams = query.is_streaming();
         let results = handoff.clone();
-        let source = WorkedSource::start(handoff, move || {
-            let mut writer = RecordWriter::new(&query);
+        let source = ThreadRowSource::start(handoff, move || {
+            let mut writer = ResultRowWriter::new(&query);
             let mut number = 0;
             query.run(results.closed(), &mut |record| {
                 number += 1;
-                if results.push(writer.row(number, record)) {
+                if results.push(writer.make_row(number, record)) {
                     ControlFlow::Continue(())
                 } else {
                     ControlFlow::Break(())
                 }
             })
         })?;
-        Ok(if streams { Box::new(source) } else { Box::new(Sorted(source)) })
+        Ok(if streams { Box::new(source) } else { Box::new(SortedSource(source)) })
     }
 
-    fn rereadable(&self) -> bool {
+    fn is_rereadable(&self) -> bool {
         true
     }
 
@@ -97,9 +99,10 @@ impl Dataset for SqlDataset {
         self.input.identity()
     }
 
-    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
+    fn columns(&self) -> Result<Option<Vec<DatasetColumn>>, Problem> {
         let query = self.query(&Arc::default())?;
-        let column = |column: &ResultColumn| Column { name: column.name.clone(), kind: ColumnKind::Mixed };
+        let column =
+            |column: &ResultColumn| DatasetColumn { name: column.name.clone(), kind: ColumnKind::Mixed };
         Ok(Some(query.columns().iter().map(column).collect()))
     }
 
@@ -108,20 +111,20 @@ impl Dataset for SqlDataset {
         Ok(Some(query.columns().iter().map(|column| column.kind.to_string()).collect()))
     }
 
-    fn notice(&self) -> Option<Words> {
-        self.input.notice()
+    fn read_notice(&self) -> Option<MessageText> {
+        self.input.read_notice()
     }
 }
 
 /// Results that arrive only after the input was read: its progress does not measure theirs.
-struct Sorted(WorkedSource);
+struct SortedSource(ThreadRowSource);
 
-impl RowSource for Sorted {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+impl RowSource for SortedSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         self.0.read(batch, room)
     }
 
-    fn position(&self) -> Position {
-        Position { total: None, ..self.0.position() }
+    fn position(&self) -> ReadPosition {
+        ReadPosition { total: None, ..self.0.position() }
     }
 }

@@ -1,6 +1,6 @@
 //! Samples the first rows, for inputs that do not declare their columns.
 
-use rowmill_core::ports::{Dataset, Room};
+use rowmill_core::ports::{Dataset, ReadLimit};
 use rowmill_types::{Problem, ProblemCode, Row};
 
 /// The maximum number of rows in the sample.
@@ -20,7 +20,7 @@ struct SampleBounds {
 const BOUNDS: SampleBounds = SampleBounds { rows: SAMPLE_ROWS, bytes: SAMPLE_BYTES };
 
 /// How many rows are read at once.
-const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
+const ROOM: ReadLimit = ReadLimit { rows: 256, bytes: 256 * 1024 };
 
 /// How far the sample reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,10 @@ pub(crate) enum SampleEnd {
 }
 
 /// Passes the first rows to `look`, until it returns `false`.
-pub(crate) fn sample(input: &dyn Dataset, look: &mut dyn FnMut(&Row) -> bool) -> Result<SampleEnd, Problem> {
+pub(crate) fn sample_rows(
+    input: &dyn Dataset,
+    look: &mut dyn FnMut(&Row) -> bool,
+) -> Result<SampleEnd, Problem> {
     sample_within(input, BOUNDS, look)
 }
 
@@ -41,7 +44,7 @@ fn sample_within(
     most: SampleBounds,
     look: &mut dyn FnMut(&Row) -> bool,
 ) -> Result<SampleEnd, Problem> {
-    if !input.rereadable() {
+    if !input.is_rereadable() {
         return Err(Problem::new(
             ProblemCode::Internal,
             "a stream must be copied before it is selected from",
@@ -69,7 +72,7 @@ fn sample_within(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{InputSpec, Location, dataset};
+    use crate::{InputLocation, InputSpec, open_dataset};
 
     /// How many of `count` rows are in the sample, and how far it reached. The text of each row has 11 bytes.
     fn looked_at(count: usize, most: SampleBounds) -> (usize, SampleEnd) {
@@ -77,7 +80,7 @@ mod tests {
         let path = folder.path().join("rows.jsonl");
         let rows: String = (10_000..10_000 + count).map(|number| format!("{{\"n\":{number}}}\n")).collect();
         std::fs::write(&path, rows).unwrap();
-        let input = dataset(&InputSpec::new(Location::File(path), None)).unwrap();
+        let input = open_dataset(&InputSpec::new(InputLocation::File(path), None)).unwrap();
         let mut looked = 0;
         let look = &mut |row: &Row| {
             assert_eq!(row.text().len(), 11);

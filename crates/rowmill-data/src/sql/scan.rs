@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rowmill_core::ports::RowSource;
-use rowmill_sql::{Column, FieldText, Scan, SqlType, Value, column_value, text_value};
+use rowmill_sql::{SqlColumn, SqlType, SqliteRowValue, TableScan, TextRule, column_value, text_value};
 use rowmill_types::settings::TYPES;
 use rowmill_types::{BadRow, Problem, ProblemCode, Row};
 
-use super::batches::{RowBatch, RowBatches, batches};
-use super::found::{Finder, Places};
-use super::handoff::Handoff;
-use super::infer::{is_number, written_name};
-use super::shape::{Shape, TypeSource};
-use super::table::{DatasetTable, Tap};
-use super::watch::Watch;
+use super::batches::{RowBatch, RowBatches, read_ahead_batches};
+use super::column_values::{ColumnFinder, ColumnPlaces};
+use super::handoff::RowHandoff;
+use super::infer::{is_number, quoted_name};
+use super::query_warnings::QueryWarnings;
+use super::shape::{SqlColumns, TypeSource};
+use super::table::{DatasetTable, RowTap};
 
 /// One scan of a dataset.
 pub(crate) struct RowScan {
@@ -24,15 +24,15 @@ pub(crate) struct RowScan {
     batch: RowBatch,
     /// The number of rows in the batch that the scan has visited, including the current one.
     passed: usize,
-    places: Places,
+    places: ColumnPlaces,
     /// The remaining rows of the batch, if they are passed on.
     rows: std::vec::IntoIter<Row>,
     /// The current row.
     row: Option<Row>,
-    shape: Arc<Shape>,
-    watch: Arc<Watch>,
-    handoff: Arc<Handoff>,
-    tap: Option<Arc<Tap>>,
+    shape: Arc<SqlColumns>,
+    watch: Arc<QueryWarnings>,
+    handoff: Arc<RowHandoff>,
+    tap: Option<Arc<RowTap>>,
     bad: u64,
     first_bad: Option<BadRow>,
 }
@@ -40,10 +40,10 @@ pub(crate) struct RowScan {
 impl RowScan {
     /// A scan of the rows of `source`, for the columns in `wanted`.
     pub(crate) fn new(source: Box<dyn RowSource>, table: &DatasetTable, wanted: &[usize]) -> Self {
-        let places = Places::new(&table.shape, wanted);
-        let finder = Finder::new(&table.shape, places.clone(), table.tap.is_some());
+        let places = ColumnPlaces::new(&table.shape, wanted);
+        let finder = ColumnFinder::new(&table.shape, places.clone(), table.tap.is_some());
         Self {
-            batches: batches(source, finder),
+            batches: read_ahead_batches(source, finder),
             batch: RowBatch::default(),
             passed: 0,
             places,
@@ -91,7 +91,7 @@ impl RowScan {
         let Some(mut batch) = self.batches.next()? else { return Ok(false) };
         self.handoff.set_position(batch.position);
         if let Some((name, row)) = &batch.found.new_field {
-            self.watch.new_field(name, *row);
+            self.watch.warn_new_field(name, *row);
         }
         self.rows = std::mem::take(&mut batch.found.rows).into_iter();
         self.batch = batch;
@@ -100,7 +100,7 @@ impl RowScan {
     }
 }
 
-impl Scan for RowScan {
+impl TableScan for RowScan {
     fn advance(&mut self) -> Result<bool, Problem> {
         self.hand_on();
         loop {
@@ -122,9 +122,9 @@ impl Scan for RowScan {
         }
     }
 
-    fn value(&self, column: usize) -> Result<Value<'_>, Problem> {
+    fn value(&self, column: usize) -> Result<SqliteRowValue<'_>, Problem> {
         let (Some(json), Some(found)) = (self.json(column), self.shape.columns.get(column)) else {
-            return Ok(Value::Null);
+            return Ok(SqliteRowValue::Null);
         };
         let value = if self.shape.takes_all(column) {
             text_value(json, self.shape.text)
@@ -137,7 +137,7 @@ impl Scan for RowScan {
     fn raw(&self, column: usize) -> Option<Cow<'_, str>> {
         let json = self.json(column)?;
         let kind = &self.shape.columns.get(column)?.kind;
-        if self.shape.text == FieldText::IsText {
+        if self.shape.text == TextRule::IsText {
             return Some(Cow::Borrowed(json));
         }
         // In a text-only format, numbers are strings, and null is an empty one.
@@ -168,7 +168,7 @@ impl Drop for RowScan {
     fn drop(&mut self) {
         self.hand_on();
         if let Some(first) = &self.first_bad {
-            self.watch.left_out(self.bad, first);
+            self.watch.warn_skipped_rows(self.bad, first);
         }
     }
 }
@@ -177,8 +177,8 @@ impl Drop for RowScan {
 const SHOWN: usize = 60;
 
 /// The problem that a value does not have the type of its column.
-fn broken_type(row: u64, json: &str, column: &Column, source: TypeSource) -> Problem {
-    let Column { name, kind, .. } = column;
+fn broken_type(row: u64, json: &str, column: &SqlColumn, source: TypeSource) -> Problem {
+    let SqlColumn { name, kind, .. } = column;
     let mut value: String = json.chars().take(SHOWN).collect();
     if value.len() < json.len() {
         value.push('…');
@@ -195,10 +195,10 @@ fn broken_type(row: u64, json: &str, column: &Column, source: TypeSource) -> Pro
         let why = "an escape in it, such as half of a surrogate pair, is not a character";
         return problem.hint(format!("{why}: fix it in the input"));
     }
-    let written = written_name(name);
+    let written = quoted_name(name);
     problem.hint(format!(
         "read the column as text with {types}; then `TRY_CAST({written} AS {kind})` in the query returns \
          null for such values",
-        types = TYPES.to(format_args!("{name}=text"))
+        types = TYPES.with_value(format_args!("{name}=text"))
     ))
 }

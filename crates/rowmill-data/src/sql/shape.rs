@@ -4,15 +4,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rowmill_core::ports::{ColumnKind, Dataset};
-use rowmill_sql::{Column, FieldText, SqlType, nearest};
+use rowmill_sql::{SqlColumn, SqlType, TextRule, nearest_name};
 use rowmill_types::settings::TYPES;
 use rowmill_types::{Problem, ProblemCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::infer::SeenValues;
-use super::sample::sample;
-use super::watch::{Notice, Watch};
+use super::infer::ColumnTypeInference;
+use super::query_warnings::{QueryWarnings, WarnFn};
+use super::sample::sample_rows;
 
 /// The maximum number of columns for queries.
 const MOST_COLUMNS: usize = 2000;
@@ -40,32 +40,32 @@ pub(crate) enum TypeSource {
 
 /// The columns of an input.
 #[derive(Debug)]
-pub(crate) struct Shape {
+pub(crate) struct SqlColumns {
     /// The columns as queries see them.
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<SqlColumn>,
     /// The names of their fields in rows, in the same order.
     pub(crate) fields: Vec<String>,
     /// The origins of their types, in the same order.
     type_sources: Vec<TypeSource>,
     /// How text is interpreted.
-    pub(crate) text: FieldText,
+    pub(crate) text: TextRule,
     /// Whether the input declares its columns.
     pub(crate) declared: bool,
     /// Notices for the user about the columns.
     pub(crate) notices: Vec<String>,
 }
 
-impl Shape {
+impl SqlColumns {
     /// Finds the columns of an input, and creates the watch that reports what a query cannot see of it.
-    pub(crate) fn watched(
+    pub(crate) fn find_columns(
         input: &dyn Dataset,
         types: &[ColumnType],
-        notice: Notice,
-    ) -> Result<(Arc<Self>, Arc<Watch>), Problem> {
+        notice: WarnFn,
+    ) -> Result<(Arc<Self>, Arc<QueryWarnings>), Problem> {
         let mut shape = Self::of(input)?;
         shape.declare(types)?;
-        let watch = Watch::new(notice);
-        shape.notices.iter().for_each(|text| watch.tell(text.clone()));
+        let watch = QueryWarnings::new(notice);
+        shape.notices.iter().for_each(|text| watch.warn_once(text.clone()));
         Ok((Arc::new(shape), Arc::new(watch)))
     }
 
@@ -74,19 +74,19 @@ impl Shape {
         if let Some(columns) = input.columns()? {
             let types = input.sql_types()?.unwrap_or_default();
             let known = columns.into_iter().enumerate().map(|(at, column)| {
-                let declared = types.get(at).map(|name| SqlType::declared(name));
+                let declared = types.get(at).map(|name| SqlType::from_declared_name(name));
                 (column.name, declared.unwrap_or_else(|| declared_type(column.kind)))
             });
-            return Ok(Self::named(known.collect(), FieldText::IsText, true));
+            return Ok(Self::named(known.collect(), TextRule::IsText, true));
         }
-        let text = if input.untyped() { FieldText::MayBeAnything } else { FieldText::IsText };
+        let text = if input.is_untyped() { TextRule::MayBeAnything } else { TextRule::IsText };
         let mut places: HashMap<String, usize> = HashMap::new();
-        let mut seen: Vec<(String, SeenValues)> = Vec::new();
-        sample(input, &mut |row| {
+        let mut seen: Vec<(String, ColumnTypeInference)> = Vec::new();
+        sample_rows(input, &mut |row| {
             for (name, json) in row.fields() {
                 let place = places.get(name).copied().unwrap_or_else(|| {
                     places.insert(name.to_owned(), seen.len());
-                    seen.push((name.to_owned(), SeenValues::default()));
+                    seen.push((name.to_owned(), ColumnTypeInference::default()));
                     seen.len() - 1
                 });
                 if let Some((_, seen)) = seen.get_mut(place) {
@@ -118,9 +118,9 @@ impl Shape {
     /// Sets the declared types of columns.
     fn declare(&mut self, types: &[ColumnType]) -> Result<(), Problem> {
         for ColumnType { column: name, type_name } in types {
-            let named = |column: &Column| column.name.eq_ignore_ascii_case(name);
+            let named = |column: &SqlColumn| column.name.eq_ignore_ascii_case(name);
             let at = self.columns.iter().position(named).ok_or_else(|| self.unknown(name))?;
-            let kind = SqlType::named(type_name).ok_or_else(|| {
+            let kind = SqlType::from_name(type_name).ok_or_else(|| {
                 let message = format!("{TYPES}: unknown type `{type_name}` for column `{name}`");
                 Problem::new(ProblemCode::InvalidTypes, message).hint(
                     "use text, boolean, bigint, hugeint, double, decimal(w,s), date, time, timestamp, json, \
@@ -139,14 +139,15 @@ impl Shape {
 
     fn unknown(&self, name: &str) -> Problem {
         let names = || self.columns.iter().map(|column| column.name.as_str());
-        let near = nearest(name, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        let near =
+            nearest_name(name, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
         let listed: Vec<_> = names().take(12).map(|name| format!("`{name}`")).collect();
         let message = format!("{TYPES} names `{name}`, which the input does not have");
         Problem::new(ProblemCode::InvalidTypes, message).hint(format!("{near}columns: {}", listed.join(", ")))
     }
 
     /// Gives every field a name that is unique in SQL, which ignores case.
-    fn named(known: Vec<(String, SqlType)>, text: FieldText, declared: bool) -> Self {
+    fn named(known: Vec<(String, SqlType)>, text: TextRule, declared: bool) -> Self {
         let mut shape = Self {
             columns: Vec::new(),
             fields: Vec::new(),
@@ -174,7 +175,7 @@ impl Shape {
             }
             // Later rows may differ from the sample, and their values must still be passed on unchanged.
             let has_raw = !declared || !is_written_back(&kind);
-            shape.columns.push(Column { name, kind, has_raw, note: None });
+            shape.columns.push(SqlColumn { name, kind, has_raw, note: None });
             shape.fields.push(field);
             shape.type_sources.push(if declared { TypeSource::Input } else { TypeSource::FirstRows });
         }
@@ -209,7 +210,9 @@ fn declared_type(kind: ColumnKind) -> SqlType {
         ColumnKind::Text => SqlType::Varchar,
         ColumnKind::Integer => SqlType::BigInt,
         ColumnKind::Real => SqlType::Double,
-        ColumnKind::Decimal(digits, scale) => SqlType::declared(&format!("DECIMAL({digits},{scale})")),
+        ColumnKind::Decimal(digits, scale) => {
+            SqlType::from_declared_name(&format!("DECIMAL({digits},{scale})"))
+        }
         ColumnKind::Boolean => SqlType::Boolean,
         ColumnKind::Nested | ColumnKind::Mixed => SqlType::Json,
     }
@@ -222,7 +225,7 @@ mod tests {
     #[test]
     fn fields_that_differ_only_in_case_get_names_that_differ() {
         let known = ["a", "A", "b"].map(|name| (name.to_owned(), SqlType::Varchar)).to_vec();
-        let shape = Shape::named(known, FieldText::IsText, false);
+        let shape = SqlColumns::named(known, TextRule::IsText, false);
         let names: Vec<_> = shape.columns.iter().map(|column| column.name.as_str()).collect();
         assert_eq!((names, shape.fields), (vec!["a", "A_1", "b"], vec!["a".into(), "A".into(), "b".into()]));
         assert_eq!(shape.notices.len(), 1);
@@ -230,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_declared_type_needs_a_column_and_a_type_that_there_are() {
-        let mut shape = Shape::named(vec![("zip".into(), SqlType::BigInt)], FieldText::IsText, false);
+        let mut shape = SqlColumns::named(vec![("zip".into(), SqlType::BigInt)], TextRule::IsText, false);
         let declared = |column: &str, type_name: &str| {
             [ColumnType { column: column.into(), type_name: type_name.into() }]
         };

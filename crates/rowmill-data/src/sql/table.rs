@@ -4,30 +4,30 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rowmill_core::ports::{Condition, Dataset, Part};
-use rowmill_sql::{Column, Scan, SqlType, Table, Wanted};
+use rowmill_core::ports::{ColumnCondition, Dataset, DatasetPart};
+use rowmill_sql::{ScanRequest, SqlColumn, SqlTable, SqlType, TableScan};
 use rowmill_types::Problem;
 
-use super::handoff::Handoff;
+use super::handoff::RowHandoff;
+use super::query_warnings::QueryWarnings;
 use super::scan::RowScan;
-use super::shape::Shape;
-use super::watch::Watch;
+use super::shape::SqlColumns;
 
 /// A dataset as queries see it.
 #[derive(Debug, Clone)]
 pub(crate) struct DatasetTable {
     pub(crate) input: Arc<dyn Dataset>,
-    pub(crate) shape: Arc<Shape>,
-    pub(crate) watch: Arc<Watch>,
-    pub(crate) handoff: Arc<Handoff>,
+    pub(crate) shape: Arc<SqlColumns>,
+    pub(crate) watch: Arc<QueryWarnings>,
+    pub(crate) handoff: Arc<RowHandoff>,
     /// Set if rows are passed on unchanged.
-    pub(crate) tap: Option<Arc<Tap>>,
+    pub(crate) tap: Option<Arc<RowTap>>,
 }
 
 /// Passes on the rows of a scan unchanged, once a query has selected them.
 #[derive(Debug)]
-pub(crate) struct Tap {
-    pub(crate) handoff: Arc<Handoff>,
+pub(crate) struct RowTap {
+    pub(crate) handoff: Arc<RowHandoff>,
     /// Whether the query has selected the current row.
     pub(crate) matched: AtomicBool,
     /// Whether a scan was started.
@@ -36,16 +36,16 @@ pub(crate) struct Tap {
     pub(crate) columns: Option<Vec<String>>,
 }
 
-impl Table for DatasetTable {
-    fn columns(&self) -> &[Column] {
+impl SqlTable for DatasetTable {
+    fn columns(&self) -> &[SqlColumn] {
         &self.shape.columns
     }
 
-    fn scan(&self, wanted: &Wanted) -> Result<Box<dyn Scan>, Problem> {
+    fn scan(&self, wanted: &ScanRequest) -> Result<Box<dyn TableScan>, Problem> {
         if let Some(tap) = &self.tap {
             tap.opened.store(true, Ordering::Relaxed);
         }
-        let part = Part { columns: self.part_columns(wanted), conditions: self.conditions(wanted) };
+        let part = DatasetPart { columns: self.part_columns(wanted), conditions: self.conditions(wanted) };
         let source = self.input.open_part(&part)?;
         Ok(Box::new(RowScan::new(source, self, &wanted.columns)))
     }
@@ -53,7 +53,7 @@ impl Table for DatasetTable {
 
 impl DatasetTable {
     /// The names of the fields that the scan needs, in the order of the input.
-    fn part_columns(&self, wanted: &Wanted) -> Option<Vec<String>> {
+    fn part_columns(&self, wanted: &ScanRequest) -> Option<Vec<String>> {
         let mut fields: BTreeSet<usize> = wanted.columns.iter().copied().collect();
         if let Some(tap) = &self.tap {
             let places = self.shape.fields.iter().enumerate();
@@ -72,11 +72,11 @@ impl DatasetTable {
     }
 
     /// The conditions, by field name.
-    fn conditions(&self, wanted: &Wanted) -> Vec<Condition> {
-        let condition = |condition: &rowmill_sql::Condition| {
+    fn conditions(&self, wanted: &ScanRequest) -> Vec<ColumnCondition> {
+        let condition = |condition: &rowmill_sql::ScanCondition| {
             let column = self.shape.fields.get(condition.column)?.clone();
-            let rowmill_sql::Condition { comparison, value, .. } = condition.clone();
-            Some(Condition { column, comparison, value })
+            let rowmill_sql::ScanCondition { comparison, value, .. } = condition.clone();
+            Some(ColumnCondition { column, comparison, value })
         };
         wanted.conditions.iter().filter_map(condition).collect()
     }

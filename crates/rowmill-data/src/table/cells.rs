@@ -9,11 +9,11 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// A field of an object: its name and the JSON text of its value.
-pub(super) type Field<'a> = (Cow<'a, str>, &'a str);
+pub(super) type JsonField<'a> = (Cow<'a, str>, &'a str);
 
 /// The parts of an envelope, each as JSON text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Envelope<'a> {
+pub(super) struct EnvelopeParts<'a> {
     pub(super) id: &'a str,
     pub(super) number: &'a str,
     pub(super) ok: bool,
@@ -48,7 +48,7 @@ fn present<'a, D: Deserializer<'a>>(input: D) -> Result<Option<&'a RawValue>, D:
     <&RawValue>::deserialize(input).map(Some)
 }
 
-impl<'a> Envelope<'a> {
+impl<'a> EnvelopeParts<'a> {
     /// Splits an envelope into its parts.
     pub(super) fn parse(line: &'a [u8]) -> Result<Self, serde_json::Error> {
         let fields: EnvelopeFields<'a> = serde_json::from_slice(line)?;
@@ -72,7 +72,7 @@ impl<'a> Envelope<'a> {
 struct FieldsVisitor;
 
 impl<'a> Visitor<'a> for FieldsVisitor {
-    type Value = Vec<Field<'a>>;
+    type Value = Vec<JsonField<'a>>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("a JSON object")
@@ -81,7 +81,8 @@ impl<'a> Visitor<'a> for FieldsVisitor {
     fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<Self::Value, M::Error> {
         let mut fields = Vec::with_capacity(8);
         while let Some(name) = map.next_key::<&'a RawValue>()? {
-            let name = decoded(name.get()).ok_or_else(|| serde::de::Error::custom("a name is broken"))?;
+            let name =
+                decode_string(name.get()).ok_or_else(|| serde::de::Error::custom("a name is broken"))?;
             fields.push((name, map.next_value::<&'a RawValue>()?.get()));
         }
         Ok(fields)
@@ -89,7 +90,7 @@ impl<'a> Visitor<'a> for FieldsVisitor {
 }
 
 /// The fields of the object `json`, repeated names included; `None` for anything else.
-pub(super) fn fields(json: &str) -> Option<Vec<Field<'_>>> {
+pub(super) fn object_fields(json: &str) -> Option<Vec<JsonField<'_>>> {
     if !json.starts_with('{') {
         return None;
     }
@@ -97,7 +98,7 @@ pub(super) fn fields(json: &str) -> Option<Vec<Field<'_>>> {
 }
 
 /// The items of the array `json`; `None` for anything else.
-pub(super) fn items(json: &str) -> Option<Vec<&str>> {
+pub(super) fn array_items(json: &str) -> Option<Vec<&str>> {
     if !json.starts_with('[') {
         return None;
     }
@@ -106,7 +107,7 @@ pub(super) fn items(json: &str) -> Option<Vec<&str>> {
 }
 
 /// The text of the string `json`; `None` for anything else.
-pub(super) fn decoded(json: &str) -> Option<Cow<'_, str>> {
+pub(super) fn decode_string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') {
         return serde_json::from_str(json).ok().map(Cow::Owned);
@@ -115,8 +116,8 @@ pub(super) fn decoded(json: &str) -> Option<Cow<'_, str>> {
 }
 
 /// A value as plain text: strings without quotes, `null` as empty text.
-pub(super) fn plain(json: &str) -> Cow<'_, str> {
-    match decoded(json) {
+pub(super) fn plain_text(json: &str) -> Cow<'_, str> {
+    match decode_string(json) {
         Some(text) => text,
         None if json == "null" => Cow::Borrowed(""),
         None => Cow::Borrowed(json),
@@ -124,8 +125,8 @@ pub(super) fn plain(json: &str) -> Cow<'_, str> {
 }
 
 /// The value at a path of names separated by dots. Names that contain dots are found too.
-pub(super) fn at_path<'a>(json: &'a str, path: &str) -> Option<&'a str> {
-    let fields = fields(json)?;
+pub(super) fn value_at_path<'a>(json: &'a str, path: &str) -> Option<&'a str> {
+    let fields = object_fields(json)?;
     let named = |name: &str| fields.iter().rev().find(|(known, _)| known == name).map(|(_, value)| *value);
     if let Some(value) = named(path) {
         return Some(value);
@@ -133,5 +134,5 @@ pub(super) fn at_path<'a>(json: &'a str, path: &str) -> Option<&'a str> {
     let splits = path.match_indices('.').map(|(at, _)| path.split_at(at));
     splits
         .filter_map(|(name, rest)| Some((named(name)?, rest.strip_prefix('.')?)))
-        .find_map(|(inner, rest)| at_path(inner, rest))
+        .find_map(|(inner, rest)| value_at_path(inner, rest))
 }

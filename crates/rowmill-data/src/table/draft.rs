@@ -9,29 +9,31 @@ use std::sync::Arc;
 use rowmill_types::{Problem, ProblemCode};
 use tempfile::{NamedTempFile, TempDir};
 
-use super::cells::Envelope;
-use super::columns::Columns;
-use super::parts::Parts;
-use super::survey::Survey;
-use super::target::{LIST, OWN_NAMES, UNFINISHED, beginning, folder_of};
-use super::writer::writer;
+use super::cells::EnvelopeParts;
+use super::columns::OutputColumns;
+use super::split::SplitEnvelopes;
+use super::survey::ColumnSurvey;
+use super::target::{LIST, OWN_NAMES, UNFINISHED, folder_of, temp_name_prefix};
+use super::writer::table_row_writer;
 use super::{TableSettings, TableTarget};
-use crate::output::{Claim, Envelopes, StandardOutput, cannot_write, link_target, stdout_failed};
+use crate::output::{
+    EnvelopeReader, OutputClaim, StandardOutput, link_target, stdout_problem, write_problem,
+};
 
 /// A complete table that was not published yet. Dropping it removes it.
 #[derive(Debug)]
-pub struct Draft {
+pub struct TableDraft {
     /// The number of rows.
     pub rows: u64,
     /// The number of failed rows.
     pub failed_rows: u64,
     /// The number of files.
     pub files: u64,
-    place: Place,
+    place: DraftPlace,
 }
 
 #[derive(Debug)]
-enum Place {
+enum DraftPlace {
     /// It was already written to standard output.
     Stdout,
     File(NamedTempFile<File>, PathBuf),
@@ -39,69 +41,69 @@ enum Place {
 }
 
 /// Writes the table of the envelopes. Output to standard output is final; otherwise nothing is changed before
-/// [`Draft::publish`].
+/// [`TableDraft::publish`].
 ///
 /// # Errors
 ///
 /// The envelopes cannot be read, lack something that the table needs, or the table cannot be written.
-pub fn draft(
-    envelopes: &Envelopes,
+pub fn write_draft(
+    envelopes: &EnvelopeReader,
     settings: &TableSettings,
     target: &TableTarget,
-) -> Result<Draft, Problem> {
-    let mut survey = Survey::new(settings);
-    envelopes.each(|line| {
-        survey.see(&parse(line)?);
+) -> Result<TableDraft, Problem> {
+    let mut survey = ColumnSurvey::new(settings);
+    envelopes.for_each(|line| {
+        survey.add_envelope(&parse_envelope(line)?);
         Ok(())
     })?;
     survey.check(settings)?;
     let (rows, failed_rows) = (survey.rows, survey.failed_rows);
-    let columns = Arc::new(Columns::new(survey, settings));
-    let table = Table { settings, columns };
+    let columns = Arc::new(OutputColumns::new(survey, settings));
+    let table = TableWriter { settings, columns };
     let (files, place) = match target {
         TableTarget::Stdout => {
-            let stdout = StandardOutput::open().map_err(|error| stdout_failed(&error))?;
+            let stdout = StandardOutput::open().map_err(|error| stdout_problem(&error))?;
             table.write(envelopes, None, stdout)?;
-            (1, Place::Stdout)
+            (1, DraftPlace::Stdout)
         }
         TableTarget::File(path) => (1, table.file(envelopes, path)?),
         TableTarget::Folder { path, split_by } => table.folder(envelopes, path, split_by)?,
     };
-    Ok(Draft { rows, failed_rows, files, place })
+    Ok(TableDraft { rows, failed_rows, files, place })
 }
 
-struct Table<'s> {
+struct TableWriter<'s> {
     settings: &'s TableSettings,
-    columns: Arc<Columns>,
+    columns: Arc<OutputColumns>,
 }
 
-impl Table<'_> {
+impl TableWriter<'_> {
     /// Writes to `out`, which is the file at `path` or standard output.
     fn write(
         &self,
-        envelopes: &Envelopes,
+        envelopes: &EnvelopeReader,
         path: Option<&Path>,
         out: impl Write + Send,
     ) -> Result<(), Problem> {
         let failed = |error: io::Error| match path {
-            Some(path) => cannot_write(path, &error),
-            None => stdout_failed(&error),
+            Some(path) => write_problem(path, &error),
+            None => stdout_problem(&error),
         };
         let mut out = BufWriter::with_capacity(1 << 18, out);
         {
-            let mut writer = writer(self.settings, &self.columns, &mut out).map_err(failed)?;
-            envelopes.each(|line| writer.row(&parse(line)?, line).map_err(failed))?;
+            let mut writer = table_row_writer(self.settings, &self.columns, &mut out).map_err(failed)?;
+            envelopes.for_each(|line| writer.write_row(&parse_envelope(line)?, line).map_err(failed))?;
             writer.finish().map_err(failed)?;
         }
         out.flush().map_err(failed)
     }
 
-    fn file(&self, envelopes: &Envelopes, path: &Path) -> Result<Place, Problem> {
+    fn file(&self, envelopes: &EnvelopeReader, path: &Path) -> Result<DraftPlace, Problem> {
         // A link is kept, and its target is replaced.
         let path = link_target(path);
-        let failed = |error: io::Error| cannot_write(&path, &error);
+        let failed = |error: io::Error| write_problem(&path, &error);
         let beside = tempfile::Builder::new()
-            .prefix(&beginning(&path))
+            .prefix(&temp_name_prefix(&path))
             .suffix(UNFINISHED)
             .make_in(folder_of(&path), |path| File::create_new(path))
             .map_err(failed)?;
@@ -110,61 +112,70 @@ impl Table<'_> {
             beside.as_file().set_permissions(found.permissions()).map_err(failed)?;
         }
         beside.as_file().sync_all().map_err(failed)?;
-        Ok(Place::File(beside, path))
+        Ok(DraftPlace::File(beside, path))
     }
 
-    fn folder(&self, envelopes: &Envelopes, path: &Path, split_by: &str) -> Result<(u64, Place), Problem> {
-        let failed = |error: io::Error| cannot_write(path, &error);
+    fn folder(
+        &self,
+        envelopes: &EnvelopeReader,
+        path: &Path,
+        split_by: &str,
+    ) -> Result<(u64, DraftPlace), Problem> {
+        let failed = |error: io::Error| write_problem(path, &error);
         fs::create_dir_all(path).map_err(failed)?;
         let beside = tempfile::Builder::new()
             .prefix(&format!("{OWN_NAMES}-"))
             .suffix(UNFINISHED)
             .tempdir_in(path)
             .map_err(failed)?;
-        let mut parts =
-            Parts::new(beside.path(), split_by, self.settings.format, self.settings.redactor.clone());
-        envelopes.each(|line| parts.push(&parse(line)?, line))?;
+        let mut parts = SplitEnvelopes::new(
+            beside.path(),
+            split_by,
+            self.settings.format,
+            self.settings.redactor.clone(),
+        );
+        envelopes.for_each(|line| parts.push(&parse_envelope(line)?, line))?;
         let mut names = Vec::new();
         for part in parts.finish()? {
             let table = beside.path().join(&part.name);
             let file = File::create_new(&table).map_err(failed)?;
-            self.write(&Envelopes::settled(&part.envelopes), Some(&path.join(&part.name)), &file)?;
+            self.write(&EnvelopeReader::settled(&part.envelopes), Some(&path.join(&part.name)), &file)?;
             file.sync_all().map_err(failed)?;
             fs::remove_file(&part.envelopes).map_err(failed)?;
             names.push(part.name);
         }
-        Ok((names.len() as u64, Place::Folder(beside, names, path.to_owned())))
+        Ok((names.len() as u64, DraftPlace::Folder(beside, names, path.to_owned())))
     }
 }
 
-impl Draft {
-    /// Moves the table into place. With [`Claim::New`], anything that was created there in the meantime is
+impl TableDraft {
+    /// Moves the table into place. With [`OutputClaim::New`], anything that was created there in the meantime is
     /// kept.
     ///
     /// # Errors
     ///
     /// Something is there that must be kept, or the location is not writable.
-    pub fn publish(self, claim: Claim) -> Result<(), Problem> {
+    pub fn publish(self, claim: OutputClaim) -> Result<(), Problem> {
         match self.place {
-            Place::Stdout => Ok(()),
-            Place::File(beside, path) => {
+            DraftPlace::Stdout => Ok(()),
+            DraftPlace::File(beside, path) => {
                 let put = match claim {
-                    Claim::New => beside.persist_noclobber(&path),
-                    Claim::Resume | Claim::Overwrite => beside.persist(&path),
+                    OutputClaim::New => beside.persist_noclobber(&path),
+                    OutputClaim::Resume | OutputClaim::Overwrite => beside.persist(&path),
                 };
                 put.map(drop).map_err(|error| match error.error.kind() {
                     io::ErrorKind::AlreadyExists => appeared(&path),
-                    _ => cannot_write(&path, &error.error),
+                    _ => write_problem(&path, &error.error),
                 })
             }
-            Place::Folder(beside, names, path) => {
-                let before = listed(&path);
+            DraftPlace::Folder(beside, names, path) => {
+                let before = listed_tables(&path);
                 // Only tables from earlier runs may be replaced; all other files are foreign.
                 let foreign = |name: &&String| !before.contains(*name) && path.join(name).exists();
                 if let Some(name) = names.iter().find(foreign) {
                     return Err(in_the_way(&path.join(name)));
                 }
-                put_all(beside.path(), &names, &path, &before).map_err(|error| cannot_write(&path, &error))
+                put_all(beside.path(), &names, &path, &before).map_err(|error| write_problem(&path, &error))
             }
         }
     }
@@ -177,7 +188,7 @@ fn in_the_way(path: &Path) -> Problem {
 }
 
 /// The names of the tables that earlier runs put into a folder.
-pub(super) fn listed(folder: &Path) -> BTreeSet<String> {
+pub(super) fn listed_tables(folder: &Path) -> BTreeSet<String> {
     let list = fs::read(folder.join(LIST)).ok();
     list.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
@@ -213,8 +224,8 @@ fn write_list(path: &Path, names: &BTreeSet<String>) -> io::Result<()> {
     fs::rename(&fresh, path)
 }
 
-pub(super) fn parse(line: &[u8]) -> Result<Envelope<'_>, Problem> {
-    Envelope::parse(line).map_err(|error| {
+pub(super) fn parse_envelope(line: &[u8]) -> Result<EnvelopeParts<'_>, Problem> {
+    EnvelopeParts::parse(line).map_err(|error| {
         Problem::new(ProblemCode::OutputUnusable, "an envelope of the run cannot be read").cause(error)
     })
 }

@@ -3,26 +3,26 @@
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use super::InputPart;
-use super::cells::Envelope;
-use super::columns::Columns;
-use super::writer::RowWriter;
+use super::InputColumns;
+use super::cells::EnvelopeParts;
+use super::columns::OutputColumns;
+use super::writer::TableRowWriter;
 
 /// Writes envelopes, with or without their input rows.
 pub(super) struct EnvelopeWriter<W: Write> {
     out: BufWriter<W>,
-    input: InputPart,
+    input: InputColumns,
 }
 
 impl<W: Write> EnvelopeWriter<W> {
-    pub(super) fn new(input: InputPart, out: W) -> Self {
+    pub(super) fn new(input: InputColumns, out: W) -> Self {
         Self { out: BufWriter::with_capacity(1 << 18, out), input }
     }
 }
 
-impl<W: Write> RowWriter for EnvelopeWriter<W> {
-    fn row(&mut self, envelope: &Envelope<'_>, line: &[u8]) -> io::Result<()> {
-        if self.input == InputPart::Kept || envelope.input.is_none() {
+impl<W: Write> TableRowWriter for EnvelopeWriter<W> {
+    fn write_row(&mut self, envelope: &EnvelopeParts<'_>, line: &[u8]) -> io::Result<()> {
+        if self.input == InputColumns::Included || envelope.input.is_none() {
             self.out.write_all(line.trim_ascii())?;
             return self.out.write_all(b"\n");
         }
@@ -46,13 +46,13 @@ impl<W: Write> RowWriter for EnvelopeWriter<W> {
 /// Writes an object per row; missing fields are left out.
 pub(super) struct FlatWriter<W: Write> {
     out: BufWriter<W>,
-    columns: Arc<Columns>,
+    columns: Arc<OutputColumns>,
     /// The names as JSON, each with its colon.
     names: Vec<String>,
 }
 
 impl<W: Write> FlatWriter<W> {
-    pub(super) fn new(columns: Arc<Columns>, out: W) -> Self {
+    pub(super) fn new(columns: Arc<OutputColumns>, out: W) -> Self {
         // A string always serializes, so the fallback is never used.
         let name = |name: &str| format!("{}:", serde_json::to_string(name).unwrap_or_default());
         let names = columns.list.iter().map(|column| name(&column.name)).collect();
@@ -60,8 +60,8 @@ impl<W: Write> FlatWriter<W> {
     }
 }
 
-impl<W: Write> RowWriter for FlatWriter<W> {
-    fn row(&mut self, envelope: &Envelope<'_>, _: &[u8]) -> io::Result<()> {
+impl<W: Write> TableRowWriter for FlatWriter<W> {
+    fn write_row(&mut self, envelope: &EnvelopeParts<'_>, _: &[u8]) -> io::Result<()> {
         let mut before = b"{";
         for (cell, name) in self.columns.cells(envelope).into_iter().zip(&self.names) {
             if let Some(json) = cell {

@@ -9,13 +9,13 @@ mod columns;
 mod delimited;
 mod draft;
 mod format;
-mod inputs;
+mod input_rows;
 mod jsonl;
 mod kind;
 mod names;
 mod parquet;
-mod parts;
 mod schema;
+mod split;
 mod survey;
 mod target;
 mod values;
@@ -26,9 +26,9 @@ use rowmill_core::redact::Redactor;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use draft::{Draft, draft};
+pub use draft::{TableDraft, write_draft};
 pub use format::TableFormat;
-pub use inputs::check_input_rows;
+pub use input_rows::check_input_rows;
 pub use target::{TableTarget, remove_leftovers, tables_in};
 
 /// The settings of a table export.
@@ -37,9 +37,9 @@ pub struct TableSettings {
     /// The file format.
     pub format: TableFormat,
     /// The layout of the columns.
-    pub layout: Layout,
+    pub layout: TableLayout,
     /// Whether the input rows are included; a flat table always includes them.
-    pub input: InputPart,
+    pub input: InputColumns,
     /// The JSON Schema that results satisfy, as text.
     pub schema: Option<String>,
     /// Removes secrets from values that become file names.
@@ -49,7 +49,7 @@ pub struct TableSettings {
 /// Column layout of a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Layout {
+pub enum TableLayout {
     /// The fields of the envelope, with those of the result among them.
     #[default]
     Envelope,
@@ -59,9 +59,9 @@ pub enum Layout {
 
 /// Whether the input rows are included in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InputPart {
+pub enum InputColumns {
     /// They are left out.
-    LeftOut,
+    Excluded,
     /// They are included, if the envelopes have them.
-    Kept,
+    Included,
 }

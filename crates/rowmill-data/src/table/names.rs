@@ -15,13 +15,13 @@ const NOTHING: &str = "_null";
 /// A name depends only on the value, so it is the same in every run: the value itself if that is safe,
 /// otherwise its safe characters with a digest of the whole value.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct FileNames {
     format: TableFormat,
     /// The names in lower case, because some file systems are case-insensitive.
     taken: HashMap<String, String>,
 }
 
-impl Names {
+impl FileNames {
     pub(super) fn new(format: TableFormat) -> Self {
         Self { format, taken: HashMap::new() }
     }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn named(values: &[&str]) -> Vec<String> {
-        let mut names = Names::new(TableFormat::Csv);
+        let mut names = FileNames::new(TableFormat::Csv);
         values.iter().map(|value| names.name(value)).collect()
     }
 

@@ -9,10 +9,10 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::cells::Envelope;
-use super::columns::Columns;
-use super::vectors::{Vector, data_type};
-use super::writer::RowWriter;
+use super::cells::EnvelopeParts;
+use super::columns::OutputColumns;
+use super::vectors::{ColumnVector, data_type};
+use super::writer::TableRowWriter;
 
 /// Rows are passed to the encoder in batches of this many rows, or of this many bytes of JSON.
 const BATCH_ROWS: usize = 4_096;
@@ -25,15 +25,15 @@ const GROUP_BYTES: usize = 32 << 20;
 /// Writes typed columns.
 pub(super) struct ParquetWriter<W: Write + Send> {
     out: ArrowWriter<W>,
-    columns: Arc<Columns>,
+    columns: Arc<OutputColumns>,
     schema: SchemaRef,
-    vectors: Vec<Vector>,
+    vectors: Vec<ColumnVector>,
     rows: usize,
     bytes: usize,
 }
 
 impl<W: Write + Send> ParquetWriter<W> {
-    pub(super) fn new(columns: Arc<Columns>, out: W) -> io::Result<Self> {
+    pub(super) fn new(columns: Arc<OutputColumns>, out: W) -> io::Result<Self> {
         let fields =
             columns.list.iter().map(|column| Field::new(&column.name, data_type(&column.kind), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
@@ -43,7 +43,7 @@ impl<W: Write + Send> ParquetWriter<W> {
             .set_created_by(concat!("rowmill ", env!("CARGO_PKG_VERSION")).to_owned())
             .build();
         let out = ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(io::Error::other)?;
-        let vectors = columns.list.iter().map(|column| Vector::new(&column.kind)).collect();
+        let vectors = columns.list.iter().map(|column| ColumnVector::new(&column.kind)).collect();
         Ok(Self { out, columns, schema, vectors, rows: 0, bytes: 0 })
     }
 
@@ -51,7 +51,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         if self.rows == 0 {
             return Ok(());
         }
-        let arrays = self.vectors.iter_mut().map(Vector::take).collect::<Result<Vec<_>, _>>();
+        let arrays = self.vectors.iter_mut().map(ColumnVector::take).collect::<Result<Vec<_>, _>>();
         let batch = RecordBatch::try_new(self.schema.clone(), arrays.map_err(io::Error::other)?)
             .map_err(io::Error::other)?;
         self.out.write(&batch).map_err(write_error)?;
@@ -63,8 +63,8 @@ impl<W: Write + Send> ParquetWriter<W> {
     }
 }
 
-impl<W: Write + Send> RowWriter for ParquetWriter<W> {
-    fn row(&mut self, envelope: &Envelope<'_>, line: &[u8]) -> io::Result<()> {
+impl<W: Write + Send> TableRowWriter for ParquetWriter<W> {
+    fn write_row(&mut self, envelope: &EnvelopeParts<'_>, line: &[u8]) -> io::Result<()> {
         for (vector, cell) in self.vectors.iter_mut().zip(self.columns.cells(envelope)) {
             vector.push(cell);
         }

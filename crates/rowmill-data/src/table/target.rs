@@ -8,8 +8,8 @@ use rowmill_types::{Problem, ProblemCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::draft::listed;
-use crate::output::{Claim, OutputFile, StandardOutput, check_folder_of, link_target};
+use super::draft::listed_tables;
+use crate::output::{OutputClaim, OutputFile, StandardOutput, check_folder_of, link_target};
 
 /// The prefix of rowmill's own files in a folder of tables.
 pub(super) const OWN_NAMES: &str = ".rowmill";
@@ -43,7 +43,7 @@ impl TableTarget {
     /// # Errors
     ///
     /// It exists but must not, its folder cannot be created, or it is of the wrong type.
-    pub fn check(&self, claim: Claim) -> Result<(), Problem> {
+    pub fn check(&self, claim: OutputClaim) -> Result<(), Problem> {
         match self {
             Self::File(path) => OutputFile::check(path, OUTPUT, claim),
             Self::Stdout => StandardOutput::check(),
@@ -62,7 +62,7 @@ impl TableTarget {
     }
 }
 
-fn check_folder(path: &Path, claim: Claim) -> Result<(), Problem> {
+fn check_folder(path: &Path, claim: OutputClaim) -> Result<(), Problem> {
     let shown = path.display();
     if path.exists() && !path.is_dir() {
         let message = format!("`{shown}`, given to {OUTPUT_DIR}, is not a folder");
@@ -71,7 +71,7 @@ fn check_folder(path: &Path, claim: Claim) -> Result<(), Problem> {
     check_folder_of(path, OUTPUT_DIR)?;
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let own = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(OWN_NAMES);
-    if claim == Claim::New && entries.into_iter().any(|entry| !own(&entry.file_name())) {
+    if claim == OutputClaim::New && entries.into_iter().any(|entry| !own(&entry.file_name())) {
         let message = format!("output folder `{shown}` is not empty");
         return Err(Problem::new(ProblemCode::OutputExists, message).hint(format!(
             "use {RESUME} to continue the run, or {OVERWRITE} to replace what rowmill created there"
@@ -83,7 +83,7 @@ fn check_folder(path: &Path, claim: Claim) -> Result<(), Problem> {
 /// The tables that earlier runs put into a folder.
 #[must_use]
 pub fn tables_in(folder: &Path) -> Vec<PathBuf> {
-    listed(folder).into_iter().map(|name| folder.join(name)).collect()
+    listed_tables(folder).into_iter().map(|name| folder.join(name)).collect()
 }
 
 /// Removes what a crash left of unfinished tables. Only for a caller that has claimed the run of that table.
@@ -92,7 +92,7 @@ pub fn remove_leftovers(target: &TableTarget) {
         TableTarget::Stdout => return,
         TableTarget::File(path) => {
             let path = link_target(path);
-            (folder_of(&path).to_owned(), beginning(&path))
+            (folder_of(&path).to_owned(), temp_name_prefix(&path))
         }
         TableTarget::Folder { path, .. } => (path.clone(), OWN_NAMES.to_owned()),
     };
@@ -114,6 +114,6 @@ pub(super) fn folder_of(path: &Path) -> &Path {
 }
 
 /// The prefix of the temporary files that are to replace `path`.
-pub(super) fn beginning(path: &Path) -> String {
+pub(super) fn temp_name_prefix(path: &Path) -> String {
     format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy())
 }

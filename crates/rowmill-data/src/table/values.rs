@@ -3,14 +3,14 @@
 use jiff::Timestamp;
 use jiff::civil::{self, Date};
 
-use super::cells::decoded;
+use super::cells::decode_string;
 
 /// Beyond this, a double cannot represent every integer.
 pub(super) const EXACT_DOUBLES: u64 = 1 << 53;
 
 /// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum JsonShape {
     Null,
     Bool,
     Number,
@@ -20,14 +20,14 @@ pub(super) enum Shape {
 }
 
 /// Determines the kind by the first character, because the text is known to be valid JSON.
-pub(super) fn shape(json: &str) -> Shape {
+pub(super) fn json_shape(json: &str) -> JsonShape {
     match json.as_bytes().first() {
-        Some(b'{') => Shape::Object,
-        Some(b'[') => Shape::List,
-        Some(b'"') => Shape::Text,
-        Some(b't' | b'f') => Shape::Bool,
-        Some(b'n') | None => Shape::Null,
-        Some(_) => Shape::Number,
+        Some(b'{') => JsonShape::Object,
+        Some(b'[') => JsonShape::List,
+        Some(b'"') => JsonShape::Text,
+        Some(b't' | b'f') => JsonShape::Bool,
+        Some(b'n') | None => JsonShape::Null,
+        Some(_) => JsonShape::Number,
     }
 }
 
@@ -37,7 +37,7 @@ pub(super) fn is_written_whole(json: &str) -> bool {
 }
 
 /// An integer, also if it is written as `3.0` or `1e3`.
-pub(super) fn whole(json: &str) -> Option<i64> {
+pub(super) fn parse_whole(json: &str) -> Option<i64> {
     if is_written_whole(json) {
         return json.parse().ok();
     }
@@ -46,7 +46,7 @@ pub(super) fn whole(json: &str) -> Option<i64> {
 }
 
 /// A number that a double can represent: finite, and exact if it is an integer.
-pub(super) fn double(json: &str) -> Option<f64> {
+pub(super) fn parse_double(json: &str) -> Option<f64> {
     if is_written_whole(json) {
         let value: i64 = json.parse().ok()?;
         return (value.unsigned_abs() <= EXACT_DOUBLES).then_some(value as f64);
@@ -55,8 +55,8 @@ pub(super) fn double(json: &str) -> Option<f64> {
 }
 
 /// The days from 1970-01-01 to a date in the format `2026-11-17`.
-pub(super) fn days(json: &str) -> Option<i32> {
-    let text = decoded(json)?;
+pub(super) fn parse_date_days(json: &str) -> Option<i32> {
+    let text = decode_string(json)?;
     let dashes = |at: usize| text.as_bytes().get(at) == Some(&b'-');
     if text.len() != 10 || !dashes(4) || !dashes(7) {
         return None;
@@ -67,8 +67,8 @@ pub(super) fn days(json: &str) -> Option<i32> {
 }
 
 /// The microseconds from 1970 to a time in RFC 3339 format with its offset.
-pub(super) fn microseconds(json: &str) -> Option<i64> {
-    let text = decoded(json)?;
+pub(super) fn parse_timestamp_micros(json: &str) -> Option<i64> {
+    let text = decode_string(json)?;
     // A leap second would be shifted, and the name of a time zone would be lost.
     if text.contains(":60") || text.contains('[') {
         return None;
@@ -93,7 +93,7 @@ mod tests {
             ("0.5", None, Some(0.5)),
             ("1e400", None, None),
         ] {
-            assert_eq!((whole(json), double(json)), (as_whole, as_double), "{json}");
+            assert_eq!((parse_whole(json), parse_double(json)), (as_whole, as_double), "{json}");
         }
     }
 
@@ -108,7 +108,7 @@ mod tests {
             ("\"soon\"", None),
             ("5", None),
         ] {
-            assert_eq!(days(json), expected, "{json}");
+            assert_eq!(parse_date_days(json), expected, "{json}");
         }
         for (json, expected) in [
             ("\"1970-01-01T00:00:01Z\"", Some(1_000_000)),
@@ -118,7 +118,7 @@ mod tests {
             ("\"1972-06-30T23:59:60Z\"", None),
             ("\"2026-11-17\"", None),
         ] {
-            assert_eq!(microseconds(json), expected, "{json}");
+            assert_eq!(parse_timestamp_micros(json), expected, "{json}");
         }
     }
 }

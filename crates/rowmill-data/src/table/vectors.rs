@@ -9,12 +9,12 @@ use arrow_array::builder::{
 use arrow_array::{ArrayRef, ListArray, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, Fields, TimeUnit};
 
-use super::cells::{fields, items, plain};
-use super::kind::Kind;
-use super::values::{days, double, microseconds, whole};
+use super::cells::{array_items, object_fields, plain_text};
+use super::kind::OutputType;
+use super::values::{parse_date_days, parse_double, parse_timestamp_micros, parse_whole};
 
 /// The values of a column since they were last taken.
-pub(super) enum Vector {
+pub(super) enum ColumnVector {
     Bool(BooleanBuilder),
     Whole(Int64Builder),
     Double(Float64Builder),
@@ -30,54 +30,54 @@ pub(super) enum Vector {
 pub(super) struct ListVector {
     lengths: Vec<usize>,
     present: NullBufferBuilder,
-    items: Box<Vector>,
+    items: Box<ColumnVector>,
 }
 
 /// Objects with the same fields.
 pub(super) struct StructVector {
-    names: super::kind::Fields,
+    names: super::kind::StructFields,
     present: NullBufferBuilder,
-    fields: Vec<Vector>,
+    fields: Vec<ColumnVector>,
 }
 
 /// The Arrow type of a column.
-pub(super) fn data_type(kind: &Kind) -> DataType {
+pub(super) fn data_type(kind: &OutputType) -> DataType {
     match kind {
-        Kind::Bool => DataType::Boolean,
-        Kind::Whole(_) => DataType::Int64,
-        Kind::Double => DataType::Float64,
-        Kind::Unknown | Kind::Text | Kind::Json => DataType::Utf8,
-        Kind::Date => DataType::Date32,
-        Kind::Time => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-        Kind::List(item) => DataType::List(Arc::new(item_field(item))),
-        Kind::Struct(fields) => DataType::Struct(struct_fields(fields)),
+        OutputType::Bool => DataType::Boolean,
+        OutputType::Whole(_) => DataType::Int64,
+        OutputType::Double => DataType::Float64,
+        OutputType::Unknown | OutputType::Text | OutputType::Json => DataType::Utf8,
+        OutputType::Date => DataType::Date32,
+        OutputType::Time => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        OutputType::List(item) => DataType::List(Arc::new(item_field(item))),
+        OutputType::Struct(fields) => DataType::Struct(struct_fields(fields)),
     }
 }
 
-fn item_field(item: &Kind) -> Field {
+fn item_field(item: &OutputType) -> Field {
     Field::new("element", data_type(item), true)
 }
 
-fn struct_fields(fields: &super::kind::Fields) -> Fields {
+fn struct_fields(fields: &super::kind::StructFields) -> Fields {
     fields.list.iter().map(|(name, kind)| Field::new(name, data_type(kind), true)).collect()
 }
 
-impl Vector {
-    pub(super) fn new(kind: &Kind) -> Self {
+impl ColumnVector {
+    pub(super) fn new(kind: &OutputType) -> Self {
         match kind {
-            Kind::Bool => Self::Bool(BooleanBuilder::new()),
-            Kind::Whole(_) => Self::Whole(Int64Builder::new()),
-            Kind::Double => Self::Double(Float64Builder::new()),
-            Kind::Unknown | Kind::Text => Self::Text(StringBuilder::new()),
-            Kind::Json => Self::Json(StringBuilder::new()),
-            Kind::Date => Self::Date(Date32Builder::new()),
-            Kind::Time => Self::Time(TimestampMicrosecondBuilder::new().with_timezone("UTC")),
-            Kind::List(item) => Self::List(ListVector {
+            OutputType::Bool => Self::Bool(BooleanBuilder::new()),
+            OutputType::Whole(_) => Self::Whole(Int64Builder::new()),
+            OutputType::Double => Self::Double(Float64Builder::new()),
+            OutputType::Unknown | OutputType::Text => Self::Text(StringBuilder::new()),
+            OutputType::Json => Self::Json(StringBuilder::new()),
+            OutputType::Date => Self::Date(Date32Builder::new()),
+            OutputType::Time => Self::Time(TimestampMicrosecondBuilder::new().with_timezone("UTC")),
+            OutputType::List(item) => Self::List(ListVector {
                 lengths: Vec::new(),
                 present: NullBufferBuilder::new(0),
                 items: Box::new(Self::new(item)),
             }),
-            Kind::Struct(fields) => Self::Struct(StructVector {
+            OutputType::Struct(fields) => Self::Struct(StructVector {
                 present: NullBufferBuilder::new(0),
                 fields: fields.list.iter().map(|(_, kind)| Self::new(kind)).collect(),
                 names: fields.clone(),
@@ -90,12 +90,12 @@ impl Vector {
         let json = json.filter(|json| *json != "null");
         match self {
             Self::Bool(values) => values.append_option(json.map(|json| json == "true")),
-            Self::Whole(values) => values.append_option(json.and_then(whole)),
-            Self::Double(values) => values.append_option(json.and_then(double)),
-            Self::Text(values) => values.append_option(json.map(plain)),
+            Self::Whole(values) => values.append_option(json.and_then(parse_whole)),
+            Self::Double(values) => values.append_option(json.and_then(parse_double)),
+            Self::Text(values) => values.append_option(json.map(plain_text)),
             Self::Json(values) => values.append_option(json),
-            Self::Date(values) => values.append_option(json.and_then(days)),
-            Self::Time(values) => values.append_option(json.and_then(microseconds)),
+            Self::Date(values) => values.append_option(json.and_then(parse_date_days)),
+            Self::Time(values) => values.append_option(json.and_then(parse_timestamp_micros)),
             Self::List(list) => list.push(json),
             Self::Struct(object) => object.push(json),
         }
@@ -118,7 +118,7 @@ impl Vector {
 
 impl ListVector {
     fn push(&mut self, json: Option<&str>) {
-        let found = json.and_then(items);
+        let found = json.and_then(array_items);
         self.present.append(found.is_some());
         let found = found.unwrap_or_default();
         self.lengths.push(found.len());
@@ -136,7 +136,7 @@ impl ListVector {
 
 impl StructVector {
     fn push(&mut self, json: Option<&str>) {
-        let found = json.and_then(fields);
+        let found = json.and_then(object_fields);
         self.present.append(found.is_some());
         let mut values: Vec<Option<&str>> = vec![None; self.fields.len()];
         for (name, value) in found.iter().flatten() {
@@ -148,7 +148,7 @@ impl StructVector {
     }
 
     fn take(&mut self) -> Result<StructArray, ArrowError> {
-        let arrays = self.fields.iter_mut().map(Vector::take).collect::<Result<Vec<_>, _>>()?;
+        let arrays = self.fields.iter_mut().map(ColumnVector::take).collect::<Result<Vec<_>, _>>()?;
         StructArray::try_new(struct_fields(&self.names), arrays, self.present.finish())
     }
 }

@@ -3,29 +3,31 @@
 use std::borrow::Cow;
 
 use rowmill_core::record::{
-    RatingReport, RowTrace, TraceSettings, TracedConversation, TracedFile, TracedId, TracedRole, TracedTurn,
+    RatingReport, RowTrace, TraceSettings, TracedConversation, TracedFile, TracedId, TracedMessageRole,
+    TracedTurn,
 };
-use rowmill_types::{Citation, Finish, Usage};
+use rowmill_types::{Citation, FinishReason, TokenUsage};
 use serde::Serialize;
 
-use super::conventions;
-use super::said::{Said, said};
+use super::otel_names;
+use super::timed_messages::{TimedMessage, timed_messages};
 
 /// The sessions have no working directory.
 const FOLDER: &str = ".";
 
 /// Appends all records of a row and returns their number.
 pub(super) fn write_session(row: &RowTrace<'_>, settings: &TraceSettings, out: &mut Vec<u8>) -> u64 {
-    let mut session = Session { row, settings, out, records: 0, tasks: 0, total: Usage::default() };
+    let mut session =
+        SessionWriter { row, settings, out, records: 0, tasks: 0, total: TokenUsage::default() };
     session.begin();
     for (place, conversation) in row.conversations.iter().enumerate() {
-        session.tell(conversation, place + 1 == row.conversations.len());
+        session.write_record(conversation, place + 1 == row.conversations.len());
     }
     session.records
 }
 
 #[derive(Serialize)]
-struct Record<'a, P> {
+struct SessionRecord<'a, P> {
     timestamp: String,
     #[serde(rename = "type")]
     kind: &'static str,
@@ -33,7 +35,7 @@ struct Record<'a, P> {
 }
 
 #[derive(Serialize)]
-struct Meta<'a> {
+struct SessionMeta<'a> {
     id: String,
     timestamp: String,
     cwd: &'static str,
@@ -58,7 +60,7 @@ struct Instructions<'a> {
 }
 
 #[derive(Serialize)]
-struct Context<'a> {
+struct TurnContext<'a> {
     turn_id: &'a str,
     cwd: &'static str,
     timezone: &'static str,
@@ -71,7 +73,7 @@ struct Context<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Event<'a> {
+enum SessionEvent<'a> {
     TaskStarted {
         turn_id: &'a str,
         started_at: u64,
@@ -83,7 +85,7 @@ enum Event<'a> {
         text_elements: [&'a str; 0],
     },
     TokenCount {
-        info: Tokens,
+        info: TokenCounts,
     },
     Warning {
         message: &'a str,
@@ -101,15 +103,15 @@ enum Event<'a> {
 }
 
 #[derive(Serialize)]
-struct Tokens {
-    total_token_usage: TokenUsage,
-    last_token_usage: TokenUsage,
+struct TokenCounts {
+    total_token_usage: SessionTokenUsage,
+    last_token_usage: SessionTokenUsage,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<rowmill_types::Money>,
 }
 
 #[derive(Serialize)]
-struct TokenUsage {
+struct SessionTokenUsage {
     input_tokens: u64,
     cached_input_tokens: u64,
     output_tokens: u64,
@@ -119,10 +121,10 @@ struct TokenUsage {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Item<'a> {
+enum SessionItem<'a> {
     Message {
         role: &'static str,
-        content: Vec<Content<'a>>,
+        content: Vec<SessionContent<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         end_turn: Option<bool>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,7 +137,7 @@ enum Item<'a> {
     },
     FunctionCallOutput {
         call_id: &'a str,
-        output: Output<'a>,
+        output: FunctionOutput<'a>,
         status: &'static str,
     },
     WebSearchCall {
@@ -147,27 +149,27 @@ enum Item<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Output<'a> {
+enum FunctionOutput<'a> {
     Text(&'a str),
-    Parts(Vec<Content<'a>>),
+    Parts(Vec<SessionContent<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Content<'a> {
+enum SessionContent<'a> {
     InputText {
         text: Cow<'a, str>,
     },
     OutputText {
         text: &'a str,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        annotations: Vec<Annotation<'a>>,
+        annotations: Vec<SessionAnnotation<'a>>,
     },
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Annotation<'a> {
+enum SessionAnnotation<'a> {
     UrlCitation {
         #[serde(flatten)]
         citation: &'a Citation,
@@ -175,35 +177,35 @@ enum Annotation<'a> {
 }
 
 /// Everything from one user message up to the next one.
-struct Task<'t> {
+struct SessionTask<'t> {
     id: String,
     started: u64,
     completed: u64,
     last_said: Option<&'t str>,
 }
 
-struct Session<'t, 'a> {
+struct SessionWriter<'t, 'a> {
     row: &'t RowTrace<'a>,
     settings: &'t TraceSettings,
     out: &'t mut Vec<u8>,
     records: u64,
     tasks: u64,
-    total: Usage,
+    total: TokenUsage,
 }
 
-impl<'t, 'a> Session<'t, 'a> {
+impl<'t, 'a> SessionWriter<'t, 'a> {
     fn begin(&mut self) {
         let (row, settings) = (self.row, self.settings);
         let first = row.conversations.first();
         let model = first.map(|first| &*first.model).filter(|model| !model.is_empty());
-        let meta = Meta {
+        let meta = SessionMeta {
             id: format!("{}-row-{:06}", settings.run(), row.row_number),
             timestamp: timestamp(row.start),
             cwd: FOLDER,
             originator: "rowmill",
             cli_version: env!("CARGO_PKG_VERSION"),
             source: "cli",
-            model_provider: model.and_then(conventions::provider),
+            model_provider: model.and_then(otel_names::provider),
             model_spec: model,
             base_instructions: first.and_then(|first| self.system(first)).map(|text| Instructions { text }),
             agent: settings.agent(),
@@ -218,32 +220,32 @@ impl<'t, 'a> Session<'t, 'a> {
         conversation.system.as_deref().and_then(|digest| self.settings.system(digest))
     }
 
-    fn tell(&mut self, conversation: &'t TracedConversation<'a>, is_last: bool) {
-        let said = said(self.row, conversation);
+    fn write_record(&mut self, conversation: &'t TracedConversation<'a>, is_last: bool) {
+        let said = timed_messages(self.row, conversation);
         let began = said.first().map_or(self.row.start, |said| said.at);
         if let Some(text) = self.system(conversation) {
-            let content = vec![Content::InputText { text: text.into() }];
+            let content = vec![SessionContent::InputText { text: text.into() }];
             self.item(
                 began,
-                &Item::Message { role: "developer", content, end_turn: None, finish_reason: None },
+                &SessionItem::Message { role: "developer", content, end_turn: None, finish_reason: None },
             );
         }
         let mut task = None;
         for said in &said {
-            if said.message.role == TracedRole::User {
+            if said.message.role == TracedMessageRole::User {
                 self.finish(task.take());
             }
             let task = task.get_or_insert_with(|| self.start(conversation, said));
             task.completed = task.completed.max(said.at);
             match said.message.role {
-                TracedRole::User => self.user(said),
-                TracedRole::Assistant => {
+                TracedMessageRole::User => self.user(said),
+                TracedMessageRole::Assistant => {
                     self.assistant(said);
                     if !said.message.text.is_empty() {
                         task.last_said = Some(&said.message.text);
                     }
                 }
-                TracedRole::Tool => self.tool(said),
+                TracedMessageRole::Tool => self.tool(said),
             }
         }
         for RatingReport { agent, rating, min_rating } in self.row.below_min_rating.iter().filter(|_| is_last)
@@ -251,31 +253,38 @@ impl<'t, 'a> Session<'t, 'a> {
             let message = format!(
                 "`{agent}` gave an answer that is rated {rating}, below its `min_rating` {min_rating}"
             );
-            self.push(self.row.end, "event_msg", &Event::Warning { message: &message });
+            self.push(self.row.end, "event_msg", &SessionEvent::Warning { message: &message });
         }
         if let (Some(error), true) = (&self.row.error, is_last) {
-            let event = Event::Error { message: &error.message, error_type: &error.kind };
+            let event = SessionEvent::Error { message: &error.message, error_type: &error.kind };
             self.push(self.row.end, "event_msg", &event);
         }
         self.finish(task);
     }
 
-    fn start(&mut self, conversation: &'t TracedConversation<'a>, said: &Said<'t, 'a>) -> Task<'t> {
+    fn start(
+        &mut self,
+        conversation: &'t TracedConversation<'a>,
+        said: &TimedMessage<'t, 'a>,
+    ) -> SessionTask<'t> {
         self.tasks += 1;
         let id = format!("turn-{}", self.tasks);
-        let started = Event::TaskStarted {
+        let started = SessionEvent::TaskStarted {
             turn_id: &id,
             started_at: seconds(said.at),
             collaboration_mode_kind: "default",
         };
         self.push(said.at, "event_msg", &started);
-        if said.message.role == TracedRole::User {
-            let message =
-                Event::UserMessage { message: &said.message.text, local_images: [], text_elements: [] };
+        if said.message.role == TracedMessageRole::User {
+            let message = SessionEvent::UserMessage {
+                message: &said.message.text,
+                local_images: [],
+                text_elements: [],
+            };
             self.push(said.at, "event_msg", &message);
         }
         let model = conversation.turns.first().map_or(&conversation.model, |turn| &turn.model);
-        let context = Context {
+        let context = TurnContext {
             turn_id: &id,
             cwd: FOLDER,
             timezone: "UTC",
@@ -286,12 +295,12 @@ impl<'t, 'a> Session<'t, 'a> {
             agent: &conversation.agent,
         };
         self.push(said.at, "turn_context", &context);
-        Task { id, started: said.at, completed: said.at, last_said: None }
+        SessionTask { id, started: said.at, completed: said.at, last_said: None }
     }
 
-    fn finish(&mut self, task: Option<Task<'_>>) {
-        let Some(Task { id, started, completed, last_said }) = task else { return };
-        let event = Event::TaskComplete {
+    fn finish(&mut self, task: Option<SessionTask<'_>>) {
+        let Some(SessionTask { id, started, completed, last_said }) = task else { return };
+        let event = SessionEvent::TaskComplete {
             turn_id: &id,
             last_agent_message: last_said,
             completed_at: seconds(completed),
@@ -300,35 +309,40 @@ impl<'t, 'a> Session<'t, 'a> {
         self.push(completed, "event_msg", &event);
     }
 
-    fn user(&mut self, said: &Said<'t, 'a>) {
-        let mut content = vec![Content::InputText { text: (&*said.message.text).into() }];
+    fn user(&mut self, said: &TimedMessage<'t, 'a>) {
+        let mut content = vec![SessionContent::InputText { text: (&*said.message.text).into() }];
         content.extend(said.message.files.iter().map(file));
-        self.item(said.at, &Item::Message { role: "user", content, end_turn: None, finish_reason: None });
+        self.item(
+            said.at,
+            &SessionItem::Message { role: "user", content, end_turn: None, finish_reason: None },
+        );
     }
 
-    fn assistant(&mut self, said: &Said<'t, 'a>) {
-        let Said { message, at, turn, .. } = said;
-        let hosted = turn.and_then(|turn| turn.hosted.as_deref());
+    fn assistant(&mut self, said: &TimedMessage<'t, 'a>) {
+        let TimedMessage { message, at, turn, .. } = said;
+        let hosted = turn.and_then(|turn| turn.hosted_tools.as_deref());
         for (tool, uses) in hosted.map(|hosted| hosted.uses.as_slice()).unwrap_or_default() {
-            self.item(*at, &Item::WebSearchCall { status: "completed", tool, uses: *uses });
+            self.item(*at, &SessionItem::WebSearchCall { status: "completed", tool, uses: *uses });
         }
-        let finish = turn.map_or(Finish::Complete, |turn| turn.finish);
+        let finish = turn.map_or(FinishReason::Complete, |turn| turn.finish);
         let calls_tools = !message.calls.is_empty();
         // A turn that only calls tools has no text, but an empty answer is a message too.
         if !message.text.is_empty() || !calls_tools {
             let citations = hosted.map(|hosted| hosted.citations.as_slice()).unwrap_or_default();
-            let annotations = citations.iter().map(|citation| Annotation::UrlCitation { citation }).collect();
-            let item = Item::Message {
+            let annotations =
+                citations.iter().map(|citation| SessionAnnotation::UrlCitation { citation }).collect();
+            let item = SessionItem::Message {
                 role: "assistant",
-                content: vec![Content::OutputText { text: &message.text, annotations }],
-                end_turn: (finish == Finish::Complete && !calls_tools).then_some(true),
-                finish_reason: (finish != Finish::Complete)
-                    .then(|| conventions::finish_reason(finish, calls_tools)),
+                content: vec![SessionContent::OutputText { text: &message.text, annotations }],
+                end_turn: (finish == FinishReason::Complete && !calls_tools).then_some(true),
+                finish_reason: (finish != FinishReason::Complete)
+                    .then(|| otel_names::finish_reason(finish, calls_tools)),
             };
             self.item(*at, &item);
         }
         for call in &message.calls {
-            let item = Item::FunctionCall { name: &call.name, arguments: &call.arguments, call_id: &call.id };
+            let item =
+                SessionItem::FunctionCall { name: &call.name, arguments: &call.arguments, call_id: &call.id };
             self.item(*at, &item);
         }
         if let Some(turn) = turn {
@@ -336,37 +350,37 @@ impl<'t, 'a> Session<'t, 'a> {
         }
     }
 
-    fn tool(&mut self, said: &Said<'t, 'a>) {
+    fn tool(&mut self, said: &TimedMessage<'t, 'a>) {
         let message = said.message;
         let output = if message.files.is_empty() {
-            Output::Text(&message.text)
+            FunctionOutput::Text(&message.text)
         } else {
-            let mut parts = vec![Content::InputText { text: (&*message.text).into() }];
+            let mut parts = vec![SessionContent::InputText { text: (&*message.text).into() }];
             parts.extend(message.files.iter().map(file));
-            Output::Parts(parts)
+            FunctionOutput::Parts(parts)
         };
         let status = if message.is_error { "error" } else { "success" };
         let call_id = message.answers.as_deref().unwrap_or_default();
-        self.item(said.at, &Item::FunctionCallOutput { call_id, output, status });
+        self.item(said.at, &SessionItem::FunctionCallOutput { call_id, output, status });
     }
 
     fn count(&mut self, turn: &TracedTurn<'_>) {
         let Some(usage) = turn.usage else { return };
         self.total += usage;
-        let info = Tokens {
+        let info = TokenCounts {
             total_token_usage: tokens(&self.total),
             last_token_usage: tokens(&usage),
             cost_usd: turn.cost_usd,
         };
-        self.push(turn.end, "event_msg", &Event::TokenCount { info });
+        self.push(turn.end, "event_msg", &SessionEvent::TokenCount { info });
     }
 
-    fn item(&mut self, at: u64, item: &Item<'_>) {
+    fn item(&mut self, at: u64, item: &SessionItem<'_>) {
         self.push(at, "response_item", item);
     }
 
     fn push<P: Serialize>(&mut self, at: u64, kind: &'static str, payload: &P) {
-        let record = Record { timestamp: timestamp(at), kind, payload };
+        let record = SessionRecord { timestamp: timestamp(at), kind, payload };
         let written = serde_json::to_writer(&mut *self.out, &record);
         debug_assert!(written.is_ok(), "texts and numbers are always JSON");
         self.out.push(b'\n');
@@ -375,13 +389,13 @@ impl<'t, 'a> Session<'t, 'a> {
 }
 
 /// Traces do not contain the bytes of files; this names the file.
-fn file<'t>(file: &'t TracedFile<'_>) -> Content<'t> {
+fn file<'t>(file: &'t TracedFile<'_>) -> SessionContent<'t> {
     let TracedFile { name, media_type, digest } = file;
-    Content::InputText { text: format!("[file `{name}`, {media_type}, sha256 {digest}]").into() }
+    SessionContent::InputText { text: format!("[file `{name}`, {media_type}, sha256 {digest}]").into() }
 }
 
-fn tokens(usage: &Usage) -> TokenUsage {
-    TokenUsage {
+fn tokens(usage: &TokenUsage) -> SessionTokenUsage {
+    SessionTokenUsage {
         input_tokens: usage.input,
         cached_input_tokens: usage.cached,
         output_tokens: usage.output,

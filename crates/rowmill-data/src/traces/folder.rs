@@ -11,11 +11,12 @@ use rowmill_types::settings::{EXPORT_TRACES, OVERWRITE, RESUME};
 use rowmill_types::{Problem, ProblemCode, make_private_folder, private_file_options};
 use serde::Deserialize;
 
-use super::name::is_file_name;
+use super::name::is_trace_file_name;
 use super::sink::TraceSink;
 use super::spans;
 use crate::output::{
-    Claim, LineSink, Part, cannot_write, check_folder_of, check_takes_files, each_replaced, settle_lines,
+    LineSink, OutputClaim, RecordPart, check_folder_of, check_folder_writable, for_each_replaced,
+    settle_lines, write_problem,
 };
 
 const MANIFEST: &str = "manifest.jsonl";
@@ -29,7 +30,7 @@ const PIECE: u64 = 64 * 1024;
 pub struct TraceFolder {
     path: PathBuf,
     manifest: File,
-    claim: Claim,
+    claim: OutputClaim,
 }
 
 /// The fields that are read from a line of a manifest.
@@ -56,7 +57,7 @@ impl TraceFolder {
     /// # Errors
     ///
     /// It is not a folder, cannot be created, or contains traces but must not.
-    pub fn check(path: &Path, claim: Claim) -> Result<(), Problem> {
+    pub fn check(path: &Path, claim: OutputClaim) -> Result<(), Problem> {
         let shown = path.display();
         if path.exists() && !path.is_dir() {
             let message = format!("`{shown}`, given to {EXPORT_TRACES}, is not a folder");
@@ -70,7 +71,7 @@ impl TraceFolder {
                 .hint("choose another folder, or move the file away"));
         }
         let has_lines = |file: &PathBuf| file.metadata().is_ok_and(|found| found.len() > 0);
-        if claim == Claim::New && Self::files(path).iter().any(has_lines) {
+        if claim == OutputClaim::New && Self::files(path).iter().any(has_lines) {
             let message = format!("the folder `{shown}` has the traces of an earlier run");
             return Err(Problem::new(ProblemCode::OutputExists, message).hint(format!(
                 "use {RESUME} to continue that run, {OVERWRITE} to replace them, or choose another folder"
@@ -88,7 +89,7 @@ impl TraceFolder {
     /// Whether a file of this name in a folder of traces may be written or removed.
     #[must_use]
     pub fn owns(name: &str) -> bool {
-        [MANIFEST, SPANS, DRAFT].contains(&name) || is_file_name(name)
+        [MANIFEST, SPANS, DRAFT].contains(&name) || is_trace_file_name(name)
     }
 
     /// Abandons the claim of a folder to which nothing was written: an empty manifest is removed.
@@ -104,17 +105,17 @@ impl TraceFolder {
     /// # Errors
     ///
     /// As for [`TraceFolder::check`]; or it cannot be created, or another run has locked it.
-    pub fn claim(path: &Path, claim: Claim) -> Result<Self, Problem> {
+    pub fn claim(path: &Path, claim: OutputClaim) -> Result<Self, Problem> {
         Self::check(path, claim)?;
-        make_private_folder(path).map_err(|error| cannot_write(path, &error))?;
-        check_takes_files(path)?;
+        make_private_folder(path).map_err(|error| write_problem(path, &error))?;
+        check_folder_writable(path)?;
         let [manifest, spans] = Self::files(path);
         if spans.exists() {
-            OpenOptions::new().append(true).open(&spans).map_err(|error| cannot_write(&spans, &error))?;
+            OpenOptions::new().append(true).open(&spans).map_err(|error| write_problem(&spans, &error))?;
         }
         let mut options = private_file_options();
         options.read(true).write(true).create(true).truncate(false);
-        let file = options.open(&manifest).map_err(|error| cannot_write(&manifest, &error))?;
+        let file = options.open(&manifest).map_err(|error| write_problem(&manifest, &error))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), manifest: file, claim }),
             Err(TryLockError::WouldBlock) => {
@@ -122,7 +123,7 @@ impl TraceFolder {
                 Err(Problem::new(ProblemCode::OutputBusy, message)
                     .hint("wait for it, or choose another folder"))
             }
-            Err(TryLockError::Error(error)) => Err(cannot_write(&manifest, &error)),
+            Err(TryLockError::Error(error)) => Err(write_problem(&manifest, &error)),
         }
     }
 
@@ -147,15 +148,15 @@ impl TraceFolder {
         let draft = folder.join(DRAFT);
         // A trace that a crash interrupted; it has no final name yet.
         drop(fs::remove_file(&draft));
-        let keep = |path: &Path| if claim == Claim::Resume { whole_lines(path) } else { Ok(0) };
-        if claim != Claim::Resume {
+        let keep = |path: &Path| if claim == OutputClaim::Resume { whole_lines(path) } else { Ok(0) };
+        if claim != OutputClaim::Resume {
             remove_named(&folder, &manifest)?;
         }
         let open = |path: &Path| {
-            let length = keep(path).map_err(|error| cannot_write(path, &error))?;
+            let length = keep(path).map_err(|error| write_problem(path, &error))?;
             let made = private_file_options().append(true).create(true).open(path);
-            made.map_err(|error| cannot_write(path, &error))?;
-            LineSink::append(path, Part::Envelopes, length)
+            made.map_err(|error| write_problem(path, &error))?;
+            LineSink::append(path, RecordPart::Envelopes, length)
         };
         let (manifest, spans) = (open(&manifest)?, open(&spans)?);
         Ok(TraceSink { folder, draft, settings, manifest, spans, buffer: Vec::new(), lock })
@@ -171,7 +172,7 @@ impl TraceFolder {
 pub fn settle_traces(path: &Path) -> Result<(), Problem> {
     let [manifest, spans] = TraceFolder::files(path);
     let mut stale = HashSet::new();
-    each_replaced(&manifest, |line| stale.extend(trace_of(line)))?;
+    for_each_replaced(&manifest, |line| stale.extend(trace_of(line)))?;
     settle_lines(&manifest, EnvelopeHead::parse)?;
     settle_lines(&spans, spans::head_of)?;
     if !stale.is_empty() {
@@ -220,7 +221,7 @@ fn remove_named(folder: &Path, manifest: &Path) -> Result<(), Problem> {
 }
 
 fn remove(folder: &Path, name: &str) {
-    if is_file_name(name) {
+    if is_trace_file_name(name) {
         // A missing file needs no removing, and a leftover is not named any more.
         drop(fs::remove_file(folder.join(name)));
     }

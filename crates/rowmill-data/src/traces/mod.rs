@@ -4,15 +4,15 @@
 //! gives the same files.
 
 mod codex;
-mod conventions;
 mod folder;
+mod message_attributes;
 mod name;
-mod said;
+mod otel_names;
 mod sink;
 mod spans;
-mod talk;
 #[cfg(test)]
 mod tests;
+mod timed_messages;
 
 pub use folder::{TraceFolder, settle_traces};
 pub use sink::TraceSink;

@@ -12,7 +12,7 @@ const MOST_AGENT_BYTES: usize = 60;
 const FALLBACK: &str = "row";
 
 /// The name of a row's trace file.
-pub(super) fn file_name(row: &RowTrace<'_>, agent: &str) -> String {
+pub(super) fn trace_file_name(row: &RowTrace<'_>, agent: &str) -> String {
     let id = match &row.id {
         TracedId::Number(number) => number.to_string(),
         TracedId::Text(text) => safe(text, MOST_BYTES),
@@ -21,7 +21,7 @@ pub(super) fn file_name(row: &RowTrace<'_>, agent: &str) -> String {
 }
 
 /// Whether a file with this name may be a trace file, so that it may be removed.
-pub(super) fn is_file_name(name: &str) -> bool {
+pub(super) fn is_trace_file_name(name: &str) -> bool {
     name.starts_with(BEGIN) && name.ends_with(END) && !name.contains(['/', '\\', '\0'])
 }
 
@@ -64,7 +64,7 @@ mod tests {
         }
         assert_eq!(safe(&"x".repeat(200), MOST_BYTES).len(), 80);
         assert_eq!(safe(&"語".repeat(200), MOST_BYTES).len(), 120);
-        assert!(is_file_name("row-000001__id-1__worker.codex.jsonl"));
-        assert!(!is_file_name("row-1/../../x.codex.jsonl") && !is_file_name("notes.txt"));
+        assert!(is_trace_file_name("row-000001__id-1__worker.codex.jsonl"));
+        assert!(!is_trace_file_name("row-1/../../x.codex.jsonl") && !is_trace_file_name("notes.txt"));
     }
 }

@@ -5,20 +5,20 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rowmill_core::ports::{Published, Sink};
+use rowmill_core::ports::{PublishedRecord, RecordSink};
 use rowmill_core::record::{RowTrace, TraceSettings, TracedError, TracedId};
 use rowmill_types::settings::EXPORT_TRACES;
 use rowmill_types::{Problem, ProblemCode, private_file_options};
 use serde::Serialize;
 
 use super::codex::write_session;
-use super::name::file_name;
+use super::name::trace_file_name;
 use super::spans::write_spans;
-use crate::output::{LineSink, cannot_write};
+use crate::output::{LineSink, write_problem};
 
 /// Writes the trace of each row.
 ///
-/// A row's files have been written to the operating system when [`Sink::publish`] returns: first the trace,
+/// A row's files have been written to the operating system when [`RecordSink::publish`] returns: first the trace,
 /// which gets its name only when it is complete, then the spans, then the line of the manifest. Publishing a
 /// record again writes the same trace again; the duplicate lines are merged by
 /// [`settle_traces`](super::settle_traces). So this sink must come before the one that marks a row as done.
@@ -58,13 +58,13 @@ impl TraceSink {
         }
         self.buffer.clear();
         let records = write_session(row, &self.settings, &mut self.buffer);
-        let name = file_name(row, self.settings.agent());
+        let name = trace_file_name(row, self.settings.agent());
         let path = self.folder.join(&name);
         let draft = private_file_options().write(true).create(true).truncate(true).open(&self.draft);
         draft
             .and_then(|mut draft| draft.write_all(&self.buffer))
             .and_then(|()| fs::rename(&self.draft, &path))
-            .map_err(|error| cannot_write(&path, &error))?;
+            .map_err(|error| write_problem(&path, &error))?;
         Ok((Some(name), records))
     }
 
@@ -104,12 +104,12 @@ impl TraceSink {
     }
 }
 
-impl Sink for TraceSink {
-    fn publish(&mut self, published: Published<'_>) -> Result<(), Problem> {
+impl RecordSink for TraceSink {
+    fn publish(&mut self, published: PublishedRecord<'_>) -> Result<(), Problem> {
         let settings = self.settings.clone();
         let row = match published.trace {
             Some(trace) => RowTrace::parse(trace),
-            None => RowTrace::of_envelope(published.envelope, settings.redactor()),
+            None => RowTrace::from_envelope(published.envelope, settings.redactor()),
         };
         let row = row.map_err(|error| {
             Problem::new(ProblemCode::LedgerUnusable, "the trace in a record of the ledger cannot be read")

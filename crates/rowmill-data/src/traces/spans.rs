@@ -3,21 +3,23 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use rowmill_core::record::{EnvelopeHead, RowTrace, TraceSettings, TracedConversation, TracedId, TracedRole};
+use rowmill_core::record::{
+    EnvelopeHead, RowTrace, TraceSettings, TracedConversation, TracedId, TracedMessageRole,
+};
 use rowmill_types::RowId;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use super::conventions::{self as names, Attribute, Value};
-use super::said::{Said, said};
-use super::talk;
+use super::message_attributes;
+use super::otel_names::{self as names, AttributeValue, SpanAttribute};
+use super::timed_messages::{TimedMessage, timed_messages};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Span<'a> {
+struct OtelSpan<'a> {
     trace_id: &'a str,
     span_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,19 +28,19 @@ struct Span<'a> {
     kind: u8,
     start_time_unix_nano: String,
     end_time_unix_nano: String,
-    attributes: Vec<Attribute<'a>>,
-    status: Status<'a>,
+    attributes: Vec<SpanAttribute<'a>>,
+    status: SpanStatus<'a>,
 }
 
 #[derive(Serialize, Default)]
-struct Status<'a> {
+struct SpanStatus<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
 }
 
-impl Status<'_> {
+impl SpanStatus<'_> {
     const FAILED: Self = Self { code: Some(names::FAILED), message: None };
 }
 
@@ -46,17 +48,20 @@ impl Status<'_> {
 pub(super) fn write_spans(row: &RowTrace<'_>, settings: &TraceSettings, out: &mut Vec<u8>) {
     let trace_id =
         format!("{:032x}", xxh3_128(format!("{}/{}", settings.run(), row.row_number).as_bytes()).max(1));
-    let mut spans = Spans { row, settings, trace_id: &trace_id, all: Vec::new(), conversations: Vec::new() };
+    let mut spans =
+        SpanBuilder { row, settings, trace_id: &trace_id, all: Vec::new(), conversations: Vec::new() };
     spans.add_row();
     for (place, conversation) in row.conversations.iter().enumerate() {
         spans.add_conversation(place, conversation);
     }
-    let resource =
-        [Attribute::text(names::SERVICE, "rowmill"), Attribute::text(names::SERVICE_VERSION, VERSION)];
-    let scope = Scope { name: "rowmill", version: VERSION };
-    let line = Line {
+    let resource = [
+        SpanAttribute::of_text(names::SERVICE, "rowmill"),
+        SpanAttribute::of_text(names::SERVICE_VERSION, VERSION),
+    ];
+    let scope = OtlpScope { name: "rowmill", version: VERSION };
+    let line = OtlpLine {
         resource_spans: [ResourceSpans {
-            resource: Resource { attributes: &resource },
+            resource: OtlpResource { attributes: &resource },
             scope_spans: [ScopeSpans { scope, spans: &spans.all }],
         }],
     };
@@ -85,35 +90,40 @@ pub(super) fn head_of(line: &[u8]) -> Result<EnvelopeHead, serde_json::Error> {
     Ok(EnvelopeHead::new(id, row_number, ok, &kind))
 }
 
-struct Spans<'t, 'a> {
+struct SpanBuilder<'t, 'a> {
     row: &'t RowTrace<'a>,
     settings: &'t TraceSettings,
     trace_id: &'t str,
-    all: Vec<Span<'t>>,
+    all: Vec<OtelSpan<'t>>,
     /// The ids of the conversations' spans.
     conversations: Vec<String>,
 }
 
-impl<'t, 'a> Spans<'t, 'a> {
+impl<'t, 'a> SpanBuilder<'t, 'a> {
     fn add_row(&mut self) {
         let row = self.row;
         let mut attributes = vec![
-            Attribute::text(names::RUN, self.settings.run()),
-            Attribute::number(names::ROW_NUMBER, row.row_number),
+            SpanAttribute::of_text(names::RUN, self.settings.run()),
+            SpanAttribute::of_number(names::ROW_NUMBER, row.row_number),
             match &row.id {
-                TracedId::Number(number) => Attribute::number(names::ROW_ID, *number),
-                TracedId::Text(text) => Attribute::text(names::ROW_ID, &**text),
+                TracedId::Number(number) => SpanAttribute::of_number(names::ROW_ID, *number),
+                TracedId::Text(text) => SpanAttribute::of_text(names::ROW_ID, &**text),
             },
-            Attribute { key: names::ROW_OK, value: Value::Truth(row.ok) },
-            Attribute::text(names::AGENT, self.settings.agent()),
+            SpanAttribute { key: names::ROW_OK, value: AttributeValue::Truth(row.ok) },
+            SpanAttribute::of_text(names::AGENT, self.settings.agent()),
         ];
-        attributes.extend(row.reused.as_deref().map(|reused| Attribute::text(names::REUSED, reused)));
-        attributes.extend(row.error.as_ref().map(|error| Attribute::text(names::ERROR, &*error.kind)));
+        attributes.extend(row.reused.as_deref().map(|reused| SpanAttribute::of_text(names::REUSED, reused)));
+        attributes.extend(row.error.as_ref().map(|error| SpanAttribute::of_text(names::ERROR, &*error.kind)));
         if !row.below_min_rating.is_empty() {
-            attributes.push(Attribute::text(names::BELOW_MIN_RATING, talk::json(&row.below_min_rating)));
+            attributes.push(SpanAttribute::of_text(
+                names::BELOW_MIN_RATING,
+                message_attributes::json(&row.below_min_rating),
+            ));
         }
-        let status =
-            row.error.as_ref().map(|error| Status { message: Some(&error.message), ..Status::FAILED });
+        let status = row
+            .error
+            .as_ref()
+            .map(|error| SpanStatus { message: Some(&error.message), ..SpanStatus::FAILED });
         self.add(None, "rowmill.row".into(), names::INTERNAL, (row.start, row.end), attributes);
         self.set_status(status);
     }
@@ -123,21 +133,24 @@ impl<'t, 'a> Spans<'t, 'a> {
         let start = turns.first().map_or(self.row.start, |turn| turn.start);
         let end = self.end_of(place).unwrap_or(self.row.end);
         let mut attributes = vec![
-            Attribute::text(names::OPERATION, "invoke_agent"),
-            Attribute::text(names::AGENT, &**agent),
-            Attribute::text(names::CONVERSATION, self.conversation_id(place)),
-            Attribute::text(names::REQUEST_MODEL, &**model),
+            SpanAttribute::of_text(names::OPERATION, "invoke_agent"),
+            SpanAttribute::of_text(names::AGENT, &**agent),
+            SpanAttribute::of_text(names::CONVERSATION, self.conversation_id(place)),
+            SpanAttribute::of_text(names::REQUEST_MODEL, &**model),
         ];
-        attributes.extend(names::provider(model).map(|provider| Attribute::text(names::PROVIDER, provider)));
+        attributes
+            .extend(names::provider(model).map(|provider| SpanAttribute::of_text(names::PROVIDER, provider)));
         let system = conversation.system.as_deref().and_then(|digest| self.settings.system(digest));
-        attributes.extend(system.map(|text| Attribute::text(names::SYSTEM, talk::instruction(text))));
-        let said = said(self.row, conversation);
+        attributes.extend(
+            system.map(|text| SpanAttribute::of_text(names::SYSTEM, message_attributes::instruction(text))),
+        );
+        let said = timed_messages(self.row, conversation);
         if turns.is_empty() {
-            let asked = talk::input(said.iter().map(|said| said.message));
-            attributes.push(Attribute::text(names::INPUT, asked));
+            let asked = message_attributes::input(said.iter().map(|said| said.message));
+            attributes.push(SpanAttribute::of_text(names::INPUT, asked));
         }
         let call = caller.as_ref().and_then(|caller| caller.call.as_deref());
-        attributes.extend(call.map(|call| Attribute::text(names::TOOL_CALL, call)));
+        attributes.extend(call.map(|call| SpanAttribute::of_text(names::TOOL_CALL, call)));
         let parent = caller.as_ref().and_then(|caller| self.conversations.get(caller.conversation));
         let parent = Some(parent.cloned().unwrap_or_else(|| self.root_id()));
         let name = format!("invoke_agent {agent}").into();
@@ -165,28 +178,31 @@ impl<'t, 'a> Spans<'t, 'a> {
         parent: &str,
         place: usize,
         conversation: &'t TracedConversation<'a>,
-        said: &[Said<'t, 'a>],
+        said: &[TimedMessage<'t, 'a>],
     ) {
         let mut seen = 0;
-        for (at, Said { message, turn, .. }) in said.iter().enumerate() {
+        for (at, TimedMessage { message, turn, .. }) in said.iter().enumerate() {
             let Some(turn) = turn else { continue };
             let asked = said.get(seen..at).unwrap_or_default();
             seen = at + 1;
             let reason = names::finish_reason(turn.finish, !message.calls.is_empty());
             let mut attributes = vec![
-                Attribute::text(names::OPERATION, "chat"),
-                Attribute::text(names::CONVERSATION, self.conversation_id(place)),
-                Attribute::text(names::REQUEST_MODEL, &*conversation.model),
-                Attribute::text(names::RESPONSE_MODEL, &*turn.model),
-                Attribute {
+                SpanAttribute::of_text(names::OPERATION, "chat"),
+                SpanAttribute::of_text(names::CONVERSATION, self.conversation_id(place)),
+                SpanAttribute::of_text(names::REQUEST_MODEL, &*conversation.model),
+                SpanAttribute::of_text(names::RESPONSE_MODEL, &*turn.model),
+                SpanAttribute {
                     key: names::FINISH_REASONS,
-                    value: Value::List { values: vec![Value::Text(reason.into())] },
+                    value: AttributeValue::List { values: vec![AttributeValue::Text(reason.into())] },
                 },
-                Attribute::text(names::INPUT, talk::input(asked.iter().map(|said| said.message))),
-                Attribute::text(names::OUTPUT, talk::output(message, reason)),
+                SpanAttribute::of_text(
+                    names::INPUT,
+                    message_attributes::input(asked.iter().map(|said| said.message)),
+                ),
+                SpanAttribute::of_text(names::OUTPUT, message_attributes::output(message, reason)),
             ];
             let provider = names::provider(&conversation.model);
-            attributes.extend(provider.map(|provider| Attribute::text(names::PROVIDER, provider)));
+            attributes.extend(provider.map(|provider| SpanAttribute::of_text(names::PROVIDER, provider)));
             if let Some(usage) = turn.usage {
                 attributes.extend(
                     [
@@ -196,41 +212,51 @@ impl<'t, 'a> Spans<'t, 'a> {
                         (names::CACHE_WRITE_TOKENS, usage.cache_write),
                         (names::REASONING_TOKENS, usage.reasoning),
                     ]
-                    .map(|(name, tokens)| Attribute::number(name, tokens)),
+                    .map(|(name, tokens)| SpanAttribute::of_number(name, tokens)),
                 );
             }
-            let cost = turn.cost_usd.map(|cost| Value::Number(cost.dollars()));
-            attributes.extend(cost.map(|value| Attribute { key: names::COST, value }));
-            if let Some(hosted) = &turn.hosted {
-                attributes.push(Attribute::text(names::CITATIONS, talk::json(&hosted.citations)));
-                attributes.push(Attribute::text(names::HOSTED, talk::json(&hosted.uses)));
+            let cost = turn.cost_usd.map(|cost| AttributeValue::Number(cost.dollars()));
+            attributes.extend(cost.map(|value| SpanAttribute { key: names::COST, value }));
+            if let Some(hosted) = &turn.hosted_tools {
+                attributes.push(SpanAttribute::of_text(
+                    names::CITATIONS,
+                    message_attributes::json(&hosted.citations),
+                ));
+                attributes
+                    .push(SpanAttribute::of_text(names::HOSTED, message_attributes::json(&hosted.uses)));
             }
             let name = format!("chat {}", conversation.model).into();
             self.add(Some(parent.to_owned()), name, names::CLIENT, (turn.start, turn.end), attributes);
         }
     }
 
-    fn add_tools(&mut self, parent: &str, conversation: &'t TracedConversation<'a>, said: &[Said<'t, 'a>]) {
+    fn add_tools(
+        &mut self,
+        parent: &str,
+        conversation: &'t TracedConversation<'a>,
+        said: &[TimedMessage<'t, 'a>],
+    ) {
         for (place, tool) in conversation.tools.iter().enumerate() {
             let answer = said.iter().position(|said| said.tool == Some(place));
             let before = said.get(..answer.unwrap_or(said.len())).unwrap_or_default();
             // Ids are unique only within a turn, so this is the last call before the answer.
-            let calls = before.iter().rev().filter(|said| said.message.role == TracedRole::Assistant);
+            let calls = before.iter().rev().filter(|said| said.message.role == TracedMessageRole::Assistant);
             let call = calls.flat_map(|said| &said.message.calls).find(|call| call.id == tool.call);
             let mut attributes = vec![
-                Attribute::text(names::OPERATION, "execute_tool"),
-                Attribute::text(names::TOOL, &*tool.tool),
-                Attribute::text(names::TOOL_TYPE, "function"),
-                Attribute::text(names::TOOL_CALL, &*tool.call),
+                SpanAttribute::of_text(names::OPERATION, "execute_tool"),
+                SpanAttribute::of_text(names::TOOL, &*tool.tool),
+                SpanAttribute::of_text(names::TOOL_TYPE, "function"),
+                SpanAttribute::of_text(names::TOOL_CALL, &*tool.call),
             ];
-            attributes.extend(call.map(|call| Attribute::text(names::TOOL_ARGUMENTS, &*call.arguments)));
+            attributes
+                .extend(call.map(|call| SpanAttribute::of_text(names::TOOL_ARGUMENTS, &*call.arguments)));
             let result = answer.and_then(|answer| said.get(answer)).map(|said| &*said.message.text);
-            attributes.extend(result.map(|text| Attribute::text(names::TOOL_RESULT, text)));
+            attributes.extend(result.map(|text| SpanAttribute::of_text(names::TOOL_RESULT, text)));
             let failure = if answer.is_none() { "outcome_unknown" } else { "tool_error" };
-            attributes.extend(tool.is_error.then(|| Attribute::text(names::ERROR, failure)));
+            attributes.extend(tool.is_error.then(|| SpanAttribute::of_text(names::ERROR, failure)));
             let name = format!("execute_tool {}", tool.tool).into();
             self.add(Some(parent.to_owned()), name, names::INTERNAL, (tool.start, tool.end), attributes);
-            self.set_status(tool.is_error.then_some(Status::FAILED));
+            self.set_status(tool.is_error.then_some(SpanStatus::FAILED));
         }
     }
 
@@ -241,11 +267,11 @@ impl<'t, 'a> Spans<'t, 'a> {
         name: Cow<'t, str>,
         kind: u8,
         (start, end): (u64, u64),
-        attributes: Vec<Attribute<'t>>,
+        attributes: Vec<SpanAttribute<'t>>,
     ) -> String {
         let span_id =
             format!("{:016x}", xxh3_64(format!("{}/{}", self.trace_id, self.all.len()).as_bytes()).max(1));
-        self.all.push(Span {
+        self.all.push(OtelSpan {
             trace_id: self.trace_id,
             span_id: span_id.clone(),
             parent_span_id,
@@ -254,12 +280,12 @@ impl<'t, 'a> Spans<'t, 'a> {
             start_time_unix_nano: start.to_string(),
             end_time_unix_nano: end.max(start).to_string(),
             attributes,
-            status: Status::default(),
+            status: SpanStatus::default(),
         });
         span_id
     }
 
-    fn set_status(&mut self, status: Option<Status<'t>>) {
+    fn set_status(&mut self, status: Option<SpanStatus<'t>>) {
         if let (Some(span), Some(status)) = (self.all.last_mut(), status) {
             span.status = status;
         }
@@ -276,30 +302,30 @@ impl<'t, 'a> Spans<'t, 'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Line<'s, 'a> {
+struct OtlpLine<'s, 'a> {
     resource_spans: [ResourceSpans<'s, 'a>; 1],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ResourceSpans<'s, 'a> {
-    resource: Resource<'s, 'a>,
+    resource: OtlpResource<'s, 'a>,
     scope_spans: [ScopeSpans<'s, 'a>; 1],
 }
 
 #[derive(Serialize)]
-struct Resource<'s, 'a> {
-    attributes: &'s [Attribute<'a>],
+struct OtlpResource<'s, 'a> {
+    attributes: &'s [SpanAttribute<'a>],
 }
 
 #[derive(Serialize)]
 struct ScopeSpans<'s, 'a> {
-    scope: Scope,
-    spans: &'s [Span<'a>],
+    scope: OtlpScope,
+    spans: &'s [OtelSpan<'a>],
 }
 
 #[derive(Serialize)]
-struct Scope {
+struct OtlpScope {
     name: &'static str,
     version: &'static str,
 }

@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
-use rowmill_data::{AttachmentSpec, Extractor, InputSpec, Location, attachments, dataset};
+use rowmill_data::{
+    AttachmentSpec, InputLocation, InputSpec, TextExtractor, attachment_loader, open_dataset,
+};
 use rowmill_http::HttpClient;
-use rowmill_testkit::{made_files as made, permissions_count};
+use rowmill_testkit::{permissions_are_enforced, sample_files as made};
 use rowmill_types::{Attachment, AttachmentKind, AttachmentRules, ErrorKind, Row, SourceRow};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -36,7 +38,7 @@ fn row(value: &Value) -> Row {
 }
 
 async fn load(spec: AttachmentSpec, value: &Value) -> Result<Vec<Attachment>, String> {
-    attachments(spec).load(&row(value)).await.map_err(|error| {
+    attachment_loader(spec).load(&row(value)).await.map_err(|error| {
         assert_eq!((error.kind, error.attempts), (ErrorKind::Attachment, None));
         error.message.to_string()
     })
@@ -181,7 +183,7 @@ async fn a_file_without_permission_and_a_pipe_fail_their_rows() {
     let closed = folder.path().join("closed.pdf");
     fs::write(&closed, made::pdf(&["x"])).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-    if !permissions_count(&closed, "attach::a_file_without_permission_and_a_pipe_fail_their_rows") {
+    if !permissions_are_enforced(&closed, "attach::a_file_without_permission_and_a_pipe_fail_their_rows") {
         return;
     }
     let message = load(spec(folder.path()), &json!({"scan": "closed.pdf"})).await.unwrap_err();
@@ -205,10 +207,10 @@ async fn a_row_with_too_many_files_or_bytes_fails() {
 
 /// Rows of a folder of documents.
 fn rows_of(folder: &Path) -> Vec<SourceRow> {
-    let location = Location::File(folder.into());
-    let data = dataset(&InputSpec::new(location, None)).unwrap();
+    let location = InputLocation::File(folder.into());
+    let data = open_dataset(&InputSpec::new(location, None)).unwrap();
     let mut rows = Vec::new();
-    let room = rowmill_core::ports::Room { rows: 1000, bytes: 1 << 20 };
+    let room = rowmill_core::ports::ReadLimit { rows: 1000, bytes: 1 << 20 };
     let mut source = data.open().unwrap();
     while source.read(&mut rows, room).unwrap() {}
     rows
@@ -240,7 +242,8 @@ async fn two_hundred_documents_are_two_hundred_outcomes() {
     fs::remove_file(folder.path().join("gone.pdf")).unwrap();
     fs::write(folder.path().join("changed.pdf"), made::pdf(&["after!"])).unwrap();
 
-    let loader = attachments(AttachmentSpec { fields: Vec::new(), documents: true, ..spec(Path::new("")) });
+    let loader =
+        attachment_loader(AttachmentSpec { fields: Vec::new(), documents: true, ..spec(Path::new("")) });
     let mut failures = Vec::new();
     for row in &rows {
         let row = row.as_ref().unwrap();
@@ -275,7 +278,7 @@ async fn what_was_sent_is_kept_once_by_digest() {
     fs::write(folder.path().join("a.pdf"), &pdf).unwrap();
     fs::write(folder.path().join("copy.pdf"), &pdf).unwrap();
     fs::write(folder.path().join("n.md"), text).unwrap();
-    let loader = attachments(AttachmentSpec { archive: Some(archive.clone()), ..spec(folder.path()) });
+    let loader = attachment_loader(AttachmentSpec { archive: Some(archive.clone()), ..spec(folder.path()) });
     for value in [json!({"scan": ["a.pdf", "n.md"]}), json!({"scan": ["copy.pdf", "a.pdf"]})] {
         loader.load(&row(&value)).await.unwrap();
     }
@@ -369,7 +372,7 @@ async fn with_extraction_the_model_gets_text() {
     fs::write(folder.path().join("c.png"), made::png(1)).unwrap();
     fs::write(folder.path().join("d.html"), b"<p>caf\xe9").unwrap();
     let extracting =
-        |archive| AttachmentSpec { extract: Some(Extractor::InProcess), archive, ..spec(folder.path()) };
+        |archive| AttachmentSpec { extract: Some(TextExtractor::InProcess), archive, ..spec(folder.path()) };
     let files =
         load(extracting(Some(archive.clone())), &json!({"scan": ["a.pdf", "b.md", "d.html"]})).await.unwrap();
     assert_eq!(parts(&files[2]), ("d.html", "text/plain", "café".as_bytes()));

@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
-use rowmill_data::output::{LineSink, Part, result_rows};
+use rowmill_data::output::{LineSink, RecordPart, result_rows};
 use rowmill_data::{
-    AttachmentSpec, DocumentIds, FileList, Format, InputFile, InputSpec, Location, SqlSettings, attachments,
-    columns_dataset, dataset, sql_dataset, where_dataset,
+    AttachmentSpec, DocumentIds, FileList, InputFile, InputFormat, InputLocation, InputSpec, SqlSettings,
+    attachment_loader, columns_dataset, open_dataset, sql_dataset, where_dataset,
 };
 use rowmill_testkit::conformance::{
-    AttachmentFacts, DatasetFacts, Numbering, Reach, SinkFacts, check_attachments, check_dataset, check_sink,
+    AttachmentFacts, DatasetFacts, ReadExtent, RowNumbering, SinkFacts, check_attachments, check_dataset,
+    check_sink,
 };
-use rowmill_testkit::made_files as made;
-use rowmill_testkit::made_rows::{MadeFormat, write_made_rows};
+use rowmill_testkit::sample_files as made;
+use rowmill_testkit::sample_rows::{SampleFormat, write_sample_rows};
 use rowmill_types::{AttachmentKind, AttachmentRules, Row};
 use tempfile::TempDir;
 
@@ -32,26 +33,26 @@ fn write(folder: &TempDir, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
 }
 
 fn of_file(path: &Path) -> Arc<dyn Dataset> {
-    dataset(&InputSpec::new(Location::File(path.into()), None)).unwrap()
+    open_dataset(&InputSpec::new(InputLocation::File(path.into()), None)).unwrap()
 }
 
-fn made_rows(folder: &TempDir, name: &str, format: MadeFormat) -> Arc<dyn Dataset> {
+fn made_rows(folder: &TempDir, name: &str, format: SampleFormat) -> Arc<dyn Dataset> {
     let path = folder.path().join(name);
-    write_made_rows(File::create(&path).unwrap(), format, 60, 7).unwrap();
+    write_sample_rows(File::create(&path).unwrap(), format, 60, 7).unwrap();
     of_file(&path)
 }
 
-fn several(folder: &TempDir, format: Format, texts: &[&str]) -> Arc<dyn Dataset> {
+fn several(folder: &TempDir, format: InputFormat, texts: &[&str]) -> Arc<dyn Dataset> {
     let file = |(number, text): (usize, &&str)| {
         let name = format!("{number}.part");
         InputFile::new(write(folder, &name, text), name)
     };
     let files = texts.iter().enumerate().map(file).collect();
     let list = FileList { name: "all".into(), files, identity: None };
-    dataset(&InputSpec::new(Location::Files(list), Some(format))).unwrap()
+    open_dataset(&InputSpec::new(InputLocation::Files(list), Some(format))).unwrap()
 }
 
-fn known(rows: usize, bad: &[u64], numbering: Numbering) -> DatasetFacts {
+fn known(rows: usize, bad: &[u64], numbering: RowNumbering) -> DatasetFacts {
     DatasetFacts { rows: Some(rows), bad: Some(bad.to_vec()), numbering, ..DatasetFacts::default() }
 }
 
@@ -64,7 +65,7 @@ fn assert_kept(what: &str, dataset: &dyn Dataset, facts: &DatasetFacts) {
 #[test]
 fn every_text_format_keeps_the_contract_of_datasets() {
     let folder = TempDir::new().unwrap();
-    let growing = |rows, bad| known(rows, bad, Numbering::Growing);
+    let growing = |rows, bad| known(rows, bad, RowNumbering::Growing);
     let array = "[{\"id\": \"a\", \"n\": 1}, 7, {\"n\": \"grün]\"}, nope, {}]";
     for (name, text, facts) in [
         ("rows.jsonl", LINES, growing(8, &[4, 6][..])),
@@ -74,30 +75,31 @@ fn every_text_format_keeps_the_contract_of_datasets() {
         ("header.csv", "a,b\n", growing(0, &[])),
         ("open.csv", "a,b\n1,2\n\"x", growing(2, &[3])),
         ("rows.tsv", "id\tn\na\t1\nb\t\n", growing(2, &[])),
-        ("rows.json", array, known(5, &[2, 4], Numbering::FromOne)),
-        ("lines.json", "{\"a\": 1}\n{\"a\": 2}\nnope\n", known(3, &[3], Numbering::FromOne)),
+        ("rows.json", array, known(5, &[2, 4], RowNumbering::FromOne)),
+        ("lines.json", "{\"a\": 1}\n{\"a\": 2}\nnope\n", known(3, &[3], RowNumbering::FromOne)),
     ] {
         assert_kept(name, &*of_file(&write(&folder, name, text)), &facts);
     }
-    for (name, format) in [("made.jsonl", MadeFormat::Jsonl), ("made.csv", MadeFormat::Csv)] {
+    for (name, format) in [("made.jsonl", SampleFormat::Jsonl), ("made.csv", SampleFormat::Csv)] {
         assert_kept(name, &*made_rows(&folder, name, format), &growing(60, &[]));
     }
-    let parts = several(&folder, Format::Jsonl, &[LINES, "", "{\"id\": \"f\"}\n", "\n"]);
+    let parts = several(&folder, InputFormat::Jsonl, &[LINES, "", "{\"id\": \"f\"}\n", "\n"]);
     assert_kept("several files", &*parts, &growing(9, &[4, 6]));
-    let parts = several(&folder, Format::Csv, &[RECORDS, "id\n", "id,m\nx,y\n"]);
+    let parts = several(&folder, InputFormat::Csv, &[RECORDS, "id\n", "id,m\nx,y\n"]);
     assert_kept("several tables", &*parts, &DatasetFacts { rows: Some(7), ..DatasetFacts::default() });
 }
 
 #[test]
 fn parquet_keeps_the_contract_of_datasets() {
     let folder = TempDir::new().unwrap();
-    let facts = known(60, &[], Numbering::FromOne);
-    assert_kept("one file", &*made_rows(&folder, "made.parquet", MadeFormat::Parquet), &facts);
+    let facts = known(60, &[], RowNumbering::FromOne);
+    assert_kept("one file", &*made_rows(&folder, "made.parquet", SampleFormat::Parquet), &facts);
     let path = folder.path().join("made.parquet");
     let file = |name: &str| InputFile::new(path.clone(), name.into());
     let list = FileList { name: "all".into(), files: vec![file("a"), file("b")], identity: None };
-    let twice = dataset(&InputSpec::new(Location::Files(list), Some(Format::Parquet))).unwrap();
-    assert_kept("two files", &*twice, &known(120, &[], Numbering::FromOne));
+    let twice =
+        open_dataset(&InputSpec::new(InputLocation::Files(list), Some(InputFormat::Parquet))).unwrap();
+    assert_kept("two files", &*twice, &known(120, &[], RowNumbering::FromOne));
 }
 
 #[test]
@@ -113,10 +115,10 @@ fn folders_of_documents_keep_the_contract_of_datasets() {
         write(&folder, name, bytes);
     }
     for (document_ids, rows, numbering) in
-        [(DocumentIds::Path, 5, Numbering::FromOne), (DocumentIds::Content, 4, Numbering::Growing)]
+        [(DocumentIds::Path, 5, RowNumbering::FromOne), (DocumentIds::Content, 4, RowNumbering::Growing)]
     {
-        let location = Location::File(folder.path().into());
-        let documents = dataset(&InputSpec { document_ids, ..InputSpec::new(location, None) }).unwrap();
+        let location = InputLocation::File(folder.path().into());
+        let documents = open_dataset(&InputSpec { document_ids, ..InputSpec::new(location, None) }).unwrap();
         assert_kept(&format!("{document_ids:?}"), &*documents, &known(rows, &[], numbering));
     }
 }
@@ -125,7 +127,7 @@ fn folders_of_documents_keep_the_contract_of_datasets() {
 fn what_sql_selects_keeps_the_contract_of_datasets() {
     let folder = TempDir::new().unwrap();
     let lines = of_file(&write(&folder, "rows.jsonl", LINES));
-    let made = made_rows(&folder, "made.parquet", MadeFormat::Parquet);
+    let made = made_rows(&folder, "made.parquet", SampleFormat::Parquet);
     let query = |input: &Arc<dyn Dataset>, sql: &str| {
         sql_dataset(input.clone(), sql, &SqlSettings { temp: folder.path(), types: &[] }, Arc::new(|_| ()))
             .unwrap()
@@ -138,8 +140,8 @@ fn what_sql_selects_keeps_the_contract_of_datasets() {
         (&made, "SELECT id, title FROM input WHERE id > 50", 10),
         (&made, "SELECT id, title FROM input LIMIT 5", 5),
     ] {
-        let reach = if sql.contains("LIMIT") { Reach::WhatIsNeeded } else { Reach::Everything };
-        let facts = DatasetFacts { reach, ..known(rows, &[], Numbering::FromOne) };
+        let reach = if sql.contains("LIMIT") { ReadExtent::WhatIsNeeded } else { ReadExtent::Everything };
+        let facts = DatasetFacts { reach, ..known(rows, &[], RowNumbering::FromOne) };
         assert_kept(sql, &*query(input, sql), &facts);
     }
     let filtered = |input: &Arc<dyn Dataset>, condition: &str| {
@@ -159,7 +161,7 @@ fn what_sql_selects_keeps_the_contract_of_datasets() {
         (&made, "id % 2 = 0", 30, &[]),
         (&made, "id < 4 AND split IS NOT NULL", 3, &[]),
     ] {
-        assert_kept(condition, &*filtered(input, condition), &known(rows, bad, Numbering::Growing));
+        assert_kept(condition, &*filtered(input, condition), &known(rows, bad, RowNumbering::Growing));
     }
     let columns = |input: Arc<dyn Dataset>, names: &[&str]| {
         columns_dataset(input, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
@@ -167,15 +169,15 @@ fn what_sql_selects_keeps_the_contract_of_datasets() {
     assert_kept(
         "columns of lines",
         &*columns(lines.clone(), &["word", "id"]),
-        &known(8, &[4, 6], Numbering::Growing),
+        &known(8, &[4, 6], RowNumbering::Growing),
     );
     assert_kept(
         "columns of a table",
         &*columns(made.clone(), &["tags", "id"]),
-        &known(60, &[], Numbering::FromOne),
+        &known(60, &[], RowNumbering::FromOne),
     );
     let both = columns(filtered(&made, "id > 30"), &["price", "id"]);
-    assert_kept("columns of some rows", &*both, &known(30, &[], Numbering::Growing));
+    assert_kept("columns of some rows", &*both, &known(30, &[], RowNumbering::Growing));
 }
 
 #[test]
@@ -184,24 +186,24 @@ fn results_as_rows_keep_the_contract_of_datasets() {
     let envelopes = "{\"id\":1,\"row_number\":1,\"ok\":true,\"result\":{\"label\":\"x\",\"id\":7},\"error\":null}\n\
                      {\"id\":2,\"row_number\":2,\"ok\":true,\"result\":\"grün\",\"error\":null}\n";
     let rows = result_rows(&write(&folder, "out.jsonl", envelopes)).unwrap();
-    assert_kept("results", &*rows, &known(2, &[], Numbering::FromOne));
+    assert_kept("results", &*rows, &known(2, &[], RowNumbering::FromOne));
 }
 
 #[test]
 fn lines_keep_the_contract_of_sinks() {
     let folder = TempDir::new().unwrap();
-    for part in [Part::Envelopes, Part::Failures, Part::Telemetry] {
+    for part in [RecordPart::Envelopes, RecordPart::Failures, RecordPart::Telemetry] {
         let path = write(&folder, "out.jsonl", "{\"from\":\"before\"}\ncut off");
         let mut sink = LineSink::append(&path, part, 18).unwrap();
         let line = |bytes: &[u8]| Some([bytes, b"\n"].concat());
         let facts = SinkFacts {
             written: Box::new(|| fs::read(&path).unwrap()),
             leaves: Box::new(move |published| match part {
-                Part::Envelopes => line(published.envelope),
-                Part::Failures if published.ok => None,
-                Part::Failures => line(published.envelope),
+                RecordPart::Envelopes => line(published.envelope),
+                RecordPart::Failures if published.ok => None,
+                RecordPart::Failures => line(published.envelope),
                 // Rows without calls have little telemetry, and two of them may have the same.
-                Part::Telemetry => line(published.telemetry),
+                RecordPart::Telemetry => line(published.telemetry),
             }),
         };
         let found = check_sink(&mut sink, &facts);
@@ -216,7 +218,7 @@ async fn files_of_rows_keep_the_contract_of_attachments() {
     write(&folder, "b.txt", "grün");
     let kind = |media_type| AttachmentKind { media_type, max_bytes: 1 << 20 };
     let rules = AttachmentRules { kinds: vec![kind("application/pdf")], max_total: 1 << 21, max_count: 3 };
-    let files = attachments(AttachmentSpec {
+    let files = attachment_loader(AttachmentSpec {
         fields: vec!["scan".into()],
         documents: false,
         extract: None,

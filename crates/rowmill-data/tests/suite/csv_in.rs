@@ -4,15 +4,18 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use rowmill_core::ports::Room;
-use rowmill_data::{FieldDelimiter, Format, InputSpec, Location, dataset, deviating_delimiter};
+use rowmill_core::ports::ReadLimit;
+use rowmill_data::{
+    FieldDelimiter, InputFormat, InputLocation, InputSpec, open_dataset, unexpected_delimiter_of,
+};
 use rowmill_types::{ProblemCode, SourceRow};
 use tempfile::TempDir;
 
-const ROOM: Room = Room { rows: 3, bytes: 100 };
+const ROOM: ReadLimit = ReadLimit { rows: 3, bytes: 100 };
 
 fn read(path: &Path) -> Vec<SourceRow> {
-    let mut source = dataset(&InputSpec::new(Location::File(path.into()), None)).unwrap().open().unwrap();
+    let mut source =
+        open_dataset(&InputSpec::new(InputLocation::File(path.into()), None)).unwrap().open().unwrap();
     let mut rows = Vec::new();
     while source.read(&mut rows, ROOM).unwrap() {}
     rows
@@ -68,14 +71,14 @@ fn csv(text: &str, delimiter: Option<&str>) -> (TempDir, InputSpec) {
     let path = folder.path().join("rows.csv");
     fs::write(&path, text).unwrap();
     let delimiter = delimiter.map(|text| FieldDelimiter::parse(text).unwrap());
-    (folder, InputSpec { delimiter, ..InputSpec::new(Location::File(path), None) })
+    (folder, InputSpec { delimiter, ..InputSpec::new(InputLocation::File(path), None) })
 }
 
 fn first(spec: &InputSpec) -> (String, Option<String>) {
-    let data = dataset(spec).unwrap();
+    let data = open_dataset(spec).unwrap();
     let mut rows = Vec::new();
     data.open().unwrap().read(&mut rows, ROOM).unwrap();
-    (rows[0].as_ref().unwrap().text().to_owned(), data.notice().map(|notice| notice.to_string()))
+    (rows[0].as_ref().unwrap().text().to_owned(), data.read_notice().map(|notice| notice.to_string()))
 }
 
 #[test]
@@ -93,8 +96,8 @@ fn other_delimiters_are_recognised_and_told_once() {
                 path.display()
             )
         );
-        let data = dataset(&spec).unwrap();
-        assert!(data.notice().is_some() && data.notice().is_none(), "told once");
+        let data = open_dataset(&spec).unwrap();
+        assert!(data.read_notice().is_some() && data.read_notice().is_none(), "told once");
     }
     let (_folder, spec) = csv("a,b;c\n1,2;3\n", None);
     assert_eq!(first(&spec), (r#"{"a":"1","b;c":"2;3"}"#.to_owned(), None));
@@ -104,23 +107,24 @@ fn other_delimiters_are_recognised_and_told_once() {
 fn a_named_delimiter_counts_and_is_refused_for_other_formats() {
     let (folder, spec) = csv("a;b,c\n1;2,3\n", Some(";"));
     assert_eq!(first(&spec), (r#"{"a":"1","b,c":"2,3"}"#.to_owned(), None));
-    assert_eq!(deviating_delimiter(&spec).unwrap().unwrap().to_string(), ";");
+    assert_eq!(unexpected_delimiter_of(&spec).unwrap().unwrap().to_string(), ";");
     let (_folder, same) = csv("a;b\n1;2\n", Some(";"));
-    assert_eq!(deviating_delimiter(&same).unwrap(), None, "it changes no row");
+    assert_eq!(unexpected_delimiter_of(&same).unwrap(), None, "it changes no row");
     let (_folder, tabs) = csv("a\tb\n1\t2\n", Some(","));
     assert_eq!(first(&tabs).0, "{\"a\\tb\":\"1\\t2\"}");
     let path = folder.path().join("rows.jsonl");
     fs::write(&path, "{}\n").unwrap();
-    let spec = InputSpec { delimiter: spec.delimiter, ..InputSpec::new(Location::File(path.clone()), None) };
-    let problem = dataset(&spec).unwrap_err();
+    let spec =
+        InputSpec { delimiter: spec.delimiter, ..InputSpec::new(InputLocation::File(path.clone()), None) };
+    let problem = open_dataset(&spec).unwrap_err();
     assert_eq!(problem.code, ProblemCode::Usage);
     let name = path.display();
     assert_eq!(
         problem.message,
         format!("`delimiter` is only for CSV and TSV, but `{name}` is read as jsonl")
     );
-    let spec = InputSpec { format: Some(Format::Tsv), ..spec };
-    assert!(dataset(&spec).is_ok());
+    let spec = InputSpec { format: Some(InputFormat::Tsv), ..spec };
+    assert!(open_dataset(&spec).is_ok());
 }
 
 #[test]

@@ -4,17 +4,17 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use rowmill_core::ports::{Dataset, Part, Room, RowSource};
-use rowmill_data::{DocumentIds, Format, InputSpec, Location, dataset};
-use rowmill_testkit::made_files as made;
+use rowmill_core::ports::{Dataset, DatasetPart, ReadLimit, RowSource};
+use rowmill_data::{DocumentIds, InputFormat, InputLocation, InputSpec, open_dataset};
+use rowmill_testkit::sample_files as made;
 use rowmill_types::{ErrorKind, ProblemCode, SourceRow};
 use serde_json::{Value, json};
 
-const ROOM: Room = Room { rows: 100, bytes: 1 << 20 };
+const ROOM: ReadLimit = ReadLimit { rows: 100, bytes: 1 << 20 };
 
 fn documents(folder: &Path, document_ids: DocumentIds) -> Arc<dyn Dataset> {
-    let input = InputSpec::new(Location::File(folder.into()), None);
-    dataset(&InputSpec { document_ids, ..input }).unwrap()
+    let input = InputSpec::new(InputLocation::File(folder.into()), None);
+    open_dataset(&InputSpec { document_ids, ..input }).unwrap()
 }
 
 fn all(mut source: Box<dyn RowSource>) -> Vec<SourceRow> {
@@ -178,7 +178,7 @@ fn with_ids_by_content_copies_are_left_out_and_told() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[("a", b"one"), ("b", b"two"), ("c", b"one"), ("d", b"one"), ("e", b"three")]);
     let data = documents(folder.path(), DocumentIds::Content);
-    assert_eq!((data.count().unwrap(), data.notice()), (None, None));
+    assert_eq!((data.count().unwrap(), data.read_notice()), (None, None));
     let rows = all(data.open().unwrap());
     assert_eq!(column(&rows, "name"), ["a", "b", "e"]);
     let numbers: Vec<_> = rows.iter().map(|row| row.as_ref().unwrap().number()).collect();
@@ -187,13 +187,13 @@ fn with_ids_by_content_copies_are_left_out_and_told() {
     let expected = format!(
         "skipped 2 duplicate files; the first is `{place}/c`, which has the same content as `{place}/a`"
     );
-    assert_eq!((data.count().unwrap(), data.notice().as_deref()), (Some(3), Some(expected.as_str())));
+    assert_eq!((data.count().unwrap(), data.read_notice().as_deref()), (Some(3), Some(expected.as_str())));
 
     let mut source = data.open().unwrap();
     assert_eq!(source.skip(2).unwrap(), 2);
     assert_eq!(column(&all(source), "name"), ["e"]);
     assert_eq!(data.open().unwrap().skip(9).unwrap(), 3);
-    assert_eq!(data.notice().as_deref(), Some(expected.as_str()), "what was told once is not added up");
+    assert_eq!(data.read_notice().as_deref(), Some(expected.as_str()), "what was told once is not added up");
     assert_eq!(all(documents(folder.path(), DocumentIds::Path).open().unwrap()).len(), 5);
     assert_eq!((DocumentIds::Path.field(), DocumentIds::Content.field()), ("path", "digest"));
 }
@@ -206,10 +206,10 @@ fn a_read_hands_on_after_its_room_and_after_much_work() {
     }
     let data = documents(folder.path(), DocumentIds::Path);
     let mut rows = Vec::new();
-    assert!(data.open().unwrap().read(&mut rows, Room { rows: 1, ..ROOM }).unwrap());
+    assert!(data.open().unwrap().read(&mut rows, ReadLimit { rows: 1, ..ROOM }).unwrap());
     assert_eq!(rows.len(), 1);
     rows.clear();
-    assert!(data.open().unwrap().read(&mut rows, Room { bytes: 1, ..ROOM }).unwrap());
+    assert!(data.open().unwrap().read(&mut rows, ReadLimit { bytes: 1, ..ROOM }).unwrap());
     assert_eq!(rows.len(), 1);
     rows.clear();
     let mut source = data.open().unwrap();
@@ -229,7 +229,7 @@ fn a_digest_that_nobody_asks_for_is_not_made() {
     // Reading this file would take longer than any test may.
     fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();
     let data = documents(folder.path(), DocumentIds::Path);
-    let part = Part { columns: Some(vec!["name".into(), "size".into()]), ..Part::default() };
+    let part = DatasetPart { columns: Some(vec!["name".into(), "size".into()]), ..DatasetPart::default() };
     let rows = values(&all(data.open_part(&part).unwrap()));
     assert_eq!(
         (&rows[0]["size"], rows[0].get("digest"), rows[0].get("media_type")),
@@ -253,23 +253,23 @@ fn patterns_and_single_files_are_documents_too() {
     let pdf = made::pdf(&["x"]);
     write(folder.path(), &[("b.pdf", &pdf), ("a.pdf", &pdf), ("rows.csv", b"a\n1\n")]);
     let of = |input: &str, format| {
-        let location = Location::parse(&format!("{}/{input}", folder.path().display())).unwrap();
-        let data = dataset(&InputSpec::new(location, format)).unwrap();
+        let location = InputLocation::parse(&format!("{}/{input}", folder.path().display())).unwrap();
+        let data = open_dataset(&InputSpec::new(location, format)).unwrap();
         column(&all(data.open().unwrap()), "name")
     };
     assert_eq!(of("*.pdf", None), ["a.pdf", "b.pdf"]);
     assert_eq!(of("a.pdf", None), ["a.pdf"]);
-    assert_eq!(of("rows.csv", Some(Format::Documents)), ["rows.csv"]);
+    assert_eq!(of("rows.csv", Some(InputFormat::Documents)), ["rows.csv"]);
 }
 
 #[test]
 fn a_folder_without_files_and_a_folder_of_tables_are_understood() {
     let folder = tempfile::tempdir().unwrap();
-    let input = |format| InputSpec::new(Location::File(folder.path().into()), format);
-    assert_eq!(dataset(&input(None)).unwrap_err().code, ProblemCode::InputNotFound);
+    let input = |format| InputSpec::new(InputLocation::File(folder.path().into()), format);
+    assert_eq!(open_dataset(&input(None)).unwrap_err().code, ProblemCode::InputNotFound);
     write(folder.path(), &[("README.md", b"x"), ("rows.jsonl", b"{\"a\":1}\n"), (".x.jsonl", b"{}\n")]);
-    let rows = all(dataset(&input(Some(Format::Jsonl))).unwrap().open().unwrap());
+    let rows = all(open_dataset(&input(Some(InputFormat::Jsonl))).unwrap().open().unwrap());
     assert_eq!(values(&rows), [json!({"a": 1})]);
-    let problem = dataset(&input(Some(Format::Csv))).unwrap_err();
+    let problem = open_dataset(&input(Some(InputFormat::Csv))).unwrap_err();
     assert_eq!(problem.message, format!("no csv file in folder `{}`", folder.path().display()));
 }

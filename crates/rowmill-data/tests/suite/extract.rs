@@ -6,8 +6,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use rowmill_data::{AttachmentSpec, Extractor, attachments, extract_main, extract_text};
-use rowmill_testkit::made_files as made;
+use rowmill_data::{AttachmentSpec, TextExtractor, attachment_loader, extract_text, run_extract_child};
+use rowmill_testkit::sample_files as made;
 use rowmill_types::{AttachmentRules, Row};
 
 use crate::printed::printed_by;
@@ -147,7 +147,7 @@ fn quiet_panics_of(name: &'static str) {
 }
 
 /// The result of attaching a document with an extractor.
-async fn extracted(extractor: Extractor, name: &str, bytes: &[u8]) -> Result<String, String> {
+async fn extracted(extractor: TextExtractor, name: &str, bytes: &[u8]) -> Result<String, String> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(name), bytes).unwrap();
     let spec = AttachmentSpec {
@@ -161,7 +161,7 @@ async fn extracted(extractor: Extractor, name: &str, bytes: &[u8]) -> Result<Str
     };
     let row = Row::parse(1, format!("{{\"file\":\"{name}\"}}")).unwrap();
     let path = format!("`{}` ", folder.path().join(name).display());
-    match attachments(spec).load(&row).await {
+    match attachment_loader(spec).load(&row).await {
         Ok(files) => Ok(files[0].text().unwrap().to_owned()),
         Err(error) => Err(error.message.strip_prefix(&path).unwrap().to_owned()),
     }
@@ -170,16 +170,16 @@ async fn extracted(extractor: Extractor, name: &str, bytes: &[u8]) -> Result<Str
 #[tokio::test]
 async fn a_thread_extracts_text_and_survives_panics() {
     let pdf = made::pdf(&["In a thread"]);
-    assert_eq!(extracted(Extractor::InProcess, "a.pdf", &pdf).await.unwrap(), "In a thread");
+    assert_eq!(extracted(TextExtractor::InProcess, "a.pdf", &pdf).await.unwrap(), "In a thread");
     quiet_panics_of("rowmill-extract");
     let text = String::from_utf8(pdf).unwrap().replace("/MediaBox [0 0 595 842]", "/MediaBix [0 0 595 842]");
-    let error = extracted(Extractor::InProcess, "a.pdf", text.as_bytes()).await.unwrap_err();
+    let error = extracted(TextExtractor::InProcess, "a.pdf", text.as_bytes()).await.unwrap_err();
     assert_eq!(error, "is broken, or has an unknown format");
 }
 
 /// This test program as the child: it runs the test below, with its output redirected.
 #[cfg(unix)]
-fn child() -> Extractor {
+fn child() -> TextExtractor {
     let program = std::env::current_exe().unwrap().display().to_string();
     let script =
         "KIND=\"$1\" exec \"$0\" --exact extract::the_child --ignored --nocapture --quiet 3>&1 >/dev/null";
@@ -187,9 +187,9 @@ fn child() -> Extractor {
 }
 
 #[cfg(unix)]
-fn shell(args: &[&str]) -> Extractor {
+fn shell(args: &[&str]) -> TextExtractor {
     let args = ["-c"].iter().chain(args).map(|arg| (*arg).to_owned()).collect();
-    Extractor::Child { program: "/bin/sh".into(), args }
+    TextExtractor::Child { program: "/bin/sh".into(), args }
 }
 
 #[cfg(unix)]
@@ -199,7 +199,7 @@ fn shell(args: &[&str]) -> Extractor {
 fn the_child() {
     let kind = std::env::var_os("KIND").unwrap().into_string().unwrap();
     let mut output = fs::OpenOptions::new().write(true).open("/dev/fd/3").unwrap();
-    if let Err(error) = extract_main(&kind, &mut std::io::stdin(), &mut output) {
+    if let Err(error) = run_extract_child(&kind, &mut std::io::stdin(), &mut output) {
         eprintln!("{error}");
         std::process::exit(1);
     }
@@ -251,7 +251,7 @@ async fn children_that_fail_in_other_ways_are_told() {
     ] {
         assert_eq!(extracted(shell(&[script]), "a.pdf", &pdf).await.unwrap_err(), expected, "{script}");
     }
-    let nowhere = Extractor::Child { program: Path::new("/nowhere/rowmill").into(), args: Vec::new() };
+    let nowhere = TextExtractor::Child { program: Path::new("/nowhere/rowmill").into(), args: Vec::new() };
     let error = extracted(nowhere, "a.pdf", &pdf).await.unwrap_err();
     assert!(
         error.starts_with("cannot be read: the process that extracts text, `/nowhere/rowmill`, failed: ")
@@ -319,7 +319,7 @@ async fn a_panic_of_a_parser_fails_the_document_and_is_not_printed() {
     let broken = String::from_utf8(pdf_in_encoding("Identity-H", "0041")).unwrap();
     let broken = broken.replace("/DescendantFonts", "/DescendingFonts");
     let Some(said) = printed_by("extract::a_panic_of_a_parser_fails_the_document_and_is_not_printed") else {
-        let error = extracted(Extractor::InProcess, "a.pdf", broken.as_bytes()).await.unwrap_err();
+        let error = extracted(TextExtractor::InProcess, "a.pdf", broken.as_bytes()).await.unwrap_err();
         assert_eq!(error, "is broken, or has an unknown format");
         return;
     };

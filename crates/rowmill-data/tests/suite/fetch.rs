@@ -3,14 +3,16 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crate::remote_support::{Machine, bytes, header};
-use rowmill_data::{FetchSettings, FetchStep, Fetcher, InputSpec, Location, Purpose, bring, dataset};
+use rowmill_data::{
+    FetchPurpose, FetchSettings, FetchStep, Fetcher, InputLocation, InputSpec, fetch_to_disk, open_dataset,
+};
 use rowmill_http::HttpClient;
-use rowmill_testkit::hub::{Damage, Host, Page};
+use rowmill_testkit::hub::{AnswerDamage, HubPort, PlainPage};
 use rowmill_types::ProblemCode;
 
-fn page(body: impl AsRef<[u8]>, headers: &[(&str, &str)]) -> Page {
+fn page(body: impl AsRef<[u8]>, headers: &[(&str, &str)]) -> PlainPage {
     let headers = headers.iter().map(|(name, value)| header(name, value)).collect();
-    Page { headers, body: body.as_ref().to_vec(), ranges: true, ..Page::default() }
+    PlainPage { headers, body: body.as_ref().to_vec(), ranges: true, ..PlainPage::default() }
 }
 
 fn at(machine: &Machine, path: &str) -> String {
@@ -21,10 +23,10 @@ fn at(machine: &Machine, path: &str) -> String {
 async fn locations_of_this_machine_come_back_as_they_are() {
     let settings = FetchSettings::from_environment(&|_| None);
     let http = HttpClient::new(&|_| None);
-    let fetcher = Fetcher { settings: &settings, http: &http, told: &|_| {} };
+    let fetcher = Fetcher { settings: &settings, http: &http, on_event: &|_| {} };
     for text in ["-", "rows.jsonl", "*.csv"] {
-        let location = Location::parse(text).unwrap();
-        assert_eq!(bring(&location, Purpose::Rows, &fetcher).await.unwrap(), location);
+        let location = InputLocation::parse(text).unwrap();
+        assert_eq!(fetch_to_disk(&location, FetchPurpose::Rows, &fetcher).await.unwrap(), location);
     }
 }
 
@@ -46,7 +48,7 @@ async fn a_file_is_fetched_once_and_asked_about_afterwards() {
         );
 
         assert_eq!(machine.rows(&address).await.unwrap(), first);
-        assert_eq!(machine.steps(), [FetchStep::Kept { bytes: 8 }]);
+        assert_eq!(machine.steps(), [FetchStep::AlreadyCached { bytes: 8 }]);
 
         machine.hub.page("/a/rows.jsonl", page("{\"n\":2}\n", &[(name, "Tue, \"other\"")]));
         let changed = machine.rows(&address).await.unwrap();
@@ -72,13 +74,13 @@ async fn a_transfer_that_is_cut_three_times_goes_on_and_is_right_byte_for_byte()
     let machine = Machine::new();
     let whole = bytes(100_000);
     machine.hub.page("/rows.jsonl", page(&whole, &[("etag", "\"v1\"")]));
-    machine.trouble(Host::Hub, "/rows.jsonl", Damage::CutAfter(20_001), Some(3));
+    machine.trouble(HubPort::Hub, "/rows.jsonl", AnswerDamage::CutAfter(20_001), Some(3));
     let (_, content) = machine.content(&at(&machine, "/rows.jsonl")).await;
     assert_eq!(content, whole);
-    let ranges = machine.sent(Host::Hub, "range");
+    let ranges = machine.sent(HubPort::Hub, "range");
     assert_eq!(ranges, ["-", "bytes=20001-", "bytes=40002-", "bytes=60003-"]);
-    assert_eq!(machine.sent(Host::Hub, "if-range"), ["-", "\"v1\"", "\"v1\"", "\"v1\""]);
-    assert_eq!(machine.sent(Host::Hub, "accept-encoding"), ["identity"; 4]);
+    assert_eq!(machine.sent(HubPort::Hub, "if-range"), ["-", "\"v1\"", "\"v1\"", "\"v1\""]);
+    assert_eq!(machine.sent(HubPort::Hub, "accept-encoding"), ["identity"; 4]);
 }
 
 #[tokio::test]
@@ -86,17 +88,17 @@ async fn what_a_command_could_not_finish_the_next_one_does() {
     let machine = Machine::new();
     let whole = bytes(50_000);
     machine.hub.page("/rows.jsonl", page(&whole, &[("etag", "\"v1\"")]));
-    machine.trouble(Host::Hub, "/rows.jsonl", Damage::StopAt(30_000), None);
+    machine.trouble(HubPort::Hub, "/rows.jsonl", AnswerDamage::StopAt(30_000), None);
     let problem = machine.refused(&at(&machine, "/rows.jsonl")).await;
     assert_eq!(problem.code, ProblemCode::FetchFailed);
     assert!(problem.message.ends_with("was interrupted after 30,000 of 50,000 bytes"), "{}", problem.message);
     assert!(problem.hint.unwrap().contains("continues from there"));
     assert_eq!(machine.asked().len(), 5);
 
-    machine.hub.calm();
+    machine.hub.stop_damage();
     let (_, content) = machine.content(&at(&machine, "/rows.jsonl")).await;
     assert_eq!(content, whole);
-    assert_eq!(machine.sent(Host::Hub, "range"), ["bytes=30000-"]);
+    assert_eq!(machine.sent(HubPort::Hub, "range"), ["bytes=30000-"]);
 }
 
 #[tokio::test]
@@ -105,9 +107,9 @@ async fn a_file_that_changed_after_a_cut_is_fetched_from_its_beginning() {
     let address = at(&machine, "/rows.jsonl");
     for (before, after) in [("\"v1\"", "\"v2\""), ("W/\"v1\"", "W/\"v1\"")] {
         machine.hub.page("/rows.jsonl", page(bytes(9000), &[("etag", before)]));
-        machine.trouble(Host::Hub, "/rows.jsonl", Damage::StopAt(4000), None);
+        machine.trouble(HubPort::Hub, "/rows.jsonl", AnswerDamage::StopAt(4000), None);
         machine.refused(&address).await;
-        machine.hub.calm();
+        machine.hub.stop_damage();
         let changed = vec![b'x'; 9000];
         machine.hub.page("/rows.jsonl", page(&changed, &[("etag", after)]));
         assert_eq!(machine.content(&address).await.1, changed, "{before}");
@@ -119,8 +121,8 @@ async fn a_server_without_ranges_or_versions_sends_everything_again() {
     for (ranges, headers) in [(false, &[("etag", "\"v1\"")][..]), (true, &[])] {
         let machine = Machine::new();
         let whole = bytes(9000);
-        machine.hub.page("/rows.jsonl", Page { ranges, ..page(&whole, headers) });
-        machine.trouble(Host::Hub, "/rows.jsonl", Damage::StopAt(4000), Some(2));
+        machine.hub.page("/rows.jsonl", PlainPage { ranges, ..page(&whole, headers) });
+        machine.trouble(HubPort::Hub, "/rows.jsonl", AnswerDamage::StopAt(4000), Some(2));
         assert_eq!(machine.content(&at(&machine, "/rows.jsonl")).await.1, whole);
     }
 }
@@ -129,15 +131,16 @@ async fn a_server_without_ranges_or_versions_sends_everything_again() {
 async fn redirects_are_followed_and_passwords_stay_with_their_server() {
     let machine = Machine::new();
     let other = Machine::new();
-    let moved = |to: &str| Page { status: 302, headers: vec![header("location", to)], ..Page::default() };
+    let moved =
+        |to: &str| PlainPage { status: 302, headers: vec![header("location", to)], ..PlainPage::default() };
     other.hub.page("/c/rows.jsonl", page("{}\n", &[]));
     machine.hub.page("/a", moved("b?x=1"));
     machine.hub.page("/b", moved(&at(&other, "/c/rows.jsonl")));
     let address = at(&machine, "/a").replace("http://", "http://me:w%40rd@");
     let list = machine.rows(&address).await.unwrap();
     assert_eq!(list.name, at(&machine, "/a"));
-    assert_eq!(machine.sent(Host::Hub, "authorization"), ["Basic bWU6d0ByZA=="; 2]);
-    assert_eq!(other.sent(Host::Hub, "authorization"), ["-"]);
+    assert_eq!(machine.sent(HubPort::Hub, "authorization"), ["Basic bWU6d0ByZA=="; 2]);
+    assert_eq!(other.sent(HubPort::Hub, "authorization"), ["-"]);
 
     machine.hub.page("/loop.csv", moved("/loop.csv"));
     machine.hub.forget_requests();
@@ -154,8 +157,8 @@ async fn headers_tell_the_format_where_the_address_does_not() {
         let list = machine.rows(&at(&machine, "/export?key=secret")).await.unwrap();
         assert_eq!(list.files[0].name, "export.csv");
         assert_eq!(list.name, at(&machine, "/export"));
-        let spec = InputSpec::new(Location::Files(list.clone()), None);
-        let identity = dataset(&spec).unwrap().identity().unwrap();
+        let spec = InputSpec::new(InputLocation::Files(list.clone()), None);
+        let identity = open_dataset(&spec).unwrap().identity().unwrap();
         assert_eq!((identity.path, identity.probe), (list.name, list.identity));
     }
 }
@@ -168,7 +171,7 @@ async fn refusals_are_told_apart() {
         (403, ProblemCode::FetchFailed, "without signing in"),
         (418, ProblemCode::FetchFailed, "check the URL"),
     ] {
-        machine.hub.page("/rows.csv", Page { status, ..Page::default() });
+        machine.hub.page("/rows.csv", PlainPage { status, ..PlainPage::default() });
         let problem = machine.refused(&at(&machine, "/rows.csv?key=secret")).await;
         let expected = format!("`{}` returned status {status}", at(&machine, "/rows.csv"));
         assert_eq!((problem.code, problem.message.as_str()), (code, expected.as_str()));
@@ -183,18 +186,18 @@ async fn refusals_are_told_apart() {
 async fn a_busy_server_is_asked_again_when_it_says() {
     let machine = Machine::new();
     machine.hub.page("/rows.csv", page("a\n", &[]));
-    let busy = |wait: &str| Damage::Status(429, vec![header("retry-after", wait)]);
-    machine.trouble(Host::Hub, "/rows.csv", busy("0"), Some(2));
-    machine.trouble(Host::Hub, "/rows.csv", Damage::Status(503, Vec::new()), Some(1));
+    let busy_failure = |wait: &str| AnswerDamage::Status(429, vec![header("retry-after", wait)]);
+    machine.trouble(HubPort::Hub, "/rows.csv", busy_failure("0"), Some(2));
+    machine.trouble(HubPort::Hub, "/rows.csv", AnswerDamage::Status(503, Vec::new()), Some(1));
     assert_eq!(machine.content(&at(&machine, "/rows.csv")).await.1, b"a\n");
     assert_eq!(machine.asked().len(), 4);
 
-    machine.trouble(Host::Hub, "/rows.csv", busy("0"), None);
+    machine.trouble(HubPort::Hub, "/rows.csv", busy_failure("0"), None);
     assert!(machine.refused(&at(&machine, "/rows.csv")).await.message.ends_with("status 429"));
     assert_eq!(machine.asked().len(), 5);
 
-    machine.hub.calm();
-    machine.trouble(Host::Hub, "/rows.csv", busy("3600"), None);
+    machine.hub.stop_damage();
+    machine.trouble(HubPort::Hub, "/rows.csv", busy_failure("3600"), None);
     assert!(machine.refused(&at(&machine, "/rows.csv")).await.hint.unwrap().contains("later"));
     assert_eq!(machine.asked().len(), 1);
 }

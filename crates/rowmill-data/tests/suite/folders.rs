@@ -5,14 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{Int64Array, StringArray};
-use rowmill_core::ports::{Column, ColumnKind, Comparison, Condition, Dataset, Part, Room, Scalar};
-use rowmill_data::{Format, InputSpec, Location, SqlSettings, dataset, local_files, sql_dataset};
+use rowmill_core::ports::{
+    ColumnCondition, ColumnKind, ComparisonOperator, Dataset, DatasetColumn, DatasetPart, ReadLimit,
+    ScalarValue,
+};
+use rowmill_data::{
+    InputFormat, InputLocation, InputSpec, SqlSettings, local_files, open_dataset, sql_dataset,
+};
 use rowmill_types::ProblemCode;
 use tempfile::TempDir;
 
 use crate::parquet_in::support::{Folder, array};
 
-const ROOM: Room = Room { rows: usize::MAX, bytes: usize::MAX };
+const ROOM: ReadLimit = ReadLimit { rows: usize::MAX, bytes: usize::MAX };
 
 fn write(folder: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
@@ -23,10 +28,10 @@ fn write(folder: &Path, files: &[(&str, &str)]) {
 }
 
 fn open(folder: &Path) -> Arc<dyn Dataset> {
-    dataset(&InputSpec::new(Location::File(folder.into()), None)).unwrap()
+    open_dataset(&InputSpec::new(InputLocation::File(folder.into()), None)).unwrap()
 }
 
-fn rows(data: &dyn Dataset, part: &Part) -> Vec<String> {
+fn rows(data: &dyn Dataset, part: &DatasetPart) -> Vec<String> {
     let mut source = data.open_part(part).unwrap();
     let mut rows = Vec::new();
     while source.read(&mut rows, ROOM).unwrap() {}
@@ -34,7 +39,7 @@ fn rows(data: &dyn Dataset, part: &Part) -> Vec<String> {
 }
 
 fn all(folder: &Path) -> Vec<String> {
-    rows(&*open(folder), &Part::default())
+    rows(&*open(folder), &DatasetPart::default())
 }
 
 #[test]
@@ -69,15 +74,18 @@ fn a_folder_without_parts_is_refused_and_one_of_other_files_has_documents() {
     let home = TempDir::new().unwrap();
     let empty = home.path().join("rows.parquet");
     write(&empty, &[("_SUCCESS", ""), (".hidden.parquet", "x")]);
-    let problem = dataset(&InputSpec::new(Location::File(empty.clone()), None)).unwrap_err();
+    let problem = open_dataset(&InputSpec::new(InputLocation::File(empty.clone()), None)).unwrap_err();
     assert_eq!(problem.code, ProblemCode::InputNotFound);
     assert_eq!(problem.message, format!("no parquet file in folder `{}`", empty.display()));
     let documents = home.path().join("papers");
     write(&documents, &[("year=2026/a.txt", "x"), ("year=2026/rows.csv", "a\n")]);
-    let spec = InputSpec::new(Location::File(documents), None);
-    assert_eq!(local_files(&spec).unwrap().unwrap().1, Format::Documents);
-    let named = InputSpec { format: Some(Format::Documents), ..InputSpec::new(Location::File(empty), None) };
-    assert_eq!(local_files(&named).unwrap().unwrap().1, Format::Documents);
+    let spec = InputSpec::new(InputLocation::File(documents), None);
+    assert_eq!(local_files(&spec).unwrap().unwrap().1, InputFormat::Documents);
+    let named = InputSpec {
+        format: Some(InputFormat::Documents),
+        ..InputSpec::new(InputLocation::File(empty), None)
+    };
+    assert_eq!(local_files(&named).unwrap().unwrap().1, InputFormat::Documents);
 }
 
 #[test]
@@ -119,8 +127,8 @@ fn the_same_file_in_another_folder_is_another_input() {
     assert_ne!(open(&folder).identity().unwrap(), before);
 }
 
-fn condition(column: &str, comparison: Comparison, value: Scalar) -> Condition {
-    Condition { column: column.into(), comparison, value }
+fn condition(column: &str, comparison: ComparisonOperator, value: ScalarValue) -> ColumnCondition {
+    ColumnCondition { column: column.into(), comparison, value }
 }
 
 #[test]
@@ -135,7 +143,7 @@ fn parquet_in_folders_has_typed_columns_that_are_selected_and_compared() {
             .write(&format!("table/{folder}/p.parquet"), vec![("kind", array(kinds)), ("n", array(numbers))]);
     }
     let data = open(&files.path("table"));
-    let column = |name: &str, kind| Column { name: name.into(), kind };
+    let column = |name: &str, kind| DatasetColumn { name: name.into(), kind };
     assert_eq!(
         data.columns().unwrap().unwrap(),
         [
@@ -146,16 +154,16 @@ fn parquet_in_folders_has_typed_columns_that_are_selected_and_compared() {
     );
     assert_eq!(data.count().unwrap(), Some(6));
     assert_eq!(
-        rows(&*data, &Part::default())[..2],
+        rows(&*data, &DatasetPart::default())[..2],
         [r#"{"kind":"a","n":0,"year":2025}"#, r#"{"kind":"a","n":1,"year":2025}"#]
     );
-    let part = |columns: &[&str], conditions| Part {
+    let part = |columns: &[&str], conditions| DatasetPart {
         columns: Some(columns.iter().map(|name| (*name).to_owned()).collect()),
         conditions,
     };
-    let late = condition("year", Comparison::AtLeast, Scalar::Integer(2026));
+    let late = condition("year", ComparisonOperator::AtLeast, ScalarValue::Integer(2026));
     assert_eq!(rows(&*data, &part(&["year"], vec![late.clone()])), [r#"{"year":2026}"#; 4]);
-    let of_c = condition("kind", Comparison::Equal, Scalar::Text("c".into()));
+    let of_c = condition("kind", ComparisonOperator::Equal, ScalarValue::Text("c".into()));
     let found = rows(&*data, &part(&["n"], vec![late, of_c]));
     assert_eq!(found, [r#"{"n":20}"#, r#"{"n":21}"#]);
 }
@@ -182,7 +190,10 @@ fn columns_that_folders_name_have_types_in_queries_over_parquet() {
     let (temp, input) = (TempDir::new().unwrap(), open(&home.path("rows.parquet")));
     let query = |sql: &str| {
         let settings = SqlSettings { temp: temp.path(), types: &[] };
-        rows(&*sql_dataset(Arc::clone(&input), sql, &settings, Arc::new(|_| ())).unwrap(), &Part::default())
+        rows(
+            &*sql_dataset(Arc::clone(&input), sql, &settings, Arc::new(|_| ())).unwrap(),
+            &DatasetPart::default(),
+        )
     };
     assert_eq!(
         query(

@@ -1,9 +1,9 @@
 //! Datasets of the hub: which file is selected, who may read it, and whether it arrived intact.
 
 use crate::remote_support::{Machine, bytes, header};
-use rowmill_data::{FetchStep, Fetcher, Purpose, load_text};
+use rowmill_data::{FetchPurpose, FetchStep, Fetcher, load_text};
 use rowmill_http::HttpClient;
-use rowmill_testkit::hub::{Damage, FileKind, Host};
+use rowmill_testkit::hub::{AnswerDamage, FileKind, HubPort};
 use rowmill_types::{ProblemCode, Setting};
 
 const SET: &str = "datasets/o/n";
@@ -18,9 +18,9 @@ async fn small_and_large_files_come_by_their_paths_with_the_token_for_the_hub_al
         let (name, content) = machine.content("hf://datasets/o/n/data/rows é.jsonl").await;
         assert_eq!((name.as_str(), content.as_slice()), ("data/rows é.jsonl", ROWS));
         let requests = machine.hub.requests();
-        assert_eq!(requests.iter().any(|request| request.host == Host::Store), kind == FileKind::Large);
+        assert_eq!(requests.iter().any(|request| request.host == HubPort::Store), kind == FileKind::Large);
         for request in requests {
-            let expected = (request.host == Host::Hub).then_some("Bearer hf_secret");
+            let expected = (request.host == HubPort::Hub).then_some("Bearer hf_secret");
             assert_eq!(request.seen.header("authorization"), expected, "{}", request.seen.path);
         }
     }
@@ -127,9 +127,9 @@ async fn a_split_of_the_converted_dataset_is_all_its_files_in_order() {
     machine.hub.put(SET, "script.py", "", FileKind::Small);
     machine.hub.convert(SET, "default", "train", &[b"P0", b"P1", b"P2"]);
     for (address, purpose) in [
-        ("hf://datasets/o/n", Purpose::Rows),
-        ("hf://datasets/o/n?split=train", Purpose::Rows),
-        ("hf://datasets/o/n?config=default", Purpose::Sql),
+        ("hf://datasets/o/n", FetchPurpose::Rows),
+        ("hf://datasets/o/n?split=train", FetchPurpose::Rows),
+        ("hf://datasets/o/n?config=default", FetchPurpose::Sql),
     ] {
         let list = machine.bring(address, purpose).await.unwrap();
         let names: Vec<_> = list.files.iter().map(|file| file.name.as_str()).collect();
@@ -140,9 +140,12 @@ async fn a_split_of_the_converted_dataset_is_all_its_files_in_order() {
         }
     }
     machine.hub.put(SET, "rows.jsonl", ROWS, FileKind::Small);
-    assert_eq!(machine.bring("hf://datasets/o/n", Purpose::Sql).await.unwrap().files.len(), 3);
-    assert_eq!(machine.bring("hf://datasets/o/n", Purpose::Rows).await.unwrap().files.len(), 1);
-    assert_eq!(machine.bring("hf://datasets/o/n/rows.jsonl", Purpose::Sql).await.unwrap().files.len(), 1);
+    assert_eq!(machine.bring("hf://datasets/o/n", FetchPurpose::Sql).await.unwrap().files.len(), 3);
+    assert_eq!(machine.bring("hf://datasets/o/n", FetchPurpose::Rows).await.unwrap().files.len(), 1);
+    assert_eq!(
+        machine.bring("hf://datasets/o/n/rows.jsonl", FetchPurpose::Sql).await.unwrap().files.len(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -244,22 +247,22 @@ async fn a_cut_transfer_of_a_large_file_goes_on_and_is_verified() {
     let machine = Machine::new().with_token("hf_secret");
     let whole = bytes(80_000);
     machine.hub.put(SET, "rows.jsonl", &whole, FileKind::Large);
-    machine.trouble(Host::Store, "/", Damage::CutAfter(15_000), Some(3));
+    machine.trouble(HubPort::Store, "/", AnswerDamage::CutAfter(15_000), Some(3));
     assert_eq!(machine.content("hf://datasets/o/n").await.1, whole);
-    assert_eq!(machine.sent(Host::Store, "range"), ["-", "bytes=15000-", "bytes=30000-", "bytes=45000-"]);
+    assert_eq!(machine.sent(HubPort::Store, "range"), ["-", "bytes=15000-", "bytes=30000-", "bytes=45000-"]);
 
     let machine = Machine::new();
     machine.hub.put(SET, "rows.jsonl", &whole, FileKind::Large);
-    machine.trouble(Host::Store, "/", Damage::StopAt(60_000), None);
+    machine.trouble(HubPort::Store, "/", AnswerDamage::StopAt(60_000), None);
     let problem = machine.refused("hf://datasets/o/n/rows.jsonl").await;
     assert_eq!(
         problem.message,
         "the download of `hf://datasets/o/n/rows.jsonl` was interrupted after 60,000 of 80,000 bytes"
     );
-    machine.hub.calm();
+    machine.hub.stop_damage();
     machine.hub.forget_requests();
     assert_eq!(machine.content("hf://datasets/o/n/rows.jsonl").await.1, whole);
-    assert_eq!(machine.sent(Host::Store, "range"), ["bytes=60000-"]);
+    assert_eq!(machine.sent(HubPort::Store, "range"), ["bytes=60000-"]);
 }
 
 #[tokio::test]
@@ -268,21 +271,21 @@ async fn the_client_that_knows_proxies_does_the_same() {
     machine.proxied = true;
     let whole = bytes(30_000);
     machine.hub.put(SET, "rows.jsonl", &whole, FileKind::Large);
-    machine.trouble(Host::Store, "/", Damage::CutAfter(15_000), Some(1));
+    machine.trouble(HubPort::Store, "/", AnswerDamage::CutAfter(15_000), Some(1));
     assert_eq!(machine.content("hf://datasets/o/n").await.1, whole);
-    assert_eq!(machine.sent(Host::Store, "range"), ["-", "bytes=15000-"]);
-    assert_eq!(machine.sent(Host::Store, "authorization"), ["-", "-"]);
-    assert_eq!(machine.sent(Host::Store, "accept-encoding"), ["identity", "identity"]);
+    assert_eq!(machine.sent(HubPort::Store, "range"), ["-", "bytes=15000-"]);
+    assert_eq!(machine.sent(HubPort::Store, "authorization"), ["-", "-"]);
+    assert_eq!(machine.sent(HubPort::Store, "accept-encoding"), ["identity", "identity"]);
 }
 
 #[tokio::test]
 async fn wrong_bytes_are_thrown_away() {
     for (kind, host, path) in
-        [(FileKind::Large, Host::Store, "/"), (FileKind::Small, Host::Hub, "resolve-cache")]
+        [(FileKind::Large, HubPort::Store, "/"), (FileKind::Small, HubPort::Hub, "resolve-cache")]
     {
         let machine = Machine::new();
         machine.hub.put(SET, "rows.jsonl", ROWS, kind);
-        machine.trouble(host, path, Damage::WrongByte, Some(1));
+        machine.trouble(host, path, AnswerDamage::WrongByte, Some(1));
         let problem = machine.refused("hf://datasets/o/n/rows.jsonl").await;
         assert_eq!(problem.code, ProblemCode::FetchFailed);
         assert!(
@@ -299,11 +302,16 @@ async fn wrong_bytes_are_thrown_away() {
 async fn the_hubs_limit_is_waited_for_and_then_told() {
     let machine = Machine::new();
     machine.hub.put(SET, "rows.jsonl", ROWS, FileKind::Small);
-    let limited = || Damage::Status(429, vec![header("ratelimit", "\"api\";r=0;t=0")]);
-    machine.trouble(Host::Hub, "/revision/", limited(), Some(2));
-    machine.trouble(Host::Hub, "/tree/", Damage::Status(429, vec![header("retry-after", "0")]), Some(1));
+    let limited = || AnswerDamage::Status(429, vec![header("ratelimit", "\"api\";r=0;t=0")]);
+    machine.trouble(HubPort::Hub, "/revision/", limited(), Some(2));
+    machine.trouble(
+        HubPort::Hub,
+        "/tree/",
+        AnswerDamage::Status(429, vec![header("retry-after", "0")]),
+        Some(1),
+    );
     assert_eq!(machine.content("hf://datasets/o/n").await.1, ROWS);
-    machine.trouble(Host::Hub, "/revision/", limited(), None);
+    machine.trouble(HubPort::Hub, "/revision/", limited(), None);
     let problem = machine.refused("hf://datasets/o/n").await;
     assert!(problem.message.contains("the hub is limiting requests"), "{}", problem.message);
 }
@@ -336,7 +344,7 @@ async fn offline_only_what_was_fetched_is_used() {
 async fn texts_come_from_repositories_of_every_kind() {
     let machine = Machine::new();
     let http = HttpClient::new(&|_| None);
-    let fetcher = Fetcher { settings: &machine.settings, http: &http, told: &|_| {} };
+    let fetcher = Fetcher { settings: &machine.settings, http: &http, on_event: &|_| {} };
     for (repository, address) in [
         ("datasets/o/n", "hf://datasets/o/n/p/t.md"),
         ("spaces/o/n", "hf://spaces/o/n/p/t.md"),

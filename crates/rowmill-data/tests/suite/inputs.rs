@@ -3,23 +3,23 @@
 use std::io::Write;
 use std::path::Path;
 
-use rowmill_core::ports::{Dataset, Room};
-use rowmill_data::{Format, InputSpec, Location, dataset, spool};
-use rowmill_testkit::permissions_count;
+use rowmill_core::ports::{Dataset, ReadLimit};
+use rowmill_data::{InputFormat, InputLocation, InputSpec, open_dataset, spool_input};
+use rowmill_testkit::permissions_are_enforced;
 use rowmill_types::{Problem, ProblemCode};
 
 fn spec(path: &Path) -> InputSpec {
-    InputSpec::new(Location::File(path.into()), None)
+    InputSpec::new(InputLocation::File(path.into()), None)
 }
 
 fn refused(path: &Path) -> Problem {
-    dataset(&spec(path)).unwrap_err()
+    open_dataset(&spec(path)).unwrap_err()
 }
 
 fn numbers(data: &dyn Dataset) -> Vec<u64> {
     let mut source = data.open().unwrap();
     let mut rows = Vec::new();
-    while source.read(&mut rows, Room { rows: 100, bytes: 1 << 20 }).unwrap() {}
+    while source.read(&mut rows, ReadLimit { rows: 100, bytes: 1 << 20 }).unwrap() {}
     rows.into_iter().map(|row| row.unwrap().number()).collect()
 }
 
@@ -49,7 +49,10 @@ fn an_input_without_permission_is_told_apart_from_a_missing_one() {
     let path = folder.path().join("rows.csv");
     std::fs::write(&path, "a\n").unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
-    if !permissions_count(&path, "inputs::an_input_without_permission_is_told_apart_from_a_missing_one") {
+    if !permissions_are_enforced(
+        &path,
+        "inputs::an_input_without_permission_is_told_apart_from_a_missing_one",
+    ) {
         return;
     }
     let problem = refused(&path);
@@ -62,8 +65,8 @@ fn a_file_can_be_read_again_and_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.jsonl");
     std::fs::write(&path, "{}\n{}\n").unwrap();
-    let data = dataset(&spec(&path)).unwrap();
-    assert!(data.rereadable());
+    let data = open_dataset(&spec(&path)).unwrap();
+    assert!(data.is_rereadable());
     assert_eq!(numbers(&*data), [1, 2]);
     assert_eq!(numbers(&*data), [1, 2]);
 }
@@ -74,8 +77,8 @@ fn a_pipe_with_a_name_is_a_stream() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.jsonl");
     assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-    let data = dataset(&spec(&path)).unwrap();
-    assert!(!data.rereadable());
+    let data = open_dataset(&spec(&path)).unwrap();
+    assert!(!data.is_rereadable());
     let identity = data.identity().unwrap();
     assert_eq!((identity.size, identity.probe), (None, None));
 
@@ -93,14 +96,14 @@ fn a_spooled_pipe_can_be_read_again_and_keeps_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("rows");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let input = InputSpec::new(Location::File(pipe.clone()), Some(Format::Csv));
+    let input = InputSpec::new(InputLocation::File(pipe.clone()), Some(InputFormat::Csv));
     let writer = std::thread::spawn({
         let pipe = pipe.clone();
         move || std::fs::OpenOptions::new().write(true).open(pipe).unwrap().write_all(b"a\n1\n2\n").unwrap()
     });
-    let data = spool(&input, folder.path(), ("copy-", ".spool")).unwrap();
+    let data = spool_input(&input, folder.path(), ("copy-", ".spool")).unwrap();
     writer.join().unwrap();
-    assert!(data.rereadable());
+    assert!(data.is_rereadable());
     assert_eq!((numbers(&*data), numbers(&*data)), (vec![2, 3], vec![2, 3]));
     let copies = || {
         let names = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
@@ -119,7 +122,7 @@ fn the_identity_changes_when_either_end_of_the_file_does() {
     let path = folder.path().join("rows.jsonl");
     let identity = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
-        dataset(&spec(&path)).unwrap().identity().unwrap()
+        open_dataset(&spec(&path)).unwrap().identity().unwrap()
     };
     let mut bytes = vec![b' '; 300_000];
     let first = identity(&bytes);

@@ -1,16 +1,16 @@
 //! JSON lists are read item by item; malformed ones are reported.
 
-use rowmill_core::ports::{Room, RowSource};
-use rowmill_data::{InputSpec, Location, dataset};
+use rowmill_core::ports::{ReadLimit, RowSource};
+use rowmill_data::{InputLocation, InputSpec, open_dataset};
 use rowmill_types::{Problem, ProblemCode, SourceRow};
 
-const ROOM: Room = Room { rows: 2, bytes: 1 << 20 };
+const ROOM: ReadLimit = ReadLimit { rows: 2, bytes: 1 << 20 };
 
 fn open(bytes: &[u8]) -> Box<dyn RowSource> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.json");
     std::fs::write(&path, bytes).unwrap();
-    dataset(&InputSpec::new(Location::File(path), None)).unwrap().open().unwrap()
+    open_dataset(&InputSpec::new(InputLocation::File(path), None)).unwrap().open().unwrap()
 }
 
 fn read(bytes: &[u8]) -> Result<Vec<String>, Problem> {

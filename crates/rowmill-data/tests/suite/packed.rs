@@ -4,11 +4,11 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use rowmill_core::ports::Room;
-use rowmill_data::{Format, InputSpec, Location, dataset, spool};
+use rowmill_core::ports::ReadLimit;
+use rowmill_data::{InputFormat, InputLocation, InputSpec, open_dataset, spool_input};
 use rowmill_types::{Problem, ProblemCode};
 
-const ROOM: Room = Room { rows: 100, bytes: 1 << 20 };
+const ROOM: ReadLimit = ReadLimit { rows: 100, bytes: 1 << 20 };
 
 fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -25,11 +25,11 @@ fn zstd(text: &[u8]) -> Vec<u8> {
 }
 
 /// The texts of the rows, and the problem that ended the read.
-fn read(format: Format, bytes: &[u8]) -> (Vec<String>, Option<Problem>) {
+fn read(format: InputFormat, bytes: &[u8]) -> (Vec<String>, Option<Problem>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.txt");
     std::fs::write(&path, bytes).unwrap();
-    let data = dataset(&InputSpec::new(Location::File(path), Some(format))).unwrap();
+    let data = open_dataset(&InputSpec::new(InputLocation::File(path), Some(format))).unwrap();
     let mut source = data.open().unwrap();
     let mut rows = Vec::new();
     let problem = loop {
@@ -62,12 +62,12 @@ fn gzip_and_zstd_are_known_by_their_first_bytes() {
         [zstd(b"{\"a\":1}\n"), zstd(b"{\"a\":2}\n")].concat(),
         skippable,
     ] {
-        assert_eq!(read(Format::Jsonl, &bytes), (vec![r#"{"a":1}"#.into(), r#"{"a":2}"#.into()], None));
+        assert_eq!(read(InputFormat::Jsonl, &bytes), (vec![r#"{"a":1}"#.into(), r#"{"a":2}"#.into()], None));
     }
     for pack in [gzip, zstd] {
-        assert_eq!(read(Format::Csv, &pack(b"a\n1\n")).0, [r#"{"a":"1"}"#]);
-        assert_eq!(read(Format::Json, &pack(b"[{\"a\":1}]")).0, [r#"{"a":1}"#]);
-        assert_eq!(read(Format::Jsonl, &pack(b"")), (vec![], None));
+        assert_eq!(read(InputFormat::Csv, &pack(b"a\n1\n")).0, [r#"{"a":"1"}"#]);
+        assert_eq!(read(InputFormat::Json, &pack(b"[{\"a\":1}]")).0, [r#"{"a":1}"#]);
+        assert_eq!(read(InputFormat::Jsonl, &pack(b"")), (vec![], None));
     }
 }
 
@@ -77,7 +77,7 @@ fn packed_input_that_is_cut_gives_the_rows_before_and_then_says_so() {
         (0..50_000).map(|n| format!("{{\"n\":{n},\"x\":\"{}\"}}\n", n * 7919 % 1000)).collect();
     for (packing, bytes) in [("gzip", gzip(text.as_bytes())), ("zstd", zstd(text.as_bytes()))] {
         let cut = &bytes[..bytes.len() * 9 / 10];
-        let (rows, problem) = read(Format::Jsonl, cut);
+        let (rows, problem) = read(InputFormat::Jsonl, cut);
         assert!(rows.len() > 30_000 && rows.len() < 50_000, "{packing}: {}", rows.len());
         assert!(text.starts_with(&rows.join("\n")));
         let problem = problem.unwrap();
@@ -86,7 +86,7 @@ fn packed_input_that_is_cut_gives_the_rows_before_and_then_says_so() {
         assert!(problem.message.starts_with(&beginning), "{}", problem.message);
         // Truncated within its first bytes, and after its content.
         for length in [5, bytes.len() - 1] {
-            let problem = read(Format::Jsonl, &bytes[..length]).1.unwrap();
+            let problem = read(InputFormat::Jsonl, &bytes[..length]).1.unwrap();
             assert!(problem.message.starts_with(&beginning), "{length}: {}", problem.message);
         }
     }
@@ -103,7 +103,7 @@ fn packed_input_that_is_damaged_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.jsonl");
         std::fs::write(&path, &bytes).unwrap();
-        let data = dataset(&InputSpec::new(Location::File(path), None)).unwrap();
+        let data = open_dataset(&InputSpec::new(InputLocation::File(path), None)).unwrap();
         let mut source = data.open().unwrap();
         let mut rows = Vec::new();
         let problem = loop {
@@ -118,7 +118,7 @@ fn packed_input_that_is_damaged_says_so() {
         assert!(problem.cause.is_some());
     }
     let trailing = [gzip(b"{\"a\":1}\n"), b"more".to_vec()].concat();
-    let (rows, problem) = read(Format::Jsonl, &trailing);
+    let (rows, problem) = read(InputFormat::Jsonl, &trailing);
     assert_eq!(rows, [r#"{"a":1}"#]);
     assert_eq!(problem.unwrap().code, ProblemCode::InputUnreadable);
 }
@@ -132,7 +132,7 @@ fn what_is_packed_must_be_text() {
         (gzip(&gzip(b"{}")), "compressed twice (gzip inside)", "decompress"),
         (gzip(&zstd(b"{}")), "compressed twice (zstd inside)", "decompress"),
     ] {
-        let problem = read(Format::Jsonl, &bytes).1.unwrap();
+        let problem = read(InputFormat::Jsonl, &bytes).1.unwrap();
         assert_eq!(problem.code, ProblemCode::InputFormat);
         assert!(problem.message.starts_with(&format!("input is not UTF-8 text but {kind}: `")), "{problem}");
         assert!(problem.hint.unwrap().contains(hint), "{kind}");
@@ -145,7 +145,7 @@ fn pipes_and_spooled_copies_are_unpacked_too() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("rows");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let spec = InputSpec::new(Location::File(pipe.clone()), Some(Format::Jsonl));
+    let spec = InputSpec::new(InputLocation::File(pipe.clone()), Some(InputFormat::Jsonl));
     for spooled in [false, true] {
         let writer = std::thread::spawn({
             let pipe = pipe.clone();
@@ -153,9 +153,9 @@ fn pipes_and_spooled_copies_are_unpacked_too() {
             move || std::fs::OpenOptions::new().write(true).open(pipe).unwrap().write_all(&bytes).unwrap()
         });
         let data = if spooled {
-            spool(&spec, folder.path(), ("copy-", ".spool")).unwrap()
+            spool_input(&spec, folder.path(), ("copy-", ".spool")).unwrap()
         } else {
-            dataset(&spec).unwrap()
+            open_dataset(&spec).unwrap()
         };
         let mut rows = Vec::new();
         let mut source = data.open().unwrap();

@@ -1,18 +1,18 @@
 //! Rows are read from real files in each format, and invalid ones are reported.
 
 use proptest::prelude::*;
-use rowmill_core::ports::{Position, Room};
-use rowmill_data::{Format, InputSpec, Location, dataset};
+use rowmill_core::ports::{ReadLimit, ReadPosition};
+use rowmill_data::{InputFormat, InputLocation, InputSpec, open_dataset};
 use rowmill_types::{ErrorKind, SourceRow};
 
-const ROOM: Room = Room { rows: 7, bytes: 1 << 20 };
+const ROOM: ReadLimit = ReadLimit { rows: 7, bytes: 1 << 20 };
 
-fn read(format: Format, bytes: &[u8]) -> Vec<SourceRow> {
+fn read(format: InputFormat, bytes: &[u8]) -> Vec<SourceRow> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows");
     std::fs::write(&path, bytes).unwrap();
-    let spec = InputSpec::new(Location::File(path), Some(format));
-    let mut source = dataset(&spec).unwrap().open().unwrap();
+    let spec = InputSpec::new(InputLocation::File(path), Some(format));
+    let mut source = open_dataset(&spec).unwrap().open().unwrap();
     let mut rows = Vec::new();
     loop {
         let before = rows.len();
@@ -38,11 +38,11 @@ fn shown(rows: &[SourceRow]) -> Vec<String> {
 }
 
 fn jsonl(bytes: &[u8]) -> Vec<String> {
-    shown(&read(Format::Jsonl, bytes))
+    shown(&read(InputFormat::Jsonl, bytes))
 }
 
 fn csv(bytes: &[u8]) -> Vec<String> {
-    shown(&read(Format::Csv, bytes))
+    shown(&read(InputFormat::Csv, bytes))
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn records_are_numbered_from_two_whatever_lines_they_take() {
 
 #[test]
 fn fields_of_a_record_are_found_by_name() {
-    let rows = read(Format::Csv, "id,\"a\"\"b\",é\n1,2,3\n4\n".as_bytes());
+    let rows = read(InputFormat::Csv, "id,\"a\"\"b\",é\n1,2,3\n4\n".as_bytes());
     let row = rows[0].as_ref().unwrap();
     assert_eq!(
         [row.field("id"), row.field("a\"b"), row.field("é")],
@@ -169,7 +169,7 @@ fn a_quote_that_is_never_closed_is_told_with_its_place() {
 #[test]
 fn tabs_separate_values_of_a_tsv() {
     assert_eq!(
-        shown(&read(Format::Tsv, b"a\tb\n1,5\t\"x\ty\"\n1\t2\t3\n")),
+        shown(&read(InputFormat::Tsv, b"a\tb\n1,5\t\"x\ty\"\n1\t2\t3\n")),
         [r#"2 {"a":"1,5","b":"x\ty"}"#, "3 InvalidRow Line 3: too many TSV columns",]
     );
 }
@@ -180,11 +180,11 @@ fn room_bounds_a_read_by_rows_and_by_bytes_but_gives_at_least_one() {
     for (name, text) in [("rows.jsonl", "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n"), ("rows.csv", "a\n1\n2\n3\n")] {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
-        let data = dataset(&InputSpec::new(Location::File(path), None)).unwrap();
+        let data = open_dataset(&InputSpec::new(InputLocation::File(path), None)).unwrap();
         for (room, count) in [
-            (Room { rows: 2, bytes: 1000 }, 2),
-            (Room { rows: 9, bytes: 1 }, 1),
-            (Room { rows: 9, bytes: 8 }, if name == "rows.csv" { 1 } else { 2 }),
+            (ReadLimit { rows: 2, bytes: 1000 }, 2),
+            (ReadLimit { rows: 9, bytes: 1 }, 1),
+            (ReadLimit { rows: 9, bytes: 8 }, if name == "rows.csv" { 1 } else { 2 }),
         ] {
             let mut rows = Vec::new();
             assert!(data.open().unwrap().read(&mut rows, room).unwrap());
@@ -198,11 +198,11 @@ fn the_position_reaches_the_end_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.jsonl");
     std::fs::write(&path, "{\"a\":1}\n{\"a\":2}\n").unwrap();
-    let data = dataset(&InputSpec::new(Location::File(path), None)).unwrap();
+    let data = open_dataset(&InputSpec::new(InputLocation::File(path), None)).unwrap();
     let mut source = data.open().unwrap();
-    assert_eq!(source.position(), Position { read: 0, total: Some(16) });
+    assert_eq!(source.position(), ReadPosition { read: 0, total: Some(16) });
     let mut rows = Vec::new();
-    source.read(&mut rows, Room { rows: 1, bytes: 1000 }).unwrap();
+    source.read(&mut rows, ReadLimit { rows: 1, bytes: 1000 }).unwrap();
     assert_eq!(source.position().read, 8);
     while source.read(&mut rows, ROOM).unwrap() {}
     assert_eq!((rows.len(), source.position().read), (2, 16));
@@ -215,7 +215,7 @@ proptest! {
     ) {
         // The signature of a foreign file type would end the read at once.
         // JSON that does not begin with a list is rejected.
-        for (first, format) in [("a", Format::Jsonl), ("a", Format::Csv), ("a", Format::Tsv), ("[", Format::Json)] {
+        for (first, format) in [("a", InputFormat::Jsonl), ("a", InputFormat::Csv), ("a", InputFormat::Tsv), ("[", InputFormat::Json)] {
             let rows = read(format, &[first.as_bytes(), &bytes].concat());
             let numbers: Vec<u64> =
                 rows.iter().map(|row| row.as_ref().map_or_else(|bad| bad.number, |row| row.number())).collect();

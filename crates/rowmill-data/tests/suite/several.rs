@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use rowmill_core::ports::{Dataset, Position, Room};
-use rowmill_data::{FileList, Format, InputFile, InputSpec, Location, dataset};
+use rowmill_core::ports::{Dataset, ReadLimit, ReadPosition};
+use rowmill_data::{FileList, InputFile, InputFormat, InputLocation, InputSpec, open_dataset};
 use rowmill_types::{Problem, ProblemCode, SourceRow};
 use tempfile::TempDir;
 
@@ -18,24 +18,24 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-fn spec(folder: &Path, pattern: &str, format: Option<Format>) -> InputSpec {
+fn spec(folder: &Path, pattern: &str, format: Option<InputFormat>) -> InputSpec {
     let text = folder.join(pattern).display().to_string();
-    InputSpec::new(Location::parse(&text).unwrap(), format)
+    InputSpec::new(InputLocation::parse(&text).unwrap(), format)
 }
 
 fn rows(data: &dyn Dataset, room: usize) -> Vec<SourceRow> {
     let mut source = data.open().unwrap();
     let mut rows = Vec::new();
-    while source.read(&mut rows, Room { rows: room, bytes: 1 << 20 }).unwrap() {}
-    let Position { read, total } = source.position();
+    while source.read(&mut rows, ReadLimit { rows: room, bytes: 1 << 20 }).unwrap() {}
+    let ReadPosition { read, total } = source.position();
     assert_eq!(Some(read), total, "progress reaches the size of all files");
     rows
 }
 
 /// The number and text of each row, or the message of a bad one, without the folder.
 fn shown(folder: &Path, pattern: &str, room: usize) -> Vec<String> {
-    let data = dataset(&spec(folder, pattern, None)).unwrap();
-    assert!(data.rereadable());
+    let data = open_dataset(&spec(folder, pattern, None)).unwrap();
+    assert!(data.is_rereadable());
     let prefix = format!("{}/", folder.display());
     let show = |row: &SourceRow| match row {
         Ok(row) => format!("{} {}", row.number(), row.text()),
@@ -45,7 +45,7 @@ fn shown(folder: &Path, pattern: &str, room: usize) -> Vec<String> {
 }
 
 fn refused(folder: &Path, pattern: &str) -> Problem {
-    dataset(&spec(folder, pattern, None)).unwrap_err()
+    open_dataset(&spec(folder, pattern, None)).unwrap_err()
 }
 
 #[test]
@@ -119,11 +119,11 @@ fn items_of_lists_are_counted_on_over_files() {
 #[test]
 fn a_file_that_is_gone_when_its_turn_comes_stops_the_read_after_the_rows_before() {
     let folder = folder(&[("a.jsonl", "{}\n{}\n"), ("b.jsonl", "{}\n")]);
-    let data = dataset(&spec(folder.path(), "*.jsonl", None)).unwrap();
+    let data = open_dataset(&spec(folder.path(), "*.jsonl", None)).unwrap();
     let mut source = data.open().unwrap();
     std::fs::remove_file(folder.path().join("b.jsonl")).unwrap();
     let mut rows = Vec::new();
-    let room = Room { rows: 9, bytes: 1 << 20 };
+    let room = ReadLimit { rows: 9, bytes: 1 << 20 };
     assert!(source.read(&mut rows, room).unwrap());
     assert_eq!(rows.len(), 2);
     assert_eq!(source.read(&mut rows, room).unwrap_err().code, ProblemCode::InputNotFound);
@@ -150,7 +150,7 @@ fn patterns_find_files_in_order_and_leave_out_folders_and_hidden_ones() {
         ("odd [[]1]/*.jsonl", &["odd"]),
         ("odd [1]/x.jsonl", &["odd"]),
     ] {
-        let data = dataset(&spec(folder.path(), pattern, None)).unwrap();
+        let data = open_dataset(&spec(folder.path(), pattern, None)).unwrap();
         let names: Vec<String> = rows(&*data, 9)
             .into_iter()
             .map(|row| row.unwrap().field("n").unwrap().replace('"', ""))
@@ -184,7 +184,7 @@ fn a_pattern_that_cannot_be_used_is_refused_with_the_reason() {
         assert!(found_hint.contains(hint), "{found_hint}");
     }
     // Naming one format for all of them resolves it.
-    let data = dataset(&spec(folder.path(), "*.*", Some(Format::Csv))).unwrap();
+    let data = open_dataset(&spec(folder.path(), "*.*", Some(InputFormat::Csv))).unwrap();
     assert_eq!(rows(&*data, 9).len(), 0);
 }
 
@@ -210,7 +210,7 @@ fn files_that_were_fetched_are_called_by_their_names() {
         files: vec![file("blob1", "train/1.jsonl"), file("blob2", "train/2.jsonl")],
         identity: Some("main@abc".into()),
     };
-    let data = dataset(&InputSpec::new(Location::Files(list), None)).unwrap();
+    let data = open_dataset(&InputSpec::new(InputLocation::Files(list), None)).unwrap();
     let bad = rows(&*data, 9).pop().unwrap().unwrap_err();
     assert_eq!(
         (bad.number, bad.message.as_str()),

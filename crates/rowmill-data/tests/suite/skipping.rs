@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use rowmill_core::ports::{Dataset, Room, RowSource};
-use rowmill_data::{FileList, Format, InputFile, InputSpec, Location, dataset};
+use rowmill_core::ports::{Dataset, ReadLimit, RowSource};
+use rowmill_data::{FileList, InputFile, InputFormat, InputLocation, InputSpec, open_dataset};
 use rowmill_types::SourceRow;
 
 fn rest(source: &mut dyn RowSource) -> Vec<SourceRow> {
     let mut rows = Vec::new();
-    while source.read(&mut rows, Room { rows: 3, bytes: 1 << 20 }).unwrap() {}
+    while source.read(&mut rows, ReadLimit { rows: 3, bytes: 1 << 20 }).unwrap() {}
     rows
 }
 
@@ -20,7 +20,7 @@ fn same_as_reading(data: &Arc<dyn Dataset>, first: u64, second: u64) {
     passed += source.skip(first).unwrap();
     assert_eq!(passed, first.min(all.len() as u64));
     // A row that is read in between is not skipped.
-    source.read(&mut kept, Room { rows: 1, bytes: 1 << 20 }).unwrap();
+    source.read(&mut kept, ReadLimit { rows: 1, bytes: 1 << 20 }).unwrap();
     assert_eq!(kept.as_slice(), all.iter().skip(passed as usize).take(1).cloned().collect::<Vec<_>>());
     passed += kept.len() as u64;
     let expected = second.min(all.len() as u64 - passed);
@@ -31,7 +31,7 @@ fn same_as_reading(data: &Arc<dyn Dataset>, first: u64, second: u64) {
 }
 
 /// A dataset of these files.
-fn files(folder: &std::path::Path, format: Format, texts: &[Vec<u8>]) -> Arc<dyn Dataset> {
+fn files(folder: &std::path::Path, format: InputFormat, texts: &[Vec<u8>]) -> Arc<dyn Dataset> {
     let file = |(at, text): (usize, &Vec<u8>)| {
         let path = folder.join(format!("{at}"));
         std::fs::write(&path, text).unwrap();
@@ -39,7 +39,7 @@ fn files(folder: &std::path::Path, format: Format, texts: &[Vec<u8>]) -> Arc<dyn
     };
     let files = texts.iter().enumerate().map(file).collect();
     let list = FileList { name: "all".into(), files, identity: None };
-    dataset(&InputSpec::new(Location::Files(list), Some(format))).unwrap()
+    open_dataset(&InputSpec::new(InputLocation::Files(list), Some(format))).unwrap()
 }
 
 fn lines() -> impl Strategy<Value = Vec<u8>> {
@@ -97,11 +97,11 @@ proptest! {
         second in 0u64..9,
     ) {
         let folder = tempfile::tempdir().unwrap();
-        for (format, texts) in [(Format::Jsonl, &lines), (Format::Csv, &records), (Format::Json, &items)] {
+        for (format, texts) in [(InputFormat::Jsonl, &lines), (InputFormat::Csv, &records), (InputFormat::Json, &items)] {
             same_as_reading(&files(folder.path(), format, texts), first, second);
         }
         // JSON lines with the extension of JSON; anything else that is not a list is rejected.
         let objects: Vec<Vec<u8>> = lines.iter().map(|text| [b"\n{\"a\":1}\n", text.as_slice()].concat()).collect();
-        same_as_reading(&files(folder.path(), Format::Json, &objects), first, second);
+        same_as_reading(&files(folder.path(), InputFormat::Json, &objects), first, second);
     }
 }

@@ -11,8 +11,12 @@ use tokio::net::TcpListener;
 async fn load(source: &str) -> Result<String, Problem> {
     let settings = FetchSettings::from_environment(&|_| None);
     let http = HttpClient::new(&|_| None);
-    load_text(source, Setting::Template.into(), &Fetcher { settings: &settings, http: &http, told: &|_| {} })
-        .await
+    load_text(
+        source,
+        Setting::Template.into(),
+        &Fetcher { settings: &settings, http: &http, on_event: &|_| {} },
+    )
+    .await
 }
 
 async fn refused(source: &str) -> String {

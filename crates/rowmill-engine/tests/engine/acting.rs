@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::Model;
-use rowmill_testkit::failure;
+use rowmill_testkit::fake_failure;
 use rowmill_types::{CallError, CallFailure, Completion, Request};
 use tokio::time::Instant;
 
@@ -98,7 +98,7 @@ pub(crate) fn seconds(seconds: f64) -> Duration {
 /// A refusal because of a rate limit, with the wait that the provider asks for.
 pub(crate) fn refused(after: Option<f64>) -> CallError {
     let retry_after = after.map(seconds);
-    CallError { status: Some(429), retry_after, ..failure(CallFailure::RateLimited) }
+    CallError { status: Some(429), retry_after, ..fake_failure(CallFailure::RateLimited) }
 }
 
 /// An exhausted quota.
@@ -108,5 +108,5 @@ pub(crate) fn exhausted() -> CallError {
 
 /// A provider failure during this call.
 pub(crate) fn broken() -> CallError {
-    CallError { status: Some(500), ..failure(CallFailure::Server) }
+    CallError { status: Some(500), ..fake_failure(CallFailure::Server) }
 }

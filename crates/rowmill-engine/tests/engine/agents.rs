@@ -6,29 +6,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rowmill_core::agent::{Agent, Cast, Happening, Kind, Member, Route, Tool};
-use rowmill_core::asked::asked_key;
-use rowmill_core::limits::{Budget, BudgetLimits, Parallel, ShareSettings, Spend};
-use rowmill_core::ports::{HookCall, Hooks, ToolFailure, ToolHost, ToolPermit, ToolRequest, TurnLine};
+use rowmill_core::agent::{
+    AgentDefinition, AgentGraph, AgentKind, AgentSettings, AgentTool, StepEvent, ToolRouting,
+};
+use rowmill_core::answer_key::answer_key;
+use rowmill_core::limits::{Budget, BudgetLimits, Parallelism, RunShareSettings, Spend};
+use rowmill_core::ports::{HookCall, HookRunner, ToolFailure, ToolHost, ToolPermit, ToolRequest, TurnEvent};
 use rowmill_core::record::CallReport;
 use rowmill_core::redact::Redactor;
-use rowmill_engine::{Lane, Tools, run};
-use rowmill_testkit::{FakeModel, answer};
+use rowmill_engine::{ModelEndpoint, ToolAccess, run_plan};
+use rowmill_testkit::{FakeModel, fake_answer};
 use rowmill_types::{
-    CallTiming, Completion, Finish, Message, Money, RowId, Secret, ToolCall, ToolOutput, ToolSpec, Usage,
+    CallTiming, Completion, FinishReason, Message, Money, RowId, Secret, TokenUsage, ToolCall, ToolOutput,
+    ToolSpec,
 };
 use serde_json::{Value, json};
 
-use crate::support::{Bench, FakeLedger, LANE, Log, SHARE, lane, paced, voice};
+use crate::support::{Bench, FakeLedger, LANE, Log, SHARE, endpoint, model_role, paced};
 
 /// A host with the tools `look`, `write`, `panic`, `hang` and `long`.
 #[derive(Debug)]
 struct FakeTools(Log);
 
 impl ToolHost for FakeTools {
-    fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
+    fn wait_until_ready<'a>(
+        &'a self,
+        request: ToolRequest<'a>,
+    ) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
         Box::pin(async move {
-            let failed = |message: &str| ToolFailure { message: message.to_owned(), maybe_ran: false };
+            let failed = |message: &str| ToolFailure { message: message.to_owned(), may_have_run: false };
             match request.arguments {
                 "{\"waits\":1}" => tokio::time::sleep(Duration::from_secs(3_600)).await,
                 "{\"refused\":1}" => return Err(failed("connection refused")),
@@ -44,25 +50,25 @@ impl ToolHost for FakeTools {
             match request.tool {
                 "panic" => panic!("the tool broke"),
                 "hang" => std::future::pending().await,
-                "long" => Ok(ToolOutput::of_text("ä".repeat(1_000))),
-                tool => Ok(ToolOutput::of_text(format!("{tool} gave {}", request.arguments))),
+                "long" => Ok(ToolOutput::from_text("ä".repeat(1_000))),
+                tool => Ok(ToolOutput::from_text(format!("{tool} gave {}", request.arguments))),
             }
         })
     }
 
-    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
+    fn release_row(&self, row: u64) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.0.add(format!("release {row}"));
         })
     }
 }
 
-fn tool(name: &str) -> Tool {
-    Tool {
+fn tool(name: &str) -> AgentTool {
+    AgentTool {
         spec: ToolSpec { name: name.into(), description: None, schema: json!({"type": "object"}) },
         host_name: name.into(),
         arguments: None,
-        route: Route::Call,
+        route: ToolRouting::Call,
         idempotent: name == "look",
         timeout: Duration::from_secs(30),
     }
@@ -74,29 +80,32 @@ fn calls(names: &[&str]) -> Completion {
         name: (*name).into(),
         arguments: "{}".into(),
     };
-    Completion { calls: names.iter().enumerate().map(call).collect(), ..answer("") }
+    Completion { calls: names.iter().enumerate().map(call).collect(), ..fake_answer("") }
 }
 
 /// One agent with every tool; `model` answers for it.
 fn bench(rows: usize, model: FakeModel) -> (Bench, Arc<FakeModel>) {
     let model = Arc::new(model);
     let mut bench = Bench::new(rows, model.clone());
-    let tools: Vec<Tool> = ["look", "write", "panic", "hang", "long"].map(tool).into();
-    let agent = Agent { tools: (0..tools.len()).collect(), max_iterations: 9, ..Agent::default() };
-    let member = Member { name: "agent".into(), description: String::new(), kind: Kind::Agent(agent) };
-    bench.crew().cast = Arc::new(Cast::new(vec![member], tools, 0, None).unwrap());
+    let tools: Vec<AgentTool> = ["look", "write", "panic", "hang", "long"].map(tool).into();
+    let agent =
+        AgentSettings { tools: (0..tools.len()).collect(), max_iterations: 9, ..AgentSettings::default() };
+    let agent_index =
+        AgentDefinition { name: "agent".into(), description: String::new(), kind: AgentKind::Agent(agent) };
+    bench.row_worker().graph = Arc::new(AgentGraph::new(vec![agent_index], tools, 0, None).unwrap());
     let host = Arc::new(FakeTools(bench.log()));
-    bench.crew().tools = Some(Tools { host, hooks: None, result_limit: 101 });
+    bench.row_worker().tools = Some(ToolAccess { host, hooks: None, result_limit: 101 });
     (bench, model)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_row_is_on_record_before_its_tools_are_released_and_turns_before_what_follows_from_them() {
-    let model = FakeModel::default().script("1", vec![Ok(calls(&["look", "write"])), Ok(answer("done"))]);
+    let model =
+        FakeModel::default().script("1", vec![Ok(calls(&["look", "write"])), Ok(fake_answer("done"))]);
     let (mut bench, _) = bench(1, model);
     bench.plan.worker.checkpoint = true;
     let (plan, watched) = bench.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"]);
     let log = &watched.log;
     let order = ["turn answered of 1", "turn tool_started of 1", "call write for 1", "ledger 1", "release 1"];
@@ -112,9 +121,9 @@ async fn a_row_is_on_record_before_its_tools_are_released_and_turns_before_what_
 
 #[tokio::test(start_paused = true)]
 async fn without_checkpoints_no_turn_is_written() {
-    let model = FakeModel::default().script("1", vec![Ok(calls(&["write"])), Ok(answer("done"))]);
+    let model = FakeModel::default().script("1", vec![Ok(calls(&["write"])), Ok(fake_answer("done"))]);
     let (plan, watched) = bench(1, model).0.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     assert!(!watched.log.lines().iter().any(|line| line.starts_with("turn ")));
     assert_eq!(watched.outcomes(), ["ok"]);
 }
@@ -122,12 +131,12 @@ async fn without_checkpoints_no_turn_is_written() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_hangs_panics_or_says_too_much_is_the_trouble_of_its_row_alone() {
     let model = FakeModel::default()
-        .script("1", vec![Ok(calls(&["hang"])), Ok(answer("went on"))])
-        .script("2", vec![Ok(calls(&["panic"])), Ok(answer("never"))])
-        .script("3", vec![Ok(calls(&["long"])), Ok(answer("went on"))]);
+        .script("1", vec![Ok(calls(&["hang"])), Ok(fake_answer("went on"))])
+        .script("2", vec![Ok(calls(&["panic"])), Ok(fake_answer("never"))])
+        .script("3", vec![Ok(calls(&["long"])), Ok(fake_answer("went on"))]);
     let (bench, model) = bench(4, model);
     let (plan, watched) = bench.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok", "InternalError", "ok", "ok"]);
     let told = |prompt: &str| {
         let seen = model.seen();
@@ -144,11 +153,11 @@ async fn a_tool_that_hangs_panics_or_says_too_much_is_the_trouble_of_its_row_alo
 async fn a_row_never_spends_more_than_it_may() {
     let turns: Vec<_> = (0..9).map(|_| Ok(calls(&["look"]))).collect();
     let (mut bench, model) = bench(1, FakeModel::default().script("1", turns));
-    let bounded = Lane { max_output: Some(100), ..lane("model", model.clone(), LANE) };
-    bench.crew().voices = vec![voice(vec![bounded])];
+    let bounded = ModelEndpoint { max_output: Some(100), ..endpoint("model", model.clone(), LANE) };
+    bench.row_worker().model_roles = vec![model_role(vec![bounded])];
     bench.plan.worker.row_budget = BudgetLimits { cost: None, tokens: Some(680) };
     let (plan, watched) = bench.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["RowLimit"]);
     let used: u64 = 10 * model.seen().len() as u64;
     assert!(used <= 680 && !model.seen().is_empty(), "{used}");
@@ -159,20 +168,20 @@ async fn a_row_never_spends_more_than_it_may() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_the_budget_cut_is_asked_again_before_any_tool_is_called() {
     // The usage of the truncated answer is unknown, so it counts in full.
-    let cut = Completion { finish: Finish::Length, usage: None, ..calls(&["write"]) };
-    let script = vec![Ok(cut), Ok(calls(&["look"])), Ok(answer("done"))];
+    let cut = Completion { finish: FinishReason::Length, usage: None, ..calls(&["write"]) };
+    let script = vec![Ok(cut), Ok(calls(&["look"])), Ok(fake_answer("done"))];
     let (mut bench, model) = bench(1, FakeModel::default().script("1", script));
-    let limited = Lane {
+    let limited = ModelEndpoint {
         max_output: Some(100_000),
         output_caps: Some(Arc::default()),
-        ..lane("model", model.clone(), LANE)
+        ..endpoint("model", model.clone(), LANE)
     };
-    bench.crew().voices = vec![voice(vec![limited])];
+    bench.row_worker().model_roles = vec![model_role(vec![limited])];
     bench.plan.budget = Budget::new(BudgetLimits { cost: None, tokens: Some(200_000) }, Spend::default());
     bench.plan.worker.checkpoint = true;
     bench.plan.worker.retry.retries = 0;
     let (plan, watched) = bench.split();
-    let end = run(plan).await.unwrap();
+    let end = run_plan(plan).await.unwrap();
     assert_eq!((watched.outcomes(), end.tally.calls), (vec!["ok".to_owned()], 3));
     let seen = model.seen();
     let said: Vec<usize> = seen.iter().map(|request| request.messages.len()).collect();
@@ -191,25 +200,25 @@ async fn a_row_goes_on_with_its_own_turns_wherever_it_is_now_and_only_if_it_asks
     for (asked, messages) in [("2", 3), ("something else", 1)] {
         let (mut bench, model) = bench(2, FakeModel::default());
         let ledger = bench.ledger();
-        let answered = Happening::Answered {
+        let answered = StepEvent::ModelAnswered {
             node: 0,
             prompt: None,
             completion: calls(&["look"]),
             note: None,
             calls: Vec::new(),
         };
-        let mut happening = Vec::new();
-        answered.write(&mut happening);
+        let mut step_event = Vec::new();
+        answered.write(&mut step_event);
         // It was the seventh row at that time.
         let (row, id) = (7, RowId::Number(2));
-        let asked = asked_key("", &[Message::user(asked)]);
+        let asked = answer_key("", &[Message::user(asked)]);
         let mut line = Vec::new();
-        TurnLine { row, id: id.clone(), asked, happening }.write(&mut line);
-        bench.plan.resume.saw_turn(&id, ledger.holds(&line));
+        TurnEvent { row, id: id.clone(), answer_key: asked, step_event }.write(&mut line);
+        bench.plan.resume.add_turn(&id, ledger.holds(&line));
         bench.plan.ledger = ledger.open();
         bench.plan.worker.checkpoint = true;
         let (plan, watched) = bench.split();
-        run(plan).await.unwrap();
+        run_plan(plan).await.unwrap();
         assert_eq!(watched.outcomes(), ["ok", "ok"]);
         let seen: Vec<(String, usize)> = model
             .seen()
@@ -224,7 +233,7 @@ async fn a_row_goes_on_with_its_own_turns_wherever_it_is_now_and_only_if_it_asks
 #[tokio::test(start_paused = true)]
 async fn a_run_counts_its_own_calls_and_not_those_of_turns_before_it() {
     let (mut bench, model) = bench(1, FakeModel::default());
-    let usage = Some(Usage { input: 7, output: 3, ..Usage::default() });
+    let usage = Some(TokenUsage { input: 7, output: 3, ..TokenUsage::default() });
     let paid = CallReport {
         error: None,
         status: None,
@@ -235,30 +244,31 @@ async fn a_run_counts_its_own_calls_and_not_those_of_turns_before_it() {
         service_tier: None,
         cost: Some(Money::from_pico(500)),
         agent: None,
-        hosted: None,
+        hosted_tools: None,
         output_cap: None,
     };
     let completion = calls(&["look"]);
-    let answered = Happening::Answered { node: 0, prompt: None, completion, note: None, calls: vec![paid] };
+    let answered =
+        StepEvent::ModelAnswered { node: 0, prompt: None, completion, note: None, calls: vec![paid] };
     let ledger = bench.ledger();
     recall(&mut bench, &ledger, "1", &answered);
     bench.plan.ledger = ledger.open();
     let (plan, watched) = bench.split();
-    let end = run(plan).await.unwrap();
+    let end = run_plan(plan).await.unwrap();
     assert_eq!((watched.outcomes(), model.seen().len()), (vec!["ok".to_owned()], 1));
-    let numbers = end.tally.numbers(end.duration);
+    let numbers = end.tally.summary_numbers(end.duration);
     assert_eq!((numbers.calls.made, numbers.cost.usd, numbers.usage.total_tokens), (1, Money::ZERO, 13));
 }
 
 /// Lets the run continue from a turn of the row with this number.
-fn recall(bench: &mut Bench, ledger: &FakeLedger, number: &str, happened: &Happening) {
-    let mut happening = Vec::new();
-    happened.write(&mut happening);
-    let (row, asked) = (number.parse().unwrap(), asked_key("", &[Message::user(number)]));
+fn recall(bench: &mut Bench, ledger: &FakeLedger, number: &str, happened: &StepEvent) {
+    let mut step_event = Vec::new();
+    happened.write(&mut step_event);
+    let (row, asked) = (number.parse().unwrap(), answer_key("", &[Message::user(number)]));
     let id = RowId::Number(row);
     let mut line = Vec::new();
-    TurnLine { row, id: id.clone(), asked, happening }.write(&mut line);
-    bench.plan.resume.saw_turn(&id, ledger.holds(&line));
+    TurnEvent { row, id: id.clone(), answer_key: asked, step_event }.write(&mut line);
+    bench.plan.resume.add_turn(&id, ledger.holds(&line));
     bench.plan.worker.checkpoint = true;
 }
 
@@ -271,12 +281,12 @@ fn call_with(tool: &str, arguments: &str) -> Completion {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_for_its_turn_is_not_the_tools_time() {
-    let model =
-        FakeModel::default().script("1", vec![Ok(call_with("write", "{\"waits\":1}")), Ok(answer("done"))]);
+    let model = FakeModel::default()
+        .script("1", vec![Ok(call_with("write", "{\"waits\":1}")), Ok(fake_answer("done"))]);
     let (mut bench, model) = bench(1, model);
     bench.plan.worker.row_timeout = Some(Duration::from_secs(60));
     let (plan, watched) = bench.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"], "an hour in the queue is no timeout");
     let told = model.seen().last().unwrap().messages.last().unwrap().text.clone();
     assert_eq!(told, "write gave {\"waits\":1}");
@@ -286,12 +296,12 @@ async fn waiting_for_its_turn_is_not_the_tools_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_never_left_is_a_certain_failure_and_leaves_no_mark() {
-    let model =
-        FakeModel::default().script("1", vec![Ok(call_with("write", "{\"refused\":1}")), Ok(answer("done"))]);
+    let model = FakeModel::default()
+        .script("1", vec![Ok(call_with("write", "{\"refused\":1}")), Ok(fake_answer("done"))]);
     let (mut bench, model) = bench(1, model);
     bench.plan.worker.checkpoint = true;
     let (plan, watched) = bench.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     let told = model.seen().last().unwrap().messages.last().unwrap().text.clone();
     assert_eq!(told, "the tool failed: connection refused");
     let kept: Vec<String> =
@@ -306,7 +316,7 @@ async fn secrets_are_in_no_result_no_error_and_no_kept_turn() {
         "1",
         vec![
             Ok(call_with("look", &format!("{{\"k\":\"{SECRET}\"}}"))),
-            Ok(answer(format!("it is {SECRET}"))),
+            Ok(fake_answer(format!("it is {SECRET}"))),
         ],
     );
     let (mut bench, model) = bench(1, model);
@@ -314,9 +324,13 @@ async fn secrets_are_in_no_result_no_error_and_no_kept_turn() {
     bench.plan.worker.redactor = Redactor::new([&Secret::new(SECRET)]).unwrap();
     let redactor = bench.plan.worker.redactor.clone();
     let (plan, watched) = bench.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     assert_eq!(watched.envelopes()[0]["result"], "it is ***");
-    assert!(redactor.replaced() >= 3, "the call and what it gave were kept, too: {}", redactor.replaced());
+    assert!(
+        redactor.replaced_count() >= 3,
+        "the call and what it gave were kept, too: {}",
+        redactor.replaced_count()
+    );
     let told = model.seen().last().unwrap().messages.last().unwrap().text.clone();
     assert!(told.contains(SECRET), "the model is told what the tool gave: {told}");
 }
@@ -330,13 +344,13 @@ async fn a_row_that_is_aborted_while_its_tool_runs_tells_everything_that_was_pai
         let stop = bench.plan.stop.clone();
         let (plan, watched) = bench.split();
         let log = watched.log.clone();
-        let (end, ()) = tokio::join!(run(plan), async {
+        let (end, ()) = tokio::join!(run_plan(plan), async {
             log.until(|log| log.lines().iter().any(|line| line == "call hang for 1")).await;
             stop.abort();
         });
         let end = end.unwrap();
         assert_eq!((model.seen().len(), end.unknown_rows), (2, 1));
-        let numbers = end.tally.numbers(end.duration);
+        let numbers = end.tally.summary_numbers(end.duration);
         assert_eq!((numbers.calls.made, numbers.calls.outcome_unknown), (2, 0), "no model call was cut");
         assert_eq!(numbers.usage.total_tokens, 20);
         let envelope = &watched.envelopes()[0];
@@ -354,11 +368,11 @@ async fn a_row_that_is_aborted_while_its_tool_runs_tells_everything_that_was_pai
 
 #[tokio::test(start_paused = true)]
 async fn no_call_is_made_once_the_time_of_a_row_is_used_up() {
-    let turns = vec![Ok(calls(&["hang"])), Ok(answer("too late"))];
+    let turns = vec![Ok(calls(&["hang"])), Ok(fake_answer("too late"))];
     let (mut bench, model) = bench(1, FakeModel::default().script("1", turns));
     bench.plan.worker.row_timeout = Some(Duration::from_secs(5));
     let (plan, watched) = bench.split();
-    let end = run(plan).await.unwrap();
+    let end = run_plan(plan).await.unwrap();
     assert_eq!((watched.outcomes(), model.seen().len()), (vec!["Timeout".to_owned()], 1));
     assert_eq!((end.tally.calls, end.tally.unknown_calls), (1, 0));
     let message = watched.envelopes()[0]["error"]["message"].clone();
@@ -371,7 +385,7 @@ struct OneProcess {
     log: Log,
 }
 
-impl Hooks for OneProcess {
+impl HookRunner for OneProcess {
     fn call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Option<Value>, String>> {
         Box::pin(async move {
             while call.row == 2 && !self.log.lines().iter().any(|line| line == "release 1") {
@@ -385,13 +399,13 @@ impl Hooks for OneProcess {
 /// Otherwise this test never ends.
 #[tokio::test]
 async fn a_row_whose_hook_waits_for_a_process_keeps_no_leave_that_the_row_with_the_process_needs() {
-    let model = FakeModel::default().script("1", vec![Ok(calls(&["look"])), Ok(answer("done"))]);
+    let model = FakeModel::default().script("1", vec![Ok(calls(&["look"])), Ok(fake_answer("done"))]);
     let (mut bench, model) = bench(2, model);
-    let one_call = paced(ShareSettings { parallel: Parallel::AtMost(1), ..SHARE });
-    bench.crew().voices = vec![voice(vec![lane("model", model, one_call)])];
+    let one_call = paced(RunShareSettings { parallel: Parallelism::AtMost(1), ..SHARE });
+    bench.row_worker().model_roles = vec![model_role(vec![endpoint("model", model, one_call)])];
     let hooks = OneProcess { log: bench.log() };
-    bench.crew().tools.as_mut().unwrap().hooks = Some(Arc::new(hooks));
+    bench.row_worker().tools.as_mut().unwrap().hooks = Some(Arc::new(hooks));
     let (plan, watched) = bench.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok", "ok"]);
 }

@@ -6,23 +6,23 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
-use rowmill_core::asked::asked_key;
-use rowmill_core::ports::{AnswerStore, AskedKey, Event, KeptAnswer, Model, Observer};
-use rowmill_core::record::Reused;
+use rowmill_core::answer_key::answer_key;
+use rowmill_core::ports::{AnswerKey, AnswerStore, Model, Observer, RunEvent, StoredAnswer};
+use rowmill_core::record::AnswerReuse;
 use rowmill_core::validate::ResultSchema;
-use rowmill_engine::{Answers, run};
-use rowmill_testkit::{FakeDataset, FakeModel, answer, failure};
-use rowmill_types::{CallFailure, Completion, Finish, Message};
+use rowmill_engine::{AnswerCache, run_plan};
+use rowmill_testkit::{FakeDataset, FakeModel, fake_answer, fake_failure};
+use rowmill_types::{CallFailure, Completion, FinishReason, Message};
 
 use crate::acting::{Acting, seconds};
 use crate::support::{Bench, Watched};
 
 /// Answers in memory.
 #[derive(Debug, Default)]
-pub(crate) struct Memory(Mutex<HashMap<AskedKey, KeptAnswer>>);
+pub(crate) struct Memory(Mutex<HashMap<AnswerKey, StoredAnswer>>);
 
 impl AnswerStore for Memory {
-    fn find(&self, key: AskedKey) -> BoxFuture<'_, Option<KeptAnswer>> {
+    fn find(&self, key: AnswerKey) -> BoxFuture<'_, Option<StoredAnswer>> {
         let found = self.0.lock().unwrap().get(&key).cloned();
         Box::pin(async move {
             tokio::task::yield_now().await;
@@ -30,19 +30,20 @@ impl AnswerStore for Memory {
         })
     }
 
-    fn keep(&self, key: AskedKey, answer: &KeptAnswer) {
+    fn store(&self, key: AnswerKey, answer: &StoredAnswer) {
         self.0.lock().unwrap().insert(key, answer.clone());
     }
 }
 
-fn asking(prompts: &[&str], model: Arc<dyn Model>, store: &Arc<Memory>) -> Bench {
+fn demand(prompts: &[&str], model: Arc<dyn Model>, store: &Arc<Memory>) -> Bench {
     let texts = prompts.iter().map(|prompt| format!("{{\"p\":\"{prompt}\"}}"));
     with_store(Bench::over(FakeDataset::from_texts(texts), model), store)
 }
 
 fn with_store(mut bench: Bench, store: &Arc<Memory>) -> Bench {
     let store = store.clone();
-    bench.plan.worker.answers = Some(Answers { store, identity: "m".into(), kept_before: Reused::Cache });
+    bench.plan.worker.answer_cache =
+        Some(AnswerCache { store, identity: "m".into(), kept_before: AnswerReuse::Cache });
     bench
 }
 
@@ -59,10 +60,10 @@ fn origins(watched: &Watched) -> Vec<String> {
 async fn rows_that_ask_the_same_are_asked_once_and_each_has_its_envelope() {
     let model = Arc::new(FakeModel::default().delay(seconds(1.0)));
     let store = Arc::default();
-    let mut bench = asking(&["a", "a", "b", "a", "b"], model.clone(), &store);
+    let mut bench = demand(&["a", "a", "b", "a", "b"], model.clone(), &store);
     bench.plan.parallel = 5;
     let (plan, watched) = bench.split();
-    let end = run(plan).await.unwrap();
+    let end = run_plan(plan).await.unwrap();
     assert_eq!(origins(&watched), ["asked", "duplicate", "asked", "duplicate", "duplicate"]);
     assert_eq!((model.seen().len(), end.tally.processed_rows), (2, 5));
     assert_eq!(watched.numbers(), [1, 2, 3, 4, 5]);
@@ -76,14 +77,17 @@ async fn rows_that_ask_the_same_are_asked_once_and_each_has_its_envelope() {
 
 #[tokio::test(start_paused = true)]
 async fn when_the_row_that_asks_fails_the_next_one_asks() {
-    let script =
-        vec![Err(failure(CallFailure::Refused)), Err(failure(CallFailure::Filtered)), Ok(answer("fine"))];
+    let script = vec![
+        Err(fake_failure(CallFailure::Refused)),
+        Err(fake_failure(CallFailure::Filtered)),
+        Ok(fake_answer("fine")),
+    ];
     let model = Arc::new(FakeModel::default().delay(seconds(1.0)).script("a", script));
     let store = Arc::default();
-    let mut bench = asking(&["a"; 6], model.clone(), &store);
+    let mut bench = demand(&["a"; 6], model.clone(), &store);
     bench.plan.parallel = 6;
     let (plan, watched) = bench.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     let expected = ["BadRequest", "ContentFilter", "asked", "duplicate", "duplicate", "duplicate"];
     assert_eq!((origins(&watched), model.seen().len()), (expected.map(str::to_owned).to_vec(), 3));
 }
@@ -91,11 +95,11 @@ async fn when_the_row_that_asks_fails_the_next_one_asks() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_from_before_is_marked_and_costs_no_call() {
     let store = Arc::new(Memory::default());
-    let kept = KeptAnswer { text: "from before".into(), usage: None, model: None };
-    store.keep(asked_key("m", &[Message::user("a")]), &kept);
+    let kept = StoredAnswer { text: "from before".into(), usage: None, model: None };
+    store.store(answer_key("m", &[Message::user("a")]), &kept);
     let model = Arc::new(FakeModel::default());
-    let (plan, watched) = asking(&["a", "b", "a", "a"], model.clone(), &store).split();
-    run(plan).await.unwrap();
+    let (plan, watched) = demand(&["a", "b", "a", "a"], model.clone(), &store).split();
+    run_plan(plan).await.unwrap();
     let origins = origins(&watched);
     assert_eq!((origins[0].as_str(), origins[1].as_str()), ("cache", "asked"));
     assert!(origins[2..].iter().all(|origin| origin == "cache" || origin == "duplicate"), "{origins:?}");
@@ -105,21 +109,21 @@ async fn an_answer_from_before_is_marked_and_costs_no_call() {
 
 #[tokio::test(start_paused = true)]
 async fn only_good_answers_are_kept() {
-    let refusal = Completion { finish: Finish::Refused, ..answer("no") };
-    let cut = Completion { finish: Finish::Length, ..answer("{\"n\":") };
+    let refusal = Completion { finish: FinishReason::Refused, ..fake_answer("no") };
+    let cut = Completion { finish: FinishReason::Length, ..fake_answer("{\"n\":") };
     let model = Arc::new(
         FakeModel::default()
             .script("refused", vec![Ok(refusal)])
             .script("cut", vec![Ok(cut)])
-            .script("wrong", vec![Ok(answer("{\"n\":\"text\"}"))])
-            .script("good", vec![Ok(answer("{\"n\":1}"))]),
+            .script("wrong", vec![Ok(fake_answer("{\"n\":\"text\"}"))])
+            .script("good", vec![Ok(fake_answer("{\"n\":1}"))]),
     );
     let store = Arc::new(Memory::default());
-    let mut bench = asking(&["refused", "cut", "wrong", "good", "good"], model, &store);
+    let mut bench = demand(&["refused", "cut", "wrong", "good", "good"], model, &store);
     let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
     bench.with_schema(ResultSchema::parse(schema, "test").unwrap());
     let (plan, watched) = bench.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     let outcomes = watched.outcomes();
     assert!(outcomes[..3].iter().all(|outcome| outcome != "ok"), "{outcomes:?}");
     assert_eq!(outcomes[3..], ["ok", "ok"]);
@@ -129,13 +133,13 @@ async fn only_good_answers_are_kept() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_breaks_the_schema_of_today_is_asked_for_again() {
     let store = Arc::new(Memory::default());
-    let kept = KeptAnswer { text: "no object".into(), usage: None, model: None };
-    store.keep(asked_key("m", &[Message::user("a")]), &kept);
-    let model = Arc::new(FakeModel::default().script("a", vec![Ok(answer("{}"))]));
-    let mut bench = asking(&["a", "a"], model.clone(), &store);
+    let kept = StoredAnswer { text: "no object".into(), usage: None, model: None };
+    store.store(answer_key("m", &[Message::user("a")]), &kept);
+    let model = Arc::new(FakeModel::default().script("a", vec![Ok(fake_answer("{}"))]));
+    let mut bench = demand(&["a", "a"], model.clone(), &store);
     bench.with_schema(ResultSchema::parse(r#"{"type":"object"}"#, "test").unwrap());
     let (plan, watched) = bench.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     assert_eq!((origins(&watched), model.seen().len()), (vec!["asked".into(), "duplicate".into()], 1));
 }
 
@@ -143,8 +147,8 @@ async fn an_answer_that_breaks_the_schema_of_today_is_asked_for_again() {
 struct Reads(Mutex<u64>);
 
 impl Observer for Reads {
-    fn observe(&self, event: &Event<'_>) {
-        if let Event::Read { selected, .. } = event {
+    fn observe(&self, event: &RunEvent<'_>) {
+        if let RunEvent::Read { selected, .. } = event {
             *self.0.lock().unwrap() += selected;
         }
     }
@@ -153,7 +157,7 @@ impl Observer for Reads {
 #[tokio::test(start_paused = true)]
 async fn rows_that_wait_for_an_answer_do_not_pile_up() {
     const ROWS: usize = 20_000;
-    let model = Arc::new(FakeModel::default().held());
+    let model = Arc::new(FakeModel::default().hold_answers());
     let texts = vec![r#"{"p":"the same"}"#; ROWS];
     let store = Arc::default();
     let mut bench = with_store(Bench::over(FakeDataset::from_texts(texts), model.clone()), &store);
@@ -161,7 +165,7 @@ async fn rows_that_wait_for_an_answer_do_not_pile_up() {
     bench.plan.parallel = 16;
     bench.plan.observer = reads.clone();
     let (plan, watched) = bench.split();
-    let (end, ()) = tokio::join!(run(plan), async {
+    let (end, ()) = tokio::join!(run_plan(plan), async {
         while model.seen().is_empty() {
             tokio::task::yield_now().await;
         }
@@ -178,11 +182,11 @@ async fn rows_that_wait_for_an_answer_do_not_pile_up() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_result_is_one_even_where_others_ask_the_same() {
-    let model = Arc::new(Acting::new(|_| (seconds(1.0), Ok(answer("fine")))));
+    let model = Arc::new(Acting::new(|_| (seconds(1.0), Ok(fake_answer("fine")))));
     let store = Arc::default();
-    let mut bench = asking(&["a"; 4], model, &store);
+    let mut bench = demand(&["a"; 4], model, &store);
     bench.plan.stop_rules.first_result = true;
     let (plan, watched) = bench.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"]);
 }

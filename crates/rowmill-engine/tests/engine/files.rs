@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::Attachments;
+use rowmill_core::ports::AttachmentLoader;
 use rowmill_core::validate::ResultSchema;
-use rowmill_engine::{Answers, run};
-use rowmill_testkit::{FakeDataset, FakeModel, answer};
+use rowmill_engine::{AnswerCache, run_plan};
+use rowmill_testkit::{FakeDataset, FakeModel, fake_answer};
 use rowmill_types::{Attachment, ErrorKind, Row, RowError};
 
 use crate::answers::Memory;
@@ -18,7 +18,7 @@ use crate::support::Bench;
 #[derive(Debug)]
 struct Named;
 
-impl Attachments for Named {
+impl AttachmentLoader for Named {
     fn load<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Vec<Attachment>, RowError>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
@@ -61,7 +61,7 @@ fn sent(model: &FakeModel) -> Vec<Vec<Vec<String>>> {
 async fn a_row_is_sent_with_its_file_and_never_without() {
     let model = Arc::new(FakeModel::default());
     let (plan, watched) = bench(&["a", "missing", "panic", "b"], model.clone()).split();
-    let end = run(plan).await.unwrap();
+    let end = run_plan(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok", "AttachmentError", "InternalError", "ok"]);
     let mut sent = sent(&model);
     sent.sort();
@@ -74,12 +74,12 @@ async fn a_row_is_sent_with_its_file_and_never_without() {
 
 #[tokio::test(start_paused = true)]
 async fn a_repair_still_has_the_file() {
-    let script = vec![Ok(answer("no number")), Ok(answer("4"))];
+    let script = vec![Ok(fake_answer("no number")), Ok(fake_answer("4"))];
     let model = Arc::new(FakeModel::default().script("What is it?", script));
     let mut bench = bench(&["a"], model.clone());
     bench.with_schema(ResultSchema::parse(r#"{"type":"integer"}"#, "schema").unwrap());
     let (plan, watched) = bench.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"]);
     let expected: [Vec<Vec<String>>; 2] =
         [vec![vec!["a".into()]], vec![vec!["a".into()], Vec::new(), Vec::new()]];
@@ -91,11 +91,14 @@ async fn rows_ask_the_same_only_with_the_same_file() {
     let model = Arc::new(FakeModel::default());
     let mut bench = bench(&["a", "b", "a"], model.clone());
     let store = Arc::new(Memory::default());
-    bench.plan.worker.answers =
-        Some(Answers { store, identity: "m".into(), kept_before: rowmill_core::record::Reused::Cache });
+    bench.plan.worker.answer_cache = Some(AnswerCache {
+        store,
+        identity: "m".into(),
+        kept_before: rowmill_core::record::AnswerReuse::Cache,
+    });
     bench.plan.parallel = 3;
     let (plan, watched) = bench.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok", "ok", "ok"]);
     assert_eq!(model.seen().len(), 2);
     assert_eq!(watched.numbers(), [1, 2, 3]);
@@ -107,6 +110,6 @@ async fn a_run_that_stops_while_files_are_read_leaves_the_rows_for_later() {
     let bench = bench(&["a", "b"], model.clone());
     bench.plan.stop.drain();
     let (plan, watched) = bench.split();
-    run(plan).await.unwrap();
+    run_plan(plan).await.unwrap();
     assert!(watched.envelopes().is_empty() && model.seen().is_empty());
 }

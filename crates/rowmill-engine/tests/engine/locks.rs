@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, mpsc};
 
-use rowmill_core::ports::{Published, Sink};
-use rowmill_engine::run;
+use rowmill_core::ports::{PublishedRecord, RecordSink};
+use rowmill_engine::run_plan;
 use rowmill_testkit::FakeModel;
 use rowmill_types::Problem;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -25,8 +25,8 @@ struct SlowSink {
     go_on: mpsc::Receiver<()>,
 }
 
-impl Sink for SlowSink {
-    fn publish(&mut self, _: Published<'_>) -> Result<(), Problem> {
+impl RecordSink for SlowSink {
+    fn publish(&mut self, _: PublishedRecord<'_>) -> Result<(), Problem> {
         self.begun.send(()).ok();
         self.go_on.recv().ok();
         Ok(())
@@ -42,11 +42,11 @@ async fn a_run_that_is_dropped_gives_up_its_locks_only_when_nothing_is_written_a
     let (begun, mut has_begun) = unbounded_channel();
     let ((let_go_on, go_on), (gone, is_gone)) = (mpsc::channel(), mpsc::channel());
     let mut bench = Bench::new(1, Arc::new(FakeModel::default()));
-    bench.plan.sinks.ordered = vec![Box::new(SlowSink { begun, go_on })];
+    bench.plan.sinks.in_input_order = vec![Box::new(SlowSink { begun, go_on })];
     bench.plan.locks = Some(Arc::new(Probe(gone)));
     let (plan, _) = bench.split();
     tokio::select! {
-        end = run(plan) => panic!("it waits for its sink: {end:?}"),
+        end = run_plan(plan) => panic!("it waits for its sink: {end:?}"),
         _ = has_begun.recv() => {}
     }
     assert!(is_gone.try_recv().is_err(), "another run could write to the same files");

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::{Model, Prompting, Prompts};
-use rowmill_engine::{Answers, run};
-use rowmill_testkit::{answer, busy};
+use rowmill_core::ports::{Model, PromptMaker, Prompting};
+use rowmill_engine::{AnswerCache, run_plan};
+use rowmill_testkit::{busy_failure, fake_answer};
 use rowmill_types::{CallError, Completion, Request, Row};
 
 use crate::answers::Memory;
@@ -19,8 +19,8 @@ const MEMORY: usize = 1_000_000;
 #[derive(Debug)]
 struct Lengthy;
 
-impl Prompts for Lengthy {
-    fn prompt(&self, row: &Row) -> Prompting {
+impl PromptMaker for Lengthy {
+    fn make_prompt(&self, row: &Row) -> Prompting {
         let size = if row.number().is_multiple_of(10) { 3_000_000 } else { 100_000 };
         Prompting::Done(Ok(format!("{}{}", row.number(), "x".repeat(size))))
     }
@@ -49,9 +49,9 @@ impl Model for Weighing {
             self.calls.fetch_sub(1, Ordering::SeqCst);
             // Rows keep their memory while they wait for another attempt.
             if request.attempt == 1 && request.row.is_multiple_of(7) {
-                Err(busy())
+                Err(busy_failure())
             } else {
-                Ok(answer("fine"))
+                Ok(fake_answer("fine"))
             }
         })
     }
@@ -65,13 +65,13 @@ async fn prompts_in_flight_stay_within_a_bound_and_one_that_is_larger_goes_alone
         bench.plan.parallel = 500;
         bench.plan.memory = MEMORY;
         bench.plan.worker.prompts = Arc::new(Lengthy);
-        bench.plan.worker.answers = kept_answers.then(|| Answers {
+        bench.plan.worker.answer_cache = kept_answers.then(|| AnswerCache {
             store: Arc::new(Memory::default()),
             identity: "model".into(),
-            kept_before: rowmill_core::record::Reused::Cache,
+            kept_before: rowmill_core::record::AnswerReuse::Cache,
         });
         let (plan, watched) = bench.split();
-        run(plan).await.unwrap();
+        run_plan(plan).await.unwrap();
         assert_eq!(watched.outcomes(), ["ok"; 100]);
         let most = (model.most_calls.load(Ordering::SeqCst), model.most_bytes.load(Ordering::SeqCst));
         assert_eq!(most.0, 4, "two hundred thousand bytes each, with what is sent of them");

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rowmill_core::cost::{Price, TokenPrices};
-use rowmill_core::limits::{Budget, BudgetLimits, Parallel, ShareSettings, Spend};
-use rowmill_engine::{Lane, LaneSettings, OutputCaps, RunEnd, StopCause, run};
-use rowmill_testkit::answer;
-use rowmill_types::{Completion, Finish, Money, Usage};
+use rowmill_core::limits::{Budget, BudgetLimits, Parallelism, RunShareSettings, Spend};
+use rowmill_engine::{EndpointSettings, ModelEndpoint, OutputCaps, RunEnd, StopCause, run_plan};
+use rowmill_testkit::fake_answer;
+use rowmill_types::{Completion, FinishReason, Money, TokenUsage};
 
 use crate::acting::{Acting, Call, broken, seconds};
-use crate::support::{Bench, SHARE, Watched, lane, paced, shared};
+use crate::support::{Bench, SHARE, Watched, endpoint, paced, shared};
 
 /// The longest answer of the model, in tokens.
 const LONGEST: u64 = 128_000;
@@ -43,27 +43,27 @@ fn needing(needs: impl Fn(&str) -> u64 + Send + Sync + 'static) -> (Arc<Acting>,
     let seen = Arc::clone(&log);
     let model = Acting::new(move |call: Call<'_>| {
         let (needed, most) = (needs(call.prompt), call.cap.unwrap_or(LONGEST));
-        let usage = Usage { input: 20, output: needed.min(most), ..Usage::default() };
+        let usage = TokenUsage { input: 20, output: needed.min(most), ..TokenUsage::default() };
         seen.lock().unwrap().push((call.prompt.to_owned(), call.cap, usage.output));
-        let finish = if needed > most { Finish::Length } else { Finish::Complete };
-        (seconds(0.3), Ok(Completion { usage: Some(usage), finish, ..answer("fine") }))
+        let finish = if needed > most { FinishReason::Length } else { FinishReason::Complete };
+        (seconds(0.3), Ok(Completion { usage: Some(usage), finish, ..fake_answer("fine") }))
     });
     (Arc::new(model), log)
 }
 
-fn capped(name: &str, model: Arc<Acting>, settings: LaneSettings) -> Lane {
-    Lane {
+fn capped(name: &str, model: Arc<Acting>, settings: EndpointSettings) -> ModelEndpoint {
+    ModelEndpoint {
         price: Some(price()),
         max_output: Some(LONGEST),
         output_caps: Some(Arc::new(OutputCaps::default())),
-        ..lane(name, model, settings)
+        ..endpoint(name, model, settings)
     }
 }
 
 fn bench(rows: usize, model: Arc<Acting>, limits: BudgetLimits) -> Bench {
     let mut bench = Bench::new(rows, model.clone());
-    let settings = paced(ShareSettings { parallel: Parallel::AtMost(64), ..SHARE });
-    bench.crew().voices[0].lanes = shared(vec![capped("model", model, settings)]);
+    let settings = paced(RunShareSettings { parallel: Parallelism::AtMost(64), ..SHARE });
+    bench.row_worker().model_roles[0].endpoints = shared(vec![capped("model", model, settings)]);
     bench.plan.parallel = 64;
     bench.plan.worker.retry.retries = 0;
     bench.plan.budget = Budget::new(limits, Spend::default());
@@ -72,7 +72,7 @@ fn bench(rows: usize, model: Arc<Acting>, limits: BudgetLimits) -> Bench {
 
 async fn ended(bench: Bench) -> (RunEnd, Watched) {
     let (plan, watched) = bench.split();
-    (run(plan).await.unwrap(), watched)
+    (run_plan(plan).await.unwrap(), watched)
 }
 
 fn told<'w>(watched: &'w [String], start: &str) -> Vec<&'w str> {
@@ -81,22 +81,23 @@ fn told<'w>(watched: &'w [String], start: &str) -> Vec<&'w str> {
 
 #[tokio::test(start_paused = true)]
 async fn as_many_calls_are_in_flight_with_a_budget_as_without() {
-    for parallel in [Parallel::AtMost(64), Parallel::Auto] {
+    for parallel in [Parallelism::AtMost(64), Parallelism::Auto] {
         let mut times = Vec::new();
         for limits in [BudgetLimits::default(), dollars(1.0)] {
             let (model, log) = needing(|_| 50);
             let mut bench = bench(600, model.clone(), limits);
-            let settings = paced(ShareSettings { parallel, ..SHARE });
-            bench.crew().voices[0].lanes = shared(vec![capped("model", model.clone(), settings)]);
-            bench.plan.parallel = parallel.ceiling();
+            let settings = paced(RunShareSettings { parallel, ..SHARE });
+            bench.row_worker().model_roles[0].endpoints =
+                shared(vec![capped("model", model.clone(), settings)]);
+            bench.plan.parallel = parallel.max_calls();
             let (end, watched) = ended(bench).await;
             assert_eq!((end.tally.failed_rows, end.stopped), (0, None));
             let lines = watched.log.lines();
-            assert_eq!(told(&lines, "answers of").len(), usize::from(limits.any()), "told once");
+            assert_eq!(told(&lines, "answers of").len(), usize::from(limits.is_limited()), "told once");
             assert_eq!(told(&lines, "budget for"), [""; 0]);
             let log = log.lock().unwrap();
             assert_eq!(log.len(), 600, "nothing is asked twice");
-            assert!(log.iter().all(|(_, cap, _)| cap.is_some() == limits.any()));
+            assert!(log.iter().all(|(_, cap, _)| cap.is_some() == limits.is_limited()));
             assert!(log.iter().all(|(_, cap, _)| cap.is_none_or(|cap| cap >= 250)));
             times.push((model.most_at_once(), end.duration));
         }
@@ -119,7 +120,7 @@ async fn an_answer_that_was_cut_is_asked_for_again_with_more_and_both_are_paid()
     assert!((2..=5).contains(&caps.len()), "{caps:?}");
     assert!(caps.windows(2).all(|pair| pair[1] == (pair[0] * 4).min(LONGEST)), "{caps:?}");
     let used: u64 = log.iter().map(|(.., output)| output * 4_500_000 + 20 * 750_000).sum();
-    let summed_up = end.tally.numbers(end.duration).cost.usd;
+    let summed_up = end.tally.summary_numbers(end.duration).cost.usd;
     assert_eq!((end.spent.cost.pico(), summed_up.pico()), (used, used), "every answer is paid for");
     assert_eq!(end.tally.calls, log.len() as u64);
 }
@@ -133,8 +134,11 @@ async fn an_answer_that_nothing_of_ours_cut_fails_as_ever() {
         let model = Arc::new(Acting::new(move |call| {
             *counted.lock().unwrap() += 1;
             let output = needs.min(call.cap.unwrap_or(LONGEST));
-            let usage = Usage { input: 20, output, ..Usage::default() };
-            (seconds(0.1), Ok(Completion { usage: Some(usage), finish: Finish::Length, ..answer("par") }))
+            let usage = TokenUsage { input: 20, output, ..TokenUsage::default() };
+            (
+                seconds(0.1),
+                Ok(Completion { usage: Some(usage), finish: FinishReason::Length, ..fake_answer("par") }),
+            )
         }));
         let (_, watched) = ended(bench(1, model, dollars(2.0))).await;
         assert_eq!(watched.outcomes(), ["OutputTruncated"]);
@@ -150,9 +154,9 @@ async fn thoughts_that_fill_the_limit_are_asked_for_again_however_they_are_count
             let (needed, most) = (10_000, call.cap.unwrap_or(LONGEST));
             let reasoning = needed.min(most);
             let output = if apart { 0 } else { reasoning };
-            let usage = Usage { input: 20, output, reasoning, ..Usage::default() };
-            let finish = if needed > most { Finish::Length } else { Finish::Complete };
-            (seconds(0.3), Ok(Completion { usage: Some(usage), finish, ..answer("thought of") }))
+            let usage = TokenUsage { input: 20, output, reasoning, ..TokenUsage::default() };
+            let finish = if needed > most { FinishReason::Length } else { FinishReason::Complete };
+            (seconds(0.3), Ok(Completion { usage: Some(usage), finish, ..fake_answer("thought of") }))
         }));
         let (end, watched) = ended(bench(1, model, dollars(1.0))).await;
         assert_eq!((watched.outcomes(), end.tally.calls), (vec!["ok".to_owned()], 2), "{apart}");
@@ -163,8 +167,8 @@ async fn thoughts_that_fill_the_limit_are_asked_for_again_however_they_are_count
 async fn an_answer_that_the_users_limit_cut_is_not_asked_for_again() {
     let (model, log) = needing(|_| 1_000_000);
     let mut bench = bench(1, model, dollars(1.0));
-    bench.lane().output_caps = None;
-    bench.lane().max_output = Some(500);
+    bench.endpoint().output_caps = None;
+    bench.endpoint().max_output = Some(500);
     let (_, watched) = ended(bench).await;
     assert_eq!(watched.outcomes(), ["OutputTruncated"]);
     assert_eq!(log.lock().unwrap().len(), 1);
@@ -210,8 +214,8 @@ async fn a_model_that_ignores_limits_is_not_relied_on_any_more() {
     let seen = Arc::clone(&caps);
     let model = Arc::new(Acting::new(move |call: Call<'_>| {
         seen.lock().unwrap().push(call.cap);
-        let usage = Usage { input: 20, output: 20_000, ..Usage::default() };
-        (seconds(0.3), Ok(Completion { usage: Some(usage), ..answer("on and on") }))
+        let usage = TokenUsage { input: 20, output: 20_000, ..TokenUsage::default() };
+        (seconds(0.3), Ok(Completion { usage: Some(usage), ..fake_answer("on and on") }))
     }));
     let (end, watched) = ended(bench(100, model, dollars(4.0))).await;
     assert!(matches!(end.stopped, Some(StopCause::Budget { .. })), "{:?}", end.stopped);
@@ -226,12 +230,12 @@ async fn a_model_that_ignores_limits_is_not_relied_on_any_more() {
 #[tokio::test(start_paused = true)]
 async fn a_model_that_ignores_the_users_limit_stops_the_run_before_the_budget_is_passed() {
     let model = Arc::new(Acting::new(|_: Call<'_>| {
-        let usage = Usage { input: 20, output: 600, ..Usage::default() };
-        (seconds(0.3), Ok(Completion { usage: Some(usage), ..answer("on and on") }))
+        let usage = TokenUsage { input: 20, output: 600, ..TokenUsage::default() };
+        (seconds(0.3), Ok(Completion { usage: Some(usage), ..fake_answer("on and on") }))
     }));
     let mut bench = bench(2_000, model, dollars(0.05));
-    bench.lane().output_caps = None;
-    bench.lane().max_output = Some(100);
+    bench.endpoint().output_caps = None;
+    bench.endpoint().max_output = Some(100);
     let (end, watched) = ended(bench).await;
     assert!(matches!(end.stopped, Some(StopCause::Budget { .. })), "{:?}", end.stopped);
     assert!(end.spent.cost <= Money::from_dollars(0.05).unwrap(), "{}", end.spent.cost);
@@ -273,9 +277,9 @@ async fn a_retry_and_a_model_that_stands_in_keep_the_limit_and_grow_it_alike() {
     let failing = Arc::new(Acting::new(|_| (seconds(0.1), Err(broken()))));
     let (standing_in, log) = needing(|_| 30_000);
     let mut bench = bench(1, standing_in.clone(), dollars(1.0));
-    let settings = paced(ShareSettings { max_outage: Duration::ZERO, ..SHARE });
+    let settings = paced(RunShareSettings { max_outage: Duration::ZERO, ..SHARE });
     bench.plan.worker.retry.retries = 1;
-    bench.crew().voices[0].lanes =
+    bench.row_worker().model_roles[0].endpoints =
         shared(vec![capped("down", failing.clone(), settings), capped("other", standing_in, settings)]);
     let (_, watched) = ended(bench).await;
     assert_eq!((watched.outcomes(), failing.times().len()), (vec!["ok".to_owned()], 2));

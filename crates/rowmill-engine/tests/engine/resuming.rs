@@ -3,25 +3,25 @@
 use std::sync::Arc;
 
 use rowmill_core::record::EnvelopeHead;
-use rowmill_core::resume::Resume;
-use rowmill_core::select::{IdRule, InputStretches, Selection, Selector};
-use rowmill_engine::run;
+use rowmill_core::resume::ResumeIndex;
+use rowmill_core::select::{IdRule, InputRowRanges, RowSelection, RowSelector};
+use rowmill_engine::run_plan;
 use rowmill_testkit::{FakeDataset, FakeModel};
 use rowmill_types::RowId;
 
 use crate::support::Bench;
 
 /// The rows 1 to `rows`, with their numbers as ids; the output has those that `is_done` selects.
-fn resumed(rows: u64, is_done: impl Fn(u64) -> bool) -> Resume {
+fn resumed(rows: u64, is_done: impl Fn(u64) -> bool) -> ResumeIndex {
     let id = |number: u64| RowId::Text(number.to_string().into());
-    let (mut resume, mut input) = (Resume::default(), InputStretches::default());
+    let (mut resume, mut input) = (ResumeIndex::default(), InputRowRanges::default());
     for number in 1..=rows {
         input.add(Some(&id(number)), number);
         if is_done(number) {
-            resume.saw_output(&EnvelopeHead::new(id(number), number, true, ""));
+            resume.add_output_row(&EnvelopeHead::new(id(number), number, true, ""));
         }
     }
-    resume.compare_with(&input);
+    resume.skip_unchanged_ranges(&input);
     resume
 }
 
@@ -38,9 +38,9 @@ async fn rows_that_are_known_to_be_done_are_not_read_and_the_others_are_sent() {
     let mut bench = Bench::over(FakeDataset::from_texts(texts), model.clone());
     bench.plan.ids = IdRule { field: Some("p".into()), ..IdRule::default() };
     bench.plan.resume = resumed(ROWS, is_done);
-    let places = bench.plan.resume.places();
+    let places = bench.plan.resume.done_row_numbers();
     let (plan, watched) = bench.split();
-    let end = run(plan).await.unwrap();
+    let end = run_plan(plan).await.unwrap();
     assert_eq!(watched.numbers(), [2_500, 4_999]);
     assert_eq!(
         (end.tally.input_rows, end.tally.selected_rows, end.tally.skipped_rows),
@@ -56,8 +56,8 @@ async fn a_limit_ends_among_rows_that_need_not_be_read() {
     bench.plan.ids = IdRule { field: Some("p".into()), ..IdRule::default() };
     bench.plan.resume = resumed(5_000, |number| number != 7);
     bench.plan.selector =
-        Selector::new(&Selection { limit: Some(3_000), ..Selection::default() }, None).unwrap();
+        RowSelector::new(&RowSelection { limit: Some(3_000), ..RowSelection::default() }, None).unwrap();
     let (plan, watched) = bench.split();
-    let end = run(plan).await.unwrap();
+    let end = run_plan(plan).await.unwrap();
     assert_eq!((watched.numbers(), end.tally.selected_rows, end.tally.skipped_rows), (vec![7], 3_000, 2_999));
 }

@@ -5,43 +5,45 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::limits::{Parallel, RateFlags, ShareSettings};
-use rowmill_engine::{LaneKey, LaneSettings, Limits, OnQuota, Plan, RunEnd, StopCause, run};
-use rowmill_testkit::answer;
+use rowmill_core::limits::{MinuteLimits, Parallelism, RunShareSettings};
+use rowmill_engine::{
+    EndpointKey, EndpointSettings, OnQuota, RunEnd, RunPlan, SharedLimits, StopCause, run_plan,
+};
+use rowmill_testkit::fake_answer;
 use rowmill_types::ProblemCode;
 
 use crate::acting::{Acting, exhausted, seconds};
 use crate::support::{Bench, SHARE, paced};
 
 /// A run over this many rows that calls the shared model.
-fn plan(limits: &Limits, model: &Arc<Acting>, rows: usize, settings: LaneSettings) -> Plan {
+fn plan(limits: &SharedLimits, model: &Arc<Acting>, rows: usize, settings: EndpointSettings) -> RunPlan {
     let mut bench = Bench::new(rows, model.clone());
-    let key = LaneKey { provider: "one".into(), account: "mine".into(), model: "model".into() };
-    bench.lane().gate = limits.for_run().gate(key, settings);
+    let key = EndpointKey { provider: "one".into(), account: "mine".into(), model: "model".into() };
+    bench.endpoint().gate = limits.for_run().gate(key, settings);
     bench.plan.parallel = 1_000;
     bench.plan
 }
 
 fn answering(after: f64) -> Arc<Acting> {
-    Arc::new(Acting::new(move |_| (seconds(after), Ok(answer("fine")))))
+    Arc::new(Acting::new(move |_| (seconds(after), Ok(fake_answer("fine")))))
 }
 
-fn at_most(calls: usize) -> LaneSettings {
-    paced(ShareSettings { parallel: Parallel::AtMost(calls), ..SHARE })
+fn at_most(calls: usize) -> EndpointSettings {
+    paced(RunShareSettings { parallel: Parallelism::AtMost(calls), ..SHARE })
 }
 
-fn per_minute(requests: u64) -> LaneSettings {
-    paced(ShareSettings { rates: RateFlags { requests: Some(requests), ..SHARE.rates }, ..SHARE })
+fn per_minute(requests: u64) -> EndpointSettings {
+    paced(RunShareSettings { rates: MinuteLimits { requests: Some(requests), ..SHARE.rates }, ..SHARE })
 }
 
-async fn both(one: Plan, other: Plan) -> (RunEnd, RunEnd) {
-    let (one, other) = tokio::join!(Box::pin(run(one)), Box::pin(run(other)));
+async fn both(one: RunPlan, other: RunPlan) -> (RunEnd, RunEnd) {
+    let (one, other) = tokio::join!(Box::pin(run_plan(one)), Box::pin(run_plan(other)));
     (one.unwrap(), other.unwrap())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_with_one_call_at_a_time_holds_up_no_other() {
-    let (limits, model) = (Limits::default(), answering(10.0));
+    let (limits, model) = (SharedLimits::default(), answering(10.0));
     let (slow, fast) = (plan(&limits, &model, 20, at_most(1)), plan(&limits, &model, 200, at_most(50)));
     let (slow, fast) = both(slow, fast).await;
     assert_eq!((slow.tally.processed_rows, fast.tally.processed_rows), (20, 200));
@@ -52,17 +54,17 @@ async fn a_run_with_one_call_at_a_time_holds_up_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_run_said_is_forgotten_when_it_has_ended() {
-    let (limits, model) = (Limits::default(), answering(0.1));
-    let slow = paced(ShareSettings { parallel: Parallel::AtMost(1), ..per_minute(60).share });
-    let first = run(plan(&limits, &model, 20, slow)).await.unwrap();
-    let second = run(plan(&limits, &model, 600, at_most(100))).await.unwrap();
+    let (limits, model) = (SharedLimits::default(), answering(0.1));
+    let slow = paced(RunShareSettings { parallel: Parallelism::AtMost(1), ..per_minute(60).share });
+    let first = run_plan(plan(&limits, &model, 20, slow)).await.unwrap();
+    let second = run_plan(plan(&limits, &model, 600, at_most(100))).await.unwrap();
     assert!(first.duration >= seconds(14.0), "{:?}", first.duration);
     assert!(second.duration < seconds(2.0), "{:?}", second.duration);
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_two_limits_on_one_account_the_tighter_holds_while_both_runs_go_on() {
-    let (limits, model) = (Limits::default(), answering(0.1));
+    let (limits, model) = (SharedLimits::default(), answering(0.1));
     let (tight, loose) =
         (plan(&limits, &model, 30, per_minute(60)), plan(&limits, &model, 600, per_minute(6_000)));
     let (tight, loose) = both(tight, loose).await;
@@ -76,13 +78,13 @@ async fn of_two_limits_on_one_account_the_tighter_holds_while_both_runs_go_on() 
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_stops_without_quota_does_not_wait_behind_one_that_waits_for_it() {
-    let limits = Limits::default();
+    let limits = SharedLimits::default();
     let model = Arc::new(Acting::new(|call| match call.at.as_secs() {
         5..1_000 => (seconds(1.0), Err(exhausted())),
-        _ => (seconds(1.0), Ok(answer("fine"))),
+        _ => (seconds(1.0), Ok(fake_answer("fine"))),
     }));
     let waits = plan(&limits, &model, 200, at_most(4));
-    let stops = plan(&limits, &model, 200, LaneSettings { on_quota: OnQuota::Stop, ..at_most(4) });
+    let stops = plan(&limits, &model, 200, EndpointSettings { on_quota: OnQuota::Stop, ..at_most(4) });
     let (waits, stops) = both(waits, stops).await;
     assert_eq!((waits.tally.processed_rows, waits.stopped), (200, None));
     let Some(StopCause::Problem(problem)) = stops.stopped else { panic!("{:?}", stops.stopped) };
@@ -92,13 +94,13 @@ async fn a_run_that_stops_without_quota_does_not_wait_behind_one_that_waits_for_
 
 #[tokio::test(start_paused = true)]
 async fn every_run_waits_for_a_provider_that_is_down_as_long_as_it_wants_to() {
-    let limits = Limits::default();
+    let limits = SharedLimits::default();
     let model = Arc::new(Acting::new(|call| match call.at.as_secs() {
-        5..1_000 => (seconds(1.0), Err(rowmill_testkit::failure(rowmill_types::CallFailure::Server))),
-        _ => (seconds(1.0), Ok(answer("fine"))),
+        5..1_000 => (seconds(1.0), Err(rowmill_testkit::fake_failure(rowmill_types::CallFailure::Server))),
+        _ => (seconds(1.0), Ok(fake_answer("fine"))),
     }));
     let patient = plan(&limits, &model, 200, at_most(4));
-    let hasty = paced(ShareSettings { max_outage: Duration::from_secs(30), ..at_most(4).share });
+    let hasty = paced(RunShareSettings { max_outage: Duration::from_secs(30), ..at_most(4).share });
     let hasty = plan(&limits, &model, 200, hasty);
     let (patient, hasty) = both(patient, hasty).await;
     assert_eq!((patient.tally.processed_rows, patient.stopped), (200, None));
@@ -110,11 +112,11 @@ async fn every_run_waits_for_a_provider_that_is_down_as_long_as_it_wants_to() {
 #[tokio::test(start_paused = true)]
 async fn a_row_that_waits_for_leave_keeps_its_place_whatever_else_its_run_wakes_up_for() {
     const BEFORE: f64 = 300.0;
-    let limits = Limits::default();
+    let limits = SharedLimits::default();
     // The calls of five minutes are answered within half a minute, so that its run wakes up several times a second.
     let busy = Arc::new(Acting::new(|call| {
         let end = BEFORE + call.at.as_secs_f64() / 10.0;
-        (seconds((end - call.at.as_secs_f64()).max(0.0)), Ok(answer("fine")))
+        (seconds((end - call.at.as_secs_f64()).max(0.0)), Ok(fake_answer("fine")))
     }));
     let quiet = answering(500.0);
     let settings = per_minute(60);
@@ -128,14 +130,14 @@ async fn a_row_that_waits_for_leave_keeps_its_place_whatever_else_its_run_wakes_
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_waits_for_no_outage_is_held_up_by_none_that_another_run_met() {
-    let limits = Limits::default();
-    let down = || rowmill_testkit::failure(rowmill_types::CallFailure::Server);
+    let limits = SharedLimits::default();
+    let down = || rowmill_testkit::fake_failure(rowmill_types::CallFailure::Server);
     let model = Arc::new(Acting::new(move |call| match call.at.as_secs() {
         5..1_000 => (seconds(1.0), Err(down())),
-        _ => (seconds(1.0), Ok(answer("fine"))),
+        _ => (seconds(1.0), Ok(fake_answer("fine"))),
     }));
     let mut patient = plan(&limits, &model, 200, at_most(4));
-    let hasty = paced(ShareSettings { max_outage: Duration::ZERO, ..at_most(4).share });
+    let hasty = paced(RunShareSettings { max_outage: Duration::ZERO, ..at_most(4).share });
     let mut hasty = plan(&limits, &model, 40, hasty);
     hasty.worker.retry.retries = 1;
     for plan in [&mut patient, &mut hasty] {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::AnswerCheck;
+use rowmill_core::ports::AnswerChecker;
 use rowmill_core::validate::ResultSchema;
-use rowmill_engine::{ErrorRate, RunEnd, StopCause, run};
-use rowmill_testkit::{answer, failure};
+use rowmill_engine::{ErrorRateLimit, RunEnd, StopCause, run_plan};
+use rowmill_testkit::{fake_answer, fake_failure};
 use rowmill_types::{AnswerVerdict, CallFailure};
 use tokio::time::Duration;
 
@@ -18,15 +18,15 @@ use crate::support::{Bench, Watched};
 async fn a_share_of_failed_rows_stops_the_run_once_enough_rows_have_ended() {
     // Every second row fails, starting with the first.
     let model = Arc::new(Acting::new(|call| match call.before % 2 {
-        0 => (seconds(1.0), Err(failure(CallFailure::Refused))),
-        _ => (seconds(1.0), Ok(answer("fine"))),
+        0 => (seconds(1.0), Err(fake_failure(CallFailure::Refused))),
+        _ => (seconds(1.0), Ok(fake_answer("fine"))),
     }));
     for (after, ended) in [(20, 20_u64), (1, 1)] {
         let mut bench = Bench::new(100, model.clone());
         bench.plan.parallel = 1;
-        bench.plan.stop_rules.max_error_rate = Some(ErrorRate { share: 0.2, after });
+        bench.plan.stop_rules.max_error_rate = Some(ErrorRateLimit { share: 0.2, after });
         let (plan, watched) = bench.split();
-        let end = run(plan).await.unwrap();
+        let end = run_plan(plan).await.unwrap();
         let failed = ended.div_ceil(2);
         assert_eq!(end.stopped, Some(StopCause::ErrorRate { failed, ended, allowed: 0.2 }));
         assert_eq!(watched.numbers().len() as u64, ended);
@@ -36,28 +36,28 @@ async fn a_share_of_failed_rows_stops_the_run_once_enough_rows_have_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_share_that_is_allowed_does_not_stop_the_run() {
     let model = Arc::new(Acting::new(|call| match call.prompt.parse::<u64>().unwrap() % 5 {
-        0 => (seconds(1.0), Err(failure(CallFailure::Refused))),
-        _ => (seconds(1.0), Ok(answer("fine"))),
+        0 => (seconds(1.0), Err(fake_failure(CallFailure::Refused))),
+        _ => (seconds(1.0), Ok(fake_answer("fine"))),
     }));
     let mut bench = Bench::new(100, model);
     bench.plan.parallel = 1;
-    bench.plan.stop_rules.max_error_rate = Some(ErrorRate { share: 0.2, after: 5 });
+    bench.plan.stop_rules.max_error_rate = Some(ErrorRateLimit { share: 0.2, after: 5 });
     let (plan, watched) = bench.split();
-    let end = run(plan).await.unwrap();
+    let end = run_plan(plan).await.unwrap();
     assert_eq!((end.stopped, watched.numbers().len()), (None, 100));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_first_result_cancels_the_rest() {
     let model = Arc::new(Acting::new(|call| match call.prompt {
-        "1" => (seconds(1.0), Err(failure(CallFailure::Refused))),
-        "4" | "5" => (seconds(2.0), Ok(answer("fine"))),
-        _ => (seconds(60.0), Ok(answer("late"))),
+        "1" => (seconds(1.0), Err(fake_failure(CallFailure::Refused))),
+        "4" | "5" => (seconds(2.0), Ok(fake_answer("fine"))),
+        _ => (seconds(60.0), Ok(fake_answer("late"))),
     }));
     let mut bench = Bench::new(50, model.clone());
     bench.plan.stop_rules.first_result = true;
     let (plan, watched) = bench.split();
-    let end = run(plan).await.unwrap();
+    let end = run_plan(plan).await.unwrap();
     assert_eq!(end.stopped, Some(StopCause::FirstResult));
     assert_eq!(watched.outcomes(), ["BadRequest", "Interrupted", "Interrupted", "ok", "Interrupted"]);
     assert!(end.duration < seconds(3.0), "{:?}", end.duration);
@@ -68,7 +68,7 @@ async fn a_run_sends_nothing_after_its_deadline_and_finishes_what_is_in_flight()
     let model = Arc::new(Acting::new(|call| match call.prompt {
         "2" => (seconds(1.0), Err(broken())),
         "3" => (seconds(1.0), Err(refused(Some(500.0)))),
-        _ => (seconds(7.0), Ok(answer("fine"))),
+        _ => (seconds(7.0), Ok(fake_answer("fine"))),
     }));
     let mut bench = Bench::new(100, model.clone());
     bench.plan.worker.retry.base = seconds(100.0);
@@ -76,7 +76,7 @@ async fn a_run_sends_nothing_after_its_deadline_and_finishes_what_is_in_flight()
     let (plan, watched) = bench.split();
     // Keeps the clock from passing the deadline while the first rows are being read.
     let begun = watched.log.until(|log| !log.rows("taken").is_empty());
-    let (end, ()) = tokio::join!(run(plan), begun);
+    let (end, ()) = tokio::join!(run_plan(plan), begun);
     let end = end.unwrap();
     assert_eq!(end.stopped, Some(StopCause::Deadline(seconds(10.0))));
     assert!(model.times().iter().all(|at| *at <= 10.0), "{:?}", model.times());
@@ -90,8 +90,8 @@ async fn a_run_sends_nothing_after_its_deadline_and_finishes_what_is_in_flight()
 #[tokio::test(start_paused = true)]
 async fn a_row_that_was_answered_may_be_corrected_while_the_run_drains() {
     let model = Arc::new(Acting::new(|call| match (call.prompt, call.before) {
-        ("1", 0) => (seconds(5.0), Ok(answer("no object"))),
-        _ => (seconds(5.0), Ok(answer("{}"))),
+        ("1", 0) => (seconds(5.0), Ok(fake_answer("no object"))),
+        _ => (seconds(5.0), Ok(fake_answer("{}"))),
     }));
     let mut bench = Bench::new(20, model.clone());
     bench.plan.parallel = 1;
@@ -99,7 +99,7 @@ async fn a_row_that_was_answered_may_be_corrected_while_the_run_drains() {
     let stop = bench.plan.stop.clone();
     let (plan, watched) = bench.split();
     let log = watched.log.clone();
-    let (end, ()) = tokio::join!(run(plan), async {
+    let (end, ()) = tokio::join!(run_plan(plan), async {
         log.until(|log| !log.rows("taken").is_empty()).await;
         stop.drain();
     });
@@ -115,7 +115,7 @@ struct SlowCheck {
     begun: AtomicUsize,
 }
 
-impl AnswerCheck for SlowCheck {
+impl AnswerChecker for SlowCheck {
     fn check<'a>(&'a self, _: &'a str) -> BoxFuture<'a, AnswerVerdict> {
         self.begun.fetch_add(1, Ordering::Relaxed);
         Box::pin(async {
@@ -130,8 +130,8 @@ impl AnswerCheck for SlowCheck {
 #[expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 async fn aborted_during_checks(takes: f64, verdict: AnswerVerdict) -> (RunEnd, Watched, usize) {
     let model = Arc::new(Acting::new(|call| match call.prompt.parse::<u64>().unwrap() % 2 {
-        1 => (seconds(1.0), Ok(answer("{}"))),
-        _ => (seconds(9_999.0), Ok(answer("{}"))),
+        1 => (seconds(1.0), Ok(fake_answer("{}"))),
+        _ => (seconds(9_999.0), Ok(fake_answer("{}"))),
     }));
     let check = Arc::new(SlowCheck { takes: seconds(takes), verdict, begun: AtomicUsize::new(0) });
     let mut bench = Bench::new(9, model.clone());
@@ -140,7 +140,7 @@ async fn aborted_during_checks(takes: f64, verdict: AnswerVerdict) -> (RunEnd, W
     let stop = bench.plan.stop.clone();
     let (plan, watched) = bench.split();
     let log = watched.log.clone();
-    let (end, ()) = tokio::join!(run(plan), async {
+    let (end, ()) = tokio::join!(run_plan(plan), async {
         // Time advances only once the rows are under way.
         log.until(|log| log.rows("taken").len() == 4).await;
         while check.begun.load(Ordering::Relaxed) < 2 {

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use rowmill_core::ledger::LedgerEvent;
-use rowmill_core::ports::{LedgerRoom, Model, RunStore};
-use rowmill_core::resume::{Resume, ResumeCounts};
-use rowmill_engine::run;
+use rowmill_core::ports::{LedgerReserve, Model, RunStore};
+use rowmill_core::resume::{ResumeCounts, ResumeIndex};
+use rowmill_engine::run_plan;
 use rowmill_testkit::{MemoryRunStore, run_header};
 use rowmill_types::{CallError, CallFailure, Completion, Request};
 
@@ -28,7 +28,7 @@ impl Model for ParkingModel {
             self.keys.lock().unwrap().push(request.key.clone());
             let asked = &request.messages[0].text;
             if self.answers.contains(asked) {
-                return Ok(Completion::of_text("answered"));
+                return Ok(Completion::from_text("answered"));
             }
             Err(CallError::new(CallFailure::Parked, format!("job for {asked}")))
         })
@@ -36,14 +36,14 @@ impl Model for ParkingModel {
 }
 
 /// The resume state of the run in a store.
-fn resume_of(store: &MemoryRunStore) -> Resume {
-    let mut resume = Resume::default();
+fn resume_of(store: &MemoryRunStore) -> ResumeIndex {
+    let mut resume = ResumeIndex::default();
     let scanned = store.scan(&mut |scanned| {
         match scanned.event {
-            LedgerEvent::Taken(rows) => resume.saw_taken(rows),
-            LedgerEvent::Released(rows) => resume.saw_released(&rows),
-            LedgerEvent::Parked(row) => resume.saw_parked(&row),
-            LedgerEvent::Ended(head) => resume.saw_ended(&head, scanned.id),
+            LedgerEvent::Taken(rows) => resume.add_taken_rows(rows),
+            LedgerEvent::Released(rows) => resume.add_released_rows(&rows),
+            LedgerEvent::Parked(row) => resume.add_parked_row(&row),
+            LedgerEvent::Ended(head) => resume.add_ended_row(&head, scanned.id),
             _ => {}
         }
         Ok(())
@@ -59,11 +59,11 @@ async fn pass(store: &MemoryRunStore, answers: &[&str]) -> (Watched, u64, Vec<St
     let mut bench = Bench::new(5, model.clone());
     bench.plan.resume = resume_of(store);
     bench.plan.ledger = match store.header().unwrap() {
-        Some(header) => store.take_up(header, LedgerRoom::default()).unwrap(),
-        None => store.begin(store.prepare(run_header("now"), LedgerRoom::default()).unwrap()).unwrap(),
+        Some(header) => store.reopen(header, LedgerReserve::default()).unwrap(),
+        None => store.begin(store.prepare(run_header("now"), LedgerReserve::default()).unwrap()).unwrap(),
     };
     let (plan, watched) = bench.split();
-    let end = run(plan).await.unwrap();
+    let end = run_plan(plan).await.unwrap();
     assert!(end.stopped.is_none(), "{:?}", end.stopped);
     let mut keys = model.keys.lock().unwrap().clone();
     keys.sort();
@@ -107,11 +107,11 @@ async fn a_run_that_lost_its_store_to_another_process_stops_and_keeps_what_it_ha
     let store = MemoryRunStore::default();
     let model = Arc::new(ParkingModel { answers: BTreeSet::from(["1".into()]), keys: Mutex::default() });
     let mut bench = Bench::new(1, model);
-    let open = store.begin(store.prepare(run_header("now"), LedgerRoom::default()).unwrap()).unwrap();
-    store.take_up(run_header("later"), LedgerRoom::default()).unwrap();
+    let open = store.begin(store.prepare(run_header("now"), LedgerReserve::default()).unwrap()).unwrap();
+    store.reopen(run_header("later"), LedgerReserve::default()).unwrap();
     bench.plan.ledger = open;
     let (plan, watched) = bench.split();
-    let end = run(plan).await.unwrap();
+    let end = run_plan(plan).await.unwrap();
     assert!(matches!(&end.stopped, Some(rowmill_engine::StopCause::Problem(problem))
         if problem.message == "another process goes on with the run"));
     assert!(watched.numbers().is_empty(), "nobody learns of what is not on record");

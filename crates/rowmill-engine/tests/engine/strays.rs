@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::limits::{Parallel, ShareSettings};
-use rowmill_engine::run;
-use rowmill_testkit::answer;
+use rowmill_core::limits::{Parallelism, RunShareSettings};
+use rowmill_engine::run_plan;
+use rowmill_testkit::fake_answer;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::acting::{Acting, refused, seconds};
@@ -19,7 +19,7 @@ use crate::support::{Bench, SHARE, paced, with_lane};
 struct Gateway {
     share: f64,
     retry_after: Option<f64>,
-    parallel: Parallel,
+    parallel: Parallelism,
     /// The duration of an answer, and of a refusal.
     answers: f64,
     refusals: f64,
@@ -28,20 +28,20 @@ struct Gateway {
 /// The duration of 5,000 rows, and the maximum number of refusals of one row.
 async fn five_thousand_rows(gateway: Gateway) -> (Duration, usize) {
     let Gateway { share, retry_after, parallel, answers, refusals } = gateway;
-    let settings = paced(ShareSettings { parallel, ..SHARE });
+    let settings = paced(RunShareSettings { parallel, ..SHARE });
     let model = Arc::new(Acting::new(move |call| {
         let draw = (xxh3_64(&call.before.to_le_bytes()) >> 11) as f64 / (1u64 << 53) as f64;
         match draw < share {
             true => (seconds(refusals), Err(refused(retry_after))),
-            false => (seconds(answers), Ok(answer("fine"))),
+            false => (seconds(answers), Ok(fake_answer("fine"))),
         }
     }));
     let mut bench = with_lane(Bench::new(5_000, model.clone()), &model, settings);
     bench.plan.worker.retry.retries = 0;
     let (plan, watched) = bench.split();
-    let end = run(plan).await.unwrap();
+    let end = run_plan(plan).await.unwrap();
     assert!(watched.outcomes().iter().all(|outcome| outcome == "ok"), "a refusal fails no row");
-    assert!(model.most_at_once() <= settings.share.parallel.ceiling());
+    assert!(model.most_at_once() <= settings.share.parallel.max_calls());
     let mut calls = HashMap::new();
     model.calls().into_iter().for_each(|(_, prompt)| *calls.entry(prompt).or_insert(0) += 1);
     (end.duration, calls.into_values().max().unwrap_or(1) - 1)
@@ -49,9 +49,11 @@ async fn five_thousand_rows(gateway: Gateway) -> (Duration, usize) {
 
 #[tokio::test(start_paused = true)]
 async fn five_thousand_rows_with_one_refusal_in_fifty_take_at_most_twice_the_time() {
-    for parallel in [Parallel::AtMost(16), Parallel::AtMost(64), Parallel::AtMost(500), Parallel::Auto] {
+    for parallel in
+        [Parallelism::AtMost(16), Parallelism::AtMost(64), Parallelism::AtMost(500), Parallelism::Auto]
+    {
         // Three seconds in total.
-        let answers = parallel.ceiling().min(500) as f64 * 3.0 / 5_000.0;
+        let answers = parallel.max_calls().min(500) as f64 * 3.0 / 5_000.0;
         let gateway = Gateway { share: 0.0, retry_after: None, parallel, answers, refusals: 0.001 };
         let (without, _) = five_thousand_rows(gateway).await;
         for retry_after in [None, Some(1.0)] {
@@ -63,7 +65,7 @@ async fn five_thousand_rows_with_one_refusal_in_fifty_take_at_most_twice_the_tim
 
 #[tokio::test(start_paused = true)]
 async fn with_up_to_four_refusals_in_ten_calls_a_run_takes_at_most_three_times_as_long() {
-    let (chosen, found) = (Parallel::AtMost(64), Parallel::AutoUpTo(64));
+    let (chosen, found) = (Parallelism::AtMost(64), Parallelism::AutoUpTo(64));
     let all = [0.1, 0.2, 0.3, 0.4];
     for (parallel, refusals, shares) in [
         (chosen, 0.001, &all[..]),
@@ -83,7 +85,7 @@ async fn with_up_to_four_refusals_in_ten_calls_a_run_takes_at_most_three_times_a
 
 #[tokio::test(start_paused = true)]
 async fn refusals_cost_a_fast_run_the_waits_of_the_row_that_is_refused_most_often() {
-    let parallel = Parallel::AtMost(64);
+    let parallel = Parallelism::AtMost(64);
     let gateway = Gateway { share: 0.0, retry_after: Some(1.0), parallel, answers: 0.02, refusals: 0.001 };
     let (without, _) = five_thousand_rows(gateway).await;
     for share in [0.1, 0.2, 0.3, 0.4] {
@@ -97,11 +99,11 @@ async fn refusals_cost_a_fast_run_the_waits_of_the_row_that_is_refused_most_ofte
 async fn a_refusal_that_stands_alone_and_asks_for_a_minute_holds_up_nobody_else() {
     let model = Arc::new(Acting::new(|call| match call.before {
         100 => (seconds(0.001), Err(refused(Some(60.0)))),
-        _ => (seconds(0.1), Ok(answer("fine"))),
+        _ => (seconds(0.1), Ok(fake_answer("fine"))),
     }));
-    let settings = paced(ShareSettings { parallel: Parallel::AtMost(1), ..SHARE });
+    let settings = paced(RunShareSettings { parallel: Parallelism::AtMost(1), ..SHARE });
     let (plan, watched) = with_lane(Bench::new(300, model.clone()), &model, settings).split();
-    let end = run(plan).await.unwrap();
+    let end = run_plan(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"; 300]);
     assert!(end.duration < seconds(72.0), "{:?}", end.duration);
     let times = model.times();
@@ -114,12 +116,12 @@ async fn when_most_calls_are_refused_all_wait_as_long_as_the_provider_asks() {
     for at_once in [8, 500] {
         let model = Arc::new(Acting::new(|call| match call.at.as_secs() {
             10..40 => (seconds(0.01), Err(refused(Some(30.0)))),
-            _ => (seconds(1.0), Ok(answer("fine"))),
+            _ => (seconds(1.0), Ok(fake_answer("fine"))),
         }));
-        let settings = paced(ShareSettings { parallel: Parallel::AtMost(at_once), ..SHARE });
+        let settings = paced(RunShareSettings { parallel: Parallelism::AtMost(at_once), ..SHARE });
         let rows = at_once * 12;
         let (plan, watched) = with_lane(Bench::new(rows, model.clone()), &model, settings).split();
-        run(plan).await.unwrap();
+        run_plan(plan).await.unwrap();
         assert_eq!(watched.outcomes(), vec!["ok"; rows]);
         let in_vain = model.times().iter().filter(|at| (10.0..40.0).contains(*at)).count();
         assert!(in_vain <= 25 + at_once, "{in_vain} calls were sent while all were refused");

@@ -8,25 +8,25 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use rowmill_core::agent::Cast;
-use rowmill_core::limits::{Budget, BudgetLimits, Pace, Parallel, RateFlags, ShareSettings};
+use rowmill_core::agent::AgentGraph;
+use rowmill_core::limits::{Budget, BudgetLimits, MinuteLimits, PaceMode, Parallelism, RunShareSettings};
 use rowmill_core::ports::{
-    Appended, Dataset, Epoch, Event, Group, Ledger, LedgerPosition, Model, Observer, OpenLedger, Published,
-    RecordId, RecordReader, Sink,
+    AppendOutcome, Dataset, EventGroup, Ledger, LedgerPosition, Model, Observer, OpenLedger, PublishedRecord,
+    RecordId, RecordReader, RecordSink, RunEpoch, RunEvent,
 };
-use rowmill_core::prompt::Template;
-use rowmill_core::record::{EnvelopeHead, Record};
+use rowmill_core::prompt::PromptTemplate;
+use rowmill_core::record::{EnvelopeHead, RowRecord};
 use rowmill_core::redact::Redactor;
-use rowmill_core::resume::Resume;
+use rowmill_core::resume::ResumeIndex;
 use rowmill_core::retry;
-use rowmill_core::select::{IdRule, Selection, Selector};
+use rowmill_core::select::{IdRule, RowSelection, RowSelector};
 use rowmill_core::validate::ResultSchema;
 use rowmill_engine::{
-    Casting, Crew, IdCheck, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, ReadingThread, Sinks, Stop,
-    StopRules, Voice, Worker,
+    EndpointKey, EndpointSettings, IdCheck, ModelEndpoint, OnQuota, ReadingThread, RecordSinks, RoleModels,
+    RowWorker, RunPlan, SharedLimits, StopHandle, StopRules, WorkerAssignment, WorkerPlan,
 };
 use rowmill_testkit::FakeDataset;
-use rowmill_types::{AttachmentRules, Problem, ProblemCode, Vocabulary};
+use rowmill_types::{AttachmentRules, Problem, ProblemCode, SettingVocabulary};
 use serde_json::Value;
 
 /// The log of events, in order, as short lines such as `ledger 3` and `output 3`.
@@ -74,7 +74,7 @@ pub(crate) struct FakeLedger {
 
 impl FakeLedger {
     pub(crate) fn open(self) -> OpenLedger {
-        OpenLedger { ledger: Arc::new(self), epoch: Epoch(1) }
+        OpenLedger { ledger: Arc::new(self), epoch: RunEpoch(1) }
     }
 
     pub(crate) fn trouble_at(mut self, group: usize) -> Self {
@@ -93,7 +93,7 @@ pub(crate) fn disk_full() -> Problem {
 }
 
 impl FakeLedger {
-    fn write(&self, group: Group<'_>) -> Result<Appended, Problem> {
+    fn write(&self, group: EventGroup<'_>) -> Result<AppendOutcome, Problem> {
         let groups = self.groups.fetch_add(1, Ordering::Relaxed) + 1;
         if self.fails_at.is_some_and(|at| groups >= at) {
             return Err(disk_full());
@@ -103,13 +103,13 @@ impl FakeLedger {
         for parked in group.parked {
             self.log.add(format!("parked {} for {}", parked.row, parked.waits_for.join(" and ")));
         }
-        if let Some(spent) = group.cover {
+        if let Some(spent) = group.spent_at_most {
             self.log.add(format!("cover {}", spent.cost.pico()));
         }
         let mut bytes = self.bytes.lock().unwrap();
         for turn in group.turns {
-            let happening = String::from_utf8_lossy(&turn.happening);
-            let kind = happening.split('"').nth(1).unwrap_or_default().to_owned();
+            let step_event = String::from_utf8_lossy(&turn.step_event);
+            let kind = step_event.split('"').nth(1).unwrap_or_default().to_owned();
             self.log.add(format!("turn {kind} of {}", turn.row));
             turn.write(&mut bytes);
         }
@@ -120,7 +120,7 @@ impl FakeLedger {
             bytes.extend_from_slice(&record.line);
         }
         let trouble = self.trouble_at.filter(|at| groups >= *at).map(|_| disk_full());
-        Ok(Appended { records, trouble })
+        Ok(AppendOutcome { records, problem: trouble })
     }
 }
 
@@ -129,7 +129,11 @@ fn record_id(place: usize, bytes: usize) -> RecordId {
 }
 
 impl Ledger for FakeLedger {
-    fn append<'a>(&'a self, _: Epoch, group: Group<'a>) -> BoxFuture<'a, Result<Appended, Problem>> {
+    fn append<'a>(
+        &'a self,
+        _: RunEpoch,
+        group: EventGroup<'a>,
+    ) -> BoxFuture<'a, Result<AppendOutcome, Problem>> {
         std::future::ready(self.write(group)).boxed()
     }
 
@@ -158,8 +162,8 @@ pub(crate) struct FakeSink {
     pub(crate) fails: bool,
 }
 
-impl Sink for FakeSink {
-    fn publish(&mut self, published: Published<'_>) -> Result<(), Problem> {
+impl RecordSink for FakeSink {
+    fn publish(&mut self, published: PublishedRecord<'_>) -> Result<(), Problem> {
         if self.fails {
             return Err(disk_full());
         }
@@ -181,42 +185,46 @@ impl Sink for FakeSink {
 struct Watcher(Log);
 
 impl Observer for Watcher {
-    fn observe(&self, event: &Event<'_>) {
+    fn observe(&self, event: &RunEvent<'_>) {
         match event {
-            Event::Retrying { wait, .. } => self.0.add(format!("wait {}", wait.as_millis())),
-            Event::Draining => self.0.add("draining".into()),
-            Event::AnswersLimited { tokens, calls, .. } => {
+            RunEvent::Retrying { wait, .. } => self.0.add(format!("wait {}", wait.as_millis())),
+            RunEvent::Draining => self.0.add("draining".into()),
+            RunEvent::AnswersCapped { tokens, calls, .. } => {
                 self.0.add(format!("answers of {tokens} tokens, {calls:?} calls"));
             }
-            Event::LimitIgnored { allowed, used, .. } => self.0.add(format!("{used} of {allowed} tokens")),
-            Event::PacedByBudget { calls, .. } => self.0.add(format!("budget for {calls} calls")),
-            Event::Waiting { lane, reason, .. } => self.0.add(format!("{lane} waits for {reason}")),
+            RunEvent::OutputCapIgnored { allowed, used, .. } => {
+                self.0.add(format!("{used} of {allowed} tokens"))
+            }
+            RunEvent::PacedByBudget { calls, .. } => self.0.add(format!("budget for {calls} calls")),
+            RunEvent::Waiting { endpoint, reason, .. } => {
+                self.0.add(format!("{endpoint} waits for {reason}"))
+            }
             _ => {}
         }
     }
 }
 
 /// The model endpoints of a model role.
-pub(crate) fn shared(lanes: Vec<Lane>) -> Vec<Arc<Lane>> {
-    lanes.into_iter().map(Arc::new).collect()
+pub(crate) fn shared(endpoints: Vec<ModelEndpoint>) -> Vec<Arc<ModelEndpoint>> {
+    endpoints.into_iter().map(Arc::new).collect()
 }
 
 /// A model role whose models accept only text files.
-pub(crate) fn voice(lanes: Vec<Lane>) -> Voice {
-    Voice {
-        lanes: shared(lanes),
+pub(crate) fn model_role(endpoints: Vec<ModelEndpoint>) -> RoleModels {
+    RoleModels {
+        endpoints: shared(endpoints),
         files: AttachmentRules { kinds: Vec::new(), max_total: 1 << 20, max_count: 8 },
     }
 }
 
 /// The default pace of model endpoints in tests.
-pub(crate) const LANE: LaneSettings = LaneSettings { share: SHARE, on_quota: OnQuota::Wait };
+pub(crate) const LANE: EndpointSettings = EndpointSettings { share: SHARE, on_quota: OnQuota::Wait };
 
 /// The default pace of a run's calls in tests.
-pub(crate) const SHARE: ShareSettings = ShareSettings {
-    parallel: Parallel::AtMost(1_000),
-    pace: Pace::Auto,
-    rates: RateFlags { requests: None, tokens: None, input_tokens: None, output_tokens: None },
+pub(crate) const SHARE: RunShareSettings = RunShareSettings {
+    parallel: Parallelism::AtMost(1_000),
+    pace: PaceMode::Auto,
+    rates: MinuteLimits { requests: None, tokens: None, input_tokens: None, output_tokens: None },
     max_output: None,
     reserves_output: false,
     priming: false,
@@ -224,28 +232,28 @@ pub(crate) const SHARE: ShareSettings = ShareSettings {
 };
 
 /// The settings of a model endpoint whose calls are paced in this way.
-pub(crate) fn paced(share: ShareSettings) -> LaneSettings {
-    LaneSettings { share, ..LANE }
+pub(crate) fn paced(share: RunShareSettings) -> EndpointSettings {
+    EndpointSettings { share, ..LANE }
 }
 
 /// The bench with this model at a model endpoint of its own.
 pub(crate) fn with_lane<M: Model + 'static>(
     mut bench: Bench,
     model: &Arc<M>,
-    settings: LaneSettings,
+    settings: EndpointSettings,
 ) -> Bench {
-    bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), settings)]);
-    bench.plan.parallel = settings.share.parallel.ceiling();
+    bench.row_worker().model_roles[0].endpoints = shared(vec![endpoint("model", model.clone(), settings)]);
+    bench.plan.parallel = settings.share.parallel.max_calls();
     bench
 }
 
 /// A model with limits of its own.
-pub(crate) fn lane(name: &str, model: Arc<dyn Model>, settings: LaneSettings) -> Lane {
-    let key = LaneKey { provider: name.into(), account: String::new(), model: name.into() };
-    Lane {
+pub(crate) fn endpoint(name: &str, model: Arc<dyn Model>, settings: EndpointSettings) -> ModelEndpoint {
+    let key = EndpointKey { provider: name.into(), account: String::new(), model: name.into() };
+    ModelEndpoint {
         name: name.into(),
         model,
-        gate: Limits::default().gate(key, settings),
+        gate: SharedLimits::default().gate(key, settings),
         price: None,
         max_output: settings.share.max_output,
         output_caps: None,
@@ -256,7 +264,7 @@ pub(crate) fn lane(name: &str, model: Arc<dyn Model>, settings: LaneSettings) ->
 
 /// A run that is assembled step by step.
 pub(crate) struct Bench {
-    pub(crate) plan: Plan,
+    pub(crate) plan: RunPlan,
     pub(crate) log: Log,
     envelopes: Arc<Mutex<Vec<Value>>>,
 }
@@ -270,36 +278,36 @@ impl Bench {
 
     pub(crate) fn over(dataset: FakeDataset, model: Arc<dyn Model>) -> Self {
         let (log, envelopes) = (Log::default(), Arc::default());
-        let sink = |name| -> Box<dyn Sink> {
+        let sink = |name| -> Box<dyn RecordSink> {
             Box::new(FakeSink { name, log: log.clone(), envelopes: Arc::clone(&envelopes), fails: false })
         };
-        let mut sinks = Sinks::default();
-        sinks.ordered.push(sink("output"));
-        let plan = Plan {
+        let mut sinks = RecordSinks::default();
+        sinks.in_input_order.push(sink("output"));
+        let plan = RunPlan {
             run: "run".into(),
             source: dataset.open().unwrap(),
-            reading: ReadingThread::of(&dataset),
-            selector: Selector::new(&Selection::default(), None).unwrap(),
+            reading: ReadingThread::for_dataset(&dataset),
+            selector: RowSelector::new(&RowSelection::default(), None).unwrap(),
             ids: IdRule::default(),
             id_check: IdCheck::Done,
-            resume: Resume::default(),
-            worker: Worker {
-                casting: Casting::Same(Arc::new(Crew {
-                    cast: Arc::new(Cast::plain(None, 1).unwrap()),
-                    voices: vec![voice(vec![lane("model", model, LANE)])],
+            resume: ResumeIndex::default(),
+            worker: WorkerPlan {
+                assignment: WorkerAssignment::Shared(Arc::new(RowWorker {
+                    graph: Arc::new(AgentGraph::single_agent(None, 1).unwrap()),
+                    model_roles: vec![model_role(vec![endpoint("model", model, LANE)])],
                     tools: None,
                 })),
                 row_budget: BudgetLimits::default(),
                 checkpoint: false,
                 attachments: None,
-                prompts: Arc::new(Template::parse("{{p}}".into())),
-                finish: None,
-                retry: retry::Policy::default(),
+                prompts: Arc::new(PromptTemplate::parse("{{p}}".into())),
+                answer_mapper: None,
+                retry: retry::RetryPolicy::default(),
                 timeout: Duration::from_secs(600),
                 row_timeout: None,
-                answers: None,
+                answer_cache: None,
                 include_input: false,
-                vocabulary: Vocabulary::NEUTRAL,
+                vocabulary: SettingVocabulary::NEUTRAL,
                 traces: None,
                 redactor: Redactor::default(),
             },
@@ -311,26 +319,26 @@ impl Bench {
             sinks,
             locks: None,
             observer: Arc::new(Watcher(log.clone())),
-            stop: Stop::default(),
+            stop: StopHandle::default(),
         };
         Self { plan, log, envelopes }
     }
 
     pub(crate) fn with_schema(&mut self, schema: ResultSchema) {
-        self.crew().cast = Arc::new(Cast::plain(Some(schema), 1).unwrap());
+        self.row_worker().graph = Arc::new(AgentGraph::single_agent(Some(schema), 1).unwrap());
     }
 
     /// Its row worker.
-    pub(crate) fn crew(&mut self) -> &mut Crew {
-        match &mut self.plan.worker.casting {
-            Casting::Same(crew) => Arc::get_mut(crew).unwrap(),
-            Casting::Each(_) => panic!("rows have crews of their own"),
+    pub(crate) fn row_worker(&mut self) -> &mut RowWorker {
+        match &mut self.plan.worker.assignment {
+            WorkerAssignment::Shared(row_worker) => Arc::get_mut(row_worker).unwrap(),
+            WorkerAssignment::PerRow(_) => panic!("rows have crews of their own"),
         }
     }
 
     /// The first model.
-    pub(crate) fn lane(&mut self) -> &mut Lane {
-        Arc::get_mut(&mut self.crew().voices[0].lanes[0]).unwrap()
+    pub(crate) fn endpoint(&mut self) -> &mut ModelEndpoint {
+        Arc::get_mut(&mut self.row_worker().model_roles[0].endpoints[0]).unwrap()
     }
 
     pub(crate) fn ledger(&self) -> FakeLedger {
@@ -341,12 +349,12 @@ impl Bench {
         self.log.clone()
     }
 
-    pub(crate) fn sink(&self, name: &'static str, fails: bool) -> Box<dyn Sink> {
+    pub(crate) fn sink(&self, name: &'static str, fails: bool) -> Box<dyn RecordSink> {
         Box::new(FakeSink { name, log: self.log.clone(), envelopes: Arc::default(), fails })
     }
 
     /// The parts that are needed after the plan has been passed to the engine.
-    pub(crate) fn split(self) -> (Plan, Watched) {
+    pub(crate) fn split(self) -> (RunPlan, Watched) {
         (self.plan, Watched { log: self.log, envelopes: self.envelopes })
     }
 }
@@ -379,7 +387,7 @@ pub(crate) fn kept_line(number: u64) -> Vec<u8> {
     let envelope =
         format!(r#"{{"id":{number},"row_number":{number},"ok":true,"result":"kept","error":null}}"#);
     let line = format!("{{\"event\":\"row_ended\",\"envelope\":{envelope},\"telemetry\":{{}}}}\n");
-    Record::parse(line.into_bytes()).unwrap().line
+    RowRecord::parse(line.into_bytes()).unwrap().line
 }
 
 impl FakeLedger {

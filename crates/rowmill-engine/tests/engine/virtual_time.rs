@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::provider::{HANGS, MAX_OUTPUT, Scene, Server, utilisation};
-use crate::support::{Bench, SHARE, Watched, lane, paced, shared};
-use rowmill_core::limits::{Budget, BudgetLimits, ShareSettings, Spend};
-use rowmill_core::ports::{Event, Observer};
+use crate::support::{Bench, SHARE, Watched, endpoint, paced, shared};
+use rowmill_core::limits::{Budget, BudgetLimits, RunShareSettings, Spend};
+use rowmill_core::ports::{Observer, RunEvent};
 use rowmill_core::retry;
-use rowmill_engine::{RunEnd, StopCause, run};
+use rowmill_engine::{RunEnd, StopCause, run_plan};
 use rowmill_testkit::FakeDataset;
 use tokio::sync::Notify;
 
@@ -29,9 +29,9 @@ struct Pulse {
 }
 
 impl Observer for Pulse {
-    fn observe(&self, event: &Event<'_>) {
+    fn observe(&self, event: &RunEvent<'_>) {
         self.events.fetch_add(1, Ordering::SeqCst);
-        if let Event::Read { selected, .. } = event
+        if let RunEvent::Read { selected, .. } = event
             && self.selected.fetch_add(*selected, Ordering::SeqCst) + selected == self.rows
         {
             self.read.notify_one();
@@ -70,22 +70,22 @@ fn play(scene: Scene) -> Option<Played> {
         let texts = scene.prompts.iter().map(|prompt| format!("{{\"p\":\"{prompt}\"}}"));
         let mut bench = Bench::over(FakeDataset::from_texts(texts), server.clone());
         let settings =
-            paced(ShareSettings { parallel: scene.parallel, max_output: Some(MAX_OUTPUT), ..SHARE });
-        let mut lane = lane("model", server.clone(), settings);
-        lane.price = Some(scene.price);
-        bench.crew().voices[0].lanes = shared(vec![lane]);
+            paced(RunShareSettings { parallel: scene.parallel, max_output: Some(MAX_OUTPUT), ..SHARE });
+        let mut endpoint = endpoint("model", server.clone(), settings);
+        endpoint.price = Some(scene.price);
+        bench.row_worker().model_roles[0].endpoints = shared(vec![endpoint]);
         let plan = &mut bench.plan;
         plan.worker.timeout = HANGS;
         // At most one fault in twenty, so that no row ever hits that many in a row.
-        plan.worker.retry = retry::Policy { retries: 14, ..retry::Policy::default() };
-        plan.parallel = scene.parallel.ceiling();
+        plan.worker.retry = retry::RetryPolicy { retries: 14, ..retry::RetryPolicy::default() };
+        plan.parallel = scene.parallel.max_calls();
         let limits = BudgetLimits { cost: scene.budget, tokens: None };
         plan.budget = Budget::new(limits, Spend::default());
         let pulse = Arc::new(Pulse { rows: scene.prompts.len() as u64, ..Pulse::default() });
         plan.observer = pulse.clone();
         let (plan, watched) = bench.split();
         tokio::select! {
-            end = run(plan) => Some(Played { scene, server, end: end.unwrap(), watched }),
+            end = run_plan(plan) => Some(Played { scene, server, end: end.unwrap(), watched }),
             () = standstill(&pulse) => None,
         }
     })

@@ -2,45 +2,45 @@
 
 use std::borrow::Cow;
 
-use rowmill_types::{Echo, Finish, ToolCall, Usage};
+use rowmill_types::{FinishReason, NativeMessage, TokenUsage, ToolCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::sources::Sources;
-use crate::reading::{Reading, Unread, keep, no_error};
-use crate::tools::{Terms, call};
+use super::sources::CitationCollector;
+use crate::tool_calls::{AnswerTerms, tool_call};
+use crate::wire_protocol::{ReadAnswer, UnreadableAnswer, reject_error, to_owned_raw};
 
 /// Parses a complete response.
-pub(super) fn read_message(body: &[u8], terms: &Terms) -> Result<Reading, Unread> {
-    let answer: Answer<'_> = serde_json::from_slice(body)?;
-    no_error(answer.error)?;
+pub(super) fn read_message(body: &[u8], terms: &AnswerTerms) -> Result<ReadAnswer, UnreadableAnswer> {
+    let answer: AnswerBody<'_> = serde_json::from_slice(body)?;
+    reject_error(answer.error)?;
     let Some(blocks) = answer.content else {
-        return Err(Unread::Malformed("the answer has no content".to_owned()));
+        return Err(UnreadableAnswer::Malformed("the answer has no content".to_owned()));
     };
-    let mut said = Said::default();
-    let mut sources = Sources::default();
+    let mut said = AnswerContent::default();
+    let mut sources = CitationCollector::default();
     for block in &blocks {
         said.take(block, terms);
         sources.take(block, terms);
     }
-    let finish = finish(answer.stop_reason.as_deref());
-    let settled = terms.settle(said.text, said.calls, finish);
-    let must_return = finish == Finish::Paused || (said.is_more && !settled.calls.is_empty());
+    let finish = finish_reason(answer.stop_reason.as_deref());
+    let settled = terms.separate_calls(said.text, said.calls, finish);
+    let must_return = finish == FinishReason::Paused || (said.is_more && !settled.calls.is_empty());
     let echo = if must_return {
-        let raw = serde_json::from_slice::<Blocks<'_>>(body)?.content;
-        echo(blocks.iter().zip(raw.into_iter().map(RawValue::get)), terms)
+        let raw = serde_json::from_slice::<RawBlocks<'_>>(body)?.content;
+        native_message(blocks.iter().zip(raw.into_iter().map(RawValue::get)), terms)
     } else {
         None
     };
-    let (usage, service_tier) = usage(answer.usage).unzip();
-    Ok(Reading {
+    let (usage, service_tier) = read_usage(answer.usage).unzip();
+    Ok(ReadAnswer {
         text: settled.text,
         finish,
         calls: settled.calls,
         echo,
-        hosted: sources.done(answer.usage, terms),
+        hosted: sources.into_hosted_use(answer.usage, terms),
         usage,
-        raw_usage: keep(answer.usage),
+        raw_usage: to_owned_raw(answer.usage),
         model: answer.model.map(Cow::into_owned),
         service_tier: service_tier.flatten(),
     })
@@ -48,15 +48,15 @@ pub(super) fn read_message(body: &[u8], terms: &Terms) -> Result<Reading, Unread
 
 /// The content of a response's blocks.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct AnswerContent {
     pub(super) text: String,
     pub(super) calls: Vec<ToolCall>,
     /// Whether there are blocks that text and calls cannot represent, such as signed thinking.
     pub(super) is_more: bool,
 }
 
-impl Said {
-    pub(super) fn take(&mut self, block: &Block<'_>, terms: &Terms) {
+impl AnswerContent {
+    pub(super) fn take(&mut self, block: &AnswerBlock<'_>, terms: &AnswerTerms) {
         match block.kind.as_deref() {
             Some("text") => {
                 self.text.push_str(block.text.as_deref().unwrap_or_default());
@@ -64,7 +64,7 @@ impl Said {
             }
             Some("tool_use") => {
                 let arguments = block.input.map(|input| terms.arguments(input)).unwrap_or_default();
-                self.calls.push(call(block.id.as_deref(), block.name.as_deref(), arguments));
+                self.calls.push(tool_call(block.id.as_deref(), block.name.as_deref(), arguments));
             }
             _ => self.is_more = true,
         }
@@ -73,32 +73,32 @@ impl Said {
 
 /// The blocks to send back: all except empty texts, which the API rejects, and the call of the answer tool,
 /// which nobody answers.
-pub(super) fn echo<'a>(
-    blocks: impl Iterator<Item = (&'a Block<'a>, &'a str)>,
-    terms: &Terms,
-) -> Option<Box<Echo>> {
-    let is_kept = |block: &Block<'_>| match block.kind.as_deref() {
+pub(super) fn native_message<'a>(
+    blocks: impl Iterator<Item = (&'a AnswerBlock<'a>, &'a str)>,
+    terms: &AnswerTerms,
+) -> Option<Box<NativeMessage>> {
+    let is_kept = |block: &AnswerBlock<'_>| match block.kind.as_deref() {
         Some("text") => block.text.as_deref().is_some_and(|text| !text.is_empty()),
         Some("tool_use") => !block.name.as_deref().is_some_and(|name| terms.is_answer(name)),
         _ => true,
     };
-    terms.echo_of(blocks.filter(|(block, _)| is_kept(block)).map(|(_, raw)| raw))
+    terms.native_message_of(blocks.filter(|(block, _)| is_kept(block)).map(|(_, raw)| raw))
 }
 
 /// Maps the provider's stop reason to a finish reason.
-pub(super) fn finish(reason: Option<&str>) -> Finish {
+pub(super) fn finish_reason(reason: Option<&str>) -> FinishReason {
     match reason {
-        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
-        Some("refusal") => Finish::Refused,
-        Some("pause_turn") => Finish::Paused,
-        _ => Finish::Complete,
+        Some("max_tokens" | "model_context_window_exceeded") => FinishReason::Length,
+        Some("refusal") => FinishReason::Refused,
+        Some("pause_turn") => FinishReason::Paused,
+        _ => FinishReason::Complete,
     }
 }
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct AnswerBody<'a> {
     #[serde(default, borrow)]
-    content: Option<Vec<Block<'a>>>,
+    content: Option<Vec<AnswerBlock<'a>>>,
     #[serde(default, borrow)]
     stop_reason: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
@@ -111,14 +111,14 @@ struct Answer<'a> {
 
 /// The content of a response, each block as received.
 #[derive(Deserialize)]
-struct Blocks<'a> {
+struct RawBlocks<'a> {
     #[serde(borrow)]
     content: Vec<&'a RawValue>,
 }
 
 /// One block of a response.
 #[derive(Debug, Deserialize)]
-pub(super) struct Block<'a> {
+pub(super) struct AnswerBlock<'a> {
     #[serde(default, borrow, rename = "type")]
     pub(super) kind: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
@@ -137,7 +137,7 @@ pub(super) struct Block<'a> {
 }
 
 #[derive(Deserialize)]
-struct Tokens {
+struct AnthropicUsage {
     #[serde(default)]
     input_tokens: Option<u64>,
     #[serde(default)]
@@ -147,24 +147,24 @@ struct Tokens {
     #[serde(default)]
     output_tokens: Option<u64>,
     #[serde(default)]
-    output_tokens_details: Option<Details>,
+    output_tokens_details: Option<UsageDetails>,
     #[serde(default)]
     service_tier: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
-struct Details {
+struct UsageDetails {
     #[serde(default)]
     thinking_tokens: Option<u64>,
 }
 
 /// The token usage and the service tier. Anthropic counts cached tokens separately; here they are part of the
 /// input.
-pub(super) fn usage(raw: Option<&RawValue>) -> Option<(Usage, Option<String>)> {
-    let tokens: Tokens = serde_json::from_str(raw?.get()).ok()?;
+pub(super) fn read_usage(raw: Option<&RawValue>) -> Option<(TokenUsage, Option<String>)> {
+    let tokens: AnthropicUsage = serde_json::from_str(raw?.get()).ok()?;
     let cached = tokens.cache_read_input_tokens.unwrap_or(0);
     let cache_write = tokens.cache_creation_input_tokens.unwrap_or(0);
-    let usage = Usage {
+    let usage = TokenUsage {
         input: tokens.input_tokens?.saturating_add(cached).saturating_add(cache_write),
         cached,
         cache_write,

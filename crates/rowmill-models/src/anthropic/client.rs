@@ -3,23 +3,26 @@
 use std::sync::Arc;
 
 use rowmill_core::ports::Model;
-use rowmill_http::{HeaderName, HeaderValue, HttpClient, Target};
+use rowmill_http::{HeaderName, HeaderValue, HttpClient, RequestTarget};
 use rowmill_types::Problem;
 
 use super::tools::FETCH_BETA;
 use super::wire::AnthropicWire;
-use crate::build::{Setup, delivery, json_headers};
-use crate::call::Reporter;
-use crate::exchange::Exchange;
-use crate::files::{Files, Place, Shape, add_beta};
-use crate::settings::Key;
-use crate::tools::hosts;
+use crate::build_model::{ModelSetup, delivery, json_headers};
+use crate::call_error::CallErrorReporter;
+use crate::files::{FileSender, MessageShape, UploadAddress, add_beta};
+use crate::http_model::HttpModel;
+use crate::model_settings::ModelSettingKey;
+use crate::tool_calls::hosts_tool;
 
 /// The version of the API that is used.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
 /// Builds a model that uses the Messages API.
-pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
+pub(crate) fn build_anthropic_model(
+    setup: &ModelSetup,
+    http: &HttpClient,
+) -> Result<Arc<dyn Model>, Problem> {
     let connection = &setup.connection;
     let delivery = delivery(setup)?;
     // The base URL should not contain `/v1`, but many users write it.
@@ -31,18 +34,18 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
         headers.insert(HeaderName::from_static("x-api-key"), connection.credential(key.reveal())?);
     }
     headers.extend(connection.headers.clone());
-    if hosts(&setup.model.settings, Key::WebFetch) {
+    if hosts_tool(&setup.model.settings, ModelSettingKey::WebFetch) {
         add_beta(&mut headers, FETCH_BETA);
     }
     let stored = connection.address(if has_version { "/files" } else { "/v1/files" })?;
-    let place = Place { upload: stored.clone(), files: stored, headers: headers.clone() };
-    Ok(Arc::new(Exchange {
+    let place = UploadAddress { upload: stored.clone(), files: stored, headers: headers.clone() };
+    Ok(Arc::new(HttpModel {
         http: http.clone(),
         wire: AnthropicWire::new(setup, delivery)?,
         delivery,
         idempotency: false,
-        reporter: Reporter::new(connection, &url),
-        target: Target::new(url, headers)?,
-        files: Arc::new(Files::new(connection, http, Shape::Anthropic, place)),
+        reporter: CallErrorReporter::new(connection, &url),
+        target: RequestTarget::new(url, headers)?,
+        files: Arc::new(FileSender::new(connection, http, MessageShape::Anthropic, place)),
     }))
 }

@@ -2,25 +2,25 @@
 
 use std::borrow::Cow;
 
-use rowmill_types::Finish;
+use rowmill_types::FinishReason;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::answer::{Block, Said, echo, finish, usage};
-use super::sources::Sources;
+use super::answer::{AnswerBlock, AnswerContent, finish_reason, native_message, read_usage};
+use super::sources::CitationCollector;
 use crate::error_body::ErrorBody;
-use crate::reading::{Assembly, Reading, Step, Unread};
-use crate::tools::{Terms, as_object, call};
+use crate::tool_calls::{AnswerTerms, object_or_empty, tool_call};
+use crate::wire_protocol::{ReadAnswer, StreamAssembly, StreamStep, UnreadableAnswer};
 
 /// Assembles blocks from events.
 #[derive(Debug, Default)]
 pub(crate) struct AnthropicAssembly {
-    terms: Terms,
+    terms: AnswerTerms,
     text: String,
     input: String,
     /// The blocks; kept only if there are tools.
-    blocks: Vec<Growing>,
+    blocks: Vec<PartialBlock>,
     stop_reason: Option<String>,
     usage: Map<String, Value>,
     model: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) struct AnthropicAssembly {
 
 /// A block so far: as it started, and what was appended to its fields.
 #[derive(Debug, Default)]
-struct Growing {
+struct PartialBlock {
     index: Option<u64>,
     start: Map<String, Value>,
     text: String,
@@ -38,12 +38,12 @@ struct Growing {
     citations: Vec<Value>,
 }
 
-impl Growing {
+impl PartialBlock {
     fn new(index: Option<u64>, start: Map<String, Value>) -> Self {
         Self { index, start, ..Self::default() }
     }
 
-    fn take(&mut self, delta: &Delta<'_>) {
+    fn take(&mut self, delta: &DeltaEvent<'_>) {
         let string =
             |raw: Option<&RawValue>| raw.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
         self.text.push_str(delta.text.as_deref().unwrap_or_default());
@@ -74,18 +74,18 @@ impl Growing {
         let mut block = Value::Object(self.start).to_string();
         block.pop();
         block.push_str(if block.len() > 1 { r#","input":"# } else { r#""input":"# });
-        block.push_str(as_object(&self.input));
+        block.push_str(object_or_empty(&self.input));
         block.push('}');
         block
     }
 }
 
 impl AnthropicAssembly {
-    pub(crate) fn new(terms: Terms) -> Self {
+    pub(crate) fn new(terms: AnswerTerms) -> Self {
         Self { terms, ..Self::default() }
     }
 
-    fn take_delta(&mut self, index: Option<u64>, delta: &Delta<'_>) -> Step {
+    fn take_delta(&mut self, index: Option<u64>, delta: &DeltaEvent<'_>) -> StreamStep {
         if let Some(reason) = &delta.stop_reason {
             self.stop_reason = Some(reason.clone());
         }
@@ -97,7 +97,7 @@ impl AnthropicAssembly {
         } else if let Some(block) = self.blocks.iter_mut().rfind(|block| block.index == index) {
             block.take(delta);
         }
-        if text.is_empty() && input.is_empty() { Step::Quiet } else { Step::Content }
+        if text.is_empty() && input.is_empty() { StreamStep::NoContent } else { StreamStep::Content }
     }
 
     /// The last event repeats some counts of the first one with newer values.
@@ -107,61 +107,61 @@ impl AnthropicAssembly {
     }
 }
 
-impl Assembly for AnthropicAssembly {
-    fn take(&mut self, data: &str) -> Result<Step, Unread> {
-        let told: Told<'_> = serde_json::from_str(data)?;
+impl StreamAssembly for AnthropicAssembly {
+    fn push_event(&mut self, data: &str) -> Result<StreamStep, UnreadableAnswer> {
+        let told: StreamEvent<'_> = serde_json::from_str(data)?;
         match &*told.kind {
-            "error" => Err(Unread::Error(ErrorBody::parse(data.as_bytes()))),
-            "message_stop" => Ok(Step::Done),
+            "error" => Err(UnreadableAnswer::Error(ErrorBody::parse(data.as_bytes()))),
+            "message_stop" => Ok(StreamStep::Done),
             "message_start" => {
                 let start = told.message.unwrap_or_default();
                 self.model = start.model;
                 self.take_usage(start.usage);
-                Ok(Step::Quiet)
+                Ok(StreamStep::NoContent)
             }
             "content_block_start" if self.terms.has_tools() => {
                 let start =
                     told.content_block.map_or(Ok(Map::new()), |raw| serde_json::from_str(raw.get()))?;
-                self.blocks.push(Growing::new(told.index, start));
-                Ok(Step::Quiet)
+                self.blocks.push(PartialBlock::new(told.index, start));
+                Ok(StreamStep::NoContent)
             }
             "content_block_delta" | "message_delta" => {
                 self.take_usage(told.usage);
-                Ok(told.delta.map_or(Step::Quiet, |delta| self.take_delta(told.index, &delta)))
+                Ok(told.delta.map_or(StreamStep::NoContent, |delta| self.take_delta(told.index, &delta)))
             }
-            _ => Ok(Step::Quiet),
+            _ => Ok(StreamStep::NoContent),
         }
     }
 
-    fn finish(self) -> Result<Reading, Unread> {
+    fn finish(self) -> Result<ReadAnswer, UnreadableAnswer> {
         let raw_usage = if self.usage.is_empty() {
             None
         } else {
             RawValue::from_string(Value::Object(self.usage).to_string()).ok()
         };
-        let finish = finish(self.stop_reason.as_deref());
-        let whole: Vec<String> = self.blocks.into_iter().map(Growing::whole).collect();
-        let blocks: Vec<Block<'_>> =
+        let finish = finish_reason(self.stop_reason.as_deref());
+        let whole: Vec<String> = self.blocks.into_iter().map(PartialBlock::whole).collect();
+        let blocks: Vec<AnswerBlock<'_>> =
             whole.iter().map(|raw| serde_json::from_str(raw)).collect::<Result<_, _>>()?;
-        let mut said = Said { text: self.text, ..Said::default() };
+        let mut said = AnswerContent { text: self.text, ..AnswerContent::default() };
         if !self.input.is_empty() {
-            said.calls.push(call(None, None, self.input));
+            said.calls.push(tool_call(None, None, self.input));
         }
-        let mut sources = Sources::default();
+        let mut sources = CitationCollector::default();
         for block in &blocks {
             said.take(block, &self.terms);
             sources.take(block, &self.terms);
         }
-        let settled = self.terms.settle(said.text, said.calls, finish);
-        let must_return = finish == Finish::Paused || (said.is_more && !settled.calls.is_empty());
+        let settled = self.terms.separate_calls(said.text, said.calls, finish);
+        let must_return = finish == FinishReason::Paused || (said.is_more && !settled.calls.is_empty());
         let returned = blocks.iter().zip(whole.iter().map(String::as_str));
-        let (usage, service_tier) = usage(raw_usage.as_deref()).unzip();
-        Ok(Reading {
+        let (usage, service_tier) = read_usage(raw_usage.as_deref()).unzip();
+        Ok(ReadAnswer {
             text: settled.text,
             finish,
             calls: settled.calls,
-            echo: if must_return { echo(returned, &self.terms) } else { None },
-            hosted: sources.done(raw_usage.as_deref(), &self.terms),
+            echo: if must_return { native_message(returned, &self.terms) } else { None },
+            hosted: sources.into_hosted_use(raw_usage.as_deref(), &self.terms),
             usage,
             raw_usage,
             model: self.model,
@@ -171,23 +171,23 @@ impl Assembly for AnthropicAssembly {
 }
 
 #[derive(Deserialize)]
-struct Told<'a> {
+struct StreamEvent<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(default)]
     index: Option<u64>,
     #[serde(default)]
-    message: Option<Start>,
+    message: Option<StartEvent>,
     #[serde(default, borrow)]
     content_block: Option<&'a RawValue>,
     #[serde(default, borrow)]
-    delta: Option<Delta<'a>>,
+    delta: Option<DeltaEvent<'a>>,
     #[serde(default)]
     usage: Option<Map<String, Value>>,
 }
 
 #[derive(Default, Deserialize)]
-struct Start {
+struct StartEvent {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
@@ -195,7 +195,7 @@ struct Start {
 }
 
 #[derive(Deserialize)]
-struct Delta<'a> {
+struct DeltaEvent<'a> {
     #[serde(default, borrow)]
     text: Option<Cow<'a, str>>,
     #[serde(default, borrow)]

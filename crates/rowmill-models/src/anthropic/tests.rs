@@ -1,13 +1,13 @@
-use rowmill_types::{CallFailure, Finish};
+use rowmill_types::{CallFailure, FinishReason};
 use serde_json::{Value, json};
 
 use super::wire::AnthropicWire;
-use crate::exchange::Delivery;
-use crate::fixture::{assemble, error, outcome, plain_body, repair_body, setup, tokens};
-use crate::reading::{Step, Wire};
+use crate::http_model::AnswerDelivery;
+use crate::test_support::{assemble, error, plain_body, repair_body, setup, text_and_finish, tokens};
+use crate::wire_protocol::{StreamStep, WireProtocol};
 
 fn wire(model: &str, instruction: Option<&str>, schema: Option<Value>) -> AnthropicWire {
-    AnthropicWire::new(&setup(model, instruction, schema), Delivery::Whole).unwrap()
+    AnthropicWire::new(&setup(model, instruction, schema), AnswerDelivery::Whole).unwrap()
 }
 
 fn person() -> Value {
@@ -86,7 +86,8 @@ fn settings_that_contradict_each_other_are_refused() {
         ("claude-x?reasoning=100", "a budget of 100 tokens", "use `reasoning=1024` or more"),
         ("claude-x?reasoning=high&structured=tool_use", "forces a tool call", "omit one of them"),
     ] {
-        let problem = AnthropicWire::new(&setup(model, None, schema.clone()), Delivery::Whole).unwrap_err();
+        let problem =
+            AnthropicWire::new(&setup(model, None, schema.clone()), AnswerDelivery::Whole).unwrap_err();
         assert!(problem.message.contains(message), "{}", problem.message);
         assert!(problem.hint.unwrap().starts_with(hint), "{model}");
     }
@@ -115,22 +116,28 @@ fn answers_are_read_in_every_shape() {
     for (body, expected) in [
         (
             r#"{"type":"message","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"a"},{"type":"text","text":"b"}],"stop_reason":"end_turn"}"#,
-            ("ab", Finish::Complete),
+            ("ab", FinishReason::Complete),
         ),
-        (r#"{"content":[{"type":"text","text":"a"}],"stop_reason":"max_tokens"}"#, ("a", Finish::Length)),
-        (r#"{"content":[{"type":"text","text":"no"}],"stop_reason":"refusal"}"#, ("no", Finish::Refused)),
+        (
+            r#"{"content":[{"type":"text","text":"a"}],"stop_reason":"max_tokens"}"#,
+            ("a", FinishReason::Length),
+        ),
+        (
+            r#"{"content":[{"type":"text","text":"no"}],"stop_reason":"refusal"}"#,
+            ("no", FinishReason::Refused),
+        ),
         (
             r#"{"content":[{"type":"tool_use","id":"t","name":"structured_output","input":{"b": 1, "a": 2}}],"stop_reason":"tool_use"}"#,
             // A call of a tool that was not offered is not an answer.
-            ("", Finish::Complete),
+            ("", FinishReason::Complete),
         ),
-        (r#"{"content":[],"stop_reason":"end_turn","usage":null}"#, ("", Finish::Complete)),
+        (r#"{"content":[],"stop_reason":"end_turn","usage":null}"#, ("", FinishReason::Complete)),
     ] {
-        assert_eq!(outcome(&wire.read(body.as_bytes()).unwrap()), expected, "{body}");
+        assert_eq!(text_and_finish(&wire.read(body.as_bytes()).unwrap()), expected, "{body}");
     }
     let by_tool = r#"{"content":[{"type":"tool_use","id":"t","name":"structured_output","input":{"b": 1, "a": 2}}],"stop_reason":"tool_use"}"#;
     let reading = self::wire("claude-x", None, Some(person())).read(by_tool.as_bytes()).unwrap();
-    assert_eq!(outcome(&reading), (r#"{"b": 1, "a": 2}"#, Finish::Complete));
+    assert_eq!(text_and_finish(&reading), (r#"{"b": 1, "a": 2}"#, FinishReason::Complete));
 }
 
 #[test]
@@ -149,7 +156,7 @@ fn cached_tokens_are_a_part_of_the_input() {
 fn a_value_that_is_no_object_comes_back_without_its_wrapping() {
     let wire = wire("claude-x", None, Some(json!({"enum": ["a", "b"]})));
     let body = r#"{"content":[{"type":"tool_use","input":{"value":"a"}}],"stop_reason":"tool_use"}"#;
-    assert_eq!(outcome(&wire.read(body.as_bytes()).unwrap()), (r#""a""#, Finish::Complete));
+    assert_eq!(text_and_finish(&wire.read(body.as_bytes()).unwrap()), (r#""a""#, FinishReason::Complete));
 }
 
 #[test]
@@ -182,9 +189,9 @@ fn a_stream_is_put_together() {
         ],
     )
     .unwrap();
-    assert_eq!(steps.iter().position(|step| *step == Step::Content), Some(4));
+    assert_eq!(steps.iter().position(|step| *step == StreamStep::Content), Some(4));
     let reading = reading.unwrap();
-    assert_eq!(outcome(&reading), ("Hello", Finish::Length));
+    assert_eq!(text_and_finish(&reading), ("Hello", FinishReason::Length));
     assert_eq!(reading.usage, tokens([10, 3, 0, 15, 0]));
     assert_eq!(
         (reading.model.as_deref(), reading.service_tier.as_deref()),
@@ -201,7 +208,7 @@ fn streamed_tool_input_is_put_together_and_errors_count() {
         r#"{"type":"message_stop"}"#,
     ];
     let (_, reading) = assemble(&wire, &events).unwrap();
-    assert_eq!(outcome(&reading.unwrap()), (r#"{"name":"A"}"#, Finish::Complete));
+    assert_eq!(text_and_finish(&reading.unwrap()), (r#"{"name":"A"}"#, FinishReason::Complete));
     let event = r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}"#;
     assert_eq!(error(assemble(&wire, &[event]).unwrap_err()).failure, CallFailure::RateLimited);
 }

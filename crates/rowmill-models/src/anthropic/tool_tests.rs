@@ -1,19 +1,19 @@
 use proptest::prelude::*;
-use rowmill_types::{Finish, Message};
+use rowmill_types::{FinishReason, Message};
 use serde_json::{Value, json};
 
 use super::wire::AnthropicWire;
-use crate::Setup;
-use crate::exchange::Delivery;
-use crate::files::Uploaded;
-use crate::fixture::{
-    assemble, assemble_bytes, body_of, called, conversation, echoed, file, hosted, pieces, said, setup,
-    with_tools,
+use crate::ModelSetup;
+use crate::files::UploadedFiles;
+use crate::http_model::AnswerDelivery;
+use crate::test_support::{
+    assemble, assemble_bytes, body_of, conversation, conversation_with_native, file, hosted_use, pieces,
+    setup, text_finish_and_calls, tool_call, with_tools,
 };
-use crate::reading::{Reading, Wire};
+use crate::wire_protocol::{ReadAnswer, WireProtocol};
 
-fn wire(setup: &Setup) -> AnthropicWire {
-    AnthropicWire::new(setup, Delivery::Whole).unwrap()
+fn wire(setup: &ModelSetup) -> AnthropicWire {
+    AnthropicWire::new(setup, AnswerDelivery::Whole).unwrap()
 }
 
 fn person() -> Value {
@@ -22,13 +22,13 @@ fn person() -> Value {
 
 #[test]
 fn calls_and_results_are_blocks_and_results_share_a_message() {
-    let setup = Setup { parallel_tool_calls: Some(false), ..with_tools("claude-x", None) };
-    let bytes = wire(&setup).body(&conversation(), &Uploaded::NONE, None);
+    let setup = ModelSetup { parallel_tool_calls: Some(false), ..with_tools("claude-x", None) };
+    let bytes = wire(&setup).body(&conversation(), &UploadedFiles::NONE, None);
     assert_eq!(
         String::from_utf8(bytes).unwrap(),
         r#"{"model":"claude-x","max_tokens":4096,"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"text","text":"Let me see."},{"type":"tool_use","id":"a1","name":"weather","input":{"city":"Ü\"x\""}},{"type":"tool_use","id":"b2","name":"now","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a1","content":"12 \"C\""},{"type":"tool_result","tool_use_id":"b2","content":"broken","is_error":true}]}],"tools":[{"name":"weather","description":"Tells it.","input_schema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}},{"name":"now","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}}],"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}"#
     );
-    let instructed = Setup { instruction: Some("I".to_owned()), ..with_tools("claude-x", None) };
+    let instructed = ModelSetup { instruction: Some("I".to_owned()), ..with_tools("claude-x", None) };
     let body = body_of(&wire(&instructed), &conversation());
     assert_eq!(body["tools"][1].get("cache_control"), None, "the mark of the instruction covers the tools");
     assert_eq!(body.get("tool_choice"), None);
@@ -36,7 +36,7 @@ fn calls_and_results_are_blocks_and_results_share_a_message() {
 
 #[test]
 fn files_stand_inside_their_result_and_odd_ids_and_arguments_are_mended() {
-    let call = called("functions.now:0", "now", "{broken");
+    let call = tool_call("functions.now:0", "now", "{broken");
     let mut result = Message::tool(&call, rowmill_types::ToolOutput::default());
     result.attachments = vec![file("a.png", "image/png", b"\x89PNG")];
     let messages = [Message { calls: vec![call], ..Message::assistant("") }, result];
@@ -60,36 +60,40 @@ const SAID: &str = r#"{"type":"text","text":"I look."}"#;
 const CALL: &str = r#"{"type":"tool_use","id":"t1","name":"weather","input":{"city":"A b","n":1.50}}"#;
 const OTHER: &str = r#"{"type":"tool_use","id":"t2","name":"now","input":{}}"#;
 
-fn both() -> (&'static str, Finish, Vec<(&'static str, &'static str, &'static str)>) {
+fn both() -> (&'static str, FinishReason, Vec<(&'static str, &'static str, &'static str)>) {
     let calls = vec![("t1", "weather", r#"{"city":"A b","n":1.50}"#), ("t2", "now", "{}")];
-    ("I look.", Finish::Complete, calls)
+    ("I look.", FinishReason::Complete, calls)
 }
 
 #[test]
 fn calls_are_read_and_signed_thoughts_are_sent_back() {
     let setup = with_tools("claude-x", None);
-    let read = |content: &str| -> Reading {
+    let read = |content: &str| -> ReadAnswer {
         let body = format!(r#"{{"content":[{content}],"stop_reason":"tool_use"}}"#);
         wire(&setup).read(body.as_bytes()).unwrap()
     };
     let spaced = CALL.replace(r#"{"city":"A b","#, r#"{ "city" : "A b", "#);
     let reading = read(&format!(r#"{THOUGHT},{HIDDEN},{{"type":"text","text":""}},{SAID},{spaced},{OTHER}"#));
-    assert_eq!(said(&reading), both());
+    assert_eq!(text_finish_and_calls(&reading), both());
     let echo = reading.echo.unwrap();
-    assert_eq!(echo.form, "anthropic.anthropic");
+    assert_eq!(echo.format, "anthropic.anthropic");
     assert_eq!(echo.content, format!("[{THOUGHT},{HIDDEN},{SAID},{spaced},{OTHER}]"));
-    let sent = wire(&setup).body(&echoed("anthropic.anthropic", &echo.content), &Uploaded::NONE, None);
+    let sent = wire(&setup).body(
+        &conversation_with_native("anthropic.anthropic", &echo.content),
+        &UploadedFiles::NONE,
+        None,
+    );
     let sent = String::from_utf8(sent).unwrap();
     assert!(
         sent.contains(&format!(r#"{{"role":"assistant","content":{}}},{{"role":"user""#, echo.content)),
         "{sent}"
     );
-    let foreign = body_of(&wire(&setup), &echoed("google.google", &echo.content));
+    let foreign = body_of(&wire(&setup), &conversation_with_native("google.google", &echo.content));
     assert_eq!(foreign["messages"][1]["content"][0]["text"], "Let me see.");
     assert!(read(&format!("{SAID},{CALL}")).echo.is_none(), "text and calls say it all");
     let cut = format!(r#"{{"content":[{THOUGHT},{SAID},{CALL}],"stop_reason":"max_tokens"}}"#);
     let cut = wire(&setup).read(cut.as_bytes()).unwrap();
-    assert_eq!((said(&cut), &cut.echo), (("I look.", Finish::Length, vec![]), &None));
+    assert_eq!((text_finish_and_calls(&cut), &cut.echo), (("I look.", FinishReason::Length, vec![]), &None));
 }
 
 /// The events of a stream of blocks whose texts are split into pieces of these sizes.
@@ -151,12 +155,13 @@ fn a_schema_stands_beside_tools_or_is_one_of_them() {
         wire.read(format!(r#"{{"content":[{content}],"stop_reason":"tool_use"}}"#).as_bytes()).unwrap()
     };
     let answer = r#"{"type":"tool_use","id":"z","name":"structured_output","input":{"name": "A"}}"#;
-    assert_eq!(said(&read(answer)), (r#"{"name":"A"}"#, Finish::Complete, vec![]));
+    assert_eq!(text_finish_and_calls(&read(answer)), (r#"{"name":"A"}"#, FinishReason::Complete, vec![]));
     let mixed = read(&format!("{HIDDEN},{answer},{OTHER}"));
-    assert_eq!(said(&mixed), ("", Finish::Complete, vec![("t2", "now", "{}")]));
+    assert_eq!(text_finish_and_calls(&mixed), ("", FinishReason::Complete, vec![("t2", "now", "{}")]));
     assert_eq!(mixed.echo.unwrap().content, format!("[{HIDDEN},{OTHER}]"), "nobody answers the answer");
     let json =
-        AnthropicWire::new(&with_tools("claude-x?reasoning=low", Some(person())), Delivery::Whole).unwrap();
+        AnthropicWire::new(&with_tools("claude-x?reasoning=low", Some(person())), AnswerDelivery::Whole)
+            .unwrap();
     let body = body_of(&json, &[Message::user("q")]);
     assert_eq!(body["output_config"]["format"]["type"], "json_schema");
     assert_eq!((body["tools"].as_array().unwrap().len(), body.get("tool_choice")), (2, None));
@@ -186,13 +191,16 @@ fn tools_that_run_at_the_provider_are_asked_for_and_told_of() {
         r#"{{"content":[{content}],"stop_reason":"end_turn","usage":{{"input_tokens":1,"server_tool_use":{{"web_search_requests":1,"web_fetch_requests":1}}}}}}"#
     );
     let reading = wire(&setup).read(body.as_bytes()).unwrap();
-    assert_eq!(said(&reading), ("I look.", Finish::Complete, vec![]));
-    assert_eq!((hosted(&reading), &reading.echo), (expected.clone(), &None));
+    assert_eq!(text_finish_and_calls(&reading), ("I look.", FinishReason::Complete, vec![]));
+    assert_eq!((hosted_use(&reading), &reading.echo), (expected.clone(), &None));
     let events: Vec<String> =
         stream(&[SEARCH, FOUND, READ, CITED], "end_turn", &[2]).iter().map(Value::to_string).collect();
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
     let streamed = assemble(&wire(&setup), &events).unwrap().1.unwrap();
-    assert_eq!((said(&streamed), hosted(&streamed)), (("I look.", Finish::Complete, vec![]), expected));
+    assert_eq!(
+        (text_finish_and_calls(&streamed), hosted_use(&streamed)),
+        (("I look.", FinishReason::Complete, vec![]), expected)
+    );
 }
 
 #[test]
@@ -204,9 +212,9 @@ fn a_turn_that_was_paused_goes_on_when_it_is_sent_back() {
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
     let streamed = assemble(&wire(&setup), &events).unwrap().1.unwrap();
     for reading in [wire(&setup).read(body.as_bytes()).unwrap(), streamed] {
-        assert_eq!(said(&reading), ("", Finish::Paused, vec![]));
+        assert_eq!(text_finish_and_calls(&reading), ("", FinishReason::Paused, vec![]));
         assert_eq!(reading.echo.as_ref().unwrap().content, format!("[{SEARCH},{FOUND}]"));
-        let again = Message { echo: reading.echo, ..Message::assistant("") };
+        let again = Message { native: reading.echo, ..Message::assistant("") };
         let body = body_of(&wire(&setup), &[Message::user("q"), again]);
         assert_eq!(body["messages"][1]["content"][1]["type"], "web_search_tool_result");
     }
@@ -224,7 +232,7 @@ proptest! {
         let events = stream(&blocks, "tool_use", &sizes);
         let stream: String = events.iter().map(|event| format!("event: x\ndata: {event}\n\n")).collect();
         let reading = assemble_bytes(&wire(&with_tools("claude-x", None)), &stream, &cuts);
-        prop_assert_eq!(said(&reading), both());
+        prop_assert_eq!(text_finish_and_calls(&reading), both());
         prop_assert_eq!(reading.echo.unwrap().content, format!("[{}]", blocks.join(",")));
     }
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::body::put;
-use crate::build::Setup;
-use crate::schema::Prepared;
-use crate::settings::Key;
-use crate::tools::{ANSWERS, answer_name, hosts, parameters};
+use crate::body::insert_if_some;
+use crate::build_model::ModelSetup;
+use crate::model_settings::ModelSettingKey;
+use crate::schema::PreparedSchema;
+use crate::tool_calls::{ANSWERS, answer_tool_name, hosts_tool, tool_parameters};
 
 /// The versions of the tools that run at the provider. Later ones require a code execution tool as well.
 const WEB_SEARCH: &str = "web_search_20250305";
@@ -16,31 +16,35 @@ const WEB_FETCH: &str = "web_fetch_20250910";
 pub(super) const FETCH_BETA: &str = "web-fetch-2025-09-10";
 
 /// Writes the tools: the caller's, the answer tool, and those that run at the provider.
-pub(super) fn tools(fields: &mut Map<String, Value>, setup: &Setup, by_tool: Option<&Prepared>) {
+pub(super) fn write_tools(
+    fields: &mut Map<String, Value>,
+    setup: &ModelSetup,
+    by_tool: Option<&PreparedSchema>,
+) {
     let settings = &setup.model.settings;
     let mut all: Vec<Map<String, Value>> = Vec::new();
     for tool in &setup.tools {
         let mut offered = Map::new();
-        put(&mut offered, "name", Some(tool.name.as_str()));
-        put(&mut offered, "description", tool.description.as_deref());
-        put(&mut offered, "input_schema", Some(parameters(tool)));
+        insert_if_some(&mut offered, "name", Some(tool.name.as_str()));
+        insert_if_some(&mut offered, "description", tool.description.as_deref());
+        insert_if_some(&mut offered, "input_schema", Some(tool_parameters(tool)));
         all.push(offered);
     }
     if let Some(prepared) = by_tool {
         let mut offered = Map::new();
-        put(&mut offered, "name", Some(answer_name(&setup.tools)));
-        put(&mut offered, "description", Some(ANSWERS));
-        put(&mut offered, "input_schema", Some(prepared.schema.clone()));
+        insert_if_some(&mut offered, "name", Some(answer_tool_name(&setup.tools)));
+        insert_if_some(&mut offered, "description", Some(ANSWERS));
+        insert_if_some(&mut offered, "input_schema", Some(prepared.schema.clone()));
         all.push(offered);
     }
-    for (key, edition) in [(Key::WebSearch, WEB_SEARCH), (Key::WebFetch, WEB_FETCH)] {
-        if hosts(settings, key) {
+    for (key, edition) in [(ModelSettingKey::WebSearch, WEB_SEARCH), (ModelSettingKey::WebFetch, WEB_FETCH)] {
+        if hosts_tool(settings, key) {
             let mut offered = Map::new();
-            put(&mut offered, "type", Some(edition));
-            put(&mut offered, "name", Some(key.name()));
+            insert_if_some(&mut offered, "type", Some(edition));
+            insert_if_some(&mut offered, "name", Some(key.name()));
             // JSON mode rejects documents with citations.
-            let cites = key == Key::WebFetch && (setup.schema.is_none() || by_tool.is_some());
-            put(&mut offered, "citations", cites.then(|| json!({"enabled": true})));
+            let cites = key == ModelSettingKey::WebFetch && (setup.schema.is_none() || by_tool.is_some());
+            insert_if_some(&mut offered, "citations", cites.then(|| json!({"enabled": true})));
             all.push(offered);
         }
     }
@@ -48,27 +52,27 @@ pub(super) fn tools(fields: &mut Map<String, Value>, setup: &Setup, by_tool: Opt
     // before it.
     let marked = all.last_mut().filter(|_| setup.instruction.is_none() && !setup.tools.is_empty());
     if let Some(last) = marked {
-        put(last, "cache_control", Some(json!({"type": "ephemeral"})));
+        insert_if_some(last, "cache_control", Some(json!({"type": "ephemeral"})));
     }
     let choice = choice(setup, by_tool.is_some(), all.len());
-    put(fields, "tools", (!all.is_empty()).then(|| Value::from_iter(all)));
-    put(fields, "tool_choice", choice);
+    insert_if_some(fields, "tools", (!all.is_empty()).then(|| Value::from_iter(all)));
+    insert_if_some(fields, "tool_choice", choice);
 }
 
 /// The tool choice: the answer tool if it is the only one, else any.
-fn choice(setup: &Setup, answers: bool, tools: usize) -> Option<Value> {
+fn choice(setup: &ModelSetup, answers: bool, tools: usize) -> Option<Value> {
     let mut choice = Map::new();
     if answers && tools == 1 {
-        put(&mut choice, "type", Some("tool"));
-        put(&mut choice, "name", Some(answer_name(&setup.tools)));
+        insert_if_some(&mut choice, "type", Some("tool"));
+        insert_if_some(&mut choice, "name", Some(answer_tool_name(&setup.tools)));
     } else if answers {
-        put(&mut choice, "type", Some("any"));
+        insert_if_some(&mut choice, "type", Some("any"));
     }
     if setup.parallel_tool_calls == Some(false) && !setup.tools.is_empty() {
         if !answers {
-            put(&mut choice, "type", Some("auto"));
+            insert_if_some(&mut choice, "type", Some("auto"));
         }
-        put(&mut choice, "disable_parallel_tool_use", Some(true));
+        insert_if_some(&mut choice, "disable_parallel_tool_use", Some(true));
     }
     (!choice.is_empty()).then_some(Value::Object(choice))
 }

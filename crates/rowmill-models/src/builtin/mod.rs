@@ -1,10 +1,10 @@
 //! Models that answer in this process, without a network.
 
-mod echo;
-mod make;
+mod build;
+mod passthrough;
 mod playback;
 mod simulated;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use make::build;
+pub(crate) use build::build_builtin_model;

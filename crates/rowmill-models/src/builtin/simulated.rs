@@ -5,18 +5,18 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::Model;
-use rowmill_schema_faker::{seed_of, sentence_for, value_for};
+use rowmill_schema_faker::{seed_from, simulated_sentence, simulated_value};
 use rowmill_types::{CallError, CallFailure, Completion, Request};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::make::{answer, last_text};
-use crate::build::Setup;
-use crate::settings::Key;
+use super::build::{estimated_completion, last_text};
+use crate::build_model::ModelSetup;
+use crate::model_settings::ModelSettingKey;
 
 /// Generates answers from the prompt and a seed alone, so that a run is reproducible.
 #[derive(Debug)]
-pub(super) struct Simulated {
+pub(super) struct SimulatedModel {
     schema: Option<Value>,
     seed: String,
     latency: Duration,
@@ -24,29 +24,29 @@ pub(super) struct Simulated {
     failure_rate: f64,
 }
 
-impl Simulated {
-    pub(super) fn new(setup: &Setup) -> Self {
+impl SimulatedModel {
+    pub(super) fn new(setup: &ModelSetup) -> Self {
         let settings = &setup.model.settings;
         Self {
             schema: setup.schema.clone(),
-            seed: settings.integer(Key::Seed).unwrap_or(0).to_string(),
-            latency: settings.span(Key::Latency).unwrap_or_default(),
-            jitter: settings.number(Key::Jitter).unwrap_or(0.0),
-            failure_rate: settings.number(Key::FailureRate).unwrap_or(0.0),
+            seed: settings.integer(ModelSettingKey::Seed).unwrap_or(0).to_string(),
+            latency: settings.span(ModelSettingKey::Latency).unwrap_or_default(),
+            jitter: settings.number(ModelSettingKey::Jitter).unwrap_or(0.0),
+            failure_rate: settings.number(ModelSettingKey::FailureRate).unwrap_or(0.0),
         }
     }
 
     /// A number from 0 up to 1 that depends on the call, so that a retry draws a different one.
     fn draw(&self, request: &Request, what: &str) -> f64 {
-        let drawn = seed_of(&[&request.key, &request.attempt.to_string(), &self.seed, what]);
+        let drawn = seed_from(&[&request.key, &request.attempt.to_string(), &self.seed, what]);
         // The upper 53 bits fit a float exactly.
         (drawn >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     fn text(&self, prompt: &str) -> Result<String, CallError> {
-        let seed = seed_of(&[prompt, &self.seed]);
-        let Some(schema) = &self.schema else { return Ok(sentence_for(prompt, seed)) };
-        let value = value_for(schema, seed).map_err(|what| {
+        let seed = seed_from(&[prompt, &self.seed]);
+        let Some(schema) = &self.schema else { return Ok(simulated_sentence(prompt, seed)) };
+        let value = simulated_value(schema, seed).map_err(|what| {
             let message = format!("the schema asks for more than the built-in model can generate: {what}");
             CallError::new(CallFailure::Refused, message)
         });
@@ -54,7 +54,7 @@ impl Simulated {
     }
 }
 
-impl Model for Simulated {
+impl Model for SimulatedModel {
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
         async move {
             let started = Instant::now();
@@ -66,7 +66,7 @@ impl Model for Simulated {
                 let error = CallError::new(CallFailure::Server, "a simulated failure");
                 return Err(CallError { status: Some(503), code: Some("simulated".to_owned()), ..error });
             }
-            Ok(answer(request, self.text(last_text(request))?, started, "simulated"))
+            Ok(estimated_completion(request, self.text(last_text(request))?, started, "simulated"))
         }
         .boxed()
     }

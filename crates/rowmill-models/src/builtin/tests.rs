@@ -4,11 +4,11 @@ use std::time::Duration;
 use rowmill_core::ports::Model;
 use rowmill_types::{Message, Request};
 
-use super::build;
-use crate::fixture::{called, conversation, file, setup, with_files, with_tools};
+use super::build_builtin_model;
+use crate::test_support::{conversation, file, setup, tool_call, with_files, with_tools};
 
 fn model(name: &str) -> Arc<dyn Model> {
-    build(&setup(name, None, None)).unwrap()
+    build_builtin_model(&setup(name, None, None)).unwrap()
 }
 
 async fn say(model: &Arc<dyn Model>, texts: &[&str]) -> String {
@@ -32,7 +32,7 @@ async fn passthrough_echoes_the_last_text_until_a_response_is_fixed() {
 
 #[tokio::test]
 async fn passthrough_calls_the_tools_that_the_prompt_names_and_answers_with_what_they_gave() {
-    let model = build(&with_tools("passthrough", None)).unwrap();
+    let model = build_builtin_model(&with_tools("passthrough", None)).unwrap();
     let ask = async |messages: Vec<Message>| {
         model
             .complete(&Request { key: "k".to_owned(), row: 1, attempt: 1, output_cap: None, messages })
@@ -40,11 +40,11 @@ async fn passthrough_calls_the_tools_that_the_prompt_names_and_answers_with_what
             .unwrap()
     };
     for (prompt, expected) in [
-        ("***CALL_TOOL weather {\"city\": \"A\"}", vec![called("call_1", "weather", "{\"city\": \"A\"}")]),
-        ("***CALL_TOOL nobody", vec![called("call_1", "nobody", "{}")]),
+        ("***CALL_TOOL weather {\"city\": \"A\"}", vec![tool_call("call_1", "weather", "{\"city\": \"A\"}")]),
+        ("***CALL_TOOL nobody", vec![tool_call("call_1", "nobody", "{}")]),
         (
             "***CALL_TOOL now\n***CALL_TOOL weather {\n\"city\": 1}",
-            vec![called("call_1", "now", "{}"), called("call_2", "weather", "{\n\"city\": 1}")],
+            vec![tool_call("call_1", "now", "{}"), tool_call("call_2", "weather", "{\n\"city\": 1}")],
         ),
         ("no ***CALL_TOOL now", vec![]),
     ] {
@@ -63,7 +63,7 @@ async fn without_tools_a_prompt_that_names_one_is_a_prompt_like_any_other() {
     for name in ["passthrough", "slow?delay=0"] {
         assert_eq!(say(&model(name), &["***CALL_TOOL now {}"]).await, "***CALL_TOOL now {}");
     }
-    let slow = build(&with_tools("slow?delay=0", None)).unwrap();
+    let slow = build_builtin_model(&with_tools("slow?delay=0", None)).unwrap();
     let request =
         Request { key: "k".to_owned(), row: 1, attempt: 1, output_cap: None, messages: conversation() };
     assert_eq!(slow.complete(&request).await.unwrap().text, "q", "only passthrough knows tools");
@@ -103,7 +103,7 @@ async fn silent_says_nothing() {
 }
 
 fn simulated(query: &str, schema: Option<serde_json::Value>) -> Arc<dyn Model> {
-    build(&setup(&format!("simulated{query}"), None, schema)).unwrap()
+    build_builtin_model(&setup(&format!("simulated{query}"), None, schema)).unwrap()
 }
 
 fn request(key: &str, text: &str) -> Request {

@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 
-use rowmill_types::{Finish, Usage};
+use rowmill_types::{FinishReason, TokenUsage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error_body::ErrorBody;
-use crate::reading::{Text, Unread};
+use crate::wire_protocol::{TextOrParts, UnreadableAnswer};
 
 /// A response, or a chunk of one.
 #[derive(Deserialize)]
-pub(super) struct Answer<'a> {
+pub(super) struct ChatAnswer<'a> {
     #[serde(default, borrow)]
-    pub(super) choices: Option<Vec<Choice<'a>>>,
+    pub(super) choices: Option<Vec<ChatChoice<'a>>>,
     #[serde(default, borrow)]
     pub(super) usage: Option<&'a RawValue>,
     #[serde(default, borrow)]
@@ -26,13 +26,13 @@ pub(super) struct Answer<'a> {
 
 /// One of several choices in a response.
 #[derive(Deserialize)]
-pub(super) struct Choice<'a> {
+pub(super) struct ChatChoice<'a> {
     /// The message of a complete response.
     #[serde(default, borrow)]
-    pub(super) message: Option<Said<'a>>,
+    pub(super) message: Option<ChatMessage<'a>>,
     /// A part of the message in a stream.
     #[serde(default, borrow)]
-    pub(super) delta: Option<Said<'a>>,
+    pub(super) delta: Option<ChatMessage<'a>>,
     #[serde(default, borrow)]
     pub(super) finish_reason: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
@@ -41,13 +41,13 @@ pub(super) struct Choice<'a> {
 
 /// A message of the model, complete or a part of it.
 #[derive(Default, Deserialize)]
-pub(super) struct Said<'a> {
+pub(super) struct ChatMessage<'a> {
     #[serde(default, borrow)]
-    pub(super) content: Option<Text<'a>>,
+    pub(super) content: Option<TextOrParts<'a>>,
     #[serde(default, borrow)]
     pub(super) refusal: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
-    pub(super) tool_calls: Option<Vec<Called<'a>>>,
+    pub(super) tool_calls: Option<Vec<ChatToolCall<'a>>>,
     /// The reasoning, which DeepSeek-style servers expect back together with calls.
     #[serde(default, borrow)]
     pub(super) reasoning_content: Option<&'a RawValue>,
@@ -61,20 +61,20 @@ pub(super) struct Said<'a> {
 
 /// A tool call, complete or a part of one.
 #[derive(Deserialize)]
-pub(super) struct Called<'a> {
+pub(super) struct ChatToolCall<'a> {
     #[serde(default)]
     pub(super) index: Option<u64>,
     #[serde(default, borrow)]
     pub(super) id: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
-    pub(super) function: Option<Function<'a>>,
+    pub(super) function: Option<ChatFunction<'a>>,
     /// Gemini's signature of a call.
     #[serde(default, borrow)]
     pub(super) extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Function<'a> {
+pub(super) struct ChatFunction<'a> {
     #[serde(default, borrow)]
     pub(super) name: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
@@ -82,21 +82,20 @@ pub(super) struct Function<'a> {
 }
 
 /// Maps the provider's finish reason.
-pub(super) fn finish(reason: Option<&str>) -> Result<Finish, Unread> {
+pub(super) fn finish_reason(reason: Option<&str>) -> Result<FinishReason, UnreadableAnswer> {
     match reason {
-        Some("length" | "max_tokens" | "model_length") => Ok(Finish::Length),
-        Some("content_filter") => Ok(Finish::Filtered),
-        Some("refusal") => Ok(Finish::Refused),
-        Some(reason @ ("error" | "insufficient_system_resource")) => Err(Unread::Error(ErrorBody::known(
-            "server_error",
-            &format!("the provider ended the answer with `{reason}`"),
-        ))),
-        _ => Ok(Finish::Complete),
+        Some("length" | "max_tokens" | "model_length") => Ok(FinishReason::Length),
+        Some("content_filter") => Ok(FinishReason::Filtered),
+        Some("refusal") => Ok(FinishReason::Refused),
+        Some(reason @ ("error" | "insufficient_system_resource")) => Err(UnreadableAnswer::Error(
+            ErrorBody::from_code("server_error", &format!("the provider ended the answer with `{reason}`")),
+        )),
+        _ => Ok(FinishReason::Complete),
     }
 }
 
 #[derive(Deserialize)]
-struct Tokens {
+struct ChatUsage {
     #[serde(default)]
     prompt_tokens: Option<u64>,
     #[serde(default)]
@@ -129,10 +128,10 @@ pub(crate) struct OutputDetails {
 }
 
 /// The token usage, if the provider reports it in a readable form.
-pub(super) fn usage(raw: Option<&RawValue>) -> Option<Usage> {
-    let tokens: Tokens = serde_json::from_str(raw?.get()).ok()?;
+pub(super) fn read_usage(raw: Option<&RawValue>) -> Option<TokenUsage> {
+    let tokens: ChatUsage = serde_json::from_str(raw?.get()).ok()?;
     let details = tokens.prompt_tokens_details.unwrap_or_default();
-    Some(Usage {
+    Some(TokenUsage {
         input: tokens.prompt_tokens?,
         cached: details.cached_tokens.or(tokens.prompt_cache_hit_tokens).unwrap_or(0),
         cache_write: details.cache_write_tokens.unwrap_or(0),

@@ -1,38 +1,38 @@
 //! Tool calls in chat completions: assembled from parts, and separated from the answer.
 
-use rowmill_types::{Echo, Finish, ToolCall};
+use rowmill_types::{FinishReason, NativeMessage, ToolCall};
 use serde_json::{Map, Value};
 
-use super::answer::Called;
-use crate::tools::{Terms, call, text_of};
+use super::answer::ChatToolCall;
+use crate::tool_calls::{AnswerTerms, arguments_text, tool_call};
 
 /// The calls of a response so far.
 #[derive(Debug, Default)]
-pub(super) struct Pieces(Vec<Piece>);
+pub(super) struct ToolCallPieces(Vec<ToolCallPiece>);
 
 #[derive(Debug)]
-struct Piece {
+struct ToolCallPiece {
     index: Option<u64>,
     call: ToolCall,
     /// The signature of the call, as JSON text.
     extra: Option<String>,
 }
 
-impl Piece {
+impl ToolCallPiece {
     fn new(index: Option<u64>) -> Self {
-        Self { index, call: call(None, None, String::new()), extra: None }
+        Self { index, call: tool_call(None, None, String::new()), extra: None }
     }
 }
 
-impl Pieces {
+impl ToolCallPieces {
     /// Adds a complete call.
-    pub(super) fn push(&mut self, call: Called<'_>) {
-        self.0.push(Piece::new(None));
+    pub(super) fn push(&mut self, call: ChatToolCall<'_>) {
+        self.0.push(ToolCallPiece::new(None));
         self.fill(self.0.len() - 1, &call);
     }
 
     /// Adds a part from a stream; returns whether it starts a new call.
-    pub(super) fn add(&mut self, piece: Called<'_>) -> bool {
+    pub(super) fn add(&mut self, piece: ChatToolCall<'_>) -> bool {
         let name = piece.function.as_ref().and_then(|function| function.name.as_deref());
         let at = self.place(piece.index, piece.id.as_deref().unwrap_or_default(), name.unwrap_or_default());
         self.fill(at, &piece)
@@ -42,22 +42,24 @@ impl Pieces {
     /// all calls the same index, or none: then a different id starts a new call.
     fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
         let last = self.0.iter().rposition(|held| index.is_none() || held.index == index);
-        let belongs = |held: &Piece| {
+        let belongs = |held: &ToolCallPiece| {
             let same = !id.is_empty() && held.call.id == id;
             let other = !id.is_empty() && !name.is_empty() && !held.call.id.is_empty() && !same;
             if index.is_some() { !other } else { same || name.is_empty() }
         };
         let found = last.filter(|at| self.0.get(*at).is_some_and(belongs));
         found.unwrap_or_else(|| {
-            self.0.push(Piece::new(index));
+            self.0.push(ToolCallPiece::new(index));
             self.0.len() - 1
         })
     }
 
-    fn fill(&mut self, at: usize, piece: &Called<'_>) -> bool {
+    fn fill(&mut self, at: usize, piece: &ChatToolCall<'_>) -> bool {
         let Some(held) = self.0.get_mut(at) else { return false };
         let (name, arguments) = match &piece.function {
-            Some(function) => (function.name.as_deref().unwrap_or_default(), function.arguments.map(text_of)),
+            Some(function) => {
+                (function.name.as_deref().unwrap_or_default(), function.arguments.map(arguments_text))
+            }
             None => ("", None),
         };
         let (call, arguments) = (&mut held.call, arguments.unwrap_or_default());
@@ -78,11 +80,11 @@ impl Pieces {
 
 /// A response, streamed or not.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct CompleteAnswer {
     pub(super) content: String,
     pub(super) refusal: Option<String>,
-    pub(super) pieces: Pieces,
-    pub(super) finish: Finish,
+    pub(super) pieces: ToolCallPieces,
+    pub(super) finish: FinishReason,
     /// The reasoning, as JSON text.
     pub(super) reasoning: Option<String>,
     /// The same in OpenRouter's format.
@@ -91,16 +93,16 @@ pub(super) struct Whole {
 
 /// The result of a response.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct AnswerOutcome {
     pub(super) text: String,
-    pub(super) finish: Finish,
+    pub(super) finish: FinishReason,
     pub(super) calls: Vec<ToolCall>,
-    pub(super) echo: Option<Box<Echo>>,
+    pub(super) echo: Option<Box<NativeMessage>>,
 }
 
-impl Whole {
-    pub(super) fn settle(self, terms: &Terms) -> Outcome {
-        let finish = if self.refusal.is_some() { Finish::Refused } else { self.finish };
+impl CompleteAnswer {
+    pub(super) fn separate_calls(self, terms: &AnswerTerms) -> AnswerOutcome {
+        let finish = if self.refusal.is_some() { FinishReason::Refused } else { self.finish };
         let (mut calls, mut extras) = (Vec::new(), Vec::new());
         if self.refusal.is_none() {
             for piece in self.pieces.0 {
@@ -110,7 +112,7 @@ impl Whole {
                 calls.push(piece.call);
             }
         }
-        let settled = terms.settle(self.refusal.unwrap_or(self.content), calls, finish);
+        let settled = terms.separate_calls(self.refusal.unwrap_or(self.content), calls, finish);
         let says =
             |raw: &Option<String>| raw.as_deref().is_some_and(|raw| !matches!(raw, "null" | "\"\"" | "[]"));
         let is_signed = says(&self.reasoning) || says(&self.details) || extras.iter().any(Option::is_some);
@@ -118,9 +120,9 @@ impl Whole {
             None
         } else {
             let thoughts = [("reasoning_content", self.reasoning), ("reasoning_details", self.details)];
-            terms.echo(message(&settled.text, &settled.calls, &extras, thoughts))
+            terms.native_message(message(&settled.text, &settled.calls, &extras, thoughts))
         };
-        Outcome { text: settled.text, finish, calls: settled.calls, echo }
+        AnswerOutcome { text: settled.text, finish, calls: settled.calls, echo }
     }
 }
 
@@ -158,7 +160,7 @@ fn message(
 }
 
 /// Assembles streamed reasoning in OpenRouter's format: parts of one item follow each other.
-pub(super) fn add_details(all: &mut Vec<Map<String, Value>>, raw: &str) {
+pub(super) fn merge_reasoning_details(all: &mut Vec<Map<String, Value>>, raw: &str) {
     let Ok(pieces) = serde_json::from_str::<Vec<Map<String, Value>>>(raw) else { return };
     for piece in pieces {
         let same = |last: &&mut Map<String, Value>| {

@@ -3,50 +3,50 @@
 use std::sync::Arc;
 
 use rowmill_core::ports::Model;
-use rowmill_http::{HeaderName, HttpClient, Target};
+use rowmill_http::{HeaderName, HttpClient, RequestTarget};
 use rowmill_types::Problem;
 
 use super::wire::ChatWire;
-use crate::build::{Setup, delivery, json_headers};
-use crate::call::Reporter;
-use crate::connection::Connection;
-use crate::exchange::Exchange;
-use crate::files::{Files, Place, Shape};
+use crate::build_model::{ModelSetup, delivery, json_headers};
+use crate::call_error::CallErrorReporter;
+use crate::connection::ProviderConnection;
+use crate::files::{FileSender, MessageShape, UploadAddress};
+use crate::http_model::HttpModel;
 
 /// Builds a model that uses a chat completions server.
-pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
+pub(crate) fn build_chat_model(setup: &ModelSetup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
     let delivery = delivery(setup)?;
-    let target = target(&setup.connection, "/chat/completions", delivery)?;
-    let files = files(setup, http, Shape::Chat, &target)?;
-    Ok(Arc::new(Exchange {
+    let target = openai_target(&setup.connection, "/chat/completions", delivery)?;
+    let files = openai_files(setup, http, MessageShape::Chat, &target)?;
+    Ok(Arc::new(HttpModel {
         http: http.clone(),
         wire: ChatWire::new(setup, delivery),
         delivery,
         idempotency: setup.connection.quirks.idempotency,
-        reporter: Reporter::new(&setup.connection, target.url()),
+        reporter: CallErrorReporter::new(&setup.connection, target.url()),
         target,
         files,
     }))
 }
 
 /// How files are sent to an OpenAI-style server; uploaded files are below the same base URL as its models.
-pub(crate) fn files(
-    setup: &Setup,
+pub(crate) fn openai_files(
+    setup: &ModelSetup,
     http: &HttpClient,
-    shape: Shape,
-    target: &Target,
-) -> Result<Arc<Files>, Problem> {
+    shape: MessageShape,
+    target: &RequestTarget,
+) -> Result<Arc<FileSender>, Problem> {
     let url = setup.connection.address("/files")?;
-    let place = Place { upload: url.clone(), files: url, headers: target.headers().clone() };
-    Ok(Arc::new(Files::new(&setup.connection, http, shape, place)))
+    let place = UploadAddress { upload: url.clone(), files: url, headers: target.headers().clone() };
+    Ok(Arc::new(FileSender::new(&setup.connection, http, shape, place)))
 }
 
 /// A URL of an OpenAI-style server, with its key in the form that the server expects.
-pub(crate) fn target(
-    connection: &Connection,
+pub(crate) fn openai_target(
+    connection: &ProviderConnection,
     path: &str,
-    delivery: crate::exchange::Delivery,
-) -> Result<Target, Problem> {
+    delivery: crate::http_model::AnswerDelivery,
+) -> Result<RequestTarget, Problem> {
     let mut headers = json_headers(delivery);
     if let Some(key) = &connection.key {
         let (name, value) = if connection.quirks.api_key_header {
@@ -58,5 +58,5 @@ pub(crate) fn target(
         headers.insert(name, value);
     }
     headers.extend(connection.headers.clone());
-    Target::new(connection.address(path)?, headers)
+    RequestTarget::new(connection.address(path)?, headers)
 }

@@ -6,7 +6,7 @@ pub(crate) mod client;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod toggle;
+mod thinking_switch;
 #[cfg(test)]
 mod tool_tests;
 pub(crate) mod wire;

@@ -1,13 +1,13 @@
-use rowmill_types::{CallFailure, Finish};
+use rowmill_types::{CallFailure, FinishReason};
 use serde_json::{Value, json};
 
 use super::wire::ChatWire;
-use crate::exchange::Delivery;
-use crate::fixture::{assemble, error, outcome, plain_body, repair_body, setup, tokens};
-use crate::reading::{Step, Wire};
+use crate::http_model::AnswerDelivery;
+use crate::test_support::{assemble, error, plain_body, repair_body, setup, text_and_finish, tokens};
+use crate::wire_protocol::{StreamStep, WireProtocol};
 
 fn wire(model: &str, instruction: Option<&str>, schema: Option<Value>) -> ChatWire {
-    ChatWire::new(&setup(model, instruction, schema), Delivery::Whole)
+    ChatWire::new(&setup(model, instruction, schema), AnswerDelivery::Whole)
 }
 
 fn person() -> Value {
@@ -113,7 +113,7 @@ fn a_schema_is_sent_as_the_provider_takes_it() {
 
 #[test]
 fn a_stream_is_asked_for_with_its_usage() {
-    let wire = ChatWire::new(&setup("generic.m?stream=true", None, None), Delivery::Stream);
+    let wire = ChatWire::new(&setup("generic.m?stream=true", None, None), AnswerDelivery::Stream);
     assert!(plain_body(&wire).ends_with(r#"],"stream":true,"stream_options":{"include_usage":true}}"#));
 }
 
@@ -123,36 +123,39 @@ fn answers_are_read_in_every_shape() {
     for (body, expected) in [
         (
             r#"{"choices":[{"message":{"content":"a\u00e9"},"finish_reason":"stop"}]}"#,
-            ("aé", Finish::Complete),
+            ("aé", FinishReason::Complete),
         ),
-        (r#"{"choices":[{"message":{"content":"x"},"finish_reason":"length"}]}"#, ("x", Finish::Length)),
+        (
+            r#"{"choices":[{"message":{"content":"x"},"finish_reason":"length"}]}"#,
+            ("x", FinishReason::Length),
+        ),
         (
             r#"{"choices":[{"message":{"content":null},"finish_reason":"content_filter"}]}"#,
-            ("", Finish::Filtered),
+            ("", FinishReason::Filtered),
         ),
         (
             r#"{"choices":[{"message":{"content":null,"refusal":"no"},"finish_reason":"stop"}]}"#,
-            ("no", Finish::Refused),
+            ("no", FinishReason::Refused),
         ),
         (
             r#"{"choices":[{"message":{"content":"x","refusal":null,"tool_calls":null}}],"usage":null}"#,
-            ("x", Finish::Complete),
+            ("x", FinishReason::Complete),
         ),
         (
             r#"{"choices":[{"message":{"content":[{"type":"thinking","thinking":[]},{"type":"text","text":"b"}]},"finish_reason":"stop"}]}"#,
-            ("b", Finish::Complete),
+            ("b", FinishReason::Complete),
         ),
         (
             r#"{"choices":[{"message":{"content":"","tool_calls":[{"function":{"name":"s","arguments":"{\"a\":1}"}}]},"finish_reason":"tool_calls"}]}"#,
             // A call of a tool that was not offered is not an answer.
-            ("", Finish::Complete),
+            ("", FinishReason::Complete),
         ),
         (
             r#"{"choices":[{"message":{"tool_calls":[{"function":{"arguments":{"a": 1}}}]}}],"error":null}"#,
-            ("", Finish::Complete),
+            ("", FinishReason::Complete),
         ),
     ] {
-        assert_eq!(outcome(&wire.read(body.as_bytes()).unwrap()), expected, "{body}");
+        assert_eq!(text_and_finish(&wire.read(body.as_bytes()).unwrap()), expected, "{body}");
     }
 }
 
@@ -175,9 +178,9 @@ fn a_value_that_is_no_object_comes_back_without_its_wrapping() {
         r#""strict":true,"schema":{"type":"object","properties":{"value":{"type":"array","items":{"type":"integer"}}},"required":["value"],"additionalProperties":false}"#
     ));
     let body = r#"{"choices":[{"message":{"content":"{\"value\": [1, 2]}"},"finish_reason":"stop"}]}"#;
-    assert_eq!(outcome(&wire.read(body.as_bytes()).unwrap()), ("[1, 2]", Finish::Complete));
+    assert_eq!(text_and_finish(&wire.read(body.as_bytes()).unwrap()), ("[1, 2]", FinishReason::Complete));
     let odd = r#"{"choices":[{"message":{"content":"[1]"},"finish_reason":"stop"}]}"#;
-    assert_eq!(outcome(&wire.read(odd.as_bytes()).unwrap()), ("[1]", Finish::Complete));
+    assert_eq!(text_and_finish(&wire.read(odd.as_bytes()).unwrap()), ("[1]", FinishReason::Complete));
 }
 
 #[test]
@@ -222,9 +225,18 @@ fn a_stream_is_put_together() {
         ],
     )
     .unwrap();
-    assert_eq!(steps, [Step::Quiet, Step::Content, Step::Content, Step::Quiet, Step::Done]);
+    assert_eq!(
+        steps,
+        [
+            StreamStep::NoContent,
+            StreamStep::Content,
+            StreamStep::Content,
+            StreamStep::NoContent,
+            StreamStep::Done
+        ]
+    );
     let reading = reading.unwrap();
-    assert_eq!(outcome(&reading), ("Hello", Finish::Complete));
+    assert_eq!(text_and_finish(&reading), ("Hello", FinishReason::Complete));
     assert_eq!((reading.usage, reading.model.as_deref()), (tokens([3, 0, 0, 2, 0]), Some("m-1")));
 }
 
@@ -238,9 +250,9 @@ fn streamed_tool_arguments_and_refusals_are_put_together() {
         "[DONE]",
     ];
     let (_, reading) = assemble(&wire, &events).unwrap();
-    assert_eq!(outcome(&reading.unwrap()), (r#"{"name":"A"}"#, Finish::Complete));
+    assert_eq!(text_and_finish(&reading.unwrap()), (r#"{"name":"A"}"#, FinishReason::Complete));
     let (_, reading) = assemble(&wire, &[r#"{"choices":[{"delta":{"refusal":"no"}}]}"#, "[DONE]"]).unwrap();
-    assert_eq!(outcome(&reading.unwrap()), ("no", Finish::Refused));
+    assert_eq!(text_and_finish(&reading.unwrap()), ("no", FinishReason::Refused));
 }
 
 #[test]

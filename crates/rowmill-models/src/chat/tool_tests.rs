@@ -1,17 +1,18 @@
 use proptest::prelude::*;
-use rowmill_types::{CallTiming, Finish, Message, ToolOutput};
+use rowmill_types::{CallTiming, FinishReason, Message, ToolOutput};
 use serde_json::{Value, json};
 
 use super::wire::ChatWire;
-use crate::Setup;
-use crate::exchange::{Delivery, completion};
-use crate::fixture::{
-    assemble, assemble_bytes, body_of, conversation, echoed, file, hosted, pieces, said, setup, with_tools,
+use crate::ModelSetup;
+use crate::http_model::{AnswerDelivery, with_timing};
+use crate::test_support::{
+    assemble, assemble_bytes, body_of, conversation, conversation_with_native, file, hosted_use, pieces,
+    setup, text_finish_and_calls, with_tools,
 };
-use crate::reading::{Step, Wire};
+use crate::wire_protocol::{StreamStep, WireProtocol};
 
-fn wire(setup: &Setup) -> ChatWire {
-    ChatWire::new(setup, Delivery::Whole)
+fn wire(setup: &ModelSetup) -> ChatWire {
+    ChatWire::new(setup, AnswerDelivery::Whole)
 }
 
 fn person() -> Value {
@@ -24,9 +25,10 @@ const NOW: &str =
 
 #[test]
 fn calls_and_results_are_sent_in_their_order_with_the_tools() {
-    let setup = Setup { parallel_tool_calls: Some(false), ..with_tools("generic.m", None) };
+    let setup = ModelSetup { parallel_tool_calls: Some(false), ..with_tools("generic.m", None) };
     let body =
-        String::from_utf8(wire(&setup).body(&conversation(), &crate::files::Uploaded::NONE, None)).unwrap();
+        String::from_utf8(wire(&setup).body(&conversation(), &crate::files::UploadedFiles::NONE, None))
+            .unwrap();
     assert_eq!(
         body,
         format!(
@@ -61,28 +63,28 @@ fn calls_are_read_whole_and_an_id_that_lacks_is_made_up() {
     for (body, expected) in [
         (
             r#"{"choices":[{"message":{"content":"hm","tool_calls":[{"id":"x","type":"function","function":{"name":"weather","arguments":"{\"city\": 1"}},{"id":"y","function":{"name":"now","arguments":""}}]},"finish_reason":"tool_calls"}]}"#,
-            ("hm", Finish::Complete, vec![("x", "weather", r#"{"city": 1"#), ("y", "now", "{}")]),
+            ("hm", FinishReason::Complete, vec![("x", "weather", r#"{"city": 1"#), ("y", "now", "{}")]),
         ),
         (
             r#"{"choices":[{"message":{"content":null,"tool_calls":[{"function":{"name":"now","arguments":{"a": 1}}},{"id":"call_1","function":{"name":"now","arguments":null}},{"id":"call_1","function":{"name":"now"}}]},"finish_reason":"stop"}]}"#,
             (
                 "",
-                Finish::Complete,
+                FinishReason::Complete,
                 vec![("call_2", "now", r#"{"a": 1}"#), ("call_1", "now", "{}"), ("call_3", "now", "{}")],
             ),
         ),
         // A truncated call is not called.
         (
             r#"{"choices":[{"message":{"content":"hm","tool_calls":[{"id":"x","function":{"name":"now","arguments":"{"}}]},"finish_reason":"length"}]}"#,
-            ("hm", Finish::Length, vec![]),
+            ("hm", FinishReason::Length, vec![]),
         ),
         (
             r#"{"choices":[{"message":{"refusal":"no","tool_calls":[{"id":"x","function":{"name":"now","arguments":"{}"}}]},"finish_reason":"stop"}]}"#,
-            ("no", Finish::Refused, vec![]),
+            ("no", FinishReason::Refused, vec![]),
         ),
     ] {
         let reading = wire.read(body.as_bytes()).unwrap();
-        assert_eq!(said(&reading), expected, "{body}");
+        assert_eq!(text_finish_and_calls(&reading), expected, "{body}");
         assert!(reading.echo.is_none() && reading.hosted.is_none());
     }
 }
@@ -121,8 +123,12 @@ fn servers_that_count_calls_in_their_own_way_are_understood() {
         events.push("[DONE]".to_owned());
         let events: Vec<&str> = events.iter().map(String::as_str).collect();
         let (steps, reading) = assemble(&wire, &events).unwrap();
-        assert_eq!(steps[0], Step::Content);
-        assert_eq!(said(&reading.unwrap()), ("", Finish::Complete, both.clone()), "{chunks:?}");
+        assert_eq!(steps[0], StreamStep::Content);
+        assert_eq!(
+            text_finish_and_calls(&reading.unwrap()),
+            ("", FinishReason::Complete, both.clone()),
+            "{chunks:?}"
+        );
     }
 }
 
@@ -146,14 +152,17 @@ fn thoughts_and_signatures_that_a_server_sent_with_calls_are_sent_back() {
     ];
     let streamed = assemble(&wire(&setup), &events).unwrap().1.unwrap();
     let echo = whole.echo.unwrap();
-    assert_eq!((echo.form.as_str(), echo.content.as_str()), ("chat.deepseek", expected.as_str()));
+    assert_eq!((echo.format.as_str(), echo.content.as_str()), ("chat.deepseek", expected.as_str()));
     let streamed: Value = serde_json::from_str(&streamed.echo.unwrap().content).unwrap();
     assert_eq!(streamed, serde_json::from_str::<Value>(&expected).unwrap());
-    let sent = body_of(&wire(&setup), &echoed("chat.deepseek", &echo.content));
-    let completion = completion(wire(&setup).read(body.as_bytes()).unwrap(), CallTiming::default());
-    assert_eq!((completion.calls.len(), completion.echo), (1, Some(echo.clone())), "the caller gets both");
+    let sent = body_of(&wire(&setup), &conversation_with_native("chat.deepseek", &echo.content));
+    let completion = with_timing(wire(&setup).read(body.as_bytes()).unwrap(), CallTiming::default());
+    assert_eq!((completion.calls.len(), completion.native), (1, Some(echo.clone())), "the caller gets both");
     assert_eq!(sent["messages"][1], serde_json::from_str::<Value>(&expected).unwrap());
-    let foreign = body_of(&wire(&with_tools("mistral.m", None)), &echoed("chat.deepseek", &echo.content));
+    let foreign = body_of(
+        &wire(&with_tools("mistral.m", None)),
+        &conversation_with_native("chat.deepseek", &echo.content),
+    );
     assert_eq!(foreign["messages"][1]["content"], "Let me see.");
     let plain = r#"{"choices":[{"message":{"content":"a","reasoning_content":"t"}}]}"#;
     assert!(wire(&setup).read(plain.as_bytes()).unwrap().echo.is_none(), "no calls, no echo");
@@ -176,9 +185,12 @@ fn a_schema_stands_beside_tools_or_is_one_of_them() {
         let final_call =
             r#"{"id":"z","function":{"name":"structured_output","arguments":"{\"name\": \"A\"}"}}"#;
         let call = r#"{"id":"x","function":{"name":"now","arguments":"{}"},"extra_content":{"s":1}}"#;
-        assert_eq!(said(&answer(final_call)), (r#"{"name": "A"}"#, Finish::Complete, vec![]));
+        assert_eq!(
+            text_finish_and_calls(&answer(final_call)),
+            (r#"{"name": "A"}"#, FinishReason::Complete, vec![])
+        );
         let both = answer(&format!("{final_call},{call}"));
-        assert_eq!(said(&both), ("c", Finish::Complete, vec![("x", "now", "{}")]));
+        assert_eq!(text_finish_and_calls(&both), ("c", FinishReason::Complete, vec![("x", "now", "{}")]));
         let echo: Value = serde_json::from_str(&both.echo.unwrap().content).unwrap();
         assert_eq!(echo["tool_calls"].as_array().unwrap().len(), 1, "nobody answers the answer");
         assert_eq!(echo["tool_calls"][0]["extra_content"], json!({"s": 1}));
@@ -199,15 +211,17 @@ fn tools_that_openrouter_runs_are_asked_for_and_told_of() {
         r#"{{"choices":[{{"message":{{"content":"x","annotations":[{source},{source}]}}}}],{usage}}}"#
     );
     let expected = (vec![("https://a.example", "A", "c")], vec![("web_search", 2)]);
-    assert_eq!(hosted(&wire(&setup).read(body.as_bytes()).unwrap()), expected);
+    assert_eq!(hosted_use(&wire(&setup).read(body.as_bytes()).unwrap()), expected);
     let events = [
         &format!(r#"{{"choices":[{{"delta":{{"content":"x","annotations":[{source}]}}}}]}}"#),
         &format!(r#"{{"choices":[],{usage}}}"#),
         "[DONE]",
     ];
-    assert_eq!(hosted(&assemble(&wire(&setup), &events).unwrap().1.unwrap()), expected);
-    let off =
-        ChatWire::new(&crate::fixture::setup("openrouter.m?web_search=false", None, None), Delivery::Whole);
+    assert_eq!(hosted_use(&assemble(&wire(&setup), &events).unwrap().1.unwrap()), expected);
+    let off = ChatWire::new(
+        &crate::test_support::setup("openrouter.m?web_search=false", None, None),
+        AnswerDelivery::Whole,
+    );
     assert_eq!(body_of(&off, &[Message::user("q")])["tools"], Value::Null);
 }
 
@@ -248,8 +262,8 @@ proptest! {
         let or_none = |text: &str| if text.trim().is_empty() { "{}".to_owned() } else { text.to_owned() };
         let (first, second) = (or_none(&first), or_none(&second));
         prop_assert_eq!(
-            said(&reading),
-            (text.as_str(), Finish::Complete, vec![("x", "now", first.as_str()), ("y", "now", second.as_str())])
+            text_finish_and_calls(&reading),
+            (text.as_str(), FinishReason::Complete, vec![("x", "now", first.as_str()), ("y", "now", second.as_str())])
         );
     }
 }

@@ -2,7 +2,7 @@
 
 /// The kinds of files that protocols distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum FileForm {
     Image,
     Pdf,
     Audio,
@@ -11,9 +11,9 @@ pub(crate) enum Form {
     Other,
 }
 
-impl Form {
+impl FileForm {
     /// The kind of a file with this media type.
-    pub(crate) fn of(media_type: &str) -> Self {
+    pub(crate) fn from_media_type(media_type: &str) -> Self {
         match media_type.split('/').next() {
             Some("image") => Self::Image,
             Some("audio") => Self::Audio,

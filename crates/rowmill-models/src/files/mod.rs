@@ -3,22 +3,22 @@
 
 mod cache;
 mod forms;
+mod message_parts;
 mod multipart;
 mod outbound;
-mod parts;
 mod rules;
 mod stores;
 #[cfg(test)]
 mod tests;
 mod uploads;
 
-pub(crate) use cache::Uploaded;
-pub(crate) use forms::{Form, is_wave};
-pub(crate) use outbound::{Files, have_files};
-pub(crate) use parts::{Shape, Writer, room, write_message};
+pub(crate) use cache::UploadedFiles;
+pub(crate) use forms::{FileForm, is_wave};
+pub(crate) use message_parts::{MessageShape, PartWriter, message_file_bytes, write_message};
+pub(crate) use outbound::{FileSender, have_files};
 pub use rules::attachment_rules;
 pub(crate) use rules::{
-    ALIYUN_FILES, ANTHROPIC_FILES, BUILT_IN_FILES, GOOGLE_FILES, GROQ_FILES, IMAGES_ONLY, MISTRAL_FILES,
-    OPENAI_FILES, OPENROUTER_FILES, TEXT_ONLY, Taken, XAI_FILES,
+    ALIYUN_FILES, ANTHROPIC_FILES, AcceptedFiles, BUILT_IN_FILES, GOOGLE_FILES, GROQ_FILES, IMAGES_ONLY,
+    MISTRAL_FILES, OPENAI_FILES, OPENROUTER_FILES, TEXT_ONLY, XAI_FILES,
 };
-pub(crate) use stores::{Place, add_beta};
+pub(crate) use stores::{UploadAddress, add_beta};

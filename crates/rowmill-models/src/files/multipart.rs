@@ -6,13 +6,13 @@ use rowmill_types::{Attachment, CallError, CallFailure};
 
 /// A form: the value of its `content-type`, and its body.
 #[derive(Debug)]
-pub(super) struct Form {
+pub(super) struct MultipartForm {
     pub(super) content_type: HeaderValue,
     pub(super) body: Bytes,
 }
 
 /// A form with some fields and a file in the field `file`.
-pub(super) fn form(fields: &[(&str, &str)], file: &Attachment) -> Result<Form, CallError> {
+pub(super) fn form(fields: &[(&str, &str)], file: &Attachment) -> Result<MultipartForm, CallError> {
     // No file contains its own digest, so no file contains the boundary.
     let boundary = format!("rowmill-{}", file.digest);
     let mut body = Vec::with_capacity(file.bytes.len() + 1024);
@@ -31,7 +31,7 @@ pub(super) fn form(fields: &[(&str, &str)], file: &Attachment) -> Result<Form, C
     body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
     let content_type = HeaderValue::from_str(&format!("multipart/form-data; boundary={boundary}"))
         .map_err(|error| CallError::new(CallFailure::Internal, error.to_string()))?;
-    Ok(Form { content_type, body: body.into() })
+    Ok(MultipartForm { content_type, body: body.into() })
 }
 
 /// A file name, escaped as browsers do in forms.

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use rowmill_http::HttpClient;
 use rowmill_types::{Attachment, CallError, CallFailure, Message};
 
-use super::cache::Uploaded;
-use super::forms::Form;
-use super::parts::Shape;
-use super::rules::{Storage, Taken};
-use super::stores::Place;
+use super::cache::UploadedFiles;
+use super::forms::FileForm;
+use super::message_parts::MessageShape;
+use super::rules::{AcceptedFiles, FileStorage};
+use super::stores::UploadAddress;
 use super::uploads::Uploads;
-use crate::call::Reporter;
-use crate::connection::Connection;
+use crate::call_error::CallErrorReporter;
+use crate::connection::ProviderConnection;
 
 /// Larger files are uploaded once instead of being sent with every attempt.
 const LARGE: usize = 8 << 20;
@@ -28,30 +28,35 @@ pub(crate) fn have_files(messages: &[Message]) -> bool {
 
 /// How a model sends files.
 #[derive(Debug)]
-pub(crate) struct Files {
-    pub(crate) taken: &'static Taken,
-    pub(crate) shape: Shape,
+pub(crate) struct FileSender {
+    pub(crate) taken: &'static AcceptedFiles,
+    pub(crate) shape: MessageShape,
     /// The provider's file API, if it has one.
     pub(crate) uploads: Option<Uploads>,
 }
 
-impl Files {
-    pub(crate) fn new(connection: &Connection, http: &HttpClient, shape: Shape, place: Place) -> Self {
+impl FileSender {
+    pub(crate) fn new(
+        connection: &ProviderConnection,
+        http: &HttpClient,
+        shape: MessageShape,
+        place: UploadAddress,
+    ) -> Self {
         let taken = connection.quirks.files;
-        let reporter = Reporter::new(connection, &place.upload);
+        let reporter = CallErrorReporter::new(connection, &place.upload);
         let uploads =
-            (taken.storage != Storage::None).then(|| Uploads::new(http, taken.storage, place, reporter));
+            (taken.storage != FileStorage::None).then(|| Uploads::new(http, taken.storage, place, reporter));
         Self { taken, shape, uploads }
     }
 
     /// Checks the files of a request and uploads those that are not sent inline.
-    pub(crate) async fn prepare(&self, messages: &[Message]) -> Result<Uploaded, CallError> {
+    pub(crate) async fn prepare(&self, messages: &[Message]) -> Result<UploadedFiles, CallError> {
         let files: Vec<&Attachment> = messages.iter().flat_map(|message| &message.attachments).collect();
         self.check(&files)?;
-        let mut uploaded = Uploaded::default();
+        let mut uploaded = UploadedFiles::default();
         if let Some(uploads) = &self.uploads {
             for file in self.to_upload(&files) {
-                let Some(entry) = uploads.obtain(file).await? else { break };
+                let Some(entry) = uploads.upload_once(file).await? else { break };
                 uploaded.entries.push(entry);
             }
             uploaded.header = uploads.header().filter(|_| !uploaded.entries.is_empty());
@@ -87,7 +92,7 @@ impl Files {
                     "`{name}` has {bytes} bytes, but the provider accepts at most {most}"
                 )));
             }
-            if Form::of(media_type) == Form::Text && file.text().is_none() {
+            if FileForm::from_media_type(media_type) == FileForm::Text && file.text().is_none() {
                 return Err(refused(format!("`{name}` is declared as text but is not UTF-8")));
             }
         }
@@ -96,7 +101,7 @@ impl Files {
 
     /// Large files, and if the others are still too much for one request, the largest of them.
     pub(super) fn to_upload<'a>(&self, files: &[&'a Attachment]) -> Vec<&'a Attachment> {
-        let can = |file: &&Attachment| self.shape.refers_to(Form::of(&file.media_type));
+        let can = |file: &&Attachment| self.shape.refers_to(FileForm::from_media_type(&file.media_type));
         let (mut wanted, mut rest): (Vec<&Attachment>, Vec<&Attachment>) =
             files.iter().partition(|file| can(file) && file.bytes.len() > LARGE);
         rest.sort_by_key(|file| std::cmp::Reverse(file.bytes.len()));
@@ -115,11 +120,11 @@ impl Files {
 
     /// Classifies a failed call with files: a file that the provider has lost is uploaded again on the next
     /// attempt.
-    pub(crate) fn judge(&self, error: CallError, uploaded: &Uploaded) -> CallError {
+    pub(crate) fn explain_error(&self, error: CallError, uploaded: &UploadedFiles) -> CallError {
         if error.status == Some(413) {
             let message = format!(
                 "the request with its files is too large for the provider: {}",
-                error.message.marked()
+                error.message.with_markers()
             );
             return CallError { failure: CallFailure::Refused, message: message.into(), ..error };
         }
@@ -135,8 +140,10 @@ impl Files {
         for entry in lost {
             uploads.forget(entry);
         }
-        let message =
-            format!("the provider no longer has the file that was uploaded: {}", error.message.marked());
+        let message = format!(
+            "the provider no longer has the file that was uploaded: {}",
+            error.message.with_markers()
+        );
         CallError { failure: CallFailure::Server, message: message.into(), ..error }
     }
 
@@ -148,14 +155,14 @@ impl Files {
     }
 }
 
-fn names(message: &str, entry: &super::cache::Entry) -> bool {
+fn names(message: &str, entry: &super::cache::UploadCacheEntry) -> bool {
     entry.remote.get().is_some_and(|remote| message.contains(&remote.id))
 }
 
 /// The size of a file in the body of a request.
 fn encoded(file: &Attachment) -> u64 {
     let bytes = file.bytes.len() as u64;
-    if Form::of(&file.media_type) == Form::Text { bytes } else { bytes.div_ceil(3) * 4 }
+    if FileForm::from_media_type(&file.media_type) == FileForm::Text { bytes } else { bytes.div_ceil(3) * 4 }
 }
 
 fn refused(message: String) -> CallError {

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use rowmill_http::{Answer, HeaderMap, HeaderName, HeaderValue, HttpClient, Method, Target, Url};
+use rowmill_http::{HeaderMap, HeaderName, HeaderValue, HttpAnswer, HttpClient, Method, RequestTarget, Url};
 use rowmill_types::{Attachment, CallError, CallFailure};
 use serde_json::{Value, json};
 
-use super::cache::Remote;
+use super::cache::RemoteFile;
 use super::forms::name_for_google;
 use super::multipart;
-use super::rules::Storage;
-use crate::call::Reporter;
-use crate::reading::Unread;
+use super::rules::FileStorage;
+use crate::call_error::CallErrorReporter;
+use crate::wire_protocol::UnreadableAnswer;
 
 /// The header that Anthropic requires for files as long as they are a beta.
 pub(crate) const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The addresses of a file API, and the headers for it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct UploadAddress {
     /// Where files are uploaded to.
     pub(crate) upload: Url,
     /// Where files are found by their ids.
@@ -45,19 +45,24 @@ pub(crate) struct Place {
 
 /// A provider's file API.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct FileStore {
     pub(super) http: HttpClient,
-    pub(super) storage: Storage,
-    pub(super) place: Place,
-    pub(super) reporter: Reporter,
+    pub(super) storage: FileStorage,
+    pub(super) place: UploadAddress,
+    pub(super) reporter: CallErrorReporter,
 }
 
-impl Store {
-    pub(super) fn new(http: HttpClient, storage: Storage, mut place: Place, reporter: Reporter) -> Self {
+impl FileStore {
+    pub(super) fn new(
+        http: HttpClient,
+        storage: FileStorage,
+        mut place: UploadAddress,
+        reporter: CallErrorReporter,
+    ) -> Self {
         for name in ["content-type", "accept"] {
             place.headers.remove(name);
         }
-        if storage == Storage::Anthropic {
+        if storage == FileStorage::Anthropic {
             add_beta(&mut place.headers, FILES_BETA);
         }
         Self { http, storage, place, reporter }
@@ -65,33 +70,33 @@ impl Store {
 
     /// The header that a request needs to refer to files.
     pub(super) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
-        let value = self.place.headers.get(BETA).filter(|_| self.storage == Storage::Anthropic)?;
+        let value = self.place.headers.get(BETA).filter(|_| self.storage == FileStorage::Anthropic)?;
         Some((BETA, value.clone()))
     }
 
     /// Uploads a file.
-    pub(super) async fn upload(&self, file: &Attachment) -> Result<Remote, CallError> {
+    pub(super) async fn upload(&self, file: &Attachment) -> Result<RemoteFile, CallError> {
         let uploaded = match self.storage {
-            Storage::OpenAi => {
+            FileStorage::OpenAi => {
                 let expiry = [("expires_after[anchor]", "created_at"), ("expires_after[seconds]", KEPT)];
                 let fields = [[("purpose", "user_data")].as_slice(), &expiry].concat();
                 self.send_form(&fields, file).await
             }
-            Storage::Anthropic => self.send_form(&[], file).await,
-            Storage::Google => self.send_resumable(file).await,
-            Storage::None => Err(internal("the provider does not store files")),
+            FileStorage::Anthropic => self.send_form(&[], file).await,
+            FileStorage::Google => self.send_resumable(file).await,
+            FileStorage::None => Err(internal("the provider does not store files")),
         };
         uploaded.map_err(|error| about(file, error))
     }
 
     /// Deletes a file, if the provider allows it.
-    pub(super) async fn delete(&self, remote: &Remote) {
+    pub(super) async fn delete(&self, remote: &RemoteFile) {
         let Ok(target) = self.target(self.address_of(&remote.id), self.place.headers.clone()) else { return };
         // A failure only wastes space at the provider, where files expire or remain in the account.
         drop(self.http.send(Method::DELETE, &target, Bytes::new()).await);
     }
 
-    async fn send_form(&self, fields: &[(&str, &str)], file: &Attachment) -> Result<Remote, CallError> {
+    async fn send_form(&self, fields: &[(&str, &str)], file: &Attachment) -> Result<RemoteFile, CallError> {
         let form = multipart::form(fields, file)?;
         let mut headers = self.place.headers.clone();
         headers.insert(HeaderName::from_static("content-type"), form.content_type);
@@ -99,11 +104,11 @@ impl Store {
         let answer = self.send(Method::POST, &target, form.body).await?;
         let answer = self.json(answer).await?;
         let id = answer.get("id").and_then(Value::as_str).ok_or_else(|| self.unread(&answer))?;
-        Ok(Remote { id: id.to_owned(), reference: id.to_owned() })
+        Ok(RemoteFile { id: id.to_owned(), reference: id.to_owned() })
     }
 
     /// Google's method: ask for an upload address, send the file there, wait until it is ready.
-    async fn send_resumable(&self, file: &Attachment) -> Result<Remote, CallError> {
+    async fn send_resumable(&self, file: &Attachment) -> Result<RemoteFile, CallError> {
         let mut headers = self.place.headers.clone();
         let media_type = name_for_google(&file.media_type);
         for (name, value) in [
@@ -136,7 +141,7 @@ impl Store {
     }
 
     /// Waits until a file can be used.
-    async fn ready(&self, mut file: Value) -> Result<Remote, CallError> {
+    async fn ready(&self, mut file: Value) -> Result<RemoteFile, CallError> {
         let text = |file: &Value, field: &str| file.get(field).and_then(Value::as_str).map(str::to_owned);
         let (Some(name), Some(reference)) = (text(&file, "name"), text(&file, "uri")) else {
             return Err(self.unread(&file));
@@ -156,7 +161,7 @@ impl Store {
                     let what = format!("the provider cannot read it: {}", why.unwrap_or("no reason given"));
                     return Err(CallError::new(CallFailure::Refused, what));
                 }
-                _ => return Ok(Remote { id, reference }),
+                _ => return Ok(RemoteFile { id, reference }),
             }
             tokio::time::sleep(wait).await;
             waited += wait;
@@ -173,33 +178,39 @@ impl Store {
         url
     }
 
-    fn target(&self, url: Url, headers: HeaderMap) -> Result<Target, CallError> {
-        Target::new(url, headers).map_err(|problem| internal(&problem.message))
+    fn target(&self, url: Url, headers: HeaderMap) -> Result<RequestTarget, CallError> {
+        RequestTarget::new(url, headers).map_err(|problem| internal(&problem.message))
     }
 
     /// Sends a request and turns any response without a success status into an error.
-    async fn send(&self, method: Method, target: &Target, body: Bytes) -> Result<Answer, CallError> {
+    async fn send(
+        &self,
+        method: Method,
+        target: &RequestTarget,
+        body: Bytes,
+    ) -> Result<HttpAnswer, CallError> {
         let answer = self.http.send(method, target, body).await;
-        let answer = answer.map_err(|failure| self.reporter.transport(&failure))?;
+        let answer = answer.map_err(|failure| self.reporter.transport_error(&failure))?;
         let status = answer.status();
         if (200..300).contains(&status) {
             return Ok(answer);
         }
         let headers = answer.headers().clone();
         let body = answer.body(ANSWER_LIMIT).await.unwrap_or_default();
-        Err(self.reporter.status(status, &headers, &body))
+        Err(self.reporter.status_error(status, &headers, &body))
     }
 
-    async fn json(&self, answer: Answer) -> Result<Value, CallError> {
+    async fn json(&self, answer: HttpAnswer) -> Result<Value, CallError> {
         let status = answer.status();
         let body = answer.body(ANSWER_LIMIT).await;
-        let body = body.map_err(|failure| self.reporter.transport(&failure))?;
-        serde_json::from_slice(&body).map_err(|error| self.reporter.unread(status, error.into(), &body))
+        let body = body.map_err(|failure| self.reporter.transport_error(&failure))?;
+        serde_json::from_slice(&body)
+            .map_err(|error| self.reporter.unreadable_error(status, error.into(), &body))
     }
 
     fn unread(&self, answer: &Value) -> CallError {
         let what = "the answer does not name the file".to_owned();
-        self.reporter.unread(200, Unread::Malformed(what), answer.to_string().as_bytes())
+        self.reporter.unreadable_error(200, UnreadableAnswer::Malformed(what), answer.to_string().as_bytes())
     }
 }
 
@@ -229,9 +240,9 @@ fn about(file: &Attachment, error: CallError) -> CallError {
             "the file `{}` ({} bytes) is too large for the provider: {}",
             file.name,
             file.bytes.len(),
-            error.message.marked()
+            error.message.with_markers()
         ),
-        _ => format!("the file `{}` could not be uploaded: {}", file.name, error.message.marked()),
+        _ => format!("the file `{}` could not be uploaded: {}", file.name, error.message.with_markers()),
     };
     CallError { failure, message: message.into(), ..error }
 }

@@ -2,15 +2,15 @@ use rowmill_http::{HttpClient, Url};
 use rowmill_types::{Attachment, CallError, CallFailure, Message};
 use serde_json::{Value, json};
 
-use super::{Files, Place, Shape, Uploaded, attachment_rules};
+use super::{FileSender, MessageShape, UploadAddress, UploadedFiles, attachment_rules};
 use crate::anthropic::wire::AnthropicWire;
-use crate::build::Setup;
+use crate::build_model::ModelSetup;
 use crate::chat::wire::ChatWire;
-use crate::exchange::Delivery;
-use crate::fixture::{file, setup, with_files};
 use crate::google::wire::GoogleWire;
-use crate::reading::Wire;
-use crate::responses::wire::{Carrier, ResponsesWire};
+use crate::http_model::AnswerDelivery;
+use crate::responses::wire::{RequestCarrier, ResponsesWire};
+use crate::test_support::{file, setup, with_files};
+use crate::wire_protocol::WireProtocol;
 
 fn png() -> Attachment {
     file("a.png", "image/png", b"\x89PNG")
@@ -20,23 +20,25 @@ fn pdf() -> Attachment {
     file("b \"2\".pdf", "application/pdf", b"%PDF-")
 }
 
-fn body(setup: &Setup, messages: &[Message], uploaded: &Uploaded) -> Value {
+fn body(setup: &ModelSetup, messages: &[Message], uploaded: &UploadedFiles) -> Value {
     let body = match setup.connection.protocol {
-        crate::Protocol::Chat => ChatWire::new(setup, Delivery::Whole).body(messages, uploaded, None),
-        crate::Protocol::Responses => {
-            ResponsesWire::new(setup, Carrier::Socket).body(messages, uploaded, None)
+        crate::ProviderProtocol::Chat => {
+            ChatWire::new(setup, AnswerDelivery::Whole).body(messages, uploaded, None)
         }
-        crate::Protocol::Anthropic => {
-            AnthropicWire::new(setup, Delivery::Whole).unwrap().body(messages, uploaded, None)
+        crate::ProviderProtocol::Responses => {
+            ResponsesWire::new(setup, RequestCarrier::Socket).body(messages, uploaded, None)
         }
-        crate::Protocol::Google => GoogleWire::new(setup).unwrap().body(messages, uploaded, None),
-        crate::Protocol::Builtin => Vec::new(),
+        crate::ProviderProtocol::Anthropic => {
+            AnthropicWire::new(setup, AnswerDelivery::Whole).unwrap().body(messages, uploaded, None)
+        }
+        crate::ProviderProtocol::Google => GoogleWire::new(setup).unwrap().body(messages, uploaded, None),
+        crate::ProviderProtocol::Builtin => Vec::new(),
     };
     serde_json::from_slice(&body).unwrap()
 }
 
 /// The parts of the only message in a body.
-fn parts(model: &str, text: &str, file: Attachment, uploaded: &Uploaded) -> Value {
+fn parts(model: &str, text: &str, file: Attachment, uploaded: &UploadedFiles) -> Value {
     let body = body(&setup(model, None, None), &[with_files(text, vec![file])], uploaded);
     let message =
         ["messages", "input", "contents"].iter().find_map(|name| body.get(name)).unwrap()[0].clone();
@@ -131,10 +133,10 @@ fn parts_of_others() -> Vec<(&'static str, Attachment, Value)> {
 fn every_protocol_writes_every_kind_before_the_text() {
     for (model, file, expected) in parts_of_openai().into_iter().chain(parts_of_others()) {
         let name = file.name.clone();
-        let found = parts(model, "Hi", file.clone(), &Uploaded::NONE);
+        let found = parts(model, "Hi", file.clone(), &UploadedFiles::NONE);
         assert_eq!(found[0], expected, "{model} {name}");
         assert_eq!(found[1]["text"], "Hi", "{model} {name}");
-        let alone = parts(model, "", file, &Uploaded::NONE);
+        let alone = parts(model, "", file, &UploadedFiles::NONE);
         assert_eq!(alone.as_array().unwrap().len(), 1, "{model}: no empty text");
     }
 }
@@ -153,7 +155,7 @@ fn what_is_uploaded_is_referred_to() {
         ),
         ("google.m", png(), json!({"fileData": {"mimeType": "image/png", "fileUri": "f-1"}})),
     ] {
-        let uploaded = Uploaded::of(&file, "f-1");
+        let uploaded = UploadedFiles::with_reference(&file, "f-1");
         assert_eq!(parts(model, "Hi", file, &uploaded)[0], expected, "{model}");
     }
 }
@@ -163,7 +165,7 @@ fn other_messages_of_the_conversation_stay_as_they_are() {
     let messages =
         [with_files("q", vec![png(), pdf()]), Message::assistant("{}"), Message::user("fix \"it\"")];
     let instructed = setup("anthropic.m", Some("Be kind"), None);
-    let body = body(&instructed, &messages, &Uploaded::NONE);
+    let body = body(&instructed, &messages, &UploadedFiles::NONE);
     assert_eq!(body["messages"][0]["content"].as_array().unwrap().len(), 3);
     assert_eq!(body["messages"][1], json!({"role": "assistant", "content": "{}"}));
     assert_eq!(body["messages"][2], json!({"role": "user", "content": "fix \"it\""}));
@@ -204,11 +206,11 @@ fn rules_are_those_of_the_provider() {
     }
 }
 
-fn files(model: &str, shape: Shape) -> Files {
+fn files(model: &str, shape: MessageShape) -> FileSender {
     let setup = setup(model, None, None);
     let url = Url::parse("http://127.0.0.1:1/v1/files").unwrap();
-    let place = Place { upload: url.clone(), files: url, headers: rowmill_http::HeaderMap::new() };
-    Files::new(&setup.connection, &HttpClient::new(&|_| None), shape, place)
+    let place = UploadAddress { upload: url.clone(), files: url, headers: rowmill_http::HeaderMap::new() };
+    FileSender::new(&setup.connection, &HttpClient::new(&|_| None), shape, place)
 }
 
 /// A file with this many megabytes.
@@ -220,7 +222,7 @@ fn large(number: u8, megabytes: usize, media_type: &str) -> Attachment {
 
 #[tokio::test]
 async fn what_a_model_does_not_take_is_never_sent() {
-    let generic = files("generic.m", Shape::Chat);
+    let generic = files("generic.m", MessageShape::Chat);
     for (file, words) in [
         (pdf(), "`b \"2\".pdf` is `application/pdf`, which the model does not accept"),
         (file("e.txt", "text/plain", b"\xff"), "`e.txt` is declared as text but is not UTF-8"),
@@ -230,10 +232,10 @@ async fn what_a_model_does_not_take_is_never_sent() {
         assert_eq!((error.failure, error.message.as_str()), (CallFailure::Refused, words));
     }
     let many = with_files("x", (0..6).map(|_| png()).collect());
-    let error = files("groq.m", Shape::Chat).prepare(&[many]).await.unwrap_err();
+    let error = files("groq.m", MessageShape::Chat).prepare(&[many]).await.unwrap_err();
     assert_eq!(error.message, "the request has 6 files, but the provider accepts at most 5");
     let heavy = with_files("x", vec![large(1, 2, "image/png"), large(2, 2, "image/png")]);
-    let error = files("groq.m", Shape::Chat).prepare(&[heavy]).await.unwrap_err();
+    let error = files("groq.m", MessageShape::Chat).prepare(&[heavy]).await.unwrap_err();
     assert!(error.message.starts_with("the files of the request have 5592408 bytes"), "{error}");
 }
 
@@ -246,18 +248,18 @@ fn large_files_are_uploaded_and_others_where_they_are_too_many() {
     };
     let pdf = |number, megabytes| large(number, megabytes, "application/pdf");
     let image = |number, megabytes| large(number, megabytes, "image/png");
-    assert_eq!(names("google.m", Shape::Google, &[pdf(1, 9), pdf(2, 7)]), ["1.bin"]);
-    assert_eq!(names("google.m", Shape::Google, &[pdf(1, 6), pdf(2, 7), pdf(3, 5)]), ["2.bin"]);
-    assert_eq!(names("google.m", Shape::Google, &[pdf(1, 9), pdf(1, 9)]), ["1.bin"], "once");
-    assert!(names("openai.m", Shape::Chat, &[image(1, 9)]).is_empty(), "chat has no ids for images");
-    assert_eq!(names("gpt-5", Shape::Responses, &[image(1, 9)]), ["1.bin"]);
-    assert!(names("google.m", Shape::Google, &[large(1, 9, "text/plain")]).is_empty());
+    assert_eq!(names("google.m", MessageShape::Google, &[pdf(1, 9), pdf(2, 7)]), ["1.bin"]);
+    assert_eq!(names("google.m", MessageShape::Google, &[pdf(1, 6), pdf(2, 7), pdf(3, 5)]), ["2.bin"]);
+    assert_eq!(names("google.m", MessageShape::Google, &[pdf(1, 9), pdf(1, 9)]), ["1.bin"], "once");
+    assert!(names("openai.m", MessageShape::Chat, &[image(1, 9)]).is_empty(), "chat has no ids for images");
+    assert_eq!(names("gpt-5", MessageShape::Responses, &[image(1, 9)]), ["1.bin"]);
+    assert!(names("google.m", MessageShape::Google, &[large(1, 9, "text/plain")]).is_empty());
 }
 
 #[test]
 fn a_lost_file_is_told_apart_from_other_refusals() {
-    let openai = files("openai.m", Shape::Chat);
-    let uploaded = Uploaded::of(&pdf(), "file-1");
+    let openai = files("openai.m", MessageShape::Chat);
+    let uploaded = UploadedFiles::with_reference(&pdf(), "file-1");
     for (status, message, failure) in [
         (404, "No such File object: file-1", CallFailure::Server),
         (
@@ -272,9 +274,9 @@ fn a_lost_file_is_told_apart_from_other_refusals() {
         (413, "too much", CallFailure::Refused),
     ] {
         let error = CallError { status: Some(status), ..CallError::new(CallFailure::Refused, message) };
-        assert_eq!(openai.judge(error, &uploaded).failure, failure, "{status} {message}");
+        assert_eq!(openai.explain_error(error, &uploaded).failure, failure, "{status} {message}");
     }
     let error =
         CallError { status: Some(404), ..CallError::new(CallFailure::UnknownModel, "File not found") };
-    assert_eq!(openai.judge(error, &Uploaded::NONE).failure, CallFailure::UnknownModel);
+    assert_eq!(openai.explain_error(error, &UploadedFiles::NONE).failure, CallFailure::UnknownModel);
 }

@@ -8,10 +8,10 @@ use futures_util::{StreamExt, stream};
 use rowmill_http::{HeaderName, HeaderValue, HttpClient};
 use rowmill_types::{Attachment, CallError};
 
-use super::cache::{Cache, Entry};
-use super::rules::Storage;
-use super::stores::{Place, Store};
-use crate::call::Reporter;
+use super::cache::{UploadCache, UploadCacheEntry};
+use super::rules::FileStorage;
+use super::stores::{FileStore, UploadAddress};
+use crate::call_error::CallErrorReporter;
 
 /// How many files are deleted at once, and how long that may take.
 const AT_ONCE: usize = 8;
@@ -20,16 +20,21 @@ const AT_MOST: Duration = Duration::from_secs(30);
 /// The uploaded files of this run.
 #[derive(Debug)]
 pub(crate) struct Uploads {
-    store: Store,
-    cache: Cache,
+    store: FileStore,
+    cache: UploadCache,
     /// Set if the server turns out to have no file API.
     absent: AtomicBool,
 }
 
 impl Uploads {
-    pub(crate) fn new(http: &HttpClient, storage: Storage, place: Place, reporter: Reporter) -> Self {
-        let store = Store::new(http.clone(), storage, place, reporter);
-        Self { store, cache: Cache::default(), absent: AtomicBool::new(false) }
+    pub(crate) fn new(
+        http: &HttpClient,
+        storage: FileStorage,
+        place: UploadAddress,
+        reporter: CallErrorReporter,
+    ) -> Self {
+        let store = FileStore::new(http.clone(), storage, place, reporter);
+        Self { store, cache: UploadCache::default(), absent: AtomicBool::new(false) }
     }
 
     /// The header that a request needs to refer to files.
@@ -42,7 +47,10 @@ impl Uploads {
     ///
     /// Calls that need the same file wait for one upload. If that is dropped or fails, the next of them
     /// uploads it.
-    pub(super) async fn obtain(&self, file: &Attachment) -> Result<Option<Arc<Entry>>, CallError> {
+    pub(super) async fn upload_once(
+        &self,
+        file: &Attachment,
+    ) -> Result<Option<Arc<UploadCacheEntry>>, CallError> {
         if self.absent.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -62,7 +70,7 @@ impl Uploads {
     }
 
     /// Forgets a file that the provider no longer has.
-    pub(super) fn forget(&self, entry: &Arc<Entry>) {
+    pub(super) fn forget(&self, entry: &Arc<UploadCacheEntry>) {
         self.cache.forget(entry);
     }
 

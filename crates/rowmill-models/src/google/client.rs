@@ -3,26 +3,26 @@
 use std::sync::Arc;
 
 use rowmill_core::ports::Model;
-use rowmill_http::{HeaderName, HttpClient, Target, Url};
+use rowmill_http::{HeaderName, HttpClient, RequestTarget, Url};
 use rowmill_types::Problem;
 
 use super::wire::GoogleWire;
-use crate::build::{Setup, delivery, json_headers};
-use crate::call::Reporter;
-use crate::connection::Connection;
-use crate::exchange::{Delivery, Exchange};
-use crate::files::{Files, Place, Shape};
+use crate::build_model::{ModelSetup, delivery, json_headers};
+use crate::call_error::CallErrorReporter;
+use crate::connection::ProviderConnection;
+use crate::files::{FileSender, MessageShape, UploadAddress};
+use crate::http_model::{AnswerDelivery, HttpModel};
 
 /// Builds a model that uses the Gemini API.
-pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
+pub(crate) fn build_google_model(setup: &ModelSetup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
     let connection = &setup.connection;
     let delivery = delivery(setup)?;
     let base = connection.base_url().unwrap_or_default().trim_end_matches('/').to_owned();
     let version = if base.ends_with("/v1beta") || base.ends_with("/v1") { "" } else { "/v1beta" };
     let model = setup.model.model.trim_start_matches("models/");
     let (method, query) = match delivery {
-        Delivery::Whole => ("generateContent", None),
-        Delivery::Stream => ("streamGenerateContent", Some("alt=sse")),
+        AnswerDelivery::Whole => ("generateContent", None),
+        AnswerDelivery::Stream => ("streamGenerateContent", Some("alt=sse")),
     };
     let mut url = connection.address(&format!("{version}/models/{model}:{method}"))?;
     url.set_query(query);
@@ -31,24 +31,24 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
         headers.insert(HeaderName::from_static("x-goog-api-key"), connection.credential(key.reveal())?);
     }
     headers.extend(connection.headers.clone());
-    let place = Place {
+    let place = UploadAddress {
         upload: upload_address(connection, version)?,
         files: connection.address(&format!("{version}/files"))?,
         headers: headers.clone(),
     };
-    Ok(Arc::new(Exchange {
+    Ok(Arc::new(HttpModel {
         http: http.clone(),
         wire: GoogleWire::new(setup)?,
         delivery,
         idempotency: false,
-        reporter: Reporter::new(connection, &url),
-        target: Target::new(url, headers)?,
-        files: Arc::new(Files::new(connection, http, Shape::Google, place)),
+        reporter: CallErrorReporter::new(connection, &url),
+        target: RequestTarget::new(url, headers)?,
+        files: Arc::new(FileSender::new(connection, http, MessageShape::Google, place)),
     }))
 }
 
 /// The upload URL: below `/upload`, which comes before the version.
-fn upload_address(connection: &Connection, version: &str) -> Result<Url, Problem> {
+fn upload_address(connection: &ProviderConnection, version: &str) -> Result<Url, Problem> {
     let mut url = connection.address("")?;
     let path = url.path().trim_end_matches('/').to_owned();
     let (before, version) = match path.rsplit_once('/') {

@@ -1,9 +1,9 @@
-use rowmill_types::{CallFailure, Finish};
+use rowmill_types::{CallFailure, FinishReason};
 use serde_json::{Value, json};
 
 use super::wire::GoogleWire;
-use crate::fixture::{assemble, error, outcome, plain_body, repair_body, setup, tokens};
-use crate::reading::{Step, Wire};
+use crate::test_support::{assemble, error, plain_body, repair_body, setup, text_and_finish, tokens};
+use crate::wire_protocol::{StreamStep, WireProtocol};
 
 fn wire(model: &str, instruction: Option<&str>, schema: Option<Value>) -> GoogleWire {
     GoogleWire::new(&setup(model, instruction, schema)).unwrap()
@@ -61,22 +61,22 @@ fn answers_are_read_in_every_shape() {
     for (body, expected) in [
         (
             r#"{"candidates":[{"content":{"parts":[{"text":"hm","thought":true},{"text":"a"},{"text":"b"}],"role":"model"},"finishReason":"STOP"}]}"#,
-            ("ab", Finish::Complete),
+            ("ab", FinishReason::Complete),
         ),
         (
             r#"{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"MAX_TOKENS"}]}"#,
-            ("a", Finish::Length),
+            ("a", FinishReason::Length),
         ),
-        (r#"{"candidates":[{"content":{},"finishReason":"MAX_TOKENS"}]}"#, ("", Finish::Length)),
-        (r#"{"candidates":[{"finishReason":"SAFETY"}]}"#, ("", Finish::Filtered)),
-        (r#"{"candidates":[{"finishReason":"RECITATION"}]}"#, ("", Finish::Filtered)),
-        (r#"{"candidates":[{"finishReason":"PROHIBITED_CONTENT"}]}"#, ("", Finish::Filtered)),
+        (r#"{"candidates":[{"content":{},"finishReason":"MAX_TOKENS"}]}"#, ("", FinishReason::Length)),
+        (r#"{"candidates":[{"finishReason":"SAFETY"}]}"#, ("", FinishReason::Filtered)),
+        (r#"{"candidates":[{"finishReason":"RECITATION"}]}"#, ("", FinishReason::Filtered)),
+        (r#"{"candidates":[{"finishReason":"PROHIBITED_CONTENT"}]}"#, ("", FinishReason::Filtered)),
         (
             r#"{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":3}}"#,
-            ("the prompt was blocked: SAFETY", Finish::Filtered),
+            ("the prompt was blocked: SAFETY", FinishReason::Filtered),
         ),
     ] {
-        assert_eq!(outcome(&wire.read(body.as_bytes()).unwrap()), expected, "{body}");
+        assert_eq!(text_and_finish(&wire.read(body.as_bytes()).unwrap()), expected, "{body}");
     }
 }
 
@@ -112,9 +112,9 @@ fn a_stream_is_complete_once_it_gave_a_reason() {
         r#"{"candidates":[{"content":{"parts":[{"text":"He"}]}}],"usageMetadata":{"promptTokenCount":3}}"#;
     let last = r#"{"candidates":[{"content":{"parts":[{"text":"llo"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":2}}"#;
     let (steps, reading) = assemble(&wire, &[first, last]).unwrap();
-    assert_eq!(steps, [Step::Content, Step::Content]);
+    assert_eq!(steps, [StreamStep::Content, StreamStep::Content]);
     let reading = reading.unwrap();
-    assert_eq!(outcome(&reading), ("Hello", Finish::Complete));
+    assert_eq!(text_and_finish(&reading), ("Hello", FinishReason::Complete));
     assert_eq!(reading.usage, tokens([3, 0, 0, 2, 0]));
     assert!(assemble(&wire, &[first]).unwrap().1.is_none());
 }

@@ -1,16 +1,17 @@
 use proptest::prelude::*;
-use rowmill_types::{Finish, Message};
+use rowmill_types::{FinishReason, Message};
 use serde_json::{Value, json};
 
 use super::wire::GoogleWire;
-use crate::Setup;
-use crate::files::Uploaded;
-use crate::fixture::{
-    assemble, assemble_bytes, body_of, called, conversation, echoed, file, hosted, said, setup, with_tools,
+use crate::ModelSetup;
+use crate::files::UploadedFiles;
+use crate::test_support::{
+    assemble, assemble_bytes, body_of, conversation, conversation_with_native, file, hosted_use, setup,
+    text_finish_and_calls, tool_call, with_tools,
 };
-use crate::reading::{Reading, Step, Wire};
+use crate::wire_protocol::{ReadAnswer, StreamStep, WireProtocol};
 
-fn wire(setup: &Setup) -> GoogleWire {
+fn wire(setup: &ModelSetup) -> GoogleWire {
     GoogleWire::new(setup).unwrap()
 }
 
@@ -25,7 +26,7 @@ fn calls_and_results_are_parts_and_results_share_a_content() {
         ("gemini-2.5-pro", ""),
         ("gemini-3-pro", r#","thoughtSignature":"skip_thought_signature_validator""#),
     ] {
-        let bytes = wire(&with_tools(model, None)).body(&conversation(), &Uploaded::NONE, None);
+        let bytes = wire(&with_tools(model, None)).body(&conversation(), &UploadedFiles::NONE, None);
         assert_eq!(
             String::from_utf8(bytes).unwrap(),
             format!(
@@ -38,10 +39,10 @@ fn calls_and_results_are_parts_and_results_share_a_content() {
 
 #[test]
 fn files_stand_inside_a_result_or_behind_all_and_made_up_ids_stay_here() {
-    let calls = vec![called("call_1", "now", "[]"), called("call_2", "now", "{}")];
-    let mut first = Message::tool(&calls[0], rowmill_types::ToolOutput::of_text("a"));
+    let calls = vec![tool_call("call_1", "now", "[]"), tool_call("call_2", "now", "{}")];
+    let mut first = Message::tool(&calls[0], rowmill_types::ToolOutput::from_text("a"));
     first.attachments = vec![file("a.png", "image/png", b"\x89PNG"), file("n.txt", "text/plain", b"note")];
-    let second = Message::tool(&calls[1], rowmill_types::ToolOutput::of_text("b"));
+    let second = Message::tool(&calls[1], rowmill_types::ToolOutput::from_text("b"));
     let messages = [Message { calls, ..Message::assistant("") }, first, second];
     let png = json!({"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}});
     let note = json!({"text": "File: n.txt\n\nnote"});
@@ -65,9 +66,9 @@ fn body(parts: &str, reason: &str) -> String {
     )
 }
 
-fn both() -> (&'static str, Finish, Vec<(&'static str, &'static str, &'static str)>) {
+fn both() -> (&'static str, FinishReason, Vec<(&'static str, &'static str, &'static str)>) {
     let calls = vec![("g1", "weather", r#"{"city":"A b","n":1.50}"#), ("call_1", "now", "{}")];
-    ("I look.", Finish::Complete, calls)
+    ("I look.", FinishReason::Complete, calls)
 }
 
 #[test]
@@ -75,17 +76,24 @@ fn calls_are_read_and_signatures_are_sent_back() {
     let setup = with_tools("gemini-3-pro", None);
     let read = |parts: &str, reason: &str| wire(&setup).read(body(parts, reason).as_bytes()).unwrap();
     let reading = read(&[SAID, SIGNED, OTHER].join(","), "STOP");
-    assert_eq!(said(&reading), both());
+    assert_eq!(text_finish_and_calls(&reading), both());
     let echo = reading.echo.unwrap();
-    assert_eq!((echo.form.as_str(), &echo.content), ("google.google", &format!("[{SAID},{SIGNED},{OTHER}]")));
-    let sent = wire(&setup).body(&echoed("google.google", &echo.content), &Uploaded::NONE, None);
+    assert_eq!(
+        (echo.format.as_str(), &echo.content),
+        ("google.google", &format!("[{SAID},{SIGNED},{OTHER}]"))
+    );
+    let sent = wire(&setup).body(
+        &conversation_with_native("google.google", &echo.content),
+        &UploadedFiles::NONE,
+        None,
+    );
     let sent = String::from_utf8(sent).unwrap();
     assert!(sent.contains(&format!(r#"{{"role":"model","parts":{}}}"#, echo.content)), "{sent}");
-    let foreign = body_of(&wire(&setup), &echoed("anthropic.anthropic", &echo.content));
+    let foreign = body_of(&wire(&setup), &conversation_with_native("anthropic.anthropic", &echo.content));
     assert_eq!(foreign["contents"][1]["parts"][0]["text"], "Let me see.");
     assert!(read(&[SAID, OTHER].join(","), "STOP").echo.is_none(), "text and calls say it all");
     let cut = read(&[SAID, SIGNED].join(","), "MAX_TOKENS");
-    assert_eq!((said(&cut), &cut.echo), (("I look.", Finish::Length, vec![]), &None));
+    assert_eq!((text_finish_and_calls(&cut), &cut.echo), (("I look.", FinishReason::Length, vec![]), &None));
 }
 
 #[test]
@@ -99,8 +107,8 @@ fn a_schema_stands_beside_tools_or_is_one_of_them() {
     assert_eq!(sent["tools"][0]["functionDeclarations"][2]["name"], "structured_output");
     assert_eq!(sent["toolConfig"], json!({"functionCallingConfig": {"mode": "ANY"}}));
     let answer = r#"{"functionCall":{"name":"structured_output","args":{"value":"a"}}}"#;
-    let read = |parts: &str| -> Reading { early.read(body(parts, "STOP").as_bytes()).unwrap() };
-    assert_eq!(said(&read(answer)), (r#""a""#, Finish::Complete, vec![]));
+    let read = |parts: &str| -> ReadAnswer { early.read(body(parts, "STOP").as_bytes()).unwrap() };
+    assert_eq!(text_finish_and_calls(&read(answer)), (r#""a""#, FinishReason::Complete, vec![]));
     let mixed = read(&[answer, SIGNED].join(","));
     assert_eq!(mixed.calls.len(), 1);
     assert_eq!(mixed.echo.unwrap().content, format!("[{SIGNED}]"), "nobody answers the answer");
@@ -128,10 +136,13 @@ fn tools_that_run_at_the_provider_are_asked_for_and_told_of() {
         vec![("web_search", 2), ("web_fetch", 1)],
     );
     let reading = wire(&setup).read(whole.as_bytes()).unwrap();
-    assert_eq!((said(&reading), hosted(&reading)), (("I look.", Finish::Complete, vec![]), expected.clone()));
+    assert_eq!(
+        (text_finish_and_calls(&reading), hosted_use(&reading)),
+        (("I look.", FinishReason::Complete, vec![]), expected.clone())
+    );
     let (steps, reading) = assemble(&wire(&setup), &[&first, &last]).unwrap();
-    assert_eq!(steps, [Step::Content, Step::Quiet]);
-    assert_eq!(hosted(&reading.unwrap()), expected);
+    assert_eq!(steps, [StreamStep::Content, StreamStep::NoContent]);
+    assert_eq!(hosted_use(&reading.unwrap()), expected);
 }
 
 #[test]
@@ -171,7 +182,7 @@ proptest! {
             stream.push_str(&format!("data: {chunk}\r\n\r\n"));
         }
         let reading = assemble_bytes(&wire(&with_tools("gemini-3-pro", None)), &stream, &cuts);
-        prop_assert_eq!(said(&reading), both());
+        prop_assert_eq!(text_finish_and_calls(&reading), both());
         prop_assert_eq!(reading.echo.unwrap().content, format!("[{SAID},{SIGNED},{OTHER}]"));
     }
 }

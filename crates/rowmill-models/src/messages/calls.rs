@@ -2,27 +2,27 @@
 
 use rowmill_types::{Message, ToolCall};
 
-use super::Manner;
-use crate::files::{Shape, Writer};
-use crate::tools::{as_object, is_made_up};
+use super::MessageManner;
+use crate::files::{MessageShape, PartWriter};
+use crate::tool_calls::{is_generated_id, object_or_empty};
 
 /// Gemini accepts this instead of the signature of a call that it did not make itself.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// Writes a message in the provider's own form, if it was received in a form that this model understands.
-pub(super) fn write_echo(writer: &mut Writer<'_>, manner: &Manner, message: &Message) -> bool {
-    let echo = message.echo.as_ref().filter(|echo| *echo.form == *manner.form);
+pub(super) fn write_native(writer: &mut PartWriter<'_>, manner: &MessageManner, message: &Message) -> bool {
+    let echo = message.native.as_ref().filter(|echo| *echo.format == *manner.form);
     let Some(content) = echo.map(|echo| echo.content.trim()) else { return false };
-    if writer.shape == Shape::Chat {
+    if writer.shape == MessageShape::Chat {
         writer.raw(content);
         return true;
     }
     let inside = content.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).map(str::trim);
     let Some(inside) = inside.filter(|inside| !inside.is_empty()) else { return false };
     let (before, after) = match writer.shape {
-        Shape::Google => (r#"{"role":"model","parts":["#, "]}"),
-        Shape::Anthropic => (r#"{"role":"assistant","content":["#, "]}"),
-        Shape::Chat | Shape::Responses => ("", ""),
+        MessageShape::Google => (r#"{"role":"model","parts":["#, "]}"),
+        MessageShape::Anthropic => (r#"{"role":"assistant","content":["#, "]}"),
+        MessageShape::Chat | MessageShape::Responses => ("", ""),
     };
     writer.raw(before);
     writer.raw(inside);
@@ -31,10 +31,10 @@ pub(super) fn write_echo(writer: &mut Writer<'_>, manner: &Manner, message: &Mes
 }
 
 /// Writes a message from its text and its calls.
-pub(super) fn write(writer: &mut Writer<'_>, manner: &Manner, message: &Message) {
+pub(super) fn write(writer: &mut PartWriter<'_>, manner: &MessageManner, message: &Message) {
     let has_text = !message.text.is_empty();
     match writer.shape {
-        Shape::Chat => {
+        MessageShape::Chat => {
             writer.raw(r#"{"role":"assistant","content":"#);
             if has_text {
                 writer.string(&message.text);
@@ -43,16 +43,16 @@ pub(super) fn write(writer: &mut Writer<'_>, manner: &Manner, message: &Message)
             }
             writer.raw(r#","tool_calls":["#);
         }
-        Shape::Responses if has_text => {
+        MessageShape::Responses if has_text => {
             writer.raw(r#"{"role":"assistant","content":"#);
             writer.string(&message.text);
             writer.raw("},");
         }
-        Shape::Responses => {}
-        Shape::Anthropic => writer.raw(r#"{"role":"assistant","content":["#),
-        Shape::Google => writer.raw(r#"{"role":"model","parts":["#),
+        MessageShape::Responses => {}
+        MessageShape::Anthropic => writer.raw(r#"{"role":"assistant","content":["#),
+        MessageShape::Google => writer.raw(r#"{"role":"model","parts":["#),
     }
-    if has_text && matches!(writer.shape, Shape::Anthropic | Shape::Google) {
+    if has_text && matches!(writer.shape, MessageShape::Anthropic | MessageShape::Google) {
         writer.text_part(&message.text);
         writer.raw(",");
     }
@@ -62,7 +62,7 @@ pub(super) fn write(writer: &mut Writer<'_>, manner: &Manner, message: &Message)
         }
         write_call(writer, call);
         // If several calls were made at once, Gemini requires a signature on the first one only.
-        if writer.shape == Shape::Google {
+        if writer.shape == MessageShape::Google {
             if manner.is_signed && index == 0 {
                 writer.raw(r#","thoughtSignature":"#);
                 writer.string(UNSIGNED);
@@ -70,13 +70,13 @@ pub(super) fn write(writer: &mut Writer<'_>, manner: &Manner, message: &Message)
             writer.raw("}");
         }
     }
-    writer.raw(if writer.shape == Shape::Responses { "" } else { "]}" });
+    writer.raw(if writer.shape == MessageShape::Responses { "" } else { "]}" });
 }
 
 /// Writes a call; Gemini's is left open, because a signature may follow.
-fn write_call(writer: &mut Writer<'_>, call: &ToolCall) {
+fn write_call(writer: &mut PartWriter<'_>, call: &ToolCall) {
     match writer.shape {
-        Shape::Chat => {
+        MessageShape::Chat => {
             writer.raw(r#"{"id":"#);
             writer.string(&call.id);
             writer.raw(r#","type":"function","function":{"name":"#);
@@ -85,7 +85,7 @@ fn write_call(writer: &mut Writer<'_>, call: &ToolCall) {
             writer.string(&call.arguments);
             writer.raw("}}");
         }
-        Shape::Responses => {
+        MessageShape::Responses => {
             writer.raw(r#"{"type":"function_call","call_id":"#);
             writer.string(&call.id);
             writer.raw(r#","name":"#);
@@ -94,22 +94,22 @@ fn write_call(writer: &mut Writer<'_>, call: &ToolCall) {
             writer.string(&call.arguments);
             writer.raw("}");
         }
-        Shape::Anthropic => {
+        MessageShape::Anthropic => {
             writer.raw(r#"{"type":"tool_use","id":"#);
             write_anthropic_id(writer, &call.id);
             writer.raw(r#","name":"#);
             writer.string(&call.name);
             writer.raw(r#","input":"#);
-            writer.raw(as_object(&call.arguments));
+            writer.raw(object_or_empty(&call.arguments));
             writer.raw("}");
         }
-        Shape::Google => {
+        MessageShape::Google => {
             writer.raw(r#"{"functionCall":{"#);
             write_google_id(writer, &call.id);
             writer.raw(r#""name":"#);
             writer.string(&call.name);
             writer.raw(r#","args":"#);
-            writer.raw(as_object(&call.arguments));
+            writer.raw(object_or_empty(&call.arguments));
             writer.raw("}");
         }
     }
@@ -117,7 +117,7 @@ fn write_call(writer: &mut Writer<'_>, call: &ToolCall) {
 
 /// Writes an id for Anthropic, which accepts letters, digits, `_` and `-`; a call that another provider made
 /// may have other characters.
-pub(super) fn write_anthropic_id(writer: &mut Writer<'_>, id: &str) {
+pub(super) fn write_anthropic_id(writer: &mut PartWriter<'_>, id: &str) {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if id.chars().all(fits) {
         writer.string(id);
@@ -127,8 +127,8 @@ pub(super) fn write_anthropic_id(writer: &mut Writer<'_>, id: &str) {
 }
 
 /// Writes the id field for Gemini, unless the id was generated for a call that had none.
-pub(super) fn write_google_id(writer: &mut Writer<'_>, id: &str) {
-    if !is_made_up(id) {
+pub(super) fn write_google_id(writer: &mut PartWriter<'_>, id: &str) {
+    if !is_generated_id(id) {
         writer.raw(r#""id":"#);
         writer.string(id);
         writer.raw(",");

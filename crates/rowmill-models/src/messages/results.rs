@@ -2,30 +2,37 @@
 
 use std::borrow::Cow;
 
-use rowmill_types::{Answered, Attachment, Message};
+use rowmill_types::{AnsweredCall, Attachment, Message};
 
-use super::Manner;
+use super::MessageManner;
 use super::calls::{write_anthropic_id, write_google_id};
-use crate::files::{Form, Shape, Uploaded, Writer};
+use crate::files::{FileForm, MessageShape, PartWriter, UploadedFiles};
 
 /// Writes consecutive results.
-pub(super) fn write(writer: &mut Writer<'_>, manner: &Manner, results: &[Message], uploaded: &Uploaded) {
+pub(super) fn write(
+    writer: &mut PartWriter<'_>,
+    manner: &MessageManner,
+    results: &[Message],
+    uploaded: &UploadedFiles,
+) {
     match writer.shape {
-        Shape::Chat => chat(writer, results, uploaded),
-        Shape::Responses => each(writer, results, |writer, message| responses(writer, message, uploaded)),
-        Shape::Anthropic => {
+        MessageShape::Chat => chat(writer, results, uploaded),
+        MessageShape::Responses => {
+            each(writer, results, |writer, message| responses(writer, message, uploaded))
+        }
+        MessageShape::Anthropic => {
             writer.raw(r#"{"role":"user","content":["#);
             each(writer, results, |writer, message| anthropic(writer, message, uploaded));
             writer.raw("]}");
         }
-        Shape::Google => google(writer, manner, results, uploaded),
+        MessageShape::Google => google(writer, manner, results, uploaded),
     }
 }
 
 fn each<'a, 'm>(
-    writer: &mut Writer<'a>,
+    writer: &mut PartWriter<'a>,
     results: &'m [Message],
-    mut write: impl FnMut(&mut Writer<'a>, &'m Message),
+    mut write: impl FnMut(&mut PartWriter<'a>, &'m Message),
 ) {
     for (index, message) in results.iter().enumerate() {
         if index > 0 {
@@ -37,13 +44,13 @@ fn each<'a, 'm>(
 
 /// The call that a result answers.
 fn answered(message: &Message) -> (&str, &str, bool) {
-    let answers = message.answers.as_deref();
-    answers.map_or(("", "", false), |Answered { call, tool, is_error }| (call, tool, *is_error))
+    let answers = message.answered_call.as_deref();
+    answers.map_or(("", "", false), |AnsweredCall { call, tool, is_error }| (call, tool, *is_error))
 }
 
 /// Writes results for chat completions, which are texts. Other files follow in a user message, because
 /// nothing may come between results.
-fn chat(writer: &mut Writer<'_>, results: &[Message], uploaded: &Uploaded) {
+fn chat(writer: &mut PartWriter<'_>, results: &[Message], uploaded: &UploadedFiles) {
     each(writer, results, |writer, message| {
         let (call, ..) = answered(message);
         writer.raw(r#"{"role":"tool","tool_call_id":"#);
@@ -89,7 +96,7 @@ fn with_texts(message: &Message) -> Cow<'_, str> {
 }
 
 /// Writes the text and the files of a result as parts.
-fn parts(writer: &mut Writer<'_>, message: &Message, uploaded: &Uploaded) {
+fn parts(writer: &mut PartWriter<'_>, message: &Message, uploaded: &UploadedFiles) {
     writer.raw("[");
     if !message.text.is_empty() {
         writer.text_part(&message.text);
@@ -103,7 +110,7 @@ fn parts(writer: &mut Writer<'_>, message: &Message, uploaded: &Uploaded) {
     writer.raw("]");
 }
 
-fn responses(writer: &mut Writer<'_>, message: &Message, uploaded: &Uploaded) {
+fn responses(writer: &mut PartWriter<'_>, message: &Message, uploaded: &UploadedFiles) {
     let (call, ..) = answered(message);
     writer.raw(r#"{"type":"function_call_output","call_id":"#);
     writer.string(call);
@@ -116,7 +123,7 @@ fn responses(writer: &mut Writer<'_>, message: &Message, uploaded: &Uploaded) {
     writer.raw("}");
 }
 
-fn anthropic(writer: &mut Writer<'_>, message: &Message, uploaded: &Uploaded) {
+fn anthropic(writer: &mut PartWriter<'_>, message: &Message, uploaded: &UploadedFiles) {
     let (call, _, is_error) = answered(message);
     writer.raw(r#"{"type":"tool_result","tool_use_id":"#);
     write_anthropic_id(writer, call);
@@ -132,11 +139,16 @@ fn anthropic(writer: &mut Writer<'_>, message: &Message, uploaded: &Uploaded) {
 
 /// Writes results for Gemini as one content. Its newer models accept pictures and PDFs inside a result; other
 /// files come after the results.
-fn google(writer: &mut Writer<'_>, manner: &Manner, results: &[Message], uploaded: &Uploaded) {
+fn google(
+    writer: &mut PartWriter<'_>,
+    manner: &MessageManner,
+    results: &[Message],
+    uploaded: &UploadedFiles,
+) {
     let is_inside = |file: &Attachment| {
         manner.is_signed
             && uploaded.reference(file).is_none()
-            && matches!(Form::of(&file.media_type), Form::Image | Form::Pdf)
+            && matches!(FileForm::from_media_type(&file.media_type), FileForm::Image | FileForm::Pdf)
     };
     writer.raw(r#"{"role":"user","parts":["#);
     each(writer, results, |writer, message| {

@@ -75,16 +75,16 @@ pub struct LongPriceConfig {
 
 /// A validated row of the table.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Row {
+pub(super) struct PriceRow {
     pub(super) price: Price,
     pub(super) tiers: BTreeMap<String, f64>,
     pub(super) max_output: Option<u64>,
 }
 
-impl Row {
+impl PriceRow {
     /// Validates an entry `[prices."key"]`.
     pub(super) fn read(key: &str, config: &PriceConfig) -> Result<Self, Problem> {
-        let rates = Rates {
+        let rates = PriceRates {
             input: config.input,
             cached: config.cached,
             cache_write: config.cache_write,
@@ -92,7 +92,7 @@ impl Row {
             reasoning: config.reasoning,
         };
         let long = config.above.as_ref().map(|long| {
-            let rates = Rates {
+            let rates = PriceRates {
                 input: long.input,
                 cached: long.cached,
                 cache_write: long.cache_write,
@@ -114,7 +114,7 @@ impl Row {
 }
 
 /// Prices in dollars per million tokens, as written.
-struct Rates {
+struct PriceRates {
     input: f64,
     cached: Option<f64>,
     cache_write: Option<f64>,
@@ -122,7 +122,7 @@ struct Rates {
     reasoning: Option<f64>,
 }
 
-impl Rates {
+impl PriceRates {
     fn read(&self, key: &str, place: &str) -> Result<TokenPrices, Problem> {
         let price = |name: &str, dollars: f64| {
             Money::from_dollars(dollars / 1e6).ok_or_else(|| {
@@ -162,7 +162,7 @@ fn wrong(key: &str, name: &str, value: f64) -> Problem {
 }
 
 /// The same price with all amounts multiplied.
-pub(super) fn scaled(price: Price, factor: f64) -> Price {
+pub(super) fn scale_price(price: Price, factor: f64) -> Price {
     let money = |amount: Money| Money::from_pico((amount.pico() as f64 * factor).round() as u64);
     let tokens = |prices: TokenPrices| TokenPrices {
         input: money(prices.input),

@@ -7,4 +7,4 @@ mod table;
 mod tests;
 
 pub use config::{LongPriceConfig, PriceConfig};
-pub use table::{PriceEntry, PriceSource, PriceTable, Priced};
+pub use table::{ModelPrice, PriceEntry, PriceSource, PriceTable};

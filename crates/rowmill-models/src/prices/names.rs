@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::provider_table::ROWS;
+use crate::provider_table::PROVIDER_ROWS;
 
 /// The canonical name of a provider, which may be given by an alias.
 pub(super) fn provider(name: &str) -> &str {
-    let row = ROWS.iter().find(|row| row.name == name || row.aliases.contains(&name));
+    let row = PROVIDER_ROWS.iter().find(|row| row.name == name || row.aliases.contains(&name));
     row.map_or(name, |row| row.name)
 }
 

@@ -6,9 +6,9 @@ use rowmill_core::cost::{Price, TokenPrices};
 use rowmill_types::{Problem, ProblemCode};
 use serde::Deserialize;
 
-use super::config::{PriceConfig, Row, scaled};
+use super::config::{PriceConfig, PriceRow, scale_price};
 use super::names;
-use crate::nearest::all_nearest;
+use crate::nearest::nearest_names;
 use crate::provider_table::is_builtin;
 
 /// The built-in rows.
@@ -29,8 +29,8 @@ const ALL: &str = "*";
 /// ```
 #[derive(Debug, Clone)]
 pub struct PriceTable {
-    vendors: BTreeMap<String, Vendor>,
-    user: BTreeMap<(String, String), Row>,
+    vendors: BTreeMap<String, VendorPrices>,
+    user: BTreeMap<(String, String), PriceRow>,
 }
 
 /// Where a price comes from.
@@ -55,7 +55,7 @@ impl PriceSource {
 
 /// The price of a model and what else is known about its cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Priced<'a> {
+pub struct ModelPrice<'a> {
     /// The price in the service tier that was asked for.
     pub price: Price,
     /// The maximum tokens of one answer, if known.
@@ -74,7 +74,7 @@ pub struct PriceEntry<'a> {
     /// The model; `*` stands for all models of the provider.
     pub model: &'a str,
     /// The price of a standard call and further facts.
-    pub priced: Priced<'a>,
+    pub priced: ModelPrice<'a>,
     /// The factors of service tiers.
     pub tiers: &'a BTreeMap<String, f64>,
 }
@@ -86,14 +86,14 @@ impl PriceTable {
     ///
     /// A key is not `provider.model`, or a price is negative or not a number.
     pub fn with_config(user: &BTreeMap<String, PriceConfig>) -> Result<Self, Problem> {
-        let files: BTreeMap<String, VendorFile> = toml::from_str(BUILT_IN).map_err(|error| {
+        let files: BTreeMap<String, VendorPriceFile> = toml::from_str(BUILT_IN).map_err(|error| {
             Problem::new(ProblemCode::Internal, "the built-in price table cannot be read").cause(error)
         })?;
         let mut vendors = BTreeMap::new();
         for (name, file) in files {
-            vendors.insert(name.clone(), Vendor::read(&name, file)?);
+            vendors.insert(name.clone(), VendorPrices::read(&name, file)?);
         }
-        let rows = user.iter().map(|(key, config)| Ok((split(key)?, Row::read(key, config)?)));
+        let rows = user.iter().map(|(key, config)| Ok((split(key)?, PriceRow::read(key, config)?)));
         Ok(Self { vendors, user: rows.collect::<Result<_, Problem>>()? })
     }
 
@@ -103,7 +103,7 @@ impl PriceTable {
     /// table does. A tier that the row does not name costs the same as a standard call, unless the vendor
     /// charges more for that tier on other models: then the price is not known.
     #[must_use]
-    pub fn find(&self, provider: &str, model: &str, service_tier: Option<&str>) -> Option<Priced<'_>> {
+    pub fn find(&self, provider: &str, model: &str, service_tier: Option<&str>) -> Option<ModelPrice<'_>> {
         let provider = names::provider(provider);
         let tier = service_tier.map(|tier| if tier == "fast" { "priority" } else { tier });
         if let Some(row) = self.configured(provider, model) {
@@ -150,13 +150,13 @@ impl PriceTable {
     /// Similar names of a provider's models for a name without a price. Providers release models before this
     /// table lists them, so the name may well be correct.
     #[must_use]
-    pub fn near(&self, provider: &str, model: &str) -> Vec<&str> {
+    pub fn similar_models(&self, provider: &str, model: &str) -> Vec<&str> {
         let names: Vec<&str> = self.entries_of(provider).map(|entry| entry.model).collect();
-        all_nearest(model, &names)
+        nearest_names(model, &names)
     }
 
     /// The built-in row for a model, and its vendor.
-    fn built_in(&self, provider: &str, model: &str) -> Option<(&Vendor, &Row)> {
+    fn built_in(&self, provider: &str, model: &str) -> Option<(&VendorPrices, &PriceRow)> {
         let (vendor, model) = names::vendor(provider, model)?;
         let vendor = self.vendors.get(vendor)?;
         let rows = vendor.models.iter().filter(|(name, _)| names::covers(name, &model));
@@ -164,13 +164,13 @@ impl PriceTable {
     }
 
     /// A price of `rowmill.toml`, with the maximum answer length of the built-in table if it gives none.
-    fn with_known_length<'a>(&self, priced: Priced<'a>, provider: &str, model: &str) -> Priced<'a> {
+    fn with_known_length<'a>(&self, priced: ModelPrice<'a>, provider: &str, model: &str) -> ModelPrice<'a> {
         let known = || self.built_in(provider, model).and_then(|(_, row)| row.max_output);
-        Priced { max_output: priced.max_output.or_else(known), ..priced }
+        ModelPrice { max_output: priced.max_output.or_else(known), ..priced }
     }
 
     /// The row of `rowmill.toml` for a model: its own, or the one for all models of the provider.
-    fn configured(&self, provider: &str, model: &str) -> Option<&Row> {
+    fn configured(&self, provider: &str, model: &str) -> Option<&PriceRow> {
         let mut places = vec![provider];
         places.extend(names::peers(provider).iter().filter(|peer| **peer != provider));
         let rows_of = |place: &str| {
@@ -188,7 +188,7 @@ impl PriceTable {
 }
 
 /// The price of models that answer in this process.
-const FREE: Priced<'static> = Priced {
+const FREE: ModelPrice<'static> = ModelPrice {
     price: Price {
         tokens: {
             let nothing = rowmill_types::Money::ZERO;
@@ -211,41 +211,41 @@ const FREE: Priced<'static> = Priced {
 /// A vendor in the built-in table, as written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct VendorFile {
+struct VendorPriceFile {
     as_of: String,
     models: BTreeMap<String, PriceConfig>,
 }
 
 /// A vendor in the built-in table.
 #[derive(Debug, Clone)]
-struct Vendor {
+struct VendorPrices {
     as_of: String,
-    models: BTreeMap<String, Row>,
+    models: BTreeMap<String, PriceRow>,
 }
 
-impl Vendor {
-    fn read(name: &str, file: VendorFile) -> Result<Self, Problem> {
+impl VendorPrices {
+    fn read(name: &str, file: VendorPriceFile) -> Result<Self, Problem> {
         let rows = file.models.into_iter().map(|(model, config)| {
-            let row = Row::read(&format!("{name}.{model}"), &config)?;
+            let row = PriceRow::read(&format!("{name}.{model}"), &config)?;
             Ok((model, row))
         });
         Ok(Self { as_of: file.as_of, models: rows.collect::<Result<_, Problem>>()? })
     }
 
     /// The factor of a tier; `None` if the tier is more expensive and its price is not known.
-    fn factor(&self, row: &Row, tier: Option<&str>) -> Option<f64> {
+    fn factor(&self, row: &PriceRow, tier: Option<&str>) -> Option<f64> {
         let Some(tier) = tier else { return Some(1.0) };
         if let Some(factor) = row.tiers.get(tier) {
             return Some(*factor);
         }
-        let dearer = |row: &Row| row.tiers.get(tier).is_some_and(|factor| *factor > 1.0);
+        let dearer = |row: &PriceRow| row.tiers.get(tier).is_some_and(|factor| *factor > 1.0);
         (!self.models.values().any(dearer)).then_some(1.0)
     }
 }
 
-impl Row {
-    fn priced<'a>(&self, as_of: &'a str, source: PriceSource, factor: f64) -> Priced<'a> {
-        Priced { price: scaled(self.price, factor), max_output: self.max_output, as_of, source }
+impl PriceRow {
+    fn priced<'a>(&self, as_of: &'a str, source: PriceSource, factor: f64) -> ModelPrice<'a> {
+        ModelPrice { price: scale_price(self.price, factor), max_output: self.max_output, as_of, source }
     }
 
     fn entry<'a>(

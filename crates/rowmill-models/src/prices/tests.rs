@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
-use rowmill_types::{Money, ProblemCode, Usage};
+use rowmill_types::{Money, ProblemCode, TokenUsage};
 
 use super::*;
-use crate::provider_table::ROWS;
+use crate::provider_table::PROVIDER_ROWS;
 
 fn built_in() -> PriceTable {
     PriceTable::with_config(&BTreeMap::new()).unwrap()
@@ -27,7 +27,7 @@ fn every_built_in_row_is_sane() {
     assert!(entries.len() > 150, "{}", entries.len());
     for entry in entries {
         let name = format!("{}.{}", entry.provider, entry.model);
-        assert!(ROWS.iter().any(|row| row.name == entry.provider), "{name} is of no known provider");
+        assert!(PROVIDER_ROWS.iter().any(|row| row.name == entry.provider), "{name} is of no known provider");
         assert_eq!(entry.priced.source, PriceSource::BuiltIn, "{name}");
         assert!(entry.priced.as_of.starts_with("2026-") && entry.priced.as_of.len() == 10, "{name}");
         let price = entry.priced.price;
@@ -119,7 +119,7 @@ fn long_prompts_the_batch_lane_and_the_longest_answer_are_known() {
     let table = built_in();
     let sonnet = table.find("anthropic", "claude-sonnet-4-5", None).unwrap();
     assert_eq!((sonnet.price.batch_percent, sonnet.max_output), (Some(50), Some(64_000)));
-    let usage = Usage { input: 200_001, output: 1_000, ..Usage::default() };
+    let usage = TokenUsage { input: 200_001, output: 1_000, ..TokenUsage::default() };
     assert_eq!(sonnet.price.cost(&usage), Money::from_dollars(1.222_506).unwrap());
     let routed = table.find("openrouter", "anthropic/claude-sonnet-4.5", None).unwrap();
     assert_eq!((routed.price.batch_percent, routed.price.tokens), (None, sonnet.price.tokens));

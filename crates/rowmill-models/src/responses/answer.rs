@@ -2,22 +2,22 @@
 
 use std::borrow::Cow;
 
-use rowmill_types::{Echo, Finish, ToolCall, Usage};
+use rowmill_types::{FinishReason, NativeMessage, TokenUsage, ToolCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::chat::answer::{InputDetails, OutputDetails};
 use crate::error_body::ErrorBody;
-use crate::hosted::{Gathered, annotations};
-use crate::reading::{Reading, Text, Unread, keep, no_error};
-use crate::tools::{Terms, call, text_of};
+use crate::hosted_use::{HostedUseCollector, collect_annotations};
+use crate::tool_calls::{AnswerTerms, arguments_text, tool_call};
+use crate::wire_protocol::{ReadAnswer, TextOrParts, UnreadableAnswer, reject_error, to_owned_raw};
 
 /// Names under which xAI reports searches that `x_search` made, as if they were calls.
 const X_SEARCHES: &[&str] = &["x_keyword_search", "x_semantic_search", "x_user_search", "x_thread_fetch"];
 
 /// What was streamed, for servers that leave it out of the response that ends the stream.
 #[derive(Debug, Default)]
-pub(super) struct Streamed {
+pub(super) struct StreamedContent {
     /// The text.
     pub(super) text: String,
     /// The items; kept only if there are tools.
@@ -27,18 +27,18 @@ pub(super) struct Streamed {
 /// Parses a response.
 pub(super) fn read_response(
     body: &[u8],
-    streamed: Option<Streamed>,
-    terms: &Terms,
-) -> Result<Reading, Unread> {
-    let response: Response<'_> = serde_json::from_slice(body)?;
-    no_error(response.error)?;
+    streamed: Option<StreamedContent>,
+    terms: &AnswerTerms,
+) -> Result<ReadAnswer, UnreadableAnswer> {
+    let response: ResponseBody<'_> = serde_json::from_slice(body)?;
+    reject_error(response.error)?;
     let status = response.status.as_deref().unwrap_or("completed");
     if matches!(status, "failed" | "cancelled") {
         let what = format!("the provider ended the answer with `{status}`");
-        return Err(Unread::Error(ErrorBody::known("server_error", &what)));
+        return Err(UnreadableAnswer::Error(ErrorBody::from_code("server_error", &what)));
     }
     if response.output.is_none() && streamed.is_none() {
-        return Err(Unread::Malformed("the answer has no output".to_owned()));
+        return Err(UnreadableAnswer::Malformed("the answer has no output".to_owned()));
     }
     let streamed = streamed.unwrap_or_default();
     let mut output = response.output.unwrap_or_default();
@@ -46,40 +46,40 @@ pub(super) fn read_response(
     if is_left_out {
         output = streamed.items.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
     }
-    let said = Said::of(output, terms);
+    let said = OutputContent::of(output, terms);
     let reason = response.incomplete_details.and_then(|details| details.reason);
     let finish = match (status, reason.as_deref()) {
-        _ if !said.refusal.is_empty() => Finish::Refused,
-        ("incomplete", Some("content_filter")) => Finish::Filtered,
-        ("incomplete", _) => Finish::Length,
-        _ => Finish::Complete,
+        _ if !said.refusal.is_empty() => FinishReason::Refused,
+        ("incomplete", Some("content_filter")) => FinishReason::Filtered,
+        ("incomplete", _) => FinishReason::Length,
+        _ => FinishReason::Complete,
     };
     let text = match said.text {
-        _ if finish == Finish::Refused => said.refusal,
+        _ if finish == FinishReason::Refused => said.refusal,
         text if text.is_empty() => streamed.text,
         text => text,
     };
     let mut hosted = said.hosted;
     if let Some(raw) = response.citations.filter(|_| terms.hosts) {
         let urls: Vec<String> = serde_json::from_str(raw.get()).unwrap_or_default();
-        urls.iter().for_each(|url| hosted.source(url, None));
+        urls.iter().for_each(|url| hosted.add_source(url, None));
     }
-    let settled = terms.settle(text, said.calls, finish);
+    let settled = terms.separate_calls(text, said.calls, finish);
     let echo = if settled.calls.is_empty() || !said.is_more {
         None
     } else if is_left_out {
         echo(streamed.items.iter().map(|raw| &**raw), terms)
     } else {
-        echo(serde_json::from_slice::<Items<'_>>(body)?.output, terms)
+        echo(serde_json::from_slice::<RawItems<'_>>(body)?.output, terms)
     };
-    Ok(Reading {
+    Ok(ReadAnswer {
         text: settled.text,
         finish,
         calls: settled.calls,
         echo,
-        hosted: hosted.done(),
+        hosted: hosted.into_hosted_use(),
         usage: usage(response.usage),
-        raw_usage: keep(response.usage),
+        raw_usage: to_owned_raw(response.usage),
         model: response.model.map(Cow::into_owned),
         service_tier: response.service_tier.map(Cow::into_owned),
     })
@@ -87,28 +87,31 @@ pub(super) fn read_response(
 
 /// The items to send back. A reasoning item without text and without encrypted content is identified only by
 /// its id, and the provider has not stored it.
-fn echo<'a>(items: impl IntoIterator<Item = &'a RawValue>, terms: &Terms) -> Option<Box<Echo>> {
+fn echo<'a>(
+    items: impl IntoIterator<Item = &'a RawValue>,
+    terms: &AnswerTerms,
+) -> Option<Box<NativeMessage>> {
     let is_known_by_name = |raw: &RawValue| {
-        let thought = serde_json::from_str::<Thought<'_>>(raw.get());
+        let thought = serde_json::from_str::<ReasoningItem<'_>>(raw.get());
         thought.is_ok_and(|thought| thought.kind == "reasoning" && !thought.is_whole())
     };
     let kept = items.into_iter().filter(|raw| !is_known_by_name(raw));
-    terms.echo_of(kept.map(RawValue::get))
+    terms.native_message_of(kept.map(RawValue::get))
 }
 
 /// The content of output items.
 #[derive(Default)]
-struct Said {
+struct OutputContent {
     text: String,
     refusal: String,
     calls: Vec<ToolCall>,
-    hosted: Gathered,
+    hosted: HostedUseCollector,
     /// Whether there are items that text and calls cannot represent.
     is_more: bool,
 }
 
-impl Said {
-    fn of(output: Vec<Item<'_>>, terms: &Terms) -> Self {
+impl OutputContent {
+    fn of(output: Vec<OutputItem<'_>>, terms: &AnswerTerms) -> Self {
         let mut said = Self::default();
         for item in output {
             let name = item.name.as_deref();
@@ -116,17 +119,17 @@ impl Said {
                 Some("function_call" | "custom_tool_call")
                     if terms.hosts && name.is_some_and(|name| X_SEARCHES.contains(&name)) =>
                 {
-                    said.hosted.used("x_search", 1);
+                    said.hosted.add_use("x_search", 1);
                     said.is_more = true;
                 }
                 Some("function_call") => {
-                    let arguments = item.arguments.map(text_of).unwrap_or_default();
-                    said.calls.push(call(item.call_id.as_deref(), name, arguments));
+                    let arguments = item.arguments.map(arguments_text).unwrap_or_default();
+                    said.calls.push(tool_call(item.call_id.as_deref(), name, arguments));
                 }
                 Some("message") | None => {}
                 Some(other) => {
                     if let Some(tool) = other.strip_suffix("_call").filter(|_| terms.hosts) {
-                        said.hosted.used(tool, 1);
+                        said.hosted.add_use(tool, 1);
                     }
                     said.is_more = true;
                 }
@@ -138,11 +141,11 @@ impl Said {
         said
     }
 
-    fn take(&mut self, content: Content<'_>) {
+    fn take(&mut self, content: ItemContent<'_>) {
         match content.kind.as_deref() {
             Some("output_text") => {
                 self.text.push_str(content.text.as_deref().unwrap_or_default());
-                annotations(&mut self.hosted, content.annotations);
+                collect_annotations(&mut self.hosted, content.annotations);
             }
             Some("refusal") => self.refusal.push_str(content.refusal.as_deref().unwrap_or_default()),
             _ => {}
@@ -152,15 +155,15 @@ impl Said {
 
 /// A complete response.
 #[derive(Deserialize)]
-struct Response<'a> {
+struct ResponseBody<'a> {
     #[serde(default, borrow)]
     status: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     error: Option<&'a RawValue>,
     #[serde(default, borrow)]
-    incomplete_details: Option<Incomplete<'a>>,
+    incomplete_details: Option<IncompleteDetails<'a>>,
     #[serde(default, borrow)]
-    output: Option<Vec<Item<'a>>>,
+    output: Option<Vec<OutputItem<'a>>>,
     #[serde(default, borrow)]
     usage: Option<&'a RawValue>,
     #[serde(default, borrow)]
@@ -173,17 +176,17 @@ struct Response<'a> {
 }
 
 #[derive(Deserialize)]
-struct Incomplete<'a> {
+struct IncompleteDetails<'a> {
     #[serde(default, borrow)]
     reason: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
-struct Item<'a> {
+struct OutputItem<'a> {
     #[serde(default, borrow, rename = "type")]
-    kind: Option<Text<'a>>,
+    kind: Option<TextOrParts<'a>>,
     #[serde(default, borrow)]
-    content: Option<Vec<Content<'a>>>,
+    content: Option<Vec<ItemContent<'a>>>,
     #[serde(default, borrow)]
     call_id: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
@@ -193,7 +196,7 @@ struct Item<'a> {
 }
 
 #[derive(Deserialize)]
-struct Content<'a> {
+struct ItemContent<'a> {
     #[serde(default, borrow, rename = "type")]
     kind: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
@@ -206,14 +209,14 @@ struct Content<'a> {
 
 /// The output of a response, each item as received.
 #[derive(Deserialize)]
-struct Items<'a> {
+struct RawItems<'a> {
     #[serde(borrow)]
     output: Vec<&'a RawValue>,
 }
 
 /// The reasoning before a call.
 #[derive(Deserialize)]
-struct Thought<'a> {
+struct ReasoningItem<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(default, borrow)]
@@ -222,7 +225,7 @@ struct Thought<'a> {
     encrypted_content: Option<&'a RawValue>,
 }
 
-impl Thought<'_> {
+impl ReasoningItem<'_> {
     fn is_whole(&self) -> bool {
         let says =
             |raw: Option<&RawValue>| raw.is_some_and(|raw| !matches!(raw.get(), "null" | "[]" | "\"\""));
@@ -231,7 +234,7 @@ impl Thought<'_> {
 }
 
 #[derive(Deserialize)]
-struct Tokens {
+struct ResponsesUsage {
     #[serde(default)]
     input_tokens: Option<u64>,
     #[serde(default)]
@@ -242,10 +245,10 @@ struct Tokens {
     output_tokens_details: Option<OutputDetails>,
 }
 
-fn usage(raw: Option<&RawValue>) -> Option<Usage> {
-    let tokens: Tokens = serde_json::from_str(raw?.get()).ok()?;
+fn usage(raw: Option<&RawValue>) -> Option<TokenUsage> {
+    let tokens: ResponsesUsage = serde_json::from_str(raw?.get()).ok()?;
     let details = tokens.input_tokens_details.unwrap_or_default();
-    Some(Usage {
+    Some(TokenUsage {
         input: tokens.input_tokens?,
         cached: details.cached_tokens.unwrap_or(0),
         cache_write: details.cache_write_tokens.unwrap_or(0),

@@ -6,36 +6,39 @@ use rowmill_core::ports::Model;
 use rowmill_http::HttpClient;
 use rowmill_types::Problem;
 
-use super::socket::{Fallback, SocketModel, Sockets};
-use super::wire::{Carrier, ResponsesWire, check};
-use crate::build::{Setup, delivery};
-use crate::call::Reporter;
-use crate::chat::client::{files, target};
-use crate::exchange::{Delivery, Exchange};
-use crate::files::{Files, Shape};
-use crate::settings::Key;
+use super::socket::{HttpFallback, SocketModel, SocketPool};
+use super::wire::{RequestCarrier, ResponsesWire, check_settings};
+use crate::build_model::{ModelSetup, delivery};
+use crate::call_error::CallErrorReporter;
+use crate::chat::client::{openai_files, openai_target};
+use crate::files::{FileSender, MessageShape};
+use crate::http_model::{AnswerDelivery, HttpModel};
+use crate::model_settings::ModelSettingKey;
 
 /// Builds a model that uses the Responses API.
-pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
+pub(crate) fn build_responses_model(
+    setup: &ModelSetup,
+    http: &HttpClient,
+) -> Result<Arc<dyn Model>, Problem> {
     let delivery = delivery(setup)?;
-    check(setup)?;
-    let transport = setup.model.settings.word(Key::Transport);
+    check_settings(setup)?;
+    let transport = setup.model.settings.word(ModelSettingKey::Transport);
     if !matches!(transport, Some("ws" | "auto")) {
         return Ok(Arc::new(exchange(setup, http, delivery, None)?));
     }
-    let target = target(&setup.connection, "/responses", Delivery::Stream)?;
-    let files = files(setup, http, Shape::Responses, &target)?;
-    let reporter = Reporter::new(&setup.connection, target.url());
+    let target = openai_target(&setup.connection, "/responses", AnswerDelivery::Stream)?;
+    let files = openai_files(setup, http, MessageShape::Responses, &target)?;
+    let reporter = CallErrorReporter::new(&setup.connection, target.url());
     let fallback = match transport {
         Some("auto") => {
-            let exchange = exchange(setup, http, Delivery::Stream, Some(Arc::clone(&files)))?;
-            Some(Fallback::new(exchange, Arc::clone(&setup.notice)))
+            let exchange = exchange(setup, http, AnswerDelivery::Stream, Some(Arc::clone(&files)))?;
+            Some(HttpFallback::new(exchange, Arc::clone(&setup.notice)))
         }
         _ => None,
     };
     Ok(Arc::new(SocketModel {
-        wire: ResponsesWire::new(setup, Carrier::Socket),
-        sockets: Sockets::new(&target, http.timeouts())?,
+        wire: ResponsesWire::new(setup, RequestCarrier::Socket),
+        sockets: SocketPool::new(&target, http.timeouts())?,
         reporter,
         fallback,
         files,
@@ -43,26 +46,26 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
 }
 
 fn exchange(
-    setup: &Setup,
+    setup: &ModelSetup,
     http: &HttpClient,
-    delivery: Delivery,
-    shared: Option<Arc<Files>>,
-) -> Result<Exchange<ResponsesWire>, Problem> {
-    let target = target(&setup.connection, "/responses", delivery)?;
+    delivery: AnswerDelivery,
+    shared: Option<Arc<FileSender>>,
+) -> Result<HttpModel<ResponsesWire>, Problem> {
+    let target = openai_target(&setup.connection, "/responses", delivery)?;
     let files = match shared {
         Some(files) => files,
-        None => files(setup, http, Shape::Responses, &target)?,
+        None => openai_files(setup, http, MessageShape::Responses, &target)?,
     };
     let carrier = match delivery {
-        Delivery::Whole => Carrier::Whole,
-        Delivery::Stream => Carrier::Stream,
+        AnswerDelivery::Whole => RequestCarrier::Whole,
+        AnswerDelivery::Stream => RequestCarrier::Stream,
     };
-    Ok(Exchange {
+    Ok(HttpModel {
         http: http.clone(),
         wire: ResponsesWire::new(setup, carrier),
         delivery,
         idempotency: setup.connection.quirks.idempotency,
-        reporter: Reporter::new(&setup.connection, target.url()),
+        reporter: CallErrorReporter::new(&setup.connection, target.url()),
         target,
         files,
     })

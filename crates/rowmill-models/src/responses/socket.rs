@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use rowmill_core::ports::Model;
-use rowmill_http::{HeaderMap, HttpFailure, Target, Timeouts, tls_config};
+use rowmill_http::{HeaderMap, HttpFailure, HttpTimeouts, RequestTarget, tls_config};
 use rowmill_types::{CallError, CallFailure, CallTiming, Completion, Problem, ProblemCode, Request};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -17,41 +17,41 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
 
 use super::wire::ResponsesWire;
-use crate::build::Notice;
-use crate::call::Reporter;
-use crate::exchange::{ANSWER_LIMIT, Exchange, completion};
-use crate::files::{Files, Uploaded, have_files};
-use crate::reading::{Assembly, Step, Wire};
+use crate::build_model::NoticeFn;
+use crate::call_error::CallErrorReporter;
+use crate::files::{FileSender, UploadedFiles, have_files};
+use crate::http_model::{ANSWER_LIMIT, HttpModel, with_timing};
+use crate::wire_protocol::{StreamAssembly, StreamStep, WireProtocol};
 
 type Socket = WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>;
 
 /// The sockets of one run.
-pub(super) struct Sockets {
+pub(super) struct SocketPool {
     handshake: Handshake,
     connector: Connector,
-    timeouts: Timeouts,
+    timeouts: HttpTimeouts,
     idle: Mutex<Vec<Socket>>,
 }
 
 /// Why a socket could not be opened.
-enum Unopened {
+enum SocketOpenFailure {
     Late,
     Failed(Error),
 }
 
-impl fmt::Debug for Sockets {
+impl fmt::Debug for SocketPool {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Sockets").field("address", self.handshake.uri()).finish_non_exhaustive()
     }
 }
 
-impl Sockets {
+impl SocketPool {
     /// Prepares the handshake; no connection is made yet.
     ///
     /// # Errors
     ///
     /// The platform's certificates cannot be used.
-    pub(super) fn new(target: &Target, timeouts: Timeouts) -> Result<Self, Problem> {
+    pub(super) fn new(target: &RequestTarget, timeouts: HttpTimeouts) -> Result<Self, Problem> {
         let failed = |error: &dyn fmt::Display| {
             Problem::new(ProblemCode::Internal, "cannot set up the WebSocket client").cause(error)
         };
@@ -73,7 +73,7 @@ impl Sockets {
     }
 
     /// A socket that is ready for writing: an idle one that is still open, or a new one.
-    async fn take(&self) -> Result<Socket, Unopened> {
+    async fn take(&self) -> Result<Socket, SocketOpenFailure> {
         loop {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let Some(mut socket) = idle else { return self.open().await };
@@ -88,7 +88,7 @@ impl Sockets {
         }
     }
 
-    async fn open(&self) -> Result<Socket, Unopened> {
+    async fn open(&self) -> Result<Socket, SocketOpenFailure> {
         let config = WebSocketConfig::default()
             .max_message_size(Some(ANSWER_LIMIT))
             .max_frame_size(Some(ANSWER_LIMIT));
@@ -96,8 +96,8 @@ impl Sockets {
         let connecting = connect_async_tls_with_config(self.handshake.clone(), Some(config), true, connector);
         match tokio::time::timeout(self.timeouts.connect, Box::pin(connecting)).await {
             Ok(Ok((socket, _))) => Ok(socket),
-            Ok(Err(error)) => Err(Unopened::Failed(error)),
-            Err(_) => Err(Unopened::Late),
+            Ok(Err(error)) => Err(SocketOpenFailure::Failed(error)),
+            Err(_) => Err(SocketOpenFailure::Late),
         }
     }
 
@@ -108,24 +108,24 @@ impl Sockets {
 
 /// The model that answers once WebSockets turn out not to work.
 #[derive(Debug)]
-pub(super) struct Fallback {
-    exchange: Exchange<ResponsesWire>,
-    notice: Quietly,
+pub(super) struct HttpFallback {
+    exchange: HttpModel<ResponsesWire>,
+    notice: DebugNotice,
     taken: AtomicBool,
 }
 
 /// A wrapper for the notice callback, which has no `Debug` output.
-struct Quietly(Notice);
+struct DebugNotice(NoticeFn);
 
-impl fmt::Debug for Quietly {
+impl fmt::Debug for DebugNotice {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Notice")
     }
 }
 
-impl Fallback {
-    pub(super) fn new(exchange: Exchange<ResponsesWire>, notice: Notice) -> Self {
-        Self { exchange, notice: Quietly(notice), taken: AtomicBool::new(false) }
+impl HttpFallback {
+    pub(super) fn new(exchange: HttpModel<ResponsesWire>, notice: NoticeFn) -> Self {
+        Self { exchange, notice: DebugNotice(notice), taken: AtomicBool::new(false) }
     }
 
     /// Falls back for the rest of the run; sends a notice the first time.
@@ -140,10 +140,10 @@ impl Fallback {
 #[derive(Debug)]
 pub(super) struct SocketModel {
     pub(super) wire: ResponsesWire,
-    pub(super) sockets: Sockets,
-    pub(super) reporter: Reporter,
-    pub(super) fallback: Option<Fallback>,
-    pub(super) files: Arc<Files>,
+    pub(super) sockets: SocketPool,
+    pub(super) reporter: CallErrorReporter,
+    pub(super) fallback: Option<HttpFallback>,
+    pub(super) files: Arc<FileSender>,
 }
 
 impl SocketModel {
@@ -154,17 +154,17 @@ impl SocketModel {
         if have_files(&request.messages) {
             return Box::pin(self.call_with_files(request)).await;
         }
-        self.ask(request, &Uploaded::NONE).await
+        self.ask(request, &UploadedFiles::NONE).await
     }
 
     /// A separate function, so that the futures of calls without files stay small.
     async fn call_with_files(&self, request: &Request) -> Result<Completion, CallError> {
         let uploaded = self.files.prepare(&request.messages).await?;
         let answered = self.ask(request, &uploaded).await;
-        answered.map_err(|error| self.files.judge(error, &uploaded))
+        answered.map_err(|error| self.files.explain_error(error, &uploaded))
     }
 
-    async fn ask(&self, request: &Request, uploaded: &Uploaded) -> Result<Completion, CallError> {
+    async fn ask(&self, request: &Request, uploaded: &UploadedFiles) -> Result<Completion, CallError> {
         let started = Instant::now();
         match (self.sockets.take().await, &self.fallback) {
             (Ok(socket), _) => self.converse(socket, request, uploaded, started).await,
@@ -180,10 +180,10 @@ impl SocketModel {
         &self,
         mut socket: Socket,
         request: &Request,
-        uploaded: &Uploaded,
+        uploaded: &UploadedFiles,
         started: Instant,
     ) -> Result<Completion, CallError> {
-        let broken = |what: String| self.reporter.transport(&HttpFailure::Broken(what));
+        let broken = |what: String| self.reporter.transport_error(&HttpFailure::Broken(what));
         let body = String::from_utf8(self.wire.body(&request.messages, uploaded, request.output_cap))
             .map_err(|error| CallError::new(CallFailure::Internal, error.to_string()))?;
         let timeouts = self.sockets.timeouts;
@@ -192,7 +192,9 @@ impl SocketModel {
             socket.next().await.transpose()
         };
         let first = tokio::time::timeout(timeouts.first_byte, asking).await;
-        let mut came = first.map_err(|_| self.reporter.transport(&timeouts.not_begun()))?.transpose();
+        let mut came = first
+            .map_err(|_| self.reporter.transport_error(&timeouts.first_byte_timeout_failure()))?
+            .transpose();
         let mut assembly = self.wire.assembly();
         let mut first_token = None;
         loop {
@@ -214,38 +216,40 @@ impl SocketModel {
                 }
             };
             let step = assembly.take_json(&text);
-            match step.map_err(|unread| self.reporter.unread(200, unread, text.as_bytes()))? {
-                Step::Quiet => {}
-                Step::Content => first_token = first_token.or_else(|| Some(started.elapsed())),
-                Step::Done => break,
+            match step.map_err(|unread| self.reporter.unreadable_error(200, unread, text.as_bytes()))? {
+                StreamStep::NoContent => {}
+                StreamStep::Content => first_token = first_token.or_else(|| Some(started.elapsed())),
+                StreamStep::Done => break,
             }
             came = self.next(&mut socket).await?;
         }
         self.sockets.keep(socket);
-        let reading = assembly.finish().map_err(|unread| self.reporter.unread(200, unread, b""))?;
-        Ok(completion(reading, CallTiming { first_token, response: started.elapsed() }))
+        let reading = assembly.finish().map_err(|unread| self.reporter.unreadable_error(200, unread, b""))?;
+        Ok(with_timing(reading, CallTiming { first_token, response: started.elapsed() }))
     }
 
     /// The next message on the socket; a ping shows that the other side is alive.
     async fn next(&self, socket: &mut Socket) -> Result<Option<Result<Message, Error>>, CallError> {
         let timeouts = self.sockets.timeouts;
         let next = tokio::time::timeout(timeouts.idle, socket.next()).await;
-        next.map_err(|_| self.reporter.transport(&timeouts.stalled()))
+        next.map_err(|_| self.reporter.transport_error(&timeouts.idle_timeout_failure()))
     }
 
     /// The error if no socket could be opened: the server's response, or none.
-    fn not_opened(&self, unopened: Unopened) -> CallError {
+    fn not_opened(&self, unopened: SocketOpenFailure) -> CallError {
         let error = match unopened {
-            Unopened::Late => return self.reporter.transport(&self.sockets.timeouts.not_connected()),
-            Unopened::Failed(error) => error,
+            SocketOpenFailure::Late => {
+                return self.reporter.transport_error(&self.sockets.timeouts.connect_timeout_failure());
+            }
+            SocketOpenFailure::Failed(error) => error,
         };
         if let Error::Http(answer) = error {
             let mut headers = HeaderMap::new();
             headers.extend(answer.headers().iter().map(|(name, value)| (name.clone(), value.clone())));
             let body = answer.body().as_deref().unwrap_or_default();
-            return self.reporter.status(answer.status().as_u16(), &headers, body);
+            return self.reporter.status_error(answer.status().as_u16(), &headers, body);
         }
-        self.reporter.transport(&HttpFailure::connecting(&error))
+        self.reporter.transport_error(&HttpFailure::connecting(&error))
     }
 }
 

@@ -5,66 +5,66 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::answer::{Streamed, read_response};
+use super::answer::{StreamedContent, read_response};
 use crate::error_body::ErrorBody;
-use crate::reading::{Assembly, Reading, Step, Unread, keep};
-use crate::tools::Terms;
+use crate::tool_calls::AnswerTerms;
+use crate::wire_protocol::{ReadAnswer, StreamAssembly, StreamStep, UnreadableAnswer, to_owned_raw};
 
 /// Assembles events.
 #[derive(Debug, Default)]
 pub(crate) struct ResponsesAssembly {
-    terms: Terms,
-    streamed: Streamed,
+    terms: AnswerTerms,
+    streamed: StreamedContent,
     response: Option<Box<RawValue>>,
 }
 
 impl ResponsesAssembly {
-    pub(crate) fn new(terms: Terms) -> Self {
+    pub(crate) fn new(terms: AnswerTerms) -> Self {
         Self { terms, ..Self::default() }
     }
 
     /// Processes the JSON of one event.
-    pub(super) fn take_json(&mut self, json: &str) -> Result<Step, Unread> {
-        let told: Told<'_> = serde_json::from_str(json)?;
+    pub(super) fn take_json(&mut self, json: &str) -> Result<StreamStep, UnreadableAnswer> {
+        let told: ResponseEvent<'_> = serde_json::from_str(json)?;
         match &*told.kind {
             "response.output_text.delta" => {
                 self.streamed.text.push_str(told.delta.as_deref().unwrap_or_default());
-                Ok(Step::Content)
+                Ok(StreamStep::Content)
             }
-            "response.refusal.delta" | "response.function_call_arguments.delta" => Ok(Step::Content),
+            "response.refusal.delta" | "response.function_call_arguments.delta" => Ok(StreamStep::Content),
             "response.output_item.done" if self.terms.has_tools() => {
-                self.streamed.items.extend(keep(told.item));
-                Ok(Step::Quiet)
+                self.streamed.items.extend(to_owned_raw(told.item));
+                Ok(StreamStep::NoContent)
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
-                self.response = keep(told.response);
-                Ok(Step::Done)
+                self.response = to_owned_raw(told.response);
+                Ok(StreamStep::Done)
             }
-            "error" => Err(Unread::Error(ErrorBody::parse(json.as_bytes()))),
-            _ => Ok(Step::Quiet),
+            "error" => Err(UnreadableAnswer::Error(ErrorBody::parse(json.as_bytes()))),
+            _ => Ok(StreamStep::NoContent),
         }
     }
 }
 
-impl Assembly for ResponsesAssembly {
-    fn take(&mut self, data: &str) -> Result<Step, Unread> {
+impl StreamAssembly for ResponsesAssembly {
+    fn push_event(&mut self, data: &str) -> Result<StreamStep, UnreadableAnswer> {
         // Some servers end the stream as chat completions do, after the last event.
         if data.trim() == "[DONE]" {
-            return Ok(Step::Quiet);
+            return Ok(StreamStep::NoContent);
         }
         self.take_json(data)
     }
 
-    fn finish(self) -> Result<Reading, Unread> {
+    fn finish(self) -> Result<ReadAnswer, UnreadableAnswer> {
         let Some(raw) = &self.response else {
-            return Err(Unread::Malformed("the last event contains no response".to_owned()));
+            return Err(UnreadableAnswer::Malformed("the last event contains no response".to_owned()));
         };
         read_response(raw.get().as_bytes(), Some(self.streamed), &self.terms)
     }
 }
 
 #[derive(Deserialize)]
-struct Told<'a> {
+struct ResponseEvent<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(default, borrow)]

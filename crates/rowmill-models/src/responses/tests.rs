@@ -1,12 +1,12 @@
-use rowmill_types::{CallFailure, Finish};
+use rowmill_types::{CallFailure, FinishReason};
 use serde_json::{Value, json};
 
-use super::wire::{Carrier, ResponsesWire};
-use crate::fixture::{assemble, error, outcome, plain_body, repair_body, setup, tokens};
-use crate::reading::{Step, Wire};
+use super::wire::{RequestCarrier, ResponsesWire};
+use crate::test_support::{assemble, error, plain_body, repair_body, setup, text_and_finish, tokens};
+use crate::wire_protocol::{StreamStep, WireProtocol};
 
 fn wire(model: &str, instruction: Option<&str>, schema: Option<Value>) -> ResponsesWire {
-    ResponsesWire::new(&setup(model, instruction, schema), Carrier::Whole)
+    ResponsesWire::new(&setup(model, instruction, schema), RequestCarrier::Whole)
 }
 
 #[test]
@@ -50,11 +50,11 @@ fn the_carrier_changes_what_stands_round_the_fields() {
     let setup = setup("gpt-5", None, None);
     let input = r#""input":[{"role":"user","content":"Hi \"there\"\n"}],"store":false"#;
     assert_eq!(
-        plain_body(&ResponsesWire::new(&setup, Carrier::Stream)),
+        plain_body(&ResponsesWire::new(&setup, RequestCarrier::Stream)),
         format!(r#"{{"model":"gpt-5",{input},"stream":true}}"#)
     );
     assert_eq!(
-        plain_body(&ResponsesWire::new(&setup, Carrier::Socket)),
+        plain_body(&ResponsesWire::new(&setup, RequestCarrier::Socket)),
         format!(r#"{{"type":"response.create","model":"gpt-5",{input}}}"#)
     );
 }
@@ -65,22 +65,22 @@ fn answers_are_read_in_every_shape() {
     for (body, expected) in [
         (
             r#"{"status":"completed","error":null,"incomplete_details":null,"output":[{"type":"reasoning","summary":[]},{"type":"message","content":[{"type":"output_text","text":"a","annotations":[]},{"type":"output_text","text":"b"}]}]}"#,
-            ("ab", Finish::Complete),
+            ("ab", FinishReason::Complete),
         ),
         (
             r#"{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"message","content":[{"type":"output_text","text":"a"}]}]}"#,
-            ("a", Finish::Length),
+            ("a", FinishReason::Length),
         ),
         (
             r#"{"status":"incomplete","incomplete_details":{"reason":"content_filter"},"output":[]}"#,
-            ("", Finish::Filtered),
+            ("", FinishReason::Filtered),
         ),
         (
             r#"{"status":"completed","output":[{"type":"message","content":[{"type":"refusal","refusal":"I cannot"}]}]}"#,
-            ("I cannot", Finish::Refused),
+            ("I cannot", FinishReason::Refused),
         ),
     ] {
-        assert_eq!(outcome(&wire.read(body.as_bytes()).unwrap()), expected, "{body}");
+        assert_eq!(text_and_finish(&wire.read(body.as_bytes()).unwrap()), expected, "{body}");
     }
 }
 
@@ -129,9 +129,9 @@ fn a_stream_is_put_together() {
         ],
     )
     .unwrap();
-    assert_eq!(steps, [Step::Quiet, Step::Content, Step::Content, Step::Done]);
+    assert_eq!(steps, [StreamStep::NoContent, StreamStep::Content, StreamStep::Content, StreamStep::Done]);
     let reading = reading.unwrap();
-    assert_eq!(outcome(&reading), ("Hello", Finish::Complete));
+    assert_eq!(text_and_finish(&reading), ("Hello", FinishReason::Complete));
     assert_eq!(reading.usage, tokens([1, 0, 0, 2, 0]));
 }
 
@@ -142,7 +142,7 @@ fn the_pieces_are_used_where_the_last_event_lacks_the_text() {
         r#"{"type":"response.incomplete","response":{"status":"incomplete","output":[]}}"#,
     ];
     let (_, reading) = assemble(&wire("gpt-5", None, None), &events).unwrap();
-    assert_eq!(outcome(&reading.unwrap()), ("Hi", Finish::Length));
+    assert_eq!(text_and_finish(&reading.unwrap()), ("Hi", FinishReason::Length));
 }
 
 #[test]

@@ -1,17 +1,18 @@
 use proptest::prelude::*;
-use rowmill_types::{Finish, Message};
+use rowmill_types::{FinishReason, Message};
 use serde_json::{Value, json};
 
-use super::wire::{Carrier, ResponsesWire, check};
-use crate::Setup;
-use crate::files::Uploaded;
-use crate::fixture::{
-    assemble, assemble_bytes, body_of, conversation, echoed, file, hosted, pieces, said, setup, with_tools,
+use super::wire::{RequestCarrier, ResponsesWire, check_settings};
+use crate::ModelSetup;
+use crate::files::UploadedFiles;
+use crate::test_support::{
+    assemble, assemble_bytes, body_of, conversation, conversation_with_native, file, hosted_use, pieces,
+    setup, text_finish_and_calls, with_tools,
 };
-use crate::reading::{Step, Wire};
+use crate::wire_protocol::{StreamStep, WireProtocol};
 
-fn wire(setup: &Setup) -> ResponsesWire {
-    ResponsesWire::new(setup, Carrier::Whole)
+fn wire(setup: &ModelSetup) -> ResponsesWire {
+    ResponsesWire::new(setup, RequestCarrier::Whole)
 }
 
 const TOOLS: &str = r#""tools":[{"type":"function","name":"weather","description":"Tells it.","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]},"strict":false},{"type":"function","name":"now","parameters":{"type":"object","properties":{}},"strict":false}]"#;
@@ -20,16 +21,16 @@ const INPUT: &str = r#""input":[{"role":"user","content":"q"},{"role":"assistant
 
 #[test]
 fn calls_and_results_are_items_and_thoughts_are_asked_for() {
-    let setup = Setup { parallel_tool_calls: Some(true), ..with_tools("gpt-5", None) };
-    let bytes = wire(&setup).body(&conversation(), &Uploaded::NONE, None);
+    let setup = ModelSetup { parallel_tool_calls: Some(true), ..with_tools("gpt-5", None) };
+    let bytes = wire(&setup).body(&conversation(), &UploadedFiles::NONE, None);
     assert_eq!(
         String::from_utf8(bytes).unwrap(),
         format!(
             r#"{{"model":"gpt-5",{INPUT},{TOOLS},"parallel_tool_calls":true,"include":["reasoning.encrypted_content"]}}"#
         )
     );
-    let socket = ResponsesWire::new(&with_tools("gpt-4.1", None), Carrier::Socket);
-    let bytes = socket.body(&conversation(), &Uploaded::NONE, None);
+    let socket = ResponsesWire::new(&with_tools("gpt-4.1", None), RequestCarrier::Socket);
+    let bytes = socket.body(&conversation(), &UploadedFiles::NONE, None);
     assert_eq!(
         String::from_utf8(bytes).unwrap(),
         format!(r#"{{"type":"response.create","model":"gpt-4.1",{INPUT},{TOOLS}}}"#),
@@ -61,8 +62,8 @@ const SAID: &str = r#"{"type":"message","id":"m","role":"assistant","content":[{
 const CALL: &str = r#"{"type":"function_call","id":"fc_1","call_id":"x","name":"weather","arguments":"{\"city\": \"A\"}","status":"completed"}"#;
 const OTHER: &str = r#"{"type":"function_call","id":"fc_2","call_id":"y","name":"now","arguments":"{}"}"#;
 
-fn both() -> (&'static str, Finish, Vec<(&'static str, &'static str, &'static str)>) {
-    ("hm", Finish::Complete, vec![("x", "weather", r#"{"city": "A"}"#), ("y", "now", "{}")])
+fn both() -> (&'static str, FinishReason, Vec<(&'static str, &'static str, &'static str)>) {
+    ("hm", FinishReason::Complete, vec![("x", "weather", r#"{"city": "A"}"#), ("y", "now", "{}")])
 }
 
 #[test]
@@ -70,25 +71,25 @@ fn calls_are_read_and_what_was_thought_is_sent_back() {
     let setup = with_tools("gpt-5", None);
     let body = format!(r#"{{"status":"completed","output":[{THOUGHT},{NAMED},{SAID},{CALL},{OTHER}]}}"#);
     let reading = wire(&setup).read(body.as_bytes()).unwrap();
-    assert_eq!(said(&reading), both());
+    assert_eq!(text_finish_and_calls(&reading), both());
     let echo = reading.echo.unwrap();
-    assert_eq!(echo.form, "responses.responses");
+    assert_eq!(echo.format, "responses.responses");
     assert_eq!(
         echo.content,
         format!("[{THOUGHT},{SAID},{CALL},{OTHER}]"),
         "a thought that only has a name stays"
     );
-    let sent = body_of(&wire(&setup), &echoed("responses.responses", &echo.content));
+    let sent = body_of(&wire(&setup), &conversation_with_native("responses.responses", &echo.content));
     let items = sent["input"].as_array().unwrap();
     assert_eq!(items[1], serde_json::from_str::<Value>(THOUGHT).unwrap());
     assert_eq!((items.len(), &items[5]["call_id"]), (6, &json!("a1")));
-    let foreign = body_of(&wire(&setup), &echoed("responses.xai", &echo.content));
+    let foreign = body_of(&wire(&setup), &conversation_with_native("responses.xai", &echo.content));
     assert_eq!(foreign["input"][1], json!({"role": "assistant", "content": "Let me see."}));
     let plain = format!(r#"{{"status":"completed","output":[{SAID},{CALL}]}}"#);
     assert!(wire(&setup).read(plain.as_bytes()).unwrap().echo.is_none(), "text and calls say it all");
     let cut = format!(r#"{{"status":"incomplete","output":[{THOUGHT},{SAID},{CALL}]}}"#);
     let cut = wire(&setup).read(cut.as_bytes()).unwrap();
-    assert_eq!((said(&cut), &cut.echo), (("hm", Finish::Length, vec![]), &None));
+    assert_eq!((text_finish_and_calls(&cut), &cut.echo), (("hm", FinishReason::Length, vec![]), &None));
 }
 
 #[test]
@@ -103,9 +104,9 @@ fn a_stream_gives_the_same_with_and_without_its_items_at_the_end() {
         ));
         let events: Vec<&str> = events.iter().map(String::as_str).collect();
         let (steps, reading) = assemble(&wire(&setup), &events).unwrap();
-        assert_eq!(steps[0], Step::Content);
+        assert_eq!(steps[0], StreamStep::Content);
         let reading = reading.unwrap();
-        assert_eq!(said(&reading), both(), "{output}");
+        assert_eq!(text_finish_and_calls(&reading), both(), "{output}");
         assert_eq!(reading.echo.unwrap().content, format!("[{THOUGHT},{SAID},{CALL},{OTHER}]"));
     }
 }
@@ -118,7 +119,10 @@ fn a_schema_is_the_format_of_the_text_also_beside_tools() {
     assert_eq!(body["text"]["format"]["type"], "json_schema");
     assert_eq!(body["tools"].as_array().unwrap().len(), 3);
     let done = r#"{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"{\"value\":[1]}"}]}]}"#;
-    assert_eq!(said(&wire.read(done.as_bytes()).unwrap()), ("[1]", Finish::Complete, vec![]));
+    assert_eq!(
+        text_finish_and_calls(&wire.read(done.as_bytes()).unwrap()),
+        ("[1]", FinishReason::Complete, vec![])
+    );
 }
 
 #[test]
@@ -127,26 +131,26 @@ fn searches_are_asked_for_and_told_of() {
     assert_eq!(body_of(&wire(&setup), &[Message::user("q")])["tools"], json!([{"type": "web_search"}]));
     let body = r#"{"status":"completed","output":[{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}},{"type":"web_search_call","id":"ws_2"},{"type":"message","content":[{"type":"output_text","text":"x","annotations":[{"type":"url_citation","start_index":0,"end_index":1,"url":"https://a.example","title":"A"}]}]}]}"#;
     let reading = wire(&setup).read(body.as_bytes()).unwrap();
-    assert_eq!(hosted(&reading), (vec![("https://a.example", "A", "-")], vec![("web_search", 2)]));
+    assert_eq!(hosted_use(&reading), (vec![("https://a.example", "A", "-")], vec![("web_search", 2)]));
     assert!(reading.echo.is_none());
 }
 
 #[test]
 fn xai_is_asked_through_its_responses_api_where_its_tools_are_wanted() {
     let setup = setup("grok-4?web_search=true&x_search=true&max_tokens=5", None, None);
-    assert_eq!(setup.connection.protocol, crate::Protocol::Responses);
+    assert_eq!(setup.connection.protocol, crate::ProviderProtocol::Responses);
     let body = body_of(&wire(&setup), &[Message::user("q")]);
     assert_eq!(body["tools"], json!([{"type": "web_search"}, {"type": "x_search"}]));
     assert_eq!(body["max_output_tokens"], 5);
-    check(&setup).unwrap();
+    check_settings(&setup).unwrap();
     let answer = r#"{"status":"completed","citations":["https://x.example/1"],"output":[{"type":"custom_tool_call","name":"x_keyword_search","call_id":"c"},{"type":"function_call","name":"x_user_search","call_id":"d","arguments":"{}"},{"type":"message","content":[{"type":"output_text","text":"t"}]}]}"#;
     let reading = wire(&setup).read(answer.as_bytes()).unwrap();
-    assert_eq!(said(&reading), ("t", Finish::Complete, vec![]));
-    assert_eq!(hosted(&reading), (vec![("https://x.example/1", "-", "-")], vec![("x_search", 2)]));
-    let plain = crate::fixture::setup("grok-4", None, None);
-    assert_eq!(plain.connection.protocol, crate::Protocol::Chat);
-    let odd = crate::fixture::setup("grok-4?x_search=true&seed=1", None, None);
-    let problem = check(&odd).unwrap_err();
+    assert_eq!(text_finish_and_calls(&reading), ("t", FinishReason::Complete, vec![]));
+    assert_eq!(hosted_use(&reading), (vec![("https://x.example/1", "-", "-")], vec![("x_search", 2)]));
+    let plain = crate::test_support::setup("grok-4", None, None);
+    assert_eq!(plain.connection.protocol, crate::ProviderProtocol::Chat);
+    let odd = crate::test_support::setup("grok-4?x_search=true&seed=1", None, None);
+    let problem = check_settings(&odd).unwrap_err();
     assert!(problem.message.ends_with("`seed` cannot be set together with `x_search`"), "{problem}");
 }
 
@@ -169,6 +173,6 @@ proptest! {
         event(json!({"type": "response.completed", "response": {"status": "completed", "output": [item]}}));
         let reading = assemble_bytes(&wire(&with_tools("gpt-5", None)), &stream, &cuts);
         let expected = if arguments.trim().is_empty() { "{}" } else { arguments.as_str() };
-        prop_assert_eq!(said(&reading), ("", Finish::Complete, vec![("x", "now", expected)]));
+        prop_assert_eq!(text_finish_and_calls(&reading), ("", FinishReason::Complete, vec![("x", "now", expected)]));
     }
 }

@@ -2,13 +2,13 @@
 
 use rowmill_types::Attachment;
 
-use super::families::{Family, family};
+use super::families::{TokenizerFamily, tokenizer_family};
 use super::files::file_tokens;
 use crate::provider_table::is_builtin;
 
 /// How accurate a count is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Accuracy {
+pub enum CountAccuracy {
     /// The model's own tokenizer.
     Exact {
         /// The tokenizer's name.
@@ -29,13 +29,13 @@ const FILES_PERCENT: u32 = 50;
 ///
 /// The vocabulary is loaded when the first text is counted; until then, a counter costs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TokenCounter(Kind);
+pub struct TokenCounter(CounterKind);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CounterKind {
     /// Built-in models: four characters per token, and no overhead.
     BuiltIn,
-    Family(Family),
+    Family(TokenizerFamily),
 }
 
 /// The counter for a model.
@@ -47,15 +47,19 @@ enum Kind {
 /// assert_eq!(counter.accuracy(), Accuracy::Exact { name: "o200k_base" });
 /// ```
 #[must_use]
-pub fn counter(provider: &str, model: &str) -> TokenCounter {
-    TokenCounter(if is_builtin(provider) { Kind::BuiltIn } else { Kind::Family(family(model)) })
+pub fn token_counter(provider: &str, model: &str) -> TokenCounter {
+    TokenCounter(if is_builtin(provider) {
+        CounterKind::BuiltIn
+    } else {
+        CounterKind::Family(tokenizer_family(model))
+    })
 }
 
 impl TokenCounter {
     /// The tokens of a text; special tokens are not recognized.
     #[must_use]
     pub fn count(&self, text: &str) -> u64 {
-        let Kind::Family(family) = self.0 else { return text.chars().count().div_ceil(4) as u64 };
+        let CounterKind::Family(family) = self.0 else { return text.chars().count().div_ceil(4) as u64 };
         let mut tokens = family.vocabulary.count(text);
         if family.single_digits {
             tokens += more_digits(text);
@@ -65,22 +69,26 @@ impl TokenCounter {
 
     /// How accurate a count is.
     #[must_use]
-    pub fn accuracy(&self) -> Accuracy {
+    pub fn accuracy(&self) -> CountAccuracy {
         match self.0 {
-            Kind::BuiltIn => Accuracy::Exact { name: "characters / 4" },
-            Kind::Family(Family { error: Some(percent), .. }) => Accuracy::Estimate { percent },
-            Kind::Family(family) => Accuracy::Exact { name: family.vocabulary.name() },
+            CounterKind::BuiltIn => CountAccuracy::Exact { name: "characters / 4" },
+            CounterKind::Family(TokenizerFamily { error: Some(percent), .. }) => {
+                CountAccuracy::Estimate { percent }
+            }
+            CounterKind::Family(family) => CountAccuracy::Exact { name: family.vocabulary.name() },
         }
     }
 
     /// The accuracy of a count that includes files other than text: they make it an estimate with any
     /// tokenizer.
     #[must_use]
-    pub fn accuracy_with_files(&self) -> Accuracy {
+    pub fn accuracy_with_files(&self) -> CountAccuracy {
         match self.accuracy() {
             accuracy if self.is_built_in() => accuracy,
-            Accuracy::Estimate { percent } if percent > FILES_PERCENT => Accuracy::Estimate { percent },
-            _ => Accuracy::Estimate { percent: FILES_PERCENT },
+            CountAccuracy::Estimate { percent } if percent > FILES_PERCENT => {
+                CountAccuracy::Estimate { percent }
+            }
+            _ => CountAccuracy::Estimate { percent: FILES_PERCENT },
         }
     }
 
@@ -88,13 +96,13 @@ impl TokenCounter {
     #[must_use]
     pub fn count_file(&self, file: &Attachment) -> u64 {
         match self.0 {
-            Kind::BuiltIn => 0,
-            Kind::Family(family) => file_tokens(self, family.vision, file),
+            CounterKind::BuiltIn => 0,
+            CounterKind::Family(family) => file_tokens(self, family.vision, file),
         }
     }
 
     pub(super) fn is_built_in(&self) -> bool {
-        self.0 == Kind::BuiltIn
+        self.0 == CounterKind::BuiltIn
     }
 }
 

@@ -5,19 +5,19 @@ use rowmill_types::Attachment;
 
 use super::TokenCounter;
 use super::image::dimensions;
-use crate::files::{Form, is_wave};
+use crate::files::{FileForm, is_wave};
 
 /// How a family of models counts files other than text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Vision {
+pub(super) struct FileTokenRule {
     /// How images are counted.
-    images: Images,
+    images: ImageTokenRule,
     /// The tokens of a PDF page, its text and its image together.
     page: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Images {
+enum ImageTokenRule {
     /// OpenAI: a base number of tokens, and a number for each tile of 512 pixels, after the picture is scaled
     /// to fit 2048 pixels and its short side to 768.
     Tiles(u64, u64),
@@ -32,9 +32,9 @@ enum Images {
     Constant(u64),
 }
 
-impl Vision {
+impl FileTokenRule {
     /// The assumption for an unknown model.
-    pub(super) const UNKNOWN: Self = Self { images: Images::Constant(PICTURE), page: 1500 };
+    pub(super) const UNKNOWN: Self = Self { images: ImageTokenRule::Constant(PICTURE), page: 1500 };
 }
 
 /// The tokens of a picture of unknown size for an unknown model.
@@ -49,48 +49,48 @@ const SOUND_SECOND: u64 = 32;
 const SOUND_BYTES: u64 = 16_000;
 
 /// By the start of a model's name, according to the vendors' guides; the first match counts.
-const VISIONS: &[(&str, Vision)] = &[
-    ("gpt-4o-mini", Vision { images: Images::Tiles(2833, 5667), page: 6000 }),
-    ("gpt-4.1-mini", Vision { images: Images::Patches(162), page: 1500 }),
-    ("gpt-4.1-nano", Vision { images: Images::Patches(246), page: 2000 }),
-    ("gpt-5-mini", Vision { images: Images::Patches(162), page: 1500 }),
-    ("gpt-5-nano", Vision { images: Images::Patches(246), page: 2000 }),
-    ("o4-mini", Vision { images: Images::Patches(172), page: 1500 }),
-    ("gpt-5", Vision { images: Images::Tiles(70, 140), page: 1500 }),
-    ("gpt-4", Vision { images: Images::Tiles(85, 170), page: 1500 }),
-    ("o1", Vision { images: Images::Tiles(75, 150), page: 1500 }),
-    ("o3", Vision { images: Images::Tiles(75, 150), page: 1500 }),
-    ("claude-opus-4-7", Vision { images: Images::Area(2576, 4784), page: 3000 }),
-    ("claude-opus-4-8", Vision { images: Images::Area(2576, 4784), page: 3000 }),
-    ("claude-opus-5", Vision { images: Images::Area(2576, 4784), page: 3000 }),
-    ("claude-sonnet-5", Vision { images: Images::Area(2576, 4784), page: 3000 }),
-    ("claude", Vision { images: Images::Area(1568, 1600), page: 3000 }),
-    ("gemini-1", Vision { images: Images::Constant(258), page: 258 }),
-    ("gemini-2", Vision { images: Images::GeminiTiles, page: 258 }),
-    ("gemini", Vision { images: Images::Constant(1120), page: 560 }),
+const VISIONS: &[(&str, FileTokenRule)] = &[
+    ("gpt-4o-mini", FileTokenRule { images: ImageTokenRule::Tiles(2833, 5667), page: 6000 }),
+    ("gpt-4.1-mini", FileTokenRule { images: ImageTokenRule::Patches(162), page: 1500 }),
+    ("gpt-4.1-nano", FileTokenRule { images: ImageTokenRule::Patches(246), page: 2000 }),
+    ("gpt-5-mini", FileTokenRule { images: ImageTokenRule::Patches(162), page: 1500 }),
+    ("gpt-5-nano", FileTokenRule { images: ImageTokenRule::Patches(246), page: 2000 }),
+    ("o4-mini", FileTokenRule { images: ImageTokenRule::Patches(172), page: 1500 }),
+    ("gpt-5", FileTokenRule { images: ImageTokenRule::Tiles(70, 140), page: 1500 }),
+    ("gpt-4", FileTokenRule { images: ImageTokenRule::Tiles(85, 170), page: 1500 }),
+    ("o1", FileTokenRule { images: ImageTokenRule::Tiles(75, 150), page: 1500 }),
+    ("o3", FileTokenRule { images: ImageTokenRule::Tiles(75, 150), page: 1500 }),
+    ("claude-opus-4-7", FileTokenRule { images: ImageTokenRule::Area(2576, 4784), page: 3000 }),
+    ("claude-opus-4-8", FileTokenRule { images: ImageTokenRule::Area(2576, 4784), page: 3000 }),
+    ("claude-opus-5", FileTokenRule { images: ImageTokenRule::Area(2576, 4784), page: 3000 }),
+    ("claude-sonnet-5", FileTokenRule { images: ImageTokenRule::Area(2576, 4784), page: 3000 }),
+    ("claude", FileTokenRule { images: ImageTokenRule::Area(1568, 1600), page: 3000 }),
+    ("gemini-1", FileTokenRule { images: ImageTokenRule::Constant(258), page: 258 }),
+    ("gemini-2", FileTokenRule { images: ImageTokenRule::GeminiTiles, page: 258 }),
+    ("gemini", FileTokenRule { images: ImageTokenRule::Constant(1120), page: 560 }),
 ];
 
 /// How a model with this name, without its vendor, counts files other than text.
-pub(super) fn vision(name: &str) -> Vision {
+pub(super) fn file_token_rule(name: &str) -> FileTokenRule {
     let known = VISIONS.iter().find(|(start, _)| name.starts_with(start));
-    known.map_or(Vision::UNKNOWN, |(_, vision)| *vision)
+    known.map_or(FileTokenRule::UNKNOWN, |(_, vision)| *vision)
 }
 
 /// The tokens of a file.
-pub(super) fn file_tokens(counter: &TokenCounter, vision: Vision, file: &Attachment) -> u64 {
+pub(super) fn file_tokens(counter: &TokenCounter, vision: FileTokenRule, file: &Attachment) -> u64 {
     if let Some(text) = file.text() {
         return counter.count(text) + counter.count(&file.name) + 4;
     }
     let bytes = file.bytes.as_ref();
-    match Form::of(&file.media_type) {
-        Form::Image => vision.images.tokens(dimensions(bytes)),
-        Form::Audio => seconds(&file.media_type, bytes).saturating_mul(SOUND_SECOND),
+    match FileForm::from_media_type(&file.media_type) {
+        FileForm::Image => vision.images.tokens(dimensions(bytes)),
+        FileForm::Audio => seconds(&file.media_type, bytes).saturating_mul(SOUND_SECOND),
         // A file of unknown kind is counted as if it had pages.
-        Form::Pdf | Form::Text | Form::Other => pages(bytes).saturating_mul(vision.page),
+        FileForm::Pdf | FileForm::Text | FileForm::Other => pages(bytes).saturating_mul(vision.page),
     }
 }
 
-impl Images {
+impl ImageTokenRule {
     fn tokens(self, size: Option<(u32, u32)>) -> u64 {
         let Some((width, height)) = size.map(|(width, height)| (u64::from(width), u64::from(height))) else {
             return match self {
@@ -143,7 +143,7 @@ fn pages(pdf: &[u8]) -> u64 {
     for at in memmem::find_iter(pdf, b"/Type") {
         let rest = pdf.get(at + 5..).unwrap_or_default().trim_ascii_start();
         let is_page = rest.strip_prefix(b"/Page").is_some_and(|after| {
-            // `/Pages` is the page tree itself.
+            // `/FetchedPages` is the page tree itself.
             !after.first().is_some_and(u8::is_ascii_alphanumeric)
         });
         found += u64::from(is_page);
@@ -190,10 +190,10 @@ mod tests {
             ("gemini-3-pro", (100, 100), 1120),
             ("some-model", (100, 100), PICTURE),
         ] {
-            assert_eq!(vision(model).images.tokens(Some(size)), tokens, "{model} {size:?}");
+            assert_eq!(file_token_rule(model).images.tokens(Some(size)), tokens, "{model} {size:?}");
         }
-        assert_eq!(vision("gpt-4o").images.tokens(None), 765);
-        assert_eq!(vision("claude-x").images.tokens(None), 1600);
+        assert_eq!(file_token_rule("gpt-4o").images.tokens(None), 765);
+        assert_eq!(file_token_rule("claude-x").images.tokens(None), 1600);
     }
 
     #[test]

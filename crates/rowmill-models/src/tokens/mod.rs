@@ -9,5 +9,5 @@ mod request;
 mod tests;
 mod vocabulary;
 
-pub use counter::{Accuracy, TokenCounter, counter};
+pub use counter::{CountAccuracy, TokenCounter, token_counter};
 pub use request::{fixed_tokens, message_tokens, tool_tokens};

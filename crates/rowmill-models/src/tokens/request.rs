@@ -3,7 +3,7 @@
 use rowmill_types::{Message, ToolSpec};
 
 use super::TokenCounter;
-use crate::tools::parameters;
+use crate::tool_calls::tool_parameters;
 
 /// Tokens that frame a message in OpenAI's chat format, besides its role.
 const PER_MESSAGE: u64 = 3;
@@ -39,7 +39,7 @@ pub fn tool_tokens(counter: &TokenCounter, tools: &[ToolSpec]) -> u64 {
     }
     let all = |tool: &ToolSpec| {
         let about = tool.description.as_deref().unwrap_or_default();
-        let schema = counter.count(&parameters(tool).to_string());
+        let schema = counter.count(&tool_parameters(tool).to_string());
         PER_TOOL + counter.count(&tool.name) + counter.count(about) + schema
     };
     tools.iter().map(all).sum()
@@ -55,7 +55,7 @@ pub fn message_tokens(counter: &TokenCounter, messages: &[Message]) -> u64 {
             .calls
             .iter()
             .map(|call| tool + counter.count(&call.name) + counter.count(&call.arguments));
-        let answers = if message.answers.is_some() { tool } else { 0 };
+        let answers = if message.answered_call.is_some() { tool } else { 0 };
         frame + counter.count(&message.text) + files + calls.sum::<u64>() + answers
     };
     messages.iter().map(all).sum()

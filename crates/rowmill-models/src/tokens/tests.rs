@@ -1,10 +1,10 @@
 use rowmill_types::Message;
 
 use super::*;
-use crate::fixture::{conversation, file, with_files, with_tools};
+use crate::test_support::{conversation, file, with_files, with_tools};
 
 fn gpt() -> TokenCounter {
-    counter("responses", "gpt-5.4-mini")
+    token_counter("responses", "gpt-5.4-mini")
 }
 
 /// The prompt tokens of one whole request.
@@ -19,8 +19,8 @@ fn request_tokens(
 
 #[test]
 fn known_texts_have_their_known_number_of_tokens() {
-    let cl100k = counter("openai", "gpt-4-0613");
-    assert_eq!(cl100k.accuracy(), Accuracy::Exact { name: "cl100k_base" });
+    let cl100k = token_counter("openai", "gpt-4-0613");
+    assert_eq!(cl100k.accuracy(), CountAccuracy::Exact { name: "cl100k_base" });
     for (text, o200k, cl) in [
         ("", 0, 0),
         ("hello world", 2, 2),
@@ -37,19 +37,19 @@ fn known_texts_have_their_known_number_of_tokens() {
 #[test]
 fn the_tokenizer_follows_the_name_of_the_model() {
     for (provider, model, accuracy) in [
-        ("openai", "gpt-4o-mini", Accuracy::Exact { name: "o200k_base" }),
-        ("openai", "gpt-4.1-nano-2025-04-14", Accuracy::Exact { name: "o200k_base" }),
-        ("openai", "ft:gpt-4o-mini-2024-07-18:acme::9", Accuracy::Exact { name: "o200k_base" }),
-        ("azure", "o3-mini", Accuracy::Exact { name: "o200k_base" }),
-        ("groq", "openai/gpt-oss-120b", Accuracy::Exact { name: "o200k_base" }),
-        ("openai", "gpt-3.5-turbo", Accuracy::Exact { name: "cl100k_base" }),
-        ("anthropic", "claude-sonnet-4-5", Accuracy::Estimate { percent: 25 }),
-        ("openrouter", "anthropic/claude-opus-4.7", Accuracy::Estimate { percent: 30 }),
-        ("hf", "meta-llama/Llama-3.3-70B-Instruct:groq", Accuracy::Estimate { percent: 15 }),
-        ("lab", "something", Accuracy::Estimate { percent: 25 }),
-        ("simulated", "simulated", Accuracy::Exact { name: "characters / 4" }),
+        ("openai", "gpt-4o-mini", CountAccuracy::Exact { name: "o200k_base" }),
+        ("openai", "gpt-4.1-nano-2025-04-14", CountAccuracy::Exact { name: "o200k_base" }),
+        ("openai", "ft:gpt-4o-mini-2024-07-18:acme::9", CountAccuracy::Exact { name: "o200k_base" }),
+        ("azure", "o3-mini", CountAccuracy::Exact { name: "o200k_base" }),
+        ("groq", "openai/gpt-oss-120b", CountAccuracy::Exact { name: "o200k_base" }),
+        ("openai", "gpt-3.5-turbo", CountAccuracy::Exact { name: "cl100k_base" }),
+        ("anthropic", "claude-sonnet-4-5", CountAccuracy::Estimate { percent: 25 }),
+        ("openrouter", "anthropic/claude-opus-4.7", CountAccuracy::Estimate { percent: 30 }),
+        ("hf", "meta-llama/Llama-3.3-70B-Instruct:groq", CountAccuracy::Estimate { percent: 15 }),
+        ("lab", "something", CountAccuracy::Estimate { percent: 25 }),
+        ("simulated", "simulated", CountAccuracy::Exact { name: "characters / 4" }),
     ] {
-        assert_eq!(counter(provider, model).accuracy(), accuracy, "{provider}.{model}");
+        assert_eq!(token_counter(provider, model).accuracy(), accuracy, "{provider}.{model}");
     }
 }
 
@@ -57,9 +57,12 @@ fn the_tokenizer_follows_the_name_of_the_model() {
 fn an_estimate_has_the_ratio_of_its_family() {
     let text = "The quick brown fox jumps over the lazy dog. ".repeat(100);
     let exact = gpt().count(&text);
-    assert_eq!(counter("anthropic", "claude-haiku-4-5").count(&text), (exact * 6).div_ceil(5));
+    assert_eq!(token_counter("anthropic", "claude-haiku-4-5").count(&text), (exact * 6).div_ceil(5));
     // For Mistral every digit is a token; for OpenAI three digits are one.
-    assert_eq!((gpt().count("123456"), counter("mistral", "mistral-large-2512").count("123456")), (2, 7));
+    assert_eq!(
+        (gpt().count("123456"), token_counter("mistral", "mistral-large-2512").count("123456")),
+        (2, 7)
+    );
 }
 
 #[test]
@@ -91,7 +94,7 @@ fn a_request_has_the_overhead_of_its_messages_and_its_reply() {
     assert_eq!(request_tokens(&gpt(), None, Some(schema), &hello), 2 + 4 + 3 + text);
     let talk = [Message::user("hello world"), Message::assistant("hello"), Message::user("again")];
     assert_eq!(message_tokens(&gpt(), &talk), 4 + 3 * 4);
-    assert_eq!(request_tokens(&counter("simulated", "simulated"), Some("x"), None, &hello), 3);
+    assert_eq!(request_tokens(&token_counter("simulated", "simulated"), Some("x"), None, &hello), 3);
 }
 
 #[test]
@@ -101,7 +104,7 @@ fn tools_their_calls_and_their_results_are_counted() {
     let texts = ["weather", "Tells it.", schema, "now", r#"{"type":"object","properties":{}}"#];
     let expected: u64 = texts.iter().map(|text| gpt().count(text)).sum();
     assert_eq!(tool_tokens(&gpt(), &tools), expected + 2 * 8);
-    assert_eq!(tool_tokens(&counter("simulated", "simulated"), &tools), 0);
+    assert_eq!(tool_tokens(&token_counter("simulated", "simulated"), &tools), 0);
     let texts = ["q", "Let me see.", "12 \"C\"", "broken", "weather", r#"{"city":"Ü\"x\""}"#, "now", "{}"];
     let expected: u64 = texts.iter().map(|text| gpt().count(text)).sum();
     assert_eq!(message_tokens(&gpt(), &conversation()), expected + 4 * 4 + 4 * 8);
@@ -114,8 +117,8 @@ fn files_are_counted_with_their_message_and_make_the_count_an_estimate() {
     let (text, picture) = ([text], [picture]);
     assert_eq!(message_tokens(&gpt(), &text), 2 + 4 + 2 + gpt().count("a.txt") + 4);
     assert_eq!(message_tokens(&gpt(), &picture), 2 + 4 + 70 + 140 * 4);
-    assert_eq!(gpt().accuracy_with_files(), Accuracy::Estimate { percent: 50 });
-    let built_in = counter("simulated", "simulated");
+    assert_eq!(gpt().accuracy_with_files(), CountAccuracy::Estimate { percent: 50 });
+    let built_in = token_counter("simulated", "simulated");
     assert_eq!(message_tokens(&built_in, &picture), 3, "built-in models look at no files");
     assert_eq!(built_in.accuracy_with_files(), built_in.accuracy());
 }

@@ -4,7 +4,7 @@ use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 
 /// A vocabulary for counting tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Vocabulary {
+pub(super) enum TokenVocabulary {
     /// GPT-4o and later.
     O200k,
     /// GPT-4 and GPT-3.5.
@@ -15,7 +15,7 @@ pub(super) enum Vocabulary {
 /// break, and its memory grows with the text.
 const PIECE: usize = 64 * 1024;
 
-impl Vocabulary {
+impl TokenVocabulary {
     /// OpenAI's name for it.
     pub(super) fn name(self) -> &'static str {
         match self {

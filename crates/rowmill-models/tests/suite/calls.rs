@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::server::{CUT, answer, ask, events, listen, model, serve};
-use rowmill_types::{CallFailure, Finish};
+use rowmill_types::{CallFailure, FinishReason};
 
 const CHAT: &str = r#"{"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}"#;
 
@@ -32,7 +32,7 @@ async fn two_chat_calls_share_a_connection_and_carry_the_key() {
     ] {
         assert_eq!(seen.header(name), Some(value), "{name}");
     }
-    assert_eq!((completions.0.text.as_str(), completions.1.finish), ("Hello", Finish::Complete));
+    assert_eq!((completions.0.text.as_str(), completions.1.finish), ("Hello", FinishReason::Complete));
     assert_eq!(completions.0.timing.first_token, None);
     assert!(notices.lock().unwrap().is_empty());
 }
@@ -119,7 +119,7 @@ async fn nobody_at_the_address_is_told_apart_from_a_connection_that_breaks() {
     let request = ask("x");
     let (_, broken) = tokio::join!(serve(&listener, &answers), model.complete(&request));
     let broken = broken.unwrap_err();
-    assert_eq!(broken.failure, CallFailure::Broken);
+    assert_eq!(broken.failure, CallFailure::ConnectionBroken);
     assert!(broken.message.starts_with(&format!("the connection to {address}/v1/chat/completions was lost")));
     drop(listener);
     let refused = model.complete(&request).await.unwrap_err();
@@ -185,7 +185,7 @@ async fn a_stream_tells_when_its_first_token_came() {
 async fn a_stream_that_ends_too_soon_is_broken_and_one_with_an_error_fails() {
     let half = r#"{"choices":[{"delta":{"content":"half"}}]}"#;
     for (data, failure) in [
-        (&[half][..], CallFailure::Broken),
+        (&[half][..], CallFailure::ConnectionBroken),
         (&[half, r#"{"error":{"message":"m","type":"server_error"}}"#][..], CallFailure::Server),
         (&[half, "{"][..], CallFailure::Malformed),
     ] {

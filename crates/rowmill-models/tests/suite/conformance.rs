@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rowmill_core::ports::Model;
 use rowmill_http::HttpClient;
-use rowmill_models::{Connection, ModelString, Providers, Setup, build};
-use rowmill_testkit::conformance::{ModelFacts, check_model, check_own_model};
-use rowmill_testkit::{Script, Simulator};
+use rowmill_models::{ModelSetup, ModelString, ProviderConnection, ProviderRegistry, build_model};
+use rowmill_testkit::conformance::{ModelFacts, check_model, check_program_model};
+use rowmill_testkit::{Simulator, SimulatorScript};
 use rowmill_types::Problem;
 
 /// A model that reaches every provider at `url`.
@@ -18,10 +18,10 @@ fn model_at(model: &str, url: &str) -> Result<Arc<dyn Model>, Problem> {
         name if name.ends_with("_API_KEY") => Some("a-key".to_owned()),
         _ => None,
     };
-    let providers = Providers::default();
+    let providers = ProviderRegistry::default();
     let model = ModelString::parse(model, &providers)?;
-    let connection = Connection::resolve(&model, &providers, &environment)?;
-    let setup = Setup {
+    let connection = ProviderConnection::resolve(&model, &providers, &environment)?;
+    let setup = ModelSetup {
         model,
         connection,
         instruction: None,
@@ -30,16 +30,16 @@ fn model_at(model: &str, url: &str) -> Result<Arc<dyn Model>, Problem> {
         parallel_tool_calls: None,
         notice: Arc::new(|_| ()),
     };
-    build(setup, &HttpClient::new(&|_| None))
+    build_model(setup, &HttpClient::new(&|_| None))
 }
 
 async fn deviations(model: &str) -> Result<Vec<String>, Problem> {
-    let simulator = Simulator::start(Script::new()).await;
+    let simulator = Simulator::start(SimulatorScript::new()).await;
     let model = model_at(model, &simulator.url())?;
     let mut found = check_model(&*model, &simulator).await;
     let under_way = || usize::try_from(simulator.stats().in_flight).unwrap_or(usize::MAX);
     let facts = ModelFacts { under_way: Some(Box::new(under_way)), ..ModelFacts::default() };
-    found.extend(check_own_model(&*model, &facts).await);
+    found.extend(check_program_model(&*model, &facts).await);
     Ok(found)
 }
 
@@ -76,6 +76,6 @@ async fn every_built_in_model_keeps_the_contract_of_the_port() {
             belongs: Box::new(move |prompt, answer| !echoes || prompt == answer),
             ..ModelFacts::default()
         };
-        assert_eq!(check_own_model(&*model, &facts).await, Vec::<String>::new(), "{name}");
+        assert_eq!(check_program_model(&*model, &facts).await, Vec::<String>::new(), "{name}");
     }
 }

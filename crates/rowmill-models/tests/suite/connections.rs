@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 
 use rowmill_models::{
-    CatalogueEntry, Connection, KeyState, ModelString, Protocol, ProviderConfig, Providers, catalogue,
+    CatalogueEntry, KeyState, ModelString, ProviderConfig, ProviderConnection, ProviderProtocol,
+    ProviderRegistry, provider_catalogue,
 };
 use rowmill_types::{Problem, ProblemCode};
 
-fn providers(toml: &str) -> Result<Providers, Problem> {
+fn providers(toml: &str) -> Result<ProviderRegistry, Problem> {
     let config: BTreeMap<String, ProviderConfig> = toml::from_str(toml).unwrap();
-    Providers::with_config(config)
+    ProviderRegistry::with_config(config)
 }
 
-fn resolve(model: &str, toml: &str, environment: &[(&str, &str)]) -> Result<Connection, Problem> {
+fn resolve(model: &str, toml: &str, environment: &[(&str, &str)]) -> Result<ProviderConnection, Problem> {
     let providers = providers(toml)?;
     let model = ModelString::parse(model, &providers)?;
-    Connection::resolve(&model, &providers, &|name: &str| variable(environment, name))
+    ProviderConnection::resolve(&model, &providers, &|name: &str| variable(environment, name))
 }
 
 fn variable(environment: &[(&str, &str)], name: &str) -> Option<String> {
@@ -91,10 +92,10 @@ fn a_provider_of_ones_own_is_added_by_its_address() {
     let toml =
         "[my-lab]\nbase-url = \"http://lab/v1\"\n[other]\nbase_url = \"http://o\"\nprotocol = \"anthropic\"";
     let lab = resolve("my-lab.m?top_k=3", toml, &[]).unwrap();
-    assert_eq!((lab.protocol, lab.base_url()), (Protocol::Chat, Some("http://lab/v1")));
+    assert_eq!((lab.protocol, lab.base_url()), (ProviderProtocol::Chat, Some("http://lab/v1")));
     let moved = resolve("my-lab.m", toml, &[("MY_LAB_BASE_URL", "http://moved/v1")]).unwrap();
     assert_eq!(moved.base_url(), Some("http://moved/v1"));
-    assert_eq!(resolve("other.m", toml, &[]).unwrap().protocol, Protocol::Anthropic);
+    assert_eq!(resolve("other.m", toml, &[]).unwrap().protocol, ProviderProtocol::Anthropic);
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn a_changed_protocol_brings_its_own_keys_and_keeps_the_address() {
     let groq = resolve("groq.m?transport=sse", toml, &[("GROQ_API_KEY", "k")]).unwrap();
     assert_eq!(
         (groq.protocol, groq.base_url()),
-        (Protocol::Responses, Some("https://api.groq.com/openai/v1"))
+        (ProviderProtocol::Responses, Some("https://api.groq.com/openai/v1"))
     );
     assert!(resolve("groq.m?stop=x", toml, &[("GROQ_API_KEY", "k")]).is_err());
 }
@@ -170,7 +171,7 @@ fn nothing_shows_a_key() {
 fn the_catalogue_tells_what_is_there_and_what_is_missing() {
     let environment = [("ANTHROPIC_API_KEY", "k"), ("VLLM_BASE_URL", "http://gpu/v1")];
     let providers = providers("[lab]\nbase_url = \"http://lab/v1\"\napi_key_env = \"LAB\"").unwrap();
-    let entries = catalogue(&providers, &|name: &str| variable(&environment, name));
+    let entries = provider_catalogue(&providers, &|name: &str| variable(&environment, name));
     let entry =
         |name: &str| -> &CatalogueEntry { entries.iter().find(|entry| entry.provider == name).unwrap() };
     assert_eq!(entry("anthropic").key, KeyState::Set("ANTHROPIC_API_KEY".to_owned()));

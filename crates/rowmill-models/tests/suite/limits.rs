@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::server::{answer, ask, listen, model, model_within, serve};
 use bytes::BytesMut;
 use futures_util::{SinkExt, StreamExt};
-use rowmill_http::Timeouts;
+use rowmill_http::HttpTimeouts;
 use rowmill_testkit::read_request;
 use rowmill_types::{CallError, CallFailure, RateLimits, RateWindow};
 use tokio::io::AsyncWriteExt;
@@ -21,7 +21,7 @@ const ANTHROPIC: &str = "date: Sun, 01 Mar 2026 12:00:00 GMT\r\nanthropic-rateli
 /// So short that waiting for it costs nothing; every test lets it pass on purpose.
 const SHORT: Duration = Duration::from_millis(50);
 const LONG: Duration = Duration::from_secs(600);
-const PATIENT: Timeouts = Timeouts { connect: LONG, first_byte: LONG, idle: LONG };
+const PATIENT: HttpTimeouts = HttpTimeouts { connect: LONG, first_byte: LONG, idle: LONG };
 
 fn told() -> Option<RateLimits> {
     let window = RateWindow { limit: 600, remaining: 599, reset: Duration::from_millis(100) };
@@ -42,10 +42,10 @@ async fn every_protocol_tells_the_rates_with_answers_and_with_refusals() {
             answer("200 OK", "", body),
         ];
         let (_, rates) = tokio::join!(serve(&listener, &answers), async {
-            let first = model.complete(&ask("1")).await.unwrap().rates;
-            let refused = model.complete(&ask("2")).await.unwrap_err().rates;
-            let malformed = model.complete(&ask("3")).await.unwrap_err().rates;
-            [first, refused, malformed, model.complete(&ask("4")).await.unwrap().rates]
+            let first = model.complete(&ask("1")).await.unwrap().rate_limits;
+            let refused = model.complete(&ask("2")).await.unwrap_err().rate_limits;
+            let malformed = model.complete(&ask("3")).await.unwrap_err().rate_limits;
+            [first, refused, malformed, model.complete(&ask("4")).await.unwrap().rate_limits]
         });
         let rates = rates.map(|rates| rates.map(|rates| *rates));
         assert_eq!(rates, [told(), told(), told(), None], "{text}");
@@ -60,7 +60,7 @@ async fn a_stream_tells_the_rates_of_its_head() {
     let answers = [answer("200 OK", OPENAI, body)];
     let request = ask("x");
     let (_, completion) = tokio::join!(serve(&listener, &answers), model.complete(&request));
-    assert_eq!(completion.unwrap().rates.map(|rates| *rates), told());
+    assert_eq!(completion.unwrap().rate_limits.map(|rates| *rates), told());
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn a_used_up_quota_is_no_failure_of_the_row() {
     let (_, error) = tokio::join!(serve(&listener, &answers), model.complete(&request));
     let error = error.unwrap_err();
     assert_eq!((error.failure, error.status), (CallFailure::QuotaExhausted, Some(402)));
-    assert!(!error.failure.maybe_billed());
+    assert!(!error.failure.may_be_billed());
 }
 
 /// Takes one request and answers it with `told`, then keeps the connection open.
@@ -88,13 +88,13 @@ fn timed_out(error: &CallError, what: &str) {
     assert_eq!(error.failure, CallFailure::Timeout, "{error}");
     assert!(error.message.starts_with("http://127.0.0.1:"), "{error}");
     assert!(error.message.ends_with(what), "{error}");
-    assert!(error.failure.maybe_billed());
+    assert!(error.failure.may_be_billed());
 }
 
 #[tokio::test]
 async fn a_server_that_hangs_times_out() {
     let (listener, address) = listen().await;
-    let (model, _) = model_within("openai.m", &address, Timeouts { first_byte: SHORT, ..PATIENT });
+    let (model, _) = model_within("openai.m", &address, HttpTimeouts { first_byte: SHORT, ..PATIENT });
     let request = ask("x");
     let (_open, error) = tokio::join!(hang(&listener, b""), model.complete(&request));
     let what = ": no response began within 50 ms; allow more with `first_byte_timeout`";
@@ -107,7 +107,7 @@ async fn half_an_answer_that_stalls_times_out_whole_or_streamed() {
     let streamed = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\ndata: \r\n".as_slice();
     for (text, half) in [("openai.m", whole), ("openai.m?stream=true", streamed)] {
         let (listener, address) = listen().await;
-        let (model, _) = model_within(text, &address, Timeouts { idle: SHORT, ..PATIENT });
+        let (model, _) = model_within(text, &address, HttpTimeouts { idle: SHORT, ..PATIENT });
         let request = ask("x");
         let (_open, error) = tokio::join!(hang(&listener, half), model.complete(&request));
         let what = ": the response stalled: no data for 50 ms; allow more with `idle_timeout`";
@@ -118,7 +118,7 @@ async fn half_an_answer_that_stalls_times_out_whole_or_streamed() {
 #[tokio::test]
 async fn a_refusal_whose_body_stalls_is_still_a_refusal() {
     let (listener, address) = listen().await;
-    let (model, _) = model_within("openai.m", &address, Timeouts { idle: SHORT, ..PATIENT });
+    let (model, _) = model_within("openai.m", &address, HttpTimeouts { idle: SHORT, ..PATIENT });
     let half = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 2\r\nContent-Length: 99\r\n\r\n{";
     let request = ask("x");
     let (_open, error) = tokio::join!(hang(&listener, half), model.complete(&request));
@@ -129,7 +129,7 @@ async fn a_refusal_whose_body_stalls_is_still_a_refusal() {
 #[tokio::test]
 async fn a_socket_that_is_not_opened_is_no_connection() {
     let (_listener, address) = listen().await;
-    let within = Timeouts { connect: SHORT, ..PATIENT };
+    let within = HttpTimeouts { connect: SHORT, ..PATIENT };
     let (model, _) = model_within("responses.m?transport=ws", &address, within);
     // The kernel accepts for the listener, so TCP connects and the handshake never ends.
     let error = model.complete(&ask("x")).await.unwrap_err();
@@ -144,8 +144,8 @@ async fn a_socket_that_falls_silent_times_out() {
     let stalled = "the response stalled: no data for 50 ms; allow more with `idle_timeout`";
     let delta = r#"{"type":"response.output_text.delta","delta":"He"}"#;
     for (within, events, what) in [
-        (Timeouts { first_byte: SHORT, ..PATIENT }, &[][..], begun),
-        (Timeouts { idle: SHORT, ..PATIENT }, &[delta][..], stalled),
+        (HttpTimeouts { first_byte: SHORT, ..PATIENT }, &[][..], begun),
+        (HttpTimeouts { idle: SHORT, ..PATIENT }, &[delta][..], stalled),
     ] {
         let (listener, address) = listen().await;
         let (model, _) = model_within("responses.m?transport=ws", &address, within);

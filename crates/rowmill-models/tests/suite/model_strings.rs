@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use rowmill_models::{AliasConfig, ModelString, Providers, alias_origin};
+use rowmill_models::{AliasConfig, ModelString, ProviderRegistry, built_in_alias_origin};
 use rowmill_types::{Problem, ProblemCode};
 
 fn parse(text: &str) -> Result<ModelString, Problem> {
-    ModelString::parse(text, &Providers::default())
+    ModelString::parse(text, &ProviderRegistry::default())
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn every_built_in_alias_is_a_model_or_names_the_provider_that_is_missing() {
             (result, _) => panic!("{name}: {result:?}"),
         }
     }
-    assert_eq!(alias_origin(), ("fast-agent 0.10.9", "2026-08-18"));
+    assert_eq!(built_in_alias_origin(), ("fast-agent 0.10.9", "2026-08-18"));
 }
 
 /// The built-in names of fast-agent 0.10.9 as of 2026-08-18.
@@ -282,12 +282,12 @@ fn an_alias_gives_way_to_what_is_written_after_it() {
     }
 }
 
-fn with_aliases(pairs: &[(&str, &str)], references: &[(&str, &str)]) -> Result<Providers, Problem> {
+fn with_aliases(pairs: &[(&str, &str)], references: &[(&str, &str)]) -> Result<ProviderRegistry, Problem> {
     let owned = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
         pairs.iter().map(|(name, means)| ((*name).to_owned(), (*means).to_owned())).collect()
     };
     let references = BTreeMap::from([("system".to_owned(), owned(references))]);
-    Providers::default().with_aliases(AliasConfig { aliases: owned(pairs), references })
+    ProviderRegistry::default().with_aliases(AliasConfig { aliases: owned(pairs), references })
 }
 
 #[test]

@@ -121,7 +121,7 @@ async fn a_socket_that_ends_within_an_answer_is_broken_and_is_not_used_again() {
             (first, model.complete(&ask("two")).await.unwrap_err())
         }
     );
-    assert_eq!(errors.0.failure, CallFailure::Broken);
+    assert_eq!(errors.0.failure, CallFailure::ConnectionBroken);
     assert_eq!((errors.1.failure, errors.1.message.as_str()), (CallFailure::RateLimited, "slow"));
 }
 

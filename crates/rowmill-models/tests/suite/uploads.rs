@@ -7,9 +7,11 @@ use futures_util::future::join_all;
 use ring::digest::{SHA256, digest};
 use rowmill_core::ports::Model;
 use rowmill_http::HttpClient;
-use rowmill_models::{Connection, ModelString, ProviderConfig, Providers, Setup, build};
-use rowmill_testkit::{FileSeen, Script, Sent, Simulator};
-use rowmill_types::{Attachment, CallFailure, Fault, Message, Request};
+use rowmill_models::{
+    ModelSetup, ModelString, ProviderConfig, ProviderConnection, ProviderRegistry, build_model,
+};
+use rowmill_testkit::{FileTransfer, RecordedFile, Simulator, SimulatorScript};
+use rowmill_types::{Attachment, CallFailure, CallFault, Message, Request};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01";
 const MODELS: [&str; 4] = ["openai.m", "responses.m", "anthropic.m", "google.m"];
@@ -20,11 +22,11 @@ fn model(text: &str, simulator: &Simulator) -> Arc<dyn Model> {
     let path = if matches!(name.as_str(), "anthropic" | "google") { "" } else { "/v1" };
     let base_url = Some(format!("{}{path}", simulator.url()));
     let config = ProviderConfig { base_url, ..ProviderConfig::default() };
-    let providers = Providers::with_config(BTreeMap::from([(name, config)])).unwrap();
+    let providers = ProviderRegistry::with_config(BTreeMap::from([(name, config)])).unwrap();
     let model = ModelString::parse(text, &providers).unwrap();
     let key = |name: &str| name.contains("KEY").then(|| "sk-secret".to_owned());
-    let connection = Connection::resolve(&model, &providers, &key).unwrap();
-    let setup = Setup {
+    let connection = ProviderConnection::resolve(&model, &providers, &key).unwrap();
+    let setup = ModelSetup {
         model,
         connection,
         instruction: None,
@@ -33,7 +35,7 @@ fn model(text: &str, simulator: &Simulator) -> Arc<dyn Model> {
         parallel_tool_calls: None,
         notice: Arc::new(drop),
     };
-    build(setup, &HttpClient::new(&|_| None)).unwrap()
+    build_model(setup, &HttpClient::new(&|_| None)).unwrap()
 }
 
 fn file(name: &str, media_type: &str, bytes: Vec<u8>) -> Attachment {
@@ -54,7 +56,7 @@ fn ask(text: &str, attachments: Vec<Attachment>) -> Request {
     Request { key: format!("run/{text}"), row: 1, attempt: 1, output_cap: None, messages: vec![message] }
 }
 
-fn seen(simulator: &Simulator) -> Vec<FileSeen> {
+fn seen(simulator: &Simulator) -> Vec<RecordedFile> {
     simulator.calls().last().unwrap().files.clone()
 }
 
@@ -76,7 +78,7 @@ async fn what_reaches_the_provider_is_byte_for_byte_the_file() {
         ("google.m", 4),
         ("openrouter.m", 4),
     ] {
-        let simulator = Simulator::start(Script::new()).await;
+        let simulator = Simulator::start(SimulatorScript::new()).await;
         let model = model(text, &simulator);
         let answer = model.complete(&ask("look", all[..count].to_vec())).await.unwrap();
         assert_eq!(answer.text, "answer to: look", "{text}");
@@ -90,7 +92,7 @@ async fn what_reaches_the_provider_is_byte_for_byte_the_file() {
 #[tokio::test]
 async fn a_large_file_is_uploaded_once_for_all_rows_and_deleted_at_the_end() {
     for text in MODELS.into_iter().chain(["responses.m?transport=ws"]) {
-        let simulator = Simulator::start(Script::new().file_processing(2)).await;
+        let simulator = Simulator::start(SimulatorScript::new().file_processing(2)).await;
         let model = model(text, &simulator);
         let pdf = large_pdf(1);
         let rows: Vec<Request> = (0..6).map(|row| ask(&format!("row {row}"), vec![pdf.clone()])).collect();
@@ -101,7 +103,11 @@ async fn a_large_file_is_uploaded_once_for_all_rows_and_deleted_at_the_end() {
         assert_eq!((stats.uploads, stats.requests, stats.stored_files), (1, 6, 1), "{text}");
         for call in simulator.calls() {
             let [file] = call.files.as_slice() else { panic!("{text}: {call:?}") };
-            assert_eq!((file.sha256.as_str(), file.sent), (pdf.digest.as_str(), Sent::Upload), "{text}");
+            assert_eq!(
+                (file.sha256.as_str(), file.sent),
+                (pdf.digest.as_str(), FileTransfer::Upload),
+                "{text}"
+            );
             assert_eq!(file.name.as_deref(), Some("large \"one\".pdf"), "{text}");
         }
         model.close().await;
@@ -113,14 +119,14 @@ async fn a_large_file_is_uploaded_once_for_all_rows_and_deleted_at_the_end() {
 #[tokio::test]
 async fn a_file_that_expired_fails_one_try_and_is_uploaded_for_the_next() {
     for text in MODELS {
-        let simulator = Simulator::start(Script::new()).await;
+        let simulator = Simulator::start(SimulatorScript::new()).await;
         let model = model(text, &simulator);
         let request = ask("x", vec![large_pdf(2)]);
         model.complete(&request).await.unwrap();
         simulator.expire_files();
         let error = model.complete(&request).await.unwrap_err();
         assert_eq!(error.failure, CallFailure::Server, "{text}: {error}");
-        assert!(matches!(error.fault(), Fault::Transient { .. }), "{text}");
+        assert!(matches!(error.fault(), CallFault::Transient { .. }), "{text}");
         model.complete(&request).await.unwrap();
         assert_eq!(simulator.stats().uploads, 2, "{text}");
     }
@@ -136,7 +142,7 @@ async fn failed_uploads_are_errors_of_their_call_and_are_not_tried_again_by_them
             (429, CallFailure::RateLimited),
             (500, CallFailure::Server),
         ] {
-            let simulator = Simulator::start(Script::new().upload_status(status)).await;
+            let simulator = Simulator::start(SimulatorScript::new().upload_status(status)).await;
             let error = model(text, &simulator).complete(&ask("x", vec![large_pdf(3)])).await.unwrap_err();
             assert_eq!((error.failure, error.status), (failure, Some(status)), "{text}: {error}");
             assert!(error.message.contains("`large \"one\".pdf`"), "{text}: {error}");
@@ -147,11 +153,11 @@ async fn failed_uploads_are_errors_of_their_call_and_are_not_tried_again_by_them
 
 #[tokio::test]
 async fn a_server_without_a_file_interface_gets_files_inline() {
-    let simulator = Simulator::start(Script::new().upload_status(404)).await;
+    let simulator = Simulator::start(SimulatorScript::new().upload_status(404)).await;
     let model = model("openai.m", &simulator);
     for row in ["one", "two"] {
         model.complete(&ask(row, vec![large_pdf(4)])).await.unwrap();
-        assert_eq!(seen(&simulator)[0].sent, Sent::Inline);
+        assert_eq!(seen(&simulator)[0].sent, FileTransfer::Inline);
     }
     assert_eq!(simulator.requests().len(), 3, "it is asked for only once");
 }
@@ -159,18 +165,18 @@ async fn a_server_without_a_file_interface_gets_files_inline() {
 #[tokio::test]
 async fn a_request_that_is_too_large_is_refused_for_good_in_clear_words() {
     for text in ["openai.m", "responses.m", "anthropic.m"] {
-        let simulator = Simulator::start(Script::new().body_limit(1000)).await;
+        let simulator = Simulator::start(SimulatorScript::new().body_limit(1000)).await;
         let pdf = file("p.pdf", "application/pdf", [&b"%PDF-1.4"[..], &[b'x'; 2000]].concat());
         let error = model(text, &simulator).complete(&ask("x", vec![pdf])).await.unwrap_err();
         assert_eq!((error.failure, error.status), (CallFailure::Refused, Some(413)), "{text}");
-        assert_eq!(error.fault(), Fault::Permanent, "{text}");
+        assert_eq!(error.fault(), CallFault::Permanent, "{text}");
         assert!(error.message.starts_with("the request with its files is too large"), "{error}");
     }
 }
 
 #[tokio::test]
 async fn keys_stay_out_of_upload_errors() {
-    let simulator = Simulator::start(Script::new().key("another")).await;
+    let simulator = Simulator::start(SimulatorScript::new().key("another")).await;
     let error = model("openai.m", &simulator).complete(&ask("x", vec![large_pdf(5)])).await.unwrap_err();
     assert_eq!(error.failure, CallFailure::Unauthorized);
     assert!(!error.message.contains("sk-secret"), "{error}");

@@ -1,29 +1,29 @@
 //! The protocols that the simulator supports: parsing requests, and the format of answers and errors.
 
-mod ask;
 mod chat;
+mod content;
 mod google;
 mod messages;
-mod parts;
-mod refused;
+mod parsed_request;
+mod refusal;
 pub(crate) mod responses;
 mod tools;
 
 use serde_json::Value;
 
-pub(crate) use self::ask::Ask;
+use self::content::ContentReader;
 use self::google::as_json_schema;
-use self::parts::Reader;
-pub(crate) use self::refused::Refused;
-use crate::outgoing::Outgoing;
-use crate::recorder::RequestSeen;
-use crate::reply::Reply;
-use crate::stored::Stored;
-use crate::thought::Thoughts;
+pub(crate) use self::parsed_request::ParsedRequest;
+pub(crate) use self::refusal::RequestRefusal;
+use crate::outgoing_answer::OutgoingAnswer;
+use crate::recorder::RecordedRequest;
+use crate::reply::SimulatedReply;
+use crate::stored_uploads::StoredUploads;
+use crate::thought::ThoughtRegistry;
 
 /// A vendor's protocol.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Protocol {
+pub(crate) enum VendorProtocol {
     #[default]
     Chat,
     Responses,
@@ -31,9 +31,9 @@ pub(crate) enum Protocol {
     Google,
 }
 
-impl Protocol {
+impl VendorProtocol {
     /// The protocol of a path.
-    pub(crate) fn of(path: &str) -> Option<Self> {
+    pub(crate) fn from_path(path: &str) -> Option<Self> {
         match path {
             "/v1/chat/completions" => Some(Self::Chat),
             "/v1/responses" => Some(Self::Responses),
@@ -43,38 +43,46 @@ impl Protocol {
     }
 
     /// Parses a request.
-    pub(crate) fn ask(
+    pub(crate) fn read_request(
         self,
-        request: &RequestSeen,
-        stored: &Stored,
-        thoughts: &Thoughts,
-    ) -> Result<Ask, Refused> {
+        request: &RecordedRequest,
+        stored: &StoredUploads,
+        thoughts: &ThoughtRegistry,
+    ) -> Result<ParsedRequest, RequestRefusal> {
         let body: Value = serde_json::from_slice(&request.body)
-            .map_err(|error| Refused::invalid(format!("We could not parse the JSON body: {error}")))?;
+            .map_err(|error| RequestRefusal::invalid(format!("We could not parse the JSON body: {error}")))?;
         if !body.is_object() {
-            return Err(Refused::invalid("The JSON body must be an object."));
+            return Err(RequestRefusal::invalid("The JSON body must be an object."));
         }
-        let reader = Reader { protocol: self, request, stored, thoughts };
+        let reader = ContentReader { protocol: self, request, stored, thoughts };
         match self {
-            Self::Chat => chat::ask(&body, reader),
-            Self::Responses => responses::ask(&body, reader),
-            Self::Messages => messages::ask(&body, reader),
-            Self::Google => google::ask(&request.path, &body, reader),
+            Self::Chat => chat::read_chat_request(&body, reader),
+            Self::Responses => responses::read_responses_request(&body, reader),
+            Self::Messages => messages::read_messages_request(&body, reader),
+            Self::Google => google::read_google_request(&request.path, &body, reader),
         }
     }
 
     /// Rejects a body that is larger than the vendor accepts, or than `most` if that is set.
-    pub(crate) fn check_size(self, request: &RequestSeen, most: Option<usize>) -> Result<(), Refused> {
+    pub(crate) fn check_size(
+        self,
+        request: &RecordedRequest,
+        most: Option<usize>,
+    ) -> Result<(), RequestRefusal> {
         let (usual, status, message) = match self {
             Self::Chat | Self::Responses => (50 << 20, 413, "Request too large."),
             Self::Messages => (32 << 20, 413, "Request exceeds the maximum size"),
             Self::Google => (20 << 20, 400, "Request payload size exceeds the limit: 20971520 bytes."),
         };
-        if request.body.len() <= most.unwrap_or(usual) { Ok(()) } else { Err(Refused::new(status, message)) }
+        if request.body.len() <= most.unwrap_or(usual) {
+            Ok(())
+        } else {
+            Err(RequestRefusal::new(status, message))
+        }
     }
 
     /// The API key of a request.
-    pub(crate) fn key(self, request: &RequestSeen) -> Option<&str> {
+    pub(crate) fn key(self, request: &RecordedRequest) -> Option<&str> {
         let bearer = || request.header("authorization")?.strip_prefix("Bearer ");
         match self {
             Self::Chat | Self::Responses => bearer(),
@@ -87,13 +95,17 @@ impl Protocol {
     }
 
     /// Checks the headers that the vendor requires, and the key.
-    pub(crate) fn check_headers(self, request: &RequestSeen, key: Option<&str>) -> Result<(), Refused> {
+    pub(crate) fn check_headers(
+        self,
+        request: &RecordedRequest,
+        key: Option<&str>,
+    ) -> Result<(), RequestRefusal> {
         let given = self.key(request);
         if self == Self::Messages && given.is_none() {
-            return Err(Refused::new(401, "x-api-key header is required"));
+            return Err(RequestRefusal::new(401, "x-api-key header is required"));
         }
         if self == Self::Messages && request.header("anthropic-version").is_none() {
-            return Err(Refused::invalid("anthropic-version: header is required"));
+            return Err(RequestRefusal::invalid("anthropic-version: header is required"));
         }
         match key {
             Some(key) if given != Some(key) => {
@@ -103,14 +115,14 @@ impl Protocol {
                     // Vendors repeat the key, which clients must not pass on.
                     _ => format!("Incorrect API key provided: {}.", given.unwrap_or("none")),
                 };
-                Err(Refused { code: Some("invalid_api_key"), ..Refused::new(401, message) })
+                Err(RequestRefusal { code: Some("invalid_api_key"), ..RequestRefusal::new(401, message) })
             }
             _ => Ok(()),
         }
     }
 
     /// Checks that the model is one of `models`, unless that is empty.
-    pub(crate) fn check_model(self, model: &str, models: &[String]) -> Result<(), Refused> {
+    pub(crate) fn check_model(self, model: &str, models: &[String]) -> Result<(), RequestRefusal> {
         if models.is_empty() || models.iter().any(|known| known == model) {
             return Ok(());
         }
@@ -119,7 +131,7 @@ impl Protocol {
             Self::Google => format!("models/{model} is not found for API version v1beta."),
             _ => format!("The model `{model}` does not exist or you do not have access to it."),
         };
-        Err(Refused { code: Some("model_not_found"), ..Refused::new(404, message) })
+        Err(RequestRefusal { code: Some("model_not_found"), ..RequestRefusal::new(404, message) })
     }
 
     /// Whether the vendor reports a filtered answer as a rejected request, which it does not charge for.
@@ -138,7 +150,7 @@ impl Protocol {
     }
 
     /// The vendor's error body.
-    pub(crate) fn error(self, refused: &Refused) -> Value {
+    pub(crate) fn error(self, refused: &RequestRefusal) -> Value {
         match self {
             Self::Chat | Self::Responses => chat::error(refused),
             Self::Messages => messages::error(refused),
@@ -148,19 +160,24 @@ impl Protocol {
 
     /// The vendor's error body for an error status.
     pub(crate) fn status_error(self, status: u16) -> Value {
-        self.error(&Refused::of_status(status))
+        self.error(&RequestRefusal::from_status(status))
     }
 
     /// The answer in the vendor's format.
-    pub(crate) fn render(self, ask: &Ask, reply: &Reply, headers: &[(String, String)]) -> Outgoing {
+    pub(crate) fn render_answer(
+        self,
+        ask: &ParsedRequest,
+        reply: &SimulatedReply,
+        headers: &[(String, String)],
+    ) -> OutgoingAnswer {
         let mut headers = headers.to_vec();
         let name = if self == Self::Messages { "request-id" } else { "x-request-id" };
         headers.push((name.to_owned(), format!("req_{:016x}", reply.id)));
         match self {
-            Self::Chat if ask.stream => Outgoing::events(&headers, &chat::events(ask, reply)),
-            Self::Chat => Outgoing::json(200, &headers, &chat::plain(ask, reply)),
-            Self::Responses if ask.stream => Outgoing::events(&headers, &responses::sse(ask, reply)),
-            Self::Responses => Outgoing::json(200, &headers, &responses::plain(ask, reply)),
+            Self::Chat if ask.stream => OutgoingAnswer::events(&headers, &chat::events(ask, reply)),
+            Self::Chat => OutgoingAnswer::json(200, &headers, &chat::plain(ask, reply)),
+            Self::Responses if ask.stream => OutgoingAnswer::events(&headers, &responses::sse(ask, reply)),
+            Self::Responses => OutgoingAnswer::json(200, &headers, &responses::plain(ask, reply)),
             Self::Messages => messages::render(ask, reply, &headers),
             Self::Google => google::render(ask, reply, &headers),
         }
@@ -191,9 +208,9 @@ fn arguments_of(text: &str) -> Value {
 }
 
 /// The model named in a body.
-fn model_of(body: &Value) -> Result<String, Refused> {
+fn model_of(body: &Value) -> Result<String, RequestRefusal> {
     match body.get("model") {
         Some(Value::String(model)) if !model.is_empty() => Ok(model.clone()),
-        _ => Err(Refused::invalid("you must provide a model parameter")),
+        _ => Err(RequestRefusal::invalid("you must provide a model parameter")),
     }
 }

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use super::{Ask, Refused, as_json_schema, text};
-use crate::conversation::SeenTool;
+use super::{ParsedRequest, RequestRefusal, as_json_schema, text};
+use crate::conversation::RecordedTool;
 
 /// OpenAI's tools: in chats a function is nested in a field of its own, in Responses it is not.
-pub(super) fn openai(body: &Value, ask: &mut Ask, is_chat: bool) -> Result<(), Refused> {
+pub(super) fn openai(body: &Value, ask: &mut ParsedRequest, is_chat: bool) -> Result<(), RequestRefusal> {
     let choice = body.get("tool_choice");
     let Some(tools) = body.get("tools").filter(|tools| !tools.is_null()) else {
         for name in ["tool_choice", "parallel_tool_calls"] {
             if is_chat && body.get(name).is_some_and(|value| !value.is_null()) {
-                return Err(Refused::invalid(format!(
+                return Err(RequestRefusal::invalid(format!(
                     "'{name}' is only allowed when 'tools' are specified."
                 )));
             }
@@ -19,10 +19,10 @@ pub(super) fn openai(body: &Value, ask: &mut Ask, is_chat: bool) -> Result<(), R
         return Ok(());
     };
     let Some(tools) = tools.as_array() else {
-        return Err(Refused::invalid("Invalid type for 'tools': expected an array of objects."));
+        return Err(RequestRefusal::invalid("Invalid type for 'tools': expected an array of objects."));
     };
     if tools.is_empty() && is_chat {
-        return Err(Refused::invalid(
+        return Err(RequestRefusal::invalid(
             "Invalid 'tools': empty array. Expected an array with minimum length 1, but got an empty array instead.",
         ));
     }
@@ -32,12 +32,16 @@ pub(super) fn openai(body: &Value, ask: &mut Ask, is_chat: bool) -> Result<(), R
                 let function = if is_chat { tool.get("function") } else { Some(tool) };
                 let place = if is_chat { format!("tools[{at}].function") } else { format!("tools[{at}]") };
                 let Some(function) = function else {
-                    return Err(Refused::invalid(format!("Missing required parameter: '{place}'.")));
+                    return Err(RequestRefusal::invalid(format!("Missing required parameter: '{place}'.")));
                 };
                 offer(ask, openai_function(function, &place)?)?;
             }
             Some(hosted) => ask.hosted.push(hosted.trim_end_matches("_preview").to_owned()),
-            None => return Err(Refused::invalid(format!("Missing required parameter: 'tools[{at}].type'."))),
+            None => {
+                return Err(RequestRefusal::invalid(format!(
+                    "Missing required parameter: 'tools[{at}].type'."
+                )));
+            }
         }
     }
     let named = choice.and_then(|choice| if is_chat { choice.get("function") } else { Some(choice) });
@@ -52,17 +56,17 @@ pub(super) fn openai(body: &Value, ask: &mut Ask, is_chat: bool) -> Result<(), R
     Ok(())
 }
 
-fn openai_function(function: &Value, place: &str) -> Result<SeenTool, Refused> {
+fn openai_function(function: &Value, place: &str) -> Result<RecordedTool, RequestRefusal> {
     let Some(name) = text(function, "name") else {
-        return Err(Refused::invalid(format!("Missing required parameter: '{place}.name'.")));
+        return Err(RequestRefusal::invalid(format!("Missing required parameter: '{place}.name'.")));
     };
     if !is_plain(name) {
-        return Err(Refused::invalid(format!(
+        return Err(RequestRefusal::invalid(format!(
             "Invalid '{place}.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'."
         )));
     }
     if name.len() > 64 {
-        return Err(Refused::invalid(format!(
+        return Err(RequestRefusal::invalid(format!(
             "Invalid '{place}.name': string too long. Expected a string with maximum length 64, but got a string with length {} instead.",
             name.len()
         )));
@@ -70,7 +74,7 @@ fn openai_function(function: &Value, place: &str) -> Result<SeenTool, Refused> {
     let schema = function.get("parameters").cloned().unwrap_or_default();
     if !schema.is_null() && text(&schema, "type") != Some("object") {
         let found = text(&schema, "type").unwrap_or("None");
-        return Err(Refused::invalid(format!(
+        return Err(RequestRefusal::invalid(format!(
             "Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{found}\"'."
         )));
     }
@@ -78,7 +82,7 @@ fn openai_function(function: &Value, place: &str) -> Result<SeenTool, Refused> {
 }
 
 /// Anthropic's tools: one with a type other than `custom` runs at the provider or is known to the model.
-pub(super) fn anthropic(body: &Value, ask: &mut Ask) -> Result<(), Refused> {
+pub(super) fn anthropic(body: &Value, ask: &mut ParsedRequest) -> Result<(), RequestRefusal> {
     let tools = body.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for (at, tool) in tools.iter().enumerate() {
         let name = text(tool, "name").unwrap_or_default();
@@ -87,7 +91,7 @@ pub(super) fn anthropic(body: &Value, ask: &mut Ask) -> Result<(), Refused> {
             continue;
         }
         if !is_plain(name) || name.len() > 128 {
-            return Err(Refused::invalid(format!(
+            return Err(RequestRefusal::invalid(format!(
                 "tools.{at}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"
             )));
         }
@@ -99,7 +103,7 @@ pub(super) fn anthropic(body: &Value, ask: &mut Ask) -> Result<(), Refused> {
             Some(_) => Some("input_schema.type: Input should be 'object'"),
         };
         if let Some(wrong) = wrong {
-            return Err(Refused::invalid(format!("tools.{at}.custom.{wrong}")));
+            return Err(RequestRefusal::invalid(format!("tools.{at}.custom.{wrong}")));
         }
         offer(ask, seen(name, tool, schema))?;
     }
@@ -114,7 +118,7 @@ pub(super) fn anthropic(body: &Value, ask: &mut Ask) -> Result<(), Refused> {
 }
 
 /// Google's tools: lists of declarations, and objects named after their function.
-pub(super) fn google(body: &Value, ask: &mut Ask) -> Result<(), Refused> {
+pub(super) fn google(body: &Value, ask: &mut ParsedRequest) -> Result<(), RequestRefusal> {
     let tools = body.get("tools").and_then(Value::as_array).into_iter().flatten();
     for (name, value) in tools.filter_map(Value::as_object).flatten() {
         match name.as_str() {
@@ -129,7 +133,7 @@ pub(super) fn google(body: &Value, ask: &mut Ask) -> Result<(), Refused> {
             "urlContext" | "url_context" => ask.hosted.push("web_fetch".to_owned()),
             "codeExecution" | "code_execution" => ask.hosted.push("code_execution".to_owned()),
             other => {
-                return Err(Refused::invalid(format!(
+                return Err(RequestRefusal::invalid(format!(
                     "Invalid JSON payload received. Unknown name \"{other}\" at 'tools'"
                 )));
             }
@@ -152,12 +156,12 @@ pub(super) fn google(body: &Value, ask: &mut Ask) -> Result<(), Refused> {
     Ok(())
 }
 
-fn google_function(declaration: &Value) -> Result<SeenTool, Refused> {
+fn google_function(declaration: &Value) -> Result<RecordedTool, RequestRefusal> {
     let name = text(declaration, "name").unwrap_or_default();
     let starts = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "_.:-".contains(letter);
     if !starts || !name.chars().all(fits) || name.len() > 64 {
-        return Err(Refused::invalid(
+        return Err(RequestRefusal::invalid(
             "Invalid function name. Must start with a letter or an underscore. Must be alphanumeric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:) or dashes (-), with a maximum length of 64.",
         ));
     }
@@ -170,19 +174,19 @@ fn google_function(declaration: &Value) -> Result<SeenTool, Refused> {
     Ok(seen(name, declaration, schema))
 }
 
-fn seen(name: &str, tool: &Value, schema: Value) -> SeenTool {
+fn seen(name: &str, tool: &Value, schema: Value) -> RecordedTool {
     let description = text(tool, "description").unwrap_or_default().to_owned();
-    SeenTool { name: name.to_owned(), description, schema }
+    RecordedTool { name: name.to_owned(), description, schema }
 }
 
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter))
 }
 
-fn offer(ask: &mut Ask, tool: SeenTool) -> Result<(), Refused> {
+fn offer(ask: &mut ParsedRequest, tool: RecordedTool) -> Result<(), RequestRefusal> {
     if ask.tools.iter().any(|held| held.name == tool.name) {
-        return Err(Refused::invalid(match ask.protocol {
-            super::Protocol::Google => format!("Duplicate function declaration found: {}", tool.name),
+        return Err(RequestRefusal::invalid(match ask.protocol {
+            super::VendorProtocol::Google => format!("Duplicate function declaration found: {}", tool.name),
             _ => "tools: Tool names must be unique.".to_owned(),
         }));
     }
@@ -191,13 +195,17 @@ fn offer(ask: &mut Ask, tool: SeenTool) -> Result<(), Refused> {
 }
 
 /// Requires the named tool, or the last one: clients put the answer tool after all others.
-fn demand(ask: &mut Ask, name: Option<&str>, unknown: impl Fn(&str) -> String) -> Result<(), Refused> {
+fn demand(
+    ask: &mut ParsedRequest,
+    name: Option<&str>,
+    unknown: impl Fn(&str) -> String,
+) -> Result<(), RequestRefusal> {
     let tool = ask.tools.iter().rfind(|tool| name.is_none_or(|name| tool.name == name)).cloned();
     match tool {
         Some(tool) => {
-            ask.demand(&tool);
+            ask.require_tool(&tool);
             Ok(())
         }
-        None => Err(Refused::invalid(unknown(name.unwrap_or_default()))),
+        None => Err(RequestRefusal::invalid(unknown(name.unwrap_or_default()))),
     }
 }

@@ -6,11 +6,11 @@ mod read;
 use rowmill_types::Citation;
 use serde_json::Value;
 
-use self::fill::{fill, fill_value};
-use crate::answer::Answer;
-use crate::conversation::Seen;
-use crate::fault::Fault;
-use crate::turn::Turn;
+use self::fill::{fill_text, fill_value};
+use crate::answer::SimulatedAnswer;
+use crate::conversation::CallView;
+use crate::fault::SimulatedFault;
+use crate::turn::ScriptedTurn;
 
 /// An ordered list of rules: the first that matches a call defines how it is answered.
 ///
@@ -24,9 +24,9 @@ use crate::turn::Turn;
 /// assert_eq!(rules.unwrap().len(), 2);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Rules(Vec<Rule>);
+pub struct AnswerRules(Vec<AnswerRule>);
 
-impl Rules {
+impl AnswerRules {
     /// Parses rules from the text of a file: a JSON array, or one rule per line.
     ///
     /// # Errors
@@ -49,21 +49,21 @@ impl Rules {
     }
 
     /// The answer of the first rule that matches.
-    pub(crate) fn answer(&self, seen: &Seen<'_>) -> Option<Answer> {
+    pub(crate) fn answer(&self, seen: &CallView<'_>) -> Option<SimulatedAnswer> {
         let rule = self.0.iter().find(|rule| rule.when.fits(seen) && rule.then.is_left(seen))?;
         Some(rule.then.answer(seen))
     }
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Rule {
-    when: Condition,
-    then: Then,
+struct AnswerRule {
+    when: RuleCondition,
+    then: RuleAction,
 }
 
 /// The conditions of a rule; absent ones always match.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Condition {
+struct RuleCondition {
     system: Option<String>,
     prompt: Option<String>,
     last: Option<String>,
@@ -73,8 +73,8 @@ struct Condition {
     schema: Option<bool>,
 }
 
-impl Condition {
-    fn fits(&self, seen: &Seen<'_>) -> bool {
+impl RuleCondition {
+    fn fits(&self, seen: &CallView<'_>) -> bool {
         let holds =
             |part: &Option<String>, text: &str| part.as_ref().is_none_or(|part| text.contains(part.as_str()));
         holds(&self.system, seen.system)
@@ -91,7 +91,7 @@ impl Condition {
 
 /// The answer of a rule.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Then {
+struct RuleAction {
     text: Option<String>,
     json: Option<Value>,
     calls: Vec<(String, Value)>,
@@ -99,22 +99,22 @@ struct Then {
     pauses: bool,
     cites: Vec<Citation>,
     /// A fault, and how often it occurs in each conversation if that is limited.
-    fault: Option<(Fault, Option<u64>)>,
+    fault: Option<(SimulatedFault, Option<u64>)>,
 }
 
-impl Then {
+impl RuleAction {
     /// Whether a limited fault still occurs.
-    fn is_left(&self, seen: &Seen<'_>) -> bool {
-        !matches!(&self.fault, Some((_, Some(times))) if seen.of_turn > *times)
+    fn is_left(&self, seen: &CallView<'_>) -> bool {
+        !matches!(&self.fault, Some((_, Some(times))) if seen.conversation_count > *times)
     }
 
-    fn answer(&self, seen: &Seen<'_>) -> Answer {
+    fn answer(&self, seen: &CallView<'_>) -> SimulatedAnswer {
         if let Some((fault, _)) = &self.fault {
-            return Answer::Fail(fault.clone());
+            return SimulatedAnswer::Fail(fault.clone());
         }
         let json = self.json.as_ref().map(|value| fill_value(value, seen).to_string());
-        let turn = Turn {
-            text: self.text.as_ref().map(|text| fill(text, seen)).or(json),
+        let turn = ScriptedTurn {
+            text: self.text.as_ref().map(|text| fill_text(text, seen)).or(json),
             calls: self.calls.iter().map(|(name, value)| (name.clone(), fill_value(value, seen))).collect(),
             thinks: self.thinks,
             pauses: self.pauses,

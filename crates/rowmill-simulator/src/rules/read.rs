@@ -3,13 +3,13 @@
 use rowmill_types::Citation;
 use serde_json::{Map, Value};
 
-use super::{Condition, Rule, Then};
-use crate::fault::Fault;
+use super::{AnswerRule, RuleAction, RuleCondition};
+use crate::fault::SimulatedFault;
 
 type Fields = Map<String, Value>;
 
 /// Parses a JSON array of rules, or one rule per line.
-pub(super) fn rules(text: &str) -> Result<Vec<Rule>, String> {
+pub(super) fn rules(text: &str) -> Result<Vec<AnswerRule>, String> {
     if text.trim_start().starts_with('[') {
         let values: Vec<Value> = serde_json::from_str(text)
             .map_err(|error| format!("line {}: not a JSON array: {error}", error.line()))?;
@@ -27,18 +27,18 @@ pub(super) fn rules(text: &str) -> Result<Vec<Rule>, String> {
     each.collect()
 }
 
-fn rule(value: &Value) -> Result<Rule, String> {
+fn rule(value: &Value) -> Result<AnswerRule, String> {
     let fields = object(value, "a rule")?;
     known(fields, &["when", "then"], "a rule")?;
     let when = match fields.get("when") {
         Some(when) => condition(object(when, "`when`")?)?,
-        None => Condition::default(),
+        None => RuleCondition::default(),
     };
     let then = fields.get("then").ok_or("`then` is missing; write `\"then\": {\"text\": \"…\"}`")?;
-    Ok(Rule { when, then: answer(object(then, "`then`")?)? })
+    Ok(AnswerRule { when, then: answer(object(then, "`then`")?)? })
 }
 
-fn condition(fields: &Fields) -> Result<Condition, String> {
+fn condition(fields: &Fields) -> Result<RuleCondition, String> {
     known(fields, &["system", "prompt", "last", "turn", "model", "tool", "schema"], "`when`")?;
     let turn = match fields.get("turn") {
         None => None,
@@ -47,7 +47,7 @@ fn condition(fields: &Fields) -> Result<Condition, String> {
             _ => return Err(format!("`turn` must be a whole number from 1, not {turn}")),
         },
     };
-    Ok(Condition {
+    Ok(RuleCondition {
         system: text(fields, "system")?,
         prompt: text(fields, "prompt")?,
         last: text(fields, "last")?,
@@ -58,7 +58,7 @@ fn condition(fields: &Fields) -> Result<Condition, String> {
     })
 }
 
-fn answer(fields: &Fields) -> Result<Then, String> {
+fn answer(fields: &Fields) -> Result<RuleAction, String> {
     known(fields, &["text", "json", "calls", "think", "pause", "cite", "fault"], "`then`")?;
     if fields.contains_key("text") && fields.contains_key("json") {
         return Err("`text` and `json` cannot both be the answer; remove one".to_owned());
@@ -66,7 +66,7 @@ fn answer(fields: &Fields) -> Result<Then, String> {
     if fields.contains_key("fault") && fields.len() > 1 {
         return Err("`fault` must be alone; write the rest in a separate rule".to_owned());
     }
-    Ok(Then {
+    Ok(RuleAction {
         text: text(fields, "text")?,
         json: fields.get("json").cloned(),
         calls: list(fields, "calls")?.iter().map(call).collect::<Result<_, _>>()?,
@@ -93,10 +93,10 @@ fn citation(value: &Value) -> Result<Citation, String> {
 }
 
 /// Parses a fault such as `503`, or with its count per conversation: `503x2`.
-fn fault(name: &str) -> Result<(Fault, Option<u64>), String> {
+fn fault(name: &str) -> Result<(SimulatedFault, Option<u64>), String> {
     let counted = name.rsplit_once('x').and_then(|(name, times)| Some((name, times.parse().ok()?)));
     let (plain, times) = counted.map_or((name, None), |(name, times)| (name, Some(times)));
-    let fault = Fault::named(plain);
+    let fault = SimulatedFault::from_name(plain);
     fault.map(|fault| (fault, times)).ok_or_else(|| {
         format!(
             "`{name}` is not a fault; write a status such as `503`, a word such as `reset`, or `503x2` for \

@@ -2,7 +2,7 @@
 
 use crate::support::Client;
 use crate::support::talk::{ANTHROPIC, Talk, Way};
-use rowmill_simulator::{Script, Simulator};
+use rowmill_simulator::{Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 /// A body with these messages and tools, with the vendor's field names.
@@ -21,7 +21,7 @@ fn body(way: Way, said: &Value, more: &Value) -> String {
 
 /// Sends each body and expects status 400 with this text in the vendor's error message.
 fn refused(way: Way, table: Vec<(String, &str)>) {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     let path = Talk::new(way, false, "").path();
     let headers = if way == Way::Messages { ANTHROPIC } else { "" };

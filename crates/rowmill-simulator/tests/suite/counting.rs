@@ -1,7 +1,9 @@
 //! Tokens, money, the prompt cache and the lengths of answers.
 
 use crate::support::{CHAT, Client, chat};
-use rowmill_simulator::{Distribution, Script, Simulator, Tokenizer, Turn, notation};
+use rowmill_simulator::{
+    RandomDistribution, ScriptedTurn, Simulator, SimulatorScript, Tokenizer, parse_flags,
+};
 use serde_json::{Value, json};
 
 const ANTHROPIC: &str = "x-api-key: k\r\nanthropic-version: 2023-06-01\r\n";
@@ -17,7 +19,7 @@ fn usage(reply: &Value) -> &Value {
 
 #[test]
 fn a_long_system_prompt_is_cached_once_it_was_answered() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     let body = |system: &str| {
         json!({"model": "m", "instructions": system, "input": "x",
@@ -44,7 +46,7 @@ fn a_long_system_prompt_is_cached_once_it_was_answered() {
 
 #[test]
 fn anthropic_caches_what_is_marked_and_counts_what_it_writes() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     let mut ask = |system: Value| {
         let body = json!({"model": "m", "max_tokens": 100, "system": system, "messages": [{"role": "user", "content": "four"}]});
@@ -63,7 +65,7 @@ fn anthropic_caches_what_is_marked_and_counts_what_it_writes() {
 
 #[test]
 fn calls_that_wait_at_the_same_time_all_miss_the_cache() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(0));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(0));
     let body = json!({"model": "m", "messages": [{"role": "system", "content": long()}, {"role": "user", "content": "x"}]});
     let body = body.to_string();
     let mut clients: Vec<Client> = (0..3).map(|_| Client::to(&simulator)).collect();
@@ -85,8 +87,8 @@ fn calls_that_wait_at_the_same_time_all_miss_the_cache() {
 
 #[test]
 fn every_answer_that_was_made_is_charged_for_whether_it_arrived_or_not() {
-    let price = notation::price("input=1,cached=0.1,output=4").unwrap();
-    let simulator = Simulator::start_blocking(Script::new().price(price));
+    let price = parse_flags::price("input=1,cached=0.1,output=4").unwrap();
+    let simulator = Simulator::start_blocking(SimulatorScript::new().price(price));
     assert_eq!(simulator.stats().cost_usd.unwrap().pico(), 0);
     let mut made = 0;
     for (prompt, is_made) in [
@@ -114,7 +116,7 @@ fn every_answer_that_was_made_is_charged_for_whether_it_arrived_or_not() {
 
 #[test]
 fn an_abandoned_call_is_charged_for_only_once_its_answer_was_made() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(0));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(0));
     let send = |prompt: &str| {
         let (mut client, body) = (Client::to(&simulator), chat(prompt));
         client
@@ -134,9 +136,9 @@ fn an_abandoned_call_is_charged_for_only_once_its_answer_was_made() {
 
 #[test]
 fn answers_have_the_length_that_their_prompt_draws() {
-    let lengths = Distribution::of_tokens("uniform:10..200").unwrap();
+    let lengths = RandomDistribution::parse_token_counts("uniform:10..200").unwrap();
     for tokenizer in [Tokenizer::Characters, Tokenizer::O200k] {
-        let script = Script::new().answer_tokens(lengths).tokenizer(tokenizer).seed(3);
+        let script = SimulatorScript::new().answer_tokens(lengths).tokenizer(tokenizer).seed(3);
         let simulator = Simulator::start_blocking(script);
         let mut client = Client::to(&simulator);
         let mut length = |prompt: &str| {
@@ -152,7 +154,7 @@ fn answers_have_the_length_that_their_prompt_draws() {
 
 #[test]
 fn an_answer_ends_at_the_most_tokens_that_the_request_allows() {
-    let script = Script::new().answer_tokens(Distribution::Constant(50.0));
+    let script = SimulatorScript::new().answer_tokens(RandomDistribution::Constant(50.0));
     let simulator = Simulator::start_blocking(script);
     let mut client = Client::to(&simulator);
     let google = "/v1beta/models/m:generateContent";
@@ -199,9 +201,9 @@ fn an_answer_ends_at_the_most_tokens_that_the_request_allows() {
 fn thoughts_text_and_calls_of_tools_share_the_limit_that_a_request_sets() {
     let turn = || {
         let query = json!({"q": "q".repeat(400)});
-        Turn::new().think().text("Looking.").call("find", query).call("give", json!({}))
+        ScriptedTurn::new().think().text("Looking.").call("find", query).call("give", json!({}))
     };
-    let simulator = Simulator::start_blocking(Script::new().reply(move |_| turn().into()));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(move |_| turn().into()));
     let mut client = Client::to(&simulator);
     let mut ask = |most: u64| {
         let body = json!({"model": "m", "max_tokens": most, "messages": [{"role": "user", "content": "x"}]});
@@ -219,7 +221,7 @@ fn thoughts_text_and_calls_of_tools_share_the_limit_that_a_request_sets() {
 
 #[test]
 fn statistics_are_cheap_with_many_prompts() {
-    let simulator = Simulator::start_blocking(Script::new().forget_prompts().keep_requests(0));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().forget_prompts().keep_requests(0));
     let mut client = Client::to(&simulator);
     for row in 0..300 {
         client.post(CHAT, "", &chat(&format!("row {row}")));

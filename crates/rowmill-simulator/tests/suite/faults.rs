@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::{CHAT, Client, End, chat};
-use rowmill_simulator::{Fault, Script, Simulator, When};
+use rowmill_simulator::{FaultTrigger, SimulatedFault, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 fn content(answer: &Value) -> &Value {
@@ -13,15 +13,16 @@ fn content(answer: &Value) -> &Value {
 #[test]
 fn damage_to_the_connection_is_seen_by_the_client() {
     let whole = {
-        let simulator = Simulator::start_blocking(Script::new());
+        let simulator = Simulator::start_blocking(SimulatorScript::new());
         Client::to(&simulator).post(CHAT, "", &chat("x")).body.len()
     };
     for (fault, end, status) in [
-        (Fault::Reset, End::Reset, 0),
-        (Fault::ResetMidway, End::Reset, 200),
-        (Fault::Truncate, End::Short, 200),
+        (SimulatedFault::Reset, End::Reset, 0),
+        (SimulatedFault::ResetMidway, End::Reset, 200),
+        (SimulatedFault::Truncate, End::Short, 200),
     ] {
-        let simulator = Simulator::start_blocking(Script::new().fault(When::Nth(1), fault.clone()));
+        let simulator =
+            Simulator::start_blocking(SimulatorScript::new().fault(FaultTrigger::Nth(1), fault.clone()));
         let reply = Client::to(&simulator).post(CHAT, "", &chat("x"));
         assert_eq!(reply.end, end, "{fault:?}");
         // A reset may overtake data that was sent before it.
@@ -35,7 +36,9 @@ fn damage_to_the_connection_is_seen_by_the_client() {
 
 #[test]
 fn a_truncated_stream_ends_without_its_last_chunk() {
-    let simulator = Simulator::start_blocking(Script::new().fault(When::Always, Fault::Truncate));
+    let simulator = Simulator::start_blocking(
+        SimulatorScript::new().fault(FaultTrigger::Always, SimulatedFault::Truncate),
+    );
     let body = json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "hi"}]});
     let reply = Client::to(&simulator).post(CHAT, "", &body.to_string());
     assert_eq!((reply.status, reply.end), (200, End::Short));
@@ -44,8 +47,8 @@ fn a_truncated_stream_ends_without_its_last_chunk() {
 
 #[test]
 fn an_error_status_has_the_vendors_body_and_the_scripts_headers() {
-    let fault = Fault::status(429).with_header("retry-after", "2");
-    let simulator = Simulator::start_blocking(Script::new().fault(When::Always, fault));
+    let fault = SimulatedFault::status(429).with_header("retry-after", "2");
+    let simulator = Simulator::start_blocking(SimulatorScript::new().fault(FaultTrigger::Always, fault));
     let mut client = Client::to(&simulator);
     let reply = client.post(CHAT, "", &chat("x"));
     assert_eq!((reply.status, &reply.json()["error"]["code"]), (429, &json!("rate_limit_exceeded")));
@@ -54,15 +57,15 @@ fn an_error_status_has_the_vendors_body_and_the_scripts_headers() {
     let reply = client.post("/v1beta/models/m:generateContent", "", google);
     assert_eq!(reply.json()["error"]["status"], "RESOURCE_EXHAUSTED");
 
-    let own = Fault::status(500).with_body("<html>bad gateway</html>");
-    let simulator = Simulator::start_blocking(Script::new().fault(When::Always, own));
+    let own = SimulatedFault::status(500).with_body("<html>bad gateway</html>");
+    let simulator = Simulator::start_blocking(SimulatorScript::new().fault(FaultTrigger::Always, own));
     let reply = Client::to(&simulator).post(CHAT, "", &chat("x"));
     assert_eq!((reply.status, reply.body.as_str()), (500, "<html>bad gateway</html>"));
 }
 
 #[test]
 fn garbage_is_a_success_that_is_no_json() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let reply = Client::to(&simulator).post(CHAT, "", &chat("[[garbage]]"));
     assert_eq!(reply.status, 200);
     assert!(serde_json::from_str::<Value>(&reply.body).is_err());
@@ -70,7 +73,7 @@ fn garbage_is_a_success_that_is_no_json() {
 
 #[test]
 fn a_call_that_hangs_ends_only_when_the_client_leaves() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     let body = chat("[[hangx1]]");
     client.send(format!("POST {CHAT} HTTP/1.1\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes());
@@ -83,7 +86,8 @@ fn a_call_that_hangs_ends_only_when_the_client_leaves() {
 
 #[test]
 fn a_dripping_answer_comes_byte_by_byte_as_the_test_lets_it() {
-    let simulator = Simulator::start_blocking(Script::new().fault(When::Always, Fault::Drip));
+    let simulator =
+        Simulator::start_blocking(SimulatorScript::new().fault(FaultTrigger::Always, SimulatedFault::Drip));
     let mut client = Client::to(&simulator);
     let body = chat("x");
     client.send(format!("POST {CHAT} HTTP/1.1\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes());
@@ -97,14 +101,16 @@ fn a_dripping_answer_comes_byte_by_byte_as_the_test_lets_it() {
     simulator.drip(100_000);
     simulator.wait_until_blocking(|stats| stats.answers == 1);
 
-    let paced = Script::new().fault(When::Always, Fault::Drip).drip_every(Duration::from_micros(1));
+    let paced = SimulatorScript::new()
+        .fault(FaultTrigger::Always, SimulatedFault::Drip)
+        .drip_every(Duration::from_micros(1));
     let simulator = Simulator::start_blocking(paced);
     assert_eq!(Client::to(&simulator).post(CHAT, "", &body).end, End::Whole);
 }
 
 #[test]
 fn markers_in_prompts_strike_as_often_as_they_say() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     let mut statuses =
         |prompt: &str| -> Vec<u16> { (0..4).map(|_| client.post(CHAT, "", &chat(prompt)).status).collect() };
@@ -116,7 +122,7 @@ fn markers_in_prompts_strike_as_often_as_they_say() {
 
 #[test]
 fn content_faults_bend_the_answer() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let mut ask = |prompt: &str| {
@@ -145,7 +151,7 @@ fn content_faults_bend_the_answer() {
 
 #[test]
 fn the_other_protocols_tell_the_same_faults_in_their_words() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     let headers = "x-api-key: k\r\nanthropic-version: 1\r\n";
     let mut ask = |path: &str, prompt: &str| {
@@ -173,7 +179,8 @@ fn the_other_protocols_tell_the_same_faults_in_their_words() {
 #[test]
 fn faults_at_a_rate_follow_from_the_seed() {
     let struck = |seed: u64| -> Vec<u16> {
-        let script = Script::new().seed(seed).fault(When::Rate(0.3), Fault::status(500));
+        let script =
+            SimulatorScript::new().seed(seed).fault(FaultTrigger::Rate(0.3), SimulatedFault::status(500));
         let simulator = Simulator::start_blocking(script);
         let mut client = Client::to(&simulator);
         (0..100).map(|_| client.post(CHAT, "", &chat("x")).status).collect()
@@ -187,8 +194,9 @@ fn faults_at_a_rate_follow_from_the_seed() {
 
 #[test]
 fn a_fault_for_a_prompt_strikes_each_such_prompt_so_many_times() {
-    let rule = When::PromptContains("row".into(), 1);
-    let simulator = Simulator::start_blocking(Script::new().fault(rule, Fault::status(503)));
+    let rule = FaultTrigger::PromptContains("row".into(), 1);
+    let simulator =
+        Simulator::start_blocking(SimulatorScript::new().fault(rule, SimulatedFault::status(503)));
     let mut client = Client::to(&simulator);
     let mut status = |prompt: &str| client.post(CHAT, "", &chat(prompt)).status;
     assert_eq!([status("row 1"), status("row 1"), status("row 2"), status("other")], [503, 200, 503, 200]);

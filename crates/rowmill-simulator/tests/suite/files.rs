@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use crate::support::{CHAT, Client, Reply};
-use rowmill_simulator::{Script, Sent, Simulator};
+use rowmill_simulator::{FileTransfer, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 const ANTHROPIC: &str = "x-api-key: k\r\nanthropic-version: 2023-06-01\r\n";
@@ -82,7 +82,7 @@ fn forms() -> Vec<Form> {
 
 #[test]
 fn files_are_read_in_every_vendors_form() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     for (path, part, name, media_type) in forms() {
         let text = match path {
@@ -158,7 +158,7 @@ fn refused() -> Vec<(&'static str, Value, &'static str)> {
 
 #[test]
 fn what_a_vendor_refuses_is_refused_in_its_form() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     for (path, part, words) in refused() {
         let reply = call(&mut client, path, json!([part]));
@@ -187,7 +187,7 @@ fn delete(client: &mut Client, headers: &str, path: &str) -> u16 {
 
 #[test]
 fn forms_are_kept_until_they_are_deleted_or_expire() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     for (headers, path) in [("", "/v1/responses"), (BETA, "/v1/messages")] {
         let reply = upload(&mut client, headers, "user_data");
@@ -199,7 +199,7 @@ fn forms_are_kept_until_they_are_deleted_or_expire() {
         };
         assert_eq!(call(&mut client, path, json!([part])).status, 200);
         let file = simulator.calls().pop().unwrap().files.remove(0);
-        assert_eq!((file.name.as_deref(), file.size, file.sent), (Some("a.pdf"), 10, Sent::Upload));
+        assert_eq!((file.name.as_deref(), file.size, file.sent), (Some("a.pdf"), 10, FileTransfer::Upload));
         assert_eq!(delete(&mut client, headers, &format!("/v1/files/{id}")), 200);
         assert_eq!(delete(&mut client, headers, &format!("/v1/files/{id}")), 404);
         assert_eq!(call(&mut client, path, json!([part])).status, 404);
@@ -215,7 +215,7 @@ fn forms_are_kept_until_they_are_deleted_or_expire() {
 
 #[test]
 fn googles_uploads_have_two_steps_and_are_worked_on() {
-    let simulator = Simulator::start_blocking(Script::new().file_processing(2));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().file_processing(2));
     let mut client = Client::to(&simulator);
     let start = "x-goog-upload-protocol: resumable\r\nx-goog-upload-command: start\r\nx-goog-upload-header-content-type: image/png\r\n";
     let reply = client.post("/upload/v1beta/files", start, r#"{"file":{"display_name":"a.png"}}"#);
@@ -237,7 +237,7 @@ fn googles_uploads_have_two_steps_and_are_worked_on() {
 
 #[test]
 fn a_body_that_is_too_large_is_refused_as_its_vendor_does() {
-    let simulator = Simulator::start_blocking(Script::new().body_limit(100));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().body_limit(100));
     let mut client = Client::to(&simulator);
     let long = json!("x".repeat(200));
     for (path, status, place, value) in [
@@ -268,7 +268,7 @@ impl Write for Lines {
 #[test]
 fn every_call_is_logged_before_it_is_answered() {
     let log = Lines::default();
-    let simulator = Simulator::start_blocking(Script::new().keep_requests(0).log_calls(log.clone()));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().keep_requests(0).log_calls(log.clone()));
     let mut client = Client::to(&simulator);
     let part = json!({"inlineData": {"mimeType": "image/png", "data": PNG}});
     call(&mut client, GOOGLE, json!([part, {"text": "Hi"}]));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::{CHAT, Client, Reply, chat};
-use rowmill_simulator::{Change, Limits, Measure, Script, Simulator};
+use rowmill_simulator::{LimitKind, ScriptChange, SimulatedLimits, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 const ANTHROPIC: &str = "x-api-key: k\r\nanthropic-version: 2023-06-01\r\n";
@@ -34,8 +34,8 @@ fn google(prompt: &str) -> String {
 
 #[test]
 fn openai_tells_its_limits_with_every_answer_and_refuses_what_does_not_fit() {
-    let limits = Limits { requests: Some(2), tokens: Some(1_000), ..Limits::default() };
-    let simulator = Simulator::start_blocking(Script::new().limits(limits));
+    let limits = SimulatedLimits { requests: Some(2), tokens: Some(1_000), ..SimulatedLimits::default() };
+    let simulator = Simulator::start_blocking(SimulatorScript::new().limits(limits));
     let mut client = Client::to(&simulator);
     let names = [
         "x-ratelimit-limit-requests",
@@ -77,8 +77,8 @@ fn openai_tells_its_limits_with_every_answer_and_refuses_what_does_not_fit() {
 
 #[test]
 fn what_a_call_may_generate_is_reserved_and_given_back() {
-    let limits = Limits { tokens: Some(1_000), ..Limits::default() };
-    let simulator = Simulator::start_blocking(Script::new().limits(limits));
+    let limits = SimulatedLimits { tokens: Some(1_000), ..SimulatedLimits::default() };
+    let simulator = Simulator::start_blocking(SimulatorScript::new().limits(limits));
     let mut client = Client::to(&simulator);
     let body = |most: u64| {
         json!({"model": "m", "max_completion_tokens": most, "messages": [{"role": "user", "content": "four"}]})
@@ -102,13 +102,13 @@ fn what_a_call_may_generate_is_reserved_and_given_back() {
 
 #[test]
 fn anthropic_tells_input_and_output_apart() {
-    let limits = Limits {
+    let limits = SimulatedLimits {
         requests: Some(50),
         input_tokens: Some(30_000),
         output_tokens: Some(8_000),
-        ..Limits::default()
+        ..SimulatedLimits::default()
     };
-    let simulator = Simulator::start_blocking(Script::new().limits(limits));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().limits(limits));
     let mut client = Client::to(&simulator);
     let reply = client.post("/v1/messages", ANTHROPIC, &messages(&"x".repeat(10_000)));
     let told: Vec<String> = ["requests", "input-tokens", "output-tokens", "tokens"]
@@ -130,7 +130,7 @@ fn anthropic_tells_input_and_output_apart() {
     let reset = header(&reply, "anthropic-ratelimit-input-tokens-reset").unwrap();
     assert!(reset.len() == 20 && reset.ends_with('Z'), "{reset}");
 
-    simulator.set_limits(Limits { requests: Some(1), ..limits });
+    simulator.set_limits(SimulatedLimits { requests: Some(1), ..limits });
     assert_eq!(client.post("/v1/messages", ANTHROPIC, &messages("x")).status, 200);
     let refused = client.post("/v1/messages", ANTHROPIC, &messages("x"));
     assert_eq!((refused.status, &refused.json()["error"]["type"]), (429, &json!("rate_limit_error")));
@@ -140,8 +140,8 @@ fn anthropic_tells_input_and_output_apart() {
 
 #[test]
 fn google_tells_nothing_until_it_refuses() {
-    let limits = Limits { requests: Some(1), ..Limits::default() };
-    let simulator = Simulator::start_blocking(Script::new().limits(limits));
+    let limits = SimulatedLimits { requests: Some(1), ..SimulatedLimits::default() };
+    let simulator = Simulator::start_blocking(SimulatorScript::new().limits(limits));
     let mut client = Client::to(&simulator);
     let first = client.post(GOOGLE, "", &google("x"));
     assert_eq!((first.status, limit_headers(&first)), (200, Vec::new()));
@@ -157,10 +157,10 @@ fn google_tells_nothing_until_it_refuses() {
 
 #[test]
 fn limits_change_on_the_script_and_by_hand() {
-    let script = Script::new()
-        .limits(Limits { requests: Some(600), ..Limits::default() })
-        .at(Duration::ZERO, Change::Limit(Measure::Requests, Some(60)))
-        .at(Duration::from_secs(3_600), Change::Limit(Measure::Requests, Some(1)));
+    let script = SimulatorScript::new()
+        .limits(SimulatedLimits { requests: Some(600), ..SimulatedLimits::default() })
+        .change_after(Duration::ZERO, ScriptChange::Limit(LimitKind::Requests, Some(60)))
+        .change_after(Duration::from_secs(3_600), ScriptChange::Limit(LimitKind::Requests, Some(1)));
     let simulator = Simulator::start_blocking(script);
     let mut client = Client::to(&simulator);
     let mut limit = || {
@@ -168,15 +168,15 @@ fn limits_change_on_the_script_and_by_hand() {
         (reply.status, header(&reply, "x-ratelimit-limit-requests").map(str::to_owned))
     };
     assert_eq!(limit(), (200, Some("60".into())));
-    simulator.set_limits(Limits { requests: Some(30), ..Limits::default() });
+    simulator.set_limits(SimulatedLimits { requests: Some(30), ..SimulatedLimits::default() });
     assert_eq!(limit(), (200, Some("30".into())));
-    simulator.set_limits(Limits::default());
+    simulator.set_limits(SimulatedLimits::default());
     assert_eq!(limit(), (200, None));
 }
 
 #[test]
 fn a_quota_runs_out_in_the_words_of_each_vendor() {
-    let simulator = Simulator::start_blocking(Script::new().quota_requests(3));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().quota_requests(3));
     let mut client = Client::to(&simulator);
     let mut ask = || {
         [
@@ -207,7 +207,8 @@ fn a_quota_runs_out_in_the_words_of_each_vendor() {
 
 #[test]
 fn a_quota_can_be_exhausted_and_renewed_by_hand_and_is_renewed_in_time() {
-    let simulator = Simulator::start_blocking(Script::new().quota_requests(1).quota_renews(Duration::ZERO));
+    let simulator =
+        Simulator::start_blocking(SimulatorScript::new().quota_requests(1).quota_renews(Duration::ZERO));
     let mut client = Client::to(&simulator);
     for _ in 0..3 {
         assert_eq!(client.post(CHAT, "", &chat("x")).status, 200);

@@ -3,8 +3,8 @@
 use crate::support;
 
 use crate::support::{CHAT, Client, End};
-use rowmill_schema_faker::{seed_of, value_for};
-use rowmill_simulator::{Answer, Script, Simulator};
+use rowmill_schema_faker::{seed_from, simulated_value};
+use rowmill_simulator::{SimulatedAnswer, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 const ANTHROPIC: &str = "x-api-key: k\r\nanthropic-version: 2023-06-01\r\n";
@@ -15,7 +15,7 @@ fn schema() -> Value {
 }
 
 fn expected() -> Value {
-    value_for(&schema(), seed_of(&["Rate it."])).unwrap_or_default()
+    simulated_value(&schema(), seed_from(&["Rate it."])).unwrap_or_default()
 }
 
 /// The text of an answer, plain or streamed, for each protocol.
@@ -66,7 +66,7 @@ fn streamed(way: &Way) -> (String, String) {
 
 #[test]
 fn without_a_schema_every_protocol_echoes_the_prompt() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     for way in ways(None) {
         let reply = client.post(way.path, way.headers, &way.body.to_string());
@@ -79,7 +79,7 @@ fn without_a_schema_every_protocol_echoes_the_prompt() {
 
 #[test]
 fn with_a_schema_every_protocol_gives_the_value_that_follows_from_the_prompt() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     for way in ways(Some(schema())) {
         let answer = client.post(way.path, way.headers, &way.body.to_string()).json();
@@ -90,7 +90,7 @@ fn with_a_schema_every_protocol_gives_the_value_that_follows_from_the_prompt() {
 
 #[test]
 fn the_pieces_of_every_stream_add_up_to_the_answer() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     for way in ways(None) {
         let (path, body) = streamed(&way);
@@ -108,7 +108,7 @@ fn the_pieces_of_every_stream_add_up_to_the_answer() {
 
 #[test]
 fn streams_carry_the_events_that_their_vendors_send() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     let names = |way: &Way, client: &mut Client| -> Vec<String> {
         let (path, body) = streamed(way);
@@ -152,7 +152,7 @@ fn streams_carry_the_events_that_their_vendors_send() {
 
 #[test]
 fn a_chat_stream_tells_the_usage_only_when_asked() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     let mut body = json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "hi"}]});
     let reply = client.post(CHAT, "", &body.to_string());
@@ -167,7 +167,7 @@ fn a_chat_stream_tells_the_usage_only_when_asked() {
 
 #[test]
 fn a_forced_tool_is_called_with_input_that_fits_its_schema() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     let mut body = json!({"model": "m", "max_tokens": 900, "messages": [{"role": "user", "content": "Rate it."}],
         "tools": [{"name": "give", "input_schema": schema()}], "tool_choice": {"type": "tool", "name": "give"}});
@@ -194,7 +194,7 @@ fn a_forced_tool_is_called_with_input_that_fits_its_schema() {
 
 #[test]
 fn googles_own_schema_dialect_is_understood() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let body = json!({"contents": [{"parts": [{"text": "x"}]}], "generationConfig": {"responseMimeType": "application/json",
         "responseSchema": {"type": "OBJECT", "properties": {"n": {"type": "INTEGER"}}, "required": ["n"]}}});
     let answer =
@@ -205,10 +205,10 @@ fn googles_own_schema_dialect_is_understood() {
 
 #[test]
 fn a_script_can_answer_by_prompt_and_by_call() {
-    let simulator = Simulator::start_blocking(Script::new().answer(|prompt, call| match prompt {
-        "json" => Answer::Json(json!({"call": call})),
-        "made" => Answer::Made,
-        _ => Answer::Text(format!("{prompt} {call}")),
+    let simulator = Simulator::start_blocking(SimulatorScript::new().answer(|prompt, call| match prompt {
+        "json" => SimulatedAnswer::Json(json!({"call": call})),
+        "made" => SimulatedAnswer::Default,
+        _ => SimulatedAnswer::Text(format!("{prompt} {call}")),
     }));
     let mut client = Client::to(&simulator);
     let mut text = |prompt: &str| {

@@ -1,7 +1,7 @@
 //! Requests that a provider would reject are rejected with its own message.
 
 use crate::support::{CHAT, Client, End, chat};
-use rowmill_simulator::{Script, Simulator};
+use rowmill_simulator::{Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 const VERSION: &str = "anthropic-version: 2023-06-01\r\n";
@@ -15,7 +15,7 @@ fn body(model: &str) -> String {
 
 #[test]
 fn a_wrong_key_is_refused_and_the_right_one_is_not() {
-    let simulator = Simulator::start_blocking(Script::new().key("right"));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().key("right"));
     let mut client = Client::to(&simulator);
     let messages = |key: &str| format!("x-api-key: {key}\r\n{VERSION}");
     let table: [(&str, String, String, &str, Value); 4] = [
@@ -55,7 +55,7 @@ fn a_wrong_key_is_refused_and_the_right_one_is_not() {
 
 #[test]
 fn an_unknown_model_is_refused_once_models_are_named() {
-    let simulator = Simulator::start_blocking(Script::new().model("m").model("n"));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().model("m").model("n"));
     let mut client = Client::to(&simulator);
     let anthropic = format!("x-api-key: k\r\n{VERSION}");
     for (path, headers, place, value) in [
@@ -72,7 +72,7 @@ fn an_unknown_model_is_refused_once_models_are_named() {
 
 #[test]
 fn requests_that_lack_what_their_vendor_demands_are_refused() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     let anthropic = format!("x-api-key: k\r\n{VERSION}");
     for (path, headers, body, status) in [
@@ -101,7 +101,7 @@ fn requests_that_lack_what_their_vendor_demands_are_refused() {
 
 #[test]
 fn chunked_bodies_and_expectations_are_read_like_others() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     let text = chat("chunked");
     let (first, rest) = text.split_at(10);
@@ -124,7 +124,7 @@ fn chunked_bodies_and_expectations_are_read_like_others() {
 
 #[test]
 fn what_is_not_http_is_told_so() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     client.send(b"\x16\x03\x01 this is no request\r\n\r\n");
     assert_eq!(client.receive().status, 400);
@@ -132,7 +132,7 @@ fn what_is_not_http_is_told_so() {
 
 #[test]
 fn texts_of_the_script_are_served_and_others_are_not_found() {
-    let simulator = Simulator::start_blocking(Script::new().text("prompt.md", "Rate {{x}} é"));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().text("prompt.md", "Rate {{x}} é"));
     let mut client = Client::to(&simulator);
     let reply = client.get("/text/prompt.md");
     assert_eq!((reply.status, reply.body.as_str()), (200, "Rate {{x}} é"));
@@ -142,7 +142,7 @@ fn texts_of_the_script_are_served_and_others_are_not_found() {
 
 #[test]
 fn a_schema_that_asks_for_more_than_is_made_is_refused_at_once() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     let schema = json!({"type": "array", "minItems": 4_000_000_000u64});
     let format = json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}});

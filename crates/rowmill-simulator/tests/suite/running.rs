@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use crate::support::{CHAT, Client, End, chat};
 use futures_util::{SinkExt, StreamExt};
-use rowmill_simulator::{Script, Simulator};
+use rowmill_simulator::{Simulator, SimulatorScript};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 #[test]
 fn statistics_count_calls_answers_and_prompts() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     for prompt in ["a", "a", "b", "c [[500x1]]"] {
         client.post(CHAT, "x-test: 1\r\n", &chat(prompt));
@@ -30,7 +30,7 @@ fn statistics_count_calls_answers_and_prompts() {
 
 #[test]
 fn held_answers_wait_until_they_are_released() {
-    let simulator = Simulator::start_blocking(Script::new().hold_after(1));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(1));
     assert_eq!(Client::to(&simulator).post(CHAT, "", &chat("first")).status, 200);
     let mut clients: Vec<Client> = (0..3).map(|_| Client::to(&simulator)).collect();
     for client in &mut clients {
@@ -51,7 +51,7 @@ fn held_answers_wait_until_they_are_released() {
 
 #[test]
 fn everything_stops_when_the_simulator_is_dropped() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let address = simulator.url().strip_prefix("http://").unwrap().to_owned();
     let mut client = Client::to(&simulator);
     let body = chat("[[hang]]");
@@ -88,7 +88,7 @@ fn responses_url(simulator: &Simulator) -> String {
 
 #[tokio::test]
 async fn one_websocket_serves_many_calls() {
-    let simulator = Simulator::start(Script::new()).await;
+    let simulator = Simulator::start(SimulatorScript::new()).await;
     let (mut socket, _) = tokio_tungstenite::connect_async(responses_url(&simulator)).await.unwrap();
     for prompt in ["one", "two", "three"] {
         let events = turn(&mut socket, prompt).await;
@@ -105,7 +105,7 @@ async fn one_websocket_serves_many_calls() {
 
 #[tokio::test]
 async fn a_websocket_can_be_cut_in_the_middle_of_an_answer() {
-    let simulator = Simulator::start(Script::new()).await;
+    let simulator = Simulator::start(SimulatorScript::new()).await;
     for prompt in ["[[truncate]]", "[[midway]]", "[[reset]]"] {
         let (mut socket, _) = tokio_tungstenite::connect_async(responses_url(&simulator)).await.unwrap();
         let events = turn(&mut socket, prompt).await;
@@ -116,14 +116,14 @@ async fn a_websocket_can_be_cut_in_the_middle_of_an_answer() {
 
 #[tokio::test]
 async fn a_websocket_needs_the_key_too() {
-    let simulator = Simulator::start(Script::new().key("k")).await;
+    let simulator = Simulator::start(SimulatorScript::new().key("k")).await;
     assert!(tokio_tungstenite::connect_async(responses_url(&simulator)).await.is_err());
     assert_eq!(simulator.stats().by_status[&401], 1);
 }
 
 #[test]
 fn the_instant_path_answers_every_protocol_also_when_pipelined() {
-    let simulator = Simulator::start_blocking(Script::new().instant("ready"));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().instant("ready"));
     let mut client = Client::to(&simulator);
     let place = [
         (CHAT, "/choices/0/message/content"),
@@ -148,7 +148,7 @@ fn the_instant_path_answers_every_protocol_also_when_pipelined() {
 
 #[test]
 fn the_instant_path_makes_answers_of_the_asked_length_after_the_latency() {
-    let script = Script::new().instant("a").answer_bytes(300).latency(Duration::from_millis(1));
+    let script = SimulatorScript::new().instant("a").answer_bytes(300).latency(Duration::from_millis(1));
     let simulator = Simulator::start_blocking(script);
     let reply = Client::to(&simulator).post(CHAT, "", "{}").json();
     assert_eq!(reply["choices"][0]["message"]["content"].as_str().unwrap().len(), 300);

@@ -2,11 +2,13 @@
 
 use crate::support::talk::{Talk, Told, WAYS, Way};
 use crate::support::{CHAT, Client, chat};
-use rowmill_simulator::{Rules, Script, Simulator};
+use rowmill_simulator::{AnswerRules, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 fn simulator(rules: &Value) -> Simulator {
-    Simulator::start_blocking(Script::new().rules(Rules::read("rules.json", &rules.to_string()).unwrap()))
+    Simulator::start_blocking(
+        SimulatorScript::new().rules(AnswerRules::read("rules.json", &rules.to_string()).unwrap()),
+    )
 }
 
 fn text(client: &mut Client, prompt: &str) -> Value {
@@ -94,14 +96,14 @@ fn mistakes_in_rules_are_told_with_their_place_and_what_is_near() {
         ("{\"then\": {}}\n{".into(), "rule 2 (line 2): not valid JSON"),
         ("[\n{".into(), "`r.jsonl`, line 2: not a JSON array"),
     ] {
-        let error = Rules::read("r.jsonl", &rules).unwrap_err();
+        let error = AnswerRules::read("r.jsonl", &rules).unwrap_err();
         assert!(error.contains(told), "{told}: {error}");
     }
 }
 
 #[test]
 fn markers_in_a_prompt_call_tools_and_then_the_results_are_echoed() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     for way in WAYS {
         let mut talk = Talk::new(way, true, "***CALL_TOOL find {\"q\": \"a\"}\n***CALL_TOOL give\nPlease.");
@@ -137,7 +139,7 @@ fn turns(talk: &mut Talk, client: &mut Client) -> (usize, String) {
 
 #[test]
 fn prepared_answers_call_a_tool_for_as_many_turns_as_they_are_told() {
-    let script = Script::new().instant("ready").instant_turns(3, "find", json!({"q": "x"}));
+    let script = SimulatorScript::new().instant("ready").instant_turns(3, "find", json!({"q": "x"}));
     let simulator = Simulator::start_blocking(script);
     let mut client = Client::to(&simulator);
     for way in WAYS {
@@ -156,7 +158,7 @@ fn prepared_answers_call_a_tool_for_as_many_turns_as_they_are_told() {
 fn the_log_tells_turns_and_results_and_where_asked_for_whole_conversations() {
     for (messages, expected) in [(false, Value::Null), (true, json!(3))] {
         let log = tempfile();
-        let mut script = Script::new().log_calls(log.1);
+        let mut script = SimulatorScript::new().log_calls(log.1);
         if messages {
             script = script.log_messages();
         }

@@ -2,7 +2,7 @@
 
 use crate::support::Client;
 use crate::support::talk::{Talk, Told, WAYS, Way, responses_stream};
-use rowmill_simulator::{Answer, Citation, Script, SeenRole, Simulator, Turn};
+use rowmill_simulator::{Citation, RecordedRole, ScriptedTurn, SimulatedAnswer, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite;
 
@@ -11,13 +11,13 @@ fn each() -> impl Iterator<Item = (Way, bool)> {
     WAYS.into_iter().flat_map(|way| [(way, false), (way, true)])
 }
 
-fn two_calls() -> Script {
-    Script::new().reply(|seen| match seen.turn {
-        1 => Answer::Calls {
+fn two_calls() -> SimulatorScript {
+    SimulatorScript::new().reply(|seen| match seen.turn {
+        1 => SimulatedAnswer::Calls {
             text: "Looking.".into(),
             calls: vec![("find".into(), json!({"q": seen.prompt, "n": 1})), ("give".into(), json!({}))],
         },
-        _ => Answer::Text(format!("got {}", seen.last)),
+        _ => SimulatedAnswer::Text(format!("got {}", seen.last)),
     })
 }
 
@@ -78,16 +78,16 @@ fn what_each_call_brought_can_be_checked_to_the_word() {
 
 #[test]
 fn scripts_see_tools_schemas_failures_and_how_often_a_turn_came() {
-    let simulator = Simulator::start_blocking(Script::new().reply(|seen| {
+    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| {
         let tool = &seen.tools[0];
         assert_eq!((tool.name.as_str(), tool.description.as_str()), ("find", "Does."));
         assert_eq!(tool.schema["properties"]["q"]["type"], "string");
         assert_eq!((seen.model, seen.hosted, seen.schema), ("m", &[][..], None));
         match seen.messages.last() {
-            Some(message) if message.role == SeenRole::Tool => {
-                Answer::Text(format!("{} {}", message.answers[0].is_error, seen.of_turn))
+            Some(message) if message.role == RecordedRole::Tool => {
+                SimulatedAnswer::Text(format!("{} {}", message.answers[0].is_error, seen.conversation_count))
             }
-            _ => Answer::Calls { text: String::new(), calls: vec![("find".into(), json!({}))] },
+            _ => SimulatedAnswer::Calls { text: String::new(), calls: vec![("find".into(), json!({}))] },
         }
     }));
     let mut client = Client::to(&simulator);
@@ -104,9 +104,16 @@ fn scripts_see_tools_schemas_failures_and_how_often_a_turn_came() {
 
 #[test]
 fn thoughts_come_back_as_they_were_or_the_request_is_refused() {
-    let simulator = Simulator::start_blocking(Script::new().reply(|seen| match seen.turn {
-        1 => Turn::new().text("Hm.").call("find", json!({"q": "a"})).call("give", json!({})).think().into(),
-        _ => Answer::Text("done".into()),
+    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| {
+        match seen.turn {
+            1 => ScriptedTurn::new()
+                .text("Hm.")
+                .call("find", json!({"q": "a"}))
+                .call("give", json!({}))
+                .think()
+                .into(),
+            _ => SimulatedAnswer::Text("done".into()),
+        }
     }));
     let mut client = Client::to(&simulator);
     for (way, streamed) in each() {
@@ -159,9 +166,9 @@ fn leave_out(talk: &mut Talk) {
 
 #[test]
 fn thoughts_that_the_vendor_keeps_are_found_by_their_id_unless_it_was_told_not_to_keep_them() {
-    let simulator = Simulator::start_blocking(Script::new().reply(|seen| match seen.turn {
-        1 => Turn::new().call("find", json!({})).think().into(),
-        _ => Answer::Text("done".into()),
+    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| match seen.turn {
+        1 => ScriptedTurn::new().call("find", json!({})).think().into(),
+        _ => SimulatedAnswer::Text("done".into()),
     }));
     let mut client = Client::to(&simulator);
     let mut talk = Talk::new(Way::Responses, false, "Think.");
@@ -178,9 +185,9 @@ fn thoughts_that_the_vendor_keeps_are_found_by_their_id_unless_it_was_told_not_t
 
 #[test]
 fn anthropic_pauses_a_turn_that_goes_on_when_it_is_sent_back() {
-    let simulator = Simulator::start_blocking(Script::new().reply(|seen| match seen.turn {
-        1 => Turn::new().text("Searching.").pause().into(),
-        _ => Turn::new().text("Found.").cite(citation()).into(),
+    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| match seen.turn {
+        1 => ScriptedTurn::new().text("Searching.").pause().into(),
+        _ => ScriptedTurn::new().text("Found.").cite(citation()).into(),
     }));
     let mut client = Client::to(&simulator);
     for streamed in [false, true] {
@@ -220,7 +227,7 @@ fn offer_search(talk: &mut Talk) {
 #[test]
 fn a_search_at_the_provider_is_cited_and_counted_as_the_vendor_does() {
     let simulator = Simulator::start_blocking(
-        Script::new().reply(|_| Turn::new().text("They swim.").cite(citation()).into()),
+        SimulatorScript::new().reply(|_| ScriptedTurn::new().text("They swim.").cite(citation()).into()),
     );
     let mut client = Client::to(&simulator);
     for (way, streamed) in each() {

@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use crate::expression::coerce::{adapted, cast_to};
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::Typed;
+use crate::expression::coerce::{adapt_argument, cast_to};
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::TypedExpression;
 use crate::values::cast::CastMode;
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
@@ -58,7 +58,7 @@ pub(crate) struct AggregateCall {
 pub(crate) struct BoundAggregate {
     /// A function of SQLite that has the same result for encoded values, or one of ours.
     pub(crate) function: Result<&'static str, AggregateKind>,
-    pub(crate) arguments: Vec<Typed>,
+    pub(crate) arguments: Vec<TypedExpression>,
     pub(crate) result: SqlType,
     pub(crate) window: WindowUse,
 }
@@ -113,12 +113,16 @@ pub(crate) fn is_aggregate(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-pub(crate) fn names() -> &'static [&'static str] {
+pub(crate) fn aggregate_names() -> &'static [&'static str] {
     NAMES
 }
 
 /// Binds a call of an aggregate function.
-pub(crate) fn bind_aggregate(name: &str, arguments: Vec<Typed>, place: TextPlace) -> Bound<BoundAggregate> {
+pub(crate) fn bind_aggregate(
+    name: &str,
+    arguments: Vec<TypedExpression>,
+    place: QueryPosition,
+) -> BindResult<BoundAggregate> {
     let call = AggregateArguments { name, arguments, place };
     match name {
         "count" => call.count(),
@@ -154,29 +158,29 @@ pub(crate) fn bind_aggregate(name: &str, arguments: Vec<Typed>, place: TextPlace
 
 struct AggregateArguments<'n> {
     name: &'n str,
-    arguments: Vec<Typed>,
-    place: TextPlace,
+    arguments: Vec<TypedExpression>,
+    place: QueryPosition,
 }
 
 impl AggregateArguments<'_> {
-    fn exactly<const N: usize>(self) -> Bound<[Typed; N]> {
+    fn exactly<const N: usize>(self) -> BindResult<[TypedExpression; N]> {
         let Self { name, arguments, place } = self;
         let found = arguments.len();
         arguments
             .try_into()
-            .map_err(|_| Refusal::new(format!("`{name}` takes {N} arguments, not {found}"), place))
+            .map_err(|_| QueryRefusal::new(format!("`{name}` takes {N} arguments, not {found}"), place))
     }
 
-    fn wrong_type(&self, hint: &str) -> Refusal {
+    fn wrong_type(&self, hint: &str) -> QueryRefusal {
         let kinds: Vec<_> = self.arguments.iter().map(|argument| argument.kind.to_string()).collect();
-        Refusal::new(format!("there is no `{}({})`", self.name, kinds.join(", ")), self.place).hint(hint)
+        QueryRefusal::new(format!("there is no `{}({})`", self.name, kinds.join(", ")), self.place).hint(hint)
     }
 
     fn first_kind(&self) -> SqlType {
         self.arguments.first().map_or(SqlType::Null, |argument| argument.kind.clone())
     }
 
-    fn count(self) -> Bound<BoundAggregate> {
+    fn count(self) -> BindResult<BoundAggregate> {
         if self.arguments.len() > 1 {
             return Err(self.wrong_type("count one value, or rows with `count(*)`"));
         }
@@ -184,7 +188,7 @@ impl AggregateArguments<'_> {
         Ok(BoundAggregate { function: Ok("count"), arguments, result, window: WindowUse::Possible })
     }
 
-    fn number(&self) -> Bound<()> {
+    fn number(&self) -> BindResult<()> {
         let kind = self.first_kind();
         if kind.is_number() || kind == SqlType::Null {
             return Ok(());
@@ -193,12 +197,12 @@ impl AggregateArguments<'_> {
             .wrong_type("it takes numbers: write `CAST(x AS DOUBLE)`, or `TRY_CAST` to ignore other values"))
     }
 
-    fn sum(mut self) -> Bound<BoundAggregate> {
+    fn sum(mut self) -> BindResult<BoundAggregate> {
         if self.first_kind() == SqlType::Boolean {
             let truths = std::mem::take(&mut self.arguments).into_iter();
             self.arguments = truths
                 .map(|typed| cast_to(typed, &SqlType::Integer, CastMode::Fail))
-                .collect::<Bound<_>>()?;
+                .collect::<BindResult<_>>()?;
         }
         self.number()?;
         let result = match self.first_kind() {
@@ -215,14 +219,14 @@ impl AggregateArguments<'_> {
         })
     }
 
-    fn average(self) -> Bound<BoundAggregate> {
+    fn average(self) -> BindResult<BoundAggregate> {
         self.number()?;
         let arguments = self.exactly::<1>()?.into();
         let function = Err(AggregateKind::Average);
         Ok(BoundAggregate { function, arguments, result: SqlType::Double, window: WindowUse::Possible })
     }
 
-    fn same_type(self, function: Result<&'static str, AggregateKind>) -> Bound<BoundAggregate> {
+    fn same_type(self, function: Result<&'static str, AggregateKind>) -> BindResult<BoundAggregate> {
         let result = self.first_kind();
         if !result.is_ordered() {
             return Err(self.wrong_type("its values have no order"));
@@ -231,7 +235,7 @@ impl AggregateArguments<'_> {
         Ok(BoundAggregate { function, arguments, result, window: WindowUse::Possible })
     }
 
-    fn truths(self, function: Result<&'static str, AggregateKind>) -> Bound<BoundAggregate> {
+    fn truths(self, function: Result<&'static str, AggregateKind>) -> BindResult<BoundAggregate> {
         if !matches!(self.first_kind(), SqlType::Boolean | SqlType::Null) {
             return Err(self.wrong_type("it takes conditions"));
         }
@@ -239,7 +243,7 @@ impl AggregateArguments<'_> {
         Ok(BoundAggregate { function, arguments, result: SqlType::Boolean, window: WindowUse::Possible })
     }
 
-    fn own(self, kind: AggregateKind) -> Bound<BoundAggregate> {
+    fn own(self, kind: AggregateKind) -> BindResult<BoundAggregate> {
         let result = self.first_kind();
         if matches!(result, SqlType::Other(_)) {
             return Err(self.wrong_type("cast it"));
@@ -248,7 +252,7 @@ impl AggregateArguments<'_> {
         Ok(BoundAggregate { function: Err(kind), arguments, result, window: WindowUse::Refused })
     }
 
-    fn variance(self, of_sample: bool, is_root: bool) -> Bound<BoundAggregate> {
+    fn variance(self, of_sample: bool, is_root: bool) -> BindResult<BoundAggregate> {
         self.number()?;
         let [number] = self.exactly()?;
         let arguments = vec![cast_to(number, &SqlType::Double, CastMode::Fail)?];
@@ -256,13 +260,13 @@ impl AggregateArguments<'_> {
         Ok(BoundAggregate { function, arguments, result: SqlType::Double, window: WindowUse::Refused })
     }
 
-    fn quantile_with_fraction(mut self) -> Bound<BoundAggregate> {
+    fn quantile_with_fraction(mut self) -> BindResult<BoundAggregate> {
         let is_pair = self.arguments.len() == 2;
         let last = self.arguments.pop().filter(|_| is_pair);
         let fraction = last.ok_or_else(|| self.wrong_type("it takes a value and a fraction, such as 0.5"))?;
         let place = fraction.place;
-        let wrong = || Refusal::new("the fraction must be a number from 0 to 1 in the query", place);
-        let fraction = adapted(fraction, &SqlType::Double).ok_or_else(wrong)??;
+        let wrong = || QueryRefusal::new("the fraction must be a number from 0 to 1 in the query", place);
+        let fraction = adapt_argument(fraction, &SqlType::Double).ok_or_else(wrong)??;
         let known = fraction.known_value().and_then(Datum::as_real);
         let known = known.filter(|fraction| (0.0..=1.0).contains(fraction)).ok_or_else(wrong)?;
         if self.name == "quantile_disc" {
@@ -272,13 +276,13 @@ impl AggregateArguments<'_> {
         self.quantile(Some(known))
     }
 
-    fn quantile(self, fraction: Option<f64>) -> Bound<BoundAggregate> {
+    fn quantile(self, fraction: Option<f64>) -> BindResult<BoundAggregate> {
         self.number()?;
         let [number] = self.exactly()?;
         let (number, result) = match number.kind {
             SqlType::Decimal(digits, _) if digits > SHORT_DECIMAL => {
                 let message = format!("interpolated values of type {} are not exact", number.kind);
-                return Err(Refusal::new(message, number.place).hint("write `CAST(x AS DOUBLE)`"));
+                return Err(QueryRefusal::new(message, number.place).hint("write `CAST(x AS DOUBLE)`"));
             }
             SqlType::Decimal(..) | SqlType::Float | SqlType::Double => {
                 let kind = number.kind.clone();
@@ -291,7 +295,7 @@ impl AggregateArguments<'_> {
         Ok(BoundAggregate { function, arguments: vec![number], result, window: WindowUse::Refused })
     }
 
-    fn extreme(self, wanted: Ordering) -> Bound<BoundAggregate> {
+    fn extreme(self, wanted: Ordering) -> BindResult<BoundAggregate> {
         if self.arguments.iter().any(|argument| matches!(argument.kind, SqlType::Other(_))) {
             return Err(self.wrong_type("cast its arguments"));
         }
@@ -308,14 +312,14 @@ impl AggregateArguments<'_> {
         })
     }
 
-    fn join(mut self) -> Bound<BoundAggregate> {
+    fn join(mut self) -> BindResult<BoundAggregate> {
         let separator = if self.arguments.len() == 2 { self.arguments.pop() } else { None };
         let separator = match separator {
-            Some(typed) => typed
-                .known_value()
-                .and_then(Datum::as_text)
-                .map(str::to_owned)
-                .ok_or_else(|| Refusal::new("the separator must be a string in the query", typed.place))?,
+            Some(typed) => {
+                typed.known_value().and_then(Datum::as_text).map(str::to_owned).ok_or_else(|| {
+                    QueryRefusal::new("the separator must be a string in the query", typed.place)
+                })?
+            }
             None => ",".to_owned(),
         };
         let [text] = self.exactly()?;

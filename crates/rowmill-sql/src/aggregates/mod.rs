@@ -1,10 +1,10 @@
 //! Aggregate and window functions, with DuckDB's semantics.
 
 mod bind;
-mod run;
+mod sqlite;
 mod state;
 
 pub(crate) use bind::{
-    AggregateCall, AggregateKind, BoundAggregate, WindowUse, bind_aggregate, is_aggregate, names,
+    AggregateCall, AggregateKind, BoundAggregate, WindowUse, aggregate_names, bind_aggregate, is_aggregate,
 };
-pub(crate) use run::register;
+pub(crate) use sqlite::register_aggregate;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::bind::{AggregateKind, RealSize};
 use crate::values::datum::Datum;
-use crate::values::decimal::{fits, quotient, to_real};
+use crate::values::decimal::{fits_digits, quotient, to_real};
 use crate::values::sql_type::SqlType;
 
 /// The state of a group.
@@ -12,7 +12,7 @@ use crate::values::sql_type::SqlType;
 pub(super) enum GroupState {
     Whole(WholeSum),
     Real(RealSum),
-    Moments(Moments),
+    Moments(VarianceSum),
     Values(Vec<Datum>),
     Joined(Option<String>),
     Best(Option<(Datum, Datum)>),
@@ -44,7 +44,7 @@ pub(super) struct RealSum {
 
 /// Mean and squared differences, updated value by value.
 #[derive(Debug, Default)]
-pub(super) struct Moments {
+pub(super) struct VarianceSum {
     count: f64,
     mean: f64,
     squares: f64,
@@ -59,7 +59,7 @@ impl GroupState {
             AggregateKind::Sum | AggregateKind::Average | AggregateKind::CountIf => {
                 Self::Whole(WholeSum::default())
             }
-            AggregateKind::Variance { .. } => Self::Moments(Moments::default()),
+            AggregateKind::Variance { .. } => Self::Moments(VarianceSum::default()),
             AggregateKind::QuantileBetween(..) | AggregateKind::QuantileOf(_) | AggregateKind::List => {
                 Self::Values(Vec::new())
             }
@@ -72,7 +72,7 @@ impl GroupState {
     }
 
     /// Adds a row; with `sign` -1 removes it again.
-    pub(super) fn take(
+    pub(super) fn add_row(
         &mut self,
         kind: &AggregateKind,
         mut row: Vec<Datum>,
@@ -166,7 +166,7 @@ impl WholeSum {
     fn total(&self, argument: &SqlType) -> Result<Datum, String> {
         let Some(sum) = self.sum.filter(|_| self.count > 0) else { return Ok(Datum::Null) };
         let is_decimal = matches!(argument, SqlType::Decimal(..));
-        if self.overflowed || (is_decimal && !fits(sum, 38)) {
+        if self.overflowed || (is_decimal && !fits_digits(sum, 38)) {
             return Err("the sum is too large".to_owned());
         }
         Ok(if is_decimal { Datum::Decimal(sum) } else { Datum::Whole(sum) })
@@ -233,7 +233,7 @@ impl RealSum {
     }
 }
 
-impl Moments {
+impl VarianceSum {
     fn take(&mut self, datum: &Datum) {
         let Datum::Real(number) = datum else { return };
         self.count += 1.0;

@@ -3,25 +3,29 @@
 use sqlparser::ast::Spanned as _;
 use sqlparser::ast::{AccessExpr, Expr, Ident, Subscript};
 
-use super::Binder;
-use super::scope::{RelationColumn, Scope, dotted};
+use super::QueryBinder;
+use super::scope::{NameScope, ScopeColumn, dotted_name};
 use crate::advice;
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{Leaf, Node, Typed};
-use crate::scalars::{element, slice, struct_field};
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::{ExpressionNode, SqliteValue, TypedExpression};
+use crate::scalars::{bind_element, bind_slice, bind_struct_field};
 use crate::values::sql_type::SqlType;
 
 /// A resolved name: the column, and how many parts of the name it used.
 struct FoundColumn<'s> {
-    column: RelationColumn,
+    column: ScopeColumn,
     parts: usize,
-    scope: &'s Scope<'s>,
+    scope: &'s NameScope<'s>,
 }
 
-impl Binder<'_> {
+impl QueryBinder<'_> {
     /// Binds a column, or a field of one.
-    pub(super) fn bind_name(&mut self, parts: &[Ident], scope: &Scope<'_>) -> Bound<Typed> {
-        let place = parts.first().map_or(TextPlace::default(), |part| TextPlace::from(part.span));
+    pub(super) fn bind_name(
+        &mut self,
+        parts: &[Ident],
+        scope: &NameScope<'_>,
+    ) -> BindResult<TypedExpression> {
+        let place = parts.first().map_or(QueryPosition::default(), |part| QueryPosition::from(part.span));
         let Some(found) = find_column(parts, scope, place)? else {
             if let [only] = parts
                 && let Some((name, expression)) = scope.alias(&only.value).cloned()
@@ -39,17 +43,17 @@ impl Binder<'_> {
         let FoundColumn { column, parts: used, scope: owner } = found;
         let is_key = |keys: &super::scope::GroupKeys| keys.columns.contains(&column.sql);
         if owner.groups.as_ref().is_some_and(|keys| !is_key(keys)) {
-            let name = dotted(parts);
-            return Err(Refusal::new(
+            let name = dotted_name(parts);
+            return Err(QueryRefusal::new(
                 format!("`{name}` is neither in `GROUP BY` nor inside an aggregate function"),
                 place,
             )
             .hint(format!("add it to `GROUP BY`, or write `any_value({name})`")));
         }
-        let leaf = Leaf { sql: column.sql, raw: column.raw, note: column.note };
-        let mut typed = Typed { node: Node::Leaf(leaf), kind: column.kind, place };
+        let leaf = SqliteValue { sql: column.sql, raw: column.raw, note: column.note };
+        let mut typed = TypedExpression { node: ExpressionNode::Leaf(leaf), kind: column.kind, place };
         for field in parts.iter().skip(used) {
-            typed = struct_field(typed, &field.value, TextPlace::from(field.span))?;
+            typed = bind_struct_field(typed, &field.value, QueryPosition::from(field.span))?;
         }
         Ok(typed)
     }
@@ -59,8 +63,8 @@ impl Binder<'_> {
         &mut self,
         root: &Expr,
         chain: &[AccessExpr],
-        scope: &Scope<'_>,
-    ) -> Bound<Typed> {
+        scope: &NameScope<'_>,
+    ) -> BindResult<TypedExpression> {
         // What looks like a field access may be the name of a column.
         let mut chain = chain;
         let mut typed = match root {
@@ -75,23 +79,23 @@ impl Binder<'_> {
             other => self.bind_expression(other, scope)?,
         };
         for access in chain {
-            let place = TextPlace::from(root.span());
+            let place = QueryPosition::from(root.span());
             typed = match access {
                 AccessExpr::Dot(Expr::Identifier(name)) => {
-                    struct_field(typed, &name.value, TextPlace::from(name.span))?
+                    bind_struct_field(typed, &name.value, QueryPosition::from(name.span))?
                 }
                 AccessExpr::Subscript(Subscript::Index { index }) => {
                     let index = self.bind_expression(index, scope)?;
-                    element(typed, index, place)?
+                    bind_element(typed, index, place)?
                 }
                 AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None }) => {
                     let mut bound = |bound: &Option<Expr>| {
                         bound.as_ref().map(|bound| self.bind_expression(bound, scope)).transpose()
                     };
                     let bounds = [bound(lower_bound)?, bound(upper_bound)?];
-                    slice(typed, bounds, place)?
+                    bind_slice(typed, bounds, place)?
                 }
-                _ => return Err(Refusal::new("values have no such part", place)),
+                _ => return Err(QueryRefusal::new("values have no such part", place)),
             };
         }
         Ok(typed)
@@ -101,9 +105,9 @@ impl Binder<'_> {
 /// Finds a column in this query or in the outer queries.
 fn find_column<'s>(
     parts: &[Ident],
-    scope: &'s Scope<'s>,
-    place: TextPlace,
-) -> Bound<Option<FoundColumn<'s>>> {
+    scope: &'s NameScope<'s>,
+    place: QueryPosition,
+) -> BindResult<Option<FoundColumn<'s>>> {
     let mut level = Some(scope);
     while let Some(scope) = level {
         if let Some((column, used)) = find_in(parts, scope, place)? {
@@ -118,7 +122,11 @@ fn find_column<'s>(
     Ok(None)
 }
 
-fn find_in(parts: &[Ident], scope: &Scope<'_>, place: TextPlace) -> Bound<Option<(RelationColumn, usize)>> {
+fn find_in(
+    parts: &[Ident],
+    scope: &NameScope<'_>,
+    place: QueryPosition,
+) -> BindResult<Option<(ScopeColumn, usize)>> {
     let Some((first, rest)) = parts.split_first() else { return Ok(None) };
     if let (Some(relation), Some(second)) = (scope.relation(&first.value), rest.first()) {
         if let Some(column) = relation.column(&second.value) {
@@ -137,15 +145,15 @@ fn find_in(parts: &[Ident], scope: &Scope<'_>, place: TextPlace) -> Bound<Option
         }
         _ => {
             let message = format!("`{}` is a column of several tables", first.value);
-            Err(Refusal::new(message, place).hint("add the name of the table, such as `a.x`"))
+            Err(QueryRefusal::new(message, place).hint("add the name of the table, such as `a.x`"))
         }
     }
 }
 
 /// The row number, if no column has that name.
-fn row_number(relation: &super::scope::Relation, name: &str) -> Option<RelationColumn> {
+fn row_number(relation: &super::scope::ScopeTable, name: &str) -> Option<ScopeColumn> {
     let is_number = name.eq_ignore_ascii_case("rowid") && relation.has_row_numbers;
-    is_number.then(|| RelationColumn {
+    is_number.then(|| ScopeColumn {
         name: "rowid".to_owned(),
         kind: SqlType::BigInt,
         sql: format!("{}.rowid", relation.alias),
@@ -156,8 +164,9 @@ fn row_number(relation: &super::scope::Relation, name: &str) -> Option<RelationC
 }
 
 /// Rejects a name that means both a column and another entry of the select list.
-fn check_alias(name: &Ident, scope: &Scope<'_>, place: TextPlace) -> Bound<()> {
-    let Some((_, expression)) = scope.alias(&name.value).filter(|_| scope.clause.prefers_neither()) else {
+fn check_alias(name: &Ident, scope: &NameScope<'_>, place: QueryPosition) -> BindResult<()> {
+    let Some((_, expression)) = scope.alias(&name.value).filter(|_| scope.clause.is_ambiguous_name_allowed())
+    else {
         return Ok(());
     };
     let last = match expression {
@@ -169,18 +178,18 @@ fn check_alias(name: &Ident, scope: &Scope<'_>, place: TextPlace) -> Bound<()> {
         return Ok(());
     }
     let message = format!("`{}` is both a column and an alias in the select list", name.value);
-    Err(Refusal::new(message, place).hint("use a different alias in the select list"))
+    Err(QueryRefusal::new(message, place).hint("use a different alias in the select list"))
 }
 
-fn unknown_column(parts: &[Ident], scope: &Scope<'_>, place: TextPlace) -> Refusal {
-    let name = dotted(parts);
+fn unknown_column(parts: &[Ident], scope: &NameScope<'_>, place: QueryPosition) -> QueryRefusal {
+    let name = dotted_name(parts);
     let last = parts.last().map_or(name.as_str(), |part| part.value.as_str());
     let names = scope.column_names();
     if let [only] = parts
         && scope.relation(&only.value).is_some()
     {
-        return Refusal::new(format!("`{name}` is a table, not a column"), place)
+        return QueryRefusal::new(format!("`{name}` is a table, not a column"), place)
             .hint("use one of its columns");
     }
-    Refusal::new(format!("no such column: {name}"), place).hint(advice::for_column(last, &names))
+    QueryRefusal::new(format!("no such column: {name}"), place).hint(advice::for_column(last, &names))
 }

@@ -5,14 +5,14 @@ use sqlparser::ast::{
     FunctionArguments, Spanned as _, TrimWhereField,
 };
 
-use super::Binder;
+use super::QueryBinder;
 use super::expressions::single_name;
-use super::scope::{Clause, Scope};
+use super::scope::{NameScope, QueryClause};
 use crate::advice;
 use crate::aggregates::{AggregateCall, BoundAggregate, bind_aggregate, is_aggregate};
-use crate::expression::coerce::{condition, folded};
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::Typed;
+use crate::expression::coerce::{as_condition, fold_constant};
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::TypedExpression;
 use crate::scalars::{FunctionCall, bind_function};
 
 /// The arguments of a call as they were written.
@@ -23,13 +23,16 @@ pub(super) struct WrittenArguments<'f> {
 }
 
 /// The arguments of a call; `count(*)` has none.
-pub(super) fn written_arguments(function: &Function, place: TextPlace) -> Bound<WrittenArguments<'_>> {
+pub(super) fn written_arguments(
+    function: &Function,
+    place: QueryPosition,
+) -> BindResult<WrittenArguments<'_>> {
     let mut written = WrittenArguments { values: Vec::new(), is_distinct: false, clauses: &[] };
     let list = match &function.args {
         FunctionArguments::None => return Ok(written),
         FunctionArguments::List(list) => list,
         FunctionArguments::Subquery(_) => {
-            return Err(Refusal::new("a subquery is not allowed as an argument here", place)
+            return Err(QueryRefusal::new("a subquery is not allowed as an argument here", place)
                 .hint("put it in parentheses"));
         }
     };
@@ -42,24 +45,29 @@ pub(super) fn written_arguments(function: &Function, place: TextPlace) -> Bound<
                 let is_count = single_name(&function.name.0)
                     .is_some_and(|name| name.value.eq_ignore_ascii_case("count"));
                 if !is_count || list.args.len() != 1 {
-                    return Err(Refusal::new("`*` is only allowed as an argument of `count`", place));
+                    return Err(QueryRefusal::new("`*` is only allowed as an argument of `count`", place));
                 }
             }
-            _ => return Err(Refusal::new("named arguments are not supported", place)),
+            _ => return Err(QueryRefusal::new("named arguments are not supported", place)),
         }
     }
     Ok(written)
 }
 
-impl Binder<'_> {
+impl QueryBinder<'_> {
     /// A call of a function.
-    pub(super) fn bind_call(&mut self, function: &Function, scope: &Scope<'_>) -> Bound<Typed> {
-        let place = TextPlace::from(function.name.span());
+    pub(super) fn bind_call(
+        &mut self,
+        function: &Function,
+        scope: &NameScope<'_>,
+    ) -> BindResult<TypedExpression> {
+        let place = QueryPosition::from(function.name.span());
         let name = single_name(&function.name.0).map(|name| name.value.to_ascii_lowercase());
-        let name = name.ok_or_else(|| Refusal::new(format!("no such function: {}", function.name), place))?;
+        let name =
+            name.ok_or_else(|| QueryRefusal::new(format!("no such function: {}", function.name), place))?;
         let has_parameters = !matches!(function.parameters, FunctionArguments::None);
         if has_parameters || !function.within_group.is_empty() {
-            return Err(Refusal::new(format!("this form of `{name}` is not supported"), place));
+            return Err(QueryRefusal::new(format!("this form of `{name}` is not supported"), place));
         }
         if function.over.is_some() {
             return self.bind_window(&name, function, scope);
@@ -68,15 +76,15 @@ impl Binder<'_> {
             return self.bind_group_function(&name, function, scope);
         }
         if name == "unnest" {
-            return Err(Refusal::new("`unnest` must be alone in a select list, or in `FROM`", place)
+            return Err(QueryRefusal::new("`unnest` must be alone in a select list, or in `FROM`", place)
                 .hint("write `SELECT unnest(list) AS x`, and use `x` in a query around it"));
         }
         let written = written_arguments(function, place)?;
         if written.is_distinct || function.filter.is_some() || !written.clauses.is_empty() {
-            return Err(Refusal::new(format!("`{name}` is not an aggregate function"), place));
+            return Err(QueryRefusal::new(format!("`{name}` is not an aggregate function"), place));
         }
         let arguments = written.values.into_iter().map(|value| self.bind_expression(value, scope));
-        let call = FunctionCall { name, arguments: arguments.collect::<Bound<_>>()?, place };
+        let call = FunctionCall { name, arguments: arguments.collect::<BindResult<_>>()?, place };
         bind_call(&call)
     }
 
@@ -84,9 +92,9 @@ impl Binder<'_> {
     pub(super) fn bind_special_call(
         &mut self,
         expression: &Expr,
-        scope: &Scope<'_>,
-        place: TextPlace,
-    ) -> Bound<Typed> {
+        scope: &NameScope<'_>,
+        place: QueryPosition,
+    ) -> BindResult<TypedExpression> {
         let (name, values): (&str, Vec<&Expr>) = match expression {
             Expr::Ceil {
                 expr,
@@ -111,29 +119,36 @@ impl Binder<'_> {
             }
             other => {
                 let text: String = other.to_string().chars().take(60).collect();
-                return Err(Refusal::new(format!("`{text}` is not supported"), place)
+                return Err(QueryRefusal::new(format!("`{text}` is not supported"), place)
                     .hint("see `docs/sql.md` for what a query can use"));
             }
         };
         let arguments = values.into_iter().map(|value| self.bind_expression(value, scope));
-        let call = FunctionCall { name: name.to_owned(), arguments: arguments.collect::<Bound<_>>()?, place };
+        let call =
+            FunctionCall { name: name.to_owned(), arguments: arguments.collect::<BindResult<_>>()?, place };
         bind_call(&call)
     }
 
     /// Binds a call of an aggregate function.
-    fn bind_group_function(&mut self, name: &str, function: &Function, scope: &Scope<'_>) -> Bound<Typed> {
-        let place = TextPlace::from(function.name.span());
-        if !scope.clause.takes_aggregates() || (scope.clause == Clause::WindowPart && scope.groups.is_none())
+    fn bind_group_function(
+        &mut self,
+        name: &str,
+        function: &Function,
+        scope: &NameScope<'_>,
+    ) -> BindResult<TypedExpression> {
+        let place = QueryPosition::from(function.name.span());
+        if !scope.clause.takes_aggregates()
+            || (scope.clause == QueryClause::WindowPart && scope.groups.is_none())
         {
             let clause = scope.clause.name();
-            let hint = if scope.clause == Clause::Where {
+            let hint = if scope.clause == QueryClause::Where {
                 "filter groups with `HAVING`"
             } else {
                 "compute it in a subquery"
             };
-            return Err(Refusal::new(format!("`{name}` cannot be used in {clause}"), place).hint(hint));
+            return Err(QueryRefusal::new(format!("`{name}` cannot be used in {clause}"), place).hint(hint));
         }
-        let inner = scope.of_rows(Clause::GroupArgument);
+        let inner = scope.ungrouped(QueryClause::GroupArgument);
         let written = written_arguments(function, place)?;
         let bound = self.bind_group_arguments(name, &written, &inner, place)?;
         let order = self.bind_group_order(&written, &inner, place)?;
@@ -141,7 +156,7 @@ impl Binder<'_> {
         let kind = bound.result.clone();
         let sql = self.group_call_text(bound, distinct, &order)?;
         let filter = self.filter_text(function, &inner)?;
-        Ok(Typed::leaf(sql + &filter, kind, place))
+        Ok(TypedExpression::leaf(sql + &filter, kind, place))
     }
 
     /// Binds the arguments of an aggregate function.
@@ -149,15 +164,15 @@ impl Binder<'_> {
         &mut self,
         name: &str,
         written: &WrittenArguments<'_>,
-        scope: &Scope<'_>,
-        place: TextPlace,
-    ) -> Bound<BoundAggregate> {
+        scope: &NameScope<'_>,
+        place: QueryPosition,
+    ) -> BindResult<BoundAggregate> {
         let arguments = written.values.iter().map(|value| self.bind_expression(value, scope));
-        let bound = bind_aggregate(name, arguments.collect::<Bound<_>>()?, place)?;
+        let bound = bind_aggregate(name, arguments.collect::<BindResult<_>>()?, place)?;
         let is_comparable =
             bound.arguments.len() == 1 && bound.arguments.iter().all(|typed| typed.kind.is_ordered());
         if written.is_distinct && !is_comparable {
-            return Err(Refusal::new(
+            return Err(QueryRefusal::new(
                 format!("`{name}(DISTINCT …)` takes one value that can be compared"),
                 place,
             ));
@@ -168,16 +183,16 @@ impl Binder<'_> {
     fn bind_group_order(
         &mut self,
         written: &WrittenArguments<'_>,
-        scope: &Scope<'_>,
-        place: TextPlace,
-    ) -> Bound<String> {
+        scope: &NameScope<'_>,
+        place: QueryPosition,
+    ) -> BindResult<String> {
         match written.clauses {
             [] => Ok(String::new()),
             [FunctionArgumentClause::OrderBy(order)] => {
                 let terms = self.order_terms(order, scope)?;
                 Ok(format!(" ORDER BY {terms}"))
             }
-            _ => Err(Refusal::new("this part of a call is not supported", place)),
+            _ => Err(QueryRefusal::new("this part of a call is not supported", place)),
         }
     }
 
@@ -187,8 +202,8 @@ impl Binder<'_> {
         bound: BoundAggregate,
         distinct: &str,
         order: &str,
-    ) -> Bound<String> {
-        let arguments = self.emitted.list(&bound.arguments)?;
+    ) -> BindResult<String> {
+        let arguments = self.emitted.expressions_sql(&bound.arguments)?;
         let name = match bound.function {
             Ok("count") if bound.arguments.is_empty() => return Ok("count(*)".to_owned()),
             Ok(name) => name.to_owned(),
@@ -203,19 +218,19 @@ impl Binder<'_> {
         Ok(format!("{name}({distinct}{arguments}{order})"))
     }
 
-    pub(super) fn filter_text(&mut self, function: &Function, scope: &Scope<'_>) -> Bound<String> {
+    pub(super) fn filter_text(&mut self, function: &Function, scope: &NameScope<'_>) -> BindResult<String> {
         let Some(filter) = &function.filter else { return Ok(String::new()) };
-        let filter = condition(self.bind_expression(filter, scope)?)?;
-        Ok(format!(" FILTER (WHERE {})", self.emitted.sql(&filter)?))
+        let filter = as_condition(self.bind_expression(filter, scope)?)?;
+        Ok(format!(" FILTER (WHERE {})", self.emitted.expression_sql(&filter)?))
     }
 }
 
 /// Binds a call of a scalar function.
-fn bind_call(call: &FunctionCall) -> Bound<Typed> {
+fn bind_call(call: &FunctionCall) -> BindResult<TypedExpression> {
     bind_function(call)
         .unwrap_or_else(|| {
-            let refusal = Refusal::new(format!("no such function: {}", call.name), call.place);
+            let refusal = QueryRefusal::new(format!("no such function: {}", call.name), call.place);
             Err(refusal.hint(advice::for_function(&call.name)))
         })
-        .and_then(folded)
+        .and_then(fold_constant)
 }

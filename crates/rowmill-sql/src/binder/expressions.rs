@@ -5,44 +5,50 @@ use sqlparser::ast::{
     UnaryOperator, Value,
 };
 
-use super::Binder;
-use super::composed::at_utc;
+use super::QueryBinder;
 use super::data_types::sql_type;
-use super::literals::literal;
-use super::outputs::Purpose;
-use super::scope::Scope;
-use crate::expression::coerce::{cast_to, comparison, comparison_type_of_all, condition, folded};
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{Node, Operator, Typed};
+use super::intervals_and_structs::at_utc;
+use super::literals::bind_literal;
+use super::outputs::QueryPurpose;
+use super::scope::NameScope;
+use crate::expression::coerce::{
+    as_condition, bind_comparison, cast_to, comparison_type_of_all, fold_constant,
+};
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::{ComparisonKind, ExpressionNode, TypedExpression};
 use crate::scalars::{
-    Arithmetic, PatternCase, arithmetic, case, concatenated, json_part, like, list_of, matches_wholly,
-    negated, part_of,
+    ArithmeticOperator, PatternCase, bind_arithmetic, bind_case, bind_concatenation, bind_extract,
+    bind_full_match, bind_json_path, bind_like, bind_list, bind_negation,
 };
 use crate::values::cast::CastMode;
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 
-impl Binder<'_> {
+impl QueryBinder<'_> {
     /// Binds an expression. In a grouped query, the grouping expressions can be used as a whole.
-    pub(super) fn bind_expression(&mut self, expression: &Expr, scope: &Scope<'_>) -> Bound<Typed> {
+    pub(super) fn bind_expression(
+        &mut self,
+        expression: &Expr,
+        scope: &NameScope<'_>,
+    ) -> BindResult<TypedExpression> {
         if let Some(keys) = &scope.groups
             && keys.written.contains(&expression.to_string())
         {
-            return self.bind_inner(expression, &scope.of_rows(scope.clause));
+            return self.bind_inner(expression, &scope.ungrouped(scope.clause));
         }
         self.bind_inner(expression, scope)
     }
 
-    fn bind_inner(&mut self, expression: &Expr, scope: &Scope<'_>) -> Bound<Typed> {
-        let place = TextPlace::from(expression.span());
+    fn bind_inner(&mut self, expression: &Expr, scope: &NameScope<'_>) -> BindResult<TypedExpression> {
+        let place = QueryPosition::from(expression.span());
         match expression {
             Expr::Identifier(name) => self.bind_name(std::slice::from_ref(name), scope),
             Expr::CompoundIdentifier(parts) => self.bind_name(parts, scope),
             Expr::CompoundFieldAccess { root, access_chain } => self.bind_access(root, access_chain, scope),
             Expr::Nested(inner) => self.bind_expression(inner, scope),
-            Expr::Value(value) => literal(value),
+            Expr::Value(value) => bind_literal(value),
             Expr::TypedString(typed) => {
-                let text = literal(&typed.value)?;
+                let text = bind_literal(&typed.value)?;
                 let kind = sql_type(&typed.data_type, place)?;
                 cast_to(text, &kind, CastMode::Fail)
             }
@@ -62,21 +68,21 @@ impl Binder<'_> {
             Expr::Lambda(LambdaFunction { params: OneOrManyWithParens::One(column), body, .. }) => {
                 let found = self.bind_name(std::slice::from_ref(&column.name), scope)?;
                 let path = self.bind_expression(body, scope)?;
-                json_part(found, &path, SqlType::Json, place)
+                bind_json_path(found, &path, SqlType::Json, place)
             }
             Expr::Case { operand, conditions, else_result, .. } => {
                 self.bind_case(operand.as_deref(), conditions, else_result.as_deref(), scope)
             }
             Expr::Array(array) => {
                 let values = array.elem.iter().map(|value| self.bind_expression(value, scope));
-                list_of(values.collect::<Bound<_>>()?, place)
+                bind_list(values.collect::<BindResult<_>>()?, place)
             }
             Expr::Dictionary(fields) => self.bind_object(fields, scope, place),
             Expr::Interval(interval) => self.bind_interval(interval, scope, place),
             Expr::Subquery(query) => self.bind_scalar_query(query, scope, place),
             Expr::Exists { subquery, negated } => {
-                let bound = self.bind_query(subquery, Some(scope), &Purpose::Table)?;
-                let found = Typed::leaf(format!("EXISTS ({})", bound.sql), SqlType::Boolean, place);
+                let bound = self.bind_query(subquery, Some(scope), &QueryPurpose::Table)?;
+                let found = TypedExpression::leaf(format!("EXISTS ({})", bound.sql), SqlType::Boolean, place);
                 Ok(if *negated { found.not() } else { found })
             }
             Expr::InSubquery { expr, subquery, negated } => {
@@ -88,22 +94,27 @@ impl Binder<'_> {
     }
 
     /// Binds predicates: `IS NULL`, `IN`, `BETWEEN`, `LIKE` and the like; and functions with special syntax.
-    fn bind_test(&mut self, expression: &Expr, scope: &Scope<'_>, place: TextPlace) -> Bound<Typed> {
-        let negate = |typed: Typed, negated: bool| if negated { typed.not() } else { typed };
+    fn bind_test(
+        &mut self,
+        expression: &Expr,
+        scope: &NameScope<'_>,
+        place: QueryPosition,
+    ) -> BindResult<TypedExpression> {
+        let negate = |typed: TypedExpression, negated: bool| if negated { typed.not() } else { typed };
         match expression {
             Expr::IsNull(inner) | Expr::IsUnknown(inner) => self.bind_is_null(inner, scope, place),
             Expr::IsNotNull(inner) | Expr::IsNotUnknown(inner) => {
                 Ok(self.bind_is_null(inner, scope, place)?.not())
             }
-            Expr::IsTrue(inner) => self.bind_is(inner, true, Operator::NotDistinct, scope),
-            Expr::IsNotTrue(inner) => self.bind_is(inner, true, Operator::Distinct, scope),
-            Expr::IsFalse(inner) => self.bind_is(inner, false, Operator::NotDistinct, scope),
-            Expr::IsNotFalse(inner) => self.bind_is(inner, false, Operator::Distinct, scope),
+            Expr::IsTrue(inner) => self.bind_is(inner, true, ComparisonKind::NotDistinct, scope),
+            Expr::IsNotTrue(inner) => self.bind_is(inner, true, ComparisonKind::Distinct, scope),
+            Expr::IsFalse(inner) => self.bind_is(inner, false, ComparisonKind::NotDistinct, scope),
+            Expr::IsNotFalse(inner) => self.bind_is(inner, false, ComparisonKind::Distinct, scope),
             Expr::IsDistinctFrom(left, right) => {
-                self.bind_comparison(Operator::Distinct, [left, right], scope)
+                self.bind_comparison(ComparisonKind::Distinct, [left, right], scope)
             }
             Expr::IsNotDistinctFrom(left, right) => {
-                self.bind_comparison(Operator::NotDistinct, [left, right], scope)
+                self.bind_comparison(ComparisonKind::NotDistinct, [left, right], scope)
             }
             Expr::InList { expr, list, negated } => {
                 Ok(negate(self.bind_in_list(expr, list, scope, place)?, *negated))
@@ -116,17 +127,17 @@ impl Binder<'_> {
             Expr::Like { negated, any: false, expr, pattern, escape_char } => {
                 let operands = [self.bind_expression(expr, scope)?, self.bind_expression(pattern, scope)?];
                 let escape = self.bind_escape(escape_char.as_deref(), scope)?;
-                Ok(negate(like(operands, PatternCase::Kept, escape, place)?, *negated))
+                Ok(negate(bind_like(operands, PatternCase::Kept, escape, place)?, *negated))
             }
             Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
                 let operands = [self.bind_expression(expr, scope)?, self.bind_expression(pattern, scope)?];
                 let escape = self.bind_escape(escape_char.as_deref(), scope)?;
-                Ok(negate(like(operands, PatternCase::Ignored, escape, place)?, *negated))
+                Ok(negate(bind_like(operands, PatternCase::Ignored, escape, place)?, *negated))
             }
             Expr::SimilarTo { negated, expr, pattern, escape_char: None } => {
                 let (text, pattern) =
                     (self.bind_expression(expr, scope)?, self.bind_expression(pattern, scope)?);
-                Ok(negate(matches_wholly(text, &pattern, place)?, *negated))
+                Ok(negate(bind_full_match(text, &pattern, place)?, *negated))
             }
             Expr::Extract { field, expr, .. } => {
                 let part = match field {
@@ -134,7 +145,7 @@ impl Binder<'_> {
                     other => other.to_string(),
                 };
                 let value = self.bind_expression(expr, scope)?;
-                part_of(part.trim_matches('\''), value, place)
+                bind_extract(part.trim_matches('\''), value, place)
             }
             Expr::AtTimeZone { timestamp, time_zone } => {
                 let (value, zone) =
@@ -149,112 +160,138 @@ impl Binder<'_> {
         &mut self,
         operands: [&Expr; 2],
         operator: &BinaryOperator,
-        scope: &Scope<'_>,
-    ) -> Bound<Typed> {
+        scope: &NameScope<'_>,
+    ) -> BindResult<TypedExpression> {
         use BinaryOperator as B;
-        let place = TextPlace::from(operands[0].span());
+        let place = QueryPosition::from(operands[0].span());
         let compare = match operator {
-            B::Eq => Some(Operator::Equal),
-            B::NotEq => Some(Operator::NotEqual),
-            B::Lt => Some(Operator::Less),
-            B::LtEq => Some(Operator::AtMost),
-            B::Gt => Some(Operator::Greater),
-            B::GtEq => Some(Operator::AtLeast),
+            B::Eq => Some(ComparisonKind::Equal),
+            B::NotEq => Some(ComparisonKind::NotEqual),
+            B::Lt => Some(ComparisonKind::Less),
+            B::LtEq => Some(ComparisonKind::AtMost),
+            B::Gt => Some(ComparisonKind::Greater),
+            B::GtEq => Some(ComparisonKind::AtLeast),
             _ => None,
         };
         if let Some(compare) = compare {
             return self.bind_comparison(compare, operands, scope);
         }
         let operation = match operator {
-            B::Plus => Some(Arithmetic::Add),
-            B::Minus => Some(Arithmetic::Subtract),
-            B::Multiply => Some(Arithmetic::Multiply),
-            B::Divide => Some(Arithmetic::Divide),
-            B::DuckIntegerDivide => Some(Arithmetic::DivideWhole),
-            B::Modulo => Some(Arithmetic::Remainder),
-            B::BitwiseXor | B::PGExp => Some(Arithmetic::Power),
+            B::Plus => Some(ArithmeticOperator::Add),
+            B::Minus => Some(ArithmeticOperator::Subtract),
+            B::Multiply => Some(ArithmeticOperator::Multiply),
+            B::Divide => Some(ArithmeticOperator::Divide),
+            B::DuckIntegerDivide => Some(ArithmeticOperator::DivideWhole),
+            B::Modulo => Some(ArithmeticOperator::Remainder),
+            B::BitwiseXor | B::PGExp => Some(ArithmeticOperator::Power),
             _ => None,
         };
         let [left, right] = operands;
         let (left, right) = (self.bind_expression(left, scope)?, self.bind_expression(right, scope)?);
         if let Some(operation) = operation {
-            return arithmetic(operation, left, right, place);
+            return bind_arithmetic(operation, left, right, place);
         }
         match operator {
-            B::And => Ok(joined([left, right], Node::And, place)?),
-            B::Or => Ok(joined([left, right], Node::Or, place)?),
-            B::StringConcat => concatenated(left, right, place),
-            B::Arrow => json_part(left, &right, SqlType::Json, place),
-            B::LongArrow => json_part(left, &right, SqlType::Varchar, place),
+            B::And => Ok(joined([left, right], ExpressionNode::And, place)?),
+            B::Or => Ok(joined([left, right], ExpressionNode::Or, place)?),
+            B::StringConcat => bind_concatenation(left, right, place),
+            B::Arrow => bind_json_path(left, &right, SqlType::Json, place),
+            B::LongArrow => bind_json_path(left, &right, SqlType::Varchar, place),
             B::PGRegexMatch | B::PGRegexNotMatch => {
                 let message = format!("`{operator}` has different meanings in different versions of DuckDB");
                 let other = "`regexp_full_match` matches the whole text";
-                Err(Refusal::new(message, place)
+                Err(QueryRefusal::new(message, place)
                     .hint(format!("`regexp_matches(x, pattern)` searches anywhere in a text, {other}")))
             }
-            other => Err(Refusal::new(format!("the operator `{other}` is not supported"), place)
+            other => Err(QueryRefusal::new(format!("the operator `{other}` is not supported"), place)
                 .hint("see `docs/sql.md` for all operators")),
         }
     }
 
     fn bind_comparison(
         &mut self,
-        operator: Operator,
+        operator: ComparisonKind,
         operands: [&Expr; 2],
-        scope: &Scope<'_>,
-    ) -> Bound<Typed> {
+        scope: &NameScope<'_>,
+    ) -> BindResult<TypedExpression> {
         let [left, right] = operands;
-        let place = TextPlace::from(left.span());
+        let place = QueryPosition::from(left.span());
         if is_comparison(left) || is_comparison(right) {
-            return Err(Refusal::new("comparisons cannot be chained", place)
+            return Err(QueryRefusal::new("comparisons cannot be chained", place)
                 .hint("combine them with `AND`, or put one in parentheses"));
         }
         if matches!(right, Expr::UnaryOp { op: UnaryOperator::Not, .. }) {
-            let place = TextPlace::from(right.span());
-            return Err(Refusal::new("`NOT` must be in parentheses here", place).hint("write `a = (NOT b)`"));
+            let place = QueryPosition::from(right.span());
+            return Err(
+                QueryRefusal::new("`NOT` must be in parentheses here", place).hint("write `a = (NOT b)`")
+            );
         }
         let (left, right) = (self.bind_expression(left, scope)?, self.bind_expression(right, scope)?);
-        comparison(operator, left, right, place)
+        bind_comparison(operator, left, right, place)
     }
 
-    fn bind_unary(&mut self, operator: &UnaryOperator, operand: &Expr, scope: &Scope<'_>) -> Bound<Typed> {
+    fn bind_unary(
+        &mut self,
+        operator: &UnaryOperator,
+        operand: &Expr,
+        scope: &NameScope<'_>,
+    ) -> BindResult<TypedExpression> {
         let value = self.bind_expression(operand, scope)?;
         let place = value.place;
         match operator {
-            UnaryOperator::Minus => negated(value, place),
+            UnaryOperator::Minus => bind_negation(value, place),
             UnaryOperator::Plus if value.kind.is_number() => Ok(value),
-            UnaryOperator::Not | UnaryOperator::BangNot => folded(condition(value)?.not()),
-            other => Err(Refusal::new(format!("the operator `{other}` is not supported"), place)),
+            UnaryOperator::Not | UnaryOperator::BangNot => fold_constant(as_condition(value)?.not()),
+            other => Err(QueryRefusal::new(format!("the operator `{other}` is not supported"), place)),
         }
     }
 
-    fn bind_is_null(&mut self, inner: &Expr, scope: &Scope<'_>, place: TextPlace) -> Bound<Typed> {
+    fn bind_is_null(
+        &mut self,
+        inner: &Expr,
+        scope: &NameScope<'_>,
+        place: QueryPosition,
+    ) -> BindResult<TypedExpression> {
         let value = self.bind_expression(inner, scope)?;
-        folded(Typed { node: Node::IsNull(Box::new(value)), kind: SqlType::Boolean, place })
+        fold_constant(TypedExpression {
+            node: ExpressionNode::IsNull(Box::new(value)),
+            kind: SqlType::Boolean,
+            place,
+        })
     }
 
-    fn bind_is(&mut self, inner: &Expr, truth: bool, operator: Operator, scope: &Scope<'_>) -> Bound<Typed> {
-        let value = condition(self.bind_expression(inner, scope)?)?;
+    fn bind_is(
+        &mut self,
+        inner: &Expr,
+        truth: bool,
+        operator: ComparisonKind,
+        scope: &NameScope<'_>,
+    ) -> BindResult<TypedExpression> {
+        let value = as_condition(self.bind_expression(inner, scope)?)?;
         let place = value.place;
-        let truth = Typed::constant(Datum::Boolean(truth), SqlType::Boolean, place);
-        comparison(operator, value, truth, place)
+        let truth = TypedExpression::constant(Datum::Boolean(truth), SqlType::Boolean, place);
+        bind_comparison(operator, value, truth, place)
     }
 
     fn bind_in_list(
         &mut self,
         value: &Expr,
         list: &[Expr],
-        scope: &Scope<'_>,
-        place: TextPlace,
-    ) -> Bound<Typed> {
+        scope: &NameScope<'_>,
+        place: QueryPosition,
+    ) -> BindResult<TypedExpression> {
         let value = self.bind_expression(value, scope)?;
         let items: Vec<_> =
-            list.iter().map(|item| self.bind_expression(item, scope)).collect::<Bound<_>>()?;
+            list.iter().map(|item| self.bind_expression(item, scope)).collect::<BindResult<_>>()?;
         let kind = comparison_type_of_all(&value, &items.iter().collect::<Vec<_>>())?;
         let value = cast_to(value, &kind, CastMode::Fail)?;
         let items =
-            items.into_iter().map(|item| cast_to(item, &kind, CastMode::Fail)).collect::<Bound<_>>()?;
-        folded(Typed { node: Node::In(Box::new(value), items), kind: SqlType::Boolean, place })
+            items.into_iter().map(|item| cast_to(item, &kind, CastMode::Fail)).collect::<BindResult<_>>()?;
+        fold_constant(TypedExpression {
+            node: ExpressionNode::In(Box::new(value), items),
+            kind: SqlType::Boolean,
+            place,
+        })
     }
 
     fn bind_case(
@@ -262,30 +299,30 @@ impl Binder<'_> {
         operand: Option<&Expr>,
         conditions: &[sqlparser::ast::CaseWhen],
         otherwise: Option<&Expr>,
-        scope: &Scope<'_>,
-    ) -> Bound<Typed> {
+        scope: &NameScope<'_>,
+    ) -> BindResult<TypedExpression> {
         let mut branches = Vec::new();
         for branch in conditions {
             let test = match operand {
                 Some(operand) => {
-                    self.bind_comparison(Operator::Equal, [operand, &branch.condition], scope)?
+                    self.bind_comparison(ComparisonKind::Equal, [operand, &branch.condition], scope)?
                 }
                 None => self.bind_expression(&branch.condition, scope)?,
             };
             branches.push((test, self.bind_expression(&branch.result, scope)?));
         }
         let otherwise = otherwise.map(|result| self.bind_expression(result, scope)).transpose()?;
-        let place = branches.first().map_or(TextPlace::default(), |(test, _)| test.place);
-        case(branches, otherwise, place)
+        let place = branches.first().map_or(QueryPosition::default(), |(test, _)| test.place);
+        bind_case(branches, otherwise, place)
     }
 
-    fn bind_escape(&mut self, escape: Option<&Expr>, scope: &Scope<'_>) -> Bound<Option<char>> {
+    fn bind_escape(&mut self, escape: Option<&Expr>, scope: &NameScope<'_>) -> BindResult<Option<char>> {
         let Some(escape) = escape else { return Ok(None) };
         let value = self.bind_expression(escape, scope)?;
         let mut letters = value.literal_text().unwrap_or_default().chars();
         match (letters.next(), letters.next()) {
             (Some(letter), None) => Ok(Some(letter)),
-            _ => Err(Refusal::new("`ESCAPE` must be followed by one character", value.place)),
+            _ => Err(QueryRefusal::new("`ESCAPE` must be followed by one character", value.place)),
         }
     }
 }
@@ -302,30 +339,38 @@ fn is_comparison(expression: &Expr) -> bool {
 }
 
 /// `AND` and `OR`, with any number of conditions.
-fn joined(operands: [Typed; 2], join: fn(Vec<Typed>) -> Node, place: TextPlace) -> Bound<Typed> {
+fn joined(
+    operands: [TypedExpression; 2],
+    join: fn(Vec<TypedExpression>) -> ExpressionNode,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
     let mut parts = Vec::new();
     for operand in operands {
-        let operand = condition(operand)?;
+        let operand = as_condition(operand)?;
         let is_same = matches!(
             (&join(Vec::new()), &operand.node),
-            (Node::And(_), Node::And(_)) | (Node::Or(_), Node::Or(_))
+            (ExpressionNode::And(_), ExpressionNode::And(_)) | (ExpressionNode::Or(_), ExpressionNode::Or(_))
         );
         match operand.node {
-            Node::And(inner) | Node::Or(inner) if is_same => parts.extend(inner),
-            node => parts.push(Typed { node, kind: operand.kind, place: operand.place }),
+            ExpressionNode::And(inner) | ExpressionNode::Or(inner) if is_same => parts.extend(inner),
+            node => parts.push(TypedExpression { node, kind: operand.kind, place: operand.place }),
         }
     }
-    folded(Typed { node: join(parts), kind: SqlType::Boolean, place })
+    fold_constant(TypedExpression { node: join(parts), kind: SqlType::Boolean, place })
 }
 
-fn between(value: Typed, bounds: [Typed; 2], place: TextPlace) -> Bound<Typed> {
+fn between(
+    value: TypedExpression,
+    bounds: [TypedExpression; 2],
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
     let [low, high] = bounds;
     let kind = comparison_type_of_all(&value, &[&low, &high])?;
-    let cast = |typed: Typed| cast_to(typed, &kind, CastMode::Fail);
+    let cast = |typed: TypedExpression| cast_to(typed, &kind, CastMode::Fail);
     let (value, low, high) = (cast(value)?, cast(low)?, cast(high)?);
-    let above = comparison(Operator::AtLeast, value.clone(), low, place)?;
-    let below = comparison(Operator::AtMost, value, high, place)?;
-    joined([above, below], Node::And, place)
+    let above = bind_comparison(ComparisonKind::AtLeast, value.clone(), low, place)?;
+    let below = bind_comparison(ComparisonKind::AtMost, value, high, place)?;
+    joined([above, below], ExpressionNode::And, place)
 }
 
 /// The name of a function, if it is not qualified.

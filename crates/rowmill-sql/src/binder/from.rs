@@ -6,30 +6,30 @@ use sqlparser::ast::{
     TableAlias, TableFactor, TableWithJoins,
 };
 
-use super::Binder;
+use super::QueryBinder;
 use super::expressions::single_name;
-use super::outputs::Purpose;
-use super::scope::{Clause, Relation, RelationColumn, Scope};
+use super::outputs::QueryPurpose;
+use super::scope::{NameScope, QueryClause, ScopeColumn, ScopeTable};
 use super::tables::{query_columns, renamed};
-use crate::expression::coerce::{comparison, condition};
+use crate::expression::coerce::{as_condition, bind_comparison};
 use crate::expression::emit::ElementTable;
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{Leaf, Node, Operator, Typed};
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::{ComparisonKind, ExpressionNode, SqliteValue, TypedExpression};
 use crate::values::sql_type::SqlType;
 
 /// The bound `FROM`: its text, and its tables.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BoundFrom {
     pub(super) sql: String,
-    pub(super) relations: Vec<Relation>,
+    pub(super) relations: Vec<ScopeTable>,
 }
 
-impl Binder<'_> {
+impl QueryBinder<'_> {
     pub(super) fn bind_from(
         &mut self,
         tables: &[TableWithJoins],
-        parent: Option<&Scope<'_>>,
-    ) -> Bound<BoundFrom> {
+        parent: Option<&NameScope<'_>>,
+    ) -> BindResult<BoundFrom> {
         let mut from = BoundFrom::default();
         for table in tables {
             let comma = if from.sql.is_empty() { "" } else { ", " };
@@ -43,8 +43,8 @@ impl Binder<'_> {
         &mut self,
         table: &TableWithJoins,
         from: &mut BoundFrom,
-        parent: Option<&Scope<'_>>,
-    ) -> Bound<()> {
+        parent: Option<&NameScope<'_>>,
+    ) -> BindResult<()> {
         self.bind_factor(&table.relation, from, parent)?;
         for join in &table.joins {
             self.bind_join(join, from, parent)?;
@@ -56,9 +56,9 @@ impl Binder<'_> {
         &mut self,
         factor: &TableFactor,
         from: &mut BoundFrom,
-        parent: Option<&Scope<'_>>,
-    ) -> Bound<()> {
-        let place = TextPlace::from(factor.span());
+        parent: Option<&NameScope<'_>>,
+    ) -> BindResult<()> {
+        let place = QueryPosition::from(factor.span());
         let (relation, sql) = match factor {
             TableFactor::Table { name, alias, args: None, sample: None, .. } => {
                 self.bind_table_name(name, alias.as_ref())?
@@ -78,11 +78,11 @@ impl Binder<'_> {
                 self.bind_unnest(&lists, alias.as_ref(), from, parent)?
             }
             TableFactor::Derived { lateral: false, subquery, alias, sample: None } => {
-                let bound = self.bind_query(subquery, parent, &Purpose::Table)?;
+                let bound = self.bind_query(subquery, parent, &QueryPurpose::Table)?;
                 let sql_alias = self.alias();
                 let columns = query_columns(&bound.columns, &sql_alias);
                 let sql = format!("({}) AS {sql_alias}", bound.sql);
-                let relation = Relation { alias: sql_alias, name: None, columns, has_row_numbers: false };
+                let relation = ScopeTable { alias: sql_alias, name: None, columns, has_row_numbers: false };
                 (renamed(relation, alias.as_ref())?, sql)
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
@@ -93,11 +93,11 @@ impl Binder<'_> {
                 return Ok(());
             }
             TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
-                return Err(Refusal::new("samples are not supported", place)
-                    .hint(format!("use {sample} for a sample", sample = SAMPLE.to("N"))));
+                return Err(QueryRefusal::new("samples are not supported", place)
+                    .hint(format!("use {sample} for a sample", sample = SAMPLE.with_value("N"))));
             }
             _ => {
-                return Err(Refusal::new("this is not allowed in `FROM`", place)
+                return Err(QueryRefusal::new("this is not allowed in `FROM`", place)
                     .hint("see `docs/sql.md` for what a query can use"));
             }
         };
@@ -112,16 +112,16 @@ impl Binder<'_> {
         lists: &[&Expr],
         alias: Option<&TableAlias>,
         from: &BoundFrom,
-        parent: Option<&Scope<'_>>,
-    ) -> Bound<(Relation, String)> {
+        parent: Option<&NameScope<'_>>,
+    ) -> BindResult<(ScopeTable, String)> {
         let [list] = lists else {
-            return Err(Refusal::new("`unnest` takes one list", TextPlace::default()));
+            return Err(QueryRefusal::new("`unnest` takes one list", QueryPosition::default()));
         };
-        let scope = Scope::new(from.relations.clone(), parent).within(Clause::Join);
+        let scope = NameScope::new(from.relations.clone(), parent).in_clause(QueryClause::Join);
         let list = self.bind_expression(list, &scope)?;
         let (leaf, sql) = self.element_table(&list)?;
         let sql_alias = leaf.0;
-        let column = RelationColumn {
+        let column = ScopeColumn {
             name: "unnest".to_owned(),
             kind: leaf.1,
             sql: format!("{sql_alias}.value"),
@@ -130,7 +130,8 @@ impl Binder<'_> {
             is_hidden: false,
         };
         let name = Some("unnest".to_owned());
-        let mut relation = Relation { alias: sql_alias, name, columns: vec![column], has_row_numbers: false };
+        let mut relation =
+            ScopeTable { alias: sql_alias, name, columns: vec![column], has_row_numbers: false };
         // `FROM unnest(list) AS x` names the table, and also its column if that has no other name.
         if let (Some(alias), Some(column)) = (alias, relation.columns.first_mut()) {
             column.name.clone_from(&alias.name.value);
@@ -139,13 +140,16 @@ impl Binder<'_> {
     }
 
     /// The table of a list's elements: its name, the elements' type, and the text for `FROM`.
-    pub(super) fn element_table(&mut self, list: &Typed) -> Bound<((String, SqlType), String)> {
+    pub(super) fn element_table(
+        &mut self,
+        list: &TypedExpression,
+    ) -> BindResult<((String, SqlType), String)> {
         let SqlType::List(item) = &list.kind else {
-            let refusal = Refusal::new(format!("`unnest` takes a list, not {}", list.kind), list.place);
+            let refusal = QueryRefusal::new(format!("`unnest` takes a list, not {}", list.kind), list.place);
             return Err(match list.kind {
                 SqlType::Json => refusal.hint(format!(
                     "the column has values of several types; use {types} to read it as a list",
-                    types = TYPES.to("x=JSON[]")
+                    types = TYPES.with_value("x=JSON[]")
                 )),
                 _ => refusal,
             });
@@ -154,12 +158,17 @@ impl Binder<'_> {
         let name = format!("u{}", self.emitted.element_tables.len());
         self.emitted.element_tables.push(ElementTable { name: name.clone(), item: item.clone() });
         let alias = self.alias();
-        let sql = format!("{name}({}) AS {alias}", self.emitted.sql(list)?);
+        let sql = format!("{name}({}) AS {alias}", self.emitted.expression_sql(list)?);
         Ok(((alias, item), sql))
     }
 
-    fn bind_join(&mut self, join: &Join, from: &mut BoundFrom, parent: Option<&Scope<'_>>) -> Bound<()> {
-        let place = TextPlace::from(join.relation.span());
+    fn bind_join(
+        &mut self,
+        join: &Join,
+        from: &mut BoundFrom,
+        parent: Option<&NameScope<'_>>,
+    ) -> BindResult<()> {
+        let place = QueryPosition::from(join.relation.span());
         let (word, constraint) = match &join.join_operator {
             JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => ("JOIN", constraint),
             JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => ("LEFT JOIN", constraint),
@@ -169,7 +178,7 @@ impl Binder<'_> {
             JoinOperator::FullOuter(constraint) => ("FULL JOIN", constraint),
             JoinOperator::CrossJoin(constraint) => ("CROSS JOIN", constraint),
             _ => {
-                return Err(Refusal::new("this kind of join is not supported", place)
+                return Err(QueryRefusal::new("this kind of join is not supported", place)
                     .hint("write `EXISTS (SELECT …)` or `NOT EXISTS (SELECT …)` for semi and anti joins"));
             }
         };
@@ -178,13 +187,13 @@ impl Binder<'_> {
         self.bind_factor(&join.relation, from, parent)?;
         let on = match constraint {
             JoinConstraint::None if word == "CROSS JOIN" => return Ok(()),
-            JoinConstraint::None => return Err(Refusal::new("a join needs `ON` or `USING`", place)),
+            JoinConstraint::None => return Err(QueryRefusal::new("a join needs `ON` or `USING`", place)),
             JoinConstraint::On(condition) => {
-                let scope = Scope::new(from.relations.clone(), parent).within(Clause::Join);
+                let scope = NameScope::new(from.relations.clone(), parent).in_clause(QueryClause::Join);
                 self.bind_expression(condition, &scope)?
             }
             JoinConstraint::Using(_) if matches!(word, "RIGHT JOIN" | "FULL JOIN") => {
-                return Err(Refusal::new(format!("`USING` with `{word}` is not supported"), place)
+                return Err(QueryRefusal::new(format!("`USING` with `{word}` is not supported"), place)
                     .hint("write `ON a.x = b.x`"));
             }
             JoinConstraint::Using(names) => {
@@ -197,23 +206,23 @@ impl Binder<'_> {
             }
             JoinConstraint::Natural => {
                 return Err(
-                    Refusal::new("`NATURAL JOIN` is not supported", place).hint("write `USING (x, y)`")
+                    QueryRefusal::new("`NATURAL JOIN` is not supported", place).hint("write `USING (x, y)`")
                 );
             }
         };
-        let on = condition(on)?;
-        from.sql.push_str(&format!(" ON {}", self.emitted.sql(&on)?));
+        let on = as_condition(on)?;
+        from.sql.push_str(&format!(" ON {}", self.emitted.expression_sql(&on)?));
         Ok(())
     }
 }
 
 /// Rejects functions in `FROM` that do not return the rows of a list.
-fn check_unnest(name: &ObjectName) -> Bound<()> {
+fn check_unnest(name: &ObjectName) -> BindResult<()> {
     if single_name(&name.0).is_some_and(|name| name.value.eq_ignore_ascii_case("unnest")) {
         return Ok(());
     }
     let written = name.to_string();
-    Err(Refusal::new(format!("no such table function: {written}"), name.span())
+    Err(QueryRefusal::new(format!("no such table function: {written}"), name.span())
         .hint(crate::advice::for_table(&written)))
 }
 
@@ -226,22 +235,27 @@ fn plain_arguments(arguments: &[FunctionArg]) -> Vec<&Expr> {
 }
 
 /// The condition of `USING`; the second column of each pair is hidden.
-fn using(names: &[String], from: &mut BoundFrom, before: usize, place: TextPlace) -> Bound<Typed> {
+fn using(
+    names: &[String],
+    from: &mut BoundFrom,
+    before: usize,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
     let mut conditions = Vec::new();
     for name in names {
         let (left, right) = from.relations.split_at_mut(before);
-        let unknown = || Refusal::new(format!("`{name}` of `USING` is not in both tables"), place);
-        let visible = |column: &&RelationColumn| !column.is_hidden && column.name.eq_ignore_ascii_case(name);
+        let unknown = || QueryRefusal::new(format!("`{name}` of `USING` is not in both tables"), place);
+        let visible = |column: &&ScopeColumn| !column.is_hidden && column.name.eq_ignore_ascii_case(name);
         let left = left.iter().flat_map(|relation| &relation.columns).find(visible).ok_or_else(unknown)?;
-        let named = |column: &&mut RelationColumn| column.name.eq_ignore_ascii_case(name);
+        let named = |column: &&mut ScopeColumn| column.name.eq_ignore_ascii_case(name);
         let right =
             right.iter_mut().flat_map(|relation| &mut relation.columns).find(named).ok_or_else(unknown)?;
-        let leaf = |column: &RelationColumn| {
-            let leaf = Leaf { sql: column.sql.clone(), raw: None, note: column.note.clone() };
-            Typed { node: Node::Leaf(leaf), kind: column.kind.clone(), place }
+        let leaf = |column: &ScopeColumn| {
+            let leaf = SqliteValue { sql: column.sql.clone(), raw: None, note: column.note.clone() };
+            TypedExpression { node: ExpressionNode::Leaf(leaf), kind: column.kind.clone(), place }
         };
-        conditions.push(comparison(Operator::Equal, leaf(left), leaf(right), place)?);
+        conditions.push(bind_comparison(ComparisonKind::Equal, leaf(left), leaf(right), place)?);
         right.is_hidden = true;
     }
-    Ok(Typed { node: Node::And(conditions), kind: SqlType::Boolean, place })
+    Ok(TypedExpression { node: ExpressionNode::And(conditions), kind: SqlType::Boolean, place })
 }

@@ -2,14 +2,13 @@
 //! expression gets DuckDB's semantics or is rejected.
 
 mod access;
+mod called_functions;
 mod calls;
-mod clauses;
-mod composed;
-mod core_text;
 mod data_types;
-mod detect;
 mod expressions;
 mod from;
+mod group_by;
+mod intervals_and_structs;
 pub(crate) mod literals;
 mod order;
 mod outputs;
@@ -17,30 +16,31 @@ mod parse;
 mod queries;
 mod scope;
 mod select;
+mod select_text;
 mod set_operations;
 mod subqueries;
 mod tables;
 mod windows;
 
-use crate::expression::emit::Emitted;
+use crate::expression::emit::EmittedSql;
 use crate::table::NamedTable;
 
 pub(crate) use outputs::{BoundQuery, OutputColumn};
 pub(crate) use parse::{bind_condition, bind_sql};
 
 /// Binds one query.
-pub(crate) struct Binder<'t> {
+pub(crate) struct QueryBinder<'t> {
     tables: &'t [NamedTable],
-    emitted: Emitted,
+    emitted: EmittedSql,
     /// How many aliases were generated.
     aliases: usize,
     /// The tables that `WITH` defines, the innermost last.
     common: Vec<tables::CommonTable>,
 }
 
-impl<'t> Binder<'t> {
+impl<'t> QueryBinder<'t> {
     fn new(tables: &'t [NamedTable]) -> Self {
-        Self { tables, emitted: Emitted::default(), aliases: 0, common: Vec::new() }
+        Self { tables, emitted: EmittedSql::default(), aliases: 0, common: Vec::new() }
     }
 
     /// A unique table alias.

@@ -7,13 +7,13 @@ use sqlparser::ast::{
     UnaryOperator,
 };
 
-use super::Binder;
+use super::QueryBinder;
 use super::expressions::written_count;
 use super::outputs::OutputItem;
-use super::scope::{Clause, Scope};
-use super::windows::ordered;
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::Typed;
+use super::scope::{NameScope, QueryClause};
+use super::windows::check_sortable;
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::TypedExpression;
 
 /// A sort key of rows.
 #[derive(Debug, Clone)]
@@ -33,16 +33,16 @@ pub(super) struct SortDirection {
 pub(super) enum SortTarget {
     /// An entry of the select list.
     Output(usize),
-    Expression(Typed),
+    Expression(TypedExpression),
 }
 
 impl SortDirection {
     /// Nulls come last in both directions, unless specified otherwise.
-    fn of(options: &OrderByOptions, place: TextPlace) -> Bound<Self> {
+    fn of(options: &OrderByOptions, place: QueryPosition) -> BindResult<Self> {
         let is_descending = match &options.sort {
             None | Some(OrderBySort::Asc) => false,
             Some(OrderBySort::Desc) => true,
-            Some(OrderBySort::Using(_)) => return Err(Refusal::new("`USING` is not supported", place)),
+            Some(OrderBySort::Using(_)) => return Err(QueryRefusal::new("`USING` is not supported", place)),
         };
         Ok(Self { is_descending, puts_nulls_first: options.nulls_first == Some(true) })
     }
@@ -71,14 +71,18 @@ impl fmt::Display for SortDirection {
     }
 }
 
-impl Binder<'_> {
+impl QueryBinder<'_> {
     /// The terms of an `ORDER BY` inside a call or a window.
-    pub(super) fn order_terms(&mut self, order: &[OrderByExpr], scope: &Scope<'_>) -> Bound<String> {
+    pub(super) fn order_terms(&mut self, order: &[OrderByExpr], scope: &NameScope<'_>) -> BindResult<String> {
         let mut terms = Vec::new();
         for term in order {
-            let place = TextPlace::from(term.expr.span());
-            let key = ordered(self.bind_expression(&term.expr, scope)?, "ORDER BY")?;
-            terms.push(format!("{} {}", self.emitted.sql(&key)?, SortDirection::of(&term.options, place)?));
+            let place = QueryPosition::from(term.expr.span());
+            let key = check_sortable(self.bind_expression(&term.expr, scope)?, "ORDER BY")?;
+            terms.push(format!(
+                "{} {}",
+                self.emitted.expression_sql(&key)?,
+                SortDirection::of(&term.options, place)?
+            ));
         }
         Ok(terms.join(", "))
     }
@@ -88,14 +92,14 @@ impl Binder<'_> {
         &mut self,
         order: Option<&OrderBy>,
         items: &[OutputItem],
-        scope: Option<&Scope<'_>>,
-    ) -> Bound<Vec<SortKey>> {
+        scope: Option<&NameScope<'_>>,
+    ) -> BindResult<Vec<SortKey>> {
         let terms = match order.map(|order| &order.kind) {
             None => return Ok(Vec::new()),
             Some(OrderByKind::All(options)) => {
-                let direction = SortDirection::of(options, TextPlace::default())?;
+                let direction = SortDirection::of(options, QueryPosition::default())?;
                 for item in items {
-                    ordered(item.typed.clone(), "ORDER BY")?;
+                    check_sortable(item.typed.clone(), "ORDER BY")?;
                 }
                 let keys = (0..items.len()).map(|at| SortKey { by: SortTarget::Output(at), direction });
                 return Ok(keys.collect());
@@ -104,25 +108,30 @@ impl Binder<'_> {
         };
         let mut keys = Vec::new();
         for term in terms {
-            let place = TextPlace::from(term.expr.span());
+            let place = QueryPosition::from(term.expr.span());
             let by = match output_place(&term.expr, items, place)? {
                 Some(at) => {
                     let item = items.get(at).map(|item| item.typed.clone());
-                    item.map(|typed| ordered(Typed { place, ..typed }, "ORDER BY")).transpose()?;
+                    item.map(|typed| check_sortable(TypedExpression { place, ..typed }, "ORDER BY"))
+                        .transpose()?;
                     SortTarget::Output(at)
                 }
                 None => match scope {
                     Some(scope) => {
-                        let bound = self.bind_expression(&term.expr, &scope.within(Clause::OrderBy))?;
+                        let bound =
+                            self.bind_expression(&term.expr, &scope.in_clause(QueryClause::OrderBy))?;
                         if is_written_value(&term.expr) {
-                            return Err(Refusal::new("a constant cannot be sorted by", place)
+                            return Err(QueryRefusal::new("a constant cannot be sorted by", place)
                                 .hint("use a column, or its number in the select list"));
                         }
-                        SortTarget::Expression(ordered(bound, "ORDER BY")?)
+                        SortTarget::Expression(check_sortable(bound, "ORDER BY")?)
                     }
                     None => {
-                        return Err(Refusal::new("only columns of the result can be sorted by here", place)
-                            .hint("wrap the query in `SELECT * FROM (…) ORDER BY …`"));
+                        return Err(QueryRefusal::new(
+                            "only columns of the result can be sorted by here",
+                            place,
+                        )
+                        .hint("wrap the query in `SELECT * FROM (…) ORDER BY …`"));
                     }
                 },
             };
@@ -144,13 +153,13 @@ fn is_written_value(expression: &Expr) -> bool {
 }
 
 /// The entry of the select list to sort by, given by its number, its name, or its expression.
-fn output_place(expression: &Expr, items: &[OutputItem], place: TextPlace) -> Bound<Option<usize>> {
+fn output_place(expression: &Expr, items: &[OutputItem], place: QueryPosition) -> BindResult<Option<usize>> {
     if let Some(number) = written_count(expression) {
         let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
         let found = at.filter(|at| *at < items.len());
         let count = items.len();
         return found.map(Some).ok_or_else(|| {
-            Refusal::new(format!("there is no column {number}: the result has {count}"), place)
+            QueryRefusal::new(format!("there is no column {number}: the result has {count}"), place)
         });
     }
     if let Expr::Identifier(name) = expression {
@@ -164,10 +173,10 @@ fn output_place(expression: &Expr, items: &[OutputItem], place: TextPlace) -> Bo
 }
 
 /// The text of `LIMIT` and `OFFSET`.
-pub(super) fn limit_text(query: &Query) -> Bound<String> {
+pub(super) fn limit_text(query: &Query) -> BindResult<String> {
     let count = |expression: &Expr, word: &str| {
         written_count(expression).filter(|count| *count <= i64::MAX.unsigned_abs()).ok_or_else(|| {
-            Refusal::new(format!("`{word}` must be followed by a whole number"), expression.span())
+            QueryRefusal::new(format!("`{word}` must be followed by a whole number"), expression.span())
         })
     };
     let (limit, offset) = match &query.limit_clause {
@@ -177,7 +186,7 @@ pub(super) fn limit_text(query: &Query) -> Bound<String> {
         }
         Some(LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit), Some(offset)),
         Some(LimitClause::LimitOffset { .. }) => {
-            return Err(Refusal::new("`LIMIT … BY` is not supported", TextPlace::default()));
+            return Err(QueryRefusal::new("`LIMIT … BY` is not supported", QueryPosition::default()));
         }
     };
     let limit = limit.map(|limit| count(limit, "LIMIT")).transpose()?;

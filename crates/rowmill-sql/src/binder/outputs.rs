@@ -2,7 +2,7 @@
 
 use sqlparser::ast::Expr;
 
-use crate::expression::typed::Typed;
+use crate::expression::typed::TypedExpression;
 use crate::values::sql_type::SqlType;
 
 /// A query for SQLite. Its columns are `c0`, `c1` and so on; if the input's JSON is kept beside a value, it
@@ -26,7 +26,7 @@ pub(crate) struct OutputColumn {
 
 /// The purpose of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum QueryPurpose {
     /// Its rows are the result: the input's JSON replaces values.
     Result,
     /// Another query reads it.
@@ -39,7 +39,7 @@ pub(crate) enum Purpose {
 #[derive(Debug, Clone)]
 pub(crate) struct OutputItem {
     pub(crate) name: String,
-    pub(crate) typed: Typed,
+    pub(crate) typed: TypedExpression,
     /// Its expression in the query, unless it comes from a `*`.
     pub(crate) written: Option<Expr>,
 }

@@ -2,28 +2,28 @@
 
 use sqlparser::ast::{Cte, Query, SetExpr, SetOperator, SetQuantifier, Spanned as _, TableAlias, Values};
 
-use super::Binder;
-use super::core_text::{order_text, passed_on};
+use super::QueryBinder;
 use super::order::{SortTarget, limit_text};
-use super::outputs::{BoundQuery, OutputColumn, OutputItem, Purpose};
-use super::scope::{Clause, Scope};
+use super::outputs::{BoundQuery, OutputColumn, OutputItem, QueryPurpose};
+use super::scope::{NameScope, QueryClause};
 use super::select::SelectTail;
+use super::select_text::{order_text, passed_on_columns};
 use super::tables::CommonTable;
-use crate::expression::coerce::{cast_to, meeting_type};
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::Typed;
+use crate::expression::coerce::{cast_to, common_argument_type};
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::TypedExpression;
 use crate::values::cast::CastMode;
 use crate::values::sql_type::SqlType;
 
-impl Binder<'_> {
+impl QueryBinder<'_> {
     /// Binds a query; `parent` is the scope of the outer query, if there is one.
     pub(super) fn bind_query(
         &mut self,
         query: &Query,
-        parent: Option<&Scope<'_>>,
-        purpose: &Purpose,
-    ) -> Bound<BoundQuery> {
-        let place = TextPlace::from(query.span());
+        parent: Option<&NameScope<'_>>,
+        purpose: &QueryPurpose,
+    ) -> BindResult<BoundQuery> {
+        let place = QueryPosition::from(query.span());
         let has_other = query.fetch.is_some()
             || !query.locks.is_empty()
             || query.for_clause.is_some()
@@ -31,9 +31,8 @@ impl Binder<'_> {
             || query.format_clause.is_some()
             || !query.pipe_operators.is_empty();
         if has_other {
-            return Err(
-                Refusal::new("this form of query is not supported", place).hint("use `LIMIT` and `OFFSET`")
-            );
+            return Err(QueryRefusal::new("this form of query is not supported", place)
+                .hint("use `LIMIT` and `OFFSET`"));
         }
         let outer = self.common.len();
         let mut with = Vec::new();
@@ -53,9 +52,9 @@ impl Binder<'_> {
     fn bind_body(
         &mut self,
         query: &Query,
-        parent: Option<&Scope<'_>>,
-        purpose: &Purpose,
-    ) -> Bound<BoundQuery> {
+        parent: Option<&NameScope<'_>>,
+        purpose: &QueryPurpose,
+    ) -> BindResult<BoundQuery> {
         let limit = limit_text(query)?;
         if let SetExpr::Select(select) = &*query.body {
             let tail = SelectTail { order: query.order_by.as_ref(), limit };
@@ -65,13 +64,17 @@ impl Binder<'_> {
             return self.bind_set(&query.body, parent, purpose);
         }
         let inner = match purpose {
-            Purpose::Result => &Purpose::Table,
+            QueryPurpose::Result => &QueryPurpose::Table,
             other => other,
         };
         let bound = self.bind_set(&query.body, parent, inner)?;
         let alias = self.alias();
         let item = |(at, column): (usize, &OutputColumn)| {
-            let typed = Typed::leaf(format!("{alias}.c{at}"), column.kind.clone(), TextPlace::default());
+            let typed = TypedExpression::leaf(
+                format!("{alias}.c{at}"),
+                column.kind.clone(),
+                QueryPosition::default(),
+            );
             OutputItem { name: column.name.clone(), typed, written: None }
         };
         let items: Vec<_> = bound.columns.iter().enumerate().map(item).collect();
@@ -81,7 +84,7 @@ impl Binder<'_> {
             SortTarget::Expression(_) => None,
         });
         let order = order_text(&keys.collect::<Vec<_>>());
-        let listed = passed_on(&bound.columns, &alias, purpose);
+        let listed = passed_on_columns(&bound.columns, &alias, purpose);
         let sql = format!("SELECT {listed} FROM ({}) AS {alias}{order}{limit}", bound.sql);
         Ok(BoundQuery { sql, columns: bound.columns, is_single_row: false })
     }
@@ -90,9 +93,9 @@ impl Binder<'_> {
     pub(super) fn bind_set(
         &mut self,
         body: &SetExpr,
-        parent: Option<&Scope<'_>>,
-        purpose: &Purpose,
-    ) -> Bound<BoundQuery> {
+        parent: Option<&NameScope<'_>>,
+        purpose: &QueryPurpose,
+    ) -> BindResult<BoundQuery> {
         match body {
             SetExpr::Select(select) => {
                 let tail = SelectTail { order: None, limit: String::new() };
@@ -103,34 +106,34 @@ impl Binder<'_> {
                 self.bind_operation([left, right], *op, *set_quantifier, parent, purpose)
             }
             SetExpr::Values(values) => self.bind_values(values, parent, purpose),
-            other => Err(Refusal::new("a query may only read", TextPlace::from(other.span()))),
+            other => Err(QueryRefusal::new("a query may only read", QueryPosition::from(other.span()))),
         }
     }
 
     fn bind_values(
         &mut self,
         values: &Values,
-        parent: Option<&Scope<'_>>,
-        purpose: &Purpose,
-    ) -> Bound<BoundQuery> {
-        let scope = Scope::new(Vec::new(), parent).within(Clause::Values);
-        let mut rows: Vec<Vec<Typed>> = Vec::new();
+        parent: Option<&NameScope<'_>>,
+        purpose: &QueryPurpose,
+    ) -> BindResult<BoundQuery> {
+        let scope = NameScope::new(Vec::new(), parent).in_clause(QueryClause::Values);
+        let mut rows: Vec<Vec<TypedExpression>> = Vec::new();
         for row in &values.rows {
             let row = row.content.iter().map(|value| self.bind_expression(value, &scope));
-            rows.push(row.collect::<Bound<_>>()?);
+            rows.push(row.collect::<BindResult<_>>()?);
         }
         let count = rows.first().map_or(0, Vec::len);
         if let Some(place) =
             rows.iter().find(|row| row.len() != count).and_then(|row| row.first()).map(|value| value.place)
         {
-            return Err(Refusal::new("all rows of `VALUES` must have the same number of values", place));
+            return Err(QueryRefusal::new("all rows of `VALUES` must have the same number of values", place));
         }
         let mut kinds = Vec::new();
         for at in 0..count {
             let column: Vec<_> = rows.iter().filter_map(|row| row.get(at)).collect();
             kinds.push(match purpose {
-                Purpose::TypedTable(kinds) => kinds.get(at).cloned().unwrap_or(SqlType::Null),
-                _ => meeting_type(&column, "a column of `VALUES`")?,
+                QueryPurpose::TypedTable(kinds) => kinds.get(at).cloned().unwrap_or(SqlType::Null),
+                _ => common_argument_type(&column, "a column of `VALUES`")?,
             });
         }
         let mut texts = Vec::new();
@@ -139,8 +142,8 @@ impl Binder<'_> {
                 .into_iter()
                 .zip(&kinds)
                 .map(|(value, kind)| cast_to(value, kind, CastMode::Fail))
-                .collect::<Bound<_>>()?;
-            texts.push(format!("({})", self.emitted.list(&row)?));
+                .collect::<BindResult<_>>()?;
+            texts.push(format!("({})", self.emitted.expressions_sql(&row)?));
         }
         let alias = self.alias();
         let listed: Vec<_> = (0..count).map(|at| format!("{alias}.column{} AS c{at}", at + 1)).collect();
@@ -151,8 +154,13 @@ impl Binder<'_> {
     }
 
     /// Binds a table of `WITH`, which can be used afterwards; returns the text for `WITH`.
-    fn bind_common(&mut self, table: &Cte, is_recursive: bool, parent: Option<&Scope<'_>>) -> Bound<String> {
-        let place = TextPlace::from(table.alias.name.span);
+    fn bind_common(
+        &mut self,
+        table: &Cte,
+        is_recursive: bool,
+        parent: Option<&NameScope<'_>>,
+    ) -> BindResult<String> {
+        let place = QueryPosition::from(table.alias.name.span);
         let sql_name = format!("w{}", self.alias());
         if is_recursive
             && let SetExpr::SetOperation { left, op: SetOperator::Union, set_quantifier, right } =
@@ -161,12 +169,12 @@ impl Binder<'_> {
             let all = match set_quantifier {
                 SetQuantifier::All => "UNION ALL",
                 SetQuantifier::None | SetQuantifier::Distinct => "UNION",
-                _ => return Err(Refusal::new("`BY NAME` is not supported", place)),
+                _ => return Err(QueryRefusal::new("`BY NAME` is not supported", place)),
             };
             // The recursion passes on only values; the input's JSON would be an additional column.
-            let plain = self.bind_set(left, parent, &Purpose::Table)?;
+            let plain = self.bind_set(left, parent, &QueryPurpose::Table)?;
             let kinds: Vec<_> = plain.columns.iter().map(|column| column.kind.clone()).collect();
-            let purpose = Purpose::TypedTable(kinds.clone());
+            let purpose = QueryPurpose::TypedTable(kinds.clone());
             let first = self.bind_set(left, parent, &purpose)?;
             let columns = renamed_columns(first.columns, &table.alias, place)?;
             let columns: Vec<_> =
@@ -174,7 +182,7 @@ impl Binder<'_> {
             let common =
                 CommonTable { name: table.alias.name.value.clone(), sql_name: sql_name.clone(), columns };
             self.common.push(common);
-            let again = self.bind_set(right, parent, &Purpose::Table)?;
+            let again = self.bind_set(right, parent, &QueryPurpose::Table)?;
             let is_same = again.columns.iter().map(|column| &column.kind).eq(&kinds);
             if !is_same {
                 let shown = |kinds: Vec<String>| kinds.join(", ");
@@ -182,7 +190,7 @@ impl Binder<'_> {
                     shown(again.columns.iter().map(|column| column.kind.to_string()).collect()),
                     shown(kinds.iter().map(ToString::to_string).collect()),
                 );
-                return Err(Refusal::new(
+                return Err(QueryRefusal::new(
                     format!("the recursive part returns {found}, but the first part {wanted}"),
                     place,
                 )
@@ -192,7 +200,7 @@ impl Binder<'_> {
             let names: Vec<_> = (0..kinds.len()).map(|at| format!("c{at}")).collect();
             return Ok(format!("{sql_name}({}) AS ({} {all} {})", names.join(", "), first.sql, again.sql));
         }
-        let bound = self.bind_query(&table.query, parent, &Purpose::Table)?;
+        let bound = self.bind_query(&table.query, parent, &QueryPurpose::Table)?;
         let columns = renamed_columns(bound.columns, &table.alias, place)?;
         let common =
             CommonTable { name: table.alias.name.value.clone(), sql_name: sql_name.clone(), columns };
@@ -204,10 +212,10 @@ impl Binder<'_> {
 fn renamed_columns(
     mut columns: Vec<OutputColumn>,
     alias: &TableAlias,
-    place: TextPlace,
-) -> Bound<Vec<OutputColumn>> {
+    place: QueryPosition,
+) -> BindResult<Vec<OutputColumn>> {
     if alias.columns.len() > columns.len() {
-        return Err(Refusal::new(
+        return Err(QueryRefusal::new(
             format!("`{}` has only {} columns", alias.name.value, columns.len()),
             place,
         ));

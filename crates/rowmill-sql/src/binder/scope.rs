@@ -6,19 +6,19 @@ use crate::values::sql_type::SqlType;
 
 /// A table that a query reads, under a generated alias.
 #[derive(Debug, Clone)]
-pub(super) struct Relation {
+pub(super) struct ScopeTable {
     /// Its alias in the SQLite query.
     pub(super) alias: String,
     /// Its name in the user's query.
     pub(super) name: Option<String>,
-    pub(super) columns: Vec<RelationColumn>,
+    pub(super) columns: Vec<ScopeColumn>,
     /// Whether its rows have numbers.
     pub(super) has_row_numbers: bool,
 }
 
 /// A column of a table.
 #[derive(Debug, Clone)]
-pub(super) struct RelationColumn {
+pub(super) struct ScopeColumn {
     pub(super) name: String,
     pub(super) kind: SqlType,
     pub(super) sql: String,
@@ -30,7 +30,7 @@ pub(super) struct RelationColumn {
 
 /// The clause of a query in which an expression is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Clause {
+pub(super) enum QueryClause {
     Select,
     Where,
     Join,
@@ -45,7 +45,7 @@ pub(super) enum Clause {
     Values,
 }
 
-impl Clause {
+impl QueryClause {
     pub(super) fn takes_aggregates(self) -> bool {
         matches!(self, Self::Select | Self::Having | Self::Qualify | Self::OrderBy | Self::WindowPart)
     }
@@ -55,7 +55,7 @@ impl Clause {
     }
 
     /// Whether a name could refer to a column or an entry of the select list, with neither taking precedence.
-    pub(super) fn prefers_neither(self) -> bool {
+    pub(super) fn is_ambiguous_name_allowed(self) -> bool {
         matches!(self, Self::GroupBy | Self::Having | Self::Qualify | Self::OrderBy)
     }
 
@@ -86,10 +86,10 @@ pub(super) struct GroupKeys {
 
 /// The names that an expression can use.
 #[derive(Debug, Clone)]
-pub(super) struct Scope<'p> {
-    pub(super) relations: Vec<Relation>,
+pub(super) struct NameScope<'p> {
+    pub(super) relations: Vec<ScopeTable>,
     pub(super) parent: Option<&'p Self>,
-    pub(super) clause: Clause,
+    pub(super) clause: QueryClause,
     /// The named entries of the select list.
     pub(super) aliases: Vec<(String, Expr)>,
     /// The grouping of the query, if only grouping expressions can be used.
@@ -97,31 +97,31 @@ pub(super) struct Scope<'p> {
     pub(super) windows: Vec<NamedWindowDefinition>,
 }
 
-impl<'p> Scope<'p> {
-    pub(super) fn new(relations: Vec<Relation>, parent: Option<&'p Self>) -> Self {
-        let clause = Clause::Select;
+impl<'p> NameScope<'p> {
+    pub(super) fn new(relations: Vec<ScopeTable>, parent: Option<&'p Self>) -> Self {
+        let clause = QueryClause::Select;
         Self { relations, parent, clause, aliases: Vec::new(), groups: None, windows: Vec::new() }
     }
 
     /// The same names in another clause of the query.
-    pub(super) fn within(&self, clause: Clause) -> Self {
+    pub(super) fn in_clause(&self, clause: QueryClause) -> Self {
         Self { clause, ..self.clone() }
     }
 
     /// The same names, with all columns of each row.
-    pub(super) fn of_rows(&self, clause: Clause) -> Self {
+    pub(super) fn ungrouped(&self, clause: QueryClause) -> Self {
         Self { clause, groups: None, ..self.clone() }
     }
 
     /// The columns that a name can refer to.
-    pub(super) fn columns(&self, name: &str) -> Vec<&RelationColumn> {
+    pub(super) fn columns(&self, name: &str) -> Vec<&ScopeColumn> {
         let columns = self.relations.iter().flat_map(|relation| &relation.columns);
         columns.filter(|column| !column.is_hidden && column.name.eq_ignore_ascii_case(name)).collect()
     }
 
     /// The table with this name.
-    pub(super) fn relation(&self, name: &str) -> Option<&Relation> {
-        let named = |relation: &&Relation| {
+    pub(super) fn relation(&self, name: &str) -> Option<&ScopeTable> {
+        let named = |relation: &&ScopeTable| {
             relation.name.as_ref().is_some_and(|known| known.eq_ignore_ascii_case(name))
         };
         self.relations.iter().find(named)
@@ -147,13 +147,13 @@ impl<'p> Scope<'p> {
     }
 }
 
-impl Relation {
-    pub(super) fn column(&self, name: &str) -> Option<&RelationColumn> {
+impl ScopeTable {
+    pub(super) fn column(&self, name: &str) -> Option<&ScopeColumn> {
         self.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name))
     }
 }
 
 /// The text of a qualified name.
-pub(super) fn dotted(parts: &[Ident]) -> String {
+pub(super) fn dotted_name(parts: &[Ident]) -> String {
     parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".")
 }

@@ -5,18 +5,18 @@ use sqlparser::ast::{
     SelectItem, SelectItemQualifiedWildcardKind, Spanned as _, WildcardAdditionalOptions,
 };
 
-use super::Binder;
-use super::clauses::Grouping;
-use super::core_text::{SelectParts, Thinning};
-use super::detect::CalledFunctions;
+use super::QueryBinder;
+use super::called_functions::CalledFunctions;
 use super::expressions::single_name;
 use super::from::BoundFrom;
-use super::outputs::{BoundQuery, OutputItem, Purpose};
-use super::scope::{Clause, Relation, Scope};
-use super::windows::ordered;
-use crate::expression::coerce::{cast_to, condition};
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{Leaf, Node, Typed};
+use super::group_by::BoundGrouping;
+use super::outputs::{BoundQuery, OutputItem, QueryPurpose};
+use super::scope::{NameScope, QueryClause, ScopeTable};
+use super::select_text::{RowReduction, SelectParts};
+use super::windows::check_sortable;
+use crate::expression::coerce::{as_condition, cast_to};
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::{ExpressionNode, SqliteValue, TypedExpression};
 
 /// The clauses after a `SELECT` in its query.
 pub(super) struct SelectTail<'q> {
@@ -24,36 +24,36 @@ pub(super) struct SelectTail<'q> {
     pub(super) limit: String,
 }
 
-impl Binder<'_> {
+impl QueryBinder<'_> {
     pub(super) fn bind_select(
         &mut self,
         select: &Select,
         tail: SelectTail<'_>,
-        parent: Option<&Scope<'_>>,
-        purpose: &Purpose,
-    ) -> Bound<BoundQuery> {
+        parent: Option<&NameScope<'_>>,
+        purpose: &QueryPurpose,
+    ) -> BindResult<BoundQuery> {
         check_forms(select)?;
         let mut from = self.bind_from(&select.from, parent)?;
-        let called = CalledFunctions::of(&select.projection)
-            .and(CalledFunctions::of(&select.having))
-            .and(CalledFunctions::of(&select.qualify))
-            .and(CalledFunctions::of(&tail.order.cloned()));
-        let mut scope = Scope::new(from.relations.clone(), parent);
+        let called = CalledFunctions::in_expressions(&select.projection)
+            .union(CalledFunctions::in_expressions(&select.having))
+            .union(CalledFunctions::in_expressions(&select.qualify))
+            .union(CalledFunctions::in_expressions(&tail.order.cloned()));
+        let mut scope = NameScope::new(from.relations.clone(), parent);
         scope.aliases = aliases(&select.projection);
         scope.windows.clone_from(&select.named_window);
         let mut rest = String::new();
         if let Some(selection) = &select.selection {
-            let bound = condition(self.bind_expression(selection, &scope.within(Clause::Where))?)?;
-            rest.push_str(&format!(" WHERE {}", self.emitted.sql(&bound)?));
+            let bound = as_condition(self.bind_expression(selection, &scope.in_clause(QueryClause::Where))?)?;
+            rest.push_str(&format!(" WHERE {}", self.emitted.expression_sql(&bound)?));
         }
         let grouping = self.bind_grouping(select, called.of_groups, &scope)?;
-        if let Some(Grouping { keys, text }) = &grouping {
+        if let Some(BoundGrouping { keys, text }) = &grouping {
             scope.groups = Some(keys.clone());
             rest.push_str(text);
         }
         if let Some(having) = &select.having {
-            let bound = condition(self.bind_expression(having, &scope.within(Clause::Having))?)?;
-            rest.push_str(&format!(" HAVING {}", self.emitted.sql(&bound)?));
+            let bound = as_condition(self.bind_expression(having, &scope.in_clause(QueryClause::Having))?)?;
+            rest.push_str(&format!(" HAVING {}", self.emitted.expression_sql(&bound)?));
         }
         let is_plain = grouping.is_none() && !called.of_windows;
         let items = self.bind_projection(select, &scope, &mut from, is_plain)?;
@@ -69,35 +69,43 @@ impl Binder<'_> {
     }
 
     /// Binds `DISTINCT`, `DISTINCT ON` or `QUALIFY`.
-    fn bind_thinning(&mut self, select: &Select, items: &[OutputItem], scope: &Scope<'_>) -> Bound<Thinning> {
+    fn bind_thinning(
+        &mut self,
+        select: &Select,
+        items: &[OutputItem],
+        scope: &NameScope<'_>,
+    ) -> BindResult<RowReduction> {
         let distinct = match &select.distinct {
             None | Some(Distinct::All) => None,
             Some(other) => Some(other),
         };
         match (distinct, &select.qualify) {
             (Some(_), Some(qualify)) => {
-                Err(Refusal::new("`DISTINCT` and `QUALIFY` are not supported together", qualify.span())
+                Err(QueryRefusal::new("`DISTINCT` and `QUALIFY` are not supported together", qualify.span())
                     .hint("put one of them into a subquery"))
             }
-            (None, None) => Ok(Thinning::None),
+            (None, None) => Ok(RowReduction::None),
             (None, Some(qualify)) => {
-                let bound = condition(self.bind_expression(qualify, &scope.within(Clause::Qualify))?)?;
-                Ok(Thinning::Qualify(self.emitted.sql(&bound)?))
+                let bound =
+                    as_condition(self.bind_expression(qualify, &scope.in_clause(QueryClause::Qualify))?)?;
+                Ok(RowReduction::Qualify(self.emitted.expression_sql(&bound)?))
             }
             (Some(Distinct::On(keys)), None) => {
                 let mut texts = Vec::new();
                 for key in keys {
-                    let bound =
-                        ordered(self.bind_expression(key, &scope.within(Clause::OrderBy))?, "DISTINCT ON")?;
-                    texts.push(self.emitted.sql(&bound)?);
+                    let bound = check_sortable(
+                        self.bind_expression(key, &scope.in_clause(QueryClause::OrderBy))?,
+                        "DISTINCT ON",
+                    )?;
+                    texts.push(self.emitted.expression_sql(&bound)?);
                 }
-                Ok(Thinning::DistinctOn(texts))
+                Ok(RowReduction::DistinctOn(texts))
             }
             (Some(_), None) => {
                 for item in items {
-                    ordered(item.typed.clone(), "DISTINCT")?;
+                    check_sortable(item.typed.clone(), "DISTINCT")?;
                 }
-                Ok(Thinning::Distinct)
+                Ok(RowReduction::Distinct)
             }
         }
     }
@@ -106,10 +114,10 @@ impl Binder<'_> {
     fn bind_projection(
         &mut self,
         select: &Select,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
         from: &mut BoundFrom,
         is_plain: bool,
-    ) -> Bound<Vec<OutputItem>> {
+    ) -> BindResult<Vec<OutputItem>> {
         let mut items = Vec::new();
         if select.projection.is_empty() {
             return Ok(all_columns(scope.relations.iter(), true));
@@ -135,12 +143,15 @@ impl Binder<'_> {
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                     let relation = single_name(&name.0).and_then(|name| scope.relation(&name.value));
                     let relation = relation
-                        .ok_or_else(|| Refusal::new(format!("no such table: {name}"), name.span()))?;
+                        .ok_or_else(|| QueryRefusal::new(format!("no such table: {name}"), name.span()))?;
                     let columns = all_columns(std::iter::once(relation), false);
                     items.extend(self.bind_star(columns, options, scope)?);
                 }
                 other => {
-                    return Err(Refusal::new("this entry of a select list is not supported", other.span()));
+                    return Err(QueryRefusal::new(
+                        "this entry of a select list is not supported",
+                        other.span(),
+                    ));
                 }
             }
         }
@@ -152,24 +163,24 @@ impl Binder<'_> {
     fn bind_entry(
         &mut self,
         expression: &Expr,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
         from: &mut BoundFrom,
         is_plain: bool,
-    ) -> Bound<Typed> {
+    ) -> BindResult<TypedExpression> {
         let Some(list) = unnested(expression) else { return self.bind_expression(expression, scope) };
-        let place = TextPlace::from(expression.span());
+        let place = QueryPosition::from(expression.span());
         if !is_plain || from.sql.contains(ELEMENTS) {
-            return Err(Refusal::new(
+            return Err(QueryRefusal::new(
                 "`unnest` cannot be used with groups, windows or another `unnest`",
                 place,
             )
             .hint("use it alone in a subquery"));
         }
-        let list = self.bind_expression(list, &scope.within(Clause::Join))?;
+        let list = self.bind_expression(list, &scope.in_clause(QueryClause::Join))?;
         let ((alias, kind), sql) = self.element_table(&list)?;
         let comma = if from.sql.is_empty() { "" } else { ", " };
         from.sql.push_str(&format!("{comma}{ELEMENTS}{sql}"));
-        Ok(Typed::leaf(format!("{alias}.value"), kind, place))
+        Ok(TypedExpression::leaf(format!("{alias}.value"), kind, place))
     }
 
     /// Expands `*` without the columns of `EXCLUDE`, and with those that `REPLACE` and `RENAME` change.
@@ -177,20 +188,19 @@ impl Binder<'_> {
         &mut self,
         columns: Vec<OutputItem>,
         options: &WildcardAdditionalOptions,
-        scope: &Scope<'_>,
-    ) -> Bound<Vec<OutputItem>> {
-        let place = TextPlace::from(options.wildcard_token.0.span);
+        scope: &NameScope<'_>,
+    ) -> BindResult<Vec<OutputItem>> {
+        let place = QueryPosition::from(options.wildcard_token.0.span);
         if options.opt_ilike.is_some() || options.opt_except.is_some() || options.opt_alias.is_some() {
-            return Err(
-                Refusal::new("this form of `*` is not supported", place).hint("use `EXCLUDE` and `REPLACE`")
-            );
+            return Err(QueryRefusal::new("this form of `*` is not supported", place)
+                .hint("use `EXCLUDE` and `REPLACE`"));
         }
         let mut columns = columns;
         for name in excluded(options.opt_exclude.as_ref()) {
             let before = columns.len();
             columns.retain(|column| !column.name.eq_ignore_ascii_case(&name.value));
             if columns.len() == before {
-                return Err(Refusal::new(
+                return Err(QueryRefusal::new(
                     format!("there is no column `{}` to exclude", name.value),
                     name.span,
                 ));
@@ -203,7 +213,7 @@ impl Binder<'_> {
             match column {
                 Some(column) => column.typed = typed,
                 None => {
-                    return Err(Refusal::new(
+                    return Err(QueryRefusal::new(
                         format!("there is no column `{}` to replace", name.value),
                         name.span,
                     ));
@@ -221,7 +231,7 @@ impl Binder<'_> {
                 Some(column) => column.name.clone_from(&rename.alias.value),
                 None => {
                     let message = format!("there is no column `{}` to rename", rename.ident.value);
-                    return Err(Refusal::new(message, rename.ident.span));
+                    return Err(QueryRefusal::new(message, rename.ident.span));
                 }
             }
         }
@@ -229,18 +239,18 @@ impl Binder<'_> {
     }
 
     /// Rejects columns of `*` that a grouped query cannot return.
-    fn check_star_groups(&self, items: &[OutputItem], scope: &Scope<'_>) -> Bound<()> {
+    fn check_star_groups(&self, items: &[OutputItem], scope: &NameScope<'_>) -> BindResult<()> {
         let Some(keys) = &scope.groups else { return Ok(()) };
         let stars = items.iter().filter(|item| item.written.is_none());
         for item in stars {
-            if let Node::Leaf(leaf) = &item.typed.node
+            if let ExpressionNode::Leaf(leaf) = &item.typed.node
                 && !keys.columns.contains(&leaf.sql)
             {
                 let message = format!(
                     "`{}` of `*` is neither in `GROUP BY` nor inside an aggregate function",
                     item.name
                 );
-                return Err(Refusal::new(message, TextPlace::default()));
+                return Err(QueryRefusal::new(message, QueryPosition::default()));
             }
         }
         Ok(())
@@ -250,8 +260,8 @@ impl Binder<'_> {
 /// Marks the position of list elements in the text of `FROM`.
 const ELEMENTS: &str = "/*elements*/";
 
-fn check_forms(select: &Select) -> Bound<()> {
-    let place = TextPlace::from(select.select_token.0.span);
+fn check_forms(select: &Select) -> BindResult<()> {
+    let place = QueryPosition::from(select.select_token.0.span);
     let has_other = select.top.is_some()
         || select.into.is_some()
         || !select.lateral_views.is_empty()
@@ -263,19 +273,19 @@ fn check_forms(select: &Select) -> Bound<()> {
         || select.value_table_mode.is_some()
         || select.exclude.is_some();
     if has_other {
-        return Err(Refusal::new("this form of `SELECT` is not supported", place));
+        return Err(QueryRefusal::new("this form of `SELECT` is not supported", place));
     }
     Ok(())
 }
 
 /// Checks that a query with `DISTINCT` sorts only by its result.
-fn check_distinct_order(thinning: &Thinning, sort: &[super::order::SortKey]) -> Bound<()> {
-    if !matches!(thinning, Thinning::Distinct) {
+fn check_distinct_order(thinning: &RowReduction, sort: &[super::order::SortKey]) -> BindResult<()> {
+    if !matches!(thinning, RowReduction::Distinct) {
         return Ok(());
     }
     for key in sort {
         if let super::order::SortTarget::Expression(typed) = &key.by {
-            return Err(Refusal::new(
+            return Err(QueryRefusal::new(
                 "with `DISTINCT`, only columns of the result can be sorted by",
                 typed.place,
             ));
@@ -298,7 +308,7 @@ fn unnested(expression: &Expr) -> Option<&Expr> {
     let Expr::Function(function) = expression else { return None };
     let is_unnest =
         single_name(&function.name.0).is_some_and(|name| name.value.eq_ignore_ascii_case("unnest"));
-    let written = super::calls::written_arguments(function, TextPlace::default()).ok()?;
+    let written = super::calls::written_arguments(function, QueryPosition::default()).ok()?;
     match written.values.as_slice() {
         [list] if is_unnest => Some(list),
         _ => None,
@@ -315,12 +325,17 @@ fn entry_name(expression: &Expr) -> String {
     }
 }
 
-fn all_columns<'r>(relations: impl Iterator<Item = &'r Relation>, hides: bool) -> Vec<OutputItem> {
+fn all_columns<'r>(relations: impl Iterator<Item = &'r ScopeTable>, hides: bool) -> Vec<OutputItem> {
     let columns =
         relations.flat_map(|relation| &relation.columns).filter(|column| !(hides && column.is_hidden));
-    let item = |column: &super::scope::RelationColumn| {
-        let leaf = Leaf { sql: column.sql.clone(), raw: column.raw.clone(), note: column.note.clone() };
-        let typed = Typed { node: Node::Leaf(leaf), kind: column.kind.clone(), place: TextPlace::default() };
+    let item = |column: &super::scope::ScopeColumn| {
+        let leaf =
+            SqliteValue { sql: column.sql.clone(), raw: column.raw.clone(), note: column.note.clone() };
+        let typed = TypedExpression {
+            node: ExpressionNode::Leaf(leaf),
+            kind: column.kind.clone(),
+            place: QueryPosition::default(),
+        };
         OutputItem { name: column.name.clone(), typed, written: None }
     };
     columns.map(item).collect()
@@ -336,11 +351,11 @@ fn excluded(exclude: Option<&ExcludeSelectItem>) -> Vec<&Ident> {
 }
 
 /// Casts the entries to the required types; the input's JSON is then dropped.
-fn typed_items(items: Vec<OutputItem>, purpose: &Purpose) -> Bound<Vec<OutputItem>> {
-    let Purpose::TypedTable(kinds) = purpose else { return Ok(items) };
+fn typed_items(items: Vec<OutputItem>, purpose: &QueryPurpose) -> BindResult<Vec<OutputItem>> {
+    let QueryPurpose::TypedTable(kinds) = purpose else { return Ok(items) };
     let typed = items.into_iter().zip(kinds).map(|(item, kind)| {
         let mut typed = cast_to(item.typed, kind, CastMode::Fail)?;
-        if let Node::Leaf(leaf) = &mut typed.node {
+        if let ExpressionNode::Leaf(leaf) = &mut typed.node {
             leaf.raw = None;
         }
         Ok(OutputItem { typed, ..item })

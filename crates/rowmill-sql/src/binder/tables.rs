@@ -2,12 +2,12 @@
 
 use sqlparser::ast::{ObjectName, Spanned as _, TableAlias};
 
-use super::Binder;
+use super::QueryBinder;
 use super::expressions::single_name;
 use super::outputs::OutputColumn;
-use super::scope::{Relation, RelationColumn, Scope};
+use super::scope::{NameScope, ScopeColumn, ScopeTable};
 use crate::advice;
-use crate::expression::refusal::{Bound, Refusal};
+use crate::expression::refusal::{BindResult, QueryRefusal};
 use crate::table::NamedTable;
 
 /// A table that `WITH` defines.
@@ -19,17 +19,17 @@ pub(super) struct CommonTable {
     pub(super) columns: Vec<OutputColumn>,
 }
 
-impl Binder<'_> {
+impl QueryBinder<'_> {
     /// Finds a table by its name, and returns the text for `FROM`.
     pub(super) fn bind_table_name(
         &mut self,
         name: &ObjectName,
         alias: Option<&TableAlias>,
-    ) -> Bound<(Relation, String)> {
+    ) -> BindResult<(ScopeTable, String)> {
         let place = name.span();
         let unknown = || {
             let written = name.to_string();
-            Refusal::new(format!("no such table: {written}"), place).hint(advice::for_table(&written))
+            QueryRefusal::new(format!("no such table: {written}"), place).hint(advice::for_table(&written))
         };
         let written = single_name(&name.0).ok_or_else(unknown)?;
         let known = |table: &&CommonTable| table.name.eq_ignore_ascii_case(&written.value);
@@ -38,7 +38,7 @@ impl Binder<'_> {
             let columns = query_columns(&table.columns, &sql_alias);
             let from = format!("{} AS {sql_alias}", table.sql_name);
             let relation =
-                Relation { alias: sql_alias, name: Some(table.name), columns, has_row_numbers: false };
+                ScopeTable { alias: sql_alias, name: Some(table.name), columns, has_row_numbers: false };
             return Ok((renamed(relation, alias)?, from));
         }
         let tables = self.tables;
@@ -50,9 +50,9 @@ impl Binder<'_> {
         Ok((renamed(relation, alias)?, from))
     }
 
-    fn table_relation(&mut self, named: &NamedTable) -> (Relation, String) {
+    fn table_relation(&mut self, named: &NamedTable) -> (ScopeTable, String) {
         let alias = self.alias();
-        let columns = named.table.columns().iter().enumerate().map(|(at, column)| RelationColumn {
+        let columns = named.table.columns().iter().enumerate().map(|(at, column)| ScopeColumn {
             name: column.name.clone(),
             kind: column.kind.clone(),
             sql: format!("{alias}.f{at}"),
@@ -63,21 +63,21 @@ impl Binder<'_> {
         let columns = columns.collect();
         self.emitted.scans.push((alias.clone(), named.name));
         let from = format!("{} AS {alias}", named.name);
-        (Relation { alias, name: Some(named.name.to_owned()), columns, has_row_numbers: true }, from)
+        (ScopeTable { alias, name: Some(named.name.to_owned()), columns, has_row_numbers: true }, from)
     }
 
     /// The scope of a condition over the rows of a table, which the condition calls `input`.
-    pub(super) fn rows_scope(&mut self, rows: &NamedTable) -> (Scope<'static>, String) {
+    pub(super) fn rows_scope(&mut self, rows: &NamedTable) -> (NameScope<'static>, String) {
         let (relation, from) = self.table_relation(rows);
-        let relation = Relation { name: Some("input".to_owned()), ..relation };
-        let scope = Scope::new(vec![relation], None).within(super::scope::Clause::Where);
+        let relation = ScopeTable { name: Some("input".to_owned()), ..relation };
+        let scope = NameScope::new(vec![relation], None).in_clause(super::scope::QueryClause::Where);
         (scope, from)
     }
 }
 
 /// The columns of a query that is read as a table.
-pub(super) fn query_columns(columns: &[OutputColumn], alias: &str) -> Vec<RelationColumn> {
-    let columns = columns.iter().enumerate().map(|(at, column)| RelationColumn {
+pub(super) fn query_columns(columns: &[OutputColumn], alias: &str) -> Vec<ScopeColumn> {
+    let columns = columns.iter().enumerate().map(|(at, column)| ScopeColumn {
         name: column.name.clone(),
         kind: column.kind.clone(),
         sql: format!("{alias}.c{at}"),
@@ -89,7 +89,7 @@ pub(super) fn query_columns(columns: &[OutputColumn], alias: &str) -> Vec<Relati
 }
 
 /// A table with the names that `AS t(a, b)` gives to it and its columns.
-pub(super) fn renamed(mut relation: Relation, alias: Option<&TableAlias>) -> Bound<Relation> {
+pub(super) fn renamed(mut relation: ScopeTable, alias: Option<&TableAlias>) -> BindResult<ScopeTable> {
     let Some(alias) = alias else { return Ok(relation) };
     relation.name = Some(alias.name.value.clone());
     if alias.columns.len() > relation.columns.len() {
@@ -99,7 +99,7 @@ pub(super) fn renamed(mut relation: Relation, alias: Option<&TableAlias>) -> Bou
             relation.columns.len(),
             alias.columns.len()
         );
-        return Err(Refusal::new(message, alias.name.span));
+        return Err(QueryRefusal::new(message, alias.name.span));
     }
     for (column, name) in relation.columns.iter_mut().zip(&alias.columns) {
         column.name.clone_from(&name.name.value);

@@ -5,33 +5,38 @@ use sqlparser::ast::{
     WindowSpec, WindowType,
 };
 
-use super::Binder;
+use super::QueryBinder;
 use super::calls::{WrittenArguments, written_arguments};
 use super::expressions::written_count;
-use super::scope::{Clause, Scope};
+use super::scope::{NameScope, QueryClause};
 use crate::aggregates::{WindowUse, is_aggregate};
-use crate::expression::coerce::adapted;
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::Typed;
+use crate::expression::coerce::adapt_argument;
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::TypedExpression;
 use crate::values::sql_type::SqlType;
 
-impl Binder<'_> {
+impl QueryBinder<'_> {
     /// Binds a function with `OVER`.
-    pub(super) fn bind_window(&mut self, name: &str, function: &Function, scope: &Scope<'_>) -> Bound<Typed> {
-        let place = TextPlace::from(function.name.span());
+    pub(super) fn bind_window(
+        &mut self,
+        name: &str,
+        function: &Function,
+        scope: &NameScope<'_>,
+    ) -> BindResult<TypedExpression> {
+        let place = QueryPosition::from(function.name.span());
         if !scope.clause.takes_windows() {
             let message = format!("`{name}(…) OVER` cannot be used in {}", scope.clause.name());
             return Err(
-                Refusal::new(message, place).hint("filter with `QUALIFY`, or compute it in a subquery")
+                QueryRefusal::new(message, place).hint("filter with `QUALIFY`, or compute it in a subquery")
             );
         }
         if function.null_treatment.is_some() {
-            return Err(Refusal::new("`IGNORE NULLS` and `RESPECT NULLS` are not supported", place));
+            return Err(QueryRefusal::new("`IGNORE NULLS` and `RESPECT NULLS` are not supported", place));
         }
-        let inner = scope.within(Clause::WindowPart);
+        let inner = scope.in_clause(QueryClause::WindowPart);
         let written = written_arguments(function, place)?;
         if written.is_distinct {
-            return Err(Refusal::new("`DISTINCT` cannot be used with `OVER`", place));
+            return Err(QueryRefusal::new("`DISTINCT` cannot be used with `OVER`", place));
         }
         let (call, kind) = if is_aggregate(name) {
             self.group_window(name, &written, &inner, place)?
@@ -47,19 +52,19 @@ impl Binder<'_> {
             }
             None => String::new(),
         };
-        Ok(Typed::leaf(format!("{call}{filter} OVER ({over})"), kind, place))
+        Ok(TypedExpression::leaf(format!("{call}{filter} OVER ({over})"), kind, place))
     }
 
     fn group_window(
         &mut self,
         name: &str,
         written: &WrittenArguments<'_>,
-        scope: &Scope<'_>,
-        place: TextPlace,
-    ) -> Bound<(String, SqlType)> {
+        scope: &NameScope<'_>,
+        place: QueryPosition,
+    ) -> BindResult<(String, SqlType)> {
         let bound = self.bind_group_arguments(name, written, scope, place)?;
         if bound.window == WindowUse::Refused {
-            return Err(Refusal::new(format!("`{name}` cannot be used with `OVER`"), place)
+            return Err(QueryRefusal::new(format!("`{name}` cannot be used with `OVER`"), place)
                 .hint("compute it with `GROUP BY` in a subquery, and join that"));
         }
         let kind = bound.result.clone();
@@ -70,20 +75,23 @@ impl Binder<'_> {
         &mut self,
         name: &str,
         written: &WrittenArguments<'_>,
-        scope: &Scope<'_>,
-        place: TextPlace,
-    ) -> Bound<(String, SqlType)> {
-        let arguments: Vec<_> =
-            written.values.iter().map(|value| self.bind_expression(value, scope)).collect::<Bound<_>>()?;
-        let wrong = || Refusal::new(format!("wrong arguments for `{name}`"), place);
+        scope: &NameScope<'_>,
+        place: QueryPosition,
+    ) -> BindResult<(String, SqlType)> {
+        let arguments: Vec<_> = written
+            .values
+            .iter()
+            .map(|value| self.bind_expression(value, scope))
+            .collect::<BindResult<_>>()?;
+        let wrong = || QueryRefusal::new(format!("wrong arguments for `{name}`"), place);
         let kind = match (name, arguments.as_slice()) {
             ("row_number" | "rank" | "dense_rank", []) => SqlType::BigInt,
             ("percent_rank" | "cume_dist", []) => SqlType::Double,
             ("ntile", [count]) if count.kind.is_whole() => SqlType::BigInt,
             ("lag" | "lead", [value] | [value, _]) => value.kind.clone(),
             ("lag" | "lead", [value, count, otherwise]) => {
-                let otherwise = adapted(otherwise.clone(), &value.kind).ok_or_else(wrong)??;
-                let sql = self.emitted.list(&[value.clone(), count.clone(), otherwise])?;
+                let otherwise = adapt_argument(otherwise.clone(), &value.kind).ok_or_else(wrong)??;
+                let sql = self.emitted.expressions_sql(&[value.clone(), count.clone(), otherwise])?;
                 return Ok((format!("{name}({sql})"), value.kind.clone()));
             }
             ("first_value" | "last_value", [value]) | ("nth_value", [value, _]) => value.kind.clone(),
@@ -93,7 +101,7 @@ impl Binder<'_> {
                 _,
             ) => return Err(wrong()),
             _ => {
-                return Err(Refusal::new(format!("`{name}` is not a window function"), place).hint(
+                return Err(QueryRefusal::new(format!("`{name}` is not a window function"), place).hint(
                     "use `row_number`, `rank`, `lag`, `lead`, `first_value`, `sum`, `count` and others",
                 ));
             }
@@ -102,10 +110,15 @@ impl Binder<'_> {
         if counted.is_some() {
             return Err(wrong());
         }
-        Ok((format!("{name}({})", self.emitted.list(&arguments)?), kind))
+        Ok((format!("{name}({})", self.emitted.expressions_sql(&arguments)?), kind))
     }
 
-    fn window_text(&mut self, spec: &WindowSpec, scope: &Scope<'_>, place: TextPlace) -> Bound<String> {
+    fn window_text(
+        &mut self,
+        spec: &WindowSpec,
+        scope: &NameScope<'_>,
+        place: QueryPosition,
+    ) -> BindResult<String> {
         let mut parts = Vec::new();
         let base = spec.window_name.as_ref().map(|name| named_window(name, scope)).transpose()?;
         let inherited = base.as_ref().filter(|_| spec.partition_by.is_empty()).unwrap_or(spec);
@@ -113,9 +126,9 @@ impl Binder<'_> {
             let mut keys = Vec::new();
             for key in &inherited.partition_by {
                 let key = self.bind_expression(key, scope)?;
-                keys.push(ordered(key, "PARTITION BY")?);
+                keys.push(check_sortable(key, "PARTITION BY")?);
             }
-            parts.push(format!("PARTITION BY {}", self.emitted.list(&keys)?));
+            parts.push(format!("PARTITION BY {}", self.emitted.expressions_sql(&keys)?));
         }
         let order = if spec.order_by.is_empty() {
             base.as_ref().map(|base| &base.order_by)
@@ -133,24 +146,24 @@ impl Binder<'_> {
 }
 
 /// An expression to sort or partition by.
-pub(super) fn ordered(typed: Typed, clause: &str) -> Bound<Typed> {
+pub(super) fn check_sortable(typed: TypedExpression, clause: &str) -> BindResult<TypedExpression> {
     if typed.kind.is_ordered() {
         return Ok(typed);
     }
-    Err(Refusal::new(format!("{clause} cannot use values of type {}", typed.kind), typed.place))
+    Err(QueryRefusal::new(format!("{clause} cannot use values of type {}", typed.kind), typed.place))
 }
 
 /// The definition of a named window.
-fn named_window(name: &Ident, scope: &Scope<'_>) -> Bound<WindowSpec> {
+fn named_window(name: &Ident, scope: &NameScope<'_>) -> BindResult<WindowSpec> {
     let known = scope.windows.iter().find(|window| window.0.value.eq_ignore_ascii_case(&name.value));
     match known.map(|window| &window.1) {
         Some(NamedWindowExpr::WindowSpec(spec)) => Ok(spec.clone()),
         Some(NamedWindowExpr::NamedWindow(other)) if other.value != name.value => named_window(other, scope),
-        _ => Err(Refusal::new(format!("there is no window `{}`", name.value), name.span)),
+        _ => Err(QueryRefusal::new(format!("there is no window `{}`", name.value), name.span)),
     }
 }
 
-fn frame_text(frame: &WindowFrame, place: TextPlace) -> Bound<String> {
+fn frame_text(frame: &WindowFrame, place: QueryPosition) -> BindResult<String> {
     let units = match frame.units {
         WindowFrameUnits::Rows => "ROWS",
         WindowFrameUnits::Range => "RANGE",
@@ -161,9 +174,11 @@ fn frame_text(frame: &WindowFrame, place: TextPlace) -> Bound<String> {
             None => Ok(format!("UNBOUNDED {side}")),
             Some(offset) if frame.units != WindowFrameUnits::Range => match written_count(offset) {
                 Some(count) => Ok(format!("{count} {side}")),
-                None => Err(Refusal::new("the bounds of a window are whole numbers", place)),
+                None => Err(QueryRefusal::new("the bounds of a window are whole numbers", place)),
             },
-            Some(_) => Err(Refusal::new("`RANGE` with offsets is not supported", place).hint("use `ROWS`")),
+            Some(_) => {
+                Err(QueryRefusal::new("`RANGE` with offsets is not supported", place).hint("use `ROWS`"))
+            }
         };
         match bound {
             WindowFrameBound::CurrentRow => Ok("CURRENT ROW".to_owned()),

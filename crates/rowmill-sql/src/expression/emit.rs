@@ -2,10 +2,10 @@
 
 use rusqlite::types::Value;
 
-use super::refusal::{Bound, Refusal};
-use super::typed::{Leaf, Node, Operator, Typed};
+use super::refusal::{BindResult, QueryRefusal};
+use super::typed::{ComparisonKind, ExpressionNode, SqliteValue, TypedExpression};
 use crate::aggregates::AggregateCall;
-use crate::values::encoding::{encode, is_plain};
+use crate::values::encoding::{encode_value, is_plain};
 use crate::values::sql_type::SqlType;
 
 /// The maximum number of arguments of a function in SQLite.
@@ -17,7 +17,7 @@ pub(crate) struct ComputedFunction {
     pub(crate) name: String,
     /// The types of its arguments.
     pub(crate) arguments: Vec<SqlType>,
-    pub(crate) body: Typed,
+    pub(crate) body: TypedExpression,
     pub(crate) is_repeatable: bool,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct ElementTable {
 
 /// What must be registered with SQLite before it can run a query.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Emitted {
+pub(crate) struct EmittedSql {
     pub(crate) functions: Vec<ComputedFunction>,
     pub(crate) aggregates: Vec<AggregateCall>,
     pub(crate) element_tables: Vec<ElementTable>,
@@ -40,45 +40,52 @@ pub(crate) struct Emitted {
     pub(crate) parameters: Vec<Value>,
 }
 
-impl Emitted {
+impl EmittedSql {
     /// The text of an expression.
-    pub(crate) fn sql(&mut self, typed: &Typed) -> Bound<String> {
+    pub(crate) fn expression_sql(&mut self, typed: &TypedExpression) -> BindResult<String> {
         Ok(match &typed.node {
-            Node::Leaf(leaf) => leaf.sql.clone(),
-            Node::Literal(datum) | Node::Constant(datum) => match encode(datum.clone(), &typed.kind) {
-                Value::Null => "NULL".to_owned(),
-                value => self.parameter(value),
-            },
-            Node::And(parts) => self.joined(parts, " AND ")?,
-            Node::Or(parts) => self.joined(parts, " OR ")?,
-            Node::Not(part) => format!("(NOT {})", self.sql(part)?),
-            Node::IsNull(part) => format!("({} IS NULL)", self.sql(part)?),
-            Node::Compare(operator, left, right) if is_simple(left) && is_simple(right) => {
-                format!("({} {} {})", self.sql(left)?, sign(*operator), self.sql(right)?)
+            ExpressionNode::Leaf(leaf) => leaf.sql.clone(),
+            ExpressionNode::Literal(datum) | ExpressionNode::Constant(datum) => {
+                match encode_value(datum.clone(), &typed.kind) {
+                    Value::Null => "NULL".to_owned(),
+                    value => self.parameter(value),
+                }
             }
-            Node::In(value, list) if is_simple(value) && list.iter().all(is_simple) => {
-                format!("({} IN ({}))", self.sql(value)?, self.list(list)?)
+            ExpressionNode::And(parts) => self.joined(parts, " AND ")?,
+            ExpressionNode::Or(parts) => self.joined(parts, " OR ")?,
+            ExpressionNode::Not(part) => format!("(NOT {})", self.expression_sql(part)?),
+            ExpressionNode::IsNull(part) => format!("({} IS NULL)", self.expression_sql(part)?),
+            ExpressionNode::Compare(operator, left, right) if is_simple(left) && is_simple(right) => {
+                format!(
+                    "({} {} {})",
+                    self.expression_sql(left)?,
+                    sign(*operator),
+                    self.expression_sql(right)?
+                )
+            }
+            ExpressionNode::In(value, list) if is_simple(value) && list.iter().all(is_simple) => {
+                format!("({} IN ({}))", self.expression_sql(value)?, self.expressions_sql(list)?)
             }
             _ => self.computed(typed)?,
         })
     }
 
     /// The text of an expression that is a column of a table, if its values are texts or numbers to SQLite.
-    pub(crate) fn plain_column<'t>(&self, typed: &'t Typed) -> Option<&'t str> {
-        let Node::Leaf(leaf) = &typed.node else { return None };
+    pub(crate) fn plain_column<'t>(&self, typed: &'t TypedExpression) -> Option<&'t str> {
+        let ExpressionNode::Leaf(leaf) = &typed.node else { return None };
         let (alias, _) = leaf.sql.split_once('.')?;
         let is_scanned = self.scans.iter().any(|(known, _)| known == alias);
         (is_scanned && is_plain(&typed.kind)).then_some(leaf.sql.as_str())
     }
 
     /// The texts of expressions, separated by commas.
-    pub(crate) fn list(&mut self, parts: &[Typed]) -> Bound<String> {
-        let parts: Vec<_> = parts.iter().map(|part| self.sql(part)).collect::<Bound<_>>()?;
+    pub(crate) fn expressions_sql(&mut self, parts: &[TypedExpression]) -> BindResult<String> {
+        let parts: Vec<_> = parts.iter().map(|part| self.expression_sql(part)).collect::<BindResult<_>>()?;
         Ok(parts.join(", "))
     }
 
-    fn joined(&mut self, parts: &[Typed], with: &str) -> Bound<String> {
-        let parts: Vec<_> = parts.iter().map(|part| self.sql(part)).collect::<Bound<_>>()?;
+    fn joined(&mut self, parts: &[TypedExpression], with: &str) -> BindResult<String> {
+        let parts: Vec<_> = parts.iter().map(|part| self.expression_sql(part)).collect::<BindResult<_>>()?;
         Ok(format!("({})", parts.join(with)))
     }
 
@@ -92,12 +99,12 @@ impl Emitted {
     }
 
     /// Makes a function of an expression, whose arguments are values that SQLite has.
-    fn computed(&mut self, typed: &Typed) -> Bound<String> {
+    fn computed(&mut self, typed: &TypedExpression) -> BindResult<String> {
         let mut leaves = Vec::new();
         let mut body = typed.clone();
         let is_repeatable = replace_leaves(&mut body, &mut leaves);
         if leaves.len() > MOST_ARGUMENTS {
-            return Err(Refusal::new("an expression uses too many columns", typed.place)
+            return Err(QueryRefusal::new("an expression uses too many columns", typed.place)
                 .hint("compute parts of it in a subquery"));
         }
         let name = format!("x{}", self.functions.len());
@@ -110,34 +117,38 @@ impl Emitted {
 }
 
 /// Replaces leaves by argument numbers; returns whether the expression is deterministic.
-fn replace_leaves(typed: &mut Typed, leaves: &mut Vec<(Leaf, SqlType)>) -> bool {
-    if let Node::Leaf(leaf) = &typed.node {
+fn replace_leaves(typed: &mut TypedExpression, leaves: &mut Vec<(SqliteValue, SqlType)>) -> bool {
+    if let ExpressionNode::Leaf(leaf) = &typed.node {
         let at = leaves.iter().position(|(known, _)| known.sql == leaf.sql).unwrap_or_else(|| {
             leaves.push((leaf.clone(), typed.kind.clone()));
             leaves.len() - 1
         });
-        typed.node = Node::Argument(at);
+        typed.node = ExpressionNode::Argument(at);
         return true;
     }
-    let own = !matches!(&typed.node, Node::Call(call) if !call.is_repeatable);
+    let own = !matches!(&typed.node, ExpressionNode::Call(call) if !call.is_repeatable);
     let parts = typed.parts_mut().into_iter().map(|part| replace_leaves(part, leaves));
     parts.fold(own, |all, one| all && one)
 }
 
 /// Whether SQLite can compare its encoded values.
-fn is_simple(typed: &Typed) -> bool {
-    typed.kind.is_ordered() && matches!(typed.node, Node::Leaf(_) | Node::Literal(_) | Node::Constant(_))
+fn is_simple(typed: &TypedExpression) -> bool {
+    typed.kind.is_ordered()
+        && matches!(
+            typed.node,
+            ExpressionNode::Leaf(_) | ExpressionNode::Literal(_) | ExpressionNode::Constant(_)
+        )
 }
 
-fn sign(operator: Operator) -> &'static str {
+fn sign(operator: ComparisonKind) -> &'static str {
     match operator {
-        Operator::Equal => "=",
-        Operator::NotEqual => "<>",
-        Operator::Less => "<",
-        Operator::AtMost => "<=",
-        Operator::Greater => ">",
-        Operator::AtLeast => ">=",
-        Operator::Distinct => "IS NOT",
-        Operator::NotDistinct => "IS",
+        ComparisonKind::Equal => "=",
+        ComparisonKind::NotEqual => "<>",
+        ComparisonKind::Less => "<",
+        ComparisonKind::AtMost => "<=",
+        ComparisonKind::Greater => ">",
+        ComparisonKind::AtLeast => ">=",
+        ComparisonKind::Distinct => "IS NOT",
+        ComparisonKind::NotDistinct => "IS",
     }
 }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::refusal::TextPlace;
-use super::typed::{Node, NullRule, Operator, Typed};
+use super::refusal::QueryPosition;
+use super::typed::{ComparisonKind, ExpressionNode, NullRule, TypedExpression};
 use crate::values::cast::{CastFailure, CastMode, cast, to_text};
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
@@ -14,34 +14,44 @@ use crate::values::sql_type::SqlType;
 pub(crate) struct EvaluationFailure {
     pub(crate) message: String,
     pub(crate) hint: Option<&'static str>,
-    pub(crate) place: TextPlace,
+    pub(crate) place: QueryPosition,
 }
 
-type Evaluated<'d> = Result<Cow<'d, Datum>, EvaluationFailure>;
+type EvaluationResult<'d> = Result<Cow<'d, Datum>, EvaluationFailure>;
 
 /// The value of an expression for some arguments.
-pub(crate) fn evaluate<'d>(typed: &'d Typed, arguments: &'d [Datum]) -> Evaluated<'d> {
+pub(crate) fn evaluate_expression<'d>(
+    typed: &'d TypedExpression,
+    arguments: &'d [Datum],
+) -> EvaluationResult<'d> {
     match &typed.node {
-        Node::Argument(at) => Ok(arguments.get(*at).map_or(Cow::Owned(Datum::Null), Cow::Borrowed)),
-        Node::Literal(datum) | Node::Constant(datum) => Ok(Cow::Borrowed(datum)),
-        Node::Leaf(_) => Ok(Cow::Owned(Datum::Null)),
-        Node::Cast(part, mode) => {
-            let datum = evaluate(part, arguments)?;
+        ExpressionNode::Argument(at) => Ok(arguments.get(*at).map_or(Cow::Owned(Datum::Null), Cow::Borrowed)),
+        ExpressionNode::Literal(datum) | ExpressionNode::Constant(datum) => Ok(Cow::Borrowed(datum)),
+        ExpressionNode::Leaf(_) => Ok(Cow::Owned(Datum::Null)),
+        ExpressionNode::Cast(part, mode) => {
+            let datum = evaluate_expression(part, arguments)?;
             evaluate_cast(datum, part, typed, *mode)
         }
-        Node::And(parts) => all_of(parts, arguments, Some(false)),
-        Node::Or(parts) => all_of(parts, arguments, Some(true)),
-        Node::Not(part) => Ok(truth(evaluate(part, arguments)?.as_boolean().map(|truth| !truth))),
-        Node::IsNull(part) => Ok(truth(Some(evaluate(part, arguments)?.is_null()))),
-        Node::Compare(operator, left, right) => {
-            let (left, right) = (evaluate(left, arguments)?, evaluate(right, arguments)?);
-            Ok(truth(compare(*operator, &left, &right)))
+        ExpressionNode::And(parts) => all_of(parts, arguments, Some(false)),
+        ExpressionNode::Or(parts) => all_of(parts, arguments, Some(true)),
+        ExpressionNode::Not(part) => {
+            Ok(truth(evaluate_expression(part, arguments)?.as_boolean().map(|truth| !truth)))
         }
-        Node::In(value, list) => {
-            let value = evaluate(value, arguments)?;
+        ExpressionNode::IsNull(part) => Ok(truth(Some(evaluate_expression(part, arguments)?.is_null()))),
+        ExpressionNode::Compare(operator, left, right) => {
+            let (left, right) =
+                (evaluate_expression(left, arguments)?, evaluate_expression(right, arguments)?);
+            Ok(truth(compare_values(*operator, &left, &right)))
+        }
+        ExpressionNode::In(value, list) => {
+            let value = evaluate_expression(value, arguments)?;
             let mut found = Some(false);
             for item in list {
-                let is_equal = compare(Operator::Equal, &value, evaluate(item, arguments)?.as_ref());
+                let is_equal = compare_values(
+                    ComparisonKind::Equal,
+                    &value,
+                    evaluate_expression(item, arguments)?.as_ref(),
+                );
                 match is_equal {
                     Some(true) => return Ok(truth(Some(true))),
                     Some(false) => {}
@@ -50,26 +60,31 @@ pub(crate) fn evaluate<'d>(typed: &'d Typed, arguments: &'d [Datum]) -> Evaluate
             }
             Ok(truth(found))
         }
-        Node::Case(branches, otherwise) => {
+        ExpressionNode::Case(branches, otherwise) => {
             for (condition, result) in branches {
-                if evaluate(condition, arguments)?.as_boolean() == Some(true) {
-                    return evaluate(result, arguments);
+                if evaluate_expression(condition, arguments)?.as_boolean() == Some(true) {
+                    return evaluate_expression(result, arguments);
                 }
             }
-            otherwise.as_ref().map_or(Ok(Cow::Owned(Datum::Null)), |result| evaluate(result, arguments))
+            otherwise
+                .as_ref()
+                .map_or(Ok(Cow::Owned(Datum::Null)), |result| evaluate_expression(result, arguments))
         }
-        Node::Coalesce(parts) => {
+        ExpressionNode::Coalesce(parts) => {
             for part in parts {
-                let datum = evaluate(part, arguments)?;
+                let datum = evaluate_expression(part, arguments)?;
                 if !datum.is_null() {
                     return Ok(datum);
                 }
             }
             Ok(Cow::Owned(Datum::Null))
         }
-        Node::Call(call) => {
-            let values: Vec<_> =
-                call.arguments.iter().map(|part| evaluate(part, arguments)).collect::<Result<_, _>>()?;
+        ExpressionNode::Call(call) => {
+            let values: Vec<_> = call
+                .arguments
+                .iter()
+                .map(|part| evaluate_expression(part, arguments))
+                .collect::<Result<_, _>>()?;
             if call.nulls == NullRule::GiveNull && values.iter().any(|value| value.is_null()) {
                 return Ok(Cow::Owned(Datum::Null));
             }
@@ -80,10 +95,14 @@ pub(crate) fn evaluate<'d>(typed: &'d Typed, arguments: &'d [Datum]) -> Evaluate
 }
 
 /// `AND` and `OR`: evaluation stops at the first part that decides the result.
-fn all_of<'d>(parts: &'d [Typed], arguments: &'d [Datum], decides: Option<bool>) -> Evaluated<'d> {
+fn all_of<'d>(
+    parts: &'d [TypedExpression],
+    arguments: &'d [Datum],
+    decides: Option<bool>,
+) -> EvaluationResult<'d> {
     let mut found = decides.map(|truth| !truth);
     for part in parts {
-        let value = evaluate(part, arguments)?.as_boolean();
+        let value = evaluate_expression(part, arguments)?.as_boolean();
         if value == decides {
             return Ok(truth(decides));
         }
@@ -99,28 +118,33 @@ fn truth(truth: Option<bool>) -> Cow<'static, Datum> {
 }
 
 /// Compares two values of the same type.
-pub(crate) fn compare(operator: Operator, left: &Datum, right: &Datum) -> Option<bool> {
+pub(crate) fn compare_values(operator: ComparisonKind, left: &Datum, right: &Datum) -> Option<bool> {
     let order = match operator {
-        Operator::Distinct => return Some(left.order(right).is_ne()),
-        Operator::NotDistinct => return Some(left.order(right).is_eq()),
+        ComparisonKind::Distinct => return Some(left.order(right).is_ne()),
+        ComparisonKind::NotDistinct => return Some(left.order(right).is_eq()),
         _ if left.is_null() || right.is_null() => return None,
         _ => left.order(right),
     };
     Some(match operator {
-        Operator::Equal | Operator::NotDistinct => order == Ordering::Equal,
-        Operator::NotEqual | Operator::Distinct => order != Ordering::Equal,
-        Operator::Less => order == Ordering::Less,
-        Operator::AtMost => order != Ordering::Greater,
-        Operator::Greater => order == Ordering::Greater,
-        Operator::AtLeast => order != Ordering::Less,
+        ComparisonKind::Equal | ComparisonKind::NotDistinct => order == Ordering::Equal,
+        ComparisonKind::NotEqual | ComparisonKind::Distinct => order != Ordering::Equal,
+        ComparisonKind::Less => order == Ordering::Less,
+        ComparisonKind::AtMost => order != Ordering::Greater,
+        ComparisonKind::Greater => order == Ordering::Greater,
+        ComparisonKind::AtLeast => order != Ordering::Less,
     })
 }
 
-fn evaluate_cast<'d>(datum: Cow<'d, Datum>, part: &Typed, typed: &Typed, mode: CastMode) -> Evaluated<'d> {
+fn evaluate_cast<'d>(
+    datum: Cow<'d, Datum>,
+    part: &TypedExpression,
+    typed: &TypedExpression,
+    mode: CastMode,
+) -> EvaluationResult<'d> {
     if part.kind == typed.kind || datum.is_null() {
         return Ok(datum);
     }
-    let shown = shown(&datum, &part.kind);
+    let shown = value_for_message(&datum, &part.kind);
     match cast(datum.into_owned(), &part.kind, &typed.kind, mode) {
         Ok(found) => Ok(Cow::Owned(found)),
         Err(CastFailure::NotConvertible) if mode == CastMode::GiveNull => Ok(Cow::Owned(Datum::Null)),
@@ -129,7 +153,7 @@ fn evaluate_cast<'d>(datum: Cow<'d, Datum>, part: &Typed, typed: &Typed, mode: C
             let hint = Some("use `TRY_CAST(x AS type)` to get null for values that cannot be cast");
             Err(EvaluationFailure { message, hint, place: typed.place })
         }
-        Err(CastFailure::Unclear(hint)) => {
+        Err(CastFailure::Ambiguous(hint)) => {
             let message = format!("{shown} cannot be cast to {}", typed.kind);
             Err(EvaluationFailure { message, hint: Some(hint), place: typed.place })
         }
@@ -137,7 +161,7 @@ fn evaluate_cast<'d>(datum: Cow<'d, Datum>, part: &Typed, typed: &Typed, mode: C
 }
 
 /// A value as shown in a message: short, with text in quotes.
-pub(crate) fn shown(datum: &Datum, kind: &SqlType) -> String {
+pub(crate) fn value_for_message(datum: &Datum, kind: &SqlType) -> String {
     const SHOWN: usize = 40;
     let text = to_text(datum, kind).unwrap_or_else(|| format!("a value of type {kind}"));
     let mut short: String = text.chars().take(SHOWN).collect();

@@ -2,13 +2,13 @@
 
 use sqlparser::tokenizer::{Location, Span};
 
-use super::typed::Typed;
+use super::typed::TypedExpression;
 
 /// A position in the text of a query, if known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct TextPlace(pub(crate) Option<Location>);
+pub(crate) struct QueryPosition(pub(crate) Option<Location>);
 
-impl From<Span> for TextPlace {
+impl From<Span> for QueryPosition {
     fn from(span: Span) -> Self {
         Self((span.start.line > 0).then_some(span.start))
     }
@@ -16,14 +16,14 @@ impl From<Span> for TextPlace {
 
 /// Why a query is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct QueryRefusal {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    pub(crate) place: TextPlace,
+    pub(crate) place: QueryPosition,
 }
 
-impl Refusal {
-    pub(crate) fn new(message: impl Into<String>, place: impl Into<TextPlace>) -> Self {
+impl QueryRefusal {
+    pub(crate) fn new(message: impl Into<String>, place: impl Into<QueryPosition>) -> Self {
         Self { message: message.into(), hint: None, place: place.into() }
     }
 
@@ -33,7 +33,7 @@ impl Refusal {
     }
 
     /// Adds the notes about the columns among values whose types do not match.
-    pub(crate) fn noting(mut self, values: &[&Typed]) -> Self {
+    pub(crate) fn with_column_notes(mut self, values: &[&TypedExpression]) -> Self {
         let notes: Vec<_> = values.iter().filter_map(|value| value.note()).collect();
         if !notes.is_empty() {
             self.hint = Some(notes.join("; "));
@@ -43,4 +43,4 @@ impl Refusal {
 }
 
 /// The result of binding, or the reason why it is not possible.
-pub(crate) type Bound<T> = Result<T, Refusal>;
+pub(crate) type BindResult<T> = Result<T, QueryRefusal>;

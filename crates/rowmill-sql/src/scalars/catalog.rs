@@ -1,49 +1,51 @@
 //! Looks up functions by name.
 
 use super::{
-    conditional, dates, formats, json, lists, moments, numbers, operators, plain, regexes, rounding, texts,
+    conditional, date_parts, dates, fixed_types, formats, json, lists, numbers, operators, regexes, rounding,
+    texts,
 };
-use crate::expression::coerce::folded;
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::Typed;
+use crate::expression::coerce::fold_constant;
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::TypedExpression;
 
 /// A function with its name and its binder.
 pub(super) struct BoundFunction {
     pub(super) names: &'static [&'static str],
-    pub(super) bind: fn(&FunctionCall) -> Bound<Typed>,
+    pub(super) bind: fn(&FunctionCall) -> BindResult<TypedExpression>,
 }
 
 /// A call whose arguments are already bound.
 #[derive(Debug, Clone)]
 pub(crate) struct FunctionCall {
     pub(crate) name: String,
-    pub(crate) arguments: Vec<Typed>,
-    pub(crate) place: TextPlace,
+    pub(crate) arguments: Vec<TypedExpression>,
+    pub(crate) place: QueryPosition,
 }
 
 impl FunctionCall {
     /// The arguments, if their number is correct.
-    pub(super) fn exactly<const N: usize>(&self) -> Bound<[Typed; N]> {
+    pub(super) fn exact_arguments<const N: usize>(&self) -> BindResult<[TypedExpression; N]> {
         self.arguments.clone().try_into().map_err(|_| self.wrong_count(&N.to_string()))
     }
 
-    pub(super) fn wrong_count(&self, wanted: &str) -> Refusal {
+    pub(super) fn wrong_count(&self, wanted: &str) -> QueryRefusal {
         let found = self.arguments.len();
-        Refusal::new(format!("`{}` takes {wanted} arguments, not {found}", self.name), self.place)
+        QueryRefusal::new(format!("`{}` takes {wanted} arguments, not {found}", self.name), self.place)
     }
 
     /// The refusal for arguments of unsupported types.
-    pub(super) fn wrong_types(&self, hint: &str) -> Refusal {
+    pub(super) fn wrong_types(&self, hint: &str) -> QueryRefusal {
         let kinds: Vec<_> = self.arguments.iter().map(|argument| argument.kind.to_string()).collect();
-        Refusal::new(format!("there is no `{}({})`", self.name, kinds.join(", ")), self.place).hint(hint)
+        QueryRefusal::new(format!("there is no `{}({})`", self.name, kinds.join(", ")), self.place).hint(hint)
     }
 
     /// An argument that must be a string literal.
-    pub(super) fn known_text(&self, at: usize) -> Bound<&str> {
-        let text = self.arguments.get(at).and_then(Typed::known_value).and_then(|datum| datum.as_text());
+    pub(super) fn known_text(&self, at: usize) -> BindResult<&str> {
+        let text =
+            self.arguments.get(at).and_then(TypedExpression::known_value).and_then(|datum| datum.as_text());
         text.ok_or_else(|| {
             let place = self.arguments.get(at).map_or(self.place, |argument| argument.place);
-            Refusal::new(
+            QueryRefusal::new(
                 format!("argument {} of `{}` must be a string in the query", at + 1, self.name),
                 place,
             )
@@ -59,7 +61,7 @@ fn groups() -> [&'static [BoundFunction]; 10] {
         numbers::FUNCTIONS,
         rounding::FUNCTIONS,
         dates::FUNCTIONS,
-        moments::FUNCTIONS,
+        date_parts::FUNCTIONS,
         formats::FUNCTIONS,
         lists::FUNCTIONS,
         json::FUNCTIONS,
@@ -68,22 +70,22 @@ fn groups() -> [&'static [BoundFunction]; 10] {
 }
 
 /// The names of all functions.
-pub(crate) fn names() -> Vec<&'static str> {
+pub(crate) fn function_names() -> Vec<&'static str> {
     let bound = groups().into_iter().flatten().flat_map(|function| function.names);
-    bound.chain(plain::names()).copied().chain(["mod"]).collect()
+    bound.chain(fixed_types::names()).copied().chain(["mod"]).collect()
 }
 
 /// Binds a call; `None` if there is no function with that name.
-pub(crate) fn bind_function(call: &FunctionCall) -> Option<Bound<Typed>> {
+pub(crate) fn bind_function(call: &FunctionCall) -> Option<BindResult<TypedExpression>> {
     let name = call.name.as_str();
     if name == "mod" {
-        return Some(call.exactly().and_then(|[left, right]| {
-            operators::arithmetic(operators::Arithmetic::Remainder, left, right, call.place)
+        return Some(call.exact_arguments().and_then(|[left, right]| {
+            operators::bind_arithmetic(operators::ArithmeticOperator::Remainder, left, right, call.place)
         }));
     }
-    if let Some(bound) = plain::bind(call) {
-        return Some(bound.and_then(folded));
+    if let Some(bound) = fixed_types::bind(call) {
+        return Some(bound.and_then(fold_constant));
     }
     let function = groups().into_iter().flatten().find(|function| function.names.contains(&name))?;
-    Some((function.bind)(call).and_then(folded))
+    Some((function.bind)(call).and_then(fold_constant))
 }

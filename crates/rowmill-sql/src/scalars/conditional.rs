@@ -1,9 +1,11 @@
 //! Functions that select one of their arguments, or describe them.
 
 use super::catalog::{BoundFunction, FunctionCall};
-use crate::expression::coerce::{cast_to, comparison, condition, folded, meeting_type};
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{Arguments, Node, Operator, Typed};
+use crate::expression::coerce::{
+    as_condition, bind_comparison, cast_to, common_argument_type, fold_constant,
+};
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::{ComparisonKind, EvaluatedArguments, ExpressionNode, TypedExpression};
 use crate::values::cast::CastMode;
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
@@ -18,62 +20,66 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
 ];
 
 /// All arguments, cast to their common type.
-fn met(call: &FunctionCall) -> Bound<(Vec<Typed>, SqlType)> {
+fn met(call: &FunctionCall) -> BindResult<(Vec<TypedExpression>, SqlType)> {
     let values: Vec<_> = call.arguments.iter().collect();
-    let kind = meeting_type(&values, &format!("`{}`", call.name))?;
+    let kind = common_argument_type(&values, &format!("`{}`", call.name))?;
     let values = call.arguments.iter().map(|value| cast_to(value.clone(), &kind, CastMode::Fail));
-    Ok((values.collect::<Bound<_>>()?, kind))
+    Ok((values.collect::<BindResult<_>>()?, kind))
 }
 
-fn coalesce(call: &FunctionCall) -> Bound<Typed> {
+fn coalesce(call: &FunctionCall) -> BindResult<TypedExpression> {
     if call.arguments.is_empty() || (call.name == "ifnull" && call.arguments.len() != 2) {
         return Err(call.wrong_count("2"));
     }
     let (values, kind) = met(call)?;
-    Ok(Typed { node: Node::Coalesce(values), kind, place: call.place })
+    Ok(TypedExpression { node: ExpressionNode::Coalesce(values), kind, place: call.place })
 }
 
-fn nullif(call: &FunctionCall) -> Bound<Typed> {
-    let [value, other] = call.exactly()?;
-    let is_same = comparison(Operator::Equal, value.clone(), other, call.place)?;
+fn nullif(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let [value, other] = call.exact_arguments()?;
+    let is_same = bind_comparison(ComparisonKind::Equal, value.clone(), other, call.place)?;
     let kind = value.kind.clone();
-    let null = Typed::constant(Datum::Null, kind.clone(), call.place);
+    let null = TypedExpression::constant(Datum::Null, kind.clone(), call.place);
     let value = cast_to(value, &kind, CastMode::Fail)?;
-    Ok(Typed { node: Node::Case(vec![(is_same, null)], Some(Box::new(value))), kind, place: call.place })
+    Ok(TypedExpression {
+        node: ExpressionNode::Case(vec![(is_same, null)], Some(Box::new(value))),
+        kind,
+        place: call.place,
+    })
 }
 
-fn choose(call: &FunctionCall) -> Bound<Typed> {
-    let [test, then, otherwise] = call.exactly()?;
-    case(vec![(test, then)], Some(otherwise), call.place)
+fn choose(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let [test, then, otherwise] = call.exact_arguments()?;
+    bind_case(vec![(test, then)], Some(otherwise), call.place)
 }
 
 /// `CASE WHEN … THEN … ELSE … END`.
-pub(crate) fn case(
-    branches: Vec<(Typed, Typed)>,
-    otherwise: Option<Typed>,
-    place: TextPlace,
-) -> Bound<Typed> {
+pub(crate) fn bind_case(
+    branches: Vec<(TypedExpression, TypedExpression)>,
+    otherwise: Option<TypedExpression>,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
     let results: Vec<_> = branches.iter().map(|(_, result)| result).chain(&otherwise).collect();
-    let kind = meeting_type(&results, "`CASE`")?;
-    let result = |typed: Typed| cast_to(typed, &kind, CastMode::Fail);
+    let kind = common_argument_type(&results, "`CASE`")?;
+    let result = |typed: TypedExpression| cast_to(typed, &kind, CastMode::Fail);
     let branches: Vec<_> = branches
         .into_iter()
-        .map(|(test, then)| Ok((condition(test)?, result(then)?)))
-        .collect::<Bound<_>>()?;
+        .map(|(test, then)| Ok((as_condition(test)?, result(then)?)))
+        .collect::<BindResult<_>>()?;
     let otherwise = otherwise.map(|typed| result(typed).map(Box::new)).transpose()?;
-    folded(Typed { node: Node::Case(branches, otherwise), kind, place })
+    fold_constant(TypedExpression { node: ExpressionNode::Case(branches, otherwise), kind, place })
 }
 
 /// The maximum or minimum of the arguments, ignoring nulls.
-fn extreme(call: &FunctionCall, wanted: std::cmp::Ordering) -> Bound<Typed> {
+fn extreme(call: &FunctionCall, wanted: std::cmp::Ordering) -> BindResult<TypedExpression> {
     if call.arguments.is_empty() {
         return Err(call.wrong_count("at least 1"));
     }
     let (values, kind) = met(call)?;
     if !kind.is_ordered() {
-        return Err(Refusal::new(format!("values of type {kind} have no order"), call.place));
+        return Err(QueryRefusal::new(format!("values of type {kind} have no order"), call.place));
     }
-    let found = move |arguments: Arguments<'_, '_>| {
+    let found = move |arguments: EvaluatedArguments<'_, '_>| {
         let mut best: Option<&Datum> = None;
         for datum in arguments.iter().filter(|datum| !datum.is_null()) {
             if best.is_none_or(|best| datum.order(best) == wanted) {
@@ -82,10 +88,10 @@ fn extreme(call: &FunctionCall, wanted: std::cmp::Ordering) -> Bound<Typed> {
         }
         Ok(best.cloned().unwrap_or(Datum::Null))
     };
-    Ok(Typed::call_with_nulls(found, values, kind, call.place))
+    Ok(TypedExpression::call_with_nulls(found, values, kind, call.place))
 }
 
-fn type_of(call: &FunctionCall) -> Bound<Typed> {
-    let [value] = call.exactly()?;
-    Ok(Typed::constant(Datum::Text(value.kind.to_string()), SqlType::Varchar, call.place))
+fn type_of(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let [value] = call.exact_arguments()?;
+    Ok(TypedExpression::constant(Datum::Text(value.kind.to_string()), SqlType::Varchar, call.place))
 }

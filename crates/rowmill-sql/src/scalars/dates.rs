@@ -1,16 +1,17 @@
 //! Parts of dates and times, and arithmetic with them.
 
 use super::catalog::{BoundFunction, FunctionCall};
-use super::moments::{DatePart, truncated};
-use crate::expression::coerce::{adapted, cast_to, folded};
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{Arguments, Typed};
+use super::date_parts::{DatePart, truncate_timestamp};
+use crate::expression::coerce::{adapt_argument, cast_to, fold_constant};
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::{EvaluatedArguments, TypedExpression};
 use crate::values::calendar::{
-    CivilDay, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, moved, split,
+    CivilDay, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, add_interval,
+    split_timestamp,
 };
 use crate::values::cast::CastMode;
 use crate::values::datum::Datum;
-use crate::values::interval::{Interval, singular};
+use crate::values::interval::{SqlInterval, singular_unit};
 use crate::values::sql_type::SqlType;
 
 pub(super) const FUNCTIONS: &[BoundFunction] = &[
@@ -28,7 +29,7 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
 
 const TOO_FAR: &str = "the date or time is out of range";
 
-fn timestamp(arguments: Arguments<'_, '_>, at: usize) -> i64 {
+fn timestamp(arguments: EvaluatedArguments<'_, '_>, at: usize) -> i64 {
     match arguments.get(at).map(|datum| &**datum) {
         Some(Datum::Timestamp(timestamp)) => *timestamp,
         _ => 0,
@@ -36,9 +37,9 @@ fn timestamp(arguments: Arguments<'_, '_>, at: usize) -> i64 {
 }
 
 /// An argument that is a date or a time, as a timestamp.
-fn moment(call: &FunctionCall, at: usize) -> Bound<Typed> {
+fn moment(call: &FunctionCall, at: usize) -> BindResult<TypedExpression> {
     let found = call.arguments.get(at).cloned().ok_or_else(|| call.wrong_count("more"))?;
-    if found.kind.is_moment() || found.kind == SqlType::Null {
+    if found.kind.is_date_or_timestamp() || found.kind == SqlType::Null {
         return cast_to(found, &SqlType::Timestamp, CastMode::Fail);
     }
     let hint = match found.kind {
@@ -49,61 +50,77 @@ fn moment(call: &FunctionCall, at: usize) -> Bound<Typed> {
 }
 
 /// The part that the first argument of a call names.
-fn named_part(call: &FunctionCall) -> Bound<DatePart> {
+fn named_part(call: &FunctionCall) -> BindResult<DatePart> {
     let name = call.known_text(0)?;
-    DatePart::named(&singular(name)).ok_or_else(|| {
+    DatePart::named(&singular_unit(name)).ok_or_else(|| {
         let place = call.arguments.first().map_or(call.place, |argument| argument.place);
-        Refusal::new(format!("`{name}` is not a part of a date or time"), place)
+        QueryRefusal::new(format!("`{name}` is not a part of a date or time"), place)
             .hint("use `year`, `quarter`, `month`, `week`, `day`, `hour`, `minute`, `second` or others")
     })
 }
 
-fn date_part(call: &FunctionCall) -> Bound<Typed> {
+fn date_part(call: &FunctionCall) -> BindResult<TypedExpression> {
     let part = named_part(call)?;
-    let [_, _] = call.exactly()?;
+    let [_, _] = call.exact_arguments()?;
     let moment = moment(call, 1)?;
     let kind = if part == DatePart::Epoch { SqlType::Double } else { SqlType::BigInt };
-    Ok(Typed::call(move |arguments| Ok(part.of(timestamp(arguments, 0))), vec![moment], kind, call.place))
+    Ok(TypedExpression::call(
+        move |arguments| Ok(part.of(timestamp(arguments, 0))),
+        vec![moment],
+        kind,
+        call.place,
+    ))
 }
 
 /// `EXTRACT(part FROM moment)`.
-pub(crate) fn part_of(part: &str, moment: Typed, place: TextPlace) -> Bound<Typed> {
-    let name = Typed::constant(Datum::Text(part.to_owned()), SqlType::Varchar, place);
+pub(crate) fn bind_extract(
+    part: &str,
+    moment: TypedExpression,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
+    let name = TypedExpression::constant(Datum::Text(part.to_owned()), SqlType::Varchar, place);
     let call = FunctionCall { name: "extract".to_owned(), arguments: vec![name, moment], place };
-    date_part(&call).and_then(folded)
+    date_part(&call).and_then(fold_constant)
 }
 
-fn date_trunc(call: &FunctionCall) -> Bound<Typed> {
+fn date_trunc(call: &FunctionCall) -> BindResult<TypedExpression> {
     let part = named_part(call)?;
-    let [_, _] = call.exactly()?;
-    if truncated(part, 0).is_none() {
-        return Err(Refusal::new("times cannot be truncated to that", call.place));
+    let [_, _] = call.exact_arguments()?;
+    if truncate_timestamp(part, 0).is_none() {
+        return Err(QueryRefusal::new("times cannot be truncated to that", call.place));
     }
     let moment = moment(call, 1)?;
-    let cut = move |arguments: Arguments<'_, '_>| {
-        truncated(part, timestamp(arguments, 0)).map(Datum::Timestamp).ok_or_else(|| TOO_FAR.to_owned())
+    let cut = move |arguments: EvaluatedArguments<'_, '_>| {
+        truncate_timestamp(part, timestamp(arguments, 0))
+            .map(Datum::Timestamp)
+            .ok_or_else(|| TOO_FAR.to_owned())
     };
-    Ok(Typed::call(cut, vec![moment], SqlType::Timestamp, call.place))
+    Ok(TypedExpression::call(cut, vec![moment], SqlType::Timestamp, call.place))
 }
 
-fn date_diff(call: &FunctionCall) -> Bound<Typed> {
+fn date_diff(call: &FunctionCall) -> BindResult<TypedExpression> {
     let part = named_part(call)?;
-    let [_, _, _] = call.exactly()?;
+    let [_, _, _] = call.exact_arguments()?;
     if boundaries(part, 0).is_none() {
-        return Err(Refusal::new("differences cannot be counted in that unit", call.place)
+        return Err(QueryRefusal::new("differences cannot be counted in that unit", call.place)
             .hint("count days: `date_diff('day', a, b) // 7`"));
     }
-    let difference = move |arguments: Arguments<'_, '_>| {
+    let difference = move |arguments: EvaluatedArguments<'_, '_>| {
         let count = |at: usize| boundaries(part, timestamp(arguments, at)).unwrap_or_default();
         Ok(Datum::Whole(i128::from(count(1) - count(0))))
     };
-    Ok(Typed::call(difference, vec![moment(call, 1)?, moment(call, 2)?], SqlType::BigInt, call.place))
+    Ok(TypedExpression::call(
+        difference,
+        vec![moment(call, 1)?, moment(call, 2)?],
+        SqlType::BigInt,
+        call.place,
+    ))
 }
 
 /// How many starts of a part are before a time, counted from a fixed origin.
 fn boundaries(part: DatePart, timestamp: i64) -> Option<i64> {
-    let (days, _) = split(timestamp);
-    let day = CivilDay::of_days(days);
+    let (days, _) = split_timestamp(timestamp);
+    let day = CivilDay::from_days(days);
     Some(match part {
         DatePart::Year => day.year,
         DatePart::Quarter => day.year * 4 + (day.month - 1) / 3,
@@ -118,37 +135,46 @@ fn boundaries(part: DatePart, timestamp: i64) -> Option<i64> {
     })
 }
 
-fn span(call: &FunctionCall, unit: &'static str) -> Bound<Typed> {
-    let [count] = call.exactly()?;
-    let count =
-        adapted(count, &SqlType::Integer).ok_or_else(|| call.wrong_types("it takes a whole number"))??;
-    interval_of(count, unit, call.place)
+fn span(call: &FunctionCall, unit: &'static str) -> BindResult<TypedExpression> {
+    let [count] = call.exact_arguments()?;
+    let count = adapt_argument(count, &SqlType::Integer)
+        .ok_or_else(|| call.wrong_types("it takes a whole number"))??;
+    interval_from_unit(count, unit, call.place)
 }
 
 /// An interval of `count` units.
-pub(crate) fn interval_of(count: Typed, unit: &'static str, place: TextPlace) -> Bound<Typed> {
-    let made = move |arguments: Arguments<'_, '_>| {
+pub(crate) fn interval_from_unit(
+    count: TypedExpression,
+    unit: &'static str,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
+    let made = move |arguments: EvaluatedArguments<'_, '_>| {
         let count = arguments.first().and_then(|datum| datum.as_whole()).unwrap_or_default();
-        let span = i64::try_from(count).ok().and_then(|count| Interval::of_unit(count, unit));
+        let span = i64::try_from(count).ok().and_then(|count| SqlInterval::from_unit(count, unit));
         span.map(Datum::Interval).ok_or_else(|| "the interval is too long".to_owned())
     };
-    folded(Typed::call(made, vec![count], SqlType::Interval, place))
+    fold_constant(TypedExpression::call(made, vec![count], SqlType::Interval, place))
 }
 
-fn date_add(call: &FunctionCall) -> Bound<Typed> {
-    let [moment, by] = call.exactly()?;
-    if !moment.kind.is_moment() || by.kind != SqlType::Interval {
+fn date_add(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let [moment, by] = call.exact_arguments()?;
+    if !moment.kind.is_date_or_timestamp() || by.kind != SqlType::Interval {
         return Err(call.wrong_types("it takes a date or time, and an interval"));
     }
-    moved_by(moment, by, 1, call.place)
+    shift_by_interval(moment, by, 1, call.place)
 }
 
 /// A date, a time or an interval, plus or minus an interval.
-pub(super) fn moved_by(moment: Typed, by: Typed, sign: i64, place: TextPlace) -> Bound<Typed> {
+pub(super) fn shift_by_interval(
+    moment: TypedExpression,
+    by: TypedExpression,
+    sign: i64,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
     let is_span = moment.kind == SqlType::Interval;
     let kind = if is_span { SqlType::Interval } else { SqlType::Timestamp };
     let moment = cast_to(moment, &kind, CastMode::Fail)?;
-    let computed = move |arguments: Arguments<'_, '_>| {
+    let computed = move |arguments: EvaluatedArguments<'_, '_>| {
         let Some(Datum::Interval(by)) = arguments.get(1).map(|datum| &**datum) else {
             return Ok(Datum::Null);
         };
@@ -158,17 +184,22 @@ pub(super) fn moved_by(moment: Typed, by: Typed, sign: i64, place: TextPlace) ->
                 span.checked_add(by).map(Datum::Interval).ok_or_else(|| TOO_FAR.to_owned())
             }
             Some(Datum::Timestamp(at)) => {
-                moved(*at, by).map(Datum::Timestamp).ok_or_else(|| TOO_FAR.to_owned())
+                add_interval(*at, by).map(Datum::Timestamp).ok_or_else(|| TOO_FAR.to_owned())
             }
             _ => Ok(Datum::Null),
         }
     };
-    Ok(Typed::call(computed, vec![moment, by], kind, place))
+    Ok(TypedExpression::call(computed, vec![moment, by], kind, place))
 }
 
-pub(super) fn add_days(day: Typed, count: Typed, sign: i128, place: TextPlace) -> Bound<Typed> {
+pub(super) fn add_days(
+    day: TypedExpression,
+    count: TypedExpression,
+    sign: i128,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
     let count = cast_to(count, &SqlType::Integer, CastMode::Fail)?;
-    let computed = move |arguments: Arguments<'_, '_>| {
+    let computed = move |arguments: EvaluatedArguments<'_, '_>| {
         let (Some(Datum::Date(day)), Some(count)) =
             (arguments.first().map(|datum| &**datum), arguments.get(1).and_then(|datum| datum.as_whole()))
         else {
@@ -176,35 +207,47 @@ pub(super) fn add_days(day: Typed, count: Typed, sign: i128, place: TextPlace) -
         };
         i32::try_from(i128::from(*day) + sign * count).map(Datum::Date).map_err(|_| TOO_FAR.to_owned())
     };
-    Ok(Typed::call(computed, vec![day, count], SqlType::Date, place))
+    Ok(TypedExpression::call(computed, vec![day, count], SqlType::Date, place))
 }
 
-pub(super) fn day_difference(left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
-    let computed = |arguments: Arguments<'_, '_>| {
+pub(super) fn day_difference(
+    left: TypedExpression,
+    right: TypedExpression,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
+    let computed = |arguments: EvaluatedArguments<'_, '_>| {
         let day = |at: usize| match arguments.get(at).map(|datum| &**datum) {
             Some(Datum::Date(day)) => i128::from(*day),
             _ => 0,
         };
         Ok(Datum::Whole(day(0) - day(1)))
     };
-    Ok(Typed::call(computed, vec![left, right], SqlType::BigInt, place))
+    Ok(TypedExpression::call(computed, vec![left, right], SqlType::BigInt, place))
 }
 
 /// The interval between two times, in days and microseconds.
-pub(super) fn timestamp_difference(left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
+pub(super) fn timestamp_difference(
+    left: TypedExpression,
+    right: TypedExpression,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
     let left = cast_to(left, &SqlType::Timestamp, CastMode::Fail)?;
     let right = cast_to(right, &SqlType::Timestamp, CastMode::Fail)?;
-    let computed = |arguments: Arguments<'_, '_>| {
+    let computed = |arguments: EvaluatedArguments<'_, '_>| {
         let micros = timestamp(arguments, 0).checked_sub(timestamp(arguments, 1)).ok_or(TOO_FAR)?;
         let days = i32::try_from(micros / MICROS_PER_DAY).map_err(|_| TOO_FAR)?;
-        Ok(Datum::Interval(Interval { months: 0, days, micros: micros % MICROS_PER_DAY }))
+        Ok(Datum::Interval(SqlInterval { months: 0, days, micros: micros % MICROS_PER_DAY }))
     };
-    Ok(Typed::call(computed, vec![left, right], SqlType::Interval, place))
+    Ok(TypedExpression::call(computed, vec![left, right], SqlType::Interval, place))
 }
 
-pub(super) fn scaled_interval(span: Typed, factor: Typed, place: TextPlace) -> Bound<Typed> {
+pub(super) fn scaled_interval(
+    span: TypedExpression,
+    factor: TypedExpression,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
     let factor = cast_to(factor, &SqlType::BigInt, CastMode::Fail)?;
-    let computed = |arguments: Arguments<'_, '_>| {
+    let computed = |arguments: EvaluatedArguments<'_, '_>| {
         let (Some(Datum::Interval(span)), Some(factor)) =
             (arguments.first().map(|datum| &**datum), arguments.get(1).and_then(|datum| datum.as_whole()))
         else {
@@ -213,5 +256,5 @@ pub(super) fn scaled_interval(span: Typed, factor: Typed, place: TextPlace) -> B
         let scaled = i64::try_from(factor).ok().and_then(|factor| span.checked_mul(factor));
         scaled.map(Datum::Interval).ok_or_else(|| "the interval is too long".to_owned())
     };
-    Ok(Typed::call(computed, vec![span, factor], SqlType::Interval, place))
+    Ok(TypedExpression::call(computed, vec![span, factor], SqlType::Interval, place))
 }

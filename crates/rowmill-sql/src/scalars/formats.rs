@@ -1,13 +1,13 @@
 //! Formatting and parsing of dates and times: `strftime` and `strptime`.
 
 use super::catalog::{BoundFunction, FunctionCall};
-use super::moments::{month_name, weekday_name};
-use super::texts::word;
-use crate::expression::coerce::{adapted, cast_to};
-use crate::expression::refusal::{Bound, Refusal};
-use crate::expression::typed::{Arguments, Typed};
+use super::date_parts::{month_name, weekday_name};
+use super::texts::text_argument;
+use crate::expression::coerce::{adapt_argument, cast_to};
+use crate::expression::refusal::{BindResult, QueryRefusal};
+use crate::expression::typed::{EvaluatedArguments, TypedExpression};
 use crate::values::calendar::{
-    CivilDay, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, midnight, split, weekday,
+    CivilDay, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, midnight_of, split_timestamp, weekday,
 };
 use crate::values::cast::CastMode;
 use crate::values::datum::Datum;
@@ -21,14 +21,14 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
 
 /// A piece of a format string.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum FormPiece {
+enum FormatPiece {
     Text(String),
     /// A part, given by its letter, with or without leading zeros.
-    Part(char, Zeros),
+    Part(char, LeadingZeros),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Zeros {
+enum LeadingZeros {
     Kept,
     Dropped,
 }
@@ -37,7 +37,7 @@ enum Zeros {
 const WRITTEN: &str = "aAwdbBmyYHIpMSgfj%";
 const READ: &str = "dbBmyYHMSf%";
 
-fn parse(form: &str, known: &str) -> Result<Vec<FormPiece>, String> {
+fn parse(form: &str, known: &str) -> Result<Vec<FormatPiece>, String> {
     let mut pieces = Vec::new();
     let mut letters = form.chars();
     let mut text = String::new();
@@ -46,17 +46,17 @@ fn parse(form: &str, known: &str) -> Result<Vec<FormPiece>, String> {
             text.push(letter);
             continue;
         }
-        let (mut part, mut zeros) = (letters.next(), Zeros::Kept);
+        let (mut part, mut zeros) = (letters.next(), LeadingZeros::Kept);
         if part == Some('-') {
-            (part, zeros) = (letters.next(), Zeros::Dropped);
+            (part, zeros) = (letters.next(), LeadingZeros::Dropped);
         }
         match part {
             Some('%') => text.push('%'),
             Some(part) if known.contains(part) => {
                 if !text.is_empty() {
-                    pieces.push(FormPiece::Text(std::mem::take(&mut text)));
+                    pieces.push(FormatPiece::Text(std::mem::take(&mut text)));
                 }
-                pieces.push(FormPiece::Part(part, zeros));
+                pieces.push(FormatPiece::Part(part, zeros));
             }
             _ => {
                 return Err(format!(
@@ -67,41 +67,41 @@ fn parse(form: &str, known: &str) -> Result<Vec<FormPiece>, String> {
         }
     }
     if !text.is_empty() {
-        pieces.push(FormPiece::Text(text));
+        pieces.push(FormatPiece::Text(text));
     }
     Ok(pieces)
 }
 
 /// `strftime(moment, form)`, in either order.
-fn strftime(call: &FunctionCall) -> Bound<Typed> {
-    let [first, second] = call.exactly()?;
-    let (moment, form_at) = if first.kind.is_moment() { (first, 1) } else { (second, 0) };
-    if !moment.kind.is_moment() && moment.kind != SqlType::Null {
+fn strftime(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let [first, second] = call.exact_arguments()?;
+    let (moment, form_at) = if first.kind.is_date_or_timestamp() { (first, 1) } else { (second, 0) };
+    if !moment.kind.is_date_or_timestamp() && moment.kind != SqlType::Null {
         return Err(call.wrong_types("write `strftime(CAST(x AS TIMESTAMP), '%Y-%m-%d')`"));
     }
     let moment = cast_to(moment, &SqlType::Timestamp, CastMode::Fail)?;
-    let pieces =
-        parse(call.known_text(form_at)?, WRITTEN).map_err(|message| Refusal::new(message, call.place))?;
-    let written = move |arguments: Arguments<'_, '_>| {
+    let pieces = parse(call.known_text(form_at)?, WRITTEN)
+        .map_err(|message| QueryRefusal::new(message, call.place))?;
+    let written = move |arguments: EvaluatedArguments<'_, '_>| {
         let Some(Datum::Timestamp(at)) = arguments.first().map(|datum| &**datum) else {
             return Ok(Datum::Null);
         };
         Ok(Datum::Text(pieces.iter().map(|piece| written_piece(piece, *at)).collect()))
     };
-    Ok(Typed::call(written, vec![moment], SqlType::Varchar, call.place))
+    Ok(TypedExpression::call(written, vec![moment], SqlType::Varchar, call.place))
 }
 
-fn written_piece(piece: &FormPiece, timestamp: i64) -> String {
-    let FormPiece::Part(letter, zeros) = piece else {
-        let FormPiece::Text(text) = piece else { return String::new() };
+fn written_piece(piece: &FormatPiece, timestamp: i64) -> String {
+    let FormatPiece::Part(letter, zeros) = piece else {
+        let FormatPiece::Text(text) = piece else { return String::new() };
         return text.clone();
     };
-    let (days, clock) = split(timestamp);
-    let day = CivilDay::of_days(days);
+    let (days, clock) = split_timestamp(timestamp);
+    let day = CivilDay::from_days(days);
     let hour = clock / MICROS_PER_HOUR;
     let number = |number: i64, width: usize| match zeros {
-        Zeros::Kept => format!("{number:0width$}"),
-        Zeros::Dropped => number.to_string(),
+        LeadingZeros::Kept => format!("{number:0width$}"),
+        LeadingZeros::Dropped => number.to_string(),
     };
     match letter {
         'a' => weekday_name(days).chars().take(3).collect(),
@@ -125,38 +125,44 @@ fn written_piece(piece: &FormPiece, timestamp: i64) -> String {
 }
 
 /// `strptime(text, form)`.
-fn strptime(call: &FunctionCall, mode: CastMode) -> Bound<Typed> {
-    let [text, _] = call.exactly()?;
-    let text = adapted(text, &SqlType::Varchar).ok_or_else(|| call.wrong_types("it reads text"))??;
+fn strptime(call: &FunctionCall, mode: CastMode) -> BindResult<TypedExpression> {
+    let [text, _] = call.exact_arguments()?;
+    let text = adapt_argument(text, &SqlType::Varchar).ok_or_else(|| call.wrong_types("it reads text"))??;
     let form = call.known_text(1)?.to_owned();
-    let pieces = parse(&form, READ).map_err(|message| Refusal::new(message, call.place))?;
-    let read = move |arguments: Arguments<'_, '_>| match (read_pieces(word(arguments, 0), &pieces), mode) {
+    let pieces = parse(&form, READ).map_err(|message| QueryRefusal::new(message, call.place))?;
+    let read = move |arguments: EvaluatedArguments<'_, '_>| match (
+        read_pieces(text_argument(arguments, 0), &pieces),
+        mode,
+    ) {
         (Some(timestamp), _) => Ok(Datum::Timestamp(timestamp)),
         (None, CastMode::GiveNull) => Ok(Datum::Null),
-        (None, CastMode::Fail) => Err(format!("'{}' does not match the format '{form}'", word(arguments, 0))),
+        (None, CastMode::Fail) => {
+            Err(format!("'{}' does not match the format '{form}'", text_argument(arguments, 0)))
+        }
     };
-    Ok(Typed::call(read, vec![text], SqlType::Timestamp, call.place))
+    Ok(TypedExpression::call(read, vec![text], SqlType::Timestamp, call.place))
 }
 
-fn read_pieces(text: &str, pieces: &[FormPiece]) -> Option<i64> {
+fn read_pieces(text: &str, pieces: &[FormatPiece]) -> Option<i64> {
     let mut rest = text;
     let (mut year, mut month, mut day, mut clock) = (1900, 1, 1, 0);
     for piece in pieces {
         let (letter, digits) = match piece {
-            FormPiece::Text(text) => {
+            FormatPiece::Text(text) => {
                 rest = rest.strip_prefix(text.as_str())?;
                 continue;
             }
-            FormPiece::Part('b' | 'B', _) => {
+            FormatPiece::Part('b' | 'B', _) => {
                 let found = (1..=12).find(|month| starts_with_name(rest, piece, *month))?;
                 let full = month_name(found);
-                let length = if *piece == FormPiece::Part('B', Zeros::Kept) { full.len() } else { 3 };
+                let length =
+                    if *piece == FormatPiece::Part('B', LeadingZeros::Kept) { full.len() } else { 3 };
                 (month, rest) = (found, rest.get(length..)?);
                 continue;
             }
-            FormPiece::Part('Y', _) => ('Y', 4),
-            FormPiece::Part('f', _) => ('f', 6),
-            FormPiece::Part(letter, _) => (*letter, 2),
+            FormatPiece::Part('Y', _) => ('Y', 4),
+            FormatPiece::Part('f', _) => ('f', 6),
+            FormatPiece::Part(letter, _) => (*letter, 2),
         };
         let length = rest.bytes().take_while(u8::is_ascii_digit).count().min(digits);
         let (written, behind) = rest.split_at_checked(length)?;
@@ -175,11 +181,15 @@ fn read_pieces(text: &str, pieces: &[FormPiece]) -> Option<i64> {
         }
     }
     let day = CivilDay::new(year, month, day)?;
-    rest.is_empty().then(|| midnight(day.days())?.checked_add(clock))?
+    rest.is_empty().then(|| midnight_of(day.days())?.checked_add(clock))?
 }
 
-fn starts_with_name(text: &str, piece: &FormPiece, month: i64) -> bool {
+fn starts_with_name(text: &str, piece: &FormatPiece, month: i64) -> bool {
     let full = month_name(month);
-    let name = if *piece == FormPiece::Part('B', Zeros::Kept) { full } else { full.get(..3).unwrap_or(full) };
+    let name = if *piece == FormatPiece::Part('B', LeadingZeros::Kept) {
+        full
+    } else {
+        full.get(..3).unwrap_or(full)
+    };
     text.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
 }

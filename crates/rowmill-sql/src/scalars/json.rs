@@ -1,10 +1,10 @@
 //! Functions of JSON.
 
 use super::catalog::{BoundFunction, FunctionCall};
-use super::texts::{whole, word};
-use crate::expression::coerce::folded;
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{Arguments, Typed};
+use super::texts::{count_result, text_argument};
+use crate::expression::coerce::fold_constant;
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::{EvaluatedArguments, TypedExpression};
 use crate::values::datum::Datum;
 use crate::values::json::{RawFields, to_json};
 use crate::values::json_normal::normalized;
@@ -29,31 +29,31 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
 ];
 
 /// A value as JSON text.
-fn as_json(typed: Typed, place: TextPlace) -> Bound<Typed> {
+fn as_json(typed: TypedExpression, place: QueryPosition) -> BindResult<TypedExpression> {
     if matches!(typed.kind, SqlType::Json | SqlType::Varchar | SqlType::Null) {
         return Ok(typed);
     }
     if !typed.kind.is_nested() {
-        return Err(Refusal::new(format!("{} has no parts", typed.kind), place)
+        return Err(QueryRefusal::new(format!("{} has no parts", typed.kind), place)
             .hint("`->` and `->>` extract parts of JSON, lists and objects"));
     }
     written(typed, place)
 }
 
-fn written(typed: Typed, place: TextPlace) -> Bound<Typed> {
+fn written(typed: TypedExpression, place: QueryPosition) -> BindResult<TypedExpression> {
     let kind = typed.kind.clone();
     if !is_writable(&kind) {
         return Err(not_writable(&kind, place));
     }
-    let made = move |arguments: Arguments<'_, '_>| {
+    let made = move |arguments: EvaluatedArguments<'_, '_>| {
         let text = arguments.first().and_then(|datum| to_json(datum, &kind));
         text.map(Datum::Text).ok_or_else(|| "the value cannot be written as JSON".to_owned())
     };
-    folded(Typed::call(made, vec![typed], SqlType::Json, place))
+    fold_constant(TypedExpression::call(made, vec![typed], SqlType::Json, place))
 }
 
-fn made_json(call: &FunctionCall) -> Bound<Typed> {
-    let [value] = call.exactly()?;
+fn made_json(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let [value] = call.exact_arguments()?;
     written(value, call.place)
 }
 
@@ -68,14 +68,20 @@ fn is_writable(kind: &SqlType) -> bool {
     }
 }
 
-fn not_writable(kind: &SqlType, place: TextPlace) -> Refusal {
-    Refusal::new(format!("{kind} cannot be written as JSON"), place)
+fn not_writable(kind: &SqlType, place: QueryPosition) -> QueryRefusal {
+    QueryRefusal::new(format!("{kind} cannot be written as JSON"), place)
         .hint("extract the fields that can: `x.name`, or `x ->> '$.name'`")
 }
 
 /// `json -> path` returns JSON, `json ->> path` returns text.
-pub(crate) fn json_part(found: Typed, path: &Typed, wanted: SqlType, place: TextPlace) -> Bound<Typed> {
-    let wrong = |message: &str| Refusal::new(message, path.place).hint("write it as `'$.name'` or `'$[0]'`");
+pub(crate) fn bind_json_path(
+    found: TypedExpression,
+    path: &TypedExpression,
+    wanted: SqlType,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
+    let wrong =
+        |message: &str| QueryRefusal::new(message, path.place).hint("write it as `'$.name'` or `'$[0]'`");
     let path = match path.known_value() {
         Some(Datum::Text(text)) => JsonPath::parse(text).ok_or_else(|| wrong("that is not a JSON path"))?,
         Some(Datum::Whole(at)) => JsonPath::element(i64::try_from(*at).unwrap_or(i64::MAX)),
@@ -97,20 +103,20 @@ pub(crate) fn json_part(found: Typed, path: &Typed, wanted: SqlType, place: Text
             return Err(not_writable(kind, place));
         }
         let kind = found.kind.clone();
-        let taken = move |arguments: Arguments<'_, '_>| {
+        let taken = move |arguments: EvaluatedArguments<'_, '_>| {
             let part = arguments.first().and_then(|datum| path.find_in(datum, &kind));
             Ok(part.and_then(|part| given(&part)).unwrap_or(Datum::Null))
         };
-        return folded(Typed::call(taken, vec![found], wanted, place));
+        return fold_constant(TypedExpression::call(taken, vec![found], wanted, place));
     }
-    let taken = move |arguments: Arguments<'_, '_>| {
-        let json = word(arguments, 0);
+    let taken = move |arguments: EvaluatedArguments<'_, '_>| {
+        let json = text_argument(arguments, 0);
         let Some(part) = path.find(json) else {
             return if normalized(json).is_some() { Ok(Datum::Null) } else { Err(not_json(json)) };
         };
         given(part).ok_or_else(|| not_json(json))
     };
-    folded(Typed::call(taken, vec![as_json(found, place)?], wanted, place))
+    fold_constant(TypedExpression::call(taken, vec![as_json(found, place)?], wanted, place))
 }
 
 fn not_json(text: &str) -> String {
@@ -118,32 +124,33 @@ fn not_json(text: &str) -> String {
     format!("'{short}' is not JSON")
 }
 
-fn extract(call: &FunctionCall, wanted: SqlType) -> Bound<Typed> {
-    let [found, path] = call.exactly()?;
-    json_part(found, &path, wanted, call.place)
+fn extract(call: &FunctionCall, wanted: SqlType) -> BindResult<TypedExpression> {
+    let [found, path] = call.exact_arguments()?;
+    bind_json_path(found, &path, wanted, call.place)
 }
 
 /// The only argument of a JSON function.
-fn one_json(call: &FunctionCall) -> Bound<Typed> {
-    let [found] = call.exactly()?;
+fn one_json(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let [found] = call.exact_arguments()?;
     as_json(found, call.place)
 }
 
-fn array_length(call: &FunctionCall) -> Bound<Typed> {
-    let count = |arguments: Arguments<'_, '_>| {
-        let json = word(arguments, 0).trim();
+fn array_length(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let count = |arguments: EvaluatedArguments<'_, '_>| {
+        let json = text_argument(arguments, 0).trim();
         if !json.starts_with('[') {
-            return if normalized(json).is_some() { whole(0) } else { Err(not_json(json)) };
+            return if normalized(json).is_some() { count_result(0) } else { Err(not_json(json)) };
         }
         let items: Vec<&RawValue> = serde_json::from_str(json).map_err(|_| not_json(json))?;
-        whole(items.len())
+        count_result(items.len())
     };
-    Ok(Typed::call(count, vec![one_json(call)?], SqlType::UBigInt, call.place))
+    Ok(TypedExpression::call(count, vec![one_json(call)?], SqlType::UBigInt, call.place))
 }
 
-fn kind_of(call: &FunctionCall) -> Bound<Typed> {
-    let named = |arguments: Arguments<'_, '_>| {
-        let json = normalized(word(arguments, 0)).ok_or_else(|| not_json(word(arguments, 0)))?;
+fn kind_of(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let named = |arguments: EvaluatedArguments<'_, '_>| {
+        let json =
+            normalized(text_argument(arguments, 0)).ok_or_else(|| not_json(text_argument(arguments, 0)))?;
         let is_whole = json.parse::<i64>().is_ok() || json.parse::<u64>().is_ok();
         let name = match json.as_bytes().first() {
             Some(b'{') => "OBJECT",
@@ -157,15 +164,15 @@ fn kind_of(call: &FunctionCall) -> Bound<Typed> {
         };
         Ok(Datum::Text(name.to_owned()))
     };
-    Ok(Typed::call(named, vec![one_json(call)?], SqlType::Varchar, call.place))
+    Ok(TypedExpression::call(named, vec![one_json(call)?], SqlType::Varchar, call.place))
 }
 
-fn is_valid(call: &FunctionCall) -> Bound<Typed> {
-    let valid = |arguments: Arguments<'_, '_>| {
-        let json = word(arguments, 0);
+fn is_valid(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let valid = |arguments: EvaluatedArguments<'_, '_>| {
+        let json = text_argument(arguments, 0);
         Ok(Datum::Boolean(normalized(json).is_some() || is_number_beyond_json(json)))
     };
-    Ok(Typed::call(valid, vec![one_json(call)?], SqlType::Boolean, call.place))
+    Ok(TypedExpression::call(valid, vec![one_json(call)?], SqlType::Boolean, call.place))
 }
 
 /// Numbers that are not valid JSON but that DuckDB accepts.
@@ -174,9 +181,9 @@ fn is_number_beyond_json(json: &str) -> bool {
     ["nan", "inf", "infinity"].iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
-fn keys(call: &FunctionCall) -> Bound<Typed> {
-    let names = |arguments: Arguments<'_, '_>| {
-        let json = word(arguments, 0).trim();
+fn keys(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let names = |arguments: EvaluatedArguments<'_, '_>| {
+        let json = text_argument(arguments, 0).trim();
         let names = match serde_json::from_str::<RawFields<'_>>(json) {
             Ok(RawFields(fields)) => fields.into_iter().map(|(name, _)| Datum::Text(name)).collect(),
             Err(_) if normalized(json).is_some() => Vec::new(),
@@ -185,5 +192,5 @@ fn keys(call: &FunctionCall) -> Bound<Typed> {
         Ok(Datum::List(names))
     };
     let kind = SqlType::List(Box::new(SqlType::Varchar));
-    Ok(Typed::call(names, vec![one_json(call)?], kind, call.place))
+    Ok(TypedExpression::call(names, vec![one_json(call)?], kind, call.place))
 }

@@ -2,24 +2,24 @@
 
 mod catalog;
 mod conditional;
+mod date_parts;
 mod dates;
+mod fixed_types;
 mod formats;
 mod json;
 mod lists;
-mod moments;
 mod numbers;
 mod operators;
 mod patterns;
-mod plain;
 mod regexes;
 mod rounding;
 mod texts;
 
-pub(crate) use catalog::{FunctionCall, bind_function, names};
-pub(crate) use conditional::case;
-pub(crate) use dates::{interval_of, part_of};
-pub(crate) use json::json_part;
-pub(crate) use lists::{element, list_of, slice, struct_field};
-pub(crate) use operators::{Arithmetic, arithmetic, concatenated, negated};
-pub(crate) use patterns::{PatternCase, like};
-pub(crate) use regexes::matches_wholly;
+pub(crate) use catalog::{FunctionCall, bind_function, function_names};
+pub(crate) use conditional::bind_case;
+pub(crate) use dates::{bind_extract, interval_from_unit};
+pub(crate) use json::bind_json_path;
+pub(crate) use lists::{bind_element, bind_list, bind_slice, bind_struct_field};
+pub(crate) use operators::{ArithmeticOperator, bind_arithmetic, bind_concatenation, bind_negation};
+pub(crate) use patterns::{PatternCase, bind_like};
+pub(crate) use regexes::bind_full_match;

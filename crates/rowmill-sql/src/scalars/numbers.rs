@@ -5,80 +5,80 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::catalog::{BoundFunction, FunctionCall};
-use super::plain::PlainFunction;
-use crate::expression::refusal::Bound;
-use crate::expression::typed::{Arguments, Call, Node, NullRule, Typed};
+use super::fixed_types::FixedTypeFunction;
+use crate::expression::refusal::BindResult;
+use crate::expression::typed::{EvaluatedArguments, ExpressionNode, FunctionNode, NullRule, TypedExpression};
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType::{self, Boolean, Double};
 
-pub(super) const PLAIN: &[PlainFunction] = &[
-    PlainFunction {
+pub(super) const PLAIN: &[FixedTypeFunction] = &[
+    FixedTypeFunction {
         names: &["sqrt"],
         parameters: &[Double],
         result: Double,
         compute: |a| number(real(a, 0).sqrt()),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["cbrt"],
         parameters: &[Double],
         result: Double,
         compute: |a| number(real(a, 0).cbrt()),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["exp"],
         parameters: &[Double],
         result: Double,
         compute: |a| number(real(a, 0).exp()),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["ln"],
         parameters: &[Double],
         result: Double,
         compute: |a| number(real(a, 0).ln()),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["log10", "log"],
         parameters: &[Double],
         result: Double,
         compute: |a| number(real(a, 0).log10()),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["log"],
         parameters: &[Double, Double],
         result: Double,
         compute: |a| number(real(a, 1).ln() / real(a, 0).ln()),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["log2"],
         parameters: &[Double],
         result: Double,
         compute: |a| number(real(a, 0).log2()),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["power", "pow"],
         parameters: &[Double, Double],
         result: Double,
         compute: |a| number(real(a, 0).powf(real(a, 1))),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["pi"],
         parameters: &[],
         result: Double,
         compute: |_| number(std::f64::consts::PI),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["isnan"],
         parameters: &[Double],
         result: Boolean,
         compute: |a| Ok(Datum::Boolean(real(a, 0).is_nan())),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["isinf"],
         parameters: &[Double],
         result: Boolean,
         compute: |a| Ok(Datum::Boolean(real(a, 0).is_infinite())),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["isfinite"],
         parameters: &[Double],
         result: Boolean,
@@ -93,7 +93,7 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
 ];
 
 /// An argument that is a floating-point number.
-fn real(arguments: Arguments<'_, '_>, at: usize) -> f64 {
+fn real(arguments: EvaluatedArguments<'_, '_>, at: usize) -> f64 {
     arguments.get(at).and_then(|datum| datum.as_real()).unwrap_or(f64::NAN)
 }
 
@@ -102,19 +102,20 @@ fn number(number: f64) -> Result<Datum, String> {
 }
 
 /// The only argument of a numeric function.
-pub(super) fn one_number(call: &FunctionCall) -> Bound<Typed> {
-    let [argument] = call.exactly()?;
+pub(super) fn single_number(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let [argument] = call.exact_arguments()?;
     if argument.kind.is_number() || argument.kind == SqlType::Null {
         return Ok(argument);
     }
     Err(call.wrong_types("it takes a number; write `CAST(x AS DOUBLE)`"))
 }
 
-fn abs(call: &FunctionCall) -> Bound<Typed> {
-    let argument = one_number(call)?;
+fn abs(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let argument = single_number(call)?;
     let kind = argument.kind.clone();
     let range = kind.whole_range();
-    let absolute = move |arguments: Arguments<'_, '_>| match arguments.first().map(|datum| &**datum) {
+    let absolute = move |arguments: EvaluatedArguments<'_, '_>| match arguments.first().map(|datum| &**datum)
+    {
         Some(Datum::Real(number)) => Ok(Datum::Real(number.abs())),
         Some(Datum::Decimal(number)) => Ok(Datum::Decimal(number.abs())),
         Some(Datum::Whole(number)) => match (number.checked_abs(), range) {
@@ -123,12 +124,12 @@ fn abs(call: &FunctionCall) -> Bound<Typed> {
         },
         _ => Ok(Datum::Null),
     };
-    Ok(Typed::call(absolute, vec![argument], kind, call.place))
+    Ok(TypedExpression::call(absolute, vec![argument], kind, call.place))
 }
 
-fn sign(call: &FunctionCall) -> Bound<Typed> {
-    let argument = one_number(call)?;
-    let sign = |arguments: Arguments<'_, '_>| {
+fn sign(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let argument = single_number(call)?;
+    let sign = |arguments: EvaluatedArguments<'_, '_>| {
         Ok(Datum::Whole(match arguments.first().map(|datum| &**datum) {
             Some(Datum::Whole(number) | Datum::Decimal(number)) => number.signum(),
             Some(Datum::Real(number)) if *number > 0.0 => 1,
@@ -136,20 +137,20 @@ fn sign(call: &FunctionCall) -> Bound<Typed> {
             _ => 0,
         }))
     };
-    Ok(Typed::call(sign, vec![argument], SqlType::TinyInt, call.place))
+    Ok(TypedExpression::call(sign, vec![argument], SqlType::TinyInt, call.place))
 }
 
 /// A random number from 0 to below 1, different for every row.
-fn random(call: &FunctionCall) -> Bound<Typed> {
-    let [] = call.exactly()?;
+fn random(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let [] = call.exact_arguments()?;
     let state = AtomicU64::new(RandomState::new().hash_one(0));
-    let computation = Arc::new(move |_: Arguments<'_, '_>| {
+    let computation = Arc::new(move |_: EvaluatedArguments<'_, '_>| {
         let seed = state.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         Ok(Datum::Real(((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64))
     });
     let call_node =
-        Call { computation, arguments: Vec::new(), nulls: NullRule::GiveNull, is_repeatable: false };
-    Ok(Typed { node: Node::Call(call_node), kind: Double, place: call.place })
+        FunctionNode { computation, arguments: Vec::new(), nulls: NullRule::GiveNull, is_repeatable: false };
+    Ok(TypedExpression { node: ExpressionNode::Call(call_node), kind: Double, place: call.place })
 }

@@ -1,18 +1,18 @@
 //! `+`, `-`, `*`, `/`, `//`, `%`, `^` and `||`.
 
-use super::dates::{add_days, day_difference, moved_by, scaled_interval, timestamp_difference};
-use crate::expression::coerce::{adapts, cast_to, folded, meeting_type};
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{Arguments, Typed};
+use super::dates::{add_days, day_difference, scaled_interval, shift_by_interval, timestamp_difference};
+use crate::expression::coerce::{can_adapt, cast_to, common_argument_type, fold_constant};
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::{EvaluatedArguments, TypedExpression};
 use crate::values::cast::CastMode;
 use crate::values::common_type::common_number;
 use crate::values::datum::Datum;
-use crate::values::decimal::fits;
+use crate::values::decimal::fits_digits;
 use crate::values::sql_type::SqlType;
 
 /// An arithmetic operation on two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Arithmetic {
+pub(crate) enum ArithmeticOperator {
     Add,
     Subtract,
     Multiply,
@@ -24,7 +24,7 @@ pub(crate) enum Arithmetic {
     Power,
 }
 
-impl Arithmetic {
+impl ArithmeticOperator {
     pub(crate) fn sign(self) -> &'static str {
         match self {
             Self::Add => "+",
@@ -39,110 +39,130 @@ impl Arithmetic {
 }
 
 /// An operation on two values.
-pub(crate) fn arithmetic(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
+pub(crate) fn bind_arithmetic(
+    operation: ArithmeticOperator,
+    left: TypedExpression,
+    right: TypedExpression,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
     if let Some(moment) = with_moments(operation, &left, &right, place) {
-        return moment.and_then(folded);
+        return moment.and_then(fold_constant);
     }
-    let is_number = |typed: &Typed| typed.kind.is_number() || typed.kind == SqlType::Null;
+    let is_number = |typed: &TypedExpression| typed.kind.is_number() || typed.kind == SqlType::Null;
     if !is_number(&left) || !is_number(&right) {
-        return Err(wrong_operands(operation, &left, &right, place).noting(&[&left, &right]));
+        return Err(wrong_operands(operation, &left, &right, place).with_column_notes(&[&left, &right]));
     }
     let typed = match operation {
-        Arithmetic::Divide | Arithmetic::Power => reals(operation, left, right, place)?,
-        Arithmetic::DivideWhole if !(left.kind.is_whole() && right.kind.is_whole()) => {
+        ArithmeticOperator::Divide | ArithmeticOperator::Power => reals(operation, left, right, place)?,
+        ArithmeticOperator::DivideWhole if !(left.kind.is_whole() && right.kind.is_whole()) => {
             reals(operation, left, right, place)?
         }
         _ => numbers(operation, left, right, place)?,
     };
-    folded(typed)
+    fold_constant(typed)
 }
 
-fn wrong_operands(operation: Arithmetic, left: &Typed, right: &Typed, place: TextPlace) -> Refusal {
+fn wrong_operands(
+    operation: ArithmeticOperator,
+    left: &TypedExpression,
+    right: &TypedExpression,
+    place: QueryPosition,
+) -> QueryRefusal {
     let sign = operation.sign();
-    let refusal = Refusal::new(format!("there is no `{} {sign} {}`", left.kind, right.kind), place);
+    let refusal = QueryRefusal::new(format!("there is no `{} {sign} {}`", left.kind, right.kind), place);
     let kinds = [&left.kind, &right.kind];
-    if kinds.contains(&&SqlType::Varchar) && operation == Arithmetic::Add {
+    if kinds.contains(&&SqlType::Varchar) && operation == ArithmeticOperator::Add {
         return refusal.hint("use `a || b` to join text, or `CAST(x AS DOUBLE)` to convert it to a number");
     }
     if kinds.contains(&&SqlType::Varchar) || kinds.contains(&&SqlType::Json) {
         return refusal.hint("write `CAST(x AS DOUBLE)`, or `TRY_CAST` if not every value is a number");
     }
-    if kinds.iter().any(|kind| kind.is_moment()) {
+    if kinds.iter().any(|kind| kind.is_date_or_timestamp()) {
         return refusal.hint("use `d + INTERVAL 3 DAY` to shift a date or a time");
     }
     refusal.hint("it works with numbers: cast other values")
 }
 
 /// Division and powers, whose result is a floating-point number for all arguments.
-fn reals(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
-    let is_float =
-        operation != Arithmetic::Power && common_number(&left.kind, &right.kind) == Some(SqlType::Float);
+fn reals(
+    operation: ArithmeticOperator,
+    left: TypedExpression,
+    right: TypedExpression,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
+    let is_float = operation != ArithmeticOperator::Power
+        && common_number(&left.kind, &right.kind) == Some(SqlType::Float);
     let kind = if is_float { SqlType::Float } else { SqlType::Double };
     let left = cast_to(left, &kind, CastMode::Fail)?;
     let right = cast_to(right, &kind, CastMode::Fail)?;
-    let computed = move |arguments: Arguments<'_, '_>| {
+    let computed = move |arguments: EvaluatedArguments<'_, '_>| {
         let (left, right) = two_reals(arguments);
         let result = match operation {
-            Arithmetic::Power => left.powf(right),
-            Arithmetic::DivideWhole if right == 0.0 => {
+            ArithmeticOperator::Power => left.powf(right),
+            ArithmeticOperator::DivideWhole if right == 0.0 => {
                 return Err(format!("{left} {} 0 divides by zero", operation.sign()));
             }
             _ => left / right,
         };
         Ok(Datum::Real(if is_float { f64::from(result as f32) } else { result }))
     };
-    Ok(Typed::call(computed, vec![left, right], kind, place))
+    Ok(TypedExpression::call(computed, vec![left, right], kind, place))
 }
 
-fn two_reals(arguments: Arguments<'_, '_>) -> (f64, f64) {
+fn two_reals(arguments: EvaluatedArguments<'_, '_>) -> (f64, f64) {
     let real = |at: usize| arguments.get(at).and_then(|datum| datum.as_real()).unwrap_or(f64::NAN);
     (real(0), real(1))
 }
 
-fn numbers(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
-    let kind = meeting_type(&[&left, &right], "an operation")?;
+fn numbers(
+    operation: ArithmeticOperator,
+    left: TypedExpression,
+    right: TypedExpression,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
+    let kind = common_argument_type(&[&left, &right], "an operation")?;
     match kind {
         SqlType::Float | SqlType::Double => {
             let left = cast_to(left, &kind, CastMode::Fail)?;
             let right = cast_to(right, &kind, CastMode::Fail)?;
             let is_float = kind == SqlType::Float;
-            let computed = move |arguments: Arguments<'_, '_>| {
+            let computed = move |arguments: EvaluatedArguments<'_, '_>| {
                 let (left, right) = two_reals(arguments);
                 let result = match operation {
-                    Arithmetic::Add => left + right,
-                    Arithmetic::Subtract => left - right,
-                    Arithmetic::Multiply => left * right,
+                    ArithmeticOperator::Add => left + right,
+                    ArithmeticOperator::Subtract => left - right,
+                    ArithmeticOperator::Multiply => left * right,
                     _ => left % right,
                 };
                 Ok(Datum::Real(if is_float { f64::from(result as f32) } else { result }))
             };
-            Ok(Typed::call(computed, vec![left, right], kind, place))
+            Ok(TypedExpression::call(computed, vec![left, right], kind, place))
         }
         SqlType::Decimal(..) => decimals(operation, left, right, place),
         SqlType::Null => cast_to(left, &SqlType::Integer, CastMode::Fail),
         _ => {
             let left = cast_to(left, &kind, CastMode::Fail)?;
             let right = cast_to(right, &kind, CastMode::Fail)?;
-            Ok(Typed::call(wholes(operation, &kind), vec![left, right], kind, place))
+            Ok(TypedExpression::call(wholes(operation, &kind), vec![left, right], kind, place))
         }
     }
 }
 
 fn wholes(
-    operation: Arithmetic,
+    operation: ArithmeticOperator,
     kind: &SqlType,
-) -> impl Fn(Arguments<'_, '_>) -> Result<Datum, String> + use<> {
+) -> impl Fn(EvaluatedArguments<'_, '_>) -> Result<Datum, String> + use<> {
     let (least, greatest) = kind.whole_range().unwrap_or((i128::MIN, i128::MAX));
     let name = kind.to_string();
     move |arguments| {
         let number = |at: usize| arguments.get(at).and_then(|datum| datum.as_whole()).unwrap_or_default();
         let (left, right) = (number(0), number(1));
         let result = match operation {
-            Arithmetic::Add => left.checked_add(right),
-            Arithmetic::Subtract => left.checked_sub(right),
-            Arithmetic::Multiply => left.checked_mul(right),
+            ArithmeticOperator::Add => left.checked_add(right),
+            ArithmeticOperator::Subtract => left.checked_sub(right),
+            ArithmeticOperator::Multiply => left.checked_mul(right),
             _ if right == 0 => return Err(format!("{left} {} 0 divides by zero", operation.sign())),
-            Arithmetic::Remainder => left.checked_rem(right),
+            ArithmeticOperator::Remainder => left.checked_rem(right),
             _ => left.checked_div(right),
         };
         match result.filter(|result| *result >= least && *result <= greatest) {
@@ -156,16 +176,21 @@ fn wholes(
 const SHORT: u8 = 18;
 const MOST: u8 = 38;
 
-fn decimals(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
+fn decimals(
+    operation: ArithmeticOperator,
+    left: TypedExpression,
+    right: TypedExpression,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
     let sizes = left.kind.decimal_size().zip(right.kind.decimal_size());
     let Some(((left_digits, left_scale), (right_digits, right_scale))) = sizes else {
         return Err(wrong_operands(operation, &left, &right, place));
     };
     let widest = left_digits.max(right_digits);
-    if operation == Arithmetic::Multiply {
+    if operation == ArithmeticOperator::Multiply {
         let scale = left_scale + right_scale;
         if scale > MOST {
-            return Err(Refusal::new(
+            return Err(QueryRefusal::new(
                 "the product would have more than 38 digits after the decimal point",
                 place,
             )
@@ -180,12 +205,12 @@ fn decimals(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) 
     }
     let scale = left_scale.max(right_scale);
     let whole = (left_digits - left_scale).max(right_digits - right_scale);
-    if operation == Arithmetic::Remainder && whole + scale > MOST {
+    if operation == ArithmeticOperator::Remainder && whole + scale > MOST {
         let left = cast_to(left, &SqlType::Double, CastMode::Fail)?;
         let right = cast_to(right, &SqlType::Double, CastMode::Fail)?;
         return numbers(operation, left, right, place);
     }
-    let is_sum = matches!(operation, Arithmetic::Add | Arithmetic::Subtract);
+    let is_sum = matches!(operation, ArithmeticOperator::Add | ArithmeticOperator::Subtract);
     let digits = (whole + scale).max(widest) + u8::from(is_sum);
     let digits = if digits > SHORT && widest <= SHORT { SHORT } else { digits.min(MOST) };
     let kind = SqlType::Decimal(digits, scale);
@@ -194,75 +219,91 @@ fn decimals(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) 
     Ok(decimal_call(operation, [left, right], kind, place))
 }
 
-fn decimal_call(operation: Arithmetic, operands: [Typed; 2], kind: SqlType, place: TextPlace) -> Typed {
+fn decimal_call(
+    operation: ArithmeticOperator,
+    operands: [TypedExpression; 2],
+    kind: SqlType,
+    place: QueryPosition,
+) -> TypedExpression {
     let digits = kind.decimal_size().map_or(MOST, |(digits, _)| digits);
     let name = kind.to_string();
-    let computed = move |arguments: Arguments<'_, '_>| {
+    let computed = move |arguments: EvaluatedArguments<'_, '_>| {
         let number = |at: usize| match arguments.get(at).map(|datum| &**datum) {
             Some(Datum::Decimal(number)) => *number,
             _ => 0,
         };
         let (left, right) = (number(0), number(1));
         let result = match operation {
-            Arithmetic::Add => left.checked_add(right),
-            Arithmetic::Subtract => left.checked_sub(right),
-            Arithmetic::Multiply => left.checked_mul(right),
+            ArithmeticOperator::Add => left.checked_add(right),
+            ArithmeticOperator::Subtract => left.checked_sub(right),
+            ArithmeticOperator::Multiply => left.checked_mul(right),
             _ if right == 0 => return Err("division by zero".to_owned()),
             _ => left.checked_rem(right),
         };
-        match result.filter(|result| fits(*result, digits)) {
+        match result.filter(|result| fits_digits(*result, digits)) {
             Some(result) => Ok(Datum::Decimal(result)),
             None => Err(format!("the result of `{}` does not fit into {name}", operation.sign())),
         }
     };
-    Typed::call(computed, operands.into(), kind, place)
+    TypedExpression::call(computed, operands.into(), kind, place)
 }
 
 /// Operations with dates, times and intervals; `None` for numbers.
 fn with_moments(
-    operation: Arithmetic,
-    left: &Typed,
-    right: &Typed,
-    place: TextPlace,
-) -> Option<Bound<Typed>> {
+    operation: ArithmeticOperator,
+    left: &TypedExpression,
+    right: &TypedExpression,
+    place: QueryPosition,
+) -> Option<BindResult<TypedExpression>> {
     use SqlType as T;
     let (left, right) = (left.clone(), right.clone());
-    let is_days = |typed: &Typed| typed.kind.is_whole() && adapts(typed, &T::Integer);
+    let is_days = |typed: &TypedExpression| typed.kind.is_whole() && can_adapt(typed, &T::Integer);
     Some(match (operation, &left.kind, &right.kind) {
-        (Arithmetic::Add, T::Date, _) if is_days(&right) => add_days(left, right, 1, place),
-        (Arithmetic::Add, _, T::Date) if is_days(&left) => add_days(right, left, 1, place),
-        (Arithmetic::Subtract, T::Date, _) if is_days(&right) => add_days(left, right, -1, place),
-        (Arithmetic::Subtract, T::Date, T::Date) => day_difference(left, right, place),
-        (Arithmetic::Subtract, T::Date | T::Timestamp, T::Date | T::Timestamp) => {
+        (ArithmeticOperator::Add, T::Date, _) if is_days(&right) => add_days(left, right, 1, place),
+        (ArithmeticOperator::Add, _, T::Date) if is_days(&left) => add_days(right, left, 1, place),
+        (ArithmeticOperator::Subtract, T::Date, _) if is_days(&right) => add_days(left, right, -1, place),
+        (ArithmeticOperator::Subtract, T::Date, T::Date) => day_difference(left, right, place),
+        (ArithmeticOperator::Subtract, T::Date | T::Timestamp, T::Date | T::Timestamp) => {
             timestamp_difference(left, right, place)
         }
-        (Arithmetic::Add, T::Date | T::Timestamp | T::Interval, T::Interval) => {
-            moved_by(left, right, 1, place)
+        (ArithmeticOperator::Add, T::Date | T::Timestamp | T::Interval, T::Interval) => {
+            shift_by_interval(left, right, 1, place)
         }
-        (Arithmetic::Add, T::Interval, T::Date | T::Timestamp) => moved_by(right, left, 1, place),
-        (Arithmetic::Subtract, T::Date | T::Timestamp | T::Interval, T::Interval) => {
-            moved_by(left, right, -1, place)
+        (ArithmeticOperator::Add, T::Interval, T::Date | T::Timestamp) => {
+            shift_by_interval(right, left, 1, place)
         }
-        (Arithmetic::Multiply, T::Interval, kind) if kind.is_whole() => scaled_interval(left, right, place),
-        (Arithmetic::Multiply, kind, T::Interval) if kind.is_whole() => scaled_interval(right, left, place),
+        (ArithmeticOperator::Subtract, T::Date | T::Timestamp | T::Interval, T::Interval) => {
+            shift_by_interval(left, right, -1, place)
+        }
+        (ArithmeticOperator::Multiply, T::Interval, kind) if kind.is_whole() => {
+            scaled_interval(left, right, place)
+        }
+        (ArithmeticOperator::Multiply, kind, T::Interval) if kind.is_whole() => {
+            scaled_interval(right, left, place)
+        }
         _ => return None,
     })
 }
 
 /// `-x`.
-pub(crate) fn negated(typed: Typed, place: TextPlace) -> Bound<Typed> {
+pub(crate) fn bind_negation(typed: TypedExpression, place: QueryPosition) -> BindResult<TypedExpression> {
     // The result is still a literal, so that `-5` takes the type that its context needs.
     if let (true, Some(Datum::Whole(number))) = (typed.is_literal(), typed.known_value()) {
         let datum = Datum::Whole(-number);
         let kind = crate::binder::literals::whole_kind(-number);
-        return Ok(Typed { node: crate::expression::typed::Node::Literal(datum), kind, place });
+        return Ok(TypedExpression {
+            node: crate::expression::typed::ExpressionNode::Literal(datum),
+            kind,
+            place,
+        });
     }
     let kind = typed.kind.clone();
     if !(kind.is_number() || kind == SqlType::Interval || kind == SqlType::Null) {
-        return Err(Refusal::new(format!("there is no `-` for {kind}"), place));
+        return Err(QueryRefusal::new(format!("there is no `-` for {kind}"), place));
     }
     let range = kind.whole_range();
-    let computed = move |arguments: Arguments<'_, '_>| match arguments.first().map(|datum| &**datum) {
+    let computed = move |arguments: EvaluatedArguments<'_, '_>| match arguments.first().map(|datum| &**datum)
+    {
         Some(Datum::Real(number)) => Ok(Datum::Real(-number)),
         Some(Datum::Decimal(number)) => Ok(Datum::Decimal(-number)),
         Some(Datum::Interval(interval)) => {
@@ -276,18 +317,24 @@ pub(crate) fn negated(typed: Typed, place: TextPlace) -> Bound<Typed> {
         }
         _ => Ok(Datum::Null),
     };
-    folded(Typed::call(computed, vec![typed], kind, place))
+    fold_constant(TypedExpression::call(computed, vec![typed], kind, place))
 }
 
 /// `a || b`: text, or lists.
-pub(crate) fn concatenated(left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
+pub(crate) fn bind_concatenation(
+    left: TypedExpression,
+    right: TypedExpression,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
     if matches!(left.kind, SqlType::List(_)) || matches!(right.kind, SqlType::List(_)) {
-        return Err(Refusal::new("lists cannot be joined with `||`", place).hint("write `list_concat(a, b)`"));
+        return Err(
+            QueryRefusal::new("lists cannot be joined with `||`", place).hint("write `list_concat(a, b)`")
+        );
     }
     let left = cast_to(left, &SqlType::Varchar, CastMode::Fail)?;
     let right = cast_to(right, &SqlType::Varchar, CastMode::Fail)?;
-    let joined = |arguments: Arguments<'_, '_>| {
+    let joined = |arguments: EvaluatedArguments<'_, '_>| {
         Ok(Datum::Text(arguments.iter().filter_map(|datum| datum.as_text()).collect()))
     };
-    folded(Typed::call(joined, vec![left, right], SqlType::Varchar, place))
+    fold_constant(TypedExpression::call(joined, vec![left, right], SqlType::Varchar, place))
 }

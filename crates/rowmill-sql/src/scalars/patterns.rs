@@ -1,9 +1,9 @@
 //! `LIKE` and `ILIKE`.
 
-use super::texts::{lower, word};
-use crate::expression::coerce::{adapted, folded};
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::Typed;
+use super::texts::{lower_case, text_argument};
+use crate::expression::coerce::{adapt_argument, fold_constant};
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::TypedExpression;
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 
@@ -16,83 +16,84 @@ pub(crate) enum PatternCase {
 
 /// A part of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PatternPart {
+enum LikePart {
     Letter(char),
     AnyLetter,
     AnyText,
 }
 
 /// `text LIKE pattern`, with the character that escapes `%` and `_`.
-pub(crate) fn like(
-    operands: [Typed; 2],
+pub(crate) fn bind_like(
+    operands: [TypedExpression; 2],
     case: PatternCase,
     escape: Option<char>,
-    place: TextPlace,
-) -> Bound<Typed> {
-    let text = |operand: Typed| {
-        let wrong = Refusal::new(
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
+    let text = |operand: TypedExpression| {
+        let wrong = QueryRefusal::new(
             format!("a pattern can only be matched against text, not {}", operand.kind),
             operand.place,
         )
         .hint("write `CAST(x AS VARCHAR)`");
-        adapted(operand, &SqlType::Varchar).ok_or(wrong)?
+        adapt_argument(operand, &SqlType::Varchar).ok_or(wrong)?
     };
     let [subject, pattern] = operands;
     let (subject, pattern) = (text(subject)?, text(pattern)?);
     let prepared = |pattern: &str| {
-        let pattern = if case == PatternCase::Ignored { lower(pattern) } else { pattern.to_owned() };
+        let pattern = if case == PatternCase::Ignored { lower_case(pattern) } else { pattern.to_owned() };
         parse(&pattern, escape)
     };
-    let cased = move |text: &str| if case == PatternCase::Ignored { lower(text) } else { text.to_owned() };
+    let cased =
+        move |text: &str| if case == PatternCase::Ignored { lower_case(text) } else { text.to_owned() };
     let known = pattern.known_value().and_then(Datum::as_text).map(prepared);
     let typed = match known {
         Some(parts) => {
-            let parts = parts.map_err(|message| Refusal::new(message, pattern.place))?;
-            let matched = move |arguments: crate::expression::typed::Arguments<'_, '_>| {
-                Ok(Datum::Boolean(matches(&letters(&cased(word(arguments, 0))), &parts)))
+            let parts = parts.map_err(|message| QueryRefusal::new(message, pattern.place))?;
+            let matched = move |arguments: crate::expression::typed::EvaluatedArguments<'_, '_>| {
+                Ok(Datum::Boolean(matches(&letters(&cased(text_argument(arguments, 0))), &parts)))
             };
-            Typed::call(matched, vec![subject], SqlType::Boolean, place)
+            TypedExpression::call(matched, vec![subject], SqlType::Boolean, place)
         }
         None => {
-            let matched = move |arguments: crate::expression::typed::Arguments<'_, '_>| {
-                let parts = parse(&cased(word(arguments, 1)), escape)?;
-                Ok(Datum::Boolean(matches(&letters(&cased(word(arguments, 0))), &parts)))
+            let matched = move |arguments: crate::expression::typed::EvaluatedArguments<'_, '_>| {
+                let parts = parse(&cased(text_argument(arguments, 1)), escape)?;
+                Ok(Datum::Boolean(matches(&letters(&cased(text_argument(arguments, 0))), &parts)))
             };
-            Typed::call(matched, vec![subject, pattern], SqlType::Boolean, place)
+            TypedExpression::call(matched, vec![subject, pattern], SqlType::Boolean, place)
         }
     };
-    folded(typed)
+    fold_constant(typed)
 }
 
 fn letters(text: &str) -> Vec<char> {
     text.chars().collect()
 }
 
-fn parse(pattern: &str, escape: Option<char>) -> Result<Vec<PatternPart>, String> {
+fn parse(pattern: &str, escape: Option<char>) -> Result<Vec<LikePart>, String> {
     let mut parts = Vec::new();
     let mut letters = pattern.chars();
     while let Some(letter) = letters.next() {
         parts.push(match letter {
             _ if Some(letter) == escape => {
-                PatternPart::Letter(letters.next().ok_or("the pattern ends after its escape character")?)
+                LikePart::Letter(letters.next().ok_or("the pattern ends after its escape character")?)
             }
-            '%' => PatternPart::AnyText,
-            '_' => PatternPart::AnyLetter,
-            _ => PatternPart::Letter(letter),
+            '%' => LikePart::AnyText,
+            '_' => LikePart::AnyLetter,
+            _ => LikePart::Letter(letter),
         });
     }
     Ok(parts)
 }
 
 /// Matches with backtracking only to the last `%`.
-fn matches(text: &[char], pattern: &[PatternPart]) -> bool {
+fn matches(text: &[char], pattern: &[LikePart]) -> bool {
     let (mut at, mut part) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     while at < text.len() {
         let fits = match pattern.get(part) {
-            Some(PatternPart::Letter(letter)) => text.get(at) == Some(letter),
-            Some(PatternPart::AnyLetter) => true,
-            Some(PatternPart::AnyText) => {
+            Some(LikePart::Letter(letter)) => text.get(at) == Some(letter),
+            Some(LikePart::AnyLetter) => true,
+            Some(LikePart::AnyText) => {
                 retry = Some((part + 1, at));
                 part += 1;
                 continue;
@@ -110,7 +111,7 @@ fn matches(text: &[char], pattern: &[PatternPart]) -> bool {
             return false;
         }
     }
-    pattern.get(part..).unwrap_or_default().iter().all(|part| *part == PatternPart::AnyText)
+    pattern.get(part..).unwrap_or_default().iter().all(|part| *part == LikePart::AnyText)
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 
 use super::catalog::{BoundFunction, FunctionCall};
-use super::texts::{truth, word};
-use crate::expression::coerce::{adapted, folded};
-use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{Arguments, Typed};
+use super::texts::{boolean_result, text_argument};
+use crate::expression::coerce::{adapt_argument, fold_constant};
+use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
+use crate::expression::typed::{EvaluatedArguments, TypedExpression};
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 
@@ -30,7 +30,7 @@ struct RegexOptions {
 }
 
 impl RegexOptions {
-    fn parse(call: &FunctionCall, at: usize) -> Bound<Self> {
+    fn parse(call: &FunctionCall, at: usize) -> BindResult<Self> {
         let mut options = Self::default();
         if call.arguments.len() <= at {
             return Ok(options);
@@ -44,13 +44,13 @@ impl RegexOptions {
                 'g' if call.name == "regexp_replace" => options.replaces_all = true,
                 _ => {
                     let message = format!("`{letter}` is not an option of `{}`", call.name);
-                    return Err(Refusal::new(message, call.place)
+                    return Err(QueryRefusal::new(message, call.place)
                         .hint("options are `i`, `s`, `m`, and `g` to replace all"));
                 }
             }
         }
         if options.has_lines {
-            return Err(Refusal::new("multi-line patterns are not supported", call.place)
+            return Err(QueryRefusal::new("multi-line patterns are not supported", call.place)
                 .hint("write `(?m)` at the start of the pattern"));
         }
         Ok(options)
@@ -58,10 +58,10 @@ impl RegexOptions {
 }
 
 /// The regular expression of a call, which must be known before rows are read.
-fn known_regex(call: &FunctionCall, at: usize, options: RegexOptions) -> Bound<Arc<Regex>> {
+fn known_regex(call: &FunctionCall, at: usize, options: RegexOptions) -> BindResult<Arc<Regex>> {
     let pattern = call.known_text(at)?;
     let place = call.arguments.get(at).map_or(call.place, |argument| argument.place);
-    compiled(pattern, options).map(Arc::new).map_err(|message| Refusal::new(message, place))
+    compiled(pattern, options).map(Arc::new).map_err(|message| QueryRefusal::new(message, place))
 }
 
 fn compiled(pattern: &str, options: RegexOptions) -> Result<Regex, String> {
@@ -139,21 +139,23 @@ fn ascii_classes(pattern: &str) -> Option<String> {
     Some(out)
 }
 
-fn subject(call: &FunctionCall) -> Bound<Typed> {
+fn subject(call: &FunctionCall) -> BindResult<TypedExpression> {
     let found = call.arguments.first().cloned().ok_or_else(|| call.wrong_count("2 or 3"))?;
-    adapted(found, &SqlType::Varchar).ok_or_else(|| call.wrong_types("write `CAST(x AS VARCHAR)`"))?
+    adapt_argument(found, &SqlType::Varchar).ok_or_else(|| call.wrong_types("write `CAST(x AS VARCHAR)`"))?
 }
 
-fn test(call: &FunctionCall, holds: fn(&Regex, &str) -> bool) -> Bound<Typed> {
+fn test(call: &FunctionCall, holds: fn(&Regex, &str) -> bool) -> BindResult<TypedExpression> {
     if !(2..=3).contains(&call.arguments.len()) {
         return Err(call.wrong_count("2 or 3"));
     }
     let regex = known_regex(call, 1, RegexOptions::parse(call, 2)?)?;
-    let matched = move |arguments: Arguments<'_, '_>| truth(holds(&regex, word(arguments, 0)));
-    Ok(Typed::call(matched, vec![subject(call)?], SqlType::Boolean, call.place))
+    let matched = move |arguments: EvaluatedArguments<'_, '_>| {
+        boolean_result(holds(&regex, text_argument(arguments, 0)))
+    };
+    Ok(TypedExpression::call(matched, vec![subject(call)?], SqlType::Boolean, call.place))
 }
 
-fn full_match(call: &FunctionCall) -> Bound<Typed> {
+fn full_match(call: &FunctionCall) -> BindResult<TypedExpression> {
     if !(2..=3).contains(&call.arguments.len()) {
         return Err(call.wrong_count("2 or 3"));
     }
@@ -163,34 +165,44 @@ fn full_match(call: &FunctionCall) -> Bound<Typed> {
 }
 
 /// `text SIMILAR TO pattern`: the pattern must match the whole text.
-pub(crate) fn matches_wholly(subject: Typed, pattern: &Typed, place: TextPlace) -> Bound<Typed> {
-    let known = pattern
-        .known_value()
-        .and_then(Datum::as_text)
-        .ok_or_else(|| Refusal::new("a regular expression must be a string in the query", pattern.place))?;
-    let wrong = Refusal::new(
+pub(crate) fn bind_full_match(
+    subject: TypedExpression,
+    pattern: &TypedExpression,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
+    let known = pattern.known_value().and_then(Datum::as_text).ok_or_else(|| {
+        QueryRefusal::new("a regular expression must be a string in the query", pattern.place)
+    })?;
+    let wrong = QueryRefusal::new(
         format!("a pattern can only be matched against text, not {}", subject.kind),
         subject.place,
     );
-    let subject = adapted(subject, &SqlType::Varchar).ok_or(wrong)??;
+    let subject = adapt_argument(subject, &SqlType::Varchar).ok_or(wrong)??;
     whole_match(subject, known, RegexOptions::default(), place)
 }
 
-fn whole_match(subject: Typed, pattern: &str, options: RegexOptions, place: TextPlace) -> Bound<Typed> {
+fn whole_match(
+    subject: TypedExpression,
+    pattern: &str,
+    options: RegexOptions,
+    place: QueryPosition,
+) -> BindResult<TypedExpression> {
     // Anchored, so that the longest alternative is found and not the first.
     let wrapped = format!("\\A(?:{pattern})\\z");
-    compiled(pattern, options).map_err(|message| Refusal::new(message, place))?;
-    let regex = compiled(&wrapped, options).map_err(|message| Refusal::new(message, place))?;
-    let matched = move |arguments: Arguments<'_, '_>| truth(regex.is_match(word(arguments, 0)));
-    folded(Typed::call(matched, vec![subject], SqlType::Boolean, place))
+    compiled(pattern, options).map_err(|message| QueryRefusal::new(message, place))?;
+    let regex = compiled(&wrapped, options).map_err(|message| QueryRefusal::new(message, place))?;
+    let matched = move |arguments: EvaluatedArguments<'_, '_>| {
+        boolean_result(regex.is_match(text_argument(arguments, 0)))
+    };
+    fold_constant(TypedExpression::call(matched, vec![subject], SqlType::Boolean, place))
 }
 
 /// The number of the group that a call requests; `None` if the pattern has no such group.
-fn group(call: &FunctionCall, regex: &Regex) -> Bound<Option<usize>> {
+fn group(call: &FunctionCall, regex: &Regex) -> BindResult<Option<usize>> {
     let Some(argument) = call.arguments.get(2) else { return Ok(Some(0)) };
     let found = argument.known_value().and_then(Datum::as_whole);
     let at = found.ok_or_else(|| {
-        Refusal::new("the group of a pattern must be a number in the query", argument.place)
+        QueryRefusal::new("the group of a pattern must be a number in the query", argument.place)
     })?;
     Ok(usize::try_from(at).ok().filter(|at| *at < regex.captures_len()))
 }
@@ -200,42 +212,44 @@ fn captured(regex: &Regex, text: &str, group: Option<usize>) -> String {
     found.map(|found| found.as_str().to_owned()).unwrap_or_default()
 }
 
-fn extract(call: &FunctionCall) -> Bound<Typed> {
+fn extract(call: &FunctionCall) -> BindResult<TypedExpression> {
     if !(2..=4).contains(&call.arguments.len()) {
         return Err(call.wrong_count("2 to 4"));
     }
     let regex = known_regex(call, 1, RegexOptions::parse(call, 3)?)?;
     let group = group(call, &regex)?;
-    let found =
-        move |arguments: Arguments<'_, '_>| Ok(Datum::Text(captured(&regex, word(arguments, 0), group)));
-    Ok(Typed::call(found, vec![subject(call)?], SqlType::Varchar, call.place))
+    let found = move |arguments: EvaluatedArguments<'_, '_>| {
+        Ok(Datum::Text(captured(&regex, text_argument(arguments, 0), group)))
+    };
+    Ok(TypedExpression::call(found, vec![subject(call)?], SqlType::Varchar, call.place))
 }
 
-fn extract_all(call: &FunctionCall) -> Bound<Typed> {
+fn extract_all(call: &FunctionCall) -> BindResult<TypedExpression> {
     let regex = known_regex(call, 1, RegexOptions::default())?;
-    let [_, _] = call.exactly()?;
-    let found = move |arguments: Arguments<'_, '_>| {
-        let found = regex.find_iter(word(arguments, 0)).map(|found| Datum::Text(found.as_str().to_owned()));
+    let [_, _] = call.exact_arguments()?;
+    let found = move |arguments: EvaluatedArguments<'_, '_>| {
+        let found =
+            regex.find_iter(text_argument(arguments, 0)).map(|found| Datum::Text(found.as_str().to_owned()));
         Ok(Datum::List(found.collect()))
     };
     let kind = SqlType::List(Box::new(SqlType::Varchar));
-    Ok(Typed::call(found, vec![subject(call)?], kind, call.place))
+    Ok(TypedExpression::call(found, vec![subject(call)?], kind, call.place))
 }
 
-fn replace(call: &FunctionCall) -> Bound<Typed> {
+fn replace(call: &FunctionCall) -> BindResult<TypedExpression> {
     if !(3..=4).contains(&call.arguments.len()) {
         return Err(call.wrong_count("3 or 4"));
     }
     let options = RegexOptions::parse(call, 3)?;
     let regex = known_regex(call, 1, options)?;
     let replacement = translated_replacement(call.known_text(2)?, regex.captures_len())
-        .map_err(|message| Refusal::new(message, call.place))?;
+        .map_err(|message| QueryRefusal::new(message, call.place))?;
     let limit = usize::from(!options.replaces_all);
-    let replaced = move |arguments: Arguments<'_, '_>| {
-        let text = regex.replacen(word(arguments, 0), limit, replacement.as_str());
+    let replaced = move |arguments: EvaluatedArguments<'_, '_>| {
+        let text = regex.replacen(text_argument(arguments, 0), limit, replacement.as_str());
         Ok(Datum::Text(text.into_owned()))
     };
-    Ok(Typed::call(replaced, vec![subject(call)?], SqlType::Varchar, call.place))
+    Ok(TypedExpression::call(replaced, vec![subject(call)?], SqlType::Varchar, call.place))
 }
 
 /// Translates `\1` to `${1}`.

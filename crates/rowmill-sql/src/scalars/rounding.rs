@@ -1,10 +1,10 @@
 //! Rounding.
 
 use super::catalog::{BoundFunction, FunctionCall};
-use super::numbers::one_number;
+use super::numbers::single_number;
 use crate::expression::coerce::cast_to;
-use crate::expression::refusal::{Bound, Refusal};
-use crate::expression::typed::{Arguments, Typed};
+use crate::expression::refusal::{BindResult, QueryRefusal};
+use crate::expression::typed::{EvaluatedArguments, TypedExpression};
 use crate::values::cast::CastMode;
 use crate::values::datum::Datum;
 use crate::values::decimal::{divide_rounded, power_of_ten};
@@ -14,18 +14,18 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
     BoundFunction { names: &["round"], bind: round },
     BoundFunction {
         names: &["floor"],
-        bind: |call| cut(call, Cut { real: f64::floor, decimal: i128::div_euclid }),
+        bind: |call| cut(call, TruncateRule { real: f64::floor, decimal: i128::div_euclid }),
     },
     BoundFunction {
         names: &["ceil", "ceiling"],
-        bind: |call| cut(call, Cut { real: f64::ceil, decimal: divide_up }),
+        bind: |call| cut(call, TruncateRule { real: f64::ceil, decimal: divide_up }),
     },
     BoundFunction { names: &["trunc"], bind: trunc },
 ];
 
 /// How a fraction is removed.
 #[derive(Clone, Copy)]
-struct Cut {
+struct TruncateRule {
     real: fn(f64) -> f64,
     decimal: fn(i128, i128) -> i128,
 }
@@ -34,8 +34,8 @@ fn divide_up(number: i128, by: i128) -> i128 {
     -(-number).div_euclid(by)
 }
 
-fn cut(call: &FunctionCall, cut: Cut) -> Bound<Typed> {
-    let argument = one_number(call)?;
+fn cut(call: &FunctionCall, cut: TruncateRule) -> BindResult<TypedExpression> {
+    let argument = single_number(call)?;
     let (argument, kind) = match argument.kind {
         SqlType::Decimal(digits, _) => (argument, SqlType::Decimal(digits, 0)),
         SqlType::Float | SqlType::Double => {
@@ -45,34 +45,34 @@ fn cut(call: &FunctionCall, cut: Cut) -> Bound<Typed> {
         _ => (cast_to(argument, &SqlType::Double, CastMode::Fail)?, SqlType::Double),
     };
     let unit = power_of_ten(u32::from(argument.kind.decimal_size().map_or(0, |(_, scale)| scale)));
-    let computed = move |arguments: Arguments<'_, '_>| {
+    let computed = move |arguments: EvaluatedArguments<'_, '_>| {
         Ok(match arguments.first().map(|datum| &**datum) {
             Some(Datum::Real(number)) => Datum::Real((cut.real)(*number)),
             Some(Datum::Decimal(number)) => Datum::Decimal((cut.decimal)(*number, unit)),
             _ => Datum::Null,
         })
     };
-    Ok(Typed::call(computed, vec![argument], kind, call.place))
+    Ok(TypedExpression::call(computed, vec![argument], kind, call.place))
 }
 
-fn trunc(call: &FunctionCall) -> Bound<Typed> {
-    let argument = one_number(call)?;
+fn trunc(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let argument = single_number(call)?;
     if argument.kind.is_whole() {
         return Ok(argument);
     }
-    cut(call, Cut { real: f64::trunc, decimal: |number, by| number / by })
+    cut(call, TruncateRule { real: f64::trunc, decimal: |number, by| number / by })
 }
 
-fn round(call: &FunctionCall) -> Bound<Typed> {
+fn round(call: &FunctionCall) -> BindResult<TypedExpression> {
     let (argument, digits) = match call.arguments.as_slice() {
-        [_] => (one_number(call)?, 0),
+        [_] => (single_number(call)?, 0),
         [number, digits] => {
             let known =
                 digits.known_value().and_then(Datum::as_whole).and_then(|digits| i32::try_from(digits).ok());
             let digits = known.ok_or_else(|| {
-                Refusal::new("the number of digits must be a number in the query", digits.place)
+                QueryRefusal::new("the number of digits must be a number in the query", digits.place)
             })?;
-            (one_number(&FunctionCall { arguments: vec![number.clone()], ..call.clone() })?, digits)
+            (single_number(&FunctionCall { arguments: vec![number.clone()], ..call.clone() })?, digits)
         }
         _ => return Err(call.wrong_count("1 or 2")),
     };
@@ -80,12 +80,12 @@ fn round(call: &FunctionCall) -> Bound<Typed> {
     match kind {
         SqlType::Float | SqlType::Double => {
             let is_float = kind == SqlType::Float;
-            let rounded = move |arguments: Arguments<'_, '_>| {
+            let rounded = move |arguments: EvaluatedArguments<'_, '_>| {
                 let number = arguments.first().and_then(|datum| datum.as_real()).unwrap_or(f64::NAN);
                 let rounded = round_real(number, digits);
                 Ok(Datum::Real(if is_float { f64::from(rounded as f32) } else { rounded }))
             };
-            Ok(Typed::call(rounded, vec![argument], kind, call.place))
+            Ok(TypedExpression::call(rounded, vec![argument], kind, call.place))
         }
         SqlType::Decimal(width, scale) => {
             if digits >= i32::from(scale) {
@@ -93,20 +93,20 @@ fn round(call: &FunctionCall) -> Bound<Typed> {
             }
             let kept = u8::try_from(digits.max(0)).unwrap_or(0);
             let kind = SqlType::Decimal(width, kept);
-            let rounded = move |arguments: Arguments<'_, '_>| {
+            let rounded = move |arguments: EvaluatedArguments<'_, '_>| {
                 let Some(Datum::Decimal(number)) = arguments.first().map(|datum| &**datum) else {
                     return Ok(Datum::Null);
                 };
                 Ok(Datum::Decimal(round_decimal(*number, scale, digits)))
             };
-            Ok(Typed::call(rounded, vec![argument], kind, call.place))
+            Ok(TypedExpression::call(rounded, vec![argument], kind, call.place))
         }
         _ => round_whole(call, argument, digits),
     }
 }
 
 /// Unsigned numbers become signed, as in DuckDB, and a result that does not fit is an error.
-fn round_whole(call: &FunctionCall, argument: Typed, digits: i32) -> Bound<Typed> {
+fn round_whole(call: &FunctionCall, argument: TypedExpression, digits: i32) -> BindResult<TypedExpression> {
     let kind = match argument.kind {
         SqlType::UTinyInt | SqlType::USmallInt | SqlType::UInteger => SqlType::BigInt,
         SqlType::UBigInt => SqlType::HugeInt,
@@ -118,7 +118,7 @@ fn round_whole(call: &FunctionCall, argument: Typed, digits: i32) -> Bound<Typed
     }
     let (least, greatest) = kind.whole_range().unwrap_or((i128::MIN, i128::MAX));
     let name = kind.to_string();
-    let rounded = move |arguments: Arguments<'_, '_>| {
+    let rounded = move |arguments: EvaluatedArguments<'_, '_>| {
         let number = arguments.first().and_then(|datum| datum.as_whole()).unwrap_or_default();
         let rounded = round_decimal(number, 0, digits);
         match (least..=greatest).contains(&rounded) {
@@ -126,7 +126,7 @@ fn round_whole(call: &FunctionCall, argument: Typed, digits: i32) -> Bound<Typed
             false => Err(format!("{number}, rounded, does not fit into {name}")),
         }
     };
-    Ok(Typed::call(rounded, vec![argument], kind, call.place))
+    Ok(TypedExpression::call(rounded, vec![argument], kind, call.place))
 }
 
 fn round_real(number: f64, digits: i32) -> f64 {

@@ -1,142 +1,147 @@
 //! Text functions. Positions count characters from 1.
 
 use super::catalog::{BoundFunction, FunctionCall};
-use super::plain::PlainFunction;
-use crate::expression::coerce::{adapted, cast_to};
-use crate::expression::refusal::Bound;
-use crate::expression::typed::{Arguments, Typed};
+use super::fixed_types::FixedTypeFunction;
+use crate::expression::coerce::{adapt_argument, cast_to};
+use crate::expression::refusal::BindResult;
+use crate::expression::typed::{EvaluatedArguments, TypedExpression};
 use crate::values::cast::{CastMode, to_text};
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType::{self, BigInt, Boolean, Integer, Varchar};
 
-type Computed = Result<Datum, String>;
+type ComputeResult = Result<Datum, String>;
 
-pub(super) const PLAIN: &[PlainFunction] = &[
-    PlainFunction {
+pub(super) const PLAIN: &[FixedTypeFunction] = &[
+    FixedTypeFunction {
         names: &["lower", "lcase"],
         parameters: &[Varchar],
         result: Varchar,
-        compute: |a| text(lower(word(a, 0))),
+        compute: |a| text(lower_case(text_argument(a, 0))),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["upper", "ucase"],
         parameters: &[Varchar],
         result: Varchar,
-        compute: |a| text(upper(word(a, 0))),
+        compute: |a| text(upper(text_argument(a, 0))),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["strlen"],
         parameters: &[Varchar],
         result: BigInt,
-        compute: |a| whole(word(a, 0).len()),
+        compute: |a| count_result(text_argument(a, 0).len()),
     },
-    PlainFunction { names: &["reverse"], parameters: &[Varchar], result: Varchar, compute: reverse },
-    PlainFunction { names: &["repeat"], parameters: &[Varchar, BigInt], result: Varchar, compute: repeat },
-    PlainFunction { names: &["left"], parameters: &[Varchar, BigInt], result: Varchar, compute: left },
-    PlainFunction { names: &["right"], parameters: &[Varchar, BigInt], result: Varchar, compute: right },
-    PlainFunction {
+    FixedTypeFunction { names: &["reverse"], parameters: &[Varchar], result: Varchar, compute: reverse },
+    FixedTypeFunction {
+        names: &["repeat"],
+        parameters: &[Varchar, BigInt],
+        result: Varchar,
+        compute: repeat,
+    },
+    FixedTypeFunction { names: &["left"], parameters: &[Varchar, BigInt], result: Varchar, compute: left },
+    FixedTypeFunction { names: &["right"], parameters: &[Varchar, BigInt], result: Varchar, compute: right },
+    FixedTypeFunction {
         names: &["lpad"],
         parameters: &[Varchar, Integer, Varchar],
         result: Varchar,
-        compute: |a| pad(a, Side::Left),
+        compute: |a| pad(a, TextSide::Left),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["rpad"],
         parameters: &[Varchar, Integer, Varchar],
         result: Varchar,
-        compute: |a| pad(a, Side::Right),
+        compute: |a| pad(a, TextSide::Right),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["substr", "substring"],
         parameters: &[Varchar, BigInt],
         result: Varchar,
-        compute: |a| text(part(word(a, 0), number(a, 1), i64::MAX)),
+        compute: |a| text(substring(text_argument(a, 0), number(a, 1), i64::MAX)),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["substr", "substring"],
         parameters: &[Varchar, BigInt, BigInt],
         result: Varchar,
-        compute: |a| text(part(word(a, 0), number(a, 1), number(a, 2))),
+        compute: |a| text(substring(text_argument(a, 0), number(a, 1), number(a, 2))),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["starts_with", "prefix"],
         parameters: &[Varchar, Varchar],
         result: Boolean,
-        compute: |a| truth(word(a, 0).starts_with(word(a, 1))),
+        compute: |a| boolean_result(text_argument(a, 0).starts_with(text_argument(a, 1))),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["ends_with", "suffix"],
         parameters: &[Varchar, Varchar],
         result: Boolean,
-        compute: |a| truth(word(a, 0).ends_with(word(a, 1))),
+        compute: |a| boolean_result(text_argument(a, 0).ends_with(text_argument(a, 1))),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["strpos", "instr", "position"],
         parameters: &[Varchar, Varchar],
         result: BigInt,
         compute: position,
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["split_part"],
         parameters: &[Varchar, Varchar, BigInt],
         result: Varchar,
         compute: split_part,
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["replace"],
         parameters: &[Varchar, Varchar, Varchar],
         result: Varchar,
         compute: replace,
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["trim"],
         parameters: &[Varchar],
         result: Varchar,
-        compute: |a| text(word(a, 0).trim_matches(is_space)),
+        compute: |a| text(text_argument(a, 0).trim_matches(is_space)),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["ltrim"],
         parameters: &[Varchar],
         result: Varchar,
-        compute: |a| text(word(a, 0).trim_start_matches(is_space)),
+        compute: |a| text(text_argument(a, 0).trim_start_matches(is_space)),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["rtrim"],
         parameters: &[Varchar],
         result: Varchar,
-        compute: |a| text(word(a, 0).trim_end_matches(is_space)),
+        compute: |a| text(text_argument(a, 0).trim_end_matches(is_space)),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["trim"],
         parameters: &[Varchar, Varchar],
         result: Varchar,
-        compute: |a| text(word(a, 0).trim_matches(|c| word(a, 1).contains(c))),
+        compute: |a| text(text_argument(a, 0).trim_matches(|c| text_argument(a, 1).contains(c))),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["ltrim"],
         parameters: &[Varchar, Varchar],
         result: Varchar,
-        compute: |a| text(word(a, 0).trim_start_matches(|c| word(a, 1).contains(c))),
+        compute: |a| text(text_argument(a, 0).trim_start_matches(|c| text_argument(a, 1).contains(c))),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["rtrim"],
         parameters: &[Varchar, Varchar],
         result: Varchar,
-        compute: |a| text(word(a, 0).trim_end_matches(|c| word(a, 1).contains(c))),
+        compute: |a| text(text_argument(a, 0).trim_end_matches(|c| text_argument(a, 1).contains(c))),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["ascii"],
         parameters: &[Varchar],
         result: Integer,
-        compute: |a| code(word(a, 0), 0),
+        compute: |a| code(text_argument(a, 0), 0),
     },
-    PlainFunction {
+    FixedTypeFunction {
         names: &["unicode", "ord"],
         parameters: &[Varchar],
         result: Integer,
-        compute: |a| code(word(a, 0), -1),
+        compute: |a| code(text_argument(a, 0), -1),
     },
-    PlainFunction { names: &["chr"], parameters: &[Integer], result: Varchar, compute: character },
+    FixedTypeFunction { names: &["chr"], parameters: &[Integer], result: Varchar, compute: character },
 ];
 
 pub(super) const FUNCTIONS: &[BoundFunction] = &[
@@ -148,30 +153,30 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
 ];
 
 /// An argument that is text.
-pub(super) fn word<'a>(arguments: Arguments<'a, '_>, at: usize) -> &'a str {
+pub(super) fn text_argument<'a>(arguments: EvaluatedArguments<'a, '_>, at: usize) -> &'a str {
     arguments.get(at).and_then(|datum| datum.as_text()).unwrap_or_default()
 }
 
 /// An argument that is an integer.
-pub(super) fn number(arguments: Arguments<'_, '_>, at: usize) -> i64 {
+pub(super) fn number(arguments: EvaluatedArguments<'_, '_>, at: usize) -> i64 {
     let found = arguments.get(at).and_then(|datum| datum.as_whole()).unwrap_or_default();
     i64::try_from(found).unwrap_or(if found < 0 { i64::MIN } else { i64::MAX })
 }
 
-fn text(text: impl Into<String>) -> Computed {
+fn text(text: impl Into<String>) -> ComputeResult {
     Ok(Datum::Text(text.into()))
 }
 
-pub(super) fn truth(truth: bool) -> Computed {
+pub(super) fn boolean_result(truth: bool) -> ComputeResult {
     Ok(Datum::Boolean(truth))
 }
 
-pub(super) fn whole(count: usize) -> Computed {
+pub(super) fn count_result(count: usize) -> ComputeResult {
     Ok(Datum::Whole(i128::try_from(count).unwrap_or(i128::MAX)))
 }
 
 /// Lower case letter by letter, as in DuckDB: the number of letters does not change.
-pub(crate) fn lower(text: &str) -> String {
+pub(crate) fn lower_case(text: &str) -> String {
     let letter = |letter: char| {
         let mut lower = letter.to_lowercase();
         match (lower.next(), lower.next()) {
@@ -204,8 +209,8 @@ fn is_space(letter: char) -> bool {
 }
 
 /// Reverses text. Letters that consist of several characters would be split.
-fn reverse(arguments: Arguments<'_, '_>) -> Computed {
-    let found = word(arguments, 0);
+fn reverse(arguments: EvaluatedArguments<'_, '_>) -> ComputeResult {
+    let found = text_argument(arguments, 0);
     let is_combined = |letter: char| {
         matches!(letter, '\u{300}'..='\u{36f}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{1f1e6}'..='\u{1f1ff}' | '\u{1f3fb}'..='\u{1f3ff}' | '\u{590}'..='\u{109f}' | '\u{1100}'..='\u{11ff}' | '\u{1780}'..='\u{1cff}' | '\u{20d0}'..='\u{20ff}')
             || letter == '\r'
@@ -216,8 +221,8 @@ fn reverse(arguments: Arguments<'_, '_>) -> Computed {
     text(found.chars().rev().collect::<String>())
 }
 
-fn repeat(arguments: Arguments<'_, '_>) -> Computed {
-    let found = word(arguments, 0);
+fn repeat(arguments: EvaluatedArguments<'_, '_>) -> ComputeResult {
+    let found = text_argument(arguments, 0);
     let count = usize::try_from(number(arguments, 1)).unwrap_or(0);
     match found.len().checked_mul(count) {
         Some(length) if length <= MOST_BYTES => text(found.repeat(count)),
@@ -229,14 +234,14 @@ fn repeat(arguments: Arguments<'_, '_>) -> Computed {
 const MOST_BYTES: usize = 1 << 28;
 const TOO_LONG: &str = "the text would become longer than 256 MiB";
 
-fn left(arguments: Arguments<'_, '_>) -> Computed {
-    let found = word(arguments, 0);
+fn left(arguments: EvaluatedArguments<'_, '_>) -> ComputeResult {
+    let found = text_argument(arguments, 0);
     let count = kept_letters(found, number(arguments, 1));
     text(found.chars().take(count).collect::<String>())
 }
 
-fn right(arguments: Arguments<'_, '_>) -> Computed {
-    let found = word(arguments, 0);
+fn right(arguments: EvaluatedArguments<'_, '_>) -> ComputeResult {
+    let found = text_argument(arguments, 0);
     let count = kept_letters(found, number(arguments, 1));
     text(found.chars().skip(found.chars().count() - count).collect::<String>())
 }
@@ -250,13 +255,13 @@ fn kept_letters(text: &str, count: i64) -> usize {
     }
 }
 
-enum Side {
+enum TextSide {
     Left,
     Right,
 }
 
-fn pad(arguments: Arguments<'_, '_>, side: Side) -> Computed {
-    let (found, filling) = (word(arguments, 0), word(arguments, 2));
+fn pad(arguments: EvaluatedArguments<'_, '_>, side: TextSide) -> ComputeResult {
+    let (found, filling) = (text_argument(arguments, 0), text_argument(arguments, 2));
     let wanted = usize::try_from(number(arguments, 1)).unwrap_or(0);
     if wanted > MOST_BYTES {
         return Err(TOO_LONG.to_owned());
@@ -268,13 +273,13 @@ fn pad(arguments: Arguments<'_, '_>, side: Side) -> Computed {
     }
     let filled: String = filling.chars().cycle().take(missing).collect();
     text(match side {
-        Side::Left => filled + &kept,
-        Side::Right => kept + &filled,
+        TextSide::Left => filled + &kept,
+        TextSide::Right => kept + &filled,
     })
 }
 
 /// A part of a text, from a position (counted from the end if negative) and with a length.
-pub(super) fn part(text: &str, from: i64, length: i64) -> String {
+pub(super) fn substring(text: &str, from: i64, length: i64) -> String {
     let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     // It may be before the text; the characters cut off there count anyway.
     let start = match from {
@@ -288,14 +293,14 @@ pub(super) fn part(text: &str, from: i64, length: i64) -> String {
     text.chars().skip(place(start)).take(place(end - start)).collect()
 }
 
-fn position(arguments: Arguments<'_, '_>) -> Computed {
-    let found = word(arguments, 0);
-    let at = found.find(word(arguments, 1)).and_then(|at| found.get(..at));
-    whole(at.map_or(0, |before| before.chars().count() + 1))
+fn position(arguments: EvaluatedArguments<'_, '_>) -> ComputeResult {
+    let found = text_argument(arguments, 0);
+    let at = found.find(text_argument(arguments, 1)).and_then(|at| found.get(..at));
+    count_result(at.map_or(0, |before| before.chars().count() + 1))
 }
 
-fn split_part(arguments: Arguments<'_, '_>) -> Computed {
-    let parts = split_text(word(arguments, 0), word(arguments, 1));
+fn split_part(arguments: EvaluatedArguments<'_, '_>) -> ComputeResult {
+    let parts = split_text(text_argument(arguments, 0), text_argument(arguments, 1));
     let at = number(arguments, 2);
     let count = i64::try_from(parts.len()).unwrap_or(i64::MAX);
     let place = if at < 0 { at.saturating_add(count) } else { at - 1 };
@@ -312,17 +317,17 @@ fn split_text<'t>(text: &'t str, separator: &str) -> Vec<&'t str> {
     text.split(separator).collect()
 }
 
-fn replace(arguments: Arguments<'_, '_>) -> Computed {
-    let (found, from) = (word(arguments, 0), word(arguments, 1));
-    text(if from.is_empty() { found.to_owned() } else { found.replace(from, word(arguments, 2)) })
+fn replace(arguments: EvaluatedArguments<'_, '_>) -> ComputeResult {
+    let (found, from) = (text_argument(arguments, 0), text_argument(arguments, 1));
+    text(if from.is_empty() { found.to_owned() } else { found.replace(from, text_argument(arguments, 2)) })
 }
 
 /// The code of the first character, or `of_nothing` for empty text.
-fn code(text: &str, of_nothing: i128) -> Computed {
+fn code(text: &str, of_nothing: i128) -> ComputeResult {
     Ok(Datum::Whole(text.chars().next().map_or(of_nothing, |letter| i128::from(u32::from(letter)))))
 }
 
-fn character(arguments: Arguments<'_, '_>) -> Computed {
+fn character(arguments: EvaluatedArguments<'_, '_>) -> ComputeResult {
     let code = u32::try_from(number(arguments, 0)).ok();
     let letter = code
         .and_then(char::from_u32)
@@ -330,69 +335,79 @@ fn character(arguments: Arguments<'_, '_>) -> Computed {
     text(letter)
 }
 
-fn length(call: &FunctionCall) -> Bound<Typed> {
-    let [argument] = call.exactly()?;
+fn length(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let [argument] = call.exact_arguments()?;
     if matches!(argument.kind, SqlType::List(_)) {
-        let count = |arguments: Arguments<'_, '_>| match arguments.first().map(|datum| &**datum) {
-            Some(Datum::List(items)) => whole(items.len()),
+        let count = |arguments: EvaluatedArguments<'_, '_>| match arguments.first().map(|datum| &**datum) {
+            Some(Datum::List(items)) => count_result(items.len()),
             _ => Ok(Datum::Null),
         };
-        return Ok(Typed::call(count, vec![argument], BigInt, call.place));
+        return Ok(TypedExpression::call(count, vec![argument], BigInt, call.place));
     }
-    let text = adapted(argument, &Varchar)
+    let text = adapt_argument(argument, &Varchar)
         .ok_or_else(|| call.wrong_types("write `length(CAST(x AS VARCHAR))`"))??;
-    Ok(Typed::call(|a| whole(word(a, 0).chars().count()), vec![text], BigInt, call.place))
+    Ok(TypedExpression::call(
+        |a| count_result(text_argument(a, 0).chars().count()),
+        vec![text],
+        BigInt,
+        call.place,
+    ))
 }
 
-fn contains(call: &FunctionCall) -> Bound<Typed> {
-    let [found, part] = call.exactly()?;
+fn contains(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let [found, part] = call.exact_arguments()?;
     if matches!(found.kind, SqlType::List(_)) {
         return super::lists::list_contains(call);
     }
     let wrong = || call.wrong_types("it looks for text in text, or for an element in a list");
-    let found = adapted(found, &Varchar).ok_or_else(wrong)??;
-    let part = adapted(part, &Varchar).ok_or_else(wrong)??;
-    Ok(Typed::call(|a| truth(word(a, 0).contains(word(a, 1))), vec![found, part], Boolean, call.place))
+    let found = adapt_argument(found, &Varchar).ok_or_else(wrong)??;
+    let part = adapt_argument(part, &Varchar).ok_or_else(wrong)??;
+    Ok(TypedExpression::call(
+        |a| boolean_result(text_argument(a, 0).contains(text_argument(a, 1))),
+        vec![found, part],
+        Boolean,
+        call.place,
+    ))
 }
 
-fn split(call: &FunctionCall) -> Bound<Typed> {
-    let [found, separator] = call.exactly()?;
+fn split(call: &FunctionCall) -> BindResult<TypedExpression> {
+    let [found, separator] = call.exact_arguments()?;
     let wrong = || call.wrong_types("it splits text at a separator text");
-    let found = adapted(found, &Varchar).ok_or_else(wrong)??;
-    let separator = adapted(separator, &Varchar).ok_or_else(wrong)??;
-    let parts = |a: Arguments<'_, '_>| {
-        let parts = split_text(word(a, 0), word(a, 1)).into_iter();
+    let found = adapt_argument(found, &Varchar).ok_or_else(wrong)??;
+    let separator = adapt_argument(separator, &Varchar).ok_or_else(wrong)??;
+    let parts = |a: EvaluatedArguments<'_, '_>| {
+        let parts = split_text(text_argument(a, 0), text_argument(a, 1)).into_iter();
         Ok(Datum::List(parts.map(|part| Datum::Text(part.to_owned())).collect()))
     };
-    Ok(Typed::call(parts, vec![found, separator], SqlType::List(Box::new(Varchar)), call.place))
+    Ok(TypedExpression::call(parts, vec![found, separator], SqlType::List(Box::new(Varchar)), call.place))
 }
 
 /// Arguments of any type, as text.
-fn texts(call: &FunctionCall) -> Bound<Vec<Typed>> {
+fn texts(call: &FunctionCall) -> BindResult<Vec<TypedExpression>> {
     call.arguments.iter().map(|argument| cast_to(argument.clone(), &Varchar, CastMode::Fail)).collect()
 }
 
-fn concat(call: &FunctionCall) -> Bound<Typed> {
+fn concat(call: &FunctionCall) -> BindResult<TypedExpression> {
     if call.arguments.is_empty() || call.arguments.iter().any(|argument| argument.kind.is_nested()) {
         return Err(call.wrong_types("it joins text; `list_concat(a, b)` joins lists"));
     }
-    let joined = |arguments: Arguments<'_, '_>| {
+    let joined = |arguments: EvaluatedArguments<'_, '_>| {
         let parts = arguments.iter().filter_map(|datum| to_text(datum, &Varchar));
         Ok(Datum::Text(parts.collect()))
     };
-    Ok(Typed::call_with_nulls(joined, texts(call)?, Varchar, call.place))
+    Ok(TypedExpression::call_with_nulls(joined, texts(call)?, Varchar, call.place))
 }
 
-fn concat_with(call: &FunctionCall) -> Bound<Typed> {
+fn concat_with(call: &FunctionCall) -> BindResult<TypedExpression> {
     if call.arguments.len() < 2 {
         return Err(call.wrong_count("at least 2"));
     }
-    let joined = |arguments: Arguments<'_, '_>| {
+    let joined = |arguments: EvaluatedArguments<'_, '_>| {
         let Some(separator) = arguments.first().and_then(|datum| datum.as_text()) else {
             return Ok(Datum::Null);
         };
         let parts: Vec<_> = arguments.iter().skip(1).filter_map(|datum| datum.as_text()).collect();
         Ok(Datum::Text(parts.join(separator)))
     };
-    Ok(Typed::call_with_nulls(joined, texts(call)?, Varchar, call.place))
+    Ok(TypedExpression::call_with_nulls(joined, texts(call)?, Varchar, call.place))
 }

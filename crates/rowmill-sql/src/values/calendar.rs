@@ -1,6 +1,6 @@
 //! Dates and times as numbers, and the calendar.
 
-use super::interval::Interval;
+use super::interval::SqlInterval;
 
 pub(crate) const MICROS_PER_SECOND: i64 = 1_000_000;
 pub(crate) const MICROS_PER_MINUTE: i64 = 60 * MICROS_PER_SECOND;
@@ -17,7 +17,7 @@ pub(crate) struct CivilDay {
 
 impl CivilDay {
     /// The date this many days after 1970-01-01.
-    pub(crate) fn of_days(days: i64) -> Self {
+    pub(crate) fn from_days(days: i64) -> Self {
         let shifted = days + 719_468;
         let era = shifted.div_euclid(146_097);
         let of_era = shifted.rem_euclid(146_097);
@@ -65,40 +65,40 @@ pub(crate) fn weekday(days: i64) -> i64 {
 }
 
 /// The Monday of a date's week.
-pub(crate) fn monday(days: i64) -> i64 {
+pub(crate) fn monday_of_week(days: i64) -> i64 {
     days - (weekday(days) + 6) % 7
 }
 
 /// The ISO 8601 week number and its year.
 pub(crate) fn iso_week(days: i64) -> (i64, i64) {
-    let thursday = monday(days) + 3;
-    let year = CivilDay::of_days(thursday).year;
+    let thursday = monday_of_week(days) + 3;
+    let year = CivilDay::from_days(thursday).year;
     let first = CivilDay { year, month: 1, day: 1 }.days();
     (year, (thursday - first) / 7 + 1)
 }
 
 /// The day of a timestamp and the microseconds since its midnight.
-pub(crate) fn split(timestamp: i64) -> (i64, i64) {
+pub(crate) fn split_timestamp(timestamp: i64) -> (i64, i64) {
     (timestamp.div_euclid(MICROS_PER_DAY), timestamp.rem_euclid(MICROS_PER_DAY))
 }
 
 /// The midnight of a date.
-pub(crate) fn midnight(days: i64) -> Option<i64> {
+pub(crate) fn midnight_of(days: i64) -> Option<i64> {
     days.checked_mul(MICROS_PER_DAY)
 }
 
 /// A timestamp plus an interval: months first, where the day is limited to the last of the month.
-pub(crate) fn moved(timestamp: i64, by: Interval) -> Option<i64> {
-    let (days, clock) = split(timestamp);
+pub(crate) fn add_interval(timestamp: i64, by: SqlInterval) -> Option<i64> {
+    let (days, clock) = split_timestamp(timestamp);
     let mut days = days;
     if by.months != 0 {
-        let day = CivilDay::of_days(days);
+        let day = CivilDay::from_days(days);
         let months = day.year * 12 + day.month - 1 + i64::from(by.months);
         let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);
         days = CivilDay { year, month, day: day.day.min(days_in_month(year, month)) }.days();
     }
     let days = days.checked_add(i64::from(by.days))?;
-    midnight(days)?.checked_add(clock)?.checked_add(by.micros)
+    midnight_of(days)?.checked_add(clock)?.checked_add(by.micros)
 }
 
 #[cfg(test)]
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn days_and_the_calendar_agree() {
         for days in (-800_000..2_000_000).step_by(53) {
-            let day = CivilDay::of_days(days);
+            let day = CivilDay::from_days(days);
             assert_eq!(day.days(), days);
             assert_eq!(CivilDay::new(day.year, day.month, day.day), Some(day));
             let found = jiff::civil::Date::new(
@@ -125,11 +125,11 @@ mod tests {
 
     #[test]
     fn a_month_later_is_no_later_than_the_last_day_of_the_month() {
-        let at = |year, month, day| midnight(CivilDay { year, month, day }.days()).unwrap();
-        let month = Interval { months: 1, ..Interval::default() };
-        assert_eq!(moved(at(2024, 1, 31), month), Some(at(2024, 2, 29)));
+        let at = |year, month, day| midnight_of(CivilDay { year, month, day }.days()).unwrap();
+        let month = SqlInterval { months: 1, ..SqlInterval::default() };
+        assert_eq!(add_interval(at(2024, 1, 31), month), Some(at(2024, 2, 29)));
         assert_eq!(
-            moved(at(2023, 12, 31), Interval { months: -10, days: 1, micros: 0 }),
+            add_interval(at(2023, 12, 31), SqlInterval { months: -10, days: 1, micros: 0 }),
             Some(at(2023, 3, 1))
         );
         assert_eq!(CivilDay::new(2023, 2, 29), None);

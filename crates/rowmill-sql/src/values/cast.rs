@@ -1,17 +1,17 @@
 //! Casts, with DuckDB's semantics.
 
-use super::calendar::{midnight, split};
+use super::calendar::{midnight_of, split_timestamp};
 use super::cast_numbers::{real_to_decimal, real_to_whole};
+use super::date_text::{
+    DateTextFailure, date_text, interval_text, parse_date, parse_instant, parse_time, parse_timestamp,
+    time_text, timestamp_text,
+};
 use super::datum::Datum;
 use super::decimal;
-use super::interval::Interval;
+use super::interval::SqlInterval;
 use super::json::to_json;
 use super::json_cast::cast_json;
 use super::json_normal::normalized;
-use super::moment_text::{
-    MomentFailure, date_text, interval_text, parse_date, parse_instant, parse_time, parse_timestamp,
-    time_text, timestamp_text,
-};
 use super::number_text::{parse_boolean, parse_decimal, parse_real, parse_whole, real_text};
 use super::sql_type::SqlType;
 
@@ -21,7 +21,7 @@ pub(crate) enum CastFailure {
     /// It is not a valid value of the type: `TRY_CAST` returns null.
     NotConvertible,
     /// DuckDB's result is not known here: an error, also for `TRY_CAST`.
-    Unclear(&'static str),
+    Ambiguous(&'static str),
 }
 
 /// How a cast handles values that it cannot convert.
@@ -84,12 +84,12 @@ pub(crate) fn cast(datum: Datum, from: &SqlType, to: &SqlType, mode: CastMode) -
             values.collect::<Result<_, _>>().map(Datum::Struct)
         }
         (Datum::Date(days), _, _) => {
-            midnight(i64::from(days)).map(Datum::Timestamp).ok_or(CastFailure::NotConvertible)
+            midnight_of(i64::from(days)).map(Datum::Timestamp).ok_or(CastFailure::NotConvertible)
         }
-        (Datum::Timestamp(timestamp), _, SqlType::Date) => {
-            i32::try_from(split(timestamp).0).map(Datum::Date).map_err(|_| CastFailure::NotConvertible)
-        }
-        (Datum::Timestamp(timestamp), _, _) => Ok(Datum::Time(split(timestamp).1)),
+        (Datum::Timestamp(timestamp), _, SqlType::Date) => i32::try_from(split_timestamp(timestamp).0)
+            .map(Datum::Date)
+            .map_err(|_| CastFailure::NotConvertible),
+        (Datum::Timestamp(timestamp), _, _) => Ok(Datum::Time(split_timestamp(timestamp).1)),
         (datum, from, SqlType::Json) => {
             to_json(&datum, from).map(Datum::Text).ok_or(CastFailure::NotConvertible)
         }
@@ -129,7 +129,7 @@ fn cast_number(datum: &Datum, from: &SqlType, to: &SqlType) -> Option<Datum> {
         }
         (Datum::Whole(number) | Datum::Decimal(number), SqlType::Decimal(digits, to)) => {
             let moved = decimal::rescale(*number, scale(from), *to)?;
-            decimal::fits(moved, *digits).then_some(Datum::Decimal(moved))?
+            decimal::fits_digits(moved, *digits).then_some(Datum::Decimal(moved))?
         }
         (Datum::Whole(number) | Datum::Decimal(number), to) => {
             let (least, greatest) = to.whole_range()?;
@@ -162,19 +162,19 @@ pub(crate) fn to_text(datum: &Datum, kind: &SqlType) -> Option<String> {
 
 fn from_text(text: String, to: &SqlType) -> Result<Datum, CastFailure> {
     const UNCLEAR: CastFailure =
-        CastFailure::Unclear("its time zone or format is ambiguous; write it as `2024-05-01 10:30:00`");
+        CastFailure::Ambiguous("its time zone or format is ambiguous; write it as `2024-05-01 10:30:00`");
     let moment = |failure| match failure {
-        MomentFailure::NotOne => CastFailure::NotConvertible,
-        MomentFailure::Unclear => UNCLEAR,
+        DateTextFailure::NotADate => CastFailure::NotConvertible,
+        DateTextFailure::Ambiguous => UNCLEAR,
     };
     match to {
         SqlType::Date => return parse_date(&text).map(Datum::Date).map_err(moment),
         SqlType::Time => return parse_time(&text).map(Datum::Time).map_err(moment),
         SqlType::Timestamp => return parse_timestamp(&text).map(Datum::Timestamp).map_err(moment),
         SqlType::TimestampTz => {
-            return parse_instant(&text)
-                .map(Datum::Timestamp)
-                .map_err(|_| CastFailure::Unclear("write the UTC offset, such as `2024-05-01 10:30:00+00`"));
+            return parse_instant(&text).map(Datum::Timestamp).map_err(|_| {
+                CastFailure::Ambiguous("write the UTC offset, such as `2024-05-01 10:30:00+00`")
+            });
         }
         _ => {}
     }
@@ -183,12 +183,12 @@ fn from_text(text: String, to: &SqlType) -> Result<Datum, CastFailure> {
         SqlType::Double => parse_real(&text).map(Datum::Real),
         SqlType::Float => parse_real(&text).map(|number| Datum::Real(f64::from(number as f32))),
         SqlType::Decimal(digits, scale) => parse_decimal(&text, *digits, *scale).map(Datum::Decimal),
-        SqlType::Interval => match Interval::parse(&text) {
+        SqlType::Interval => match SqlInterval::parse(&text) {
             Some(interval) => Some(Datum::Interval(interval)),
-            None => return Err(CastFailure::Unclear("write intervals as `3 days`, with whole numbers")),
+            None => return Err(CastFailure::Ambiguous("write intervals as `3 days`, with whole numbers")),
         },
         SqlType::Blob if text.contains('\\') => {
-            return Err(CastFailure::Unclear("bytes with `\\` cannot be read"));
+            return Err(CastFailure::Ambiguous("bytes with `\\` cannot be read"));
         }
         SqlType::Blob => Some(Datum::Bytes(text.into_bytes())),
         SqlType::Json => normalized(&text).map(|_| Datum::Text(text)),

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::interval::Interval;
+use super::interval::SqlInterval;
 
 /// A value whose type determines its interpretation.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ pub(crate) enum Datum {
     Time(i64),
     /// Microseconds since 1970, with or without a time zone.
     Timestamp(i64),
-    Interval(Interval),
+    Interval(SqlInterval),
     List(Vec<Self>),
     /// The fields of a struct, in the order of its type.
     Struct(Vec<Self>),

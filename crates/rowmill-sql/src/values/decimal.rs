@@ -6,7 +6,7 @@ pub(crate) fn power_of_ten(digits: u32) -> i128 {
 }
 
 /// Whether a number has at most this many digits.
-pub(crate) fn fits(number: i128, digits: u8) -> bool {
+pub(crate) fn fits_digits(number: i128, digits: u8) -> bool {
     number.unsigned_abs() < power_of_ten(u32::from(digits)).unsigned_abs()
 }
 
@@ -84,8 +84,8 @@ pub(crate) fn quotient(number: i128, divisor: u128) -> f64 {
         rest = if doubled >= divisor { doubled - divisor } else { doubled };
         shift += 1;
     }
-    let nearest = (found | u128::from(rest > 0)) as f64 * 0.5_f64.powi(shift);
-    if number < 0 { -nearest } else { nearest }
+    let nearest_name = (found | u128::from(rest > 0)) as f64 * 0.5_f64.powi(shift);
+    if number < 0 { -nearest_name } else { nearest_name }
 }
 
 #[cfg(test)]

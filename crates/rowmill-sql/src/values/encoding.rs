@@ -7,7 +7,7 @@
 use rusqlite::types::{Value, ValueRef};
 
 use super::datum::Datum;
-use super::interval::Interval;
+use super::interval::SqlInterval;
 use super::sql_type::SqlType;
 
 /// The maximum digits of a decimal number that is stored as an integer.
@@ -19,7 +19,7 @@ const VALUE: u8 = 2;
 const NULL: u8 = 3;
 
 /// Encodes a value for SQLite.
-pub(crate) fn encode(datum: Datum, kind: &SqlType) -> Value {
+pub(crate) fn encode_value(datum: Datum, kind: &SqlType) -> Value {
     match datum {
         Datum::Null => Value::Null,
         Datum::Boolean(truth) => Value::Integer(i64::from(truth)),
@@ -42,7 +42,7 @@ pub(crate) fn encode(datum: Datum, kind: &SqlType) -> Value {
 }
 
 /// Decodes a value from SQLite.
-pub(crate) fn decode(value: ValueRef<'_>, kind: &SqlType) -> Datum {
+pub(crate) fn decode_value(value: ValueRef<'_>, kind: &SqlType) -> Datum {
     match (value, kind) {
         (ValueRef::Null, _) => Datum::Null,
         (ValueRef::Integer(number), SqlType::Boolean) => Datum::Boolean(number != 0),
@@ -56,14 +56,14 @@ pub(crate) fn decode(value: ValueRef<'_>, kind: &SqlType) -> Datum {
         (ValueRef::Text(bytes), _) => Datum::Text(String::from_utf8_lossy(bytes).into_owned()),
         (ValueRef::Blob(_), SqlType::Float | SqlType::Double) => Datum::Real(f64::NAN),
         (ValueRef::Blob(bytes), SqlType::Blob) => Datum::Bytes(bytes.to_vec()),
-        (ValueRef::Blob(bytes), kind) => Reader { bytes }.body(kind).unwrap_or(Datum::Null),
+        (ValueRef::Blob(bytes), kind) => EncodedReader { bytes }.body(kind).unwrap_or(Datum::Null),
     }
 }
 
 /// The elements of a list, encoded for SQLite.
 pub(crate) fn elements(list: &[u8], item: &SqlType) -> Vec<Value> {
-    match (Reader { bytes: list }).body(&SqlType::List(Box::new(item.clone()))) {
-        Some(Datum::List(items)) => items.into_iter().map(|datum| encode(datum, item)).collect(),
+    match (EncodedReader { bytes: list }).body(&SqlType::List(Box::new(item.clone()))) {
+        Some(Datum::List(items)) => items.into_iter().map(|datum| encode_value(datum, item)).collect(),
         _ => Vec::new(),
     }
 }
@@ -146,11 +146,11 @@ fn real_bytes(number: f64) -> [u8; 8] {
     ordered.to_be_bytes()
 }
 
-struct Reader<'b> {
+struct EncodedReader<'b> {
     bytes: &'b [u8],
 }
 
-impl Reader<'_> {
+impl EncodedReader<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.bytes.split_first_chunk::<N>()?;
         self.bytes = rest;
@@ -185,7 +185,7 @@ impl Reader<'_> {
             SqlType::Interval => {
                 let (months, days) = (self.signed()?, self.signed()?);
                 let micros = self.signed()?;
-                Datum::Interval(Interval {
+                Datum::Interval(SqlInterval {
                     months: months.try_into().ok()?,
                     days: days.try_into().ok()?,
                     micros,
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     fn bytes(datum: &Datum, kind: &SqlType) -> Value {
-        encode(datum.clone(), kind)
+        encode_value(datum.clone(), kind)
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
             }
             for datum in ordered {
                 let encoded = bytes(&datum, &kind);
-                let read = decode(ValueRef::from(&encoded), &kind);
+                let read = decode_value(ValueRef::from(&encoded), &kind);
                 assert!(read.order(&datum).is_eq(), "{datum:?} {read:?}");
             }
         }

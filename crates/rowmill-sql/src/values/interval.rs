@@ -4,7 +4,7 @@ use super::calendar::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS
 
 /// An interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Interval {
+pub(crate) struct SqlInterval {
     pub(crate) months: i32,
     pub(crate) days: i32,
     pub(crate) micros: i64,
@@ -12,9 +12,9 @@ pub(crate) struct Interval {
 
 const DAYS_PER_MONTH: i64 = 30;
 
-impl Interval {
+impl SqlInterval {
     /// An interval of one unit, such as `3 hours`; `None` if the unit is unknown or the result is too large.
-    pub(crate) fn of_unit(count: i64, unit: &str) -> Option<Self> {
+    pub(crate) fn from_unit(count: i64, unit: &str) -> Option<Self> {
         let months = |each: i64| {
             let months = i32::try_from(count.checked_mul(each)?).ok()?;
             Some(Self { months, ..Self::default() })
@@ -24,7 +24,7 @@ impl Interval {
             Some(Self { days, ..Self::default() })
         };
         let micros = |each: i64| Some(Self { micros: count.checked_mul(each)?, ..Self::default() });
-        match singular(unit).as_str() {
+        match singular_unit(unit).as_str() {
             "millennium" => months(12_000),
             "century" => months(1200),
             "decade" => months(120),
@@ -83,21 +83,21 @@ impl Interval {
         while let Some(word) = words.next() {
             if word.contains(':') {
                 let (sign, clock) = word.strip_prefix('-').map_or((1, word), |rest| (-1, rest));
-                let micros = super::moment_text::parse_clock(clock)?;
+                let micros = super::date_text::parse_clock(clock)?;
                 sum = sum.checked_add(Self { micros: micros * sign, ..Self::default() })?;
                 continue;
             }
             let digits = word.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(word.len());
             let (number, glued) = word.split_at_checked(digits)?;
             let unit = if glued.is_empty() { words.next()? } else { glued };
-            sum = sum.checked_add(Self::of_unit(number.parse().ok()?, unit)?)?;
+            sum = sum.checked_add(Self::from_unit(number.parse().ok()?, unit)?)?;
         }
         Some(sum)
     }
 }
 
 /// The singular of a unit, in lower case.
-pub(crate) fn singular(unit: &str) -> String {
+pub(crate) fn singular_unit(unit: &str) -> String {
     let unit = unit.to_ascii_lowercase();
     match unit.as_str() {
         "centuries" => "century".to_owned(),

@@ -4,18 +4,18 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
+use super::date_text::{parse_date, parse_instant, parse_time, parse_timestamp};
 use super::datum::Datum;
-use super::encoding::encode;
+use super::encoding::encode_value;
 use super::json::RawFields;
 use super::json_normal::normalized;
-use super::moment_text::{parse_date, parse_instant, parse_time, parse_timestamp};
 use super::number_text::{parse_boolean, parse_decimal, parse_real};
 use super::sql_type::SqlType;
-use crate::table::Value;
+use crate::table::SqliteRowValue;
 
 /// How text in a field is interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FieldText {
+pub enum TextRule {
     /// Text is always text, because the format has other types.
     IsText,
     /// Text may represent any type, and null if it is empty, because the format has only text.
@@ -30,47 +30,47 @@ pub enum FieldText {
 /// assert_eq!(column_value("\"n/a\"", &SqlType::BigInt, FieldText::MayBeAnything), None);
 /// ```
 #[must_use]
-pub fn column_value<'j>(json: &'j str, kind: &SqlType, text: FieldText) -> Option<Value<'j>> {
+pub fn column_value<'j>(json: &'j str, kind: &SqlType, text: TextRule) -> Option<SqliteRowValue<'j>> {
     let first = json.as_bytes().first().copied().unwrap_or(b'n');
     match (first, kind) {
-        (b'n', _) => Some(Value::Null),
+        (b'n', _) => Some(SqliteRowValue::Null),
         (b'"', SqlType::Varchar | SqlType::Other(_)) => {
             let decoded = decoded_string(json)?;
-            let is_nothing = text == FieldText::MayBeAnything && decoded.is_empty();
-            Some(if is_nothing { Value::Null } else { Value::Text(decoded) })
+            let is_nothing = text == TextRule::MayBeAnything && decoded.is_empty();
+            Some(if is_nothing { SqliteRowValue::Null } else { SqliteRowValue::Text(decoded) })
         }
-        (b'-' | b'0'..=b'9', SqlType::BigInt) => json.parse().ok().map(Value::Integer),
-        (b'-' | b'0'..=b'9', SqlType::Double) => json.parse().ok().map(Value::Real),
-        (b't', SqlType::Boolean) => Some(Value::Integer(1)),
-        (b'f', SqlType::Boolean) => Some(Value::Integer(0)),
-        (b'"', SqlType::Json) if text == FieldText::MayBeAnything => {
+        (b'-' | b'0'..=b'9', SqlType::BigInt) => json.parse().ok().map(SqliteRowValue::Integer),
+        (b'-' | b'0'..=b'9', SqlType::Double) => json.parse().ok().map(SqliteRowValue::Real),
+        (b't', SqlType::Boolean) => Some(SqliteRowValue::Integer(1)),
+        (b'f', SqlType::Boolean) => Some(SqliteRowValue::Integer(0)),
+        (b'"', SqlType::Json) if text == TextRule::MayBeAnything => {
             let decoded = decoded_string(json)?;
             if decoded.is_empty() {
-                return Some(Value::Null);
+                return Some(SqliteRowValue::Null);
             }
-            normalized(&decoded).map(|_| Value::Text(decoded))
+            normalized(&decoded).map(|_| SqliteRowValue::Text(decoded))
         }
-        (_, SqlType::Json) => normalized(json).map(|text| Value::Text(Cow::Owned(text))),
-        (_, SqlType::Other(_)) => Some(Value::Text(Cow::Borrowed(json))),
-        (b'"', _) if text == FieldText::MayBeAnything => {
+        (_, SqlType::Json) => normalized(json).map(|text| SqliteRowValue::Text(Cow::Owned(text))),
+        (_, SqlType::Other(_)) => Some(SqliteRowValue::Text(Cow::Borrowed(json))),
+        (b'"', _) if text == TextRule::MayBeAnything => {
             let decoded = decoded_string(json)?;
             if decoded.is_empty() {
-                return Some(Value::Null);
+                return Some(SqliteRowValue::Null);
             }
-            read_cell(&decoded, kind).map(|datum| Value::of_sqlite(encode(datum, kind)))
+            read_cell(&decoded, kind).map(|datum| SqliteRowValue::of_sqlite(encode_value(datum, kind)))
         }
-        _ => read(json, kind).map(|datum| Value::of_sqlite(encode(datum, kind))),
+        _ => read(json, kind).map(|datum| SqliteRowValue::of_sqlite(encode_value(datum, kind))),
     }
 }
 
 /// The value of a field in a column that was declared as text: any value, as text; `None` for a string that
 /// is not valid text.
 #[must_use]
-pub fn text_value(json: &str, text: FieldText) -> Option<Value<'_>> {
+pub fn text_value(json: &str, text: TextRule) -> Option<SqliteRowValue<'_>> {
     match json.as_bytes().first() {
-        None | Some(b'n') => Some(Value::Null),
+        None | Some(b'n') => Some(SqliteRowValue::Null),
         Some(b'"') => column_value(json, &SqlType::Varchar, text),
-        Some(_) => normalized(json).map(|text| Value::Text(Cow::Owned(text))),
+        Some(_) => normalized(json).map(|text| SqliteRowValue::Text(Cow::Owned(text))),
     }
 }
 
@@ -166,44 +166,44 @@ mod tests {
 
     #[test]
     fn fields_have_the_type_of_their_column_or_none() {
-        let text = |text: &'static str| Some(Value::Text(text.into()));
+        let text = |text: &'static str| Some(SqliteRowValue::Text(text.into()));
         for (json, kind, expected) in [
-            ("1", SqlType::BigInt, Some(Value::Integer(1))),
-            ("1", SqlType::Double, Some(Value::Real(1.0))),
+            ("1", SqlType::BigInt, Some(SqliteRowValue::Integer(1))),
+            ("1", SqlType::Double, Some(SqliteRowValue::Real(1.0))),
             ("1.5", SqlType::BigInt, None),
             ("1", SqlType::Varchar, None),
             ("9223372036854775808", SqlType::BigInt, None),
-            ("true", SqlType::Boolean, Some(Value::Integer(1))),
+            ("true", SqlType::Boolean, Some(SqliteRowValue::Integer(1))),
             ("1", SqlType::Boolean, None),
-            ("null", SqlType::BigInt, Some(Value::Null)),
-            (r#""12.50""#, SqlType::Decimal(10, 2), Some(Value::Integer(1250))),
+            ("null", SqlType::BigInt, Some(SqliteRowValue::Null)),
+            (r#""12.50""#, SqlType::Decimal(10, 2), Some(SqliteRowValue::Integer(1250))),
             (r#""a\nb""#, SqlType::Varchar, text("a\nb")),
             (r#""""#, SqlType::Varchar, text("")),
-            (r#""2024-01-02""#, SqlType::Date, Some(Value::Integer(19_724))),
+            (r#""2024-01-02""#, SqlType::Date, Some(SqliteRowValue::Integer(19_724))),
             (r#""2024-01-02T00:00:00.000000001""#, SqlType::Timestamp, None),
             (r#""x""#, SqlType::Date, None),
             (r#"{"a": [1,  2.50]}"#, SqlType::Json, text(r#"{"a":[1,2.5]}"#)),
             (r#"["\ud83d"]"#, SqlType::Json, None),
         ] {
-            assert_eq!(column_value(json, &kind, FieldText::IsText), expected, "{json} {kind}");
+            assert_eq!(column_value(json, &kind, TextRule::IsText), expected, "{json} {kind}");
         }
     }
 
     #[test]
     fn cells_of_untyped_formats_are_read_as_what_their_column_is() {
         for (json, kind, expected) in [
-            (r#""""#, SqlType::Varchar, Some(Value::Null)),
-            (r#""""#, SqlType::BigInt, Some(Value::Null)),
-            (r#""7""#, SqlType::BigInt, Some(Value::Integer(7))),
+            (r#""""#, SqlType::Varchar, Some(SqliteRowValue::Null)),
+            (r#""""#, SqlType::BigInt, Some(SqliteRowValue::Null)),
+            (r#""7""#, SqlType::BigInt, Some(SqliteRowValue::Integer(7))),
             (r#""007""#, SqlType::BigInt, None),
             (r#""n/a""#, SqlType::BigInt, None),
-            (r#""7""#, SqlType::Double, Some(Value::Real(7.0))),
-            (r#""true""#, SqlType::Boolean, Some(Value::Integer(1))),
-            (r#""7""#, SqlType::Varchar, Some(Value::Text("7".into()))),
+            (r#""7""#, SqlType::Double, Some(SqliteRowValue::Real(7.0))),
+            (r#""true""#, SqlType::Boolean, Some(SqliteRowValue::Integer(1))),
+            (r#""7""#, SqlType::Varchar, Some(SqliteRowValue::Text("7".into()))),
         ] {
-            assert_eq!(column_value(json, &kind, FieldText::MayBeAnything), expected, "{json} {kind}");
+            assert_eq!(column_value(json, &kind, TextRule::MayBeAnything), expected, "{json} {kind}");
         }
-        assert_eq!(text_value("[1,  2]", FieldText::IsText), Some(Value::Text("[1,2]".into())));
-        assert_eq!(text_value(r#""\ud83d""#, FieldText::IsText), None);
+        assert_eq!(text_value("[1,  2]", TextRule::IsText), Some(SqliteRowValue::Text("[1,2]".into())));
+        assert_eq!(text_value(r#""\ud83d""#, TextRule::IsText), None);
     }
 }

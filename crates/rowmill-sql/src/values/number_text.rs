@@ -97,7 +97,7 @@ pub(crate) fn parse_whole(text: &str, wanted: &SqlType) -> Option<i128> {
 /// Parses a decimal number with a number of digits in total and after the point.
 pub(crate) fn parse_decimal(text: &str, digits: u8, scale: u8) -> Option<i128> {
     let number = WrittenNumber::parse(text)?.scaled(scale)?;
-    decimal::fits(number, digits).then_some(number)
+    decimal::fits_digits(number, digits).then_some(number)
 }
 
 /// Parses a floating-point number.

@@ -8,7 +8,7 @@ use rusqlite::types::ValueRef;
 
 use super::cast::to_text;
 use super::datum::Datum;
-use super::encoding::decode;
+use super::encoding::decode_value;
 use super::json_normal::write_string;
 use super::sql_type::SqlType;
 
@@ -24,7 +24,7 @@ pub(crate) fn write_value(value: ValueRef<'_>, kind: &SqlType, out: &mut String)
             let written = write!(out, "{number}");
             debug_assert!(written.is_ok(), "a number is always JSON");
         }
-        (value, kind) => write_datum(&decode(value, kind), kind, out),
+        (value, kind) => write_datum(&decode_value(value, kind), kind, out),
     }
 }
 

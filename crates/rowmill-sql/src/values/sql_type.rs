@@ -108,10 +108,10 @@ const NAMES: &[(&str, SqlType)] = &[
 impl SqlType {
     /// Parses the name of a type: `INTEGER`, `text`, `DECIMAL(10,2)`, `BIGINT[]`.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         let name = name.trim();
         if let Some(item) = name.strip_suffix("[]") {
-            return Some(Self::List(Box::new(Self::named(item)?)));
+            return Some(Self::List(Box::new(Self::from_name(item)?)));
         }
         if let Some((word, rest)) = name.split_once('(') {
             if word.trim().eq_ignore_ascii_case("STRUCT") {
@@ -128,19 +128,19 @@ impl SqlType {
 
     /// The type for a name that an input declares, which may be a type whose values are only passed on.
     #[must_use]
-    pub fn declared(name: &str) -> Self {
+    pub fn from_declared_name(name: &str) -> Self {
         const OTHERS: [&str; 5] = ["UUID", "MAP", "BLOB", "INTERVAL", "DECIMAL"];
         let other = OTHERS.iter().find(|other| name.trim_start_matches("OTHER ") == **other);
         match (other, name.strip_suffix("[]"), name.strip_prefix("STRUCT(")) {
             (Some(other), ..) => Self::Other(other),
-            (_, Some(item), _) => Self::List(Box::new(Self::declared(item))),
+            (_, Some(item), _) => Self::List(Box::new(Self::from_declared_name(item))),
             (_, _, Some(fields)) => {
                 let parts = fields.strip_suffix(')').and_then(struct_parts);
                 let fields = parts.unwrap_or_default().into_iter();
-                Self::Struct(fields.map(|(name, kind)| (name, Self::declared(kind))).collect())
+                Self::Struct(fields.map(|(name, kind)| (name, Self::from_declared_name(kind))).collect())
             }
             _ if name == "NULL" => Self::Null,
-            _ => Self::named(name).unwrap_or(Self::Other("OTHER")),
+            _ => Self::from_name(name).unwrap_or(Self::Other("OTHER")),
         }
     }
 
@@ -179,7 +179,7 @@ impl SqlType {
     }
 
     /// Whether it is a date or a timestamp.
-    pub(crate) fn is_moment(&self) -> bool {
+    pub(crate) fn is_date_or_timestamp(&self) -> bool {
         matches!(self, Self::Date | Self::Timestamp)
     }
 
@@ -243,7 +243,7 @@ impl fmt::Display for SqlType {
 /// The type of structs with these fields: `a BIGINT, "b c" VARCHAR[]`.
 fn struct_named(fields: &str) -> Option<SqlType> {
     let parts = struct_parts(fields)?.into_iter();
-    let fields = parts.map(|(name, kind)| Some((name, SqlType::named(kind)?)));
+    let fields = parts.map(|(name, kind)| Some((name, SqlType::from_name(kind)?)));
     Some(SqlType::Struct(fields.collect::<Option<_>>()?))
 }
 
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn a_type_is_known_by_the_name_that_it_is_shown_with() {
         for (_, known) in NAMES {
-            assert_eq!(SqlType::named(&known.to_string()), Some(known.clone()), "{known}");
+            assert_eq!(SqlType::from_name(&known.to_string()), Some(known.clone()), "{known}");
         }
         for (name, expected) in [
             ("text", Some(SqlType::Varchar)),
@@ -328,7 +328,7 @@ mod tests {
             ("varchar(3)", None),
             ("colour", None),
         ] {
-            assert_eq!(SqlType::named(name), expected, "{name}");
+            assert_eq!(SqlType::from_name(name), expected, "{name}");
         }
     }
 }

@@ -5,25 +5,37 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::{Memory, Panics, query, rows};
-use rowmill_sql::{Comparison, Condition, Scalar, Wanted};
+use rowmill_sql::{ComparisonOperator, ScalarValue, ScanCondition, ScanRequest};
 use rowmill_types::ProblemCode;
 
 #[test]
 fn only_columns_that_are_used_are_asked_for_and_conditions_are_told() {
-    let equal = |column, value| Condition { column, comparison: Comparison::Equal, value };
+    let equal = |column, value| ScanCondition { column, comparison: ComparisonOperator::Equal, value };
     for (sql, columns, conditions) in [
         ("SELECT name FROM input", vec![1], vec![]),
         ("SELECT count(*) FROM input", vec![], vec![]),
         ("WITH t AS (SELECT * FROM input) SELECT id FROM t", vec![0], vec![]),
         ("SELECT * EXCLUDE (name, score, ok, tags, price, at) FROM input", vec![0, 7], vec![]),
-        ("SELECT id FROM input WHERE name = 'Bo'", vec![0, 1], vec![equal(1, Scalar::Text("Bo".into()))]),
-        ("SELECT id FROM input WHERE id = 3", vec![0], vec![equal(0, Scalar::Integer(3))]),
+        (
+            "SELECT id FROM input WHERE name = 'Bo'",
+            vec![0, 1],
+            vec![equal(1, ScalarValue::Text("Bo".into()))],
+        ),
+        ("SELECT id FROM input WHERE id = 3", vec![0], vec![equal(0, ScalarValue::Integer(3))]),
         (
             "SELECT 1 FROM input WHERE score >= 0.5 AND id < 4",
             vec![0, 2],
             vec![
-                Condition { column: 2, comparison: Comparison::AtLeast, value: Scalar::Real(0.5) },
-                Condition { column: 0, comparison: Comparison::Less, value: Scalar::Integer(4) },
+                ScanCondition {
+                    column: 2,
+                    comparison: ComparisonOperator::AtLeast,
+                    value: ScalarValue::Real(0.5),
+                },
+                ScanCondition {
+                    column: 0,
+                    comparison: ComparisonOperator::Less,
+                    value: ScalarValue::Integer(4),
+                },
             ],
         ),
         ("SELECT 1 FROM input WHERE id IN (1, 2)", vec![0], vec![]),
@@ -32,17 +44,17 @@ fn only_columns_that_are_used_are_asked_for_and_conditions_are_told() {
         (
             "SELECT 1 FROM input WHERE at < '2024-01-01 06:00:00'",
             vec![6],
-            vec![Condition {
+            vec![ScanCondition {
                 column: 6,
-                comparison: Comparison::Less,
-                value: Scalar::Text("2024-01-01T06:00:00".into()),
+                comparison: ComparisonOperator::Less,
+                value: ScalarValue::Text("2024-01-01T06:00:00".into()),
             }],
         ),
         ("SELECT 1 FROM input WHERE id = 1 OR name = 'Bo'", vec![0, 1], vec![]),
     ] {
         let table = Arc::new(Memory::people());
         rows(&table, sql).unwrap();
-        assert_eq!(table.asked(), [Wanted { columns, conditions }], "{sql}");
+        assert_eq!(table.asked(), [ScanRequest { columns, conditions }], "{sql}");
     }
 }
 
@@ -89,7 +101,7 @@ fn columns_keep_what_the_input_has_where_they_are_nothing_else() {
         kinds.join(", "),
         "id BIGINT, ok BOOLEAN, s DOUBLE, tags VARCHAR[], price DECIMAL(10,2), at TIMESTAMP, meta STRUCT(lang VARCHAR, size BIGINT), u VARCHAR"
     );
-    assert!(bound.streams());
+    assert!(bound.is_streaming());
     let found = rows(&table, sql).unwrap();
     let first = r#"1|true|1.50|["x", "y"]|"2.50"|"2024-01-01T05:00:00"|{"size": 1, "lang": "de"}|"ADA""#;
     assert_eq!(found[0], first);

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use rowmill_sql::{
-    Column, FieldText, NamedTable, Query, QueryText, Scan, SqlType, Table, Value, Wanted, column_value,
+    NamedTable, QueryText, ScanRequest, SqlColumn, SqlQuery, SqlTable, SqlType, SqliteRowValue, TableScan,
+    TextRule, column_value,
 };
 use rowmill_types::{Problem, ProblemCode, Setting};
 
@@ -23,7 +24,7 @@ pub(crate) enum Panics {
 
 #[derive(Debug)]
 pub(crate) struct Memory {
-    columns: Vec<Column>,
+    columns: Vec<SqlColumn>,
     /// The JSON of every value.
     rows: Vec<Vec<&'static str>>,
     /// The scan fails after this many rows.
@@ -31,7 +32,7 @@ pub(crate) struct Memory {
     /// The stage at which the scan panics.
     panics_in: Option<Panics>,
     /// What every scan requested.
-    asked: Mutex<Vec<Wanted>>,
+    asked: Mutex<Vec<ScanRequest>>,
 }
 
 impl Memory {
@@ -48,9 +49,9 @@ impl Memory {
             ("meta", "STRUCT(lang VARCHAR, size BIGINT)"),
         ];
         let column = |(name, kind): (&str, &str)| {
-            let kind = SqlType::named(kind).unwrap();
+            let kind = SqlType::from_name(kind).unwrap();
             let has_raw = !matches!(kind, SqlType::BigInt | SqlType::Varchar | SqlType::Boolean);
-            Column { name: name.into(), kind, has_raw, note: None }
+            SqlColumn { name: name.into(), kind, has_raw, note: None }
         };
         Self {
             columns: columns.map(column).into(),
@@ -103,14 +104,14 @@ impl Memory {
         self
     }
 
-    pub(crate) fn asked(&self) -> Vec<Wanted> {
+    pub(crate) fn asked(&self) -> Vec<ScanRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
 
 struct MemoryScan {
     columns: Vec<usize>,
-    kinds: Vec<Column>,
+    kinds: Vec<SqlColumn>,
     rows: Vec<Vec<&'static str>>,
     next: usize,
     fails_after: Option<usize>,
@@ -129,12 +130,12 @@ impl Drop for MemoryScan {
     }
 }
 
-impl Table for Memory {
-    fn columns(&self) -> &[Column] {
+impl SqlTable for Memory {
+    fn columns(&self) -> &[SqlColumn] {
         &self.columns
     }
 
-    fn scan(&self, wanted: &Wanted) -> Result<Box<dyn Scan>, Problem> {
+    fn scan(&self, wanted: &ScanRequest) -> Result<Box<dyn TableScan>, Problem> {
         self.asked.lock().unwrap().push(wanted.clone());
         let Self { columns, rows, fails_after, panics_in, .. } = self;
         let scan = MemoryScan {
@@ -150,7 +151,7 @@ impl Table for Memory {
     }
 }
 
-impl Scan for MemoryScan {
+impl TableScan for MemoryScan {
     fn advance(&mut self) -> Result<bool, Problem> {
         self.come_to(Panics::Advance);
         if self.fails_after == Some(self.next) {
@@ -160,11 +161,11 @@ impl Scan for MemoryScan {
         Ok(self.next <= self.rows.len())
     }
 
-    fn value(&self, column: usize) -> Result<Value<'_>, Problem> {
+    fn value(&self, column: usize) -> Result<SqliteRowValue<'_>, Problem> {
         self.come_to(Panics::Value);
         assert!(self.columns.contains(&column), "column {column} was not wanted");
         let json = self.rows[self.next - 1][column];
-        Ok(column_value(json, &self.kinds[column].kind, FieldText::IsText).unwrap())
+        Ok(column_value(json, &self.kinds[column].kind, TextRule::IsText).unwrap())
     }
 
     fn raw(&self, column: usize) -> Option<Cow<'_, str>> {
@@ -183,9 +184,9 @@ fn temp() -> PathBuf {
     std::env::temp_dir()
 }
 
-pub(crate) fn query(table: &Arc<Memory>, sql: &str) -> Result<Query, Problem> {
+pub(crate) fn query(table: &Arc<Memory>, sql: &str) -> Result<SqlQuery, Problem> {
     let text = QueryText { text: sql.into(), setting: Setting::Sql };
-    Query::new(text, vec![NamedTable { name: "input", table: table.clone() }], &temp())
+    SqlQuery::new(text, vec![NamedTable { name: "input", table: table.clone() }], &temp())
 }
 
 /// Every row of the result, with values separated by bars.

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rowmill_core::ports::{AskedKey, KeptAnswer};
-use rowmill_types::{Problem, ProblemCode, Usage, private_file_options};
+use rowmill_core::ports::{AnswerKey, StoredAnswer};
+use rowmill_types::{Problem, ProblemCode, TokenUsage, private_file_options};
 use rusqlite::{
     Connection, Error, ErrorCode, OpenFlags, OptionalExtension, Row, Statement, TransactionBehavior, params,
 };
@@ -78,25 +78,25 @@ const TOUCH: &str = "INSERT INTO uses (id, last_used_at, times)
 
 /// The content of one transaction.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
+pub(super) struct WriteBatch {
     /// Answers to be stored.
-    pub(super) answers: Vec<(AskedKey, Arc<KeptAnswer>)>,
+    pub(super) answers: Vec<(AnswerKey, Arc<StoredAnswer>)>,
     /// How often each answer was found since the last batch.
-    pub(super) hits: HashMap<AskedKey, u64>,
+    pub(super) hits: HashMap<AnswerKey, u64>,
 }
 
 /// Whether the header of a database marks it as a store of answers.
-pub(super) fn has_our_mark(file: &[u8]) -> bool {
+pub(super) fn has_application_id(file: &[u8]) -> bool {
     file.get(APPLICATION_AT) == Some(&APPLICATION.to_be_bytes())
 }
 
 /// An open database of answers.
 #[derive(Debug)]
-pub(super) struct Database {
+pub(super) struct AnswerDatabase {
     pub(super) connection: Connection,
 }
 
-impl Database {
+impl AnswerDatabase {
     /// Opens the file, and creates it if it is missing.
     pub(super) fn open(path: &Path) -> Result<Self, Problem> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -112,27 +112,27 @@ impl Database {
             Ok((Self { connection }, known))
         });
         match opened {
-            Ok((database, Marks::OURS)) => Ok(database),
-            Ok((_, Marks { application: APPLICATION, format, .. })) => Err(unusable(
+            Ok((database, HeaderMarks::OURS)) => Ok(database),
+            Ok((_, HeaderMarks { application: APPLICATION, format, .. })) => Err(unusable_store_problem(
                 path,
                 &format!("has format {format}, but this version reads and writes {FORMAT}"),
             )),
-            Ok(_) => Err(unusable(path, "is a database, but not an answer cache")),
+            Ok(_) => Err(unusable_store_problem(path, "is a database, but not an answer cache")),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-                Err(unusable(path, "is not an answer cache").cause(error))
+                Err(unusable_store_problem(path, "is not an answer cache").cause(error))
             }
-            Err(error) => Err(unusable(path, "cannot be opened").cause(error)),
+            Err(error) => Err(unusable_store_problem(path, "cannot be opened").cause(error)),
         }
     }
 
     /// The answer under a key.
-    pub(super) fn find(&self, key: AskedKey) -> Result<Option<KeptAnswer>, Error> {
+    pub(super) fn find(&self, key: AnswerKey) -> Result<Option<StoredAnswer>, Error> {
         let mut statement = self.connection.prepare_cached(FIND)?;
         statement.query_row([key.0.to_be_bytes()], kept_answer).optional()
     }
 
     /// Writes a batch in one transaction: all of it, or nothing on failure.
-    pub(super) fn write(&mut self, batch: &Batch) -> Result<(), Error> {
+    pub(super) fn write(&mut self, batch: &WriteBatch) -> Result<(), Error> {
         let now = unix_seconds();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         {
@@ -142,14 +142,14 @@ impl Database {
             }
             let mut touch = transaction.prepare_cached(TOUCH)?;
             for (key, times) in &batch.hits {
-                touch.execute(params![key.0.to_be_bytes(), whole(*times), now])?;
+                touch.execute(params![key.0.to_be_bytes(), to_sqlite_integer(*times), now])?;
             }
         }
         transaction.commit()
     }
 
     /// Adds the answers whose keys are not there yet, in one transaction.
-    pub(super) fn add_missing(&mut self, answers: &[(AskedKey, KeptAnswer)]) -> Result<(), Error> {
+    pub(super) fn add_missing(&mut self, answers: &[(AnswerKey, StoredAnswer)]) -> Result<(), Error> {
         let now = unix_seconds();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         {
@@ -162,7 +162,7 @@ impl Database {
     }
 
     /// Runs a user's command, which should rather wait for another process than fail.
-    pub(super) fn patiently<T>(
+    pub(super) fn retry_while_busy<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
@@ -174,17 +174,17 @@ impl Database {
 }
 
 /// Carries out [`KEEP`] or [`ADD`].
-fn put(statement: &mut Statement<'_>, key: AskedKey, answer: &KeptAnswer, now: i64) -> Result<(), Error> {
+fn put(statement: &mut Statement<'_>, key: AnswerKey, answer: &StoredAnswer, now: i64) -> Result<(), Error> {
     let usage = answer.usage;
     let values = params![
         key.0.to_be_bytes(),
         now,
-        whole(content_bytes(answer)),
-        usage.map(|usage| whole(usage.input)),
-        usage.map(|usage| whole(usage.cached)),
-        usage.map(|usage| whole(usage.cache_write)),
-        usage.map(|usage| whole(usage.output)),
-        usage.map(|usage| whole(usage.reasoning)),
+        to_sqlite_integer(content_bytes(answer)),
+        usage.map(|usage| to_sqlite_integer(usage.input)),
+        usage.map(|usage| to_sqlite_integer(usage.cached)),
+        usage.map(|usage| to_sqlite_integer(usage.cache_write)),
+        usage.map(|usage| to_sqlite_integer(usage.output)),
+        usage.map(|usage| to_sqlite_integer(usage.reasoning)),
         answer.model,
         answer.text,
     ];
@@ -192,13 +192,13 @@ fn put(statement: &mut Statement<'_>, key: AskedKey, answer: &KeptAnswer, now: i
 }
 
 /// The bytes of an answer in the store, without the overhead of the format.
-pub(super) fn content_bytes(answer: &KeptAnswer) -> u64 {
-    (size_of::<AskedKey>() + answer.text.len() + answer.model.as_ref().map_or(0, String::len)) as u64
+pub(super) fn content_bytes(answer: &StoredAnswer) -> u64 {
+    (size_of::<AnswerKey>() + answer.text.len() + answer.model.as_ref().map_or(0, String::len)) as u64
 }
 
 /// The current time, as stored in the file.
 pub(super) fn unix_seconds() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| whole(since.as_secs()))
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| to_sqlite_integer(since.as_secs()))
 }
 
 /// Whether an attempt failed only because another process was busy with the file.
@@ -207,47 +207,47 @@ pub(super) fn is_busy(error: &Error) -> bool {
 }
 
 /// A problem with the store at `path`.
-pub(super) fn unusable(path: &Path, what: &str) -> Problem {
+pub(super) fn unusable_store_problem(path: &Path, what: &str) -> Problem {
     Problem::new(ProblemCode::CacheUnusable, format!("`{}` {what}", path.display()))
         .hint("choose another folder, or move the file away to start with an empty cache")
 }
 
 /// A count as SQLite stores it. No relevant count exceeds the maximum.
-pub(super) fn whole(value: u64) -> i64 {
+pub(super) fn to_sqlite_integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// The inverse of [`whole`].
-pub(super) fn count(row: &Row<'_>, column: usize) -> Result<u64, Error> {
+pub(super) fn read_count(row: &Row<'_>, column: usize) -> Result<u64, Error> {
     row.get::<_, i64>(column).map(|value| u64::try_from(value).unwrap_or(0))
 }
 
-fn kept_answer(row: &Row<'_>) -> Result<KeptAnswer, Error> {
+fn kept_answer(row: &Row<'_>) -> Result<StoredAnswer, Error> {
     let told = row.get::<_, Option<i64>>(2)?.is_some();
-    let usage = if told { Some(usage(row, 2)?) } else { None };
-    Ok(KeptAnswer { text: row.get(0)?, model: row.get(1)?, usage })
+    let usage = if told { Some(read_usage(row, 2)?) } else { None };
+    Ok(StoredAnswer { text: row.get(0)?, model: row.get(1)?, usage })
 }
 
 /// The usage in five columns, starting at `first`.
-pub(super) fn usage(row: &Row<'_>, first: usize) -> Result<Usage, Error> {
-    Ok(Usage {
-        input: count(row, first)?,
-        cached: count(row, first + 1)?,
-        cache_write: count(row, first + 2)?,
-        output: count(row, first + 3)?,
-        reasoning: count(row, first + 4)?,
+pub(super) fn read_usage(row: &Row<'_>, first: usize) -> Result<TokenUsage, Error> {
+    Ok(TokenUsage {
+        input: read_count(row, first)?,
+        cached: read_count(row, first + 1)?,
+        cache_write: read_count(row, first + 2)?,
+        output: read_count(row, first + 3)?,
+        reasoning: read_count(row, first + 4)?,
     })
 }
 
 /// The marks in the header of the file.
 #[derive(Debug, PartialEq, Eq)]
-struct Marks {
+struct HeaderMarks {
     application: i32,
     format: i32,
     empty: bool,
 }
 
-impl Marks {
+impl HeaderMarks {
     const OURS: Self = Self { application: APPLICATION, format: FORMAT, empty: false };
     const NEW: Self = Self { application: 0, format: 0, empty: true };
 
@@ -268,14 +268,14 @@ impl Marks {
 }
 
 /// Creates the tables in a new file and prepares a file that is ours; leaves any other file alone.
-fn prepare(connection: &Connection) -> Result<Marks, Error> {
-    let mut marks = Marks::read_at_once(connection)?;
-    if marks == Marks::NEW {
-        connection.pragma_update(None, "page_size", whole(PAGE_BYTES))?;
+fn prepare(connection: &Connection) -> Result<HeaderMarks, Error> {
+    let mut marks = HeaderMarks::read_at_once(connection)?;
+    if marks == HeaderMarks::NEW {
+        connection.pragma_update(None, "page_size", to_sqlite_integer(PAGE_BYTES))?;
         make_tables(connection)?;
-        marks = Marks::read_at_once(connection)?;
+        marks = HeaderMarks::read_at_once(connection)?;
     }
-    if marks == Marks::OURS {
+    if marks == HeaderMarks::OURS {
         write_ahead(connection)?;
         // A crash of the machine can lose the last answers this way, but never damages the file.
         connection.pragma_update(None, "synchronous", "normal")?;
@@ -292,7 +292,7 @@ fn make_tables(connection: &Connection) -> Result<(), Error> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let made = (|| {
         // Another process may have been faster.
-        if Marks::read(connection)? == Marks::NEW {
+        if HeaderMarks::read(connection)? == HeaderMarks::NEW {
             connection.execute_batch(TABLES)?;
             connection.pragma_update(None, "application_id", APPLICATION)?;
             connection.pragma_update(None, "user_version", FORMAT)?;

@@ -1,15 +1,15 @@
 //! Paid answers, stored in an SQLite file so that they are never paid for twice.
 
 mod database;
-mod keeper;
 mod prune;
 mod queue;
 mod stats;
 mod store;
+mod store_thread;
 
 #[cfg(test)]
 mod tests;
 
-pub use prune::{PruneSpec, Pruned};
-pub use stats::Stats;
-pub use store::SqliteAnswers;
+pub use prune::{PruneReport, PruneSpec};
+pub use stats::AnswerStoreStats;
+pub use store::SqliteAnswerStore;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Error, TransactionBehavior};
 
-use super::database::{Database, PAGE_BYTES, unix_seconds, whole};
+use super::database::{AnswerDatabase, PAGE_BYTES, to_sqlite_integer, unix_seconds};
 
 /// `?1` is the time since which an answer must have been given or found to be kept.
 const EXPIRE: &str = "DELETE FROM answers WHERE id IN (
@@ -38,7 +38,7 @@ pub struct PruneSpec {
 
 /// The result of a removal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PruneReport {
     /// The number of answers.
     pub entries: u64,
     /// The bytes of their texts, keys and model names.
@@ -48,9 +48,9 @@ pub struct Pruned {
     pub compacted: bool,
 }
 
-impl Database {
+impl AnswerDatabase {
     /// Removes answers and returns their space.
-    pub(super) fn prune(&mut self, spec: &PruneSpec) -> Result<Pruned, Error> {
+    pub(super) fn prune(&mut self, spec: &PruneSpec) -> Result<PruneReport, Error> {
         let before = self.stats()?;
         self.remove(spec)?;
         let mut compacted = self.compact().is_ok();
@@ -62,7 +62,7 @@ impl Database {
             compacted = self.compact().is_ok();
         }
         let after = self.stats()?;
-        Ok(Pruned {
+        Ok(PruneReport {
             entries: before.entries.saturating_sub(after.entries),
             bytes: before.bytes.saturating_sub(after.bytes),
             compacted,
@@ -72,7 +72,7 @@ impl Database {
     fn remove(&mut self, spec: &PruneSpec) -> Result<(), Error> {
         let expiry = match spec.older_than {
             _ if spec.all => i64::MAX,
-            Some(age) => unix_seconds().saturating_sub(whole(age.as_secs())),
+            Some(age) => unix_seconds().saturating_sub(to_sqlite_integer(age.as_secs())),
             None => i64::MIN,
         };
         self.delete(EXPIRE, expiry)?;
@@ -92,7 +92,7 @@ impl Database {
         // freed only once it holds no answer.
         let (bytes, aim) = (self.stats()?.bytes, most.saturating_sub(2 * PAGE_BYTES));
         let may_stay = u128::from(bytes) * u128::from(aim) / u128::from(used.max(1));
-        self.delete(EVICT, whole(u64::try_from(may_stay).unwrap_or(u64::MAX)))
+        self.delete(EVICT, to_sqlite_integer(u64::try_from(may_stay).unwrap_or(u64::MAX)))
     }
 
     fn delete(&mut self, which: &str, bound: i64) -> Result<usize, Error> {

@@ -4,10 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rowmill_core::ports::{AskedKey, KeptAnswer};
+use rowmill_core::ports::{AnswerKey, StoredAnswer};
 use tokio::sync::oneshot;
 
-use super::database::{Batch, Database, content_bytes};
+use super::database::{AnswerDatabase, WriteBatch, content_bytes};
 
 /// The maximum number of answers written in one transaction.
 const GROUP: usize = 256;
@@ -23,23 +23,23 @@ const WAITING_BYTES: u64 = 64 << 20;
 const ENTRY_BYTES: u64 = 256;
 
 /// A look-up and the channel for its result.
-pub(super) type Find = (AskedKey, oneshot::Sender<Option<KeptAnswer>>);
+pub(super) type FindRequest = (AnswerKey, oneshot::Sender<Option<StoredAnswer>>);
 
 /// Work on the whole store, done between look-ups.
-pub(super) type Job = Box<dyn FnOnce(&mut Database) + Send>;
+pub(super) type StoreJob = Box<dyn FnOnce(&mut AnswerDatabase) + Send>;
 
 /// The result of a look-up, as far as memory knows.
-pub(super) enum Found {
+pub(super) enum FindOutcome {
     /// The result is known.
-    Now(Option<Arc<KeptAnswer>>),
+    Now(Option<Arc<StoredAnswer>>),
     /// The thread sends the result.
-    Later(oneshot::Receiver<Option<KeptAnswer>>),
+    Later(oneshot::Receiver<Option<StoredAnswer>>),
 }
 
 /// The next work of the thread.
-pub(super) struct Work {
-    pub(super) finds: Vec<Find>,
-    pub(super) jobs: Vec<Job>,
+pub(super) struct StoreWork {
+    pub(super) finds: Vec<FindRequest>,
+    pub(super) jobs: Vec<StoreJob>,
     /// Whether it is time to write.
     pub(super) write: bool,
     /// Whether the store is being dropped.
@@ -49,20 +49,20 @@ pub(super) struct Work {
 /// Shared by the store and its thread. The lock is never held while files are read or written, so the loop never waits
 /// for a disk.
 #[derive(Default)]
-pub(super) struct Queue {
-    state: Mutex<State>,
+pub(super) struct StoreQueue {
+    state: Mutex<QueueState>,
     news: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    finds: Vec<Find>,
-    jobs: Vec<Job>,
+struct QueueState {
+    finds: Vec<FindRequest>,
+    jobs: Vec<StoreJob>,
     /// Answers that are not in the file yet, and their keys in order of arrival.
-    waiting: HashMap<AskedKey, Arc<KeptAnswer>>,
-    order: VecDeque<AskedKey>,
+    waiting: HashMap<AnswerKey, Arc<StoredAnswer>>,
+    order: VecDeque<AnswerKey>,
     waiting_bytes: u64,
-    hits: HashMap<AskedKey, u64>,
+    hits: HashMap<AnswerKey, u64>,
     /// Since when something has been waiting to be written.
     unwritten: Option<Instant>,
     refused: u64,
@@ -70,16 +70,16 @@ struct State {
     ended: bool,
 }
 
-impl Queue {
+impl StoreQueue {
     /// Looks in memory, and otherwise asks the thread.
-    pub(super) fn find(&self, key: AskedKey) -> Found {
+    pub(super) fn find(&self, key: AnswerKey) -> FindOutcome {
         let mut state = self.lock();
         if let Some(answer) = state.waiting.get(&key).map(Arc::clone) {
             state.hit(key);
-            return Found::Now(Some(answer));
+            return FindOutcome::Now(Some(answer));
         }
         if state.ended {
-            return Found::Now(None);
+            return FindOutcome::Now(None);
         }
         let (sender, receiver) = oneshot::channel();
         state.finds.push((key, sender));
@@ -87,11 +87,11 @@ impl Queue {
         if state.finds.len() == 1 {
             self.news.notify_one();
         }
-        Found::Later(receiver)
+        FindOutcome::Later(receiver)
     }
 
     /// Queues an answer to be written, if there is room for it.
-    pub(super) fn keep(&self, key: AskedKey, answer: &KeptAnswer) {
+    pub(super) fn add_answer(&self, key: AnswerKey, answer: &StoredAnswer) {
         let bytes = content_bytes(answer) + ENTRY_BYTES;
         let mut state = self.lock();
         if state.ended {
@@ -115,7 +115,7 @@ impl Queue {
     }
 
     /// Passes a job to the thread; the job is dropped if the thread has ended.
-    pub(super) fn run(&self, job: Job) {
+    pub(super) fn add_job(&self, job: StoreJob) {
         let mut state = self.lock();
         if !state.ended {
             state.jobs.push(job);
@@ -130,14 +130,14 @@ impl Queue {
     }
 
     /// Waits for something to do.
-    pub(super) fn next(&self) -> Work {
+    pub(super) fn next_work(&self) -> StoreWork {
         let mut state = self.lock();
         loop {
             let now = Instant::now();
             let due = state.unwritten.map(|since| since + LINGER);
             let write = state.order.len() >= GROUP || due.is_some_and(|due| due <= now);
             if write || state.closing || !state.finds.is_empty() || !state.jobs.is_empty() {
-                return Work {
+                return StoreWork {
                     finds: std::mem::take(&mut state.finds),
                     jobs: std::mem::take(&mut state.jobs),
                     write,
@@ -155,27 +155,27 @@ impl Queue {
     }
 
     /// Counts answers that the thread found.
-    pub(super) fn count_hits(&self, keys: &[AskedKey]) {
+    pub(super) fn count_hits(&self, keys: &[AnswerKey]) {
         let mut state = self.lock();
         for key in keys {
             state.hit(*key);
         }
     }
 
-    /// A group to be written; it stays findable in memory until [`Queue::written`].
-    pub(super) fn group(&self) -> Batch {
+    /// A group to be written; it stays findable in memory until [`StoreQueue::written`].
+    pub(super) fn take_group(&self) -> WriteBatch {
         let mut state = self.lock();
         let group = state.order.len().min(GROUP);
-        let keys: Vec<AskedKey> = state.order.drain(..group).collect();
+        let keys: Vec<AnswerKey> = state.order.drain(..group).collect();
         let answers = keys.into_iter().filter_map(|key| Some((key, Arc::clone(state.waiting.get(&key)?))));
         let answers = answers.collect();
-        let batch = Batch { answers, hits: std::mem::take(&mut state.hits) };
+        let batch = WriteBatch { answers, hits: std::mem::take(&mut state.hits) };
         state.unwritten = (!state.order.is_empty()).then(Instant::now);
         batch
     }
 
     /// Releases a group that is in the file now.
-    pub(super) fn written(&self, batch: Batch) {
+    pub(super) fn group_written(&self, batch: WriteBatch) {
         let mut state = self.lock();
         for (key, answer) in batch.answers {
             match state.waiting.get(&key) {
@@ -194,7 +194,7 @@ impl Queue {
     }
 
     /// Returns a group that could not be written yet.
-    pub(super) fn put_back(&self, batch: Batch) {
+    pub(super) fn put_back(&self, batch: WriteBatch) {
         let mut state = self.lock();
         for (key, _) in batch.answers.iter().rev() {
             state.order.push_front(*key);
@@ -212,20 +212,20 @@ impl Queue {
     }
 
     /// Ends the queue: nothing more is found or stored. Returns the number of answers that were lost.
-    pub(super) fn end(&self) -> u64 {
+    pub(super) fn stop(&self) -> u64 {
         let mut state = self.lock();
         let lost = state.refused + state.order.len() as u64;
-        *state = State { ended: true, ..State::default() };
+        *state = QueueState { ended: true, ..QueueState::default() };
         lost
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn hit(&mut self, key: AskedKey) {
+impl QueueState {
+    fn hit(&mut self, key: AnswerKey) {
         *self.hits.entry(key).or_default() += 1;
         self.unwritten.get_or_insert_with(Instant::now);
     }

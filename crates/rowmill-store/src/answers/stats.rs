@@ -1,9 +1,9 @@
 //! Statistics of a store.
 
-use rowmill_types::Usage;
+use rowmill_types::TokenUsage;
 use rusqlite::Error;
 
-use super::database::{Database, count, usage};
+use super::database::{AnswerDatabase, read_count, read_usage};
 
 /// Sums are computed in floating point, which no invalid number in a row can overflow.
 const STATS: &str = "SELECT count(*), CAST(total(bytes) AS INTEGER), min(created_at), max(created_at),
@@ -17,7 +17,7 @@ const STATS: &str = "SELECT count(*), CAST(total(bytes) AS INTEGER), min(created
 
 /// The content of a store of answers, in numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct AnswerStoreStats {
     /// The number of answers.
     pub entries: u64,
     /// The bytes of their texts, keys and model names.
@@ -31,29 +31,29 @@ pub struct Stats {
     /// How often these answers were found.
     pub hits: u64,
     /// The usage of the answers when they were paid for: finding each of them once saves that much.
-    pub kept: Usage,
+    pub kept: TokenUsage,
     /// The usage that the hits so far have saved.
-    pub saved: Usage,
+    pub saved: TokenUsage,
 }
 
-impl Database {
+impl AnswerDatabase {
     /// Counts everything.
-    pub(super) fn stats(&self) -> Result<Stats, Error> {
+    pub(super) fn stats(&self) -> Result<AnswerStoreStats, Error> {
         let file_bytes = self.file_bytes()?;
         self.connection.query_row(STATS, [], |row| {
             let time = |column| {
                 let seconds = row.get::<_, Option<i64>>(column)?;
                 Ok::<_, Error>(seconds.and_then(|seconds| u64::try_from(seconds).ok()))
             };
-            Ok(Stats {
-                entries: count(row, 0)?,
-                bytes: count(row, 1)?,
+            Ok(AnswerStoreStats {
+                entries: read_count(row, 0)?,
+                bytes: read_count(row, 1)?,
                 file_bytes,
                 oldest: time(2)?,
                 newest: time(3)?,
-                hits: count(row, 4)?,
-                kept: usage(row, 5)?,
-                saved: usage(row, 10)?,
+                hits: read_count(row, 4)?,
+                kept: read_usage(row, 5)?,
+                saved: read_usage(row, 10)?,
             })
         })
     }
@@ -70,6 +70,6 @@ impl Database {
     }
 
     fn pragma(&self, name: &str) -> Result<u64, Error> {
-        self.connection.pragma_query_value(None, name, |row| count(row, 0))
+        self.connection.pragma_query_value(None, name, |row| read_count(row, 0))
     }
 }

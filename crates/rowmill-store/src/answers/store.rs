@@ -10,18 +10,18 @@ use std::thread::{self, JoinHandle};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::{AnswerStore, AskedKey, KeptAnswer};
+use rowmill_core::ports::{AnswerKey, AnswerStore, StoredAnswer};
 use rowmill_types::{Problem, make_private_folder};
 use rusqlite::Error;
 
-use super::database::{Database, HEADER_BYTES, has_our_mark, unusable};
-use super::keeper::Keeper;
-use super::prune::{PruneSpec, Pruned};
-use super::queue::{Found, Queue};
-use super::stats::Stats;
+use super::database::{AnswerDatabase, HEADER_BYTES, has_application_id, unusable_store_problem};
+use super::prune::{PruneReport, PruneSpec};
+use super::queue::{FindOutcome, StoreQueue};
+use super::stats::AnswerStoreStats;
+use super::store_thread::StoreThread;
 
 /// Notified of trouble, once, from the store's thread.
-pub(super) type NoticeOf = Arc<dyn Fn(String) + Send + Sync>;
+pub(super) type NoticeFn = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The name of the file in a store's folder.
 const FILE: &str = "answers.sqlite";
@@ -34,13 +34,13 @@ const FILE: &str = "answers.sqlite";
 ///
 /// Memory is bounded: answers that wait to be written take at most 64 MiB. Beyond that, which requires a stalled disk,
 /// `keep` drops the new answer rather than delay the run, and the notice at the end says how many were dropped.
-pub struct SqliteAnswers {
+pub struct SqliteAnswerStore {
     path: PathBuf,
-    queue: Arc<Queue>,
+    queue: Arc<StoreQueue>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl SqliteAnswers {
+impl SqliteAnswerStore {
     /// Opens the store in `folder`; creates both if they are missing.
     ///
     /// `notice` is called, once, when the file fails later on: from then on the store finds nothing and keeps nothing.
@@ -51,13 +51,17 @@ impl SqliteAnswers {
     pub fn open(folder: &Path, notice: Arc<dyn Fn(String) + Send + Sync>) -> Result<Self, Problem> {
         let path = Self::file_in(folder);
         make_private_folder(folder).map_err(|error| {
-            unusable(&path, "cannot be created, because its folder cannot be created").cause(error)
+            unusable_store_problem(&path, "cannot be created, because its folder cannot be created")
+                .cause(error)
         })?;
-        let database = Database::open(&path)?;
-        let queue = Arc::new(Queue::default());
-        let keeper = Keeper { database, path: path.clone(), queue: Arc::clone(&queue), notice };
+        let database = AnswerDatabase::open(&path)?;
+        let queue = Arc::new(StoreQueue::default());
+        let keeper = StoreThread { database, path: path.clone(), queue: Arc::clone(&queue), notice };
         let thread = thread::Builder::new().name("answers".to_owned()).spawn(move || keeper.run()).map_err(
-            |error| unusable(&path, "cannot be used: no thread could be started for it").cause(error),
+            |error| {
+                unusable_store_problem(&path, "cannot be used: no thread could be started for it")
+                    .cause(error)
+            },
         )?;
         Ok(Self { path, queue, thread: Some(thread) })
     }
@@ -83,7 +87,7 @@ impl SqliteAnswers {
         let read = File::open(Self::file_in(folder))
             .and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut header));
         // Without the database its journal is useless.
-        let ours = read.is_err() || header.is_empty() || has_our_mark(&header);
+        let ours = read.is_err() || header.is_empty() || has_application_id(&header);
         if ours { Vec::new() } else { files.into_iter().filter(|file| file.is_file()).collect() }
     }
 
@@ -92,7 +96,7 @@ impl SqliteAnswers {
     /// # Errors
     ///
     /// The file cannot be read.
-    pub fn stats(&self) -> Result<Stats, Problem> {
+    pub fn stats(&self) -> Result<AnswerStoreStats, Problem> {
         self.on_thread(|database| database.stats())
     }
 
@@ -101,49 +105,51 @@ impl SqliteAnswers {
     /// # Errors
     ///
     /// The file cannot be written, or another process writes to it for too long.
-    pub fn prune(&self, spec: PruneSpec) -> Result<Pruned, Problem> {
+    pub fn prune(&self, spec: PruneSpec) -> Result<PruneReport, Problem> {
         self.on_thread(move |database| database.prune(&spec))
     }
 
     fn on_thread<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Database) -> Result<T, Error> + Send + 'static,
+        work: impl FnOnce(&mut AnswerDatabase) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Problem> {
         let (sender, receiver) = mpsc::sync_channel(1);
         // The receiver is gone only if the caller has panicked.
-        self.queue.run(Box::new(move |database| drop(sender.send(database.patiently(work)))));
+        self.queue.add_job(Box::new(move |database| drop(sender.send(database.retry_while_busy(work)))));
         match receiver.recv() {
-            Ok(outcome) => outcome.map_err(|error| unusable(&self.path, "cannot be used").cause(error)),
-            Err(_) => Err(unusable(&self.path, "is no longer usable")),
+            Ok(outcome) => {
+                outcome.map_err(|error| unusable_store_problem(&self.path, "cannot be used").cause(error))
+            }
+            Err(_) => Err(unusable_store_problem(&self.path, "is no longer usable")),
         }
     }
 }
 
-impl AnswerStore for SqliteAnswers {
-    fn find(&self, key: AskedKey) -> BoxFuture<'_, Option<KeptAnswer>> {
+impl AnswerStore for SqliteAnswerStore {
+    fn find(&self, key: AnswerKey) -> BoxFuture<'_, Option<StoredAnswer>> {
         match self.queue.find(key) {
-            Found::Now(found) => ready(found.map(|answer| KeptAnswer::clone(&answer))).boxed(),
+            FindOutcome::Now(found) => ready(found.map(|answer| StoredAnswer::clone(&answer))).boxed(),
             // A thread that has ended drops the sender: then nothing is found.
-            Found::Later(receiver) => receiver.map(|found| found.unwrap_or_default()).boxed(),
+            FindOutcome::Later(receiver) => receiver.map(|found| found.unwrap_or_default()).boxed(),
         }
     }
 
-    fn keep(&self, key: AskedKey, answer: &KeptAnswer) {
-        self.queue.keep(key, answer);
+    fn store(&self, key: AnswerKey, answer: &StoredAnswer) {
+        self.queue.add_answer(key, answer);
     }
 
-    fn restore(&self, answers: Vec<(AskedKey, KeptAnswer)>) -> Result<(), Problem> {
+    fn restore(&self, answers: Vec<(AnswerKey, StoredAnswer)>) -> Result<(), Problem> {
         self.on_thread(move |database| database.add_missing(&answers))
     }
 }
 
-impl fmt::Debug for SqliteAnswers {
+impl fmt::Debug for SqliteAnswerStore {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("SqliteAnswers").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
-impl Drop for SqliteAnswers {
+impl Drop for SqliteAnswerStore {
     fn drop(&mut self) {
         self.queue.close();
         if let Some(thread) = self.thread.take() {

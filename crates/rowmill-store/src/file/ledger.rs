@@ -11,7 +11,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rowmill_core::ledger::write_group;
 use rowmill_core::ports::{
-    Appended, Durability, Epoch, Group, Ledger, LedgerPosition, LedgerRoom, RecordId, RecordReader,
+    AppendOutcome, Durability, EventGroup, Ledger, LedgerPosition, LedgerReserve, RecordId, RecordReader,
+    RunEpoch,
 };
 use rowmill_types::actions::RUN_AGAIN;
 use rowmill_types::settings::WORK_DIR;
@@ -30,16 +31,16 @@ const MOST_RESERVE: usize = 32 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct FileLedger {
     path: PathBuf,
-    epoch: Epoch,
+    epoch: RunEpoch,
     durability: Durability,
     file: Arc<File>,
     disk: Arc<dyn Disk>,
-    writer: Mutex<Writer>,
+    writer: Mutex<LedgerWriter>,
 }
 
 /// The end of the file, where lines are appended.
 #[derive(Debug)]
-struct Writer {
+struct LedgerWriter {
     length: u64,
     reserve: PathBuf,
     reserve_bytes: usize,
@@ -63,21 +64,21 @@ impl FileLedger {
         folder: &WorkFolder,
         header: &FileHeader,
         length: u64,
-        room: LedgerRoom,
+        room: LedgerReserve,
     ) -> Result<Self, Problem> {
         let path = folder.ledger(header);
-        let failed = |error: std::io::Error| cannot_write(&path, &error);
+        let failed = |error: std::io::Error| write_problem(&path, &error);
         let mut file =
             private_file_options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
         file.set_len(length).and_then(|()| file.seek(SeekFrom::Start(length))).map_err(failed)?;
         let reserve = folder.reserve();
         let reserve_bytes = (room.rows * TYPICAL_RECORD).clamp(LEAST_RESERVE, MOST_RESERVE);
-        set_aside(&reserve, reserve_bytes).map_err(|error| {
+        write_reserve(&reserve, reserve_bytes).map_err(|error| {
             // A partial reserve would only take space.
             drop(fs::remove_file(&reserve));
-            cannot_write(&reserve, &error)
+            write_problem(&reserve, &error)
         })?;
-        let writer = Writer {
+        let writer = LedgerWriter {
             length,
             reserve,
             reserve_bytes,
@@ -96,12 +97,12 @@ impl FileLedger {
         })
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
+    fn writer(&self) -> MutexGuard<'_, LedgerWriter> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes a group; the kernel has it when this returns.
-    fn write_group(&self, epoch: Epoch, group: Group<'_>) -> Result<Appended, Problem> {
+    fn write_group(&self, epoch: RunEpoch, group: EventGroup<'_>) -> Result<AppendOutcome, Problem> {
         let mut writer = self.writer();
         if epoch != self.epoch || !writer.is_last_part(epoch) {
             let message = format!("another process has resumed the run in `{}`", self.path.display());
@@ -119,20 +120,20 @@ impl FileLedger {
         let id = |range: Range<usize>| {
             RecordId::new(LedgerPosition::from_key(start + range.start as u64), range.len())
         };
-        Ok(Appended { records: records.into_iter().map(id).collect(), trouble })
+        Ok(AppendOutcome { records: records.into_iter().map(id).collect(), problem: trouble })
     }
 
     /// Writes whole lines; returns the reason if the reserve had to be given up.
-    fn write_lines(&self, writer: &mut Writer, lines: &[u8]) -> Result<Option<Problem>, Problem> {
+    fn write_lines(&self, writer: &mut LedgerWriter, lines: &[u8]) -> Result<Option<Problem>, Problem> {
         let mut trouble = None;
         if let Err(first) = self.write_at_end(writer.length, lines) {
-            let problem = cannot_write(&self.path, &first);
+            let problem = write_problem(&self.path, &first);
             if !matches!(first.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
                 return Err(problem);
             }
             drop(fs::remove_file(&writer.reserve));
             writer.reserve_bytes = usize::MAX;
-            self.write_at_end(writer.length, lines).map_err(|error| cannot_write(&self.path, &error))?;
+            self.write_at_end(writer.length, lines).map_err(|error| write_problem(&self.path, &error))?;
             trouble = Some(problem);
         }
         writer.length += lines.len() as u64;
@@ -152,7 +153,11 @@ impl FileLedger {
 }
 
 impl Ledger for FileLedger {
-    fn append<'a>(&'a self, epoch: Epoch, group: Group<'a>) -> BoxFuture<'a, Result<Appended, Problem>> {
+    fn append<'a>(
+        &'a self,
+        epoch: RunEpoch,
+        group: EventGroup<'a>,
+    ) -> BoxFuture<'a, Result<AppendOutcome, Problem>> {
         let written = self.write_group(epoch, group);
         if self.durability == Durability::Process || written.is_err() {
             return std::future::ready(written).boxed();
@@ -162,14 +167,14 @@ impl Ledger for FileLedger {
         let forced = tokio::task::spawn_blocking(move || disk.force_file(&file, &path));
         async move {
             let forced = forced.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-            forced.map_err(|error| cannot_write(&self.path, &error))?;
+            forced.map_err(|error| write_problem(&self.path, &error))?;
             written
         }
         .boxed()
     }
 
     fn reader(&self) -> Result<Box<dyn RecordReader>, Problem> {
-        Ok(Box::new(FileReader::open(self.path.clone())?))
+        Ok(Box::new(LedgerFileReader::open(self.path.clone())?))
     }
 
     fn position(&self) -> LedgerPosition {
@@ -177,10 +182,10 @@ impl Ledger for FileLedger {
     }
 }
 
-impl Writer {
+impl LedgerWriter {
     /// Whether no later part of the run was started. The header shows it; it is read only when it has been replaced. A
     /// missing header was removed by hand, and nothing can continue that run.
-    fn is_last_part(&mut self, epoch: Epoch) -> bool {
+    fn is_last_part(&mut self, epoch: RunEpoch) -> bool {
         let Some(stamp) = self.folder.header_stamp() else { return true };
         if self.confirmed == Some(stamp) {
             return true;
@@ -198,8 +203,8 @@ impl Writer {
         }
         // At least doubled, so that growing answers do not cause a write each time.
         self.reserve_bytes = wanted.next_power_of_two();
-        let written = set_aside(&self.reserve, self.reserve_bytes);
-        written.err().map(|error| cannot_write(&self.reserve, &error))
+        let written = write_reserve(&self.reserve, self.reserve_bytes);
+        written.err().map(|error| write_problem(&self.reserve, &error))
     }
 }
 
@@ -211,36 +216,36 @@ impl WorkFolder {
 }
 
 /// Reserves disk space. Zeros are written, because a sparse file reserves none.
-fn set_aside(path: &Path, bytes: usize) -> std::io::Result<()> {
+fn write_reserve(path: &Path, bytes: usize) -> std::io::Result<()> {
     let mut file = private_file_options().write(true).create(true).truncate(true).open(path)?;
     std::io::copy(&mut std::io::repeat(0).take(bytes as u64), &mut file).map(drop)
 }
 
 /// Reads back lines of a ledger.
-pub(super) struct FileReader {
+pub(super) struct LedgerFileReader {
     file: File,
     path: PathBuf,
 }
 
-impl FileReader {
+impl LedgerFileReader {
     pub(super) fn open(path: PathBuf) -> Result<Self, Problem> {
-        let file = File::open(&path).map_err(|error| cannot_read(&path, &error))?;
+        let file = File::open(&path).map_err(|error| read_problem(&path, &error))?;
         Ok(Self { file, path })
     }
 }
 
-impl RecordReader for FileReader {
+impl RecordReader for LedgerFileReader {
     fn read(&mut self, id: RecordId) -> Result<Vec<u8>, Problem> {
         let mut bytes = vec![0; id.bytes()];
         self.file
             .seek(SeekFrom::Start(id.position().key()))
             .and_then(|_| self.file.read_exact(&mut bytes))
-            .map_err(|error| cannot_read(&self.path, &error))?;
+            .map_err(|error| read_problem(&self.path, &error))?;
         Ok(bytes)
     }
 }
 
-pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
+pub(super) fn write_problem(path: &Path, error: &std::io::Error) -> Problem {
     let hint = match (no_room(error), error.kind()) {
         // The reserve is of no use here, so answers that were on their way have found no room.
         (Some(remedy), ErrorKind::FileTooLarge) => {
@@ -254,7 +259,7 @@ pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
         .hint(hint)
 }
 
-pub(super) fn cannot_read(path: &Path, error: &std::io::Error) -> Problem {
+pub(super) fn read_problem(path: &Path, error: &std::io::Error) -> Problem {
     Problem::new(ProblemCode::LedgerUnusable, format!("cannot read the ledger `{}`", path.display()))
         .cause(error)
         .hint("move the work folder away to resume from the output alone")

@@ -3,13 +3,13 @@
 
 use std::fs;
 
-use rowmill_core::ports::Epoch;
+use rowmill_core::ports::RunEpoch;
 use rowmill_types::actions::RUN_AGAIN_CHANGED;
 use rowmill_types::{Problem, ProblemCode};
 use serde::de::IgnoredAny;
 
 use super::WorkFolder;
-use super::folder::is_recorded;
+use super::work_folder::is_recorded;
 
 /// How every header begins.
 pub(super) const BEGINNING: &[u8] = b"{\n  \"format\":";
@@ -45,9 +45,9 @@ impl WorkFolder {
     /// # Errors
     ///
     /// The header cannot be read, or is of a format that this version does not know.
-    pub(super) fn part(&self) -> Result<Option<(u32, Epoch)>, Problem> {
+    pub(super) fn part(&self) -> Result<Option<(u32, RunEpoch)>, Problem> {
         match self.ledger_without_header() {
-            Some(generation) => Ok(Some((generation, Epoch::default()))),
+            Some(generation) => Ok(Some((generation, RunEpoch::default()))),
             None => Ok(self.header()?.map(|header| (header.generation, header.run.epoch))),
         }
     }
@@ -77,7 +77,7 @@ impl WorkFolder {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_core::ports::{Group, LedgerRoom, NamedRow, RunStore};
+    use rowmill_core::ports::{EventGroup, LedgerReserve, NamedRow, RunStore};
     use rowmill_testkit::run_header;
     use rowmill_types::RowId;
 
@@ -112,9 +112,10 @@ mod tests {
             Ok::<_, Problem>(events)
         };
         let taken = [NamedRow { number: 1, id: RowId::Number(1) }];
-        let group = || Group { taken: &taken, ..Group::default() };
+        let group = || EventGroup { taken: &taken, ..EventGroup::default() };
         for _ in 0..2 {
-            let open = store.begin(store.prepare(run_header("now"), LedgerRoom::default()).unwrap()).unwrap();
+            let open =
+                store.begin(store.prepare(run_header("now"), LedgerReserve::default()).unwrap()).unwrap();
             open.ledger.append(open.epoch, group()).await.unwrap();
         }
         // A further one that was never begun.
@@ -126,7 +127,7 @@ mod tests {
             problem.message.ends_with("run.json` is empty or cut short, but the ledger beside it is there")
         );
         assert_eq!(events().unwrap(), 1);
-        let open = store.take_up(run_header("now"), LedgerRoom::default()).unwrap();
+        let open = store.reopen(run_header("now"), LedgerReserve::default()).unwrap();
         open.ledger.append(open.epoch, group()).await.unwrap();
         assert_eq!((folder.has_lost_header(), events().unwrap()), (false, 2));
     }
@@ -137,14 +138,14 @@ mod tests {
         let folder = WorkFolder::open(home.path()).unwrap();
         let store = FileRunStore::new(folder.clone());
         let taken = [NamedRow { number: 1, id: RowId::Number(1) }];
-        let open = store.begin(store.prepare(run_header("now"), LedgerRoom::default()).unwrap()).unwrap();
-        open.ledger.append(open.epoch, Group { taken: &taken, ..Group::default() }).await.unwrap();
+        let open = store.begin(store.prepare(run_header("now"), LedgerReserve::default()).unwrap()).unwrap();
+        open.ledger.append(open.epoch, EventGroup { taken: &taken, ..EventGroup::default() }).await.unwrap();
         fs::write(folder.header_path(), "").unwrap();
         assert_eq!(WorkFolder::foreign_file(home.path()), None);
         let ledger = fs::read(folder.ledger_path(1)).unwrap();
-        store.cancel(store.prepare(run_header("later"), LedgerRoom::default()).unwrap());
+        store.discard_prepared(store.prepare(run_header("later"), LedgerReserve::default()).unwrap());
         assert_eq!(fs::read(folder.ledger_path(1)).unwrap(), ledger);
-        drop(store.begin(store.prepare(run_header("later"), LedgerRoom::default()).unwrap()).unwrap());
+        drop(store.begin(store.prepare(run_header("later"), LedgerReserve::default()).unwrap()).unwrap());
         assert!(!folder.ledger_path(1).exists() && store.header().unwrap().is_some());
     }
 }

@@ -1,12 +1,12 @@
 //! A run in a work folder beside its output; the ledger is a file of JSON lines.
 
 mod disk;
-mod folder;
 mod header;
 mod ledger;
 mod lost_header;
 mod scan;
 mod store;
+mod work_folder;
 
-pub use folder::{FolderLock, WorkFolder};
 pub use store::FileRunStore;
+pub use work_folder::{FolderLock, WorkFolder};

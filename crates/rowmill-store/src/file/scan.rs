@@ -8,11 +8,11 @@ use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::ports::{LedgerPosition, RecordId, ScannedEvent};
 use rowmill_types::{Problem, ProblemCode};
 
-use super::ledger::cannot_read;
+use super::ledger::read_problem;
 
 /// The result of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Scanned {
+pub(super) struct ScanOutcome {
     /// The number of bytes of whole lines; the rest was truncated by a crash.
     pub(super) length: u64,
     /// Whether there was a truncated line.
@@ -20,26 +20,28 @@ pub(super) struct Scanned {
 }
 
 /// Passes every whole line of the ledger to `see`, in order. A missing ledger counts as empty.
-pub(super) fn scan(
+pub(super) fn scan_ledger_file(
     path: &Path,
     see: &mut dyn FnMut(ScannedEvent<'_>) -> Result<(), Problem>,
-) -> Result<Scanned, Problem> {
+) -> Result<ScanOutcome, Problem> {
     let file = match File::open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Scanned { length: 0, torn: false }),
-        opened => opened.map_err(|error| cannot_read(path, &error))?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Ok(ScanOutcome { length: 0, torn: false });
+        }
+        opened => opened.map_err(|error| read_problem(path, &error))?,
     };
     let mut reader = BufReader::with_capacity(1 << 18, file);
     let mut bytes = Vec::new();
     let (mut length, mut number) = (0u64, 0u64);
     loop {
         bytes.clear();
-        let read = reader.read_until(b'\n', &mut bytes).map_err(|error| cannot_read(path, &error))?;
+        let read = reader.read_until(b'\n', &mut bytes).map_err(|error| read_problem(path, &error))?;
         if read == 0 {
-            return Ok(Scanned { length, torn: false });
+            return Ok(ScanOutcome { length, torn: false });
         }
         number += 1;
         if bytes.last() != Some(&b'\n') {
-            return Ok(Scanned { length, torn: true });
+            return Ok(ScanOutcome { length, torn: true });
         }
         match LedgerEvent::parse(&bytes) {
             Ok(event) => {
@@ -67,9 +69,9 @@ mod tests {
     use futures_util::FutureExt;
     use rowmill_core::limits::Spend;
     use rowmill_core::ports::{
-        AskedKey, Durability, Group, LedgerRoom, NamedRow, OpenLedger, RunStore, TurnLine,
+        AnswerKey, Durability, EventGroup, LedgerReserve, NamedRow, OpenLedger, RunStore, TurnEvent,
     };
-    use rowmill_core::record::Record;
+    use rowmill_core::record::RowRecord;
     use rowmill_testkit::run_header;
     use rowmill_types::{Money, RowId};
 
@@ -77,32 +79,38 @@ mod tests {
     use crate::file::header::FileHeader;
     use crate::file::{FileRunStore, WorkFolder};
 
-    fn ended() -> Record {
+    fn ended() -> RowRecord {
         let line = br#"{"event":"row_ended","envelope":{"id":4,"row_number":4,"ok":true},"telemetry":{}}"#;
-        Record::parse([line.as_slice(), b"\n"].concat()).unwrap()
+        RowRecord::parse([line.as_slice(), b"\n"].concat()).unwrap()
     }
 
-    fn append(open: &OpenLedger, group: Group<'_>) {
+    fn append(open: &OpenLedger, group: EventGroup<'_>) {
         open.ledger.append(open.epoch, group).now_or_never().unwrap().unwrap();
     }
 
     fn begun(folder: &WorkFolder) -> PathBuf {
         let store = FileRunStore::new(folder.clone());
-        let prepared = store.prepare(run_header("now"), LedgerRoom::default()).unwrap();
+        let prepared = store.prepare(run_header("now"), LedgerReserve::default()).unwrap();
         let open = store.begin(prepared).unwrap();
         let cover = Some(Spend { cost: Money::from_dollars(0.25).unwrap(), tokens: 7 });
         let id = RowId::Text("five".into());
-        let turns = [TurnLine { row: 5, id, asked: AskedKey(7), happening: b"{}".to_vec() }];
+        let turns = [TurnEvent { row: 5, id, answer_key: AnswerKey(7), step_event: b"{}".to_vec() }];
         let records = [ended()];
         let taken = [4, 5].map(|number| NamedRow { number, id: RowId::Number(number) });
-        let group = Group { taken: &taken, records: &records, turns: &turns, cover, ..Group::default() };
+        let group = EventGroup {
+            taken: &taken,
+            records: &records,
+            turns: &turns,
+            spent_at_most: cover,
+            ..EventGroup::default()
+        };
         append(&open, group);
         folder.ledger_path(1)
     }
 
-    fn count(path: &Path) -> (usize, Scanned) {
+    fn count(path: &Path) -> (usize, ScanOutcome) {
         let mut seen = 0;
-        let scanned = scan(path, &mut |_| {
+        let scanned = scan_ledger_file(path, &mut |_| {
             seen += 1;
             Ok(())
         });
@@ -116,9 +124,9 @@ mod tests {
         let path = begun(&folder);
         let whole = path.metadata().unwrap().len();
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"event\":\"row_").unwrap();
-        assert_eq!(count(&path), (4, Scanned { length: whole, torn: true }));
-        let open = FileRunStore::new(folder).take_up(run_header("now"), LedgerRoom::default()).unwrap();
-        append(&open, Group { records: &[ended()], ..Group::default() });
+        assert_eq!(count(&path), (4, ScanOutcome { length: whole, torn: true }));
+        let open = FileRunStore::new(folder).reopen(run_header("now"), LedgerReserve::default()).unwrap();
+        append(&open, EventGroup { records: &[ended()], ..EventGroup::default() });
         assert_eq!(count(&path).0, 5);
     }
 
@@ -126,10 +134,10 @@ mod tests {
     async fn a_durable_ledger_has_what_it_says_when_it_says_so() {
         let home = tempfile::tempdir().unwrap();
         let store = FileRunStore::new(WorkFolder::open(home.path()).unwrap());
-        let room = LedgerRoom { durability: Durability::Power, ..LedgerRoom::default() };
+        let room = LedgerReserve { durability: Durability::Power, ..LedgerReserve::default() };
         let open = store.begin(store.prepare(run_header("now"), room).unwrap()).unwrap();
         let records = [ended()];
-        let group = Group { records: &records, ..Group::default() };
+        let group = EventGroup { records: &records, ..EventGroup::default() };
         let appended = open.ledger.append(open.epoch, group).await.unwrap();
         assert_eq!(store.reader().unwrap().read(appended.records[0]).unwrap(), ended().line);
     }
@@ -140,7 +148,7 @@ mod tests {
         let path = begun(&WorkFolder::open(home.path()).unwrap());
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"nonsense\n{}\n").unwrap();
-        let problem = scan(&path, &mut |_| Ok(())).unwrap_err();
+        let problem = scan_ledger_file(&path, &mut |_| Ok(())).unwrap_err();
         assert!(problem.message.contains("line 5 of the ledger"), "{}", problem.message);
     }
 
@@ -151,7 +159,7 @@ mod tests {
         begun(&folder);
         let own = home.path().join("notes.txt");
         std::fs::write(&own, "mine").unwrap();
-        FileRunStore::new(folder).forget().unwrap();
+        FileRunStore::new(folder).remove().unwrap();
         let left: Vec<_> =
             std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(left, [own]);

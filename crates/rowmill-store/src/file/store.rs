@@ -1,7 +1,7 @@
 //! A run in a work folder: `run.json` is its header, a file of JSON lines its ledger.
 
 use rowmill_core::ports::{
-    LedgerPosition, LedgerRoom, OpenLedger, PreparedRun, RecordReader, Retention, RunLock, RunStore,
+    LedgerPosition, LedgerReserve, OpenLedger, PreparedRun, RecordReader, RunLock, RunRetention, RunStore,
     ScannedEvent,
 };
 use rowmill_core::run_header::RunHeader;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::WorkFolder;
 use super::header::FileHeader;
-use super::ledger::{FileLedger, FileReader};
-use super::scan::{Scanned, scan};
+use super::ledger::{FileLedger, LedgerFileReader};
+use super::scan::{ScanOutcome, scan_ledger_file};
 
 /// Stores a run in a work folder. The fastest store, for one process at a time.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ impl FileRunStore {
         Self { folder }
     }
 
-    fn open(&self, header: &FileHeader, length: u64, room: LedgerRoom) -> Result<OpenLedger, Problem> {
+    fn open(&self, header: &FileHeader, length: u64, room: LedgerReserve) -> Result<OpenLedger, Problem> {
         let ledger = FileLedger::open(&self.folder, header, length, room)?;
         Ok(OpenLedger { ledger: Arc::new(ledger), epoch: header.run.epoch })
     }
@@ -35,8 +35,8 @@ impl FileRunStore {
         &self,
         generation: u32,
         see: &mut dyn FnMut(ScannedEvent<'_>) -> Result<(), Problem>,
-    ) -> Result<Scanned, Problem> {
-        scan(&self.folder.ledger_path(generation), see)
+    ) -> Result<ScanOutcome, Problem> {
+        scan_ledger_file(&self.folder.ledger_path(generation), see)
     }
 }
 
@@ -49,7 +49,7 @@ impl RunStore for FileRunStore {
         Ok(self.folder.header()?.map(|header| header.run))
     }
 
-    fn prepare(&self, header: RunHeader, room: LedgerRoom) -> Result<PreparedRun, Problem> {
+    fn prepare(&self, header: RunHeader, room: LedgerReserve) -> Result<PreparedRun, Problem> {
         // A header that cannot be read names no ledger that anyone could go on with.
         let before = self.folder.part().ok().flatten();
         let generation = before.map_or(1, |(generation, _)| generation + 1);
@@ -61,25 +61,25 @@ impl RunStore for FileRunStore {
         match made {
             Ok(ledger) => Ok(PreparedRun { header: header.run, ledger }),
             Err(problem) => {
-                self.folder.give_up(&header);
+                self.folder.discard_prepared(&header);
                 Err(problem)
             }
         }
     }
 
     fn begin(&self, prepared: PreparedRun) -> Result<OpenLedger, Problem> {
-        self.folder.forget_run()?;
-        self.folder.put_header()?;
+        self.folder.remove_run()?;
+        self.folder.install_header()?;
         Ok(prepared.ledger)
     }
 
-    fn cancel(&self, _: PreparedRun) {
+    fn discard_prepared(&self, _: PreparedRun) {
         if let Some(header) = self.folder.prepared_header() {
-            self.folder.give_up(&header);
+            self.folder.discard_prepared(&header);
         }
     }
 
-    fn take_up(&self, header: RunHeader, room: LedgerRoom) -> Result<OpenLedger, Problem> {
+    fn reopen(&self, header: RunHeader, room: LedgerReserve) -> Result<OpenLedger, Problem> {
         let before = self.folder.part()?;
         let (generation, epoch) = before.unwrap_or((1, header.epoch));
         let epoch = epoch.next();
@@ -104,26 +104,26 @@ impl RunStore for FileRunStore {
 
     fn reader(&self) -> Result<Box<dyn RecordReader>, Problem> {
         let generation = self.folder.part()?.map_or(1, |(generation, _)| generation);
-        Ok(Box::new(FileReader::open(self.folder.ledger_path(generation))?))
+        Ok(Box::new(LedgerFileReader::open(self.folder.ledger_path(generation))?))
     }
 
-    fn finish(&self, header: RunHeader, retention: Retention) -> Result<(), Problem> {
+    fn finish(&self, header: RunHeader, retention: RunRetention) -> Result<(), Problem> {
         let (generation, epoch) = self.folder.part()?.unwrap_or((1, header.epoch));
         let header = RunHeader { epoch, ..header };
         match retention {
-            Retention::Ledger => self.folder.write_header(&FileHeader::new(generation, header))?,
-            Retention::Header => {
+            RunRetention::Ledger => self.folder.write_header(&FileHeader::new(generation, header))?,
+            RunRetention::Header => {
                 let [counted, turns_from, settled_to] = [LedgerPosition::START; 3];
                 let header = RunHeader { counted, turns_from, settled_to, ..header };
                 self.folder.write_header(&FileHeader::new(generation + 1, header))?;
-                self.folder.forget_ledgers(generation);
+                self.folder.remove_ledgers(generation);
             }
         }
-        self.folder.tidy();
+        self.folder.remove_leftovers();
         Ok(())
     }
 
-    fn forget(&self) -> Result<(), Problem> {
+    fn remove(&self) -> Result<(), Problem> {
         self.folder.clear()
     }
 }

@@ -3,10 +3,10 @@
 use std::thread;
 
 use futures_util::future::join_all;
-use rowmill_core::ports::{AnswerStore, AskedKey, KeptAnswer};
-use rowmill_types::Usage;
+use rowmill_core::ports::{AnswerKey, AnswerStore, StoredAnswer};
+use rowmill_types::TokenUsage;
 
-use super::guard::{Checked, Suite, require};
+use super::check_suite::{CheckResult, CheckSuite, ensure};
 
 /// How many threads store answers at once.
 const THREADS: u128 = 4;
@@ -52,12 +52,12 @@ const LONG: usize = 1 << 20;
 /// # });
 /// ```
 pub async fn check_answer_store(store: &dyn AnswerStore) -> Vec<String> {
-    let mut suite = Suite::default();
-    suite.wait_for("looking for an answer that was never kept", missing(store, AskedKey(1))).await;
+    let mut suite = CheckSuite::default();
+    suite.wait_for("looking for an answer that was never kept", missing(store, AnswerKey(1))).await;
     for (key, (what, answer)) in (100..).zip(answers()) {
         let check = async {
-            store.keep(AskedKey(key), &answer);
-            finds(store, AskedKey(key), &answer).await
+            store.store(AnswerKey(key), &answer);
+            finds(store, AnswerKey(key), &answer).await
         };
         suite.wait_for(&format!("keeping {what}"), check).await;
     }
@@ -68,72 +68,77 @@ pub async fn check_answer_store(store: &dyn AnswerStore) -> Vec<String> {
     suite.deviations()
 }
 
-fn answer(text: impl Into<String>) -> KeptAnswer {
-    KeptAnswer { text: text.into(), usage: None, model: None }
+fn answer(text: impl Into<String>) -> StoredAnswer {
+    StoredAnswer { text: text.into(), usage: None, model: None }
 }
 
-fn answers() -> Vec<(&'static str, KeptAnswer)> {
-    let usage = Usage { input: 11, cached: 5, cache_write: 3, output: 7, reasoning: 2 };
+fn answers() -> Vec<(&'static str, StoredAnswer)> {
+    let usage = TokenUsage { input: 11, cached: 5, cache_write: 3, output: 7, reasoning: 2 };
     let model = Some("conformance-1".to_owned());
     vec![
-        ("an answer", KeptAnswer { usage: Some(usage), model, ..answer("yes") }),
+        ("an answer", StoredAnswer { usage: Some(usage), model, ..answer("yes") }),
         ("an answer of which nothing is known", answer("so")),
-        ("an answer that used nothing", KeptAnswer { usage: Some(Usage::default()), ..answer("free") }),
+        (
+            "an answer that used nothing",
+            StoredAnswer { usage: Some(TokenUsage::default()), ..answer("free") },
+        ),
         ("an empty answer", answer("")),
         ("an answer that is not ASCII", answer("Grüße, 世界 \u{1f30d} \u{0} '; --")),
         ("a long answer", answer("long ".repeat(LONG / 5))),
     ]
 }
 
-async fn finds(store: &dyn AnswerStore, key: AskedKey, answer: &KeptAnswer) -> Checked {
+async fn finds(store: &dyn AnswerStore, key: AnswerKey, answer: &StoredAnswer) -> CheckResult {
     let found = store.find(key).await.ok_or("it is not found")?;
-    require(found.text == answer.text, || "it is found with another text".to_owned())?;
-    require(found == *answer, || format!("it is found as {:?} of {:?}", found.usage, found.model))
+    ensure(found.text == answer.text, || "it is found with another text".to_owned())?;
+    ensure(found == *answer, || format!("it is found as {:?} of {:?}", found.usage, found.model))
 }
 
-async fn missing(store: &dyn AnswerStore, key: AskedKey) -> Checked {
+async fn missing(store: &dyn AnswerStore, key: AnswerKey) -> CheckResult {
     let found = store.find(key).await;
-    require(found.is_none(), || format!("`{}` is found", found.map(|found| found.text).unwrap_or_default()))
+    ensure(found.is_none(), || format!("`{}` is found", found.map(|found| found.text).unwrap_or_default()))
 }
 
 /// A store must not truncate keys: keys that differ in only one half are different.
-async fn near_keys(store: &dyn AnswerStore) -> Checked {
+async fn near_keys(store: &dyn AnswerStore) -> CheckResult {
     let keys = [0, 1 << 64, 5 << 64, 5, u128::MAX, u128::MAX >> 1, 1 << 127];
     for (number, key) in keys.into_iter().enumerate() {
-        missing(store, AskedKey(key)).await.map_err(|what| format!("key {key:032x} is new, and {what}"))?;
-        store.keep(AskedKey(key), &answer(format!("near {number}")));
+        missing(store, AnswerKey(key)).await.map_err(|what| format!("key {key:032x} is new, and {what}"))?;
+        store.store(AnswerKey(key), &answer(format!("near {number}")));
     }
     for (number, key) in keys.into_iter().enumerate() {
-        let found = finds(store, AskedKey(key), &answer(format!("near {number}"))).await;
+        let found = finds(store, AnswerKey(key), &answer(format!("near {number}"))).await;
         found.map_err(|what| format!("key {key:032x}: {what}"))?;
     }
     Ok(())
 }
 
-async fn replaced(store: &dyn AnswerStore) -> Checked {
+async fn replaced(store: &dyn AnswerStore) -> CheckResult {
     for text in ["first", "second"] {
-        store.keep(AskedKey(200), &answer(text));
-        finds(store, AskedKey(200), &answer(text)).await.map_err(|what| format!("the {text} one: {what}"))?;
+        store.store(AnswerKey(200), &answer(text));
+        finds(store, AnswerKey(200), &answer(text))
+            .await
+            .map_err(|what| format!("the {text} one: {what}"))?;
     }
     Ok(())
 }
 
-async fn given_up(store: &dyn AnswerStore) -> Checked {
-    store.keep(AskedKey(201), &answer("kept"));
-    let mut search = store.find(AskedKey(202));
+async fn given_up(store: &dyn AnswerStore) -> CheckResult {
+    store.store(AnswerKey(201), &answer("kept"));
+    let mut search = store.find(AnswerKey(202));
     drop(futures_util::poll!(&mut search));
     drop(search);
-    finds(store, AskedKey(201), &answer("kept")).await
+    finds(store, AnswerKey(201), &answer("kept")).await
 }
 
-async fn from_threads(store: &dyn AnswerStore) -> Checked {
-    let key = |thread: u128, number: u128| AskedKey(10_000 + thread * EACH + number);
+async fn from_threads(store: &dyn AnswerStore) -> CheckResult {
+    let key = |thread: u128, number: u128| AnswerKey(10_000 + thread * EACH + number);
     let text = |thread: u128, number: u128| answer(format!("answer {number} of thread {thread}"));
     thread::scope(|scope| {
         for thread in 0..THREADS {
             scope.spawn(move || {
                 for number in 0..EACH {
-                    store.keep(key(thread, number), &text(thread, number));
+                    store.store(key(thread, number), &text(thread, number));
                 }
             });
         }

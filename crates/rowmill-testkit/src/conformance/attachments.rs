@@ -2,10 +2,10 @@
 
 use futures_util::future::join_all;
 use ring::digest::{SHA256, digest};
-use rowmill_core::ports::Attachments;
+use rowmill_core::ports::AttachmentLoader;
 use rowmill_types::{Attachment, Row};
 
-use super::guard::{Checked, Suite, require};
+use super::check_suite::{CheckResult, CheckSuite, ensure};
 
 /// How many rows are loaded at once.
 const AT_ONCE: usize = 8;
@@ -72,8 +72,8 @@ pub struct AttachmentFacts {
 /// assert_eq!(check_attachments(&Notes, &facts).await, Vec::<String>::new());
 /// # });
 /// ```
-pub async fn check_attachments(attachments: &dyn Attachments, facts: &AttachmentFacts) -> Vec<String> {
-    let mut suite = Suite::default();
+pub async fn check_attachments(attachments: &dyn AttachmentLoader, facts: &AttachmentFacts) -> Vec<String> {
+    let mut suite = CheckSuite::default();
     suite.wait_for("a row with files", brings(attachments, facts)).await;
     suite.wait_for("the same row again", brings(attachments, facts)).await;
     let at_once =
@@ -89,7 +89,7 @@ pub async fn check_attachments(attachments: &dyn Attachments, facts: &Attachment
     if let Some(row) = &facts.without {
         let check = async {
             let files = load(attachments, row).await?;
-            require(files.is_empty(), || format!("it has {} files", files.len()))
+            ensure(files.is_empty(), || format!("it has {} files", files.len()))
         };
         suite.wait_for("a row without files", check).await;
     }
@@ -97,7 +97,7 @@ pub async fn check_attachments(attachments: &dyn Attachments, facts: &Attachment
         let check = async {
             match attachments.load(row).await {
                 Ok(files) => Err(format!("it goes on with {} files instead of failing", files.len())),
-                Err(error) => require(!error.message.is_empty(), || "it does not say why".to_owned()),
+                Err(error) => ensure(!error.message.is_empty(), || "it does not say why".to_owned()),
             }
         };
         suite.wait_for("a row with a file that cannot be brought", check).await;
@@ -105,28 +105,28 @@ pub async fn check_attachments(attachments: &dyn Attachments, facts: &Attachment
     suite.deviations()
 }
 
-async fn load(attachments: &dyn Attachments, row: &Row) -> Result<Vec<Attachment>, String> {
+async fn load(attachments: &dyn AttachmentLoader, row: &Row) -> Result<Vec<Attachment>, String> {
     attachments.load(row).await.map_err(|error| format!("it fails: {}", error.message))
 }
 
-async fn brings(attachments: &dyn Attachments, facts: &AttachmentFacts) -> Checked {
+async fn brings(attachments: &dyn AttachmentLoader, facts: &AttachmentFacts) -> CheckResult {
     let files = load(attachments, &facts.row).await?;
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
-    require(names == facts.names, || format!("its files are {names:?} instead of {:?}", facts.names))?;
+    ensure(names == facts.names, || format!("its files are {names:?} instead of {:?}", facts.names))?;
     files.iter().try_for_each(sound)
 }
 
 /// Checks that the metadata of a file is correct.
-fn sound(file: &Attachment) -> Checked {
+fn sound(file: &Attachment) -> CheckResult {
     let Attachment { name, media_type, bytes, digest: told } = file;
     let found = digest(&SHA256, bytes);
     let found: String = found.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    require(found == *told, || format!("the digest of `{name}` is told as `{told}`"))?;
-    require(
+    ensure(found == *told, || format!("the digest of `{name}` is told as `{told}`"))?;
+    ensure(
         media_type.split_once('/').is_some_and(|(family, kind)| !family.is_empty() && !kind.is_empty()),
         || format!("`{media_type}` is no media type"),
     )?;
-    require(!name.contains(['/', '\\']), || format!("the name `{name}` has folders"))?;
+    ensure(!name.contains(['/', '\\']), || format!("the name `{name}` has folders"))?;
     let is_text = media_type.starts_with("text/");
-    require(!is_text || file.text().is_some(), || format!("`{name}` is said to be text and is not"))
+    ensure(!is_text || file.text().is_some(), || format!("`{name}` is said to be text and is not"))
 }

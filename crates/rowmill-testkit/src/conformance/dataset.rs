@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use rowmill_core::ports::{Column, ColumnKind, Dataset};
+use rowmill_core::ports::{ColumnKind, Dataset, DatasetColumn};
 use rowmill_types::{Row, SourceRow};
 
-use super::guard::{Checked, Suite, require};
+use super::check_suite::{CheckResult, CheckSuite, ensure};
 use super::{parts, reading};
 
 /// The facts about a dataset that only its author knows. Absent facts are not checked.
@@ -16,14 +16,14 @@ pub struct DatasetFacts {
     /// The numbers of the bad rows, in order.
     pub bad: Option<Vec<u64>>,
     /// How rows are numbered.
-    pub numbering: Numbering,
+    pub numbering: RowNumbering,
     /// Where a read ends.
-    pub reach: Reach,
+    pub reach: ReadExtent,
 }
 
 /// Where a read ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Reach {
+pub enum ReadExtent {
     /// At the end of the input: the last position is the total, if a total is reported.
     #[default]
     Everything,
@@ -33,7 +33,7 @@ pub enum Reach {
 
 /// How rows are numbered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Numbering {
+pub enum RowNumbering {
     /// Increasing numbers, possibly with gaps, for example if rows are numbered by their lines and some lines
     /// are blank. The port requires no more than this.
     #[default]
@@ -114,7 +114,7 @@ pub enum Numbering {
 /// assert_eq!(check_dataset(&Squares(20), &facts), Vec::<String>::new());
 /// ```
 pub fn check_dataset(dataset: &dyn Dataset, facts: &DatasetFacts) -> Vec<String> {
-    let mut suite = Suite::default();
+    let mut suite = CheckSuite::default();
     suite.check("what the input is", || same_identity(dataset));
     suite.check("counting rows before they are read", || {
         dataset.count().map(drop).map_err(|problem| problem.to_string())
@@ -137,10 +137,10 @@ pub fn check_dataset(dataset: &dyn Dataset, facts: &DatasetFacts) -> Vec<String>
     suite.check("the field that names rows", || named(dataset, &rows));
     suite.check("values without types", || untyped(dataset, &rows));
     suite.check("a notice", || {
-        drop(dataset.notice());
+        drop(dataset.read_notice());
         Ok(())
     });
-    if dataset.rereadable() {
+    if dataset.is_rereadable() {
         reading::check(&mut suite, dataset, &rows);
         parts::check(&mut suite, dataset, &rows);
     }
@@ -158,71 +158,73 @@ pub(super) fn number(row: &SourceRow) -> u64 {
     row.as_ref().map_or_else(|bad| bad.number, Row::number)
 }
 
-fn same_identity(dataset: &dyn Dataset) -> Checked {
+fn same_identity(dataset: &dyn Dataset) -> CheckResult {
     let identity = || dataset.identity().map_err(|problem| format!("it is not told: {}", problem.message));
     let (first, second) = (identity()?, identity()?);
-    require(first == second, || format!("it is told as {first:?} and then as {second:?}"))
+    ensure(first == second, || format!("it is told as {first:?} and then as {second:?}"))
 }
 
 /// Checks that the text and the fields of a row match, and that a bad row has an error message.
-fn sound(rows: &[SourceRow]) -> Checked {
+fn sound(rows: &[SourceRow]) -> CheckResult {
     for row in rows {
         match row {
             Ok(row) => {
                 let parsed = Row::parse(row.number(), row.text().to_owned());
                 let parsed = parsed
                     .map_err(|bad| format!("row {} is no JSON object: {}", row.number(), bad.message))?;
-                require(parsed.fields().eq(row.fields()), || {
+                ensure(parsed.fields().eq(row.fields()), || {
                     format!("the fields of row {} are not those of its text", row.number())
                 })?;
             }
             Err(bad) => {
-                require(!bad.message.is_empty(), || format!("the bad row {} says nothing", bad.number))?;
+                ensure(!bad.message.is_empty(), || format!("the bad row {} says nothing", bad.number))?;
             }
         }
     }
     Ok(())
 }
 
-fn numbered(rows: &[SourceRow], numbering: Numbering) -> Checked {
+fn numbered(rows: &[SourceRow], numbering: RowNumbering) -> CheckResult {
     let mut before = 0;
     for row in rows {
         let number = number(row);
         match numbering {
-            Numbering::Growing => require(number > before, || format!("{number} comes after {before}"))?,
-            Numbering::FromOne => require(number == before + 1, || format!("{number} comes after {before}"))?,
+            RowNumbering::Growing => ensure(number > before, || format!("{number} comes after {before}"))?,
+            RowNumbering::FromOne => {
+                ensure(number == before + 1, || format!("{number} comes after {before}"))?
+            }
         }
         before = number;
     }
     Ok(())
 }
 
-fn as_known(rows: &[SourceRow], facts: &DatasetFacts) -> Checked {
+fn as_known(rows: &[SourceRow], facts: &DatasetFacts) -> CheckResult {
     if let Some(known) = facts.rows {
-        require(rows.len() == known, || format!("{} rows were read instead of {known}", rows.len()))?;
+        ensure(rows.len() == known, || format!("{} rows were read instead of {known}", rows.len()))?;
     }
     let Some(known) = &facts.bad else { return Ok(()) };
     let bad: Vec<u64> = rows.iter().filter(|row| row.is_err()).map(number).collect();
-    require(bad == *known, || format!("the bad rows are {bad:?} instead of {known:?}"))
+    ensure(bad == *known, || format!("the bad rows are {bad:?} instead of {known:?}"))
 }
 
-fn counted(dataset: &dyn Dataset, rows: &[SourceRow]) -> Checked {
+fn counted(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
     let Some(count) = dataset.count().map_err(|problem| problem.to_string())? else { return Ok(()) };
-    require(count == rows.len() as u64, || format!("{count} rows are told, and {} were read", rows.len()))
+    ensure(count == rows.len() as u64, || format!("{count} rows are told, and {} were read", rows.len()))
 }
 
-fn declared(dataset: &dyn Dataset, rows: &[SourceRow]) -> Checked {
+fn declared(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
     let Some(columns) = dataset.columns().map_err(|problem| problem.to_string())? else { return Ok(()) };
     let mut names = HashSet::new();
     for column in &columns {
-        require(names.insert(&column.name), || format!("`{}` is declared twice", column.name))?;
+        ensure(names.insert(&column.name), || format!("`{}` is declared twice", column.name))?;
     }
     for row in rows.iter().flatten() {
         for (name, value) in row.fields() {
             let column = columns.iter().find(|column| column.name == name);
-            let Column { kind, .. } =
+            let DatasetColumn { kind, .. } =
                 column.ok_or_else(|| format!("row {} has `{name}`, which is not declared", row.number()))?;
-            require(is_of(*kind, value), || {
+            ensure(is_of(*kind, value), || {
                 format!("`{name}` is declared as {kind:?}, and row {} has {value}", row.number())
             })?;
         }
@@ -245,24 +247,24 @@ fn is_of(kind: ColumnKind, value: &str) -> bool {
         }
 }
 
-fn named(dataset: &dyn Dataset, rows: &[SourceRow]) -> Checked {
-    let Some(field) = dataset.own_id() else { return Ok(()) };
+fn named(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
+    let Some(field) = dataset.default_id_field() else { return Ok(()) };
     let mut ids = HashSet::new();
     for row in rows.iter().flatten() {
         let id = row.field(field).filter(|id| !matches!(*id, "null" | "\"\""));
         let id = id.ok_or_else(|| format!("row {} has no `{field}`", row.number()))?;
-        require(ids.insert(id), || format!("two rows have {id} as their `{field}`"))?;
+        ensure(ids.insert(id), || format!("two rows have {id} as their `{field}`"))?;
     }
     Ok(())
 }
 
-fn untyped(dataset: &dyn Dataset, rows: &[SourceRow]) -> Checked {
-    if !dataset.untyped() {
+fn untyped(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
+    if !dataset.is_untyped() {
         return Ok(());
     }
     let values = rows.iter().flatten().flat_map(Row::fields);
     let other = values.map(|(_, value)| value).find(|value| *value != "null" && !value.starts_with('"'));
-    require(other.is_none(), || {
+    ensure(other.is_none(), || {
         format!("all values are said to be text, and one is {}", other.unwrap_or_default())
     })
 }

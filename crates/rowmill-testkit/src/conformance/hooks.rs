@@ -1,10 +1,10 @@
 //! The contract of implementations that call hooks.
 
 use futures_util::future::join_all;
-use rowmill_core::ports::{HookCall, HookKind, Hooks};
+use rowmill_core::ports::{HookCall, HookKind, HookRunner};
 use serde_json::{Value, json};
 
-use super::guard::{Checked, Suite, require};
+use super::check_suite::{CheckResult, CheckSuite, ensure};
 
 /// The row of the calls.
 const ROW: u64 = 900_001;
@@ -78,8 +78,8 @@ pub struct HookFacts {
 /// assert_eq!(check_hooks(&FullStop, &facts).await, Vec::<String>::new());
 /// # });
 /// ```
-pub async fn check_hooks(hooks: &dyn Hooks, facts: &HookFacts) -> Vec<String> {
-    let mut suite = Suite::default();
+pub async fn check_hooks(hooks: &dyn HookRunner, facts: &HookFacts) -> Vec<String> {
+    let mut suite = CheckSuite::default();
     for kind in KINDS {
         let case = HookCase { kind, agent: NOBODY.to_owned(), about: about(kind) };
         suite.wait_for(&format!("an agent without a hook {kind:?}"), looks_on(hooks, &case)).await;
@@ -120,7 +120,7 @@ fn call(row: u64, case: &HookCase) -> HookCall<'_> {
     HookCall { kind: case.kind, row, agent: &case.agent, turn: 1, about: &case.about }
 }
 
-async fn looks_on(hooks: &dyn Hooks, case: &HookCase) -> Checked {
+async fn looks_on(hooks: &dyn HookRunner, case: &HookCase) -> CheckResult {
     match hooks.call(call(ROW, case)).await {
         Ok(None) => Ok(()),
         Ok(Some(value)) => Err(format!("it changes something: {value}")),
@@ -128,17 +128,17 @@ async fn looks_on(hooks: &dyn Hooks, case: &HookCase) -> Checked {
     }
 }
 
-async fn steps_in(hooks: &dyn Hooks, row: u64, case: &HookCase, expected: &Value) -> Checked {
+async fn steps_in(hooks: &dyn HookRunner, row: u64, case: &HookCase, expected: &Value) -> CheckResult {
     let given = hooks.call(call(row, case)).await.map_err(|message| format!("it fails: {message}"))?;
     let given = given.ok_or("it changes nothing")?;
     let fits = if case.kind == HookKind::BeforeTool { given.is_object() } else { given.is_string() };
-    require(fits, || format!("{given} cannot stand in its place"))?;
-    require(given == *expected, || format!("it gives {given} instead of {expected}"))
+    ensure(fits, || format!("{given} cannot stand in its place"))?;
+    ensure(given == *expected, || format!("it gives {given} instead of {expected}"))
 }
 
-async fn fails(hooks: &dyn Hooks, case: &HookCase) -> Checked {
+async fn fails(hooks: &dyn HookRunner, case: &HookCase) -> CheckResult {
     match hooks.call(call(ROW, case)).await {
         Ok(given) => Err(format!("it is told as if it had worked: {given:?}")),
-        Err(message) => require(!message.is_empty(), || "it does not say why".to_owned()),
+        Err(message) => ensure(!message.is_empty(), || "it does not say why".to_owned()),
     }
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use rowmill_core::ledger::LedgerEvent;
-use rowmill_core::ports::{Group, NamedRow, RunStore};
+use rowmill_core::ports::{EventGroup, NamedRow, RunStore};
 use rowmill_types::RowId;
 
-use super::guard::{Suite, require};
+use super::check_suite::{CheckSuite, ensure};
 use super::records;
-use super::run_store::{ROOM, said};
+use super::run_store::{ROOM, problem_text};
 use crate::run_header;
 
 /// Records per group.
@@ -22,13 +22,13 @@ const EACH: u64 = 3;
 ///
 /// The store failed.
 pub async fn append_until_killed(store: &dyn RunStore) -> Result<(), String> {
-    let _lock = store.lock().map_err(said)?;
+    let _lock = store.lock().map_err(problem_text)?;
     let ended = ended_rows(store)?;
-    let open = match store.header().map_err(said)? {
-        Some(header) => store.take_up(header, ROOM).map_err(said)?,
+    let open = match store.header().map_err(problem_text)? {
+        Some(header) => store.reopen(header, ROOM).map_err(problem_text)?,
         None => {
-            let prepared = store.prepare(run_header("killed"), ROOM).map_err(said)?;
-            store.begin(prepared).map_err(said)?
+            let prepared = store.prepare(run_header("killed"), ROOM).map_err(problem_text)?;
+            store.begin(prepared).map_err(problem_text)?
         }
     };
     // A kill may have left the last group incomplete.
@@ -37,8 +37,8 @@ pub async fn append_until_killed(store: &dyn RunStore) -> Result<(), String> {
         let records: Vec<_> = rows.iter().map(|row| records::ok(*row, &"text ".repeat(200))).collect();
         let taken: Vec<_> =
             rows.iter().map(|row| NamedRow { number: *row, id: RowId::Number(*row) }).collect();
-        let group_of = Group { taken: &taken, records: &records, ..Group::default() };
-        open.ledger.append(open.epoch, group_of).await.map_err(said)?;
+        let group_of = EventGroup { taken: &taken, records: &records, ..EventGroup::default() };
+        open.ledger.append(open.epoch, group_of).await.map_err(problem_text)?;
         let mut out = std::io::stdout().lock();
         writeln!(out, "{group}").and_then(|()| out.flush()).map_err(|error| error.to_string())?;
     }
@@ -49,16 +49,16 @@ pub async fn append_until_killed(store: &dyn RunStore) -> Result<(), String> {
 /// all groups up to `confirmed` and nothing after it; returns every violation of the contract.
 #[must_use]
 pub fn check_killed_store(store: &dyn RunStore, confirmed: Option<u64>) -> Vec<String> {
-    let mut suite = Suite::default();
+    let mut suite = CheckSuite::default();
     suite.check("a run whose process was killed", || {
         drop(store.lock().map_err(|problem| format!("its lock is still held: {}", problem.message))?);
         let ended = ended_rows(store)?;
         let rows = confirmed.map_or(0, |last| (last + 1) * EACH);
         let lost: Vec<u64> = (0..rows).filter(|row| !ended.contains(row)).collect();
-        require(lost.is_empty(), || format!("rows are lost that were appended: {lost:?}"))?;
+        ensure(lost.is_empty(), || format!("rows are lost that were appended: {lost:?}"))?;
         // One more group may have been in progress.
         let most = rows + EACH;
-        require(ended.iter().all(|row| *row < most), || "it has rows that nobody appended".into())
+        ensure(ended.iter().all(|row| *row < most), || "it has rows that nobody appended".into())
     });
     suite.deviations()
 }
@@ -75,7 +75,7 @@ fn ended_rows(store: &dyn RunStore) -> Result<BTreeSet<u64>, String> {
         }
         Ok(())
     });
-    scanned.map_err(said)?;
+    scanned.map_err(problem_text)?;
     match twice {
         Some(row) => Err(format!("row {row} has two records")),
         None => Ok(rows),

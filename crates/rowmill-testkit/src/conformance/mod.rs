@@ -17,14 +17,14 @@
 //!
 //! | port | suite |
 //! |---|---|
-//! | `Model` | [`check_own_model`]; [`check_model`] for models that speak a protocol of the simulator |
+//! | `Model` | [`check_program_model`]; [`check_model`] for models that speak a protocol of the simulator |
 //! | `ToolHost` | [`check_tool_host`] |
 //! | `Hooks` | [`check_hooks`] |
 //! | `Dataset` and `RowSource` | [`check_dataset`] |
-//! | `Attachments` | [`check_attachments`] |
+//! | `AttachmentLoader` | [`check_attachments`] |
 //! | `RunStore`, `Ledger` and `RecordReader` | [`check_run_store`]; [`append_until_killed`] and [`check_killed_store`] for stores that outlive a process |
 //! | `AnswerStore` | [`check_answer_store`] |
-//! | `Sink` | [`check_sink`] |
+//! | `RecordSink` | [`check_sink`] |
 //! | `Observer` | [`check_observer`] |
 //!
 //! The suites for asynchronous ports wait with tokio's clock, so they need its runtime with time, as provided
@@ -33,8 +33,8 @@
 
 mod answers;
 mod attachments;
+mod check_suite;
 mod dataset;
-mod guard;
 mod hooks;
 mod killed_store;
 mod model;
@@ -49,12 +49,12 @@ mod tools;
 
 pub use answers::check_answer_store;
 pub use attachments::{AttachmentFacts, check_attachments};
-pub use dataset::{DatasetFacts, Numbering, Reach, check_dataset};
+pub use dataset::{DatasetFacts, ReadExtent, RowNumbering, check_dataset};
 pub use hooks::{HookCase, HookFacts, check_hooks};
 pub use killed_store::{append_until_killed, check_killed_store};
-pub use model::{Belongs, ModelFacts, check_own_model};
+pub use model::{AnswerMatchFn, ModelFacts, check_program_model};
 pub use observer::check_observer;
 pub use run_store::check_run_store;
 pub use simulator::check_model;
-pub use sink::{Leaves, SinkFacts, check_sink};
+pub use sink::{ExpectedBytesFn, SinkFacts, check_sink};
 pub use tools::{AfterRelease, CountingTool, EchoTool, ToolCase, ToolFacts, check_tool_host};

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use rowmill_core::ports::Model;
 use rowmill_types::{Completion, Message, Request, ToolCall, ToolOutput};
 
-use super::guard::{Checked, Suite, give_up, require};
+use super::check_suite::{CheckResult, CheckSuite, drop_call_and_check, ensure};
 
 /// How many calls run at once.
 const AT_ONCE: usize = 16;
@@ -14,14 +14,14 @@ const AT_ONCE: usize = 16;
 const LONG: usize = 1 << 20;
 
 /// Whether an answer, the second argument, belongs to a prompt, the first.
-pub type Belongs<'a> = Box<dyn Fn(&str, &str) -> bool + Send + Sync + 'a>;
+pub type AnswerMatchFn<'a> = Box<dyn Fn(&str, &str) -> bool + Send + Sync + 'a>;
 
 /// The facts about a model that only its author knows.
 pub struct ModelFacts<'a> {
     /// Which answers belong to which prompts. This allows a model that repeats the prompt, or a word of it,
     /// to be checked for calls that get each other's answers. By default every answer belongs to every
     /// prompt.
-    pub belongs: Belongs<'a>,
+    pub belongs: AnswerMatchFn<'a>,
     /// The current number of running calls, if it can be observed: at a server of the test, or in a count
     /// that the model keeps. It must become zero when the suite has no running call.
     pub under_way: Option<Box<dyn Fn() -> usize + Send + Sync + 'a>>,
@@ -76,8 +76,8 @@ impl fmt::Debug for ModelFacts<'_> {
 /// assert_eq!(check_own_model(&Shouting, &facts).await, Vec::<String>::new());
 /// # });
 /// ```
-pub async fn check_own_model(model: &dyn Model, facts: &ModelFacts<'_>) -> Vec<String> {
-    let mut suite = Suite::default();
+pub async fn check_program_model(model: &dyn Model, facts: &ModelFacts<'_>) -> Vec<String> {
+    let mut suite = CheckSuite::default();
     suite.wait_for("a call", answers(model, facts, "conformance: one call")).await;
     suite.wait_for("calls at once", at_once(model, facts)).await;
     for (what, messages) in odd_conversations() {
@@ -90,7 +90,7 @@ pub async fn check_own_model(model: &dyn Model, facts: &ModelFacts<'_>) -> Vec<S
         suite.wait_for(&format!("a call with {what}"), call).await;
     }
     let dropped = request(vec![Message::user("conformance: given up")]);
-    let call = async { give_up(|| model.complete(&dropped), &facts.under_way).await };
+    let call = async { drop_call_and_check(|| model.complete(&dropped), &facts.under_way).await };
     suite.wait_for("a call that is given up", call).await;
     suite.wait_for("a call after one was given up", answers(model, facts, "conformance: goes on")).await;
     for time in ["the first", "the second"] {
@@ -109,16 +109,14 @@ fn request(messages: Vec<Message>) -> Request {
     Request { key: "conformance".to_owned(), row: 1, attempt: 1, output_cap: None, messages }
 }
 
-async fn answers(model: &dyn Model, facts: &ModelFacts<'_>, prompt: &str) -> Checked {
+async fn answers(model: &dyn Model, facts: &ModelFacts<'_>, prompt: &str) -> CheckResult {
     let request = request(vec![Message::user(prompt)]);
     let result = model.complete(&request).await;
     let Completion { text, .. } = result.map_err(|error| format!("`{prompt}` got no answer: {error:?}"))?;
-    require((facts.belongs)(prompt, &text), || {
-        format!("`{prompt}` got an answer to something else: `{text}`")
-    })
+    ensure((facts.belongs)(prompt, &text), || format!("`{prompt}` got an answer to something else: `{text}`"))
 }
 
-async fn at_once(model: &dyn Model, facts: &ModelFacts<'_>) -> Checked {
+async fn at_once(model: &dyn Model, facts: &ModelFacts<'_>) -> CheckResult {
     let prompts: Vec<String> =
         (1..=AT_ONCE).map(|number| format!("conformance: call {number} of many")).collect();
     let all = join_all(prompts.iter().map(|prompt| answers(model, facts, prompt))).await;

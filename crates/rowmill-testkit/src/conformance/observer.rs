@@ -4,10 +4,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rowmill_core::limits::WaitReason;
-use rowmill_core::ports::{Event, Observer, Position};
-use rowmill_types::{CallError, CallFailure, ErrorKind, Money, RowError, Usage};
+use rowmill_core::ports::{Observer, ReadPosition, RunEvent};
+use rowmill_types::{CallError, CallFailure, ErrorKind, Money, RowError, TokenUsage};
 
-use super::guard::{Checked, Suite, require};
+use super::check_suite::{CheckResult, CheckSuite, ensure};
 
 /// Far more time than an observer may take for one event.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ const THREADS: usize = 4;
 /// assert_eq!(check_observer(&Failures::default()), Vec::<String>::new());
 /// ```
 pub fn check_observer(observer: &dyn Observer) -> Vec<String> {
-    let mut suite = Suite::default();
+    let mut suite = CheckSuite::default();
     let reasons = reasons();
     let error = CallError::new(CallFailure::Server, "overloaded");
     let failed = RowError::new(ErrorKind::ServerError, "overloaded");
@@ -60,17 +60,17 @@ pub fn check_observer(observer: &dyn Observer) -> Vec<String> {
                 .collect();
             let panicked =
                 tellers.into_iter().map(thread::ScopedJoinHandle::join).any(|ended| ended.is_err());
-            require(!panicked, || "it panicked".to_owned())
+            ensure(!panicked, || "it panicked".to_owned())
         })
     });
     suite.deviations()
 }
 
-fn at_once(observer: &dyn Observer, event: &Event<'_>) -> Checked {
+fn at_once(observer: &dyn Observer, event: &RunEvent<'_>) -> CheckResult {
     let started = Instant::now();
     observer.observe(event);
     let took = started.elapsed();
-    require(took < AT_ONCE, || format!("it held up the run for {} ms", took.as_millis()))
+    ensure(took < AT_ONCE, || format!("it held up the run for {} ms", took.as_millis()))
 }
 
 fn reasons() -> Vec<WaitReason> {
@@ -88,39 +88,39 @@ fn reasons() -> Vec<WaitReason> {
     ]
 }
 
-fn events<'a>(reasons: &'a [WaitReason], error: &'a CallError, failed: &'a RowError) -> Vec<Event<'a>> {
-    let lane = "conformance.größe";
+fn events<'a>(reasons: &'a [WaitReason], error: &'a CallError, failed: &'a RowError) -> Vec<RunEvent<'a>> {
+    let endpoint = "conformance.größe";
     let second = Duration::from_secs(1);
-    let usage = Usage { input: 10, output: 5, ..Usage::default() };
+    let usage = TokenUsage { input: 10, output: 5, ..TokenUsage::default() };
     let mut events = vec![
-        Event::Read { position: Position { read: 10, total: Some(100) }, selected: 3, skipped: 1 },
-        Event::Read { position: Position::default(), selected: 0, skipped: 0 },
-        Event::Taken { rows: 3 },
+        RunEvent::Read { position: ReadPosition { read: 10, total: Some(100) }, selected: 3, skipped: 1 },
+        RunEvent::Read { position: ReadPosition::default(), selected: 0, skipped: 0 },
+        RunEvent::Taken { rows: 3 },
     ];
     for reason in reasons {
-        events.push(Event::Waiting { lane, reason, wait: Some(second) });
-        events.push(Event::Waiting { lane, reason, wait: None });
+        events.push(RunEvent::Waiting { endpoint, reason, wait: Some(second) });
+        events.push(RunEvent::Waiting { endpoint, reason, wait: None });
     }
     events.extend([
-        Event::Flowing { lane },
-        Event::AnswersLimited { lane, tokens: 4_096, calls: Some(64) },
-        Event::AnswersLimited { lane, tokens: 4_096, calls: None },
-        Event::PacedByBudget { lane, calls: 1 },
-        Event::LimitIgnored { lane, allowed: 4_096, used: 5_000 },
-        Event::Retrying { number: 1, error, wait: Duration::ZERO },
-        Event::Ended { number: 1, error: None, called: true, usage, cost: Money::default() },
-        Event::Ended {
+        RunEvent::WaitEnded { endpoint },
+        RunEvent::AnswersCapped { endpoint, tokens: 4_096, calls: Some(64) },
+        RunEvent::AnswersCapped { endpoint, tokens: 4_096, calls: None },
+        RunEvent::PacedByBudget { endpoint, calls: 1 },
+        RunEvent::OutputCapIgnored { endpoint, allowed: 4_096, used: 5_000 },
+        RunEvent::Retrying { number: 1, error, wait: Duration::ZERO },
+        RunEvent::Ended { number: 1, error: None, called: true, usage, cost: Money::default() },
+        RunEvent::Ended {
             number: 2,
             error: Some(failed),
             called: false,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             cost: Money::default(),
         },
-        Event::Kept { number: 3, error: None },
-        Event::Kept { number: 4, error: Some(failed) },
-        Event::AllRead,
-        Event::Released { rows: 2 },
-        Event::Draining,
+        RunEvent::FinishedAgain { number: 3, error: None },
+        RunEvent::FinishedAgain { number: 4, error: Some(failed) },
+        RunEvent::AllRead,
+        RunEvent::Released { rows: 2 },
+        RunEvent::Draining,
     ]);
     events
 }

@@ -2,32 +2,32 @@
 
 use std::collections::HashMap;
 
-use rowmill_core::ports::{Comparison, Condition, Dataset, Part, Scalar};
+use rowmill_core::ports::{ColumnCondition, ComparisonOperator, Dataset, DatasetPart, ScalarValue};
 use rowmill_types::{Row, SourceRow};
 use serde_json::Value;
 
+use super::check_suite::{CheckResult, CheckSuite, ensure};
 use super::dataset::number;
-use super::guard::{Checked, Suite, require};
-use super::reading::all_of;
+use super::reading::read_all;
 
 /// How many parts of each kind are read.
 const MOST: usize = 4;
 
 /// Reads parts with fewer columns, and with conditions that some rows satisfy.
-pub(super) fn check(suite: &mut Suite, dataset: &dyn Dataset, rows: &[SourceRow]) {
-    suite.check("a part with everything", || holds(dataset, rows, &Part::default()));
+pub(super) fn check(suite: &mut CheckSuite, dataset: &dyn Dataset, rows: &[SourceRow]) {
+    suite.check("a part with everything", || holds(dataset, rows, &DatasetPart::default()));
     suite.check("a part without columns", || {
-        holds(dataset, rows, &Part { columns: Some(Vec::new()), conditions: Vec::new() })
+        holds(dataset, rows, &DatasetPart { columns: Some(Vec::new()), conditions: Vec::new() })
     });
     let names = names(dataset, rows);
     for name in names.iter().take(MOST) {
-        let part = Part { columns: Some(vec![name.clone()]), conditions: Vec::new() };
+        let part = DatasetPart { columns: Some(vec![name.clone()]), conditions: Vec::new() };
         suite.check(&format!("a part with the column `{name}`"), || holds(dataset, rows, &part));
     }
     for condition in conditions(rows, &names) {
-        let Condition { column, comparison, value } = &condition;
+        let ColumnCondition { column, comparison, value } = &condition;
         let doing = format!("a part where `{column}` is {comparison:?} {value:?}");
-        let part = Part { columns: None, conditions: vec![condition.clone()] };
+        let part = DatasetPart { columns: None, conditions: vec![condition.clone()] };
         suite.check(&doing, || holds(dataset, rows, &part));
     }
 }
@@ -47,56 +47,57 @@ fn names(dataset: &dyn Dataset, rows: &[SourceRow]) -> Vec<String> {
 }
 
 /// Conditions on values that occur in the rows.
-fn conditions(rows: &[SourceRow], names: &[String]) -> Vec<Condition> {
-    use Comparison::{AtLeast, AtMost, Equal, Greater, Less};
+fn conditions(rows: &[SourceRow], names: &[String]) -> Vec<ColumnCondition> {
+    use ComparisonOperator::{AtLeast, AtMost, Equal, Greater, Less};
     let good: Vec<&Row> = rows.iter().flatten().collect();
     let Some(middle) = good.get(good.len() / 2) else { return Vec::new() };
     let of_column = |name: &String| {
         let value = scalar(middle.field(name)?)?;
-        let condition = |comparison| Condition { column: name.clone(), comparison, value: value.clone() };
+        let condition =
+            |comparison| ColumnCondition { column: name.clone(), comparison, value: value.clone() };
         Some([Equal, Less, AtMost, Greater, AtLeast].map(condition))
     };
     names.iter().filter_map(of_column).take(MOST).flatten().collect()
 }
 
 /// Values that can be compared unambiguously: whole numbers and texts.
-fn scalar(value: &str) -> Option<Scalar> {
+fn scalar(value: &str) -> Option<ScalarValue> {
     match serde_json::from_str(value).ok()? {
-        Value::Number(number) => number.as_i64().map(Scalar::Integer),
-        Value::String(text) => Some(Scalar::Text(text)),
+        Value::Number(number) => number.as_i64().map(ScalarValue::Integer),
+        Value::String(text) => Some(ScalarValue::Text(text)),
         _ => None,
     }
 }
 
 /// Whether a row unambiguously satisfies a condition.
-fn satisfies(row: &Row, condition: &Condition) -> bool {
+fn satisfies(row: &Row, condition: &ColumnCondition) -> bool {
     let Some(value) = row.field(&condition.column).and_then(scalar) else { return false };
     let order = match (&value, &condition.value) {
-        (Scalar::Integer(left), Scalar::Integer(right)) => left.cmp(right),
-        (Scalar::Text(left), Scalar::Text(right)) => left.cmp(right),
+        (ScalarValue::Integer(left), ScalarValue::Integer(right)) => left.cmp(right),
+        (ScalarValue::Text(left), ScalarValue::Text(right)) => left.cmp(right),
         _ => return false,
     };
     match condition.comparison {
-        Comparison::Equal => order.is_eq(),
-        Comparison::Less => order.is_lt(),
-        Comparison::AtMost => order.is_le(),
-        Comparison::Greater => order.is_gt(),
-        Comparison::AtLeast => order.is_ge(),
+        ComparisonOperator::Equal => order.is_eq(),
+        ComparisonOperator::Less => order.is_lt(),
+        ComparisonOperator::AtMost => order.is_le(),
+        ComparisonOperator::Greater => order.is_gt(),
+        ComparisonOperator::AtLeast => order.is_ge(),
     }
 }
 
 /// Checks that a part has every row that belongs to it, with the number and the values of the whole.
-fn holds(dataset: &dyn Dataset, rows: &[SourceRow], part: &Part) -> Checked {
+fn holds(dataset: &dyn Dataset, rows: &[SourceRow], part: &DatasetPart) -> CheckResult {
     let opened =
         dataset.open_part(part).map_err(|problem| format!("it cannot be opened: {}", problem.message));
-    let read = all_of(&mut *opened?)?;
+    let read = read_all(&mut *opened?)?;
     let whole: HashMap<u64, &SourceRow> = rows.iter().map(|row| (number(row), row)).collect();
     let found: HashMap<u64, &SourceRow> = read.iter().map(|row| (number(row), row)).collect();
-    require(found.len() == read.len(), || "a row number comes twice".to_owned())?;
+    ensure(found.len() == read.len(), || "a row number comes twice".to_owned())?;
     let growing = read.windows(2).all(|pair| matches!(pair, [left, right] if number(left) < number(right)));
-    require(growing, || "its rows are not in the order of the whole".to_owned())?;
+    ensure(growing, || "its rows are not in the order of the whole".to_owned())?;
     for number in read.iter().map(number) {
-        require(whole.contains_key(&number), || format!("it has a row {number}, and the whole has none"))?;
+        ensure(whole.contains_key(&number), || format!("it has a row {number}, and the whole has none"))?;
     }
     for row in rows {
         let belongs = match row {
@@ -114,7 +115,7 @@ fn holds(dataset: &dyn Dataset, rows: &[SourceRow], part: &Part) -> Checked {
 }
 
 /// Checks that the columns of the part have the values of the whole.
-fn same_values(whole: &SourceRow, read: &SourceRow, part: &Part) -> Checked {
+fn same_values(whole: &SourceRow, read: &SourceRow, part: &DatasetPart) -> CheckResult {
     // The mistake of a bad row may be in a column that is not read.
     let Ok(whole) = whole else { return Ok(()) };
     let read = read.as_ref().map_err(|bad| format!("row {} is bad: {}", bad.number, bad.message))?;
@@ -122,7 +123,7 @@ fn same_values(whole: &SourceRow, read: &SourceRow, part: &Part) -> Checked {
         |name: &str| part.columns.as_ref().is_none_or(|columns| columns.iter().any(|one| one == name));
     for (name, value) in whole.fields().filter(|(name, _)| wanted(name)) {
         let found = read.field(name).unwrap_or("nothing");
-        require(found == value, || {
+        ensure(found == value, || {
             format!("row {} has {found} as its `{name}` and {value} in the whole", whole.number())
         })?;
     }

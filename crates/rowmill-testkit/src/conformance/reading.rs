@@ -1,22 +1,22 @@
 //! The contract of reading rows.
 
-use rowmill_core::ports::{Dataset, Position, Room, RowSource};
+use rowmill_core::ports::{Dataset, ReadLimit, ReadPosition, RowSource};
 use rowmill_types::{Row, SourceRow};
 
-use super::dataset::{Reach, number, open};
-use super::guard::{Checked, Suite, require};
+use super::check_suite::{CheckResult, CheckSuite, ensure};
+use super::dataset::{ReadExtent, number, open};
 
 /// Room for a few rows.
-const FEW: Room = Room { rows: 7, bytes: usize::MAX };
+const FEW: ReadLimit = ReadLimit { rows: 7, bytes: usize::MAX };
 /// Room for one row.
-const ONE: Room = Room { rows: 1, bytes: usize::MAX };
+const ONE: ReadLimit = ReadLimit { rows: 1, bytes: usize::MAX };
 /// Room for one row, only because a row has more text than this.
-const ONE_BYTE: Room = Room { rows: 1000, bytes: 1 };
+const ONE_BYTE: ReadLimit = ReadLimit { rows: 1000, bytes: 1 };
 /// Room for everything.
-const ALL: Room = Room { rows: usize::MAX, bytes: usize::MAX };
+const ALL: ReadLimit = ReadLimit { rows: usize::MAX, bytes: usize::MAX };
 
 /// Reads everything in small portions, and records the reported positions.
-pub(super) fn everything(source: &mut dyn RowSource) -> Result<(Vec<SourceRow>, Vec<Position>), String> {
+pub(super) fn everything(source: &mut dyn RowSource) -> Result<(Vec<SourceRow>, Vec<ReadPosition>), String> {
     let mut rows = Vec::new();
     let mut positions = vec![source.position()];
     while append(source, &mut rows, FEW)? {
@@ -27,70 +27,70 @@ pub(super) fn everything(source: &mut dyn RowSource) -> Result<(Vec<SourceRow>, 
 }
 
 /// Checks that positions never decrease, and that the read ends where it reported.
-pub(super) fn comes_to_an_end(positions: &[Position], reach: Reach) -> Checked {
+pub(super) fn comes_to_an_end(positions: &[ReadPosition], reach: ReadExtent) -> CheckResult {
     for pair in positions.windows(2) {
         let [before, now] = pair else { continue };
-        require(now.read >= before.read, || format!("it goes back from {} to {}", before.read, now.read))?;
+        ensure(now.read >= before.read, || format!("it goes back from {} to {}", before.read, now.read))?;
     }
     let end = positions.last().copied().unwrap_or_default();
     let total = end.total.unwrap_or(end.read);
     let is_there = match reach {
-        Reach::Everything => end.read == total,
-        Reach::WhatIsNeeded => end.read <= total,
+        ReadExtent::Everything => end.read == total,
+        ReadExtent::WhatIsNeeded => end.read <= total,
     };
-    require(is_there, || format!("it is {} of {total} at the end", end.read))
+    ensure(is_there, || format!("it is {} of {total} at the end", end.read))
 }
 
 /// Reads once and checks the result against the room; returns `false` at the end.
-fn append(source: &mut dyn RowSource, rows: &mut Vec<SourceRow>, room: Room) -> Result<bool, String> {
+fn append(source: &mut dyn RowSource, rows: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, String> {
     let before = rows.len();
     let last = rows.last().cloned();
     let more =
         source.read(rows, room).map_err(|problem| format!("it cannot be read: {}", problem.message))?;
-    require(rows.len() >= before && rows.get(..before).and_then(<[_]>::last) == last.as_ref(), || {
+    ensure(rows.len() >= before && rows.get(..before).and_then(<[_]>::last) == last.as_ref(), || {
         "a read changed the rows that were in the batch before it".to_owned()
     })?;
     let new = rows.get(before..).unwrap_or_default();
-    require(new.len() <= room.rows, || {
+    ensure(new.len() <= room.rows, || {
         format!("a read with room for {} rows appended {}", room.rows, new.len())
     })?;
-    require(!(more && new.is_empty()), || "a read appended no row and said that there is more".to_owned())?;
+    ensure(!(more && new.is_empty()), || "a read appended no row and said that there is more".to_owned())?;
     let but_last = new.split_last().map_or(&[][..], |(_, rest)| rest);
     let bytes: usize = but_last.iter().flatten().map(|row| row.text().len()).sum();
-    require(but_last.iter().all(Result::is_err) || bytes < room.bytes, || {
+    ensure(but_last.iter().all(Result::is_err) || bytes < room.bytes, || {
         format!("a read with room for {} bytes went on after {bytes}", room.bytes)
     })?;
     Ok(more)
 }
 
 /// Checks that a read returns no rows after its end, every time.
-pub(super) fn ended(source: &mut dyn RowSource) -> Checked {
+pub(super) fn ended(source: &mut dyn RowSource) -> CheckResult {
     for _ in 0..2 {
         let mut rows = Vec::new();
         let more = source
             .read(&mut rows, FEW)
             .map_err(|problem| format!("the end is a problem: {}", problem.message))?;
-        require(rows.is_empty(), || {
+        ensure(rows.is_empty(), || {
             let row = rows.first().map_or(0, number);
             format!("a read said that the input has ended, and then row {row} came")
         })?;
-        require(!more, || "a read after the end said that there is more".to_owned())?;
+        ensure(!more, || "a read after the end said that there is more".to_owned())?;
     }
     Ok(())
 }
 
 /// Checks a dataset that can be read again.
-pub(super) fn check(suite: &mut Suite, dataset: &dyn Dataset, rows: &[SourceRow]) {
+pub(super) fn check(suite: &mut CheckSuite, dataset: &dyn Dataset, rows: &[SourceRow]) {
     let portions = [
         ("one row at a time", ONE),
-        ("a few rows at a time", Room { rows: 3, bytes: usize::MAX }),
+        ("a few rows at a time", ReadLimit { rows: 3, bytes: usize::MAX }),
         ("one byte at a time", ONE_BYTE),
         ("everything at once", ALL),
     ];
     for (what, room) in portions {
         suite.check(&format!("reading {what}"), || {
             let mut source = open(dataset)?;
-            same(rows, &rest(&mut *source, room)?)?;
+            same(rows, &read_rest(&mut *source, room)?)?;
             ended(&mut *source)
         });
     }
@@ -108,7 +108,7 @@ pub(super) fn check(suite: &mut Suite, dataset: &dyn Dataset, rows: &[SourceRow]
     });
     suite.check("a read that is given up", || {
         append(&mut *open(dataset)?, &mut Vec::new(), ONE)?;
-        same(rows, &rest(&mut *open(dataset)?, FEW)?)
+        same(rows, &read_rest(&mut *open(dataset)?, FEW)?)
     });
     let all = rows.len() as u64;
     for count in [0, 1, all / 2, all.saturating_sub(1), all] {
@@ -118,7 +118,7 @@ pub(super) fn check(suite: &mut Suite, dataset: &dyn Dataset, rows: &[SourceRow]
 }
 
 /// Checks that skipping rows, reading one and skipping more gives the same as reading all of them.
-fn passes(dataset: &dyn Dataset, rows: &[SourceRow], count: u64) -> Checked {
+fn passes(dataset: &dyn Dataset, rows: &[SourceRow], count: u64) -> CheckResult {
     let at = usize::try_from(count).unwrap_or(usize::MAX);
     let mut source = open(dataset)?;
     skip(&mut *source, count, count)?;
@@ -129,10 +129,10 @@ fn passes(dataset: &dyn Dataset, rows: &[SourceRow], count: u64) -> Checked {
     same(one, &read)?;
     let (over, left) = left.split_at(left.len().min(2));
     skip(&mut *source, over.len() as u64, over.len() as u64)?;
-    same(left, &rest(&mut *source, FEW)?)
+    same(left, &read_rest(&mut *source, FEW)?)
 }
 
-fn passes_the_end(dataset: &dyn Dataset, all: u64) -> Checked {
+fn passes_the_end(dataset: &dyn Dataset, all: u64) -> CheckResult {
     for too_many in [all + 5, u64::MAX] {
         let mut source = open(dataset)?;
         skip(&mut *source, too_many, all)?;
@@ -142,30 +142,30 @@ fn passes_the_end(dataset: &dyn Dataset, all: u64) -> Checked {
     Ok(())
 }
 
-fn skip(source: &mut dyn RowSource, count: u64, expected: u64) -> Checked {
+fn skip(source: &mut dyn RowSource, count: u64, expected: u64) -> CheckResult {
     let passed = source.skip(count).map_err(|problem| problem.to_string())?;
-    require(passed == expected, || format!("`skip({count})` says {passed} instead of {expected}"))
+    ensure(passed == expected, || format!("`skip({count})` says {passed} instead of {expected}"))
 }
 
 /// The remaining rows of a read.
-pub(super) fn rest(source: &mut dyn RowSource, room: Room) -> Result<Vec<SourceRow>, String> {
+pub(super) fn read_rest(source: &mut dyn RowSource, room: ReadLimit) -> Result<Vec<SourceRow>, String> {
     let mut rows = Vec::new();
     while append(source, &mut rows, room)? {}
     Ok(rows)
 }
 
 /// The remaining rows of a read, in portions of arbitrary size.
-pub(super) fn all_of(source: &mut dyn RowSource) -> Result<Vec<SourceRow>, String> {
-    rest(source, FEW)
+pub(super) fn read_all(source: &mut dyn RowSource) -> Result<Vec<SourceRow>, String> {
+    read_rest(source, FEW)
 }
 
-fn same(expected: &[SourceRow], read: &[SourceRow]) -> Checked {
+fn same(expected: &[SourceRow], read: &[SourceRow]) -> CheckResult {
     let differs = |(left, right): &(&SourceRow, &SourceRow)| left != right;
     if let Some((left, right)) = expected.iter().zip(read).find(differs) {
         return Err(format!("{} came instead of {}", shown(right), shown(left)));
     }
     let (left, right) = (expected.len(), read.len());
-    require(left == right, || format!("{right} rows came instead of {left}"))
+    ensure(left == right, || format!("{right} rows came instead of {left}"))
 }
 
 fn shown(row: &SourceRow) -> String {

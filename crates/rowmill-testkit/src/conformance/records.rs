@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use rowmill_core::record::{InputField, Record, RowReport};
+use rowmill_core::record::{InputField, RowRecord, RowReport};
 use rowmill_types::{ErrorKind, Row, RowError, RowId};
 
 /// The record of a successful row with this text as its result.
-pub(super) fn ok(number: u64, text: &str) -> Record {
+pub(super) fn ok(number: u64, text: &str) -> RowRecord {
     record(number, &Ok(serde_json::Value::from(text).to_string()))
 }
 
 /// The record of a row that failed.
-pub(super) fn failed(number: u64) -> Record {
+pub(super) fn failed(number: u64) -> RowRecord {
     record(number, &Err(RowError::new(ErrorKind::ServerError, "overloaded \u{2014} \"busy\"")))
 }
 
-fn record(number: u64, outcome: &Result<String, RowError>) -> Record {
+fn record(number: u64, outcome: &Result<String, RowError>) -> RowRecord {
     let row = Row::parse(number, format!("{{\"n\": {number}}}")).ok();
-    Record::of(&RowReport {
+    RowRecord::from_report(&RowReport {
         id: &RowId::Number(number),
         number,
         outcome,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{
-    AskedKey, Group, LedgerPosition, LedgerRoom, NamedRow, NoteEvent, OpenLedger, ParkedRow, RecordId,
-    RecordReader, Retention, RunStore, TurnLine,
+    AnswerKey, CustomEvent, EventGroup, LedgerPosition, LedgerReserve, NamedRow, OpenLedger, ParkedRow,
+    RecordId, RecordReader, RunRetention, RunStore, TurnEvent,
 };
-use rowmill_core::record::Record;
+use rowmill_core::record::RowRecord;
 use rowmill_core::run_header::RunHeader;
 use rowmill_types::RowId;
 
-use super::guard::{Checked, Suite, require};
+use super::check_suite::{CheckResult, CheckSuite, ensure};
 use super::records;
 use crate::run_header;
 
@@ -20,8 +20,8 @@ use crate::run_header;
 const LARGE: usize = 1 << 20;
 
 /// The capacity that a store should reserve in the suites.
-pub(super) const ROOM: LedgerRoom =
-    LedgerRoom { rows: 16, durability: rowmill_core::ports::Durability::Process };
+pub(super) const ROOM: LedgerReserve =
+    LedgerReserve { rows: 16, durability: rowmill_core::ports::Durability::Process };
 
 /// Checks a store against the contract of [`RunStore`]; returns every violation, nothing if it satisfies the
 /// contract. `open` returns the store of the same run each time, as another process would open it; the run
@@ -47,17 +47,17 @@ pub(super) const ROOM: LedgerRoom =
 /// # });
 /// ```
 pub async fn check_run_store(open: &(dyn Fn() -> Arc<dyn RunStore> + Sync)) -> Vec<String> {
-    let mut suite = Suite::default();
+    let mut suite = CheckSuite::default();
     let store = open();
     suite.check("a run that is not there", || {
-        require(header(&*open())?.is_none(), || "it has a header".into())?;
+        ensure(header(&*open())?.is_none(), || "it has a header".into())?;
         has_events(&*open(), 0)
     });
     suite.check("preparing a run and not beginning it", || {
-        let prepared = store.prepare(run_header("first"), ROOM).map_err(said)?;
-        require(header(&*open())?.is_none(), || "it counts before it is begun".into())?;
-        store.cancel(prepared);
-        require(header(&*open())?.is_none(), || "it counts although it was cancelled".into())
+        let prepared = store.prepare(run_header("first"), ROOM).map_err(problem_text)?;
+        ensure(header(&*open())?.is_none(), || "it counts before it is begun".into())?;
+        store.discard_prepared(prepared);
+        ensure(header(&*open())?.is_none(), || "it counts although it was cancelled".into())
     });
     let mut begun = None;
     suite.check("beginning a run", || {
@@ -69,8 +69,8 @@ pub async fn check_run_store(open: &(dyn Fn() -> Arc<dyn RunStore> + Sync)) -> V
     let mut kept = Vec::new();
     check_appending(&mut suite, open, &first, &mut kept).await;
     suite.check("the lock", || {
-        let lock = store.lock().map_err(said)?;
-        require(open().lock().is_err(), || "two hold it at once".into())?;
+        let lock = store.lock().map_err(problem_text)?;
+        ensure(open().lock().is_err(), || "two hold it at once".into())?;
         drop(lock);
         open().lock().map(drop).map_err(|problem| format!("it is not given back: {}", problem.message))
     });
@@ -82,17 +82,17 @@ pub async fn check_run_store(open: &(dyn Fn() -> Arc<dyn RunStore> + Sync)) -> V
 }
 
 /// A record that was appended, and the id by which it is found.
-type Kept = (RecordId, Vec<u8>);
+type AppendedRecord = (RecordId, Vec<u8>);
 
 async fn check_appending(
-    suite: &mut Suite,
+    suite: &mut CheckSuite,
     open: &(dyn Fn() -> Arc<dyn RunStore> + Sync),
     first: &OpenLedger,
-    kept: &mut Vec<Kept>,
+    kept: &mut Vec<AppendedRecord>,
 ) {
     let mut early = None;
     suite.check("a reader before anything was appended", || {
-        early = Some(first.ledger.reader().map_err(said)?);
+        early = Some(first.ledger.reader().map_err(problem_text)?);
         Ok(())
     });
     let Some(mut early) = early else { return };
@@ -107,11 +107,11 @@ async fn check_appending(
     }
     suite.check("reading everything again, the last first", || finds(&mut *early, kept.iter().rev()));
     suite.check("a reader that is made later", || {
-        finds(&mut *first.ledger.reader().map_err(said)?, kept.iter())?;
-        finds(&mut *open().reader().map_err(said)?, kept.iter())
+        finds(&mut *first.ledger.reader().map_err(problem_text)?, kept.iter())?;
+        finds(&mut *open().reader().map_err(problem_text)?, kept.iter())
     });
     suite.check("two readers at the same time", || {
-        let mut other = first.ledger.reader().map_err(said)?;
+        let mut other = first.ledger.reader().map_err(problem_text)?;
         kept.iter().try_for_each(|one| {
             finds(&mut *early, [one].into_iter())?;
             finds(&mut *other, [one].into_iter())
@@ -119,27 +119,27 @@ async fn check_appending(
     });
     suite.check("reading what is not there", || {
         let id = RecordId::new(LedgerPosition::from_key(u64::MAX / 4), 10);
-        require(early.read(id).is_err(), || "it gave bytes, and there are none".to_owned())
+        ensure(early.read(id).is_err(), || "it gave bytes, and there are none".to_owned())
     });
     suite.check("scanning", || {
         let end = scans(&*open(), kept)?;
-        require(end == first.ledger.position(), || "it ends elsewhere than the ledger".into())
+        ensure(end == first.ledger.position(), || "it ends elsewhere than the ledger".into())
     });
 }
 
 async fn check_taking_up(
-    suite: &mut Suite,
+    suite: &mut CheckSuite,
     open: &(dyn Fn() -> Arc<dyn RunStore> + Sync),
     first: &OpenLedger,
-    kept: &mut Vec<Kept>,
+    kept: &mut Vec<AppendedRecord>,
 ) -> Option<OpenLedger> {
     let mut taken_up = None;
     suite.check("taking a run up", || {
         let end = first.ledger.position();
-        let second = open().take_up(run_header("second"), ROOM).map_err(said)?;
-        require(second.epoch > first.epoch, || "it has no later epoch".into())?;
+        let second = open().reopen(run_header("second"), ROOM).map_err(problem_text)?;
+        ensure(second.epoch > first.epoch, || "it has no later epoch".into())?;
         has_header(&*open(), "second")?;
-        require(second.ledger.position() == end, || "events are lost or were added".into())?;
+        ensure(second.ledger.position() == end, || "events are lost or were added".into())?;
         taken_up = Some(second);
         Ok(())
     });
@@ -147,41 +147,42 @@ async fn check_taking_up(
     suite
         .wait_for("appending with an epoch that is over", async {
             let taken = [named(1)];
-            let late = first.ledger.append(first.epoch, Group { taken: &taken, ..Group::default() }).await;
-            require(late.is_err(), || "it is not refused".into())
+            let late =
+                first.ledger.append(first.epoch, EventGroup { taken: &taken, ..EventGroup::default() }).await;
+            ensure(late.is_err(), || "it is not refused".into())
         })
         .await;
     suite
         .wait_for("appending after a run was taken up", async {
             append(&second, &[records::ok(900, "later")], kept).await?;
-            finds(&mut *open().reader().map_err(said)?, kept.iter())?;
+            finds(&mut *open().reader().map_err(problem_text)?, kept.iter())?;
             scans(&*open(), kept).map(drop)
         })
         .await;
     Some(second)
 }
 
-fn check_ends(suite: &mut Suite, open: &(dyn Fn() -> Arc<dyn RunStore> + Sync), second: &OpenLedger) {
+fn check_ends(suite: &mut CheckSuite, open: &(dyn Fn() -> Arc<dyn RunStore> + Sync), second: &OpenLedger) {
     suite.check("finishing a run with its ledger", || {
         let events = count_events(&*open())?;
-        open().finish(run_header("third"), Retention::Ledger).map_err(said)?;
+        open().finish(run_header("third"), RunRetention::Ledger).map_err(problem_text)?;
         has_header(&*open(), "third")?;
         has_events(&*open(), events)
     });
     suite.check("finishing a run without its ledger", || {
-        open().finish(run_header("fourth"), Retention::Header).map_err(said)?;
+        open().finish(run_header("fourth"), RunRetention::Header).map_err(problem_text)?;
         has_header(&*open(), "fourth")?;
         has_events(&*open(), 0)
     });
     suite.check("beginning anew where a run is", || {
         let again = begin(&*open(), "fifth")?;
-        require(again.epoch > second.epoch, || "it has no later epoch".into())?;
+        ensure(again.epoch > second.epoch, || "it has no later epoch".into())?;
         has_header(&*open(), "fifth")?;
         has_events(&*open(), 0)
     });
     suite.check("forgetting a run", || {
-        open().forget().map_err(said)?;
-        require(header(&*open())?.is_none(), || "it has a header".into())?;
+        open().remove().map_err(problem_text)?;
+        ensure(header(&*open())?.is_none(), || "it has a header".into())?;
         has_events(&*open(), 0)
     });
 }
@@ -191,11 +192,11 @@ fn named(number: u64) -> NamedRow {
 }
 
 fn header(store: &dyn RunStore) -> Result<Option<RunHeader>, String> {
-    store.header().map_err(said)
+    store.header().map_err(problem_text)
 }
 
 /// Checks the header: a store sets the epoch and may set positions; everything else is as it was given.
-fn has_header(store: &dyn RunStore, at: &str) -> Checked {
+fn has_header(store: &dyn RunStore, at: &str) -> CheckResult {
     let found = header(store)?.ok_or("it has no header")?;
     let expected = RunHeader {
         epoch: found.epoch,
@@ -204,7 +205,7 @@ fn has_header(store: &dyn RunStore, at: &str) -> Checked {
         settled_to: found.settled_to,
         ..run_header(at)
     };
-    require(found == expected, || format!("its header is another: {found:?}"))
+    ensure(found == expected, || format!("its header is another: {found:?}"))
 }
 
 fn count_events(store: &dyn RunStore) -> Result<usize, String> {
@@ -213,20 +214,20 @@ fn count_events(store: &dyn RunStore) -> Result<usize, String> {
         count += 1;
         Ok(())
     });
-    scanned.map(|_| count).map_err(said)
+    scanned.map(|_| count).map_err(problem_text)
 }
 
-fn has_events(store: &dyn RunStore, expected: usize) -> Checked {
+fn has_events(store: &dyn RunStore, expected: usize) -> CheckResult {
     let found = count_events(store)?;
-    require(found == expected, || format!("it has {found} events instead of {expected}"))
+    ensure(found == expected, || format!("it has {found} events instead of {expected}"))
 }
 
 fn begin(store: &dyn RunStore, at: &str) -> Result<OpenLedger, String> {
-    let prepared = store.prepare(run_header(at), ROOM).map_err(said)?;
-    store.begin(prepared).map_err(said)
+    let prepared = store.prepare(run_header(at), ROOM).map_err(problem_text)?;
+    store.begin(prepared).map_err(problem_text)
 }
 
-fn groups() -> Vec<(&'static str, Vec<Record>)> {
+fn groups() -> Vec<(&'static str, Vec<RowRecord>)> {
     let many = (10..60).map(|number| records::ok(number, "one of many")).collect();
     vec![
         ("nothing", Vec::new()),
@@ -239,46 +240,49 @@ fn groups() -> Vec<(&'static str, Vec<Record>)> {
 }
 
 /// Appends the records with samples of all other data; the first group is empty.
-async fn append(open: &OpenLedger, records: &[Record], kept: &mut Vec<Kept>) -> Checked {
+async fn append(open: &OpenLedger, records: &[RowRecord], kept: &mut Vec<AppendedRecord>) -> CheckResult {
     let id = RowId::Text("seven".into());
-    let turns = [TurnLine { row: 7, id: id.clone(), asked: AskedKey(7), happening: b"{}".to_vec() }];
+    let turns = [TurnEvent { row: 7, id: id.clone(), answer_key: AnswerKey(7), step_event: b"{}".to_vec() }];
     let parked = [ParkedRow { row: 8, id, waits_for: vec!["a job".into()] }];
-    let notes = [NoteEvent { kind: "something_new".into(), required: false, data: "{\"a\":1}".into() }];
+    let notes = [CustomEvent { kind: "something_new".into(), required: false, data: "{\"a\":1}".into() }];
     let taken = [7, 8, 9].map(named);
     let group = if kept.is_empty() && records.is_empty() {
-        Group::default()
+        EventGroup::default()
     } else {
-        Group {
+        EventGroup {
             taken: &taken,
             records,
             turns: &turns,
             parked: &parked,
             released: &taken[2..],
-            cover: Some(Spend::default()),
+            spent_at_most: Some(Spend::default()),
             notes: &notes,
         }
     };
     let before = open.ledger.position();
-    let appended = open.ledger.append(open.epoch, group).await.map_err(said)?;
-    require(appended.records.len() == records.len(), || "not every record has an id".into())?;
-    for (id, Record { line, .. }) in appended.records.iter().zip(records) {
-        require(id.position() >= before, || "a record is said to stand before earlier events".into())?;
+    let appended = open.ledger.append(open.epoch, group).await.map_err(problem_text)?;
+    ensure(appended.records.len() == records.len(), || "not every record has an id".into())?;
+    for (id, RowRecord { line, .. }) in appended.records.iter().zip(records) {
+        ensure(id.position() >= before, || "a record is said to stand before earlier events".into())?;
         kept.push((*id, line.clone()));
     }
-    let trouble = appended.trouble.map(|problem| problem.to_string());
-    require(trouble.is_none(), || format!("there is trouble: {}", trouble.unwrap_or_default()))
+    let trouble = appended.problem.map(|problem| problem.to_string());
+    ensure(trouble.is_none(), || format!("there is trouble: {}", trouble.unwrap_or_default()))
 }
 
-fn finds<'a>(reader: &mut dyn RecordReader, mut kept: impl Iterator<Item = &'a Kept>) -> Checked {
+fn finds<'a>(
+    reader: &mut dyn RecordReader,
+    mut kept: impl Iterator<Item = &'a AppendedRecord>,
+) -> CheckResult {
     kept.try_for_each(|(id, line)| {
         let found =
             reader.read(*id).map_err(|problem| format!("a record is not found: {}", problem.message))?;
-        require(found == *line, || "a record is another one".to_owned())
+        ensure(found == *line, || "a record is another one".to_owned())
     })
 }
 
 /// Scans, and compares the ended rows with the kept records; returns the position of the next event.
-fn scans(store: &dyn RunStore, kept: &[Kept]) -> Result<LedgerPosition, String> {
+fn scans(store: &dyn RunStore, kept: &[AppendedRecord]) -> Result<LedgerPosition, String> {
     let (mut ended, mut kinds, mut last) = (Vec::new(), std::collections::BTreeSet::new(), None);
     let mut in_order = true;
     let scanned = store.scan(&mut |scanned| {
@@ -290,11 +294,11 @@ fn scans(store: &dyn RunStore, kept: &[Kept]) -> Result<LedgerPosition, String> 
         }
         Ok(())
     });
-    let end = scanned.map_err(said)?;
-    require(in_order, || "the positions of events do not go up".into())?;
-    require(last.is_none_or(|last| last < end), || "it ends before its last event".into())?;
-    require(ended == kept, || format!("it gave {} records instead of {}", ended.len(), kept.len()))?;
-    require(kinds.len() == 7, || format!("of the kinds of events it gave only {kinds:?}"))?;
+    let end = scanned.map_err(problem_text)?;
+    ensure(in_order, || "the positions of events do not go up".into())?;
+    ensure(last.is_none_or(|last| last < end), || "it ends before its last event".into())?;
+    ensure(ended == kept, || format!("it gave {} records instead of {}", ended.len(), kept.len()))?;
+    ensure(kinds.len() == 7, || format!("of the kinds of events it gave only {kinds:?}"))?;
     Ok(end)
 }
 
@@ -310,6 +314,6 @@ fn kind(event: &LedgerEvent) -> &'static str {
     }
 }
 
-pub(super) fn said(problem: rowmill_types::Problem) -> String {
+pub(super) fn problem_text(problem: rowmill_types::Problem) -> String {
     format!("it could not be done: {}", problem.message)
 }

@@ -5,21 +5,21 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use rowmill_core::ports::Model;
 use rowmill_simulator::Simulator;
-use rowmill_types::{CallError, CallFailure, Completion, Finish, Message, Request};
+use rowmill_types::{CallError, CallFailure, Completion, FinishReason, Message, Request};
 
 /// The expected result of a call with a marker.
 #[derive(Debug)]
-enum Expected {
+enum ExpectedOutcome {
     /// An answer with this finish reason, with or without text.
-    Answer(Finish, Text),
+    Answer(FinishReason, ExpectedText),
     /// One of these failures, with this status if one was received.
     Failure(&'static [CallFailure], Option<u16>),
     /// An answer with one of these finish reasons, or this failure, because vendors differ.
-    Declined(&'static [Finish], CallFailure),
+    Declined(&'static [FinishReason], CallFailure),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Text {
+enum ExpectedText {
     Some,
     None,
 }
@@ -47,24 +47,30 @@ pub async fn check_model(model: &dyn Model, simulator: &Simulator) -> Vec<String
     deviations
 }
 
-fn cases() -> Vec<(&'static str, Expected)> {
-    use CallFailure::{Broken, Malformed, RateLimited, Refused, Server, Unauthorized};
+fn cases() -> Vec<(&'static str, ExpectedOutcome)> {
+    use CallFailure::{ConnectionBroken, Malformed, RateLimited, Refused, Server, Unauthorized};
     vec![
-        ("conformance", Expected::Answer(Finish::Complete, Text::Some)),
-        ("conformance [[empty]]", Expected::Answer(Finish::Complete, Text::None)),
-        ("conformance [[length]]", Expected::Answer(Finish::Length, Text::Some)),
-        ("conformance [[filter]]", Expected::Declined(&[Finish::Filtered], CallFailure::Filtered)),
-        ("conformance [[refusal]]", Expected::Declined(&[Finish::Refused, Finish::Filtered], Refused)),
-        ("conformance [[400]]", Expected::Failure(&[Refused], Some(400))),
-        ("conformance [[401]]", Expected::Failure(&[Unauthorized], Some(401))),
-        ("conformance [[429]]", Expected::Failure(&[RateLimited], Some(429))),
-        ("conformance [[500]]", Expected::Failure(&[Server], Some(500))),
-        ("conformance [[503]]", Expected::Failure(&[Server], Some(503))),
-        ("conformance [[529]]", Expected::Failure(&[Server], Some(529))),
-        ("conformance [[garbage]]", Expected::Failure(&[Broken, Malformed], None)),
-        ("conformance [[truncate]]", Expected::Failure(&[Broken, Malformed], None)),
-        ("conformance [[midway]]", Expected::Failure(&[Broken, Malformed], None)),
-        ("conformance [[reset]]", Expected::Failure(&[Broken], None)),
+        ("conformance", ExpectedOutcome::Answer(FinishReason::Complete, ExpectedText::Some)),
+        ("conformance [[empty]]", ExpectedOutcome::Answer(FinishReason::Complete, ExpectedText::None)),
+        ("conformance [[length]]", ExpectedOutcome::Answer(FinishReason::Length, ExpectedText::Some)),
+        (
+            "conformance [[filter]]",
+            ExpectedOutcome::Declined(&[FinishReason::Filtered], CallFailure::Filtered),
+        ),
+        (
+            "conformance [[refusal]]",
+            ExpectedOutcome::Declined(&[FinishReason::Refused, FinishReason::Filtered], Refused),
+        ),
+        ("conformance [[400]]", ExpectedOutcome::Failure(&[Refused], Some(400))),
+        ("conformance [[401]]", ExpectedOutcome::Failure(&[Unauthorized], Some(401))),
+        ("conformance [[429]]", ExpectedOutcome::Failure(&[RateLimited], Some(429))),
+        ("conformance [[500]]", ExpectedOutcome::Failure(&[Server], Some(500))),
+        ("conformance [[503]]", ExpectedOutcome::Failure(&[Server], Some(503))),
+        ("conformance [[529]]", ExpectedOutcome::Failure(&[Server], Some(529))),
+        ("conformance [[garbage]]", ExpectedOutcome::Failure(&[ConnectionBroken, Malformed], None)),
+        ("conformance [[truncate]]", ExpectedOutcome::Failure(&[ConnectionBroken, Malformed], None)),
+        ("conformance [[midway]]", ExpectedOutcome::Failure(&[ConnectionBroken, Malformed], None)),
+        ("conformance [[reset]]", ExpectedOutcome::Failure(&[ConnectionBroken], None)),
     ]
 }
 
@@ -78,17 +84,17 @@ fn request(prompt: &str) -> Request {
     }
 }
 
-fn deviation(result: &Result<Completion, CallError>, expected: &Expected) -> Option<String> {
+fn deviation(result: &Result<Completion, CallError>, expected: &ExpectedOutcome) -> Option<String> {
     let is_met = match (result, expected) {
-        (Ok(completion), Expected::Answer(finish, text)) => {
-            let has_text = if completion.text.is_empty() { Text::None } else { Text::Some };
+        (Ok(completion), ExpectedOutcome::Answer(finish, text)) => {
+            let has_text = if completion.text.is_empty() { ExpectedText::None } else { ExpectedText::Some };
             completion.finish == *finish && has_text == *text && completion.usage.is_some()
         }
-        (Ok(completion), Expected::Declined(ways, _)) => ways.contains(&completion.finish),
-        (Err(error), Expected::Failure(failures, status)) => {
+        (Ok(completion), ExpectedOutcome::Declined(ways, _)) => ways.contains(&completion.finish),
+        (Err(error), ExpectedOutcome::Failure(failures, status)) => {
             failures.contains(&error.failure) && status.is_none_or(|status| error.status == Some(status))
         }
-        (Err(error), Expected::Declined(_, failure)) => error.failure == *failure,
+        (Err(error), ExpectedOutcome::Declined(_, failure)) => error.failure == *failure,
         _ => false,
     };
     (!is_met).then(|| format!("expected {expected:?}, got {result:?}"))

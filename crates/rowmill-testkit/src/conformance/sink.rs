@@ -2,24 +2,24 @@
 
 use std::fmt;
 
-use rowmill_core::ports::{Published, Sink};
-use rowmill_core::record::Record;
+use rowmill_core::ports::{PublishedRecord, RecordSink};
+use rowmill_core::record::RowRecord;
 
-use super::guard::{Checked, Suite, require};
+use super::check_suite::{CheckResult, CheckSuite, ensure};
 use super::records;
 
 /// The length of a large result.
 const LARGE: usize = 2 << 20;
 
 /// Returns the bytes that a record must write; `None` if it writes nothing.
-pub type Leaves<'a> = Box<dyn Fn(&Published<'_>) -> Option<Vec<u8>> + 'a>;
+pub type ExpectedBytesFn<'a> = Box<dyn Fn(&PublishedRecord<'_>) -> Option<Vec<u8>> + 'a>;
 
 /// The facts about a sink that only its author knows.
 pub struct SinkFacts<'a> {
     /// Everything that the sink has written so far, for example the content of its file.
     pub written: Box<dyn Fn() -> Vec<u8> + 'a>,
     /// The bytes that each record must write.
-    pub leaves: Leaves<'a>,
+    pub leaves: ExpectedBytesFn<'a>,
 }
 
 impl fmt::Debug for SinkFacts<'_> {
@@ -67,14 +67,14 @@ impl fmt::Debug for SinkFacts<'_> {
 /// };
 /// assert_eq!(check_sink(&mut Failures(kept.clone()), &facts), Vec::<String>::new());
 /// ```
-pub fn check_sink(sink: &mut dyn Sink, facts: &SinkFacts<'_>) -> Vec<String> {
-    let mut suite = Suite::default();
+pub fn check_sink(sink: &mut dyn RecordSink, facts: &SinkFacts<'_>) -> Vec<String> {
+    let mut suite = CheckSuite::default();
     let mut seen = (facts.written)().len();
     suite.check("flushing without records", || {
         flush(sink)?;
         flush(sink)
     });
-    let groups: Vec<(&str, Vec<Record>)> = vec![
+    let groups: Vec<(&str, Vec<RowRecord>)> = vec![
         ("a record", vec![records::ok(1, "yes")]),
         (
             "rows that are ok and rows that failed",
@@ -86,7 +86,7 @@ pub fn check_sink(sink: &mut dyn Sink, facts: &SinkFacts<'_>) -> Vec<String> {
     for (what, records) in groups {
         suite.check(&format!("publishing {what}"), || {
             for record in &records {
-                sink.publish(record.published())
+                sink.publish(record.parts_for_sinks())
                     .map_err(|problem| format!("it is refused: {}", problem.message))?;
             }
             flush(sink)?;
@@ -98,26 +98,26 @@ pub fn check_sink(sink: &mut dyn Sink, facts: &SinkFacts<'_>) -> Vec<String> {
     }
     suite.check("flushing once more", || {
         flush(sink)?;
-        require((facts.written)().len() == seen, || "something is written a second time".to_owned())
+        ensure((facts.written)().len() == seen, || "something is written a second time".to_owned())
     });
     suite.deviations()
 }
 
-fn flush(sink: &mut dyn Sink) -> Checked {
+fn flush(sink: &mut dyn RecordSink) -> CheckResult {
     sink.flush().map_err(|problem| format!("it cannot be flushed: {}", problem.message))
 }
 
 /// Checks that every record has written its bytes, in order and once.
-fn left(new: &[u8], records: &[Record], facts: &SinkFacts<'_>) -> Checked {
+fn left(new: &[u8], records: &[RowRecord], facts: &SinkFacts<'_>) -> CheckResult {
     let mut rest = new;
     for record in records {
-        let Some(bytes) = (facts.leaves)(&record.published()) else { continue };
+        let Some(bytes) = (facts.leaves)(&record.parts_for_sinks()) else { continue };
         let shown =
             String::from_utf8_lossy(bytes.get(..bytes.len().min(60)).unwrap_or_default()).into_owned();
         let place = find(rest, &bytes)
             .ok_or_else(|| format!("`{shown}…` is not there in its place after a flush"))?;
         rest = rest.get(place + bytes.len()..).unwrap_or_default();
-        require(find(rest, &bytes).is_none(), || format!("`{shown}…` is there twice"))?;
+        ensure(find(rest, &bytes).is_none(), || format!("`{shown}…` is there twice"))?;
     }
     Ok(())
 }

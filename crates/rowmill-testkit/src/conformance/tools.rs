@@ -8,7 +8,7 @@ use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
 use rowmill_types::ToolOutput;
 use serde_json::Value;
 
-use super::guard::{Checked, Suite, UnderWay, give_up, require};
+use super::check_suite::{CallCounterFn, CheckResult, CheckSuite, drop_call_and_check, ensure};
 
 /// The row of the calls. Real rows do not have such numbers.
 const ROW: u64 = 900_001;
@@ -151,7 +151,7 @@ impl fmt::Debug for ToolFacts<'_> {
 /// # });
 /// ```
 pub async fn check_tool_host(host: &dyn ToolHost, facts: &ToolFacts<'_>) -> Vec<String> {
-    let mut suite = Suite::default();
+    let mut suite = CheckSuite::default();
     suite.wait_for("a call", works(host, facts)).await;
     if let Some(case) = &facts.fails {
         suite.wait_for("a tool that fails", fails(host, case)).await;
@@ -200,30 +200,30 @@ async fn text(host: &dyn ToolHost, row: u64, case: &ToolCase) -> Result<String, 
     }
 }
 
-async fn works(host: &dyn ToolHost, facts: &ToolFacts<'_>) -> Checked {
+async fn works(host: &dyn ToolHost, facts: &ToolFacts<'_>) -> CheckResult {
     text(host, ROW, &facts.works).await.map(drop)
 }
 
-async fn fails(host: &dyn ToolHost, case: &ToolCase) -> Checked {
+async fn fails(host: &dyn ToolHost, case: &ToolCase) -> CheckResult {
     match host.call(request(ROW, case)).await {
         Ok(output) => {
-            require(output.is_error, || format!("its output is not marked as an error: {}", output.text))
+            ensure(output.is_error, || format!("its output is not marked as an error: {}", output.text))
         }
         Err(failure) => Err(format!("it is told as a `ToolFailure`, not as an output: {}", failure.message)),
     }
 }
 
-async fn unknown(host: &dyn ToolHost) -> Checked {
+async fn unknown(host: &dyn ToolHost) -> CheckResult {
     let case = ToolCase { tool: UNKNOWN.to_owned(), arguments: "{}".to_owned() };
     match host.call(request(ROW, &case)).await {
         Ok(output) => Err(format!("it gave an output instead of a `ToolFailure`: {}", output.text)),
-        Err(ToolFailure { maybe_ran, message }) => {
-            require(!maybe_ran, || format!("the failure says that it may have run: {message}"))
+        Err(ToolFailure { may_have_run: maybe_ran, message }) => {
+            ensure(!maybe_ran, || format!("the failure says that it may have run: {message}"))
         }
     }
 }
 
-async fn at_once(host: &dyn ToolHost, facts: &ToolFacts<'_>) -> Checked {
+async fn at_once(host: &dyn ToolHost, facts: &ToolFacts<'_>) -> CheckResult {
     let call = async |number: u64| {
         let (case, expected) = match &facts.echoes {
             Some(make) => make(number),
@@ -231,57 +231,57 @@ async fn at_once(host: &dyn ToolHost, facts: &ToolFacts<'_>) -> Checked {
         };
         // Every row makes two of the calls.
         let given = text(host, ROW + number / 2, &case).await?;
-        require(given.contains(&expected), || format!("a call for `{expected}` got another answer: {given}"))
+        ensure(given.contains(&expected), || format!("a call for `{expected}` got another answer: {given}"))
     };
-    join_all((0..AT_ONCE).map(call)).await.into_iter().collect::<Checked>()?;
+    join_all((0..AT_ONCE).map(call)).await.into_iter().collect::<CheckResult>()?;
     for number in 0..AT_ONCE {
-        host.release(ROW + number / 2).await;
+        host.release_row(ROW + number / 2).await;
     }
     Ok(())
 }
 
-async fn kept_apart(host: &dyn ToolHost, counting: &CountingTool) -> Checked {
+async fn kept_apart(host: &dyn ToolHost, counting: &CountingTool) -> CheckResult {
     let case = &counting.case;
     let first = text(host, ROW, case).await?;
     let of_other = text(host, OTHER, case).await?;
-    require(first == of_other, || {
+    ensure(first == of_other, || {
         format!("a row begins with `{first}`, and another beside it with `{of_other}`")
     })?;
     let second = text(host, ROW, case).await?;
-    require(first != second, || format!("it forgets between two calls of a row: `{first}` twice"))?;
+    ensure(first != second, || format!("it forgets between two calls of a row: `{first}` twice"))?;
     let of_other = text(host, OTHER, case).await?;
-    require(second == of_other, || format!("rows disturb each other: `{second}` and `{of_other}`"))?;
-    host.release(ROW).await;
+    ensure(second == of_other, || format!("rows disturb each other: `{second}` and `{of_other}`"))?;
+    host.release_row(ROW).await;
     if counting.after_release == AfterRelease::Forgotten {
         let again = text(host, ROW, case).await?;
-        require(first == again, || format!("a row that was released goes on with `{again}`, not `{first}`"))?;
+        ensure(first == again, || format!("a row that was released goes on with `{again}`, not `{first}`"))?;
     }
     let third = text(host, OTHER, case).await?;
-    host.release(ROW).await;
-    host.release(OTHER).await;
-    require(third != first, || "the end of a row took the state of another one".to_owned())
+    host.release_row(ROW).await;
+    host.release_row(OTHER).await;
+    ensure(third != first, || "the end of a row took the state of another one".to_owned())
 }
 
-async fn stopped(host: &dyn ToolHost, case: &ToolCase) -> Checked {
+async fn stopped(host: &dyn ToolHost, case: &ToolCase) -> CheckResult {
     match host.call(ToolRequest { timeout: Some(SHORT), ..request(ROW, case) }).await {
         Ok(output) => {
-            require(output.is_error, || format!("its output is not marked as an error: {}", output.text))
+            ensure(output.is_error, || format!("its output is not marked as an error: {}", output.text))
         }
-        Err(ToolFailure { maybe_ran, message }) => {
-            require(maybe_ran, || format!("the failure says that it cannot have run: {message}"))
+        Err(ToolFailure { may_have_run: maybe_ran, message }) => {
+            ensure(maybe_ran, || format!("the failure says that it cannot have run: {message}"))
         }
     }
 }
 
-async fn given_up(host: &dyn ToolHost, case: &ToolCase, under_way: &UnderWay<'_>) -> Checked {
-    give_up(|| host.call(request(ROW, case)), under_way).await
+async fn given_up(host: &dyn ToolHost, case: &ToolCase, under_way: &CallCounterFn<'_>) -> CheckResult {
+    drop_call_and_check(|| host.call(request(ROW, case)), under_way).await
 }
 
-async fn released(host: &dyn ToolHost, facts: &ToolFacts<'_>) -> Checked {
+async fn released(host: &dyn ToolHost, facts: &ToolFacts<'_>) -> CheckResult {
     for row in [UNSEEN, UNSEEN, ROW, ROW] {
-        host.release(row).await;
+        host.release_row(row).await;
     }
     works(host, facts).await.map_err(|what| format!("a row that was released calls again: {what}"))?;
-    host.release(ROW).await;
+    host.release_row(ROW).await;
     Ok(())
 }

@@ -3,44 +3,48 @@
 use std::sync::Arc;
 
 use ring::digest::SHA256;
-use rowmill_simulator::RequestSeen;
+use rowmill_simulator::RecordedRequest;
 use serde_json::{Map, Value, json};
 
-use super::bytes::{Outgoing, file, header};
-use super::content::{FileKind, Page, Repository, State, Stored, digest};
-use super::server::{Host, Hosts, HubRequest};
+use super::content::{FileKind, HubState, PlainPage, Repository, StoredFile, digest};
+use super::hub_answer::{HubAnswer, file_answer, header};
+use super::server::{HubAddresses, HubPort, HubRequest};
 
 /// Answers a request as the hub, or as the host of large files.
-pub(super) fn answer(state: &State, hosts: Hosts, request: &HubRequest) -> Outgoing {
+pub(super) fn answer_hub_request(state: &HubState, hosts: HubAddresses, request: &HubRequest) -> HubAnswer {
     let HubRequest { host, seen: request } = request;
     let path = request.path.split('?').next().unwrap_or_default();
-    if let Some(page) = state.pages.get(path).filter(|_| *host == Host::Hub) {
+    if let Some(page) = state.pages.get(path).filter(|_| *host == HubPort::Hub) {
         return plain(page, request);
     }
     let parts: Vec<String> = path.split('/').skip(1).map(decoded).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     match (host, parts.as_slice()) {
-        (Host::Store, [name]) => large(state, request, name),
-        (Host::Hub, ["api", "resolve-cache", rest @ ..]) => small(state, request, rest),
-        (Host::Hub, ["api", kind, rest @ ..]) => question(state, hosts, request, kind, rest),
-        (Host::Hub, rest) => resolve(state, hosts, request, rest),
+        (HubPort::Store, [name]) => large(state, request, name),
+        (HubPort::Hub, ["api", "resolve-cache", rest @ ..]) => small(state, request, rest),
+        (HubPort::Hub, ["api", kind, rest @ ..]) => question(state, hosts, request, kind, rest),
+        (HubPort::Hub, rest) => resolve(state, hosts, request, rest),
         _ => refusal(404, "", "no such path"),
     }
 }
 
-fn plain(page: &Page, request: &RequestSeen) -> Outgoing {
+fn plain(page: &PlainPage, request: &RecordedRequest) -> HubAnswer {
     if page.status > 0 {
-        return Outgoing::new(page.status, page.headers.clone(), page.body.clone());
+        return HubAnswer::new(page.status, page.headers.clone(), page.body.clone());
     }
     let mut request = request.clone();
     if !page.ranges {
         request.headers.retain(|(name, _)| name != "range");
     }
-    file(&request, page.headers.clone(), &page.body)
+    file_answer(&request, page.headers.clone(), &page.body)
 }
 
 /// A repository, if the client may see it.
-fn allowed<'s>(state: &'s State, request: &RequestSeen, name: &str) -> Result<&'s Repository, Outgoing> {
+fn allowed<'s>(
+    state: &'s HubState,
+    request: &RecordedRequest,
+    name: &str,
+) -> Result<&'s Repository, HubAnswer> {
     let token = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     let found = state.repositories.get(name);
     let found = found.filter(|found| found.token.is_none() || found.token.as_deref() == token);
@@ -57,7 +61,7 @@ fn allowed<'s>(state: &'s State, request: &RequestSeen, name: &str) -> Result<&'
 }
 
 /// `[datasets/]owner/name/resolve/revision/path…`
-fn resolve(state: &State, hosts: Hosts, request: &RequestSeen, parts: &[&str]) -> Outgoing {
+fn resolve(state: &HubState, hosts: HubAddresses, request: &RecordedRequest, parts: &[&str]) -> HubAnswer {
     let Some(at) = parts.iter().position(|part| *part == "resolve") else {
         return refusal(404, "", "no such path");
     };
@@ -82,11 +86,11 @@ fn resolve(state: &State, hosts: Hosts, request: &RequestSeen, parts: &[&str]) -
         header("x-linked-etag", format!("\"{}\"", found.tag())),
         header("x-linked-size", found.bytes.len().to_string()),
     ];
-    Outgoing::new(302, headers, Vec::new())
+    HubAnswer::new(302, headers, Vec::new())
 }
 
 /// `[datasets/]owner/name/commit/path…`, which small files are redirected to.
-fn small(state: &State, request: &RequestSeen, parts: &[&str]) -> Outgoing {
+fn small(state: &HubState, request: &RecordedRequest, parts: &[&str]) -> HubAnswer {
     let found = state.repositories.iter().find_map(|(name, repository)| {
         let length = name.split('/').count();
         let (own, rest) = parts.split_at_checked(length)?;
@@ -96,15 +100,15 @@ fn small(state: &State, request: &RequestSeen, parts: &[&str]) -> Outgoing {
     });
     let Some((commit, found)) = found else { return refusal(404, "EntryNotFound", "Entry not found") };
     let headers = vec![header("etag", format!("\"{}\"", found.tag())), header("x-repo-commit", commit)];
-    file(request, headers, &found.bytes)
+    file_answer(request, headers, &found.bytes)
 }
 
 /// A large file, by its digest. Like the true host, it refuses credentials of others.
-fn large(state: &State, request: &RequestSeen, name: &str) -> Outgoing {
+fn large(state: &HubState, request: &RecordedRequest, name: &str) -> HubAnswer {
     if request.header("authorization").is_some() {
         return refusal(400, "", "Only one auth mechanism allowed");
     }
-    let is_named = |file: &&Arc<Stored>| digest(&SHA256, &[&file.bytes]) == name;
+    let is_named = |file: &&Arc<StoredFile>| digest(&SHA256, &[&file.bytes]) == name;
     let found = state.repositories.values().find_map(|repository| {
         let committed = repository.commits.iter().flat_map(|(_, tree)| tree.values());
         let converted = repository.converted.iter().flat_map(|(_, _, files)| files);
@@ -112,11 +116,17 @@ fn large(state: &State, request: &RequestSeen, name: &str) -> Outgoing {
     });
     let Some(found) = found else { return refusal(404, "", "no such file") };
     let tag: String = name.chars().take(8).collect();
-    file(request, vec![header("etag", format!("\"store-{tag}\""))], &found.bytes)
+    file_answer(request, vec![header("etag", format!("\"store-{tag}\""))], &found.bytes)
 }
 
 /// `api/datasets/owner/name/…`
-fn question(state: &State, hosts: Hosts, request: &RequestSeen, kind: &str, parts: &[&str]) -> Outgoing {
+fn question(
+    state: &HubState,
+    hosts: HubAddresses,
+    request: &RecordedRequest,
+    kind: &str,
+    parts: &[&str],
+) -> HubAnswer {
     let is_word = |part: &&str| matches!(*part, "revision" | "tree" | "parquet");
     let Some(at) = parts.iter().position(is_word) else { return refusal(404, "", "no such path") };
     let (name, rest) = parts.split_at(at);
@@ -136,7 +146,7 @@ fn question(state: &State, hosts: Hosts, request: &RequestSeen, kind: &str, part
             let number: usize = number.trim_end_matches(".parquet").parse().unwrap_or_default();
             let location =
                 format!("/{name}/resolve/refs%2Fconvert%2Fparquet/{config}/{split}/{number:04}.parquet");
-            Outgoing::new(302, vec![header("location", location)], Vec::new())
+            HubAnswer::new(302, vec![header("location", location)], Vec::new())
         }
         _ => refusal(404, "", "no such path"),
     }
@@ -144,12 +154,12 @@ fn question(state: &State, hosts: Hosts, request: &RequestSeen, kind: &str, part
 
 /// A page of the list of files.
 fn tree(
-    state: &State,
-    hosts: Hosts,
-    request: &RequestSeen,
+    state: &HubState,
+    hosts: HubAddresses,
+    request: &RecordedRequest,
     repository: &Repository,
     revision: &str,
-) -> Outgoing {
+) -> HubAnswer {
     let Some((_, tree)) = repository.at(revision) else {
         return refusal(404, "RevisionNotFound", "Invalid rev id");
     };
@@ -166,7 +176,7 @@ fn tree(
     document(&Value::Array(page), next.into_iter().collect())
 }
 
-fn entry(path: &str, file: &Stored) -> Value {
+fn entry(path: &str, file: &StoredFile) -> Value {
     match file.kind {
         FileKind::Small => json!({"type": "file", "oid": file.tag(), "size": file.bytes.len(), "path": path}),
         FileKind::Large => {
@@ -176,7 +186,7 @@ fn entry(path: &str, file: &Stored) -> Value {
     }
 }
 
-fn converted(repository: &Repository, hosts: Hosts, name: &str) -> Outgoing {
+fn converted(repository: &Repository, hosts: HubAddresses, name: &str) -> HubAnswer {
     let mut configs = Map::new();
     for (config, split, files) in &repository.converted {
         let urls: Vec<String> = (0..files.len())
@@ -193,18 +203,18 @@ fn converted(repository: &Repository, hosts: Hosts, name: &str) -> Outgoing {
     document(&Value::Object(configs), Vec::new())
 }
 
-fn document(value: &Value, mut headers: Vec<(String, String)>) -> Outgoing {
+fn document(value: &Value, mut headers: Vec<(String, String)>) -> HubAnswer {
     headers.push(header("content-type", "application/json"));
-    Outgoing::new(200, headers, value.to_string().into_bytes())
+    HubAnswer::new(200, headers, value.to_string().into_bytes())
 }
 
-fn refusal(status: u16, code: &str, message: &str) -> Outgoing {
+fn refusal(status: u16, code: &str, message: &str) -> HubAnswer {
     let mut headers = vec![header("content-type", "application/json")];
     if !code.is_empty() {
         headers.push(header("x-error-code", code));
     }
     headers.push(header("x-error-message", message));
-    Outgoing::new(status, headers, json!({"error": message}).to_string().into_bytes())
+    HubAnswer::new(status, headers, json!({"error": message}).to_string().into_bytes())
 }
 
 /// A part of a path, with percent-encoding decoded.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ring::digest::{Algorithm, Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 
-use super::server::{HubRequest, Trouble};
+use super::server::{HubRequest, ScriptedDamage};
 
 /// How a repository stores a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum FileKind {
 
 /// A plain page outside all repositories.
 #[derive(Debug, Clone, Default)]
-pub struct Page {
+pub struct PlainPage {
     /// The status; 200 when 0.
     pub status: u16,
     /// Its headers; conditional requests use `etag` and `last-modified`.
@@ -31,12 +31,12 @@ pub struct Page {
 
 /// The content of a file.
 #[derive(Debug)]
-pub(super) struct Stored {
+pub(super) struct StoredFile {
     pub(super) bytes: Vec<u8>,
     pub(super) kind: FileKind,
 }
 
-impl Stored {
+impl StoredFile {
     /// The hub's entity tag of this content.
     pub(super) fn tag(&self) -> String {
         match self.kind {
@@ -52,22 +52,22 @@ impl Stored {
 }
 
 /// Files by their paths, at one commit.
-pub(super) type Tree = BTreeMap<String, Arc<Stored>>;
+pub(super) type FileTree = BTreeMap<String, Arc<StoredFile>>;
 
 /// A repository of the hub.
 #[derive(Debug, Default)]
 pub(super) struct Repository {
-    pub(super) commits: Vec<(String, Tree)>,
+    pub(super) commits: Vec<(String, FileTree)>,
     pub(super) tags: BTreeMap<String, String>,
     /// Configuration, split and its files, in order.
-    pub(super) converted: Vec<(String, String, Vec<Arc<Stored>>)>,
+    pub(super) converted: Vec<(String, String, Vec<Arc<StoredFile>>)>,
     pub(super) token: Option<String>,
     pub(super) is_gated: bool,
 }
 
 impl Repository {
     /// The commit of a revision and its files.
-    pub(super) fn at(&self, revision: &str) -> Option<(String, Tree)> {
+    pub(super) fn at(&self, revision: &str) -> Option<(String, FileTree)> {
         if revision == "refs/convert/parquet" {
             return Some((commit_name("converted", self.converted.len()), self.converted_tree()));
         }
@@ -79,8 +79,8 @@ impl Repository {
         found.cloned()
     }
 
-    fn converted_tree(&self) -> Tree {
-        let mut tree = Tree::new();
+    fn converted_tree(&self) -> FileTree {
+        let mut tree = FileTree::new();
         for (config, split, files) in &self.converted {
             for (at, file) in files.iter().enumerate() {
                 tree.insert(format!("{config}/{split}/{at:04}.parquet"), Arc::clone(file));
@@ -90,7 +90,7 @@ impl Repository {
     }
 
     /// Adds a commit with one more file, and returns its name.
-    pub(super) fn put(&mut self, path: &str, file: Stored) -> String {
+    pub(super) fn put(&mut self, path: &str, file: StoredFile) -> String {
         let mut tree = self.commits.last().map(|(_, tree)| tree.clone()).unwrap_or_default();
         let name = commit_name(&format!("{path} {}", file.tag()), self.commits.len());
         tree.insert(path.to_owned(), Arc::new(file));
@@ -101,11 +101,11 @@ impl Repository {
 
 /// The state behind the two ports.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct HubState {
     /// By kind and name, such as `datasets/owner/name`, `spaces/owner/name`, `owner/name`.
     pub(super) repositories: BTreeMap<String, Repository>,
-    pub(super) pages: BTreeMap<String, Page>,
-    pub(super) troubles: Vec<Trouble>,
+    pub(super) pages: BTreeMap<String, PlainPage>,
+    pub(super) troubles: Vec<ScriptedDamage>,
     pub(super) requests: Vec<HubRequest>,
     /// Files per page of a list.
     pub(super) page_length: usize,

@@ -4,11 +4,11 @@
 //! request, and records the requests.
 
 mod answer;
-mod bytes;
 mod content;
+mod hub_answer;
 mod server;
 mod simulator;
 
-pub use content::{FileKind, Page};
-pub use server::{Damage, Host, HubRequest, Trouble};
+pub use content::{FileKind, PlainPage};
+pub use server::{AnswerDamage, HubPort, HubRequest, ScriptedDamage};
 pub use simulator::HubSimulator;

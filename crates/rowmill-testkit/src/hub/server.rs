@@ -4,18 +4,18 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
-use rowmill_simulator::{RequestSeen, read_request};
+use rowmill_simulator::{RecordedRequest, read_request};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::answer::answer;
-use super::bytes::Outgoing;
-use super::content::State;
+use super::answer::answer_hub_request;
+use super::content::HubState;
+use super::hub_answer::HubAnswer;
 
 /// Which of the two ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Host {
+pub enum HubPort {
     /// The hub itself.
     Hub,
     /// The host of large files.
@@ -24,7 +24,7 @@ pub enum Host {
 
 /// The addresses of both ports.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Hosts {
+pub(super) struct HubAddresses {
     pub(super) hub: SocketAddr,
     pub(super) store: SocketAddr,
 }
@@ -33,27 +33,27 @@ pub(super) struct Hosts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubRequest {
     /// The port that received it.
-    pub host: Host,
+    pub host: HubPort,
     /// The request itself.
-    pub seen: RequestSeen,
+    pub seen: RecordedRequest,
 }
 
 /// Faults that are injected into some answers.
 #[derive(Debug, Clone)]
-pub struct Trouble {
+pub struct ScriptedDamage {
     /// The affected port.
-    pub host: Host,
+    pub host: HubPort,
     /// Affects only requests whose path contains this.
     pub path: String,
     /// The fault.
-    pub damage: Damage,
+    pub damage: AnswerDamage,
     /// How many answers are affected; all if absent.
     pub times: Option<u32>,
 }
 
 /// A fault in an answer.
 #[derive(Debug, Clone)]
-pub enum Damage {
+pub enum AnswerDamage {
     /// The connection is closed after this many bytes of the body.
     CutAfter(usize),
     /// The connection is closed before this byte of the file.
@@ -65,12 +65,17 @@ pub enum Damage {
 }
 
 /// Serves both ports until dropped.
-pub(super) async fn serve(hub: &TcpListener, store: &TcpListener, hosts: Hosts, state: &Arc<Mutex<State>>) {
+pub(super) async fn serve(
+    hub: &TcpListener,
+    store: &TcpListener,
+    hosts: HubAddresses,
+    state: &Arc<Mutex<HubState>>,
+) {
     let mut connections = JoinSet::new();
     loop {
         let (accepted, host) = tokio::select! {
-            accepted = hub.accept() => (accepted, Host::Hub),
-            accepted = store.accept() => (accepted, Host::Store),
+            accepted = hub.accept() => (accepted, HubPort::Hub),
+            accepted = store.accept() => (accepted, HubPort::Store),
             Some(_) = connections.join_next() => continue,
         };
         // A connection that failed while it was being accepted is the client's problem.
@@ -81,14 +86,14 @@ pub(super) async fn serve(hub: &TcpListener, store: &TcpListener, hosts: Hosts, 
 }
 
 /// Serves one request.
-async fn connection(mut stream: TcpStream, host: Host, hosts: Hosts, state: Arc<Mutex<State>>) {
+async fn connection(mut stream: TcpStream, host: HubPort, hosts: HubAddresses, state: Arc<Mutex<HubState>>) {
     let Some(seen) = read_request(&mut stream, &mut BytesMut::new()).await else { return };
     let request = HubRequest { host, seen };
     let outgoing = {
         let mut state = lock(&state);
         state.requests.push(request.clone());
         let damage = damage(&mut state, &request);
-        damaged(answer(&state, hosts, &request), &request.seen, damage)
+        damaged(answer_hub_request(&state, hosts, &request), &request.seen, damage)
     };
     // The client may have disconnected.
     drop(stream.write_all(&outgoing).await);
@@ -96,9 +101,9 @@ async fn connection(mut stream: TcpStream, host: Host, hosts: Hosts, state: Arc<
 }
 
 /// The damage that is to be done to the answer, if any.
-fn damage(state: &mut State, request: &HubRequest) -> Option<Damage> {
+fn damage(state: &mut HubState, request: &HubRequest) -> Option<AnswerDamage> {
     let trouble = state.troubles.iter_mut().find(|trouble| {
-        let is_body = request.seen.method == "GET" || matches!(trouble.damage, Damage::Status(..));
+        let is_body = request.seen.method == "GET" || matches!(trouble.damage, AnswerDamage::Status(..));
         trouble.host == request.host
             && request.seen.path.contains(&trouble.path)
             && trouble.times != Some(0)
@@ -109,13 +114,17 @@ fn damage(state: &mut State, request: &HubRequest) -> Option<Damage> {
 }
 
 /// The bytes of an answer after the damage.
-fn damaged(outgoing: Outgoing, request: &RequestSeen, damage: Option<Damage>) -> Vec<u8> {
-    let Outgoing { start, .. } = outgoing;
+fn damaged(outgoing: HubAnswer, request: &RecordedRequest, damage: Option<AnswerDamage>) -> Vec<u8> {
+    let HubAnswer { start, .. } = outgoing;
     let (outgoing, length) = match damage {
-        Some(Damage::Status(status, headers)) => (Outgoing::new(status, headers, Vec::new()), usize::MAX),
-        Some(Damage::CutAfter(bytes)) => (outgoing, bytes),
-        Some(Damage::StopAt(byte)) => (outgoing, usize::try_from(byte - start.min(byte)).unwrap_or_default()),
-        Some(Damage::WrongByte) => {
+        Some(AnswerDamage::Status(status, headers)) => {
+            (HubAnswer::new(status, headers, Vec::new()), usize::MAX)
+        }
+        Some(AnswerDamage::CutAfter(bytes)) => (outgoing, bytes),
+        Some(AnswerDamage::StopAt(byte)) => {
+            (outgoing, usize::try_from(byte - start.min(byte)).unwrap_or_default())
+        }
+        Some(AnswerDamage::WrongByte) => {
             let mut outgoing = outgoing;
             if let Some(first) = outgoing.body.first_mut() {
                 *first ^= 1;
@@ -131,6 +140,6 @@ fn damaged(outgoing: Outgoing, request: &RequestSeen, damage: Option<Damage>) ->
     bytes
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<HubState>) -> MutexGuard<'_, HubState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

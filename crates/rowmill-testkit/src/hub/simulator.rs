@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use super::content::{FileKind, Page, State, Stored};
-use super::server::{Hosts, HubRequest, Trouble, serve};
+use super::content::{FileKind, HubState, PlainPage, StoredFile};
+use super::server::{HubAddresses, HubRequest, ScriptedDamage, serve};
 
 /// A hub that answers until it is dropped.
 ///
@@ -21,8 +21,8 @@ use super::server::{Hosts, HubRequest, Trouble, serve};
 /// ```
 #[derive(Debug)]
 pub struct HubSimulator {
-    hosts: Hosts,
-    state: Arc<Mutex<State>>,
+    hosts: HubAddresses,
+    state: Arc<Mutex<HubState>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -40,7 +40,7 @@ impl HubSimulator {
     }
 
     fn try_start() -> std::io::Result<Self> {
-        let state = Arc::new(Mutex::new(State { page_length: 1000, ..State::default() }));
+        let state = Arc::new(Mutex::new(HubState { page_length: 1000, ..HubState::default() }));
         let (stop, stopped) = oneshot::channel();
         let (ready, started) = mpsc::sync_channel(1);
         let served = Arc::clone(&state);
@@ -65,7 +65,7 @@ impl HubSimulator {
     /// Adds a file to a repository, such as `datasets/owner/name`, in a new commit; returns the commit's
     /// name.
     pub fn put(&self, repository: &str, path: &str, bytes: impl AsRef<[u8]>, kind: FileKind) -> String {
-        let file = Stored { bytes: bytes.as_ref().to_vec(), kind };
+        let file = StoredFile { bytes: bytes.as_ref().to_vec(), kind };
         self.state().repositories.entry(repository.to_owned()).or_default().put(path, file)
     }
 
@@ -80,7 +80,7 @@ impl HubSimulator {
 
     /// Adds a split of converted Parquet to a dataset.
     pub fn convert(&self, repository: &str, config: &str, split: &str, files: &[&[u8]]) {
-        let stored = |bytes: &&[u8]| Arc::new(Stored { bytes: bytes.to_vec(), kind: FileKind::Large });
+        let stored = |bytes: &&[u8]| Arc::new(StoredFile { bytes: bytes.to_vec(), kind: FileKind::Large });
         let files = files.iter().map(stored).collect();
         let mut state = self.state();
         let repository = state.repositories.entry(repository.to_owned()).or_default();
@@ -98,7 +98,7 @@ impl HubSimulator {
     }
 
     /// Adds a plain page at a path.
-    pub fn page(&self, path: &str, page: Page) {
+    pub fn page(&self, path: &str, page: PlainPage) {
         self.state().pages.insert(path.to_owned(), page);
     }
 
@@ -108,12 +108,12 @@ impl HubSimulator {
     }
 
     /// Injects this fault from now on.
-    pub fn trouble(&self, trouble: Trouble) {
+    pub fn add_damage(&self, trouble: ScriptedDamage) {
         self.state().troubles.push(trouble);
     }
 
     /// Injects no faults any more.
-    pub fn calm(&self) {
+    pub fn stop_damage(&self) {
         self.state().troubles.clear();
     }
 
@@ -128,7 +128,7 @@ impl HubSimulator {
         self.state().requests.clear();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HubState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -145,13 +145,13 @@ impl Drop for HubSimulator {
 
 /// Listens on both ports and serves until `stopped` ends.
 async fn run(
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<HubState>>,
     stopped: oneshot::Receiver<()>,
-    ready: &mpsc::SyncSender<std::io::Result<Hosts>>,
+    ready: &mpsc::SyncSender<std::io::Result<HubAddresses>>,
 ) -> std::io::Result<()> {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let (hub, store) = (TcpListener::bind(any).await?, TcpListener::bind(any).await?);
-    let hosts = Hosts { hub: hub.local_addr()?, store: store.local_addr()? };
+    let hosts = HubAddresses { hub: hub.local_addr()?, store: store.local_addr()? };
     ready.send(Ok(hosts)).map_err(std::io::Error::other)?;
     tokio::select! {
         _ = stopped => {}

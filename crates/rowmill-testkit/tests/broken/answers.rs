@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
 
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::{AnswerStore, AskedKey, KeptAnswer};
+use rowmill_core::ports::{AnswerKey, AnswerStore, StoredAnswer};
 use rowmill_testkit::conformance::check_answer_store;
 
 use super::assert_told;
@@ -31,17 +31,17 @@ struct Broken {
     manner: Manner,
     thread: ThreadId,
     is_broken: AtomicBool,
-    kept: Mutex<HashMap<AskedKey, KeptAnswer>>,
+    kept: Mutex<HashMap<AnswerKey, StoredAnswer>>,
 }
 
 impl Broken {
-    fn key(&self, key: AskedKey) -> AskedKey {
-        if self.manner == Manner::CutsKeys { AskedKey(key.0 & u128::from(u64::MAX)) } else { key }
+    fn key(&self, key: AnswerKey) -> AnswerKey {
+        if self.manner == Manner::CutsKeys { AnswerKey(key.0 & u128::from(u64::MAX)) } else { key }
     }
 }
 
 impl AnswerStore for Broken {
-    fn find(&self, key: AskedKey) -> BoxFuture<'_, Option<KeptAnswer>> {
+    fn find(&self, key: AnswerKey) -> BoxFuture<'_, Option<StoredAnswer>> {
         Box::pin(async move {
             if self.is_broken.swap(self.manner == Manner::BreaksWhenDropped, Ordering::SeqCst) {
                 return None;
@@ -52,12 +52,12 @@ impl AnswerStore for Broken {
                 std::future::pending::<()>().await;
             }
             let found = self.kept.lock().unwrap().get(&self.key(key)).cloned();
-            let other = KeptAnswer { text: "anything".to_owned(), usage: None, model: None };
+            let other = StoredAnswer { text: "anything".to_owned(), usage: None, model: None };
             found.or_else(|| (self.manner == Manner::FindsAnything).then_some(other))
         })
     }
 
-    fn keep(&self, key: AskedKey, answer: &KeptAnswer) {
+    fn store(&self, key: AnswerKey, answer: &StoredAnswer) {
         assert!(self.manner != Manner::PanicsAtLetters || answer.text.is_ascii(), "no letters");
         let other_thread = std::thread::current().id() != self.thread;
         if self.manner == Manner::KeepsNothing || (self.manner == Manner::KeepsForItsThread && other_thread) {

@@ -1,10 +1,10 @@
-//! Implementations of `Attachments` that violate their contract.
+//! Implementations of `AttachmentLoader` that violate their contract.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::Attachments;
+use rowmill_core::ports::AttachmentLoader;
 use rowmill_testkit::conformance::{AttachmentFacts, check_attachments};
 use rowmill_types::{Attachment, ErrorKind, Row, RowError};
 
@@ -85,7 +85,7 @@ impl Broken {
     }
 }
 
-impl Attachments for Broken {
+impl AttachmentLoader for Broken {
     fn load<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Vec<Attachment>, RowError>> {
         Box::pin(self.files(row))
     }

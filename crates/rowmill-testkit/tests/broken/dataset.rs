@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use rowmill_core::ports::{Column, ColumnKind, Dataset, InputIdentity, Part, Position, Room, RowSource};
+use rowmill_core::ports::{
+    ColumnKind, Dataset, DatasetColumn, DatasetPart, InputIdentity, ReadLimit, ReadPosition, RowSource,
+};
 use rowmill_testkit::FakeDataset;
-use rowmill_testkit::conformance::{DatasetFacts, Numbering, check_dataset};
-use rowmill_types::{BadRow, ErrorKind, Field, Problem, ProblemCode, Row, SourceRow, Words};
+use rowmill_testkit::conformance::{DatasetFacts, RowNumbering, check_dataset};
+use rowmill_types::{BadRow, ErrorKind, FieldSpan, MessageText, Problem, ProblemCode, Row, SourceRow};
 
 use super::assert_told;
 
@@ -92,7 +94,11 @@ impl Broken {
             Manner::GoesBack => rows[9] = good(3),
             Manner::HasGaps => drop(rows.remove(4)),
             Manner::HasOtherFields => {
-                rows[2] = Ok(Row::from_parts(3, "{\"n\":3}".to_owned(), vec![Field::plain(2..3, 0..1)]));
+                rows[2] = Ok(Row::from_parts(
+                    3,
+                    "{\"n\":3}".to_owned(),
+                    vec![FieldSpan::with_plain_name(2..3, 0..1)],
+                ));
             }
             Manner::HasNoObject => rows[2] = Ok(Row::from_parts(3, "[3]".to_owned(), Vec::new())),
             Manner::LosesBad => drop(rows.remove(1)),
@@ -120,7 +126,7 @@ impl Dataset for Broken {
         }
     }
 
-    fn rereadable(&self) -> bool {
+    fn is_rereadable(&self) -> bool {
         true
     }
 
@@ -130,7 +136,7 @@ impl Dataset for Broken {
         Ok(InputIdentity { path: "broken".to_owned(), size, probe: None })
     }
 
-    fn open_part(&self, part: &Part) -> Result<Box<dyn RowSource>, Problem> {
+    fn open_part(&self, part: &DatasetPart) -> Result<Box<dyn RowSource>, Problem> {
         let mut rows = self.rows();
         match self.manner {
             Manner::PartCannotOpen => return Err(problem("no parts")),
@@ -152,8 +158,8 @@ impl Dataset for Broken {
         Ok(Some(count))
     }
 
-    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
-        let column = |name: &str, kind| Column { name: name.to_owned(), kind };
+    fn columns(&self) -> Result<Option<Vec<DatasetColumn>>, Problem> {
+        let column = |name: &str, kind| DatasetColumn { name: name.to_owned(), kind };
         let mut columns = vec![
             column("id", ColumnKind::Text),
             column("n", ColumnKind::Integer),
@@ -168,16 +174,16 @@ impl Dataset for Broken {
         Ok(Some(columns))
     }
 
-    fn own_id(&self) -> Option<&str> {
+    fn default_id_field(&self) -> Option<&str> {
         Some("id")
     }
 
-    fn notice(&self) -> Option<Words> {
+    fn read_notice(&self) -> Option<MessageText> {
         assert!(self.manner != Manner::PanicsAtNotice, "nothing to say");
         None
     }
 
-    fn untyped(&self) -> bool {
+    fn is_untyped(&self) -> bool {
         self.manner == Manner::CallsNumbersText
     }
 }
@@ -195,7 +201,7 @@ impl Source {
 }
 
 impl RowSource for Source {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         let ended = self.at() >= self.rows.len();
         match self.manner {
             Manner::CannotRead => return Err(problem("the disk is gone")),
@@ -238,7 +244,7 @@ impl RowSource for Source {
         })
     }
 
-    fn position(&self) -> Position {
+    fn position(&self) -> ReadPosition {
         let at = self.at().min(self.rows.len()) as u64;
         let total = self.rows.len() as u64;
         let read = match self.manner {
@@ -247,14 +253,14 @@ impl RowSource for Source {
             _ => at,
         };
         let total = (self.manner != Manner::PositionGoesBack).then_some(total);
-        Position { read, total }
+        ReadPosition { read, total }
     }
 }
 
 fn found(manner: Manner) -> Vec<String> {
     let numbering = match manner {
-        Manner::BeginsAtZero | Manner::GoesBack | Manner::LosesBad => Numbering::Growing,
-        _ => Numbering::FromOne,
+        Manner::BeginsAtZero | Manner::GoesBack | Manner::LosesBad => RowNumbering::Growing,
+        _ => RowNumbering::FromOne,
     };
     let facts = DatasetFacts { rows: Some(20), bad: Some(vec![2]), numbering, ..DatasetFacts::default() };
     let opened = AtomicUsize::new(0);
@@ -333,8 +339,8 @@ fn the_parts_of_a_dataset_are_checked() {
 
 #[test]
 fn a_dataset_that_can_be_read_once_is_opened_once() {
-    let dataset = FakeDataset::from_texts(["{\"a\":1}", "nope", "{\"a\":\"ü\"}"]).once();
+    let dataset = FakeDataset::from_texts(["{\"a\":1}", "nope", "{\"a\":\"ü\"}"]).openable_once();
     let facts = DatasetFacts { rows: Some(3), bad: Some(vec![2]), ..DatasetFacts::default() };
     assert_told(&dataset, &check_dataset(&dataset, &facts), "");
-    assert_eq!(dataset.opened(), 1);
+    assert_eq!(dataset.open_count(), 1);
 }

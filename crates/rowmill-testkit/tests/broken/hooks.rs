@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::{HookCall, HookKind, Hooks};
+use rowmill_core::ports::{HookCall, HookKind, HookRunner};
 use rowmill_testkit::conformance::{HookCase, HookFacts, check_hooks};
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ impl Broken {
     }
 }
 
-impl Hooks for Broken {
+impl HookRunner for Broken {
     fn call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Option<Value>, String>> {
         Box::pin(self.answer(call))
     }

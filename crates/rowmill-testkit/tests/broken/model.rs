@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::Model;
-use rowmill_testkit::conformance::{ModelFacts, check_own_model};
-use rowmill_testkit::{answer, busy};
-use rowmill_types::{CallError, Completion, Request, Role};
+use rowmill_testkit::conformance::{ModelFacts, check_program_model};
+use rowmill_testkit::{busy_failure, fake_answer};
+use rowmill_types::{CallError, Completion, MessageRole, Request};
 
 use super::assert_told;
 
@@ -66,7 +66,7 @@ impl Broken {
             Manner::PanicsAtLong => text.len() > 100_000,
             Manner::PanicsAtLetters => !text.is_ascii(),
             Manner::PanicsAtHistory => request.messages.len() > 1,
-            Manner::PanicsAtTools => request.messages.iter().any(|message| message.role == Role::Tool),
+            Manner::PanicsAtTools => request.messages.iter().any(|message| message.role == MessageRole::Tool),
             _ => false,
         };
         assert!(!bad, "cannot take it");
@@ -79,7 +79,7 @@ impl Broken {
             || self.is_broken.load(Ordering::SeqCst)
             || (self.manner == Manner::StaysClosed && self.closed.load(Ordering::SeqCst) > 0)
         {
-            return Err(busy());
+            return Err(busy_failure());
         }
         self.last.lock().unwrap().clone_from(&said);
         if self.manner != Manner::Hides {
@@ -93,9 +93,9 @@ impl Broken {
             tokio::time::sleep(Duration::from_secs(1000)).await;
         }
         Ok(match self.manner {
-            Manner::AnswersOther => answer("something else"),
-            Manner::MixesUp => answer(self.last.lock().unwrap().clone()),
-            _ => answer(said),
+            Manner::AnswersOther => fake_answer("something else"),
+            Manner::MixesUp => fake_answer(self.last.lock().unwrap().clone()),
+            _ => fake_answer(said),
         })
     }
 }
@@ -151,6 +151,6 @@ async fn every_promise_of_a_model_is_checked() {
             belongs: Box::new(|prompt, answer| prompt == answer),
             under_way: Some(Box::new(|| model.under_way.load(Ordering::SeqCst))),
         };
-        assert_told(&manner, &check_own_model(&model, &facts).await, expected);
+        assert_told(&manner, &check_program_model(&model, &facts).await, expected);
     }
 }

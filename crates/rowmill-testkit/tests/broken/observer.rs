@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rowmill_core::ports::{Event, Observer};
+use rowmill_core::ports::{Observer, RunEvent};
 use rowmill_testkit::conformance::check_observer;
 
 use super::assert_told;
@@ -19,11 +19,11 @@ enum Manner {
 struct Broken(Manner, std::thread::ThreadId);
 
 impl Observer for Broken {
-    fn observe(&self, event: &Event<'_>) {
+    fn observe(&self, event: &RunEvent<'_>) {
         match (self.0, event) {
-            (Manner::PanicsAtOutages, Event::Waiting { wait: None, .. }) => panic!("how long"),
+            (Manner::PanicsAtOutages, RunEvent::Waiting { wait: None, .. }) => panic!("how long"),
             (Manner::PanicsInThreads, _) => assert_eq!(std::thread::current().id(), self.1),
-            (Manner::HoldsUp, Event::Draining) if std::thread::current().id() == self.1 => {
+            (Manner::HoldsUp, RunEvent::Draining) if std::thread::current().id() == self.1 => {
                 // Nothing is ever sent, so this takes as long as the timeout.
                 let (_sender, receiver) = mpsc::channel::<()>();
                 assert!(receiver.recv_timeout(Duration::from_millis(1100)).is_err());

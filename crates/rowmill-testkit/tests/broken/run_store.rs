@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::{
-    Appended, Epoch, Group, Ledger, LedgerPosition, LedgerRoom, OpenLedger, PreparedRun, RecordId,
-    RecordReader, Retention, RunLock, RunStore, ScannedEvent,
+    AppendOutcome, EventGroup, Ledger, LedgerPosition, LedgerReserve, OpenLedger, PreparedRun, RecordId,
+    RecordReader, RunEpoch, RunLock, RunRetention, RunStore, ScannedEvent,
 };
 use rowmill_core::run_header::RunHeader;
 use rowmill_testkit::MemoryRunStore;
@@ -56,7 +56,7 @@ impl Broken {
     }
 
     fn wrap(&self, open: OpenLedger) -> OpenLedger {
-        let epoch = if self.is(Manner::KeepsEpoch) { Epoch(1) } else { open.epoch };
+        let epoch = if self.is(Manner::KeepsEpoch) { RunEpoch(1) } else { open.epoch };
         let ledger = BrokenLedger { manner: self.manner, inner: open, store: self.inner.clone() };
         OpenLedger { ledger: Arc::new(ledger), epoch }
     }
@@ -75,9 +75,9 @@ impl RunStore for Broken {
         })
     }
 
-    fn prepare(&self, header: RunHeader, room: LedgerRoom) -> Result<PreparedRun, Problem> {
+    fn prepare(&self, header: RunHeader, room: LedgerReserve) -> Result<PreparedRun, Problem> {
         if self.is(Manner::CountsEarly) {
-            self.inner.finish(header.clone(), Retention::Ledger)?;
+            self.inner.finish(header.clone(), RunRetention::Ledger)?;
         }
         self.inner.prepare(header, room)
     }
@@ -86,19 +86,19 @@ impl RunStore for Broken {
         self.inner.begin(prepared).map(|open| self.wrap(open))
     }
 
-    fn cancel(&self, prepared: PreparedRun) {
+    fn discard_prepared(&self, prepared: PreparedRun) {
         if self.is(Manner::ForgetsCancel) {
             drop(self.inner.begin(prepared));
         } else {
-            self.inner.cancel(prepared);
+            self.inner.discard_prepared(prepared);
         }
     }
 
-    fn take_up(&self, header: RunHeader, room: LedgerRoom) -> Result<OpenLedger, Problem> {
+    fn reopen(&self, header: RunHeader, room: LedgerReserve) -> Result<OpenLedger, Problem> {
         if self.is(Manner::LosesEvents) {
-            self.inner.finish(header.clone(), Retention::Header)?;
+            self.inner.finish(header.clone(), RunRetention::Header)?;
         }
-        self.inner.take_up(header, room).map(|open| self.wrap(open))
+        self.inner.reopen(header, room).map(|open| self.wrap(open))
     }
 
     fn scan(
@@ -125,13 +125,13 @@ impl RunStore for Broken {
         self.inner.reader()
     }
 
-    fn finish(&self, header: RunHeader, retention: Retention) -> Result<(), Problem> {
-        let retention = if self.is(Manner::KeepsLedger) { Retention::Ledger } else { retention };
+    fn finish(&self, header: RunHeader, retention: RunRetention) -> Result<(), Problem> {
+        let retention = if self.is(Manner::KeepsLedger) { RunRetention::Ledger } else { retention };
         self.inner.finish(header, retention)
     }
 
-    fn forget(&self) -> Result<(), Problem> {
-        if self.is(Manner::KeepsHeader) { Ok(()) } else { self.inner.forget() }
+    fn remove(&self) -> Result<(), Problem> {
+        if self.is(Manner::KeepsHeader) { Ok(()) } else { self.inner.remove() }
     }
 }
 
@@ -143,7 +143,7 @@ struct BrokenLedger {
 }
 
 impl BrokenLedger {
-    async fn write(&self, group: Group<'_>) -> Result<Appended, Problem> {
+    async fn write(&self, group: EventGroup<'_>) -> Result<AppendOutcome, Problem> {
         if self.manner == Manner::RefusesNothing && group.taken.is_empty() && group.records.is_empty() {
             return Err(problem("nothing to write"));
         }
@@ -151,13 +151,13 @@ impl BrokenLedger {
         let late = self.manner == Manner::TakesLateEvents
             && self.store.header()?.is_some_and(|header| header.epoch > self.inner.epoch);
         if late {
-            return Ok(Appended { records: Vec::new(), trouble: None });
+            return Ok(AppendOutcome { records: Vec::new(), problem: None });
         }
         let mut appended = self.inner.ledger.append(self.inner.epoch, group).await?;
         match self.manner {
             Manner::TellsWrongRecord => appended.records.reverse(),
             Manner::LosesIds => drop(appended.records.pop()),
-            Manner::HasTrouble => appended.trouble = Some(problem("the disk is full")),
+            Manner::HasTrouble => appended.problem = Some(problem("the disk is full")),
             _ => {}
         }
         Ok(appended)
@@ -165,7 +165,11 @@ impl BrokenLedger {
 }
 
 impl Ledger for BrokenLedger {
-    fn append<'a>(&'a self, _: Epoch, group: Group<'a>) -> BoxFuture<'a, Result<Appended, Problem>> {
+    fn append<'a>(
+        &'a self,
+        _: RunEpoch,
+        group: EventGroup<'a>,
+    ) -> BoxFuture<'a, Result<AppendOutcome, Problem>> {
         self.write(group).boxed()
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use rowmill_core::ports::{Published, Sink};
+use rowmill_core::ports::{PublishedRecord, RecordSink};
 use rowmill_testkit::conformance::{SinkFacts, check_sink};
 use rowmill_types::{Problem, ProblemCode};
 
@@ -29,8 +29,8 @@ struct Broken {
     flushed: Vec<u8>,
 }
 
-impl Sink for Broken {
-    fn publish(&mut self, published: Published<'_>) -> Result<(), Problem> {
+impl RecordSink for Broken {
+    fn publish(&mut self, published: PublishedRecord<'_>) -> Result<(), Problem> {
         let envelope = published.envelope;
         if self.manner == Manner::RefusesLarge && envelope.len() > 100_000 {
             return Err(Problem::new(ProblemCode::WriteFailed, "too large"));

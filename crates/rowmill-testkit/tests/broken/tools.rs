@@ -69,7 +69,7 @@ impl Drop for Counted<'_> {
 
 /// The only function of these hosts that creates a failure.
 fn failure<T>(maybe_ran: bool) -> Result<T, ToolFailure> {
-    Err(ToolFailure { message: "nothing came".to_owned(), maybe_ran })
+    Err(ToolFailure { message: "nothing came".to_owned(), may_have_run: maybe_ran })
 }
 
 impl Broken {
@@ -84,12 +84,12 @@ impl Broken {
         match (request.tool, self.manner) {
             (_, Manner::AlwaysFails) | ("fail", Manner::Right) => Ok(ToolOutput::error("no")),
             ("fail", Manner::FailureIsNoOutput) => failure(true),
-            ("fail", Manner::FailureIsSuccess) => Ok(ToolOutput::of_text("no")),
+            ("fail", Manner::FailureIsSuccess) => Ok(ToolOutput::from_text("no")),
             ("fail", _) => Ok(ToolOutput::error("no")),
-            ("echo", _) => Ok(ToolOutput::of_text(self.echo(request.arguments).await)),
-            ("count", _) => Ok(ToolOutput::of_text(self.count(request.row).to_string())),
+            ("echo", _) => Ok(ToolOutput::from_text(self.echo(request.arguments).await)),
+            ("count", _) => Ok(ToolOutput::from_text(self.count(request.row).to_string())),
             ("hang", _) => self.hang(request.timeout).await,
-            (_, Manner::TakesAnyTool) => Ok(ToolOutput::of_text("gladly")),
+            (_, Manner::TakesAnyTool) => Ok(ToolOutput::from_text("gladly")),
             (_, Manner::UnknownMayHaveRun) => failure(true),
             _ => failure(false),
         }
@@ -125,7 +125,7 @@ impl Broken {
         tokio::time::sleep(timeout.unwrap_or(Duration::from_secs(10_000))).await;
         self.under_way.fetch_sub(1, Ordering::SeqCst);
         match self.manner {
-            Manner::LateIsSuccess => Ok(ToolOutput::of_text("done")),
+            Manner::LateIsSuccess => Ok(ToolOutput::from_text("done")),
             Manner::LateNeverRan => failure(false),
             _ => failure(true),
         }
@@ -137,7 +137,7 @@ impl ToolHost for Broken {
         Box::pin(self.answer(request))
     }
 
-    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
+    fn release_row(&self, row: u64) -> BoxFuture<'_, ()> {
         let mut state = self.state.lock().unwrap();
         state.released.push(row);
         match self.manner {

@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 use rmcp::transport::auth::{AuthError, AuthorizationManager, ClientCredentialsConfig};
 use tokio::sync::Mutex;
 
-use super::login::{AuthorizationSettings, manager};
-use super::server::{McpServer, OAuth, SignIn, Transport};
+use super::login::{AuthorizationSettings, authorization_manager};
+use super::server::{McpServer, McpTransport, OAuth, SignInMethod};
 use super::token_file::TokenFile;
 
 /// An OAuth grant with the token obtained from it.
-pub(super) struct Grant {
+pub(super) struct TokenGrant {
     url: String,
-    source: Source,
+    source: TokenSource,
     /// What is in it learns every token before it is used.
     settings: AuthorizationSettings,
     granted: Mutex<Option<AuthorizationManager>>,
 }
 
 /// The source of tokens.
-enum Source {
+enum TokenSource {
     /// A client-credentials grant.
     Client(ClientCredentialsConfig),
     /// The file that an interactive sign-in wrote.
     Person(PathBuf),
 }
 
-impl fmt::Debug for Grant {
+impl fmt::Debug for TokenGrant {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Grant").field("url", &self.url).finish_non_exhaustive()
     }
@@ -35,44 +35,44 @@ impl fmt::Debug for Grant {
 
 /// Whether the current token may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum TokenFreshness {
     /// It may, unless it has expired.
-    Kept,
+    Current,
     /// It may not: the server rejected it.
-    Fresh,
+    Renewed,
 }
 
-impl Grant {
+impl TokenGrant {
     /// Tokens for the id and the secret of a client.
-    pub(super) fn of_client(url: &str, oauth: &OAuth, settings: AuthorizationSettings) -> Self {
+    pub(super) fn for_client(url: &str, oauth: &OAuth, settings: AuthorizationSettings) -> Self {
         let credentials = ClientCredentialsConfig::ClientSecret {
             client_id: oauth.client_id.clone(),
             client_secret: oauth.client_secret.reveal().to_owned(),
             scopes: oauth.scopes.clone(),
             resource: Some(url.to_owned()),
         };
-        Self::new(url, Source::Client(credentials), settings)
+        Self::new(url, TokenSource::Client(credentials), settings)
     }
 
     /// The tokens of a person who signed in.
-    pub(super) fn of_person(url: &str, file: &Path, settings: AuthorizationSettings) -> Self {
-        Self::new(url, Source::Person(file.to_owned()), settings)
+    pub(super) fn for_signed_in_user(url: &str, file: &Path, settings: AuthorizationSettings) -> Self {
+        Self::new(url, TokenSource::Person(file.to_owned()), settings)
     }
 
-    fn new(url: &str, source: Source, settings: AuthorizationSettings) -> Self {
+    fn new(url: &str, source: TokenSource, settings: AuthorizationSettings) -> Self {
         Self { url: url.to_owned(), source, settings, granted: Mutex::new(None) }
     }
 
     /// A valid token. All callers share one.
-    pub(super) async fn token(&self, which: Token) -> Result<String, AuthError> {
+    pub(super) async fn token(&self, which: TokenFreshness) -> Result<String, AuthError> {
         let mut granted = self.granted.lock().await;
         match (&self.source, granted.as_ref()) {
-            (Source::Person(_), Some(manager)) if which == Token::Fresh => {
+            (TokenSource::Person(_), Some(manager)) if which == TokenFreshness::Renewed => {
                 manager.refresh_token().await?;
                 return manager.get_access_token().await;
             }
-            (Source::Person(_), Some(manager)) => return manager.get_access_token().await,
-            (Source::Client(_), Some(manager)) if which == Token::Kept => {
+            (TokenSource::Person(_), Some(manager)) => return manager.get_access_token().await,
+            (TokenSource::Client(_), Some(manager)) if which == TokenFreshness::Current => {
                 if let Ok(token) = manager.get_access_token().await {
                     return Ok(token);
                 }
@@ -87,16 +87,16 @@ impl Grant {
     }
 
     async fn ask(&self) -> Result<AuthorizationManager, AuthError> {
-        let mut manager = manager(&self.url, &self.settings).await?;
+        let mut manager = authorization_manager(&self.url, &self.settings).await?;
         let credentials = match &self.source {
-            Source::Person(file) => {
+            TokenSource::Person(file) => {
                 manager.set_credential_store(TokenFile::new(file, self.settings.redactor.clone()));
                 return match manager.initialize_from_store().await? {
                     true => Ok(manager),
                     false => Err(AuthError::AuthorizationRequired),
                 };
             }
-            Source::Client(credentials) => credentials,
+            TokenSource::Client(credentials) => credentials,
         };
         let resolution = manager.resolve_metadata().await?;
         manager.set_metadata(resolution.metadata);
@@ -111,20 +111,20 @@ impl McpServer {
     /// What the user can do if the server requires authorization.
     pub(super) fn credential_hint(&self) -> String {
         let name = &self.name;
-        let Transport::Http { url, headers, .. } = &self.transport else {
+        let McpTransport::Http { url, headers, .. } = &self.transport else {
             return format!("pass the credentials of `{name}` in `env`");
         };
         let has_token = headers.keys().any(|name| name.to_ascii_lowercase().ends_with("authorization"));
         match (self.sign_in, has_token) {
-            (SignIn::HuggingFace, false) => "set `HF_TOKEN` to an access token of \
+            (SignInMethod::HuggingFace, false) => "set `HF_TOKEN` to an access token of \
                  https://huggingface.co/settings/tokens, or sign in with `hf auth login`"
                 .to_owned(),
-            (SignIn::HuggingFace, true) => {
+            (SignInMethod::HuggingFace, true) => {
                 "the Hugging Face access token was rejected: check `HF_TOKEN`, or sign in again with `hf \
                  auth login`"
                     .to_owned()
             }
-            (SignIn::Browser, _) => format!(
+            (SignInMethod::Browser, _) => format!(
                 "sign in with `rowmill mcp login {}`, or set `access_token`, a header in `headers` or `auth` \
                  with `client_id` and `client_secret` for `{name}`, with `${{NAME}}` for variables",
                 self.address_to_sign_in(url)
@@ -134,7 +134,7 @@ impl McpServer {
 }
 
 /// A URL without anything in it that may be secret.
-pub(super) fn bare_address(url: &str) -> String {
+pub(super) fn address_without_secrets(url: &str) -> String {
     let Ok(mut address) = reqwest::Url::parse(url) else { return url.to_owned() };
     address.set_query(None);
     address.set_fragment(None);
@@ -149,6 +149,6 @@ mod tests {
     #[test]
     fn nothing_that_may_be_secret_is_left_of_an_address() {
         let whole = "https://me:pass@docs.test:8443/mcp?key=4711#x";
-        assert_eq!(bare_address(whole), "https://docs.test:8443/mcp");
+        assert_eq!(address_without_secrets(whole), "https://docs.test:8443/mcp");
     }
 }

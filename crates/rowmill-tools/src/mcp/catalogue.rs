@@ -8,12 +8,12 @@ use rmcp::service::ServiceError;
 use rowmill_types::{Problem, ProblemCode, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
-use super::filter::{self, Filter};
-use super::names::Names;
-use super::server::{Idempotent, MaxParallel, McpServer};
-use super::session::Session;
-use super::tasks::needs_task;
-use super::view::View;
+use super::name_filter::{self, NameFilter};
+use super::server::{IdempotentTools, MaxParallel, McpServer};
+use super::session::McpSession;
+use super::tasks::is_task_only;
+use super::tool_names::ToolNames;
+use super::view::ServerView;
 
 /// The maximum number of resources or prompts that are listed for a model.
 const MOST_NAMED: usize = 50;
@@ -22,19 +22,19 @@ const LONGEST_WORDS: usize = 200;
 
 /// A tool that can be offered to models.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OfferedTool {
+pub struct McpTool {
     /// The tool as models see it.
     pub spec: ToolSpec,
-    /// The name under which [`super::Mcp`] knows it.
+    /// The name under which [`super::McpHost`] knows it.
     pub host_name: String,
     /// The server's name.
     pub server: String,
     /// The server's name for it; empty for tools that represent resources or prompts.
     pub tool: String,
     /// What it represents.
-    pub kind: OfferedKind,
+    pub kind: McpToolKind,
     /// The index of the server's view that a tool for resources or prompts belongs to: 0 is the view of the
-    /// server's entry, the others follow. [`super::Mcp::offered`] uses it.
+    /// server's entry, the others follow. [`super::McpHost::offered`] uses it.
     pub(super) view: usize,
     /// Whether it may run twice.
     pub idempotent: bool,
@@ -42,7 +42,7 @@ pub struct OfferedTool {
 
 /// What a tool represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OfferedKind {
+pub enum McpToolKind {
     /// A tool of the server itself.
     Tool,
     /// The server's resources.
@@ -53,7 +53,7 @@ pub enum OfferedKind {
 
 /// What a server reported at its start.
 #[derive(Debug, Default)]
-pub(super) struct Catalogue {
+pub(super) struct ServerCatalogue {
     tools: Vec<Tool>,
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
@@ -63,15 +63,16 @@ pub(super) struct Catalogue {
     pub(super) need_tasks: Vec<String>,
 }
 
-impl Catalogue {
+impl ServerCatalogue {
     /// Requests all lists that are needed, page by page.
-    pub(super) async fn ask(session: &Session, server: &McpServer) -> Result<Self, ServiceError> {
+    pub(super) async fn fetch(session: &McpSession, server: &McpServer) -> Result<Self, ServiceError> {
         let (peer, mut catalogue) = (session.peer(), Self::default());
         let Some(info) = peer.peer_info() else { return Ok(catalogue) };
         catalogue.instructions.clone_from(&info.instructions);
         let (able, views) = (&info.capabilities, server.all_views());
-        let wanted = |of: fn(&View) -> &Filter| views.iter().any(|view| *of(view) != Filter::Nothing);
-        if able.tools.is_some() && server.tools != Filter::Nothing {
+        let wanted =
+            |of: fn(&ServerView) -> &NameFilter| views.iter().any(|view| *of(view) != NameFilter::Nothing);
+        if able.tools.is_some() && server.tools != NameFilter::Nothing {
             catalogue.tools = peer.list_all_tools().await?;
         }
         if able.resources.is_some() && wanted(|view| &view.resources) {
@@ -90,31 +91,32 @@ impl Catalogue {
     /// # Errors
     ///
     /// A filter names something that the server does not have.
-    pub(super) fn offer(
+    pub(super) fn offered_tools(
         &mut self,
         server: &McpServer,
-        names: &mut Names,
-    ) -> Result<Vec<OfferedTool>, Problem> {
+        names: &mut ToolNames,
+    ) -> Result<Vec<McpTool>, Problem> {
         let views = server.all_views();
-        self.check_filters(server, &server.view())?;
+        self.check_filters(server, &server.default_view())?;
         self.check_limits(server)?;
-        self.tools.retain(|tool| server.tools.admits(&tool.name));
-        let need_tasks = self.tools.iter().filter(|tool| needs_task(tool)).map(|tool| tool.name.to_string());
+        self.tools.retain(|tool| server.tools.allows(&tool.name));
+        let need_tasks =
+            self.tools.iter().filter(|tool| is_task_only(tool)).map(|tool| tool.name.to_string());
         self.need_tasks = need_tasks.collect();
-        let plain = self.tools.iter().filter(|tool| !needs_task(tool));
+        let plain = self.tools.iter().filter(|tool| !is_task_only(tool));
         let mut offered: Vec<_> = plain.map(|tool| offered_tool(server, tool, names)).collect();
         let (mut reading, mut fetching) = (None, None);
         for (index, view) in views.iter().enumerate() {
             self.check_filters(server, view)?;
             let mut made = |name: &str, known: &mut Option<String>, kind, (words, schema)| {
-                let name = known.get_or_insert_with(|| names.claim(&server.name, name));
+                let name = known.get_or_insert_with(|| names.unique_name(&server.name, name));
                 offered.push(made_tool(server, name, (kind, index), words, schema));
             };
-            if let Some(told) = self.told_resources(server, &view.resources) {
-                made("read_resource", &mut reading, OfferedKind::Resources, told);
+            if let Some(told) = self.describe_resources(server, &view.resources) {
+                made("read_resource", &mut reading, McpToolKind::Resources, told);
             }
-            if let Some(told) = self.told_prompts(server, &view.prompts) {
-                made("get_prompt", &mut fetching, OfferedKind::Prompts, told);
+            if let Some(told) = self.describe_prompts(server, &view.prompts) {
+                made("get_prompt", &mut fetching, McpToolKind::Prompts, told);
             }
         }
         Ok(offered)
@@ -122,16 +124,16 @@ impl Catalogue {
 
     fn check_limits(&self, server: &McpServer) -> Result<(), Problem> {
         let MaxParallel::ByTool(limits) = &server.max_parallel else { return Ok(()) };
-        let named = Filter::Only(limits.iter().map(|(name, _)| name.clone()).collect());
+        let named = NameFilter::Only(limits.iter().map(|(name, _)| name.clone()).collect());
         let known: Vec<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
-        let Some(name) = named.unknown(&known) else { return Ok(()) };
+        let Some(name) = named.unknown_name(&known) else { return Ok(()) };
         let message =
             format!("`max_parallel` of the MCP server `{}` names an unknown tool: `{name}`", server.name);
         let hint = format!("the server has: `{}`", known.join("`, `"));
         Err(Problem::new(ProblemCode::InvalidConfig, message).hint(hint))
     }
 
-    fn check_filters(&self, server: &McpServer, view: &View) -> Result<(), Problem> {
+    fn check_filters(&self, server: &McpServer, view: &ServerView) -> Result<(), Problem> {
         let tools: Vec<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
         let mut resources: Vec<&str> =
             self.resources.iter().flat_map(|each| [each.name.as_str(), each.uri.as_str()]).collect();
@@ -147,7 +149,7 @@ impl Catalogue {
             // A URI may come from a template.
             let made =
                 |name: &str| what == "resource" && self.templates.iter().any(|each| stands_for(each, name));
-            let Some(name) = filter.unknown(&known).filter(|name| !made(name)) else { continue };
+            let Some(name) = filter.unknown_name(&known).filter(|name| !made(name)) else { continue };
             let known =
                 if known.is_empty() { "none".to_owned() } else { format!("`{}`", known.join("`, `")) };
             let message = format!("the MCP server `{}` has no {what} `{name}`", server.name);
@@ -157,16 +159,16 @@ impl Catalogue {
         Ok(())
     }
 
-    fn resources<'a>(&'a self, filter: &'a Filter) -> impl Iterator<Item = &'a Resource> {
-        self.resources.iter().filter(|each| filter.admits(&each.name) || filter.admits(&each.uri))
+    fn resources<'a>(&'a self, filter: &'a NameFilter) -> impl Iterator<Item = &'a Resource> {
+        self.resources.iter().filter(|each| filter.allows(&each.name) || filter.allows(&each.uri))
     }
 
-    fn templates<'a>(&'a self, filter: &'a Filter) -> impl Iterator<Item = &'a ResourceTemplate> {
-        self.templates.iter().filter(|each| filter.admits(&each.name) || filter.admits(&each.uri_template))
+    fn templates<'a>(&'a self, filter: &'a NameFilter) -> impl Iterator<Item = &'a ResourceTemplate> {
+        self.templates.iter().filter(|each| filter.allows(&each.name) || filter.allows(&each.uri_template))
     }
 
     /// The description of the tool that reads resources, if there are any.
-    fn told_resources(&self, server: &McpServer, filter: &Filter) -> Option<(String, Value)> {
+    fn describe_resources(&self, server: &McpServer, filter: &NameFilter) -> Option<(String, Value)> {
         let (known, made) = (self.resources(filter).count(), self.templates(filter).count());
         if known + made == 0 {
             return None;
@@ -192,8 +194,8 @@ impl Catalogue {
     }
 
     /// The description of the tool that fetches prompts, if there are any.
-    fn told_prompts(&self, server: &McpServer, filter: &Filter) -> Option<(String, Value)> {
-        let prompts: Vec<&Prompt> = self.prompts.iter().filter(|each| filter.admits(&each.name)).collect();
+    fn describe_prompts(&self, server: &McpServer, filter: &NameFilter) -> Option<(String, Value)> {
+        let prompts: Vec<&Prompt> = self.prompts.iter().filter(|each| filter.allows(&each.name)).collect();
         if prompts.is_empty() {
             return None;
         }
@@ -221,10 +223,10 @@ impl Catalogue {
     }
 
     /// The request for a call, or the message that the model gets instead.
-    pub(super) fn request(
+    pub(super) fn make_request(
         &self,
-        offered: &OfferedTool,
-        view: &View,
+        offered: &McpTool,
+        view: &ServerView,
         arguments: &str,
     ) -> Result<ClientRequest, ToolOutput> {
         let text = if arguments.trim().is_empty() { "{}" } else { arguments };
@@ -235,11 +237,11 @@ impl Catalogue {
             _ => Err(ToolOutput::error(format!("`{name}` must be given as a text"))),
         };
         match offered.kind {
-            OfferedKind::Tool => {
+            McpToolKind::Tool => {
                 let params = CallToolRequestParams::new(offered.tool.clone()).with_arguments(arguments);
                 Ok(ClientRequest::CallToolRequest(CallToolRequest::new(params)))
             }
-            OfferedKind::Resources => {
+            McpToolKind::Resources => {
                 let uri = text("uri")?;
                 if !self.readable(&uri, &view.resources) {
                     return Err(ToolOutput::error(format!("there is no resource `{uri}` that may be read")));
@@ -247,9 +249,9 @@ impl Catalogue {
                 let params = ReadResourceRequestParams::new(uri);
                 Ok(ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params)))
             }
-            OfferedKind::Prompts => {
+            McpToolKind::Prompts => {
                 let name = text("name")?;
-                if !view.prompts.admits(&name) || !self.prompts.iter().any(|prompt| prompt.name == name) {
+                if !view.prompts.allows(&name) || !self.prompts.iter().any(|prompt| prompt.name == name) {
                     return Err(ToolOutput::error(format!("there is no prompt `{name}`")));
                 }
                 let mut params = GetPromptRequestParams::new(name);
@@ -261,8 +263,8 @@ impl Catalogue {
         }
     }
 
-    fn readable(&self, uri: &str, filter: &Filter) -> bool {
-        filter.admits(uri)
+    fn readable(&self, uri: &str, filter: &NameFilter) -> bool {
+        filter.allows(uri)
             || self.resources(filter).any(|resource| resource.uri == uri)
             || self.templates(filter).any(|template| stands_for(template, uri))
     }
@@ -278,22 +280,24 @@ fn stands_for(template: &ResourceTemplate, uri: &str) -> bool {
         rest = after.split_once('}').map_or("", |(_, after)| after);
     }
     pattern.push_str(rest);
-    filter::matches(&pattern, uri)
+    name_filter::matches(&pattern, uri)
 }
 
-fn offered_tool(server: &McpServer, tool: &Tool, names: &mut Names) -> OfferedTool {
+fn offered_tool(server: &McpServer, tool: &Tool, names: &mut ToolNames) -> McpTool {
     let hints = tool.annotations.as_ref();
     let idempotent = match &server.idempotent {
-        Idempotent::All => true,
-        Idempotent::None => false,
-        Idempotent::Only(patterns) => patterns.iter().any(|pattern| filter::matches(pattern, &tool.name)),
-        Idempotent::ByServer => hints
+        IdempotentTools::All => true,
+        IdempotentTools::None => false,
+        IdempotentTools::Only(patterns) => {
+            patterns.iter().any(|pattern| name_filter::matches(pattern, &tool.name))
+        }
+        IdempotentTools::ByServer => hints
             .is_some_and(|hints| hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)),
     };
-    let name = names.claim(&server.name, &tool.name);
+    let name = names.unique_name(&server.name, &tool.name);
     let title = tool.title.clone().or_else(|| hints?.title.clone());
     let description = tool.description.as_ref().map(ToString::to_string).or(title);
-    OfferedTool {
+    McpTool {
         spec: ToolSpec {
             name: name.clone(),
             description,
@@ -302,7 +306,7 @@ fn offered_tool(server: &McpServer, tool: &Tool, names: &mut Names) -> OfferedTo
         host_name: name,
         server: server.name.clone(),
         tool: tool.name.to_string(),
-        kind: OfferedKind::Tool,
+        kind: McpToolKind::Tool,
         view: 0,
         idempotent,
     }
@@ -311,11 +315,11 @@ fn offered_tool(server: &McpServer, tool: &Tool, names: &mut Names) -> OfferedTo
 fn made_tool(
     server: &McpServer,
     name: &str,
-    (kind, view): (OfferedKind, usize),
+    (kind, view): (McpToolKind, usize),
     description: String,
     schema: Value,
-) -> OfferedTool {
-    OfferedTool {
+) -> McpTool {
+    McpTool {
         spec: ToolSpec { name: name.to_owned(), description: Some(description), schema },
         // Models know all views' tools by one name.
         host_name: if view == 0 { name.to_owned() } else { format!("{name}/{view}") },

@@ -11,8 +11,8 @@ use rowmill_types::{Problem, ProblemCode, Secret};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::filter::Filter;
-use super::server::{Idempotent, MaxParallel, McpServer, OAuth, ProtocolMode, Transport};
+use super::name_filter::NameFilter;
+use super::server::{IdempotentTools, MaxParallel, McpServer, McpTransport, OAuth, ProtocolMode};
 
 /// An MCP server: `[mcp.servers.NAME]` in `rowmill.toml`, or an entry of `mcp_connect` in a card. Exactly
 /// one of `command`, `url` and `target` is required.
@@ -57,10 +57,10 @@ pub struct McpServerConfig {
     pub protocol_mode: ProtocolConfig,
     /// Timeout for a call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<Span>,
+    pub timeout: Option<DurationSetting>,
     /// Timeout for the start.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub start_timeout: Option<Span>,
+    pub start_timeout: Option<DurationSetting>,
     /// Whether every row gets its own connection.
     #[serde(default)]
     pub per_row: bool,
@@ -138,7 +138,7 @@ pub enum ProtocolConfig {
 /// A duration: seconds, or a text such as `1.5s` or `2m`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Span {
+pub enum DurationSetting {
     /// Seconds.
     Seconds(f64),
     /// A text with a unit.
@@ -152,14 +152,14 @@ impl McpServerConfig {
     /// # Errors
     ///
     /// It is not clear where the server is, a variable is not set, or a value cannot be used.
-    pub fn server(
+    pub fn resolve(
         &self,
         name: Option<&str>,
         folder: &Path,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<McpServer, Problem> {
         let name = self.resolved_name(name)?;
-        let filled = Filled { server: &name, environment, values: RefCell::default() };
+        let filled = VariableFiller { server: &name, environment, values: RefCell::default() };
         let transport = self.transport(&name, folder, &filled)?;
         let mut server = McpServer::new(name.clone(), transport);
         server.from_variables = filled.values.into_inner();
@@ -170,17 +170,17 @@ impl McpServerConfig {
             ProtocolConfig::Modern => ProtocolMode::Modern,
             ProtocolConfig::Legacy => ProtocolMode::Legacy,
         };
-        let only = |names: &Option<Vec<String>>| names.clone().map(Filter::Only);
-        server.tools = only(&self.tools).unwrap_or(Filter::Everything);
-        server.resources = only(&self.resources).unwrap_or(Filter::Nothing);
-        server.prompts = only(&self.prompts).unwrap_or(Filter::Nothing);
+        let only = |names: &Option<Vec<String>>| names.clone().map(NameFilter::Only);
+        server.tools = only(&self.tools).unwrap_or(NameFilter::Everything);
+        server.resources = only(&self.resources).unwrap_or(NameFilter::Nothing);
+        server.prompts = only(&self.prompts).unwrap_or(NameFilter::Nothing);
         server.per_row = self.per_row;
         server.instructions = self.include_instructions.unwrap_or(true);
         server.idempotent = match &self.idempotent {
-            None => Idempotent::ByServer,
-            Some(IdempotentConfig::All(true)) => Idempotent::All,
-            Some(IdempotentConfig::All(false)) => Idempotent::None,
-            Some(IdempotentConfig::Only(names)) => Idempotent::Only(names.clone()),
+            None => IdempotentTools::ByServer,
+            Some(IdempotentConfig::All(true)) => IdempotentTools::All,
+            Some(IdempotentConfig::All(false)) => IdempotentTools::None,
+            Some(IdempotentConfig::Only(names)) => IdempotentTools::Only(names.clone()),
         };
         for (given, field, what) in [
             (&self.timeout, &mut server.timeout, "timeout"),
@@ -206,7 +206,12 @@ impl McpServerConfig {
         Ok(name_of(place))
     }
 
-    fn transport(&self, name: &str, folder: &Path, filled: &Filled<'_>) -> Result<Transport, Problem> {
+    fn transport(
+        &self,
+        name: &str,
+        folder: &Path,
+        filled: &VariableFiller<'_>,
+    ) -> Result<McpTransport, Problem> {
         let places = [&self.command, &self.url, &self.target];
         if places.into_iter().flatten().count() != 1 {
             return Err(invalid(name, "must have one of `command`, `url` and `target`").hint(
@@ -221,7 +226,7 @@ impl McpServerConfig {
         }
     }
 
-    fn network(&self, name: &str, url: &str, filled: &Filled<'_>) -> Result<Transport, Problem> {
+    fn network(&self, name: &str, url: &str, filled: &VariableFiller<'_>) -> Result<McpTransport, Problem> {
         if !is_address(url) {
             // It is not shown: whatever stands there by mistake may be a secret.
             return Err(
@@ -232,10 +237,15 @@ impl McpServerConfig {
             [("args", !self.args.is_empty()), ("env", !self.env.is_empty()), ("cwd", self.cwd.is_some())];
         refuse(name, "a network server", &fields)?;
         let (headers, auth) = (self.filled_headers(filled)?, self.grant(filled)?);
-        Ok(Transport::Http { url: url.to_owned(), headers, auth })
+        Ok(McpTransport::Http { url: url.to_owned(), headers, auth })
     }
 
-    fn process(&self, name: &str, folder: &Path, filled: &Filled<'_>) -> Result<Transport, Problem> {
+    fn process(
+        &self,
+        name: &str,
+        folder: &Path,
+        filled: &VariableFiller<'_>,
+    ) -> Result<McpTransport, Problem> {
         let fields = [
             ("headers", !self.headers.is_empty()),
             ("access_token", self.access_token.is_some()),
@@ -262,10 +272,10 @@ impl McpServerConfig {
             env.insert(key.clone(), Secret::new(value));
         }
         let cwd = self.cwd.as_ref().map(|cwd| folder.join(cwd));
-        Ok(Transport::Stdio { command, args: words.collect(), env, cwd })
+        Ok(McpTransport::Stdio { command, args: words.collect(), env, cwd })
     }
 
-    fn filled_headers(&self, filled: &Filled<'_>) -> Result<BTreeMap<String, Secret>, Problem> {
+    fn filled_headers(&self, filled: &VariableFiller<'_>) -> Result<BTreeMap<String, Secret>, Problem> {
         let mut headers = BTreeMap::new();
         for (name, value) in &self.headers {
             let value = filled.fill(value, &format!("the header `{name}`"))?;
@@ -279,7 +289,7 @@ impl McpServerConfig {
         Ok(headers)
     }
 
-    fn grant(&self, filled: &Filled<'_>) -> Result<Option<OAuth>, Problem> {
+    fn grant(&self, filled: &VariableFiller<'_>) -> Result<Option<OAuth>, Problem> {
         let Some(auth) = &self.auth else { return Ok(None) };
         Ok(Some(OAuth {
             client_id: filled.fill(&auth.client_id, "`auth.client_id`")?,
@@ -301,13 +311,13 @@ impl MaxParallelConfig {
     }
 }
 
-impl Span {
+impl DurationSetting {
     fn duration(&self, server: &str, field: &str) -> Result<Duration, Problem> {
         let text = match self {
             Self::Seconds(seconds) => seconds.to_string(),
             Self::Text(text) => text.clone(),
         };
-        time_span::parse(&text).filter(|time| !time.is_zero()).ok_or_else(|| {
+        time_span::parse_time_span(&text).filter(|time| !time.is_zero()).ok_or_else(|| {
             let message = format!("`{field}` of the MCP server `{server}` is not a duration: `{text}`");
             Problem::new(ProblemCode::InvalidConfig, message)
                 .hint("use seconds, or a text such as `500ms`, `30s` or `2m`")
@@ -331,14 +341,14 @@ fn refuse(name: &str, kind: &str, fields: &[(&str, bool)]) -> Result<(), Problem
 }
 
 /// Inserts variables into texts.
-struct Filled<'a> {
+struct VariableFiller<'a> {
     server: &'a str,
     environment: &'a dyn Fn(&str) -> Option<String>,
     /// The values that variables inserted.
     values: RefCell<Vec<Secret>>,
 }
 
-impl Filled<'_> {
+impl VariableFiller<'_> {
     /// `text` with every `${NAME}` replaced. `place` is the position of the text, for messages.
     fn fill(&self, text: &str, place: &str) -> Result<String, Problem> {
         let mut whole = String::with_capacity(text.len());

@@ -6,7 +6,7 @@ fn environment(name: &str) -> Option<String> {
 
 fn server(text: &str) -> Result<McpServer, Problem> {
     let config: McpServerConfig = toml::from_str(text).unwrap();
-    config.server(Some("s"), Path::new("/cards"), &environment)
+    config.resolve(Some("s"), Path::new("/cards"), &environment)
 }
 
 fn problem(text: &str) -> String {
@@ -31,15 +31,15 @@ fn a_process_gets_its_words_variables_and_folder() {
         "#,
     )
     .unwrap();
-    let Transport::Stdio { command, args, env, cwd } = &found.transport else { panic!("{found:?}") };
+    let McpTransport::Stdio { command, args, env, cwd } = &found.transport else { panic!("{found:?}") };
     assert_eq!((command.as_str(), args.join(" ")), ("node", "server.js --x".to_owned()));
     let values: Vec<_> = env.iter().map(|(name, value)| format!("{name}={}", value.reveal())).collect();
     assert_eq!(values, ["KEY=a value of TOKEN b value of ID", "PLAIN=$HOME ${"]);
     assert_eq!(cwd.as_deref(), Some(Path::new("/cards/here")));
     assert_eq!((found.timeout, found.start_timeout), (Duration::from_millis(1500), Duration::from_secs(120)));
     assert!(found.per_row && !found.instructions);
-    assert_eq!(found.idempotent, Idempotent::Only(vec!["read_*".to_owned()]));
-    assert_eq!((found.resources, found.prompts), (Filter::Nothing, Filter::Nothing));
+    assert_eq!(found.idempotent, IdempotentTools::Only(vec!["read_*".to_owned()]));
+    assert_eq!((found.resources, found.prompts), (NameFilter::Nothing, NameFilter::Nothing));
 }
 
 #[test]
@@ -55,22 +55,22 @@ fn a_server_on_the_network_gets_its_headers() {
         "#,
     )
     .unwrap();
-    let Transport::Http { headers, auth, .. } = &found.transport else { panic!("{found:?}") };
+    let McpTransport::Http { headers, auth, .. } = &found.transport else { panic!("{found:?}") };
     let values: Vec<_> = headers.iter().map(|(name, value)| format!("{name}: {}", value.reveal())).collect();
     assert_eq!(values, ["Authorization: Bearer value of TOKEN", "X-Id: value of ID"]);
     assert_eq!(auth.as_ref().unwrap().client_secret.reveal(), "value of TOKEN");
-    assert_eq!((found.protocol, found.idempotent), (ProtocolMode::Modern, Idempotent::All));
+    assert_eq!((found.protocol, found.idempotent), (ProtocolMode::Modern, IdempotentTools::All));
     assert!(!format!("{:?}", found.transport).contains("value of TOKEN"));
 }
 
 #[test]
 fn a_target_is_a_command_line_a_package_or_an_address() {
-    let place = |target: &str| server(&format!("target = '''{target}'''")).unwrap().transport.place();
+    let place = |target: &str| server(&format!("target = '''{target}'''")).unwrap().transport.address_text();
     assert_eq!(place("uvx mcp-server-time --local"), "uvx mcp-server-time --local");
     assert_eq!(place("@scope/server@1 /tmp"), "npx -y @scope/server@1 /tmp");
     assert_eq!(place(" https://example.org/mcp "), "https://example.org/mcp");
     let target = r#"target = "run 'a b' \"c \\\" d\" e\\ f ''""#;
-    let Transport::Stdio { args, .. } = server(target).unwrap().transport else { panic!("no process") };
+    let McpTransport::Stdio { args, .. } = server(target).unwrap().transport else { panic!("no process") };
     assert_eq!(args, ["a b", "c \" d", "e f", ""]);
 }
 
@@ -78,14 +78,14 @@ fn a_target_is_a_command_line_a_package_or_an_address() {
 fn a_server_without_a_name_is_called_after_its_place() {
     let name = |target: &str| {
         let config = McpServerConfig { target: Some(target.to_owned()), ..McpServerConfig::default() };
-        config.server(None, Path::new("."), &environment).unwrap().name
+        config.resolve(None, Path::new("."), &environment).unwrap().name
     };
     assert_eq!(name("npx -y @modelcontextprotocol/server-everything@2 stdio"), "server-everything");
     assert_eq!(name("python3 /opt/tools/server.py --x"), "server");
     assert_eq!(name("https://example.org:8080/mcp"), "example.org");
     let config =
         McpServerConfig { command: Some("x".to_owned()), name: Some("n".to_owned()), ..Default::default() };
-    assert_eq!(config.server(None, Path::new("."), &environment).unwrap().name, "n");
+    assert_eq!(config.resolve(None, Path::new("."), &environment).unwrap().name, "n");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use super::MAX_FRAME;
-use super::tasks::with_execution;
+use super::tasks::keep_execution_field;
 
 /// How much of both ends of an oversized message is kept, to find out which call it answers.
 const KEPT: usize = 512;
@@ -14,32 +14,34 @@ const SPARE: usize = 1024 * 1024;
 
 /// The content of a line.
 #[derive(Debug)]
-pub(super) enum Frame {
+pub(super) enum PipeFrame {
     /// A message.
     Message(Box<ServerJsonRpcMessage>),
     /// A line that nothing waits for.
-    Nothing,
+    Ignored,
     /// Other text, such as log lines that should have gone to standard error.
-    Talk,
+    OtherText,
 }
 
 /// Parses a line. An answer that violates the protocol becomes an error of its call, so that the call need
 /// not wait for its timeout.
-pub(super) fn read(line: &[u8]) -> Frame {
+pub(super) fn read(line: &[u8]) -> PipeFrame {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
     if line.is_empty() {
-        return Frame::Nothing;
+        return PipeFrame::Ignored;
     }
-    let error = match serde_json::from_slice(&with_execution(line)) {
-        Ok(message) => return Frame::Message(Box::new(message)),
+    let error = match serde_json::from_slice(&keep_execution_field(line)) {
+        Ok(message) => return PipeFrame::Message(Box::new(message)),
         Err(error) => error,
     };
-    let Ok(Value::Object(object)) = serde_json::from_slice::<Value>(line) else { return Frame::Talk };
+    let Ok(Value::Object(object)) = serde_json::from_slice::<Value>(line) else {
+        return PipeFrame::OtherText;
+    };
     let id = object.get("id").and_then(id_of);
     match (id, object.contains_key("method")) {
-        (_, true) => Frame::Nothing,
-        (Some(id), false) => Frame::Message(Box::new(unusable(id, &error.to_string()))),
-        (None, false) => Frame::Talk,
+        (_, true) => PipeFrame::Ignored,
+        (Some(id), false) => PipeFrame::Message(Box::new(unusable(id, &error.to_string()))),
+        (None, false) => PipeFrame::OtherText,
     }
 }
 
@@ -65,7 +67,7 @@ fn id_of(value: &Value) -> Option<RequestId> {
 
 /// Reads lines of bounded length.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(super) struct BoundedLines<R> {
     reader: BufReader<R>,
     /// The line so far, or the start of one that is too long.
     line: Vec<u8>,
@@ -77,7 +79,7 @@ pub(super) struct Lines<R> {
 
 /// The result of reading a line.
 #[derive(Debug)]
-pub(super) enum Line<'a> {
+pub(super) enum BoundedLine<'a> {
     /// A line without its line break.
     Whole(&'a [u8]),
     /// A line that is too long, with the id of the call that it answers, if that is known.
@@ -86,19 +88,19 @@ pub(super) enum Line<'a> {
     End,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> BoundedLines<R> {
     pub(super) fn new(reader: R) -> Self {
         let reader = BufReader::with_capacity(64 * 1024, reader);
         Self { reader, line: Vec::new(), end: None, given: false }
     }
 
     /// The next line. Dropping the future loses nothing: what was read is kept.
-    pub(super) async fn next(&mut self) -> Line<'_> {
+    pub(super) async fn next(&mut self) -> BoundedLine<'_> {
         self.forget_given();
         loop {
-            let Ok(available) = self.reader.fill_buf().await else { return Line::End };
+            let Ok(available) = self.reader.fill_buf().await else { return BoundedLine::End };
             if available.is_empty() {
-                return Line::End;
+                return BoundedLine::End;
             }
             let newline = memchr::memchr(b'\n', available);
             let part = available.get(..newline.unwrap_or(available.len())).unwrap_or_default();
@@ -108,8 +110,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if newline.is_some() {
                 self.given = true;
                 return match self.end.take() {
-                    None => Line::Whole(&self.line),
-                    Some(end) => Line::TooLong(owner(&self.line, &end)),
+                    None => BoundedLine::Whole(&self.line),
+                    Some(end) => BoundedLine::TooLong(owner(&self.line, &end)),
                 };
             }
         }
@@ -173,9 +175,9 @@ fn leading_id(text: &str) -> Option<RequestId> {
 mod tests {
     use super::*;
 
-    fn error_text(frame: Frame) -> String {
+    fn error_text(frame: PipeFrame) -> String {
         match frame {
-            Frame::Message(message) => match *message {
+            PipeFrame::Message(message) => match *message {
                 ServerJsonRpcMessage::Error(error) => error.error.message.into_owned(),
                 other => panic!("{other:?}"),
             },
@@ -185,12 +187,12 @@ mod tests {
 
     #[test]
     fn a_line_is_a_message_or_talk_or_nothing() {
-        assert!(matches!(read(b"Server is listening\r"), Frame::Talk));
-        assert!(matches!(read(b"[1, 2]"), Frame::Talk));
-        assert!(matches!(read(b"  "), Frame::Nothing));
-        assert!(matches!(read(br#"{"method":"window/logMessage","params":3}"#), Frame::Nothing));
+        assert!(matches!(read(b"Server is listening\r"), PipeFrame::OtherText));
+        assert!(matches!(read(b"[1, 2]"), PipeFrame::OtherText));
+        assert!(matches!(read(b"  "), PipeFrame::Ignored));
+        assert!(matches!(read(br#"{"method":"window/logMessage","params":3}"#), PipeFrame::Ignored));
         let answer = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
-        assert!(matches!(read(answer), Frame::Message(_)));
+        assert!(matches!(read(answer), PipeFrame::Message(_)));
         let refused = error_text(read(br#"{"jsonrpc":"2.0","id":1,"error":"oh no"}"#));
         assert!(refused.starts_with("the server's answer does not keep to the protocol"), "{refused}");
     }
@@ -216,12 +218,12 @@ mod tests {
         text.extend_from_slice(br#"{"jsonrpc":"2.0","id":5,"result":""#);
         text.resize(text.len() + MAX_FRAME, b'x');
         text.extend_from_slice(b"\"}\nthree\nrest");
-        let mut lines = Lines::new(text.as_slice());
+        let mut lines = BoundedLines::new(text.as_slice());
         for expected in ["one", "", "two"] {
-            assert!(matches!(lines.next().await, Line::Whole(line) if line == expected.as_bytes()));
+            assert!(matches!(lines.next().await, BoundedLine::Whole(line) if line == expected.as_bytes()));
         }
-        assert!(matches!(lines.next().await, Line::TooLong(Some(RequestId::Number(5)))));
-        assert!(matches!(lines.next().await, Line::Whole(b"three")));
-        assert!(matches!(lines.next().await, Line::End));
+        assert!(matches!(lines.next().await, BoundedLine::TooLong(Some(RequestId::Number(5)))));
+        assert!(matches!(lines.next().await, BoundedLine::Whole(b"three")));
+        assert!(matches!(lines.next().await, BoundedLine::End));
     }
 }

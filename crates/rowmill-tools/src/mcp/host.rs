@@ -7,22 +7,22 @@ use futures_util::future::{BoxFuture, join_all};
 use rmcp::model::ClientRequest;
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolPermit, ToolRequest};
 use rowmill_core::redact::Redactor;
-use rowmill_http::Proxies;
+use rowmill_http::ProxySettings;
 use rowmill_types::{Problem, ProblemCode, ToolOutput};
 
-use super::call::{Lost, chain};
-use super::catalogue::{Catalogue, OfferedKind, OfferedTool};
-use super::filter;
-use super::launch::{Endpoint, NoStart, Remedy, seconds};
-use super::link::Link;
+use super::catalogue::{McpTool, McpToolKind, ServerCatalogue};
+use super::connect::{McpEndpoint, StartFailure, StartRemedy, seconds_text};
+use super::interactive_sign_in::InteractiveSignIn;
 use super::login::AuthorizationSettings;
-use super::names::Names;
+use super::lost_call::{LostCall, error_chain};
+use super::name_filter;
 use super::output;
-use super::person::Person;
+use super::reconnector::Reconnector;
 use super::server::{MaxParallel, McpServer};
-use super::session::Session;
-use super::view::View;
-use crate::inherited::inherited;
+use super::session::McpSession;
+use super::tool_names::ToolNames;
+use super::view::ServerView;
+use crate::inherited_variables::inherited_variables;
 
 /// The maximum attempts of a call if connections break during it. Several rows may crash the same server, so
 /// it must not be too low.
@@ -45,20 +45,20 @@ pub struct McpSettings {
     pub(super) parallel: usize,
     pub(super) inherited: BTreeMap<String, String>,
     pub(super) redactor: Redactor,
-    pub(super) proxies: Proxies,
-    person: Option<Person>,
+    pub(super) proxies: ProxySettings,
+    person: Option<InteractiveSignIn>,
 }
 
 impl McpSettings {
     /// `parallel` is the number of rows that are worked on at once; `environment` looks up the few variables
     /// that servers inherit.
     pub fn new(parallel: usize, environment: &dyn Fn(&str) -> Option<String>) -> Self {
-        let known = inherited(INHERITED, environment).map(|(name, value)| (name.to_owned(), value));
+        let known = inherited_variables(INHERITED, environment).map(|(name, value)| (name.to_owned(), value));
         Self {
             parallel: parallel.max(1),
             inherited: known.collect(),
             redactor: Redactor::default(),
-            proxies: Proxies::of_environment(environment),
+            proxies: ProxySettings::from_variables(environment),
             person: None,
         }
     }
@@ -72,7 +72,7 @@ impl McpSettings {
 
     /// Sets who signs in to servers that require it; otherwise such servers do not start.
     #[must_use]
-    pub fn with_person(self, person: Option<Person>) -> Self {
+    pub fn with_person(self, person: Option<InteractiveSignIn>) -> Self {
         Self { person, ..self }
     }
 
@@ -84,33 +84,33 @@ impl McpSettings {
 
 /// The MCP servers of a run.
 #[derive(Debug)]
-pub struct Mcp {
-    ends: Vec<End>,
-    tools: Vec<OfferedTool>,
-    by_name: HashMap<String, Place>,
+pub struct McpHost {
+    ends: Vec<StartedServer>,
+    tools: Vec<McpTool>,
+    by_name: HashMap<String, ToolLocation>,
     /// The connections of rows that have their own.
-    rows: Mutex<HashMap<u64, BTreeMap<usize, Arc<Link>>>>,
+    rows: Mutex<HashMap<u64, BTreeMap<usize, Arc<Reconnector>>>>,
 }
 
 /// A running server.
 #[derive(Debug)]
-struct End {
-    endpoint: Arc<Endpoint>,
+struct StartedServer {
+    endpoint: Arc<McpEndpoint>,
     /// What agents see of it; the first view is that of its entry.
-    views: Vec<View>,
-    catalogue: Catalogue,
+    views: Vec<ServerView>,
+    catalogue: ServerCatalogue,
     /// The connection shared by all rows, unless each has its own.
-    shared: Option<Link>,
+    shared: Option<Reconnector>,
 }
 
 /// The location of a tool.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ToolLocation {
     end: usize,
     tool: usize,
 }
 
-impl Mcp {
+impl McpHost {
     /// Starts all servers at once, and requests what they offer.
     ///
     /// # Errors
@@ -120,17 +120,17 @@ impl Mcp {
     pub async fn start(servers: Vec<McpServer>, settings: McpSettings) -> Result<Self, Problem> {
         let mut endpoints = Vec::with_capacity(servers.len());
         for server in servers {
-            if endpoints.iter().any(|other: &Arc<Endpoint>| other.server.name == server.name) {
+            if endpoints.iter().any(|other: &Arc<McpEndpoint>| other.server.name == server.name) {
                 let message = format!("two MCP servers have the name `{}`", server.name);
                 return Err(Problem::new(ProblemCode::InvalidConfig, message).hint("rename one of them"));
             }
-            endpoints.push(Arc::new(Endpoint::new(server, &settings)?));
+            endpoints.push(Arc::new(McpEndpoint::new(server, &settings)?));
         }
-        let started = join_all(endpoints.iter().map(|endpoint| begin(Arc::clone(endpoint)))).await;
+        let started = join_all(endpoints.iter().map(|endpoint| start_server(Arc::clone(endpoint)))).await;
         let started: Vec<_> = endpoints.iter().zip(started).collect();
         // The user is not asked to sign in for a run that cannot start.
         let is_hopeless = started.iter().any(|(endpoint, outcome)| {
-            outcome.as_ref().is_err_and(|failure| !endpoint.server.wants_person(failure))
+            outcome.as_ref().is_err_and(|failure| !endpoint.server.needs_sign_in(failure))
         });
         let person = settings.person.as_ref().filter(|_| !is_hopeless);
         let mut problem = None;
@@ -155,18 +155,18 @@ impl Mcp {
 
     /// The tools of all servers, in the order of the servers.
     #[must_use]
-    pub fn tools(&self) -> &[OfferedTool] {
+    pub fn tools(&self) -> &[McpTool] {
         &self.tools
     }
 
     /// The tools of a server for agents with this view of it, which must be one of [`McpServer::views`] or
     /// [`McpServer::view`].
-    pub fn offered<'a>(&'a self, server: &'a str, view: &'a View) -> impl Iterator<Item = &'a OfferedTool> {
+    pub fn offered<'a>(&'a self, server: &'a str, view: &'a ServerView) -> impl Iterator<Item = &'a McpTool> {
         let end = self.ends.iter().find(|end| end.endpoint.server.name == server);
         let index = end.and_then(|end| end.views.iter().position(|known| known == view));
-        let fits = move |tool: &&OfferedTool| match tool.kind {
-            OfferedKind::Tool => view.tools.admits(&tool.tool),
-            OfferedKind::Resources | OfferedKind::Prompts => Some(tool.view) == index,
+        let fits = move |tool: &&McpTool| match tool.kind {
+            McpToolKind::Tool => view.tools.allows(&tool.tool),
+            McpToolKind::Resources | McpToolKind::Prompts => Some(tool.view) == index,
         };
         self.tools.iter().filter(move |tool| tool.server == server).filter(fits)
     }
@@ -179,10 +179,11 @@ impl Mcp {
     }
 
     fn offer(&mut self) -> Result<(), Problem> {
-        let mut names = Names::default();
+        let mut names = ToolNames::default();
         for (index, end) in self.ends.iter_mut().enumerate() {
-            for tool in end.catalogue.offer(&end.endpoint.server, &mut names)? {
-                self.by_name.insert(tool.host_name.clone(), Place { end: index, tool: self.tools.len() });
+            for tool in end.catalogue.offered_tools(&end.endpoint.server, &mut names)? {
+                self.by_name
+                    .insert(tool.host_name.clone(), ToolLocation { end: index, tool: self.tools.len() });
                 self.tools.push(tool);
             }
         }
@@ -197,9 +198,9 @@ impl Mcp {
         });
         let Some((index, end, tool, view)) = found else {
             let message = format!("no MCP server has a tool `{}`", request.tool);
-            return Err(ToolFailure { message, maybe_ran: false });
+            return Err(ToolFailure { message, may_have_run: false });
         };
-        let asked = match end.catalogue.request(tool, view, request.arguments) {
+        let asked = match end.catalogue.make_request(tool, view, request.arguments) {
             Ok(asked) => asked,
             Err(output) => return Ok(output),
         };
@@ -220,7 +221,7 @@ impl Mcp {
                 Some(link) => link.session().await,
                 None => self.link_of_row(request.row, index, &end.endpoint).session().await,
             };
-            connected.map_err(|message| ToolFailure { message, maybe_ran: false })?;
+            connected.map_err(|message| ToolFailure { message, may_have_run: false })?;
         }
         Ok(ToolPermit::default())
     }
@@ -231,13 +232,13 @@ impl Mcp {
             let server = &end.endpoint.server;
             let tools = |pattern: Option<&str>| -> Vec<String> {
                 let own = self.tools.iter().filter(|tool| tool.server == server.name);
-                own.filter(|tool| pattern.is_none_or(|pattern| filter::matches(pattern, &tool.tool)))
+                own.filter(|tool| pattern.is_none_or(|pattern| name_filter::matches(pattern, &tool.tool)))
                     .map(|tool| tool.host_name.clone())
                     .collect()
             };
             match &server.max_parallel {
-                MaxParallel::Unsaid => {
-                    server.keeps_one_file().map(|_| (tools(None), 1)).into_iter().collect()
+                MaxParallel::NotSet => {
+                    server.single_file_package().map(|_| (tools(None), 1)).into_iter().collect()
                 }
                 MaxParallel::Calls(most) => vec![(tools(None), *most)],
                 MaxParallel::ByTool(patterns) => {
@@ -251,9 +252,9 @@ impl Mcp {
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
-        for End { endpoint, catalogue, .. } in &self.ends {
+        for StartedServer { endpoint, catalogue, .. } in &self.ends {
             let server = &endpoint.server;
-            let package = server.keeps_one_file().filter(|_| server.max_parallel == MaxParallel::Unsaid);
+            let package = server.single_file_package().filter(|_| server.max_parallel == MaxParallel::NotSet);
             notices.extend(package.map(|package| {
                 format!(
                     "calls of the MCP server `{}` are made one at a time, because `{package}` keeps one file \
@@ -274,10 +275,10 @@ impl Mcp {
         notices
     }
 
-    fn link_of_row(&self, row: u64, end: usize, endpoint: &Arc<Endpoint>) -> Arc<Link> {
+    fn link_of_row(&self, row: u64, end: usize, endpoint: &Arc<McpEndpoint>) -> Arc<Reconnector> {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let links = rows.entry(row).or_default();
-        let make = || Arc::new(Link::new(Arc::clone(endpoint), None));
+        let make = || Arc::new(Reconnector::new(Arc::clone(endpoint), None));
         Arc::clone(links.entry(end).or_insert_with(make))
     }
 
@@ -288,12 +289,15 @@ impl Mcp {
         };
         let own: Vec<_> = rows.into_values().flat_map(BTreeMap::into_values).collect();
         let shared = self.ends.iter().filter_map(|end| end.shared.as_ref());
-        join_all(own.iter().map(|link| &**link).chain(shared).map(Link::close)).await;
+        join_all(own.iter().map(|link| &**link).chain(shared).map(Reconnector::close)).await;
     }
 }
 
-impl ToolHost for Mcp {
-    fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
+impl ToolHost for McpHost {
+    fn wait_until_ready<'a>(
+        &'a self,
+        request: ToolRequest<'a>,
+    ) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
         Box::pin(self.connect(request))
     }
 
@@ -301,7 +305,7 @@ impl ToolHost for Mcp {
         Box::pin(self.answer(request))
     }
 
-    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
+    fn release_row(&self, row: u64) -> BoxFuture<'_, ()> {
         let links = self.rows.lock().unwrap_or_else(PoisonError::into_inner).remove(&row);
         Box::pin(async move {
             let links = links.unwrap_or_default();
@@ -315,46 +319,49 @@ impl ToolHost for Mcp {
 }
 
 /// A server that has reported what it offers.
-pub(super) struct Started {
-    endpoint: Arc<Endpoint>,
-    catalogue: Catalogue,
-    session: Option<Session>,
+pub(super) struct ServerStart {
+    endpoint: Arc<McpEndpoint>,
+    catalogue: ServerCatalogue,
+    session: Option<McpSession>,
 }
 
-impl Started {
-    fn end(self) -> End {
+impl ServerStart {
+    fn end(self) -> StartedServer {
         let Self { endpoint, catalogue, session } = self;
-        let shared = session.map(|session| Link::new(Arc::clone(&endpoint), Some(session)));
-        End { views: endpoint.server.all_views(), endpoint, catalogue, shared }
+        let shared = session.map(|session| Reconnector::new(Arc::clone(&endpoint), Some(session)));
+        StartedServer { views: endpoint.server.all_views(), endpoint, catalogue, shared }
     }
 }
 
 /// Starts a server and requests what it offers. If rows have connections of their own, the connection is
 /// closed again: it belongs to no row.
-pub(super) async fn begin(endpoint: Arc<Endpoint>) -> Result<Started, NoStart> {
+pub(super) async fn start_server(endpoint: Arc<McpEndpoint>) -> Result<ServerStart, StartFailure> {
     let server = &endpoint.server;
-    let session = endpoint.open().await?;
-    let asking = Catalogue::ask(&session, server);
+    let session = endpoint.connect().await?;
+    let asking = ServerCatalogue::fetch(&session, server);
     let failure = match tokio::time::timeout(server.start_timeout, asking).await {
         Ok(Ok(catalogue)) if server.per_row => {
             session.close().await;
-            return Ok(Started { endpoint, catalogue, session: None });
+            return Ok(ServerStart { endpoint, catalogue, session: None });
         }
-        Ok(Ok(catalogue)) => return Ok(Started { endpoint, catalogue, session: Some(session) }),
-        Ok(Err(error)) => (format!("did not list its tools ({})", chain(&error)), Remedy::Protocol),
-        Err(_) => {
-            (format!("did not list its tools within {}", seconds(server.start_timeout)), Remedy::Patience)
+        Ok(Ok(catalogue)) => return Ok(ServerStart { endpoint, catalogue, session: Some(session) }),
+        Ok(Err(error)) => {
+            (format!("did not list its tools ({})", error_chain(&error)), StartRemedy::Protocol)
         }
+        Err(_) => (
+            format!("did not list its tools within {}", seconds_text(server.start_timeout)),
+            StartRemedy::Patience,
+        ),
     };
-    let said = session.post_mortem().await.map(|text| format!("on standard error it printed:\n{text}"));
+    let said = session.kill_and_describe().await.map(|text| format!("on standard error it printed:\n{text}"));
     session.close().await;
-    Err(NoStart { what: failure.0, cause: said, remedy: failure.1 })
+    Err(StartFailure { what: failure.0, cause: said, remedy: failure.1 })
 }
 
 /// Makes a call; repeats it if the connection broke and the tool cannot have run or may run twice.
 async fn attempts(
-    link: &Link,
-    endpoint: &Endpoint,
+    link: &Reconnector,
+    endpoint: &McpEndpoint,
     asked: ClientRequest,
     ToolRequest { idempotent, timeout, .. }: ToolRequest<'_>,
 ) -> Result<ToolOutput, ToolFailure> {
@@ -363,28 +370,28 @@ async fn attempts(
     let mut ran = false;
     let mut last = String::new();
     for _ in 0..MOST_ATTEMPTS {
-        let session = link.session().await.map_err(|message| ToolFailure { message, maybe_ran: ran })?;
-        match session.ask(asked.clone(), timeout).await {
+        let session = link.session().await.map_err(|message| ToolFailure { message, may_have_run: ran })?;
+        match session.request(asked.clone(), timeout).await {
             Ok(Ok(result)) => return Ok(output::of(result)),
             Ok(Err(error)) => return Ok(ToolOutput::error(error.message)),
-            Err(Lost::Broken { why, maybe_ran }) => {
-                link.lost(&session);
+            Err(LostCall::Broken { why, maybe_ran }) => {
+                link.mark_broken(&session);
                 ran |= maybe_ran;
                 last = why;
                 if ran && !idempotent {
                     break;
                 }
             }
-            Err(Lost::TimedOut { maybe_ran }) => {
-                let message = format!("`{}` did not answer within {}", server.name, seconds(timeout));
-                return Err(ToolFailure { message, maybe_ran: ran || maybe_ran });
+            Err(LostCall::TimedOut { maybe_ran }) => {
+                let message = format!("`{}` did not answer within {}", server.name, seconds_text(timeout));
+                return Err(ToolFailure { message, may_have_run: ran || maybe_ran });
             }
-            Err(Lost::Refused { why, maybe_ran }) => {
-                let message = endpoint.shown.clean(&format!("`{}`: {why}", server.name));
-                return Err(ToolFailure { message, maybe_ran: ran || maybe_ran });
+            Err(LostCall::Refused { why, maybe_ran }) => {
+                let message = endpoint.shown.redact(&format!("`{}`: {why}", server.name));
+                return Err(ToolFailure { message, may_have_run: ran || maybe_ran });
             }
         }
     }
     let message = format!("the connection with the MCP server `{}` broke: {last}", server.name);
-    Err(ToolFailure { message: endpoint.shown.clean(&message), maybe_ran: ran })
+    Err(ToolFailure { message: endpoint.shown.redact(&message), may_have_run: ran })
 }

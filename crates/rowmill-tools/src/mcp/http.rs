@@ -17,15 +17,15 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
     StreamableHttpError, StreamableHttpPostResponse,
 };
-use rowmill_core::known_secrets::bare_addresses;
-use rowmill_http::{EventParser, EventTooLarge, Proxies, ServerSentEvent};
+use rowmill_core::known_secrets::strip_address_secrets;
+use rowmill_http::{EventParser, EventTooLarge, ProxySettings, ServerSentEvent};
 use rustls_platform_verifier::BuilderVerifierExt;
 use sse_stream::Sse;
 
-use super::access::{Grant, Token};
-use super::call::chain;
-use super::sent::Sent;
-use super::tasks::with_execution;
+use super::access::{TokenFreshness, TokenGrant};
+use super::lost_call::error_chain;
+use super::sent_requests::SentRequests;
+use super::tasks::keep_execution_field;
 use super::{MAX_FRAME, frame};
 
 const SESSION: &str = "mcp-session-id";
@@ -36,14 +36,14 @@ const MOST_REDIRECTS: usize = 5;
 /// How much of an error response is read and shown.
 const SHOWN: usize = 300;
 
-type Failure = StreamableHttpError<reqwest::Error>;
+type TransportFailure = StreamableHttpError<reqwest::Error>;
 
 /// Creates the HTTP client of a server. `headers` are sent with every request.
 ///
 /// # Errors
 ///
 /// The certificates of this machine cannot be used.
-pub(super) fn client(headers: HeaderMap, proxies: &Proxies) -> Result<reqwest::Client, String> {
+pub(super) fn http_client(headers: HeaderMap, proxies: &ProxySettings) -> Result<reqwest::Client, String> {
     // What does the cryptography is named here, because a default would be one for the whole process.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
@@ -60,7 +60,7 @@ pub(super) fn client(headers: HeaderMap, proxies: &Proxies) -> Result<reqwest::C
         .tcp_nodelay(true)
         .retry(reqwest::retry::never())
         .redirect(Policy::custom(redirect));
-    proxies.given_to(client).build().map_err(|error| chain(&error))
+    proxies.apply_to(client).build().map_err(|error| error_chain(&error))
 }
 
 /// Follows only redirects that keep method and body and stay on the same server, the only one that may see
@@ -82,21 +82,21 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
 /// because a rejected session must be distinguished from a failed call, and because an expired token is
 /// replaced.
 #[derive(Debug, Clone)]
-pub(super) struct Poster {
+pub(super) struct HttpTransport {
     pub(super) client: reqwest::Client,
-    pub(super) grant: Option<Arc<Grant>>,
-    pub(super) sent: Sent,
+    pub(super) grant: Option<Arc<TokenGrant>>,
+    pub(super) sent: SentRequests,
 }
 
 /// A message to be posted.
-struct Post {
+struct PendingPost {
     uri: Arc<str>,
     message: ClientJsonRpcMessage,
     session: Option<Arc<str>>,
     headers: HashMap<HeaderName, HeaderValue>,
 }
 
-impl Post {
+impl PendingPost {
     fn id(&self) -> Option<&RequestId> {
         match &self.message {
             ClientJsonRpcMessage::Request(request) => Some(&request.id),
@@ -105,15 +105,15 @@ impl Post {
     }
 }
 
-impl Poster {
-    async fn token(&self, which: Token) -> Result<Option<String>, Failure> {
+impl HttpTransport {
+    async fn token(&self, which: TokenFreshness) -> Result<Option<String>, TransportFailure> {
         match &self.grant {
-            Some(grant) => grant.token(which).await.map(Some).map_err(Failure::Auth),
+            Some(grant) => grant.token(which).await.map(Some).map_err(TransportFailure::Auth),
             None => Ok(None),
         }
     }
 
-    async fn send(&self, post: &Post, token: Option<&str>) -> Result<Response, Failure> {
+    async fn send(&self, post: &PendingPost, token: Option<&str>) -> Result<Response, TransportFailure> {
         let mut request =
             self.client.post(post.uri.as_ref()).header(ACCEPT, "text/event-stream, application/json");
         for (name, value) in &post.headers {
@@ -125,20 +125,20 @@ impl Poster {
         if let Some(token) = token {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
-        request.json(&post.message).send().await.map_err(Failure::Client)
+        request.json(&post.message).send().await.map_err(TransportFailure::Client)
     }
 
     /// Posts and waits for the head of the response. A request that was rejected unread counts as not sent.
-    async fn post(&self, post: Post) -> Result<StreamableHttpPostResponse, Failure> {
-        let token = self.token(Token::Kept).await?;
-        if post.id().is_some_and(|id| !self.sent.leaves(id)) {
+    async fn post(&self, post: PendingPost) -> Result<StreamableHttpPostResponse, TransportFailure> {
+        let token = self.token(TokenFreshness::Current).await?;
+        if post.id().is_some_and(|id| !self.sent.mark_sent(id)) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         let mut response = self.send(&post, token.as_deref()).await;
         if self.grant.is_some()
             && matches!(&response, Ok(answer) if answer.status() == StatusCode::UNAUTHORIZED)
         {
-            let token = self.token(Token::Fresh).await?;
+            let token = self.token(TokenFreshness::Renewed).await?;
             response = self.send(&post, token.as_deref()).await;
         }
         let answer = match response {
@@ -146,7 +146,7 @@ impl Poster {
             Err(failure) => Err(failure),
         };
         if let (Err(failure), Some(id)) = (&answer, post.id())
-            && refused_unread(failure)
+            && was_refused_unread(failure)
         {
             self.sent.forget(id);
         }
@@ -155,20 +155,23 @@ impl Poster {
 }
 
 /// Whether a failure means that the server did not process the message.
-pub(super) fn refused_unread(failure: &Failure) -> bool {
+pub(super) fn was_refused_unread(failure: &TransportFailure) -> bool {
     match failure {
-        Failure::Client(error) => error.is_connect() || error.is_builder(),
-        Failure::HttpStatus(error) => matches!(error.status, 300..=499 | 503),
-        Failure::SessionExpired
-        | Failure::AuthRequired(_)
-        | Failure::InsufficientScope(_)
-        | Failure::Auth(_) => true,
+        TransportFailure::Client(error) => error.is_connect() || error.is_builder(),
+        TransportFailure::HttpStatus(error) => matches!(error.status, 300..=499 | 503),
+        TransportFailure::SessionExpired
+        | TransportFailure::AuthRequired(_)
+        | TransportFailure::InsufficientScope(_)
+        | TransportFailure::Auth(_) => true,
         _ => false,
     }
 }
 
 /// Interprets the response to a post.
-async fn understand(response: Response, post: &Post) -> Result<StreamableHttpPostResponse, Failure> {
+async fn understand(
+    response: Response,
+    post: &PendingPost,
+) -> Result<StreamableHttpPostResponse, TransportFailure> {
     let status = response.status();
     if !status.is_success() {
         return refusal(response, post).await;
@@ -184,11 +187,11 @@ async fn understand(response: Response, post: &Post) -> Result<StreamableHttpPos
         return Ok(StreamableHttpPostResponse::Sse(events(response, id.clone()), session));
     }
     if !kind.starts_with(JSON) {
-        return Err(Failure::UnexpectedContentType((!kind.is_empty()).then_some(kind)));
+        return Err(TransportFailure::UnexpectedContentType((!kind.is_empty()).then_some(kind)));
     }
     let message = match body(response, MAX_FRAME).await? {
         None => frame::too_large(id.clone()),
-        Some(text) => match serde_json::from_slice(&with_execution(&text)) {
+        Some(text) => match serde_json::from_slice(&keep_execution_field(&text)) {
             Ok(ServerJsonRpcMessage::Error(mut error)) => {
                 // Servers that reject a message before reading it cannot name its id.
                 error.id = Some(id.clone());
@@ -201,7 +204,10 @@ async fn understand(response: Response, post: &Post) -> Result<StreamableHttpPos
     Ok(StreamableHttpPostResponse::Json(message, session))
 }
 
-async fn refusal(response: Response, post: &Post) -> Result<StreamableHttpPostResponse, Failure> {
+async fn refusal(
+    response: Response,
+    post: &PendingPost,
+) -> Result<StreamableHttpPostResponse, TransportFailure> {
     let status = response.status();
     let header = |name: HeaderName| {
         let value = response.headers().get(name);
@@ -209,14 +215,16 @@ async fn refusal(response: Response, post: &Post) -> Result<StreamableHttpPostRe
     };
     let (challenge, retry, location) = (header(WWW_AUTHENTICATE), header(RETRY_AFTER), header(LOCATION));
     match status {
-        StatusCode::UNAUTHORIZED => return Err(Failure::AuthRequired(AuthRequiredError::new(challenge))),
-        StatusCode::FORBIDDEN => {
-            return Err(Failure::InsufficientScope(InsufficientScopeError::new(challenge, None)));
+        StatusCode::UNAUTHORIZED => {
+            return Err(TransportFailure::AuthRequired(AuthRequiredError::new(challenge)));
         }
-        StatusCode::NOT_FOUND if post.session.is_some() => return Err(Failure::SessionExpired),
+        StatusCode::FORBIDDEN => {
+            return Err(TransportFailure::InsufficientScope(InsufficientScopeError::new(challenge, None)));
+        }
+        StatusCode::NOT_FOUND if post.session.is_some() => return Err(TransportFailure::SessionExpired),
         StatusCode::TOO_MANY_REQUESTS => return Err(HttpStatusError::new(429, Some(retry)).into()),
         _ if status.is_redirection() => {
-            return Err(Failure::UnexpectedServerResponse(moved(status, &location).into()));
+            return Err(TransportFailure::UnexpectedServerResponse(moved(status, &location).into()));
         }
         _ => {}
     }
@@ -224,7 +232,7 @@ async fn refusal(response: Response, post: &Post) -> Result<StreamableHttpPostRe
     // Some servers do not return 404 for a session that they have forgotten.
     let about_session = memmem::find(&text.to_ascii_lowercase(), b"session").is_some();
     if status == StatusCode::BAD_REQUEST && post.session.is_some() && about_session {
-        return Err(Failure::SessionExpired);
+        return Err(TransportFailure::SessionExpired);
     }
     match (serde_json::from_slice(&text), post.id()) {
         (Ok(ServerJsonRpcMessage::Error(mut error)), Some(id)) => {
@@ -234,7 +242,9 @@ async fn refusal(response: Response, post: &Post) -> Result<StreamableHttpPostRe
         _ if status.is_server_error() => Err(HttpStatusError::new(status.as_u16(), None).into()),
         _ => {
             let shown = String::from_utf8_lossy(text.get(..SHOWN).unwrap_or(&text)).into_owned();
-            Err(Failure::UnexpectedServerResponse(format!("HTTP {}: {shown}", status.as_u16()).into()))
+            Err(TransportFailure::UnexpectedServerResponse(
+                format!("HTTP {}: {shown}", status.as_u16()).into(),
+            ))
         }
     }
 }
@@ -242,13 +252,13 @@ async fn refusal(response: Response, post: &Post) -> Result<StreamableHttpPostRe
 /// The message for a redirect that is not followed. Servers repeat the query of the request in it.
 fn moved(status: StatusCode, location: &str) -> String {
     let place = location.split(['?', '#']).next().unwrap_or_default();
-    format!("HTTP {}: it has moved to {}", status.as_u16(), bare_addresses(place))
+    format!("HTTP {}: it has moved to {}", status.as_u16(), strip_address_secrets(place))
 }
 
 /// Reads a body; `None` if it is longer than `most`.
-async fn body(mut response: Response, most: usize) -> Result<Option<Vec<u8>>, Failure> {
+async fn body(mut response: Response, most: usize) -> Result<Option<Vec<u8>>, TransportFailure> {
     let mut whole = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(Failure::Client)? {
+    while let Some(chunk) = response.chunk().await.map_err(TransportFailure::Client)? {
         if whole.len() + chunk.len() > most {
             return Ok(None);
         }
@@ -283,14 +293,14 @@ fn events(response: Response, id: RequestId) -> BoxStream<'static, Result<Sse, S
 /// An event as the SDK takes it.
 fn sse(event: ServerSentEvent) -> Sse {
     let ServerSentEvent { name, data, id, retry } = event;
-    let data = data.map(|data| match with_execution(data.as_bytes()) {
+    let data = data.map(|data| match keep_execution_field(data.as_bytes()) {
         Cow::Owned(changed) => String::from_utf8(changed).unwrap_or(data),
         Cow::Borrowed(_) => data,
     });
     Sse { event: name, data, id, retry }
 }
 
-impl StreamableHttpClient for Poster {
+impl StreamableHttpClient for HttpTransport {
     type Error = reqwest::Error;
 
     async fn post_message(
@@ -300,8 +310,8 @@ impl StreamableHttpClient for Poster {
         session: Option<Arc<str>>,
         _: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Failure> {
-        self.post(Post { uri, message, session, headers }).await
+    ) -> Result<StreamableHttpPostResponse, TransportFailure> {
+        self.post(PendingPost { uri, message, session, headers }).await
     }
 
     async fn delete_session(
@@ -310,8 +320,8 @@ impl StreamableHttpClient for Poster {
         session: Arc<str>,
         _: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), Failure> {
-        let token = self.token(Token::Kept).await?;
+    ) -> Result<(), TransportFailure> {
+        let token = self.token(TokenFreshness::Current).await?;
         self.client.delete_session(uri, session, token, headers).await
     }
 
@@ -322,8 +332,8 @@ impl StreamableHttpClient for Poster {
         last_event: Option<String>,
         _: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
-        let token = self.token(Token::Kept).await?;
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportFailure> {
+        let token = self.token(TokenFreshness::Current).await?;
         let client = &self.client;
         client.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, MAX_FRAME).await
     }

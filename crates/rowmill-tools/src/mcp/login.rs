@@ -9,17 +9,17 @@ use http::HeaderMap;
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationMetadataSource, AuthorizationRequest, AuthorizationSession,
 };
-use rowmill_core::known_secrets::bare_addresses;
+use rowmill_core::known_secrets::strip_address_secrets;
 use rowmill_core::redact::Redactor;
-use rowmill_http::Proxies;
+use rowmill_http::ProxySettings;
 use rowmill_types::{Problem, ProblemCode, Secret};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::access::bare_address;
-use super::call::chain;
+use super::access::address_without_secrets;
 use super::http as post;
-use super::token_client::{TokenClient, tokens};
+use super::lost_call::error_chain;
+use super::token_client::{TokenClient, tokens_in_json};
 use super::token_file::TokenFile;
 
 /// The path of the browser's redirect.
@@ -35,18 +35,18 @@ pub struct AuthorizationSettings {
     /// Learns the tokens that they give.
     pub redactor: Redactor,
     /// The proxies on the way to them.
-    pub proxies: Proxies,
+    pub proxies: ProxySettings,
 }
 
 /// A sign-in that waits for its browser.
-pub struct Login {
+pub struct McpSignIn {
     session: AuthorizationSession,
     listener: TcpListener,
     place: String,
     redactor: Redactor,
 }
 
-impl fmt::Debug for Login {
+impl fmt::Debug for McpSignIn {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Login").field("place", &self.place).finish_non_exhaustive()
     }
@@ -58,23 +58,24 @@ impl fmt::Debug for Login {
 ///
 /// The server cannot be reached or names no authorization server, or the authorization server does not
 /// register clients.
-pub async fn begin_login(
+pub async fn begin_sign_in(
     url: &str,
     file: &Path,
     scopes: &[String],
     settings: AuthorizationSettings,
-) -> Result<Login, Problem> {
+) -> Result<McpSignIn, Problem> {
     let redactor = settings.redactor.clone();
     let fail = |error: AuthError| cannot_sign_in(url, &error, &redactor);
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(|error| {
         Problem::new(ProblemCode::ToolServer, "cannot listen on a local port").cause(error)
     })?;
     let port = listener.local_addr().map(|address| address.port()).unwrap_or_default();
-    let mut manager = manager(url, &settings).await.map_err(fail)?;
+    let mut manager = authorization_manager(url, &settings).await.map_err(fail)?;
     manager.set_credential_store(TokenFile::new(file, redactor.clone()));
     let resolution = manager.resolve_metadata().await.map_err(fail)?;
     if resolution.source == AuthorizationMetadataSource::LegacyEndpointFallback {
-        let message = format!("the MCP server at `{}` does not say where to sign in", bare_addresses(url));
+        let message =
+            format!("the MCP server at `{}` does not say where to sign in", strip_address_secrets(url));
         return Err(Problem::new(ProblemCode::ToolServer, message)
             .hint("it may need no sign-in, or a token: set `access_token` or a header for it"));
     }
@@ -84,21 +85,21 @@ pub async fn begin_login(
         .with_scopes(scopes.iter().cloned())
         .with_client_name("rowmill");
     let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| fail(error))?;
-    Ok(Login { session, listener, place: bare_addresses(url), redactor })
+    Ok(McpSignIn { session, listener, place: strip_address_secrets(url), redactor })
 }
 
 /// Who speaks with the authorization server of the server at `url`.
-pub(super) async fn manager(
+pub(super) async fn authorization_manager(
     url: &str,
     AuthorizationSettings { redactor, proxies }: &AuthorizationSettings,
 ) -> Result<AuthorizationManager, AuthError> {
     // It is another server: it must not see the headers.
-    let client = post::client(HeaderMap::new(), proxies).map_err(AuthError::InternalError)?;
+    let client = post::http_client(HeaderMap::new(), proxies).map_err(AuthError::InternalError)?;
     let client = TokenClient { client, redactor: redactor.clone() };
     AuthorizationManager::new_with_oauth_http_client(url, Arc::new(client)).await
 }
 
-impl Login {
+impl McpSignIn {
     /// The URL that the user opens in a browser.
     #[must_use]
     pub fn address(&self) -> &str {
@@ -178,8 +179,8 @@ async fn answer(stream: &mut TcpStream, status: &str, text: &str) {
 }
 
 fn cannot_sign_in(url: &str, error: &AuthError, redactor: &Redactor) -> Problem {
-    Problem::new(ProblemCode::ToolServer, format!("sign-in to `{}` failed", bare_addresses(url)))
-        .cause(redactor.redact(&bare_addresses(&chain(error))).into_owned())
+    Problem::new(ProblemCode::ToolServer, format!("sign-in to `{}` failed", strip_address_secrets(url)))
+        .cause(redactor.redact(&strip_address_secrets(&error_chain(error))).into_owned())
         .hint(
             "check the URL; a server that does not register clients needs `auth` with `client_id` and \
              `client_secret`",
@@ -189,15 +190,15 @@ fn cannot_sign_in(url: &str, error: &AuthError, redactor: &Redactor) -> Problem 
 /// The file in `folder` for the tokens of the server at `url`.
 #[must_use]
 pub fn token_path(folder: &Path, url: &str) -> PathBuf {
-    let digest = ring::digest::digest(&ring::digest::SHA256, bare_address(url.trim()).as_bytes());
+    let digest = ring::digest::digest(&ring::digest::SHA256, address_without_secrets(url.trim()).as_bytes());
     let name: String = digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     folder.join(format!("{name}.json"))
 }
 
 /// The tokens in a file, for callers that keep texts which may contain one; empty if the file cannot be read.
 #[must_use]
-pub fn kept_tokens(file: &Path) -> Vec<Secret> {
-    tokens(&std::fs::read(file).unwrap_or_default())
+pub fn read_tokens(file: &Path) -> Vec<Secret> {
+    tokens_in_json(&std::fs::read(file).unwrap_or_default())
 }
 
 /// Deletes the tokens in a file, and returns whether there were any.

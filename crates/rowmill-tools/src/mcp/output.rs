@@ -18,7 +18,7 @@ pub(super) fn of(result: ServerResult) -> ToolOutput {
     match result {
         ServerResult::CallToolResult(result) => of_call(result),
         ServerResult::ReadResourceResult(result) => {
-            let mut parts = Parts::default();
+            let mut parts = OutputParts::default();
             for contents in result.contents {
                 parts.resource(contents);
             }
@@ -33,14 +33,14 @@ pub(super) fn of(result: ServerResult) -> ToolOutput {
         ),
         ServerResult::EmptyResult(_) => ToolOutput::default(),
         other => match serde_json::to_string(&other) {
-            Ok(text) => ToolOutput::of_text(text),
+            Ok(text) => ToolOutput::from_text(text),
             Err(error) => ToolOutput::error(format!("the tool's answer cannot be shown: {error}")),
         },
     }
 }
 
 fn of_call(result: CallToolResult) -> ToolOutput {
-    let mut parts = Parts::default();
+    let mut parts = OutputParts::default();
     for block in result.content {
         parts.block(block);
     }
@@ -54,7 +54,7 @@ fn of_call(result: CallToolResult) -> ToolOutput {
 }
 
 fn of_prompt(result: GetPromptResult) -> ToolOutput {
-    let mut parts = Parts::default();
+    let mut parts = OutputParts::default();
     let several = result.messages.len() > 1;
     for message in result.messages {
         let before = parts.texts.len();
@@ -68,12 +68,12 @@ fn of_prompt(result: GetPromptResult) -> ToolOutput {
 }
 
 #[derive(Debug, Default)]
-struct Parts {
+struct OutputParts {
     texts: Vec<String>,
     attachments: Vec<Attachment>,
 }
 
-impl Parts {
+impl OutputParts {
     fn block(&mut self, block: ContentBlock) {
         match block {
             ContentBlock::Text(text) => self.texts.push(text.text),
@@ -152,13 +152,13 @@ mod tests {
             {"type": "resource", "resource": {"uri": "a://b", "text": "two"}},
             {"type": "resource_link", "name": "three", "uri": "a://c"},
         ], "structuredContent": {"not": "shown"}}));
-        assert_eq!(given, ToolOutput::of_text("one\ntwo\nthree: a://c"));
+        assert_eq!(given, ToolOutput::from_text("one\ntwo\nthree: a://c"));
     }
 
     #[test]
     fn what_is_structured_is_the_text_where_there_is_none() {
         let given = output(json!({"content": [], "structuredContent": {"b": [1, 2.50], "a": null}}));
-        assert_eq!(given, ToolOutput::of_text(r#"{"b":[1,2.5],"a":null}"#));
+        assert_eq!(given, ToolOutput::from_text(r#"{"b":[1,2.5],"a":null}"#));
     }
 
     #[test]

@@ -10,9 +10,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::Mutex;
 
-use super::frame::{self, Frame, Line, Lines};
-use super::sent::Sent;
-use super::tail::Tail;
+use super::frame::{self, BoundedLine, BoundedLines, PipeFrame};
+use super::sent_requests::SentRequests;
+use super::tail::OutputTail;
 
 /// Both ends of the pipes.
 ///
@@ -20,21 +20,21 @@ use super::tail::Tail;
 /// fails a call whose answer is unusable instead of leaving it to its timeout, and keeps the output of a
 /// program that is not an MCP server.
 #[derive(Debug)]
-pub(super) struct Pipe {
-    lines: Lines<ChildStdout>,
+pub(super) struct StdioTransport {
+    lines: BoundedLines<ChildStdout>,
     writer: Arc<Mutex<Option<ChildStdin>>>,
-    sent: Sent,
-    talk: Tail,
+    sent: SentRequests,
+    talk: OutputTail,
 }
 
-impl Pipe {
+impl StdioTransport {
     /// `talk` receives the server's output that is not a message.
-    pub(super) fn new(stdin: ChildStdin, stdout: ChildStdout, sent: Sent, talk: Tail) -> Self {
-        Self { lines: Lines::new(stdout), writer: Arc::new(Mutex::new(Some(stdin))), sent, talk }
+    pub(super) fn new(stdin: ChildStdin, stdout: ChildStdout, sent: SentRequests, talk: OutputTail) -> Self {
+        Self { lines: BoundedLines::new(stdout), writer: Arc::new(Mutex::new(Some(stdin))), sent, talk }
     }
 }
 
-impl Transport<RoleClient> for Pipe {
+impl Transport<RoleClient> for StdioTransport {
     type Error = io::Error;
 
     fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
@@ -46,7 +46,7 @@ impl Transport<RoleClient> for Pipe {
             let closed = || io::Error::new(io::ErrorKind::NotConnected, "its standard input is closed");
             let pipe = writer.as_mut().ok_or_else(closed)?;
             let ClientJsonRpcMessage::Request(request) = &item else { return pipe.write_all(&bytes).await };
-            if !sent.leaves(&request.id) {
+            if !sent.mark_sent(&request.id) {
                 return Ok(());
             }
             let written = pipe.write_all(&bytes).await;
@@ -61,14 +61,14 @@ impl Transport<RoleClient> for Pipe {
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             match self.lines.next().await {
-                Line::Whole(line) => match frame::read(line) {
-                    Frame::Message(message) => return Some(*message),
-                    Frame::Talk => self.talk.push(line),
-                    Frame::Nothing => {}
+                BoundedLine::Whole(line) => match frame::read(line) {
+                    PipeFrame::Message(message) => return Some(*message),
+                    PipeFrame::OtherText => self.talk.push(line),
+                    PipeFrame::Ignored => {}
                 },
-                Line::TooLong(Some(id)) => return Some(frame::too_large(id)),
-                Line::TooLong(None) => {}
-                Line::End => return None,
+                BoundedLine::TooLong(Some(id)) => return Some(frame::too_large(id)),
+                BoundedLine::TooLong(None) => {}
+                BoundedLine::End => return None,
             }
         }
     }

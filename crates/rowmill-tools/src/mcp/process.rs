@@ -14,9 +14,9 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::server::Transport;
-use super::tail::Tail;
-use crate::group::with_remedy;
+use super::server::McpTransport;
+use super::tail::OutputTail;
+use crate::process_group::with_remedy;
 use crate::survivors::ProcessMark;
 
 /// How long a server may take to end after its standard input is closed.
@@ -24,9 +24,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long it may take after it received the signal to terminate.
 const LAST_GRACE: Duration = Duration::from_secs(1);
 /// How long to wait until killed processes are gone.
-const BURIAL: Duration = Duration::from_millis(300);
+const REAP_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long reading the rest of a server's output may take.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest interval between two checks of a process.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -36,22 +36,22 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The process is not reaped before its group has been killed: as long as it exists, at least as a zombie,
 /// its number cannot be reused by another process.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ServerProcess {
     child: Child,
     group: Option<Pid>,
     mark: Option<ProcessMark>,
-    stderr: Tail,
+    stderr: OutputTail,
     /// The task that reads the server's standard error.
     reading: JoinSet<()>,
 }
 
-impl Process {
+impl ServerProcess {
     /// Starts it with the variables in `inherited` and its own, and no others.
     pub(super) fn start(
-        transport: &Transport,
+        transport: &McpTransport,
         inherited: &BTreeMap<String, String>,
     ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
-        let Transport::Stdio { command, args, env, cwd } = transport else {
+        let McpTransport::Stdio { command, args, env, cwd } = transport else {
             return Err(io::Error::other("the server is no process"));
         };
         let mut ready = Command::new(command);
@@ -66,7 +66,7 @@ impl Process {
         let mut child = ready.spawn().map_err(with_remedy)?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (stderr, mut reading) = (Tail::default(), JoinSet::new());
+        let (stderr, mut reading) = (OutputTail::default(), JoinSet::new());
         let (Some(stdin), Some(stdout), Some(printed)) = pipes else {
             return Err(io::Error::other("the server has no pipes"));
         };
@@ -80,11 +80,11 @@ impl Process {
         self.wait_until(Instant::now() + GRACE).await;
         self.signal(Signal::TERM);
         self.wait_until(Instant::now() + LAST_GRACE).await;
-        self.bury().await;
+        self.kill_and_reap().await;
     }
 
     /// Kills it with everything that it started, and waits until all of it is gone.
-    pub(super) async fn bury(&mut self) {
+    pub(super) async fn kill_and_reap(&mut self) {
         self.signal(Signal::KILL);
         if let Some(mark) = self.mark.take() {
             // Looking for what left the group takes a while, and others have calls to look after meanwhile.
@@ -93,15 +93,15 @@ impl Process {
         // Why waiting failed does not matter: there is nothing left to wait for then.
         drop(self.child.wait().await);
         let Some(group) = self.group.take() else { return };
-        let until = Instant::now() + BURIAL;
+        let until = Instant::now() + REAP_TIMEOUT;
         while test_kill_process_group(group).is_ok() && Instant::now() < until {
             sleep(Duration::from_millis(1)).await;
         }
     }
 
     /// How it ended, if it has ended or is about to.
-    pub(super) async fn ending(&self) -> Option<String> {
-        let status = self.wait_until(Instant::now() + LAST_WORDS).await?;
+    pub(super) async fn exit_description(&self) -> Option<String> {
+        let status = self.wait_until(Instant::now() + LAST_OUTPUT_TIMEOUT).await?;
         Some(match (status.exit_status(), status.terminating_signal()) {
             (Some(code), _) => format!("it exited with code {code}"),
             (None, Some(signal)) => format!("it was terminated by signal {signal}"),
@@ -110,10 +110,10 @@ impl Process {
     }
 
     /// Its last output on standard error, including what is still in the pipe.
-    pub(super) async fn last_words(&mut self) -> Option<String> {
+    pub(super) async fn last_output(&mut self) -> Option<String> {
         let rest = async { while self.reading.join_next().await.is_some() {} };
         // Whatever was read by then is shown; a grandchild may hold the pipe open.
-        drop(tokio::time::timeout(LAST_WORDS, rest).await);
+        drop(tokio::time::timeout(LAST_OUTPUT_TIMEOUT, rest).await);
         self.stderr.text()
     }
 
@@ -143,7 +143,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
         if let Some(mark) = self.mark.take() {
@@ -152,7 +152,7 @@ impl Drop for Process {
     }
 }
 
-async fn keep_lines(printed: impl AsyncRead + Unpin, tail: Tail) {
+async fn keep_lines(printed: impl AsyncRead + Unpin, tail: OutputTail) {
     let mut reader = BufReader::new(printed);
     let mut line = Vec::new();
     loop {

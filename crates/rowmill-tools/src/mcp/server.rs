@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rowmill_types::Secret;
 
-use super::filter::Filter;
-use super::one_file::known_package;
-use super::view::View;
+use super::name_filter::NameFilter;
+use super::single_file_servers::single_file_package;
+use super::view::ServerView;
 
 /// An MCP server of a run.
 #[derive(Debug, Clone)]
@@ -16,17 +16,17 @@ pub struct McpServer {
     /// Its name; the names of its tools start with it.
     pub name: String,
     /// How it is reached.
-    pub transport: Transport,
+    pub transport: McpTransport,
     /// Which version of the protocol is used.
     pub protocol: ProtocolMode,
     /// Which of its tools are offered.
-    pub tools: Filter,
+    pub tools: NameFilter,
     /// Which of its resources can be read; a tool for that is offered only if the filter admits any.
-    pub resources: Filter,
+    pub resources: NameFilter,
     /// Which of its prompts can be fetched; a tool for that is offered only if the filter admits any.
-    pub prompts: Filter,
+    pub prompts: NameFilter,
     /// The views of agents that see something else than these three filters select.
-    pub views: Vec<View>,
+    pub views: Vec<ServerView>,
     /// Whether every row gets a connection of its own, and over stdio a process of its own.
     pub per_row: bool,
     /// How long a call may take.
@@ -34,17 +34,17 @@ pub struct McpServer {
     /// How long it may take until the server has reported what it offers.
     pub start_timeout: Duration,
     /// Which tools may run twice.
-    pub idempotent: Idempotent,
-    /// Whether its instructions are for the model; otherwise [`super::Mcp::instructions`] leaves them out.
+    pub idempotent: IdempotentTools,
+    /// Whether its instructions are for the model; otherwise [`super::McpHost::instructions`] leaves them out.
     pub instructions: bool,
     /// How a lost connection is made again.
-    pub reconnect: Reconnect,
+    pub reconnect: ReconnectPolicy,
     /// How many calls run at once, over all rows.
     pub max_parallel: MaxParallel,
     /// The values that environment variables inserted into the settings; messages do not show them.
     pub from_variables: Vec<Secret>,
     /// How a user can authorize rowmill.
-    pub sign_in: SignIn,
+    pub sign_in: SignInMethod,
     /// The file for the tokens of a sign-in, which may not exist yet; without it signing in is impossible.
     pub tokens: Option<PathBuf>,
 }
@@ -55,7 +55,7 @@ pub enum MaxParallel {
     /// Not set: no limit, but one at a time if the server is known to use a file that parallel calls would
     /// damage.
     #[default]
-    Unsaid,
+    NotSet,
     /// This many.
     Calls(usize),
     /// This many of the tools that match a name or pattern, taken together.
@@ -64,7 +64,7 @@ pub enum MaxParallel {
 
 /// How a user can authorize rowmill at a server; used in messages about rejected requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SignIn {
+pub enum SignInMethod {
     /// By signing in with a browser.
     #[default]
     Browser,
@@ -74,43 +74,43 @@ pub enum SignIn {
 
 impl McpServer {
     /// A server with the default settings.
-    pub fn new(name: impl Into<String>, transport: Transport) -> Self {
+    pub fn new(name: impl Into<String>, transport: McpTransport) -> Self {
         Self {
             name: name.into(),
             transport,
             protocol: ProtocolMode::Auto,
-            tools: Filter::Everything,
-            resources: Filter::Nothing,
-            prompts: Filter::Nothing,
+            tools: NameFilter::Everything,
+            resources: NameFilter::Nothing,
+            prompts: NameFilter::Nothing,
             views: Vec::new(),
             per_row: false,
             timeout: Duration::from_secs(60),
             start_timeout: Duration::from_secs(60),
-            idempotent: Idempotent::ByServer,
+            idempotent: IdempotentTools::ByServer,
             instructions: true,
-            reconnect: Reconnect::default(),
-            max_parallel: MaxParallel::Unsaid,
+            reconnect: ReconnectPolicy::default(),
+            max_parallel: MaxParallel::NotSet,
             from_variables: Vec::new(),
-            sign_in: SignIn::default(),
+            sign_in: SignInMethod::default(),
             tokens: None,
         }
     }
 
     /// The package of the server, if it is known to use a file that parallel calls would damage.
     #[must_use]
-    pub fn keeps_one_file(&self) -> Option<&'static str> {
+    pub fn single_file_package(&self) -> Option<&'static str> {
         match &self.transport {
-            Transport::Stdio { command, args, .. } => {
-                known_package(std::iter::once(command).chain(args).map(String::as_str))
+            McpTransport::Stdio { command, args, .. } => {
+                single_file_package(std::iter::once(command).chain(args).map(String::as_str))
             }
-            Transport::Http { .. } => None,
+            McpTransport::Http { .. } => None,
         }
     }
 }
 
 /// How a server is reached.
 #[derive(Debug, Clone)]
-pub enum Transport {
+pub enum McpTransport {
     /// A process that rowmill starts and communicates with over standard input and output.
     Stdio {
         /// The program.
@@ -133,9 +133,9 @@ pub enum Transport {
     },
 }
 
-impl Transport {
+impl McpTransport {
     /// Whether a header authorizes rowmill.
-    pub(super) fn says_who_asks(&self) -> bool {
+    pub(super) fn has_credential(&self) -> bool {
         match self {
             Self::Stdio { .. } => false,
             Self::Http { headers, .. } => {
@@ -146,7 +146,7 @@ impl Transport {
 
     /// The command line or the URL in full: it may contain secrets.
     #[must_use]
-    pub fn place(&self) -> String {
+    pub fn address_text(&self) -> String {
         match self {
             Self::Stdio { command, args, .. } => {
                 let words = std::iter::once(command).chain(args).map(String::as_str);
@@ -183,7 +183,7 @@ pub enum ProtocolMode {
 
 /// Which tools may run twice, so that they are called again if a connection breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Idempotent {
+pub enum IdempotentTools {
     /// Those that, according to the server, only read or have no further effect the second time.
     #[default]
     ByServer,
@@ -197,7 +197,7 @@ pub enum Idempotent {
 
 /// How a lost connection is made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reconnect {
+pub struct ReconnectPolicy {
     /// The number of attempts; the first is made immediately.
     pub tries: u32,
     /// The wait before the second attempt; it doubles with each attempt.
@@ -208,7 +208,7 @@ pub struct Reconnect {
     pub pause: Duration,
 }
 
-impl Default for Reconnect {
+impl Default for ReconnectPolicy {
     fn default() -> Self {
         Self {
             tries: 6,
@@ -219,9 +219,9 @@ impl Default for Reconnect {
     }
 }
 
-impl Reconnect {
+impl ReconnectPolicy {
     /// The wait before an attempt, counted from 0.
-    pub(super) fn wait(&self, made: u32) -> Duration {
+    pub(super) fn wait_before(&self, made: u32) -> Duration {
         let Some(doublings) = made.checked_sub(1) else { return Duration::ZERO };
         self.first_wait.saturating_mul(2_u32.saturating_pow(doublings)).min(self.longest_wait)
     }
@@ -233,8 +233,8 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_the_longest() {
-        let reconnect = Reconnect::default();
-        let waits: Vec<_> = (0..8).map(|made| reconnect.wait(made).as_millis()).collect();
+        let reconnect = ReconnectPolicy::default();
+        let waits: Vec<_> = (0..8).map(|made| reconnect.wait_before(made).as_millis()).collect();
         assert_eq!(waits, [0, 250, 500, 1000, 2000, 4000, 5000, 5000]);
     }
 }

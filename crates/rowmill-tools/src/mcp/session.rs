@@ -13,38 +13,38 @@ use rmcp::model::{
 use rmcp::service::{Peer, PeerRequestOptions, RunningService, ServiceError};
 use tokio::time::{Instant, timeout_at};
 
-use super::call::{self, Lost};
-use super::process::Process;
-use super::sent::Sent;
+use super::lost_call::{self, LostCall};
+use super::process::ServerProcess;
+use super::sent_requests::SentRequests;
 
 /// How long closing a connection may take before its process is ended anyway.
-const FAREWELL: Duration = Duration::from_secs(3);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The SDK's running service of a connection.
-pub(super) type Running = RunningService<RoleClient, ClientConfig>;
+pub(super) type RunningClient = RunningService<RoleClient, ClientConfig>;
 
 /// A connection. Dropping it closes it, and kills its process.
-pub(super) struct Session {
+pub(super) struct McpSession {
     peer: Peer<RoleClient>,
-    sent: Sent,
-    inner: Mutex<Inner>,
+    sent: SentRequests,
+    inner: Mutex<SessionParts>,
 }
 
-struct Inner {
-    running: Option<Running>,
-    process: Option<Process>,
+struct SessionParts {
+    running: Option<RunningClient>,
+    process: Option<ServerProcess>,
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for McpSession {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Session").field("over", &self.is_over()).finish_non_exhaustive()
+        out.debug_struct("Session").field("over", &self.has_ended()).finish_non_exhaustive()
     }
 }
 
-impl Session {
-    pub(super) fn new(running: Running, process: Option<Process>, sent: Sent) -> Self {
+impl McpSession {
+    pub(super) fn new(running: RunningClient, process: Option<ServerProcess>, sent: SentRequests) -> Self {
         let peer = running.peer().clone();
-        let inner = Inner { running: Some(running), process };
+        let inner = SessionParts { running: Some(running), process };
         Self { peer, sent, inner: Mutex::new(inner) }
     }
 
@@ -54,35 +54,35 @@ impl Session {
     }
 
     /// Whether the connection has ended.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn has_ended(&self) -> bool {
         self.peer.is_transport_closed()
     }
 
     /// Sends a request and waits for the answer, for at most `timeout`. Dropping the future cancels the
     /// request.
-    pub(super) async fn ask(
+    pub(super) async fn request(
         &self,
         request: ClientRequest,
         timeout: Duration,
-    ) -> Result<Result<ServerResult, ErrorData>, Lost> {
+    ) -> Result<Result<ServerResult, ErrorData>, LostCall> {
         let until = Instant::now() + timeout;
         let sending = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
         let mut handle = match timeout_at(until, sending).await {
             Ok(Ok(handle)) => handle,
-            Ok(Err(_)) => return Err(Lost::broken("the connection is closed", false)),
-            Err(_) => return Err(Lost::TimedOut { maybe_ran: false }),
+            Ok(Err(_)) => return Err(LostCall::broken("the connection is closed", false)),
+            Err(_) => return Err(LostCall::TimedOut { maybe_ran: false }),
         };
-        let mut pending = Pending { session: self, id: Some(handle.id.clone()) };
+        let mut pending = PendingRequest { session: self, id: Some(handle.id.clone()) };
         let Ok(answer) = timeout_at(until, &mut handle.rx).await else {
-            return Err(Lost::TimedOut { maybe_ran: pending.cancel() });
+            return Err(LostCall::TimedOut { maybe_ran: pending.cancel() });
         };
         let left = pending.over();
         match answer {
             Ok(Ok(result)) => Ok(Ok(result)),
             Ok(Err(ServiceError::McpError(error))) => Ok(Err(error)),
-            Ok(Err(ServiceError::TransportSend(error))) => Err(call::failed_to_send(&error, left)),
-            Ok(Err(error)) => Err(Lost::broken(error.to_string(), left)),
-            Err(_) => Err(Lost::broken("the connection broke", left)),
+            Ok(Err(ServiceError::TransportSend(error))) => Err(lost_call::failed_to_send(&error, left)),
+            Ok(Err(error)) => Err(LostCall::broken(error.to_string(), left)),
+            Err(_) => Err(LostCall::broken("the connection broke", left)),
         }
     }
 
@@ -94,7 +94,7 @@ impl Session {
         };
         if let Some(mut running) = running {
             // Whether it closed in time makes no difference to what follows.
-            drop(running.close_with_timeout(FAREWELL).await);
+            drop(running.close_with_timeout(CLOSE_TIMEOUT).await);
         }
         if let Some(mut process) = process {
             process.end().await;
@@ -102,21 +102,21 @@ impl Session {
     }
 
     /// Kills the process and returns its last output.
-    pub(super) async fn post_mortem(&self) -> Option<String> {
+    pub(super) async fn kill_and_describe(&self) -> Option<String> {
         let process = self.inner.lock().unwrap_or_else(PoisonError::into_inner).process.take();
         let mut process = process?;
-        process.bury().await;
-        process.last_words().await
+        process.kill_and_reap().await;
+        process.last_output().await
     }
 }
 
 /// A pending request; dropping it cancels it.
-struct Pending<'a> {
-    session: &'a Session,
+struct PendingRequest<'a> {
+    session: &'a McpSession,
     id: Option<RequestId>,
 }
 
-impl Pending<'_> {
+impl PendingRequest<'_> {
     /// Marks it as answered, or as never to be answered. Returns whether it had been sent.
     fn over(&mut self) -> bool {
         self.id.take().is_some_and(|id| self.session.sent.forget(&id))
@@ -134,7 +134,7 @@ impl Pending<'_> {
     }
 }
 
-impl Drop for Pending<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         self.cancel();
     }

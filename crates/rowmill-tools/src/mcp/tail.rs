@@ -8,11 +8,11 @@ const LINE_BYTES: usize = 400;
 
 /// The last lines of a growing text. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tail {
+pub(super) struct OutputTail {
     lines: Arc<Mutex<VecDeque<String>>>,
 }
 
-impl Tail {
+impl OutputTail {
     /// Adds a line; a long one is truncated.
     pub(super) fn push(&self, line: &[u8]) {
         let cut = line.get(..LINE_BYTES).unwrap_or(line);
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn only_the_last_lines_are_kept_and_long_ones_are_cut() {
-        let tail = Tail::default();
+        let tail = OutputTail::default();
         assert_eq!(tail.text(), None);
         for number in 0..100 {
             tail.push(format!("line {number}\r\n").as_bytes());

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 const KEPT: &str = "rowmill/execution";
 
 /// A message of a server in which the `execution` field of its tools is kept in their `_meta`.
-pub(super) fn with_execution(message: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn keep_execution_field(message: &[u8]) -> Cow<'_, [u8]> {
     if memmem::find(message, b"\"taskSupport\"").is_none() {
         return Cow::Borrowed(message);
     }
@@ -32,7 +32,7 @@ pub(super) fn with_execution(message: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Whether a tool cannot be called directly.
-pub(super) fn needs_task(tool: &Tool) -> bool {
+pub(super) fn is_task_only(tool: &Tool) -> bool {
     let execution = tool.meta.as_ref().and_then(|meta| meta.0.get(KEPT));
     execution.and_then(|execution| execution.get("taskSupport")).and_then(Value::as_str) == Some("required")
 }

@@ -40,7 +40,7 @@ impl TokenClient {
             body.extend_from_slice(&chunk);
         }
         if gives_secrets {
-            learn_tokens(&self.redactor, &body).map_err(|problem| problem.to_string())?;
+            redact_tokens(&self.redactor, &body).map_err(|problem| problem.to_string())?;
         }
         let mut answer = http::Response::new(body);
         *answer.status_mut() = response.status();
@@ -50,12 +50,12 @@ impl TokenClient {
 }
 
 /// Registers the secrets in a JSON text; other text contains none.
-pub(super) fn learn_tokens(redactor: &Redactor, text: &[u8]) -> Result<(), Problem> {
-    redactor.learn(&tokens(text))
+pub(super) fn redact_tokens(redactor: &Redactor, text: &[u8]) -> Result<(), Problem> {
+    redactor.add_secrets(&tokens_in_json(text))
 }
 
 /// The secrets in a JSON text, identified by the names of its fields.
-pub(super) fn tokens(text: &[u8]) -> Vec<Secret> {
+pub(super) fn tokens_in_json(text: &[u8]) -> Vec<Secret> {
     let mut found = Vec::new();
     add_tokens(&serde_json::from_slice(text).unwrap_or_default(), &mut found);
     found
@@ -85,8 +85,8 @@ mod tests {
         let text = br#"{"access_token": "a", "token_type": "Bearer", "expires_in": 5, "scope": "read",
             "more": [{"id_token": "i", "client_id": "c"}], "client_secret": "s",
             "token_endpoint_auth_method": "client_secret_basic", "registration_access_token": "r"}"#;
-        let found: Vec<_> = tokens(text).iter().map(|secret| secret.reveal().to_owned()).collect();
+        let found: Vec<_> = tokens_in_json(text).iter().map(|secret| secret.reveal().to_owned()).collect();
         assert_eq!(found, ["a", "i", "s", "r"]);
-        assert!(tokens(b"access_token=a").is_empty());
+        assert!(tokens_in_json(b"access_token=a").is_empty());
     }
 }

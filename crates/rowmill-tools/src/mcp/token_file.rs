@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
 use rowmill_core::redact::Redactor;
 
-use super::token_client::learn_tokens;
+use super::token_client::redact_tokens;
 
 /// The tokens of one server.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl TokenFile {
     fn read(&self) -> io::Result<Option<StoredCredentials>> {
         match std::fs::read(&self.path) {
             Ok(text) => {
-                learn_tokens(&self.redactor, &text)
+                redact_tokens(&self.redactor, &text)
                     .map_err(|problem| io::Error::other(problem.to_string()))?;
                 serde_json::from_slice(&text).map(Some).map_err(io::Error::other)
             }

@@ -1,29 +1,33 @@
 //! The parts of a server that one agent sees.
 
-use super::filter::Filter;
+use super::name_filter::NameFilter;
 use super::server::McpServer;
 
 /// What some agents are offered of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View {
+pub struct ServerView {
     /// Which of the tools that the server's entry admits.
-    pub tools: Filter,
+    pub tools: NameFilter,
     /// Which of its resources.
-    pub resources: Filter,
+    pub resources: NameFilter,
     /// Which of its prompts.
-    pub prompts: Filter,
+    pub prompts: NameFilter,
 }
 
 impl McpServer {
     /// The view that the server's own entry defines.
     #[must_use]
-    pub fn view(&self) -> View {
-        View { tools: self.tools.clone(), resources: self.resources.clone(), prompts: self.prompts.clone() }
+    pub fn default_view(&self) -> ServerView {
+        ServerView {
+            tools: self.tools.clone(),
+            resources: self.resources.clone(),
+            prompts: self.prompts.clone(),
+        }
     }
 
     /// That view, and the views that agents see instead of it.
-    pub(super) fn all_views(&self) -> Vec<View> {
-        let mut views = vec![self.view()];
+    pub(super) fn all_views(&self) -> Vec<ServerView> {
+        let mut views = vec![self.default_view()];
         for view in &self.views {
             if !views.contains(view) {
                 views.push(view.clone());

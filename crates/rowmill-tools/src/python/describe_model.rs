@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use super::settings::START_TIMEOUT;
-use crate::group::{Graves, Group};
+use crate::process_group::{ProcessGroup, ProcessReaper};
 
 const PROGRAM: &str = include_str!("program/describe_model.py");
 /// The exit code of the program if it reports a problem.
@@ -27,7 +27,7 @@ pub struct ModelDescription {
 
 /// Why a model could not be described.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ModelFailure {
+pub enum DescribeFailure {
     /// The name cannot be used.
     Unusable {
         /// What is wrong with it.
@@ -36,7 +36,7 @@ pub enum ModelFailure {
         hint: Option<String>,
     },
     /// The process ended without a result.
-    Died {
+    ProcessEnded {
         /// How it ended.
         status: ExitStatus,
         /// The last line on its standard error, if any.
@@ -60,18 +60,18 @@ pub async fn describe_model(
     model: &str,
     variables: &[(OsString, OsString)],
     temp_folder: &Path,
-) -> io::Result<Result<ModelDescription, ModelFailure>> {
+) -> io::Result<Result<ModelDescription, DescribeFailure>> {
     let (mut told, mut errors) = (tempfile::tempfile_in(temp_folder)?, tempfile::tempfile_in(temp_folder)?);
     let mut command = Command::new(interpreter);
     command.args(["-c", PROGRAM, model]).stdin(Stdio::null());
     command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
     command.stdout(told.try_clone()?).stderr(errors.try_clone()?);
-    let graves = Graves::default();
-    let mut group = Group::start(&mut command, &graves)?;
-    let ended = tokio::time::timeout(START_TIMEOUT, group.ended()).await;
+    let reaper = ProcessReaper::default();
+    let mut group = ProcessGroup::start(&mut command, &reaper)?;
+    let ended = tokio::time::timeout(START_TIMEOUT, group.wait_for_end()).await;
     drop(group);
-    graves.clear().await;
-    let Ok(status) = ended else { return Ok(Err(ModelFailure::TooSlow(START_TIMEOUT))) };
+    reaper.reap_all().await;
+    let Ok(status) = ended else { return Ok(Err(DescribeFailure::TooSlow(START_TIMEOUT))) };
     let status = status.ok_or_else(|| io::Error::other("it could not be waited for"))?;
     let told = text(&mut told)?;
     let (first, second) = told.trim_end().split_once('\n').unwrap_or((told.trim_end(), ""));
@@ -79,11 +79,14 @@ pub async fn describe_model(
     Ok(match status.code() {
         Some(0) if !first.is_empty() => Ok(ModelDescription { schema: first.to_owned(), code: second }),
         Some(UNUSABLE) if !first.is_empty() => {
-            Err(ModelFailure::Unusable { message: first.to_owned(), hint: second })
+            Err(DescribeFailure::Unusable { message: first.to_owned(), hint: second })
         }
         _ => {
             let errors = text(&mut errors)?;
-            Err(ModelFailure::Died { status, last_words: errors.trim().lines().last().map(str::to_owned) })
+            Err(DescribeFailure::ProcessEnded {
+                status,
+                last_words: errors.trim().lines().last().map(str::to_owned),
+            })
         }
     })
 }

@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::{HookCall, HookKind, Hooks, ToolFailure, ToolHost, ToolPermit, ToolRequest};
+use rowmill_core::ports::{HookCall, HookKind, HookRunner, ToolFailure, ToolHost, ToolPermit, ToolRequest};
 use rowmill_core::redact::{Redactor, is_secret_name};
 use rowmill_types::{Problem, Secret, ToolOutput, ToolSpec};
 use serde_json::Value;
 
-use super::launch::Launcher;
-use super::pool::Pool;
+use super::launch::PythonLauncher;
+use super::pool::ProcessPool;
 use super::problems;
 use super::settings::{Entrypoint, PythonSettings};
-use super::wire::{self, Answer, AnswerKind, Ask, Loaded};
-use crate::bytes_output::output_of;
+use super::wire::{self, AnswerKind, LoadReport, PythonAnswer, PythonRequest};
+use crate::bytes_output::output_from_bytes;
 
 /// How many kinds of hooks there are.
 const HOOK_KINDS: usize = 5;
@@ -35,33 +35,33 @@ pub struct PythonTool {
 /// modules is separate for rows that are worked on at the same time. Later rows reuse the processes of rows
 /// that have ended.
 #[derive(Debug)]
-pub struct PythonTools {
+pub struct PythonToolHost {
     tools: Vec<PythonTool>,
     numbers: HashMap<String, usize>,
     hooks: HashMap<String, [Option<usize>; HOOK_KINDS]>,
     /// The values that modules put into the environment of their process under the name of a secret.
     secrets: Vec<Secret>,
     redactor: Redactor,
-    pool: Pool,
+    pool: ProcessPool,
 }
 
-impl PythonTools {
+impl PythonToolHost {
     /// Starts the first process, which imports everything and so finds all mistakes.
     ///
     /// # Errors
     ///
     /// There is no Python, or one of the functions cannot be used.
     pub async fn start(settings: PythonSettings) -> Result<Self, Problem> {
-        let launcher = Launcher::new(&settings).map_err(|error| problems::internal(&error))?;
+        let launcher = PythonLauncher::new(&settings).map_err(|error| problems::internal(&error))?;
         let (worker, loaded) =
             launcher.launch().await.map_err(|error| problems::of_launch(&settings, error))?;
-        let Loaded { tools: loaded, mistakes, variables } = loaded;
+        let LoadReport { tools: loaded, mistakes, variables } = loaded;
         let own = variables.into_iter().filter(|(name, _)| is_secret_name(name));
         let own: Vec<Secret> = own.map(|(_, value)| Secret::new(value)).collect();
         let redactor = Redactor::new(settings.secrets.iter().chain(&own))?;
         if let Some(problem) = problems::of_mistakes(&settings, &mistakes) {
             drop(worker);
-            launcher.clear().await;
+            launcher.reap_killed().await;
             return Err(redacted(&redactor, problem));
         }
         let tools: Vec<_> = settings
@@ -84,7 +84,7 @@ impl PythonTools {
             hooks.entry(hook.agent).or_default()[place(hook.kind)] = Some(number);
         }
         let numbers = numbers.collect();
-        let pool = Pool::new(launcher, worker, settings.processes, settings.timeout);
+        let pool = ProcessPool::new(launcher, worker, settings.processes, settings.timeout);
         Ok(Self { tools, numbers, hooks, secrets: own, redactor, pool })
     }
 
@@ -118,16 +118,17 @@ impl PythonTools {
     async fn call_tool(&self, request: ToolRequest<'_>) -> Result<ToolOutput, ToolFailure> {
         let Some(number) = self.numbers.get(request.tool) else {
             let message = format!("there is no function `{}`", request.tool);
-            return Err(ToolFailure { message, maybe_ran: false });
+            return Err(ToolFailure { message, may_have_run: false });
         };
         let arguments = request.arguments.as_bytes();
-        let asked = self.pool.ask(request.row, Ask::Call, *number, arguments, request.timeout).await;
+        let asked =
+            self.pool.ask(request.row, PythonRequest::Call, *number, arguments, request.timeout).await;
         let answer =
             asked.map_err(|failure| ToolFailure { message: self.redact(failure.message), ..failure })?;
         Ok(match answer.kind {
             AnswerKind::None => ToolOutput::default(),
-            AnswerKind::Text | AnswerKind::Json => ToolOutput::of_text(answer.into_text()),
-            AnswerKind::Bytes => output_of(answer.body, "result"),
+            AnswerKind::Text | AnswerKind::Json => ToolOutput::from_text(answer.into_text()),
+            AnswerKind::Bytes => output_from_bytes(answer.body, "result"),
             AnswerKind::Error => ToolOutput::error(self.redact(answer.into_text())),
         })
     }
@@ -135,8 +136,8 @@ impl PythonTools {
     async fn call_hook(&self, call: HookCall<'_>) -> Result<Option<Value>, String> {
         let Some(number) = self.hook(call.agent, call.kind) else { return Ok(None) };
         let facts = wire::facts(&call).map_err(|error| error.to_string())?;
-        let asked = self.pool.ask(call.row, Ask::Hook, number, &facts, None).await;
-        let answer: Answer = asked.map_err(|failure| self.redact(failure.message))?;
+        let asked = self.pool.ask(call.row, PythonRequest::Hook, number, &facts, None).await;
+        let answer: PythonAnswer = asked.map_err(|failure| self.redact(failure.message))?;
         match answer.kind {
             AnswerKind::None => Ok(None),
             AnswerKind::Text => Ok(Some(Value::String(answer.into_text()))),
@@ -148,8 +149,11 @@ impl PythonTools {
     }
 }
 
-impl ToolHost for PythonTools {
-    fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
+impl ToolHost for PythonToolHost {
+    fn wait_until_ready<'a>(
+        &'a self,
+        request: ToolRequest<'a>,
+    ) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
         Box::pin(async move {
             if self.numbers.contains_key(request.tool) {
                 let ready = self.pool.ready(request.row).await;
@@ -163,7 +167,7 @@ impl ToolHost for PythonTools {
         Box::pin(self.call_tool(request))
     }
 
-    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
+    fn release_row(&self, row: u64) -> BoxFuture<'_, ()> {
         Box::pin(self.pool.release(row))
     }
 
@@ -172,7 +176,7 @@ impl ToolHost for PythonTools {
     }
 }
 
-impl Hooks for PythonTools {
+impl HookRunner for PythonToolHost {
     fn call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Option<Value>, String>> {
         Box::pin(self.call_hook(call))
     }
@@ -196,7 +200,7 @@ fn offered(name: &str) -> String {
 }
 
 fn redacted(redactor: &Redactor, mut problem: Problem) -> Problem {
-    problem.message = problem.message.edited(|text| redactor.redact(text).into_owned());
-    problem.cause = problem.cause.map(|cause| cause.edited(|text| redactor.redact(text).into_owned()));
+    problem.message = problem.message.map_text(|text| redactor.redact(text).into_owned());
+    problem.cause = problem.cause.map(|cause| cause.map_text(|text| redactor.redact(text).into_owned()));
     problem
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
+use super::process::PythonProcess;
 use super::schema_model::SchemaModelSettings;
 use super::settings::{PythonSettings, START_TIMEOUT};
-use super::wire::{self, Answer, AnswerKind, Ask, Loaded, MODEL_PROGRAM, PROGRAM};
-use super::worker::Worker;
-use crate::group::{Graves, Group};
+use super::wire::{self, AnswerKind, LoadReport, MODEL_PROGRAM, PROGRAM, PythonAnswer, PythonRequest};
+use crate::process_group::{ProcessGroup, ProcessReaper};
 
 /// Why a process could not be started.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) enum LaunchError {
 
 /// How processes are started; the same for all of them.
 #[derive(Debug)]
-pub(super) struct Launcher {
+pub(super) struct PythonLauncher {
     interpreter: PathBuf,
     folder: PathBuf,
     program: &'static str,
@@ -33,10 +33,10 @@ pub(super) struct Launcher {
     variables: Option<Vec<(OsString, OsString)>>,
     without: Vec<String>,
     timeout: Duration,
-    graves: Graves,
+    reaper: ProcessReaper,
 }
 
-impl Launcher {
+impl PythonLauncher {
     /// Starts processes that import what the settings name.
     pub(super) fn new(settings: &PythonSettings) -> Result<Self, serde_json::Error> {
         Ok(Self {
@@ -47,12 +47,12 @@ impl Launcher {
             variables: settings.variables.clone(),
             without: settings.without.clone(),
             timeout: settings.start_timeout,
-            graves: Graves::default(),
+            reaper: ProcessReaper::default(),
         })
     }
 
     /// Starts processes that check answers with a model.
-    pub(super) fn of_model(settings: &SchemaModelSettings) -> Self {
+    pub(super) fn for_schema_model(settings: &SchemaModelSettings) -> Self {
         Self {
             interpreter: settings.interpreter.clone(),
             folder: settings.folder.clone(),
@@ -61,18 +61,18 @@ impl Launcher {
             variables: settings.variables.clone(),
             without: Vec::new(),
             timeout: START_TIMEOUT,
-            graves: Graves::default(),
+            reaper: ProcessReaper::default(),
         }
     }
 
     /// Starts a process and waits until it has imported all functions.
-    pub(super) async fn launch(&self) -> Result<(Worker, Loaded), LaunchError> {
+    pub(super) async fn launch(&self) -> Result<(PythonProcess, LoadReport), LaunchError> {
         let (worker, answer) = self.start().await?;
         Ok((worker, loaded(answer).map_err(LaunchError::Failed)?))
     }
 
     /// Starts a process and waits for its first answer, which it sends once it has imported everything.
-    pub(super) async fn start(&self) -> Result<(Worker, Answer), LaunchError> {
+    pub(super) async fn start(&self) -> Result<(PythonProcess, PythonAnswer), LaunchError> {
         let mut command = Command::new(&self.interpreter);
         command.args(["-X", "utf8", "-c", self.program]).current_dir(&self.folder);
         if let Some(variables) = &self.variables {
@@ -82,9 +82,10 @@ impl Launcher {
             command.env_remove(name);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let group = Group::start(&mut command, &self.graves).map_err(LaunchError::NotStarted)?;
-        let mut worker = Worker::new(group).map_err(LaunchError::NotStarted)?;
-        let asked = tokio::time::timeout(self.timeout, worker.ask(Ask::Load, 0, &self.plan)).await;
+        let group = ProcessGroup::start(&mut command, &self.reaper).map_err(LaunchError::NotStarted)?;
+        let mut worker = PythonProcess::new(group).map_err(LaunchError::NotStarted)?;
+        let asked =
+            tokio::time::timeout(self.timeout, worker.request(PythonRequest::Load, 0, &self.plan)).await;
         let answer = match asked {
             Ok(answer) => answer.map_err(LaunchError::Failed)?,
             Err(_) => {
@@ -96,12 +97,12 @@ impl Launcher {
     }
 
     /// Waits for processes that were killed.
-    pub(super) async fn clear(&self) {
-        self.graves.clear().await;
+    pub(super) async fn reap_killed(&self) {
+        self.reaper.reap_all().await;
     }
 }
 
-fn loaded(answer: Answer) -> Result<Loaded, String> {
+fn loaded(answer: PythonAnswer) -> Result<LoadReport, String> {
     if answer.kind != AnswerKind::Json {
         return Err(answer.into_text());
     }

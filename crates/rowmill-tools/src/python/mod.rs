@@ -5,14 +5,15 @@ mod host;
 mod launch;
 mod pool;
 mod problems;
+mod process;
 mod schema_model;
 mod settings;
 mod wire;
-mod worker;
 
-pub use describe_model::{ModelDescription, ModelFailure, describe_model};
-pub use host::{PythonTool, PythonTools};
-pub use schema_model::{SchemaModel, SchemaModelSettings};
+pub use describe_model::{DescribeFailure, ModelDescription, describe_model};
+pub use host::{PythonTool, PythonToolHost};
+pub use schema_model::{SchemaModelChecker, SchemaModelSettings};
 pub use settings::{
-    AgentHook, Entrypoint, FunctionTool, LifecycleHook, Moment, PythonSettings, START_TIMEOUT,
+    AgentHook, Entrypoint, ProcessMoment, PythonFunctionTool, PythonLifecycleHook, PythonSettings,
+    START_TIMEOUT,
 };

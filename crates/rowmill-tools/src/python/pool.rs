@@ -8,36 +8,41 @@ use futures_util::future::join_all;
 use rowmill_core::ports::ToolFailure;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::launch::{LaunchError, Launcher};
-use super::wire::{Answer, Ask};
-use super::worker::Worker;
+use super::launch::{LaunchError, PythonLauncher};
+use super::process::PythonProcess;
+use super::wire::{PythonAnswer, PythonRequest};
 
 /// How long the `on_shutdown` hooks of a process may take.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The processes of a run: each belongs to one row at a time, or to none.
 #[derive(Debug)]
-pub(super) struct Pool {
-    launcher: Launcher,
-    seats: Mutex<HashMap<u64, Arc<Seat>>>,
-    idle: Mutex<Vec<Worker>>,
+pub(super) struct ProcessPool {
+    launcher: PythonLauncher,
+    seats: Mutex<HashMap<u64, Arc<ProcessSeat>>>,
+    idle: Mutex<Vec<PythonProcess>>,
     permits: Arc<Semaphore>,
     closed: watch::Sender<bool>,
     timeout: Option<Duration>,
 }
 
 /// The slot of a row. Its calls take turns, because a process does one thing at a time.
-type Seat = tokio::sync::Mutex<Held>;
+type ProcessSeat = tokio::sync::Mutex<HeldProcess>;
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldProcess {
     permit: Option<OwnedSemaphorePermit>,
-    worker: Option<Worker>,
+    worker: Option<PythonProcess>,
 }
 
-impl Pool {
+impl ProcessPool {
     /// A pool with one process.
-    pub(super) fn new(launcher: Launcher, first: Worker, most: usize, timeout: Option<Duration>) -> Self {
+    pub(super) fn new(
+        launcher: PythonLauncher,
+        first: PythonProcess,
+        most: usize,
+        timeout: Option<Duration>,
+    ) -> Self {
         Self {
             launcher,
             seats: Mutex::default(),
@@ -53,18 +58,18 @@ impl Pool {
     pub(super) async fn ask(
         &self,
         row: u64,
-        ask: Ask,
+        ask: PythonRequest,
         index: usize,
         body: &[u8],
         timeout: Option<Duration>,
-    ) -> Result<Answer, ToolFailure> {
+    ) -> Result<PythonAnswer, ToolFailure> {
         let seat = Arc::clone(lock(&self.seats).entry(row).or_default());
         let mut held = seat.lock().await;
         let mut worker = self.worker(&mut held).await?;
         let mut closed = self.closed.subscribe();
         let answer = tokio::select! {
             biased;
-            answer = in_time(timeout.or(self.timeout), worker.ask(ask, index, body)) => answer,
+            answer = in_time(timeout.or(self.timeout), worker.request(ask, index, body)) => answer,
             _ = closed.wait_for(|closed| *closed) => Err("the run ended".to_owned()),
         };
         match answer {
@@ -72,7 +77,7 @@ impl Pool {
                 held.worker = Some(worker);
                 Ok(answer)
             }
-            Err(message) => Err(ToolFailure { message, maybe_ran: true }),
+            Err(message) => Err(ToolFailure { message, may_have_run: true }),
         }
     }
 
@@ -86,8 +91,8 @@ impl Pool {
     }
 
     /// The process of a row: its own, one that is idle, or a new one.
-    async fn worker(&self, held: &mut Held) -> Result<Worker, ToolFailure> {
-        let unasked = |message: String| ToolFailure { message, maybe_ran: false };
+    async fn worker(&self, held: &mut HeldProcess) -> Result<PythonProcess, ToolFailure> {
+        let unasked = |message: String| ToolFailure { message, may_have_run: false };
         if held.permit.is_none() {
             let permit = Arc::clone(&self.permits).acquire_owned().await;
             held.permit = Some(permit.map_err(|_| unasked("the run has ended".to_owned()))?);
@@ -95,7 +100,7 @@ impl Pool {
         if *self.closed.borrow() {
             return Err(unasked("the run has ended".to_owned()));
         }
-        let known = held.worker.take().and_then(Worker::alive).or_else(|| self.idle_worker());
+        let known = held.worker.take().and_then(PythonProcess::if_alive).or_else(|| self.idle_worker());
         if let Some(worker) = known {
             return Ok(worker);
         }
@@ -111,10 +116,10 @@ impl Pool {
         }
     }
 
-    fn idle_worker(&self) -> Option<Worker> {
+    fn idle_worker(&self) -> Option<PythonProcess> {
         let mut idle = lock(&self.idle);
         while let Some(worker) = idle.pop() {
-            if let Some(worker) = worker.alive() {
+            if let Some(worker) = worker.if_alive() {
                 return Some(worker);
             }
         }
@@ -146,14 +151,14 @@ impl Pool {
             }
         }
         join_all(workers.into_iter().map(|worker| worker.finish(SHUTDOWN_TIMEOUT))).await;
-        self.launcher.clear().await;
+        self.launcher.reap_killed().await;
     }
 }
 
 async fn in_time(
     timeout: Option<Duration>,
-    answer: impl Future<Output = Result<Answer, String>>,
-) -> Result<Answer, String> {
+    answer: impl Future<Output = Result<PythonAnswer, String>>,
+) -> Result<PythonAnswer, String> {
     let Some(timeout) = timeout else { return answer.await };
     match tokio::time::timeout(timeout, answer).await {
         Ok(answer) => answer,

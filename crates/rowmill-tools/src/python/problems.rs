@@ -6,10 +6,10 @@ use rowmill_types::{Problem, ProblemCode};
 
 use super::launch::LaunchError;
 use super::settings::{Entrypoint, PythonSettings};
-use super::wire::{Mistake, MistakeKind, hook_name};
+use super::wire::{FunctionMistake, MistakeKind, hook_name};
 
 /// The first mistake, with the names of the functions that have others.
-pub(super) fn of_mistakes(settings: &PythonSettings, mistakes: &[Mistake]) -> Option<Problem> {
+pub(super) fn of_mistakes(settings: &PythonSettings, mistakes: &[FunctionMistake]) -> Option<Problem> {
     let (first, others) = mistakes.split_first()?;
     let (what, entrypoint) = named(settings, first)?;
     let named_by = &entrypoint.named_by;
@@ -26,7 +26,7 @@ pub(super) fn of_mistakes(settings: &PythonSettings, mistakes: &[Mistake]) -> Op
     Some(problem)
 }
 
-fn named<'a>(settings: &'a PythonSettings, mistake: &Mistake) -> Option<(String, &'a Entrypoint)> {
+fn named<'a>(settings: &'a PythonSettings, mistake: &FunctionMistake) -> Option<(String, &'a Entrypoint)> {
     match mistake.kind {
         MistakeKind::Function => {
             let tool = settings.functions.get(mistake.index)?;
@@ -43,7 +43,7 @@ fn named<'a>(settings: &'a PythonSettings, mistake: &Mistake) -> Option<(String,
     }
 }
 
-fn hint(settings: &PythonSettings, mistake: &Mistake) -> String {
+fn hint(settings: &PythonSettings, mistake: &FunctionMistake) -> String {
     if mistake.message.contains("ModuleNotFoundError") {
         let interpreter = settings.interpreter.display();
         return format!(

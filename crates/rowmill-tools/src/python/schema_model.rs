@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::AnswerCheck;
+use rowmill_core::ports::AnswerChecker;
 use rowmill_types::AnswerVerdict;
 use tokio::sync::Mutex;
 
-use super::launch::{LaunchError, Launcher};
-use super::wire::{Answer, AnswerKind, Ask};
-use super::worker::Worker;
+use super::launch::{LaunchError, PythonLauncher};
+use super::process::PythonProcess;
+use super::wire::{AnswerKind, PythonAnswer, PythonRequest};
 
 /// How often an answer is sent to a process before the answer is blamed for crashing it.
 const TRIES: usize = 2;
@@ -38,17 +38,17 @@ pub struct SchemaModelSettings {
 /// The process is started for the first answer and reused. Answers take turns in it. If it hangs or its check
 /// is dropped, it is killed, and the next answer gets a new one.
 #[derive(Debug)]
-pub struct SchemaModel {
-    launcher: Launcher,
+pub struct SchemaModelChecker {
+    launcher: PythonLauncher,
     timeout: Duration,
-    worker: Mutex<Option<Worker>>,
+    worker: Mutex<Option<PythonProcess>>,
 }
 
-impl SchemaModel {
+impl SchemaModelChecker {
     /// A model whose process is not started yet.
     #[must_use]
     pub fn new(settings: &SchemaModelSettings) -> Self {
-        let launcher = Launcher::of_model(settings);
+        let launcher = PythonLauncher::for_schema_model(settings);
         Self { launcher, timeout: settings.timeout, worker: Mutex::default() }
     }
 
@@ -57,21 +57,21 @@ impl SchemaModel {
         if let Some(worker) = self.worker.lock().await.take() {
             worker.finish(SHUTDOWN_TIMEOUT).await;
         }
-        self.launcher.clear().await;
+        self.launcher.reap_killed().await;
     }
 
     async fn verdict(&self, answer: &str) -> AnswerVerdict {
         let mut held = self.worker.lock().await;
         let mut last = String::new();
         for _ in 0..TRIES {
-            let mut worker = match held.take().and_then(Worker::alive) {
+            let mut worker = match held.take().and_then(PythonProcess::if_alive) {
                 Some(worker) => worker,
                 None => match self.start().await {
                     Ok(worker) => worker,
                     Err(message) => return AnswerVerdict::Unchecked(message),
                 },
             };
-            let asked = worker.ask(Ask::Call, 0, answer.as_bytes());
+            let asked = worker.request(PythonRequest::Call, 0, answer.as_bytes());
             match tokio::time::timeout(self.timeout, asked).await {
                 Ok(Ok(answer)) => {
                     *held = Some(worker);
@@ -89,7 +89,7 @@ impl SchemaModel {
         AnswerVerdict::Unchecked(last)
     }
 
-    async fn start(&self) -> Result<Worker, String> {
+    async fn start(&self) -> Result<PythonProcess, String> {
         let failed = |what: String| format!("cannot start Python for the schema model: {what}");
         match self.launcher.start().await {
             Ok((worker, answer)) if answer.kind == AnswerKind::None => Ok(worker),
@@ -100,13 +100,13 @@ impl SchemaModel {
     }
 }
 
-impl AnswerCheck for SchemaModel {
+impl AnswerChecker for SchemaModelChecker {
     fn check<'a>(&'a self, answer: &'a str) -> BoxFuture<'a, AnswerVerdict> {
         Box::pin(self.verdict(answer))
     }
 }
 
-fn read(answer: Answer) -> AnswerVerdict {
+fn read(answer: PythonAnswer) -> AnswerVerdict {
     match answer.kind {
         AnswerKind::Text => AnswerVerdict::Valid(answer.into_text()),
         AnswerKind::Json => match serde_json::from_slice(&answer.body) {

@@ -60,7 +60,7 @@ impl fmt::Display for Entrypoint {
 
 /// A function that is offered to models.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FunctionTool {
+pub struct PythonFunctionTool {
     /// The function.
     pub entrypoint: Entrypoint,
     /// Whether it may run twice.
@@ -82,7 +82,7 @@ pub struct AgentHook {
 
 /// A moment in the life of a Python process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum ProcessMoment {
     /// Before its first call.
     Start,
     /// After its last call.
@@ -91,11 +91,11 @@ pub enum Moment {
 
 /// A function that is called once by each Python process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LifecycleHook {
+pub struct PythonLifecycleHook {
     /// The agent that it belongs to.
     pub agent: String,
     /// When.
-    pub moment: Moment,
+    pub moment: ProcessMoment,
     /// The function.
     pub entrypoint: Entrypoint,
 }
@@ -108,11 +108,11 @@ pub struct PythonSettings {
     /// The folder that the processes work in.
     pub folder: PathBuf,
     /// The tools.
-    pub functions: Vec<FunctionTool>,
+    pub functions: Vec<PythonFunctionTool>,
     /// The hooks, at most one of a kind for each agent.
     pub hooks: Vec<AgentHook>,
     /// The functions that each process calls once.
-    pub lifecycle: Vec<LifecycleHook>,
+    pub lifecycle: Vec<PythonLifecycleHook>,
     /// The maximum number of processes. Each belongs to one row at a time; further rows wait.
     pub processes: usize,
     /// The timeout of a call or a hook.

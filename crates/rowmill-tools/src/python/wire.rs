@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::settings::{Entrypoint, FunctionTool, LifecycleHook, Moment, PythonSettings};
+use super::settings::{Entrypoint, ProcessMoment, PythonFunctionTool, PythonLifecycleHook, PythonSettings};
 
 /// The program of processes that call functions.
 pub(super) const PROGRAM: &str = concat!(
@@ -33,7 +33,7 @@ const MOST_HEAD: u64 = 4096;
 /// The kind of a request.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Ask {
+pub(super) enum PythonRequest {
     /// Import the functions.
     Load,
     /// Call a tool, by its number.
@@ -48,7 +48,7 @@ pub(super) enum Ask {
 #[derive(Serialize)]
 struct RequestHead {
     #[serde(rename = "do")]
-    ask: Ask,
+    ask: PythonRequest,
     index: usize,
     size: usize,
 }
@@ -77,12 +77,12 @@ struct AnswerHead {
 
 /// An answer.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct PythonAnswer {
     pub(super) kind: AnswerKind,
     pub(super) body: Vec<u8>,
 }
 
-impl Answer {
+impl PythonAnswer {
     /// The body as text. The program sends UTF-8 for every kind except bytes.
     pub(super) fn into_text(self) -> String {
         String::from_utf8(self.body)
@@ -93,7 +93,7 @@ impl Answer {
 /// Sends a request.
 pub(super) async fn send(
     pipe: &mut (impl AsyncWrite + Unpin),
-    ask: Ask,
+    ask: PythonRequest,
     index: usize,
     body: &[u8],
 ) -> io::Result<()> {
@@ -105,7 +105,7 @@ pub(super) async fn send(
 }
 
 /// Waits for an answer.
-pub(super) async fn receive(pipe: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Answer> {
+pub(super) async fn receive(pipe: &mut (impl AsyncBufRead + Unpin)) -> io::Result<PythonAnswer> {
     let mut line = Vec::new();
     (&mut *pipe).take(MOST_HEAD).read_until(b'\n', &mut line).await?;
     if line.is_empty() {
@@ -117,18 +117,18 @@ pub(super) async fn receive(pipe: &mut (impl AsyncBufRead + Unpin)) -> io::Resul
     }
     let mut body = vec![0; head.size];
     pipe.read_exact(&mut body).await?;
-    Ok(Answer { kind: head.kind, body })
+    Ok(PythonAnswer { kind: head.kind, body })
 }
 
 #[derive(Serialize)]
-struct Plan<'a> {
-    functions: Vec<Planned<'a>>,
-    hooks: Vec<Planned<'a>>,
-    lifecycle: Vec<Planned<'a>>,
+struct LoadPlan<'a> {
+    functions: Vec<PlannedFunction<'a>>,
+    hooks: Vec<PlannedFunction<'a>>,
+    lifecycle: Vec<PlannedFunction<'a>>,
 }
 
 #[derive(Serialize)]
-struct Planned<'a> {
+struct PlannedFunction<'a> {
     file: Cow<'a, str>,
     function: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,7 +139,7 @@ struct Planned<'a> {
     when: Option<&'a str>,
 }
 
-impl<'a> Planned<'a> {
+impl<'a> PlannedFunction<'a> {
     fn of(entrypoint: &'a Entrypoint) -> Self {
         let file = entrypoint.file.to_string_lossy();
         Self { file, function: &entrypoint.function, code: None, agent: None, when: None }
@@ -148,32 +148,32 @@ impl<'a> Planned<'a> {
 
 /// The body of the first request: what a process imports.
 pub(super) fn plan(settings: &PythonSettings) -> Result<Vec<u8>, serde_json::Error> {
-    serde_json::to_vec(&Plan {
+    serde_json::to_vec(&LoadPlan {
         functions: settings.functions.iter().map(function).collect(),
-        hooks: settings.hooks.iter().map(|hook| Planned::of(&hook.entrypoint)).collect(),
+        hooks: settings.hooks.iter().map(|hook| PlannedFunction::of(&hook.entrypoint)).collect(),
         lifecycle: settings.lifecycle.iter().map(moment).collect(),
     })
 }
 
-fn function(tool: &FunctionTool) -> Planned<'_> {
-    Planned { code: tool.code_argument.as_deref(), ..Planned::of(&tool.entrypoint) }
+fn function(tool: &PythonFunctionTool) -> PlannedFunction<'_> {
+    PlannedFunction { code: tool.code_argument.as_deref(), ..PlannedFunction::of(&tool.entrypoint) }
 }
 
-fn moment(hook: &LifecycleHook) -> Planned<'_> {
+fn moment(hook: &PythonLifecycleHook) -> PlannedFunction<'_> {
     let when = match hook.moment {
-        Moment::Start => "on_start",
-        Moment::Shutdown => "on_shutdown",
+        ProcessMoment::Start => "on_start",
+        ProcessMoment::Shutdown => "on_shutdown",
     };
-    Planned { agent: Some(&hook.agent), when: Some(when), ..Planned::of(&hook.entrypoint) }
+    PlannedFunction { agent: Some(&hook.agent), when: Some(when), ..PlannedFunction::of(&hook.entrypoint) }
 }
 
 /// The content of the first answer.
 #[derive(Debug, Deserialize)]
-pub(super) struct Loaded {
+pub(super) struct LoadReport {
     /// A tool for each function; `None` if it has a mistake.
     pub(super) tools: Vec<Option<LoadedTool>>,
     /// The mistakes.
-    pub(super) mistakes: Vec<Mistake>,
+    pub(super) mistakes: Vec<FunctionMistake>,
     /// Variables that the modules set in their process.
     pub(super) variables: BTreeMap<String, String>,
 }
@@ -197,7 +197,7 @@ pub(super) enum MistakeKind {
 
 /// A mistake in a function.
 #[derive(Debug, Deserialize)]
-pub(super) struct Mistake {
+pub(super) struct FunctionMistake {
     pub(super) kind: MistakeKind,
     /// Its index among the functions of its kind, in the order of the settings.
     pub(super) index: usize,
@@ -211,7 +211,7 @@ pub(super) struct Mistake {
 
 /// The facts that a hook receives.
 #[derive(Serialize)]
-struct Facts<'a> {
+struct HookFacts<'a> {
     hook_type: &'static str,
     agent_name: &'a str,
     row_number: u64,
@@ -226,7 +226,7 @@ struct Facts<'a> {
 /// The body of a request for a hook.
 pub(super) fn facts(call: &HookCall<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let part = |name: &str| call.about.get(name);
-    serde_json::to_vec(&Facts {
+    serde_json::to_vec(&HookFacts {
         hook_type: hook_name(call.kind),
         agent_name: call.agent,
         row_number: call.row,

@@ -8,9 +8,9 @@ use rowmill_types::{Problem, ToolOutput, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::read::{FILE, Skill, read_all};
-use crate::bytes_output::output_of;
-use crate::unknown::unknown;
+use super::read::{SKILL_FILE, Skill, read_skills};
+use crate::bytes_output::output_from_bytes;
+use crate::unknown_tool::unknown_tool_failure;
 
 /// The name of the tool.
 const TOOL: &str = "read_skill";
@@ -19,11 +19,11 @@ const MOST_BYTES: u64 = 16 << 20;
 
 /// The skills of an agent.
 #[derive(Debug)]
-pub struct Skills {
+pub struct SkillHost {
     skills: Vec<Skill>,
 }
 
-impl Skills {
+impl SkillHost {
     /// Reads skills from folders: each is a skill, with a `SKILL.md` in it, or contains such folders.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl Skills {
     /// A folder is missing or contains no skill, a skill has no name or description, or two have the same
     /// name.
     pub fn read(folders: &[PathBuf]) -> Result<Self, Problem> {
-        Ok(Self { skills: read_all(folders)? })
+        Ok(Self { skills: read_skills(folders)? })
     }
 
     /// A section for the instruction: which skills there are, and how to read one. Empty if there are none.
@@ -76,23 +76,23 @@ impl Skills {
     }
 
     async fn answer(&self, arguments: &str) -> Result<ToolOutput, String> {
-        let Arguments { name, file } =
+        let SkillArguments { name, file } =
             serde_json::from_str(arguments).map_err(|error| format!("wrong arguments: {error}"))?;
         let skill = self.skills.iter().find(|skill| skill.name == name).ok_or_else(|| {
             let names: Vec<_> = self.skills.iter().map(|skill| format!("`{}`", skill.name)).collect();
             format!("there is no skill `{name}`; there are {}", names.join(", "))
         })?;
-        match file.as_deref().filter(|file| !file.is_empty() && *file != FILE) {
-            None => Ok(ToolOutput::of_text(skill.text.clone())),
+        match file.as_deref().filter(|file| !file.is_empty() && *file != SKILL_FILE) {
+            None => Ok(ToolOutput::from_text(skill.text.clone())),
             Some(file) => read_file(skill, file).await,
         }
     }
 }
 
-impl ToolHost for Skills {
+impl ToolHost for SkillHost {
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         if request.tool != TOOL {
-            return Box::pin(std::future::ready(Err(unknown(request.tool))));
+            return Box::pin(std::future::ready(Err(unknown_tool_failure(request.tool))));
         }
         Box::pin(async move { Ok(self.answer(request.arguments).await.unwrap_or_else(ToolOutput::error)) })
     }
@@ -100,7 +100,7 @@ impl ToolHost for Skills {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct SkillArguments {
     name: String,
     #[serde(default)]
     file: Option<String>,
@@ -127,5 +127,5 @@ async fn read_file(skill: &Skill, file: &str) -> Result<ToolOutput, String> {
     }
     let bytes = tokio::fs::read(&path).await.map_err(|_| missing())?;
     let name = relative.file_name().map_or_else(|| file.into(), |name| name.to_string_lossy());
-    Ok(output_of(bytes, &name))
+    Ok(output_from_bytes(bytes, &name))
 }

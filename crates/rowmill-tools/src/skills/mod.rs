@@ -3,4 +3,4 @@
 mod host;
 mod read;
 
-pub use host::Skills;
+pub use host::SkillHost;

@@ -6,7 +6,7 @@ use rowmill_types::{Problem, ProblemCode};
 use serde::Deserialize;
 
 /// The file that makes a folder a skill.
-pub(super) const FILE: &str = "SKILL.md";
+pub(super) const SKILL_FILE: &str = "SKILL.md";
 
 /// One skill.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ struct FrontMatter {
 }
 
 /// All skills in these folders: each is a skill, or contains skills.
-pub(super) fn read_all(folders: &[PathBuf]) -> Result<Vec<Skill>, Problem> {
+pub(super) fn read_skills(folders: &[PathBuf]) -> Result<Vec<Skill>, Problem> {
     let mut skills: Vec<Skill> = Vec::new();
     for folder in folders {
         for found in skill_folders(folder)? {
@@ -44,7 +44,7 @@ pub(super) fn read_all(folders: &[PathBuf]) -> Result<Vec<Skill>, Problem> {
 }
 
 fn skill_folders(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
-    if folder.join(FILE).is_file() {
+    if folder.join(SKILL_FILE).is_file() {
         return Ok(vec![folder.to_owned()]);
     }
     let entries = std::fs::read_dir(folder).map_err(|error| {
@@ -53,7 +53,7 @@ fn skill_folders(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
             .hint("check the path in `skills`")
     })?;
     let mut found: Vec<_> =
-        entries.flatten().map(|entry| entry.path()).filter(|path| path.join(FILE).is_file()).collect();
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.join(SKILL_FILE).is_file()).collect();
     found.sort_unstable();
     if found.is_empty() {
         let message = format!("there is no skill in `{}`", folder.display());
@@ -64,7 +64,7 @@ fn skill_folders(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
 }
 
 fn read_skill(folder: &Path) -> Result<Skill, Problem> {
-    let path = folder.join(FILE);
+    let path = folder.join(SKILL_FILE);
     let shown = path.display();
     let unreadable =
         |error: std::io::Error| problem(format!("cannot read the skill: `{shown}`")).cause(error);

@@ -13,7 +13,7 @@ use crate::bytes_output::attachment;
 /// One answer, with the calls that it applies to.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Line<'a> {
+pub(super) struct StubLine<'a> {
     /// The id of the row that it applies to; the number is ignored then.
     #[serde(default, skip_serializing_if = "Option::is_none", borrow)]
     pub(super) id: Option<Cow<'a, str>>,
@@ -30,13 +30,13 @@ pub(super) struct Line<'a> {
     pub(super) is_error: bool,
     /// Files that the tool returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty", borrow)]
-    pub(super) attachments: Vec<FileLine<'a>>,
+    pub(super) attachments: Vec<StubFile<'a>>,
 }
 
 /// A file that a tool returned.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FileLine<'a> {
+pub(super) struct StubFile<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(borrow)]
@@ -46,8 +46,8 @@ pub(super) struct FileLine<'a> {
     data: Cow<'a, str>,
 }
 
-impl<'a> FileLine<'a> {
-    pub(super) fn of(file: &'a Attachment) -> Self {
+impl<'a> StubFile<'a> {
+    pub(super) fn from_attachment(file: &'a Attachment) -> Self {
         Self {
             name: Cow::Borrowed(&file.name),
             media_type: Cow::Borrowed(&file.media_type),
@@ -63,25 +63,25 @@ impl<'a> FileLine<'a> {
     }
 }
 
-impl Line<'_> {
+impl StubLine<'_> {
     /// The output of the tool.
-    pub(super) fn output(
+    pub(super) fn to_tool_output(
         result: Value,
         is_error: bool,
-        files: Vec<FileLine<'_>>,
+        files: Vec<StubFile<'_>>,
     ) -> Result<ToolOutput, String> {
         let text = match result {
             Value::String(text) => text,
             other => other.to_string(),
         };
-        let attachments = files.into_iter().map(FileLine::read).collect::<Result<_, _>>()?;
+        let attachments = files.into_iter().map(StubFile::read).collect::<Result<_, _>>()?;
         Ok(ToolOutput { text, attachments, is_error, is_final: false })
     }
 }
 
 /// Arguments in a canonical text form that is the same for equal arguments: sorted keys, and whole numbers
 /// without a fraction.
-pub(super) fn canonical(arguments: &Map<String, Value>) -> String {
+pub(super) fn canonical_arguments(arguments: &Map<String, Value>) -> String {
     let mut out = String::new();
     write_object(arguments, &mut out);
     out

@@ -1,8 +1,8 @@
 //! Stubs that answer in place of tools: with fixed or recorded answers.
 
-mod answers;
+mod host;
 mod lines;
 mod recorder;
 
-pub use answers::{StubTool, Stubs};
-pub use recorder::Recorder;
+pub use host::{StubHost, StubTool};
+pub use recorder::ToolRecorder;

@@ -13,27 +13,27 @@ use rowmill_core::redact::Redactor;
 use rowmill_types::{Problem, ProblemCode, RowId, ToolOutput};
 use serde_json::Value;
 
-use super::lines::{FileLine, Line};
+use super::lines::{StubFile, StubLine};
 use crate::bytes_output::hex;
 
 /// A host that calls another one and records its answers, in one file per tool, as lines that
 /// [`StubTool::read`](super::StubTool::read) accepts. Calls without an answer are left out.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct ToolRecorder {
     inner: Arc<dyn ToolHost>,
     folder: PathBuf,
     names: HashMap<String, String>,
     redactor: OnceLock<Redactor>,
-    written: Mutex<Written>,
+    written: Mutex<RecorderState>,
 }
 
 #[derive(Debug, Default)]
-struct Written {
+struct RecorderState {
     files: HashMap<String, File>,
     problem: Option<Problem>,
 }
 
-impl Recorder {
+impl ToolRecorder {
     /// Records the answers of `inner` into `folder`, which is created if missing. Existing files are appended
     /// to. `names` are the names under which models know tools, if the host knows them by others; they are
     /// used as file names.
@@ -92,13 +92,13 @@ fn write(
         RowId::Text(id) => (Some(redactor.redact(id)), None),
         RowId::Number(_) => (None, Some(request.row)),
     };
-    let line = Line {
+    let line = StubLine {
         id,
         row,
         arguments: Some(serde_json::from_str(&arguments).unwrap_or_default()),
         result: Value::String(redactor.redact(&output.text).into_owned()),
         is_error: output.is_error,
-        attachments: output.attachments.iter().map(FileLine::of).collect(),
+        attachments: output.attachments.iter().map(StubFile::from_attachment).collect(),
     };
     let mut text = serde_json::to_vec(&line)?;
     text.push(b'\n');
@@ -120,7 +120,7 @@ fn open(path: &std::path::Path) -> io::Result<File> {
     if last.is_empty() {
         return Ok(file);
     }
-    if serde_json::from_slice::<Line<'_>>(last).is_ok() {
+    if serde_json::from_slice::<StubLine<'_>>(last).is_ok() {
         file.write_all(b"\n")?;
         return Ok(file);
     }
@@ -149,9 +149,12 @@ fn file_name(tool: &str) -> String {
     format!("{plain}-{mark}.jsonl")
 }
 
-impl ToolHost for Recorder {
-    fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
-        self.inner.ready(request)
+impl ToolHost for ToolRecorder {
+    fn wait_until_ready<'a>(
+        &'a self,
+        request: ToolRequest<'a>,
+    ) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
+        self.inner.wait_until_ready(request)
     }
 
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
@@ -162,8 +165,8 @@ impl ToolHost for Recorder {
         })
     }
 
-    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
-        self.inner.release(row)
+    fn release_row(&self, row: u64) -> BoxFuture<'_, ()> {
+        self.inner.release_row(row)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rowmill_core::ports::ToolHost;
 use rowmill_testkit::conformance::{AfterRelease, CountingTool, ToolCase, ToolFacts, check_tool_host};
-use rowmill_tools::{Names, Recorder, Shell, Skills, StubTool, Stubs, Tools};
+use rowmill_tools::{CombinedToolHost, HostedNames, ShellHost, SkillHost, StubHost, StubTool, ToolRecorder};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -52,8 +52,8 @@ fn environment(name: &str) -> Option<String> {
     (name == "PATH").then(|| "/usr/local/bin:/usr/bin:/bin".to_owned())
 }
 
-fn shell(folder: &Path) -> Shell {
-    Shell::new(folder.into(), Duration::from_secs(60), &environment).unwrap()
+fn shell(folder: &Path) -> ShellHost {
+    ShellHost::new(folder.into(), Duration::from_secs(60), &environment).unwrap()
 }
 
 fn execute(tool: &str, command: &str) -> ToolCase {
@@ -74,7 +74,7 @@ fn facts_of_shell<'a>(tool: &'a str, meeting: &'a Meeting) -> ToolFacts<'a> {
     }
 }
 
-fn stubs(folder: &TempDir) -> Stubs {
+fn stubs(folder: &TempDir) -> StubHost {
     let read = |name: &str, lines: &str| {
         let path = folder.path().join(format!("{name}.jsonl"));
         fs::write(&path, lines).unwrap();
@@ -85,7 +85,7 @@ fn stubs(folder: &TempDir) -> Stubs {
         .map(|number| format!("{{\"arguments\": {{\"n\": {number}}}, \"result\": \"n{number}.\"}}\n"))
         .collect();
     let fail = read("fail", "{\"result\": \"no\", \"is_error\": true}\n");
-    Stubs::new(vec![count, read("echo", &echo), fail, StubTool::read("sun", "text:sunny").unwrap()])
+    StubHost::new(vec![count, read("echo", &echo), fail, StubTool::read("sun", "text:sunny").unwrap()])
 }
 
 fn facts_of_stubs<'a>() -> ToolFacts<'a> {
@@ -115,7 +115,7 @@ async fn the_shell_keeps_the_contract_of_tool_hosts() {
 async fn answers_in_place_of_tools_keep_the_contract_of_tool_hosts() {
     let folder = TempDir::new().unwrap();
     assert_eq!(check_tool_host(&stubs(&folder), &facts_of_stubs()).await, Vec::<String>::new());
-    let recorder = Recorder::new(Arc::new(stubs(&folder)), folder.path().join("made"), HashMap::new());
+    let recorder = ToolRecorder::new(Arc::new(stubs(&folder)), folder.path().join("made"), HashMap::new());
     assert_eq!(check_tool_host(&recorder.unwrap(), &facts_of_stubs()).await, Vec::<String>::new());
 }
 
@@ -128,7 +128,7 @@ async fn skills_keep_the_contract_of_tool_hosts() {
     for number in 0..100 {
         fs::write(folder.path().join(format!("mail/{number}.txt")), format!("n{number}.")).unwrap();
     }
-    let skills = Skills::read(&[folder.path().into()]).unwrap();
+    let skills = SkillHost::read(&[folder.path().into()]).unwrap();
     let read = |arguments| ToolCase::new("read_skill", &arguments);
     let facts = ToolFacts {
         fails: Some(read(json!({"name": "mail", "file": "../secret"}))),
@@ -143,12 +143,12 @@ async fn skills_keep_the_contract_of_tool_hosts() {
 #[tokio::test]
 async fn several_hosts_as_one_keep_the_contract_of_tool_hosts() {
     let (folder, meeting) = (TempDir::new().unwrap(), Meeting::new());
-    let exact = |name: &str| Names::Exact(name.to_owned());
-    let renamed = Names::As { name: "writer/execute".into(), tool: "execute".into() };
+    let exact = |name: &str| HostedNames::Exact(name.to_owned());
+    let renamed = HostedNames::As { name: "writer/execute".into(), tool: "execute".into() };
     let of_stubs = ["count", "echo", "fail", "sun"].map(exact).into();
-    let hosts: Vec<(Vec<Names>, Arc<dyn ToolHost>)> =
+    let hosts: Vec<(Vec<HostedNames>, Arc<dyn ToolHost>)> =
         vec![(vec![renamed], Arc::new(shell(folder.path()))), (of_stubs, Arc::new(stubs(&folder)))];
     let facts = ToolFacts { counts: facts_of_stubs().counts, ..facts_of_shell("writer/execute", &meeting) };
-    assert_eq!(check_tool_host(&Tools::new(hosts), &facts).await, Vec::<String>::new());
+    assert_eq!(check_tool_host(&CombinedToolHost::new(hosts), &facts).await, Vec::<String>::new());
     assert_eq!(meeting.count(), 0, "nothing is left");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rowmill_core::ports::{ToolHost, ToolRequest};
-use rowmill_tools::Shell;
+use rowmill_tools::ShellHost;
 use rowmill_types::{ProblemCode, ToolOutput};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -22,8 +22,8 @@ fn environment(name: &str) -> Option<String> {
     }
 }
 
-fn shell(folder: &Path) -> Shell {
-    Shell::new(folder.into(), Duration::from_secs(60), &environment).unwrap()
+fn shell(folder: &Path) -> ShellHost {
+    ShellHost::new(folder.into(), Duration::from_secs(60), &environment).unwrap()
 }
 
 fn request(arguments: &str) -> ToolRequest<'_> {
@@ -38,7 +38,7 @@ fn request(arguments: &str) -> ToolRequest<'_> {
     }
 }
 
-async fn run(shell: &Shell, arguments: Value) -> ToolOutput {
+async fn run(shell: &ShellHost, arguments: Value) -> ToolOutput {
     shell.call(request(&arguments.to_string())).await.unwrap()
 }
 
@@ -82,7 +82,7 @@ fn hanging(port: u16) -> String {
 #[tokio::test]
 async fn a_command_that_takes_too_long_is_stopped_with_everything_that_it_started() {
     let folder = TempDir::new().unwrap();
-    let shell = Shell::new(folder.path().into(), Duration::from_secs(2), &environment).unwrap();
+    let shell = ShellHost::new(folder.path().into(), Duration::from_secs(2), &environment).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let command = hanging(listener.local_addr().unwrap().port());
     let call = run(&shell, json!({"command": command, "timeout_seconds": 1000}));
@@ -131,7 +131,7 @@ fn starts_a_session(how: &str, command: &str) -> String {
 #[tokio::test]
 async fn a_process_in_a_session_of_its_own_ends_with_the_call() {
     let folder = TempDir::new().unwrap();
-    let shell = Shell::new(folder.path().into(), Duration::from_secs(20), &environment).unwrap();
+    let shell = ShellHost::new(folder.path().into(), Duration::from_secs(20), &environment).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{}", listener.local_addr().unwrap().port());
     let call = run(&shell, json!({"command": starts_a_session("", &connect)}));
@@ -146,7 +146,7 @@ async fn a_process_in_a_session_of_its_own_ends_with_the_call() {
 #[tokio::test]
 async fn a_call_ends_although_a_process_that_hides_where_it_came_from_holds_its_pipe() {
     let folder = TempDir::new().unwrap();
-    let shell = Shell::new(folder.path().into(), Duration::from_secs(20), &environment).unwrap();
+    let shell = ShellHost::new(folder.path().into(), Duration::from_secs(20), &environment).unwrap();
     let hidden = starts_a_session("env -i PATH=$PATH", "true");
     let output = run(&shell, json!({"command": hidden})).await;
     let process = output.text.lines().last().and_then(|line| line.parse().ok());
@@ -157,7 +157,7 @@ async fn a_call_ends_although_a_process_that_hides_where_it_came_from_holds_its_
 
 #[test]
 fn a_missing_folder_is_a_problem() {
-    let problem = Shell::new("/no/such/folder".into(), Duration::from_secs(1), &environment).unwrap_err();
+    let problem = ShellHost::new("/no/such/folder".into(), Duration::from_secs(1), &environment).unwrap_err();
     assert_eq!(problem.code, ProblemCode::ShellUnusable);
     assert_eq!(problem.message, "the working folder for shell commands does not exist: `/no/such/folder`");
 }

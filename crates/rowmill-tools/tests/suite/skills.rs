@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rowmill_core::ports::{ToolHost, ToolRequest};
-use rowmill_tools::Skills;
+use rowmill_tools::SkillHost;
 use rowmill_types::{ProblemCode, ToolOutput};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -32,7 +32,7 @@ fn two() -> TempDir {
     folder
 }
 
-async fn ask(skills: &Skills, arguments: Value) -> ToolOutput {
+async fn ask(skills: &SkillHost, arguments: Value) -> ToolOutput {
     let arguments = arguments.to_string();
     let request = ToolRequest {
         row: 1,
@@ -49,12 +49,12 @@ async fn ask(skills: &Skills, arguments: Value) -> ToolOutput {
 #[test]
 fn the_instruction_lists_every_skill() {
     let folder = two();
-    let skills = Skills::read(&[folder.path().into()]).unwrap();
+    let skills = SkillHost::read(&[folder.path().into()]).unwrap();
     let text = skills.instructions();
     assert!(text.contains("read_skill"), "{text}");
     assert!(text.ends_with("\n- `mail`: Writes: letters\n- `pdf`: Reads PDF files\n"), "{text}");
     assert_eq!(skills.spec().schema["properties"]["name"]["enum"], json!(["mail", "pdf"]));
-    assert_eq!(Skills::read(&[]).unwrap().instructions(), "");
+    assert_eq!(SkillHost::read(&[]).unwrap().instructions(), "");
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn a_skill_and_the_files_beside_it_can_be_read() {
     let folder = two();
     write(folder.path(), "pdf/dot.png", "");
     fs::write(folder.path().join("pdf/dot.png"), b"\x89PNG\r\n\x1a\n\0\0\0\0").unwrap();
-    let skills = Skills::read(&[folder.path().join("pdf"), folder.path().join("mail")]).unwrap();
+    let skills = SkillHost::read(&[folder.path().join("pdf"), folder.path().join("mail")]).unwrap();
     assert_eq!(ask(&skills, json!({"name": "pdf"})).await.text, "# PDF\nUse it.");
     assert_eq!(ask(&skills, json!({"name": "mail", "file": "SKILL.md"})).await.text, "Dear");
     assert_eq!(ask(&skills, json!({"name": "pdf", "file": "./scripts/run.py"})).await.text, "print(1)\n");
@@ -80,7 +80,7 @@ async fn nothing_outside_the_folder_of_a_skill_is_given() {
     std::os::unix::fs::symlink(folder.path().join("secret.txt"), pdf.join("link.txt")).unwrap();
     std::os::unix::fs::symlink(folder.path(), pdf.join("up")).unwrap();
     let absolute = folder.path().join("secret.txt").to_str().unwrap().to_owned();
-    let skills = Skills::read(&[pdf]).unwrap();
+    let skills = SkillHost::read(&[pdf]).unwrap();
     for file in ["../secret.txt", "scripts/../../secret.txt", "link.txt", "up/secret.txt", absolute.as_str()]
     {
         let output = ask(&skills, json!({"name": "pdf", "file": file})).await;
@@ -120,7 +120,7 @@ fn a_folder_that_is_no_skill_is_a_problem() {
         (vec![at("missing")], "cannot read the skills folder: `"),
     ];
     for (folders, expected) in cases {
-        let problem = Skills::read(&folders).unwrap_err();
+        let problem = SkillHost::read(&folders).unwrap_err();
         assert!(problem.message.starts_with(expected), "{}", problem.message);
         assert_eq!(problem.code, ProblemCode::SkillUnusable);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
 use rowmill_core::redact::Redactor;
-use rowmill_tools::{Names, Recorder, StubTool, Stubs, Tools};
+use rowmill_tools::{CombinedToolHost, HostedNames, StubHost, StubTool, ToolRecorder};
 use rowmill_types::{ProblemCode, RowId, Secret, ToolOutput};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -45,31 +45,31 @@ async fn the_line_that_fits_best_answers() {
 {"arguments": {"city": "Bonn", "days": 1}, "result": "rain"}
 {"row": 3, "arguments": {"days": 1, "city": "Bonn"}, "result": "snow", "is_error": true}
 "#;
-    let host = Stubs::new(vec![stub(lines).1.unwrap()]);
+    let host = StubHost::new(vec![stub(lines).1.unwrap()]);
     let bonn = json!({"days": 1.0, "city": "Bonn"});
     assert_eq!(text(&host, 1, "weather", bonn.clone()).await, "rain");
     assert_eq!(text(&host, 2, "weather", bonn.clone()).await, "rain");
     assert_eq!(ask(&host, 3, "weather", bonn).await.unwrap(), ToolOutput::error("snow"));
     assert_eq!(text(&host, 2, "weather", json!({"city": "Rome"})).await, r#"{"row":[2,"ü"]}"#);
     assert_eq!(text(&host, 1, "weather", json!({})).await, "anything");
-    assert!(!ask(&host, 1, "other", json!({})).await.unwrap_err().maybe_ran);
+    assert!(!ask(&host, 1, "other", json!({})).await.unwrap_err().may_have_run);
 }
 
 #[tokio::test]
 async fn lines_are_used_in_turn_by_each_row_and_the_last_one_repeats() {
     let lines = "{\"result\": 1}\n{\"result\": 2}\n{\"result\": 3}\n";
-    let host = Stubs::new(vec![stub(lines).1.unwrap()]);
+    let host = StubHost::new(vec![stub(lines).1.unwrap()]);
     for (row, expected) in [(1, "1"), (1, "2"), (2, "1"), (1, "3"), (1, "3"), (2, "2")] {
         assert_eq!(text(&host, row, "weather", json!({})).await, expected, "row {row}");
     }
-    host.release(1).await;
+    host.release_row(1).await;
     assert_eq!(text(&host, 1, "weather", json!({})).await, "1");
 }
 
 #[tokio::test]
 async fn a_call_without_an_answer_is_told_and_a_text_answers_all() {
     let (_folder, read) = stub("{\"arguments\": {\"city\": \"Bonn\"}, \"result\": \"rain\"}");
-    let host = Stubs::new(vec![read.unwrap()]);
+    let host = StubHost::new(vec![read.unwrap()]);
     let output = ask(&host, 1, "weather", json!({"city": "Rome"})).await.unwrap();
     assert!(
         output.is_error && output.text.contains("answers.jsonl` fits these arguments: {\"city\":\"Rome\"}")
@@ -77,7 +77,7 @@ async fn a_call_without_an_answer_is_told_and_a_text_answers_all() {
 
     let fixed = StubTool::read("weather", "text:It is: sunny").unwrap();
     assert_eq!(fixed.permissive_spec().schema["additionalProperties"], json!(true));
-    let host = Stubs::new(vec![fixed]);
+    let host = StubHost::new(vec![fixed]);
     assert_eq!(text(&host, 9, "weather", json!({"x": 1})).await, "It is: sunny");
 }
 
@@ -111,10 +111,10 @@ impl ToolHost for Echo {
         request: ToolRequest<'a>,
     ) -> futures_util::future::BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         let output = match request.tool {
-            "breaks" => Err(ToolFailure { message: "broken".into(), maybe_ran: true }),
+            "breaks" => Err(ToolFailure { message: "broken".into(), may_have_run: true }),
             "refuses" => Ok(ToolOutput::error("no")),
             tool => {
-                Ok(ToolOutput::of_text(format!("{} {tool} {} {}", self.0, request.row, request.arguments)))
+                Ok(ToolOutput::from_text(format!("{} {tool} {} {}", self.0, request.row, request.arguments)))
             }
         };
         Box::pin(std::future::ready(output))
@@ -125,7 +125,7 @@ impl ToolHost for Echo {
 async fn what_is_recorded_can_stand_in_for_the_tool() {
     let folder = TempDir::new().unwrap();
     let names = HashMap::from([("solo/search".to_owned(), "search".to_owned())]);
-    let recorder = Recorder::new(Arc::new(Echo("real")), folder.path().join("made"), names).unwrap();
+    let recorder = ToolRecorder::new(Arc::new(Echo("real")), folder.path().join("made"), names).unwrap();
     for row in [1, 2] {
         text(&recorder, row, "solo/search", json!({"q": "ä\n"})).await;
     }
@@ -138,7 +138,7 @@ async fn what_is_recorded_can_stand_in_for_the_tool() {
     let file = |name: &str| folder.path().join("made").join(name).to_str().unwrap().to_owned();
     let stubs =
         ["search", "refuses"].map(|tool| StubTool::read(tool, &file(&format!("{tool}.jsonl"))).unwrap());
-    let host = Stubs::new(stubs.into());
+    let host = StubHost::new(stubs.into());
     assert_eq!(text(&host, 2, "search", json!({"q": "ä\n"})).await, "real solo/search 2 {\"q\":\"ä\\n\"}");
     assert_eq!(ask(&host, 1, "refuses", json!({})).await.unwrap(), ToolOutput::error("no"));
     assert_eq!(fs::read_dir(folder.path().join("made")).unwrap().count(), 4, "paths have files of their own");
@@ -154,13 +154,13 @@ async fn ask_by_id(host: &dyn ToolHost, (id, row): (&str, u64), tool: &str, argu
 #[tokio::test]
 async fn what_is_recorded_is_found_by_the_id_of_a_row_wherever_the_row_is_now() {
     let folder = TempDir::new().unwrap();
-    let recorder = Recorder::new(Arc::new(Echo("real")), folder.path().into(), HashMap::new()).unwrap();
+    let recorder = ToolRecorder::new(Arc::new(Echo("real")), folder.path().into(), HashMap::new()).unwrap();
     for (id, row) in [("a", 1), ("b", 2)] {
         ask_by_id(&recorder, (id, row), "search", "{}").await;
     }
     let file = folder.path().join("search.jsonl");
     assert!(fs::read_to_string(&file).unwrap().starts_with("{\"id\":\"a\",\"arguments\":{}"));
-    let host = Stubs::new(vec![StubTool::read("search", file.to_str().unwrap()).unwrap()]);
+    let host = StubHost::new(vec![StubTool::read("search", file.to_str().unwrap()).unwrap()]);
     for (id, row, expected) in [("b", 1, "real search 2 {}"), ("a", 7, "real search 1 {}")] {
         assert_eq!(ask_by_id(&host, (id, row), "search", "{}").await, expected);
     }
@@ -169,7 +169,7 @@ async fn what_is_recorded_is_found_by_the_id_of_a_row_wherever_the_row_is_now() 
 #[tokio::test]
 async fn secrets_are_in_no_recording() {
     let folder = TempDir::new().unwrap();
-    let recorder = Recorder::new(Arc::new(Echo("real")), folder.path().into(), HashMap::new()).unwrap();
+    let recorder = ToolRecorder::new(Arc::new(Echo("real")), folder.path().into(), HashMap::new()).unwrap();
     recorder.redact_with(Redactor::new([&Secret::new("sk-planted-4711")]).unwrap());
     let given = text(&recorder, 1, "search", json!({"q": "sk-planted-4711"})).await;
     assert!(given.contains("sk-planted-4711"), "the model is told what the tool gave");
@@ -181,7 +181,7 @@ async fn secrets_are_in_no_recording() {
 #[tokio::test]
 async fn a_recording_that_cannot_be_written_disturbs_no_call_and_is_told() {
     let folder = TempDir::new().unwrap();
-    let recorder = Recorder::new(Arc::new(Echo("real")), folder.path().into(), HashMap::new()).unwrap();
+    let recorder = ToolRecorder::new(Arc::new(Echo("real")), folder.path().into(), HashMap::new()).unwrap();
     fs::create_dir(folder.path().join("search.jsonl")).unwrap();
     assert!(text(&recorder, 1, "search", json!({})).await.starts_with("real"));
     assert_eq!(recorder.problem().unwrap().code, ProblemCode::WriteFailed);
@@ -190,29 +190,32 @@ async fn a_recording_that_cannot_be_written_disturbs_no_call_and_is_told() {
 #[tokio::test]
 async fn files_of_recorded_answers_come_back() {
     let lines = r#"{"result": "a picture", "attachments": [{"name": "a.png", "media_type": "image/png", "data": "AAEC"}]}"#;
-    let host = Stubs::new(vec![stub(lines).1.unwrap()]);
+    let host = StubHost::new(vec![stub(lines).1.unwrap()]);
     let first = ask(&host, 1, "weather", json!({})).await.unwrap();
     assert_eq!(&first.attachments[0].bytes[..], [0, 1, 2]);
     let folder = TempDir::new().unwrap();
-    let recorder = Recorder::new(Arc::new(host), folder.path().into(), HashMap::new()).unwrap();
+    let recorder = ToolRecorder::new(Arc::new(host), folder.path().into(), HashMap::new()).unwrap();
     ask(&recorder, 1, "weather", json!({})).await.unwrap();
     let recorded = folder.path().join("weather.jsonl");
-    let again = Stubs::new(vec![StubTool::read("weather", recorded.to_str().unwrap()).unwrap()]);
+    let again = StubHost::new(vec![StubTool::read("weather", recorded.to_str().unwrap()).unwrap()]);
     assert_eq!(ask(&again, 1, "weather", json!({})).await.unwrap(), first);
 }
 
 #[tokio::test]
 async fn each_call_goes_to_the_host_that_has_the_tool() {
-    let names = |name: &str, tool: &str| Names::As { name: name.into(), tool: tool.into() };
-    let hosts: Vec<(Vec<Names>, Arc<dyn ToolHost>)> = vec![
-        (vec![Names::Prefix("files__".into())], Arc::new(Echo("a"))),
+    let names = |name: &str, tool: &str| HostedNames::As { name: name.into(), tool: tool.into() };
+    let hosts: Vec<(Vec<HostedNames>, Arc<dyn ToolHost>)> = vec![
+        (vec![HostedNames::Prefix("files__".into())], Arc::new(Echo("a"))),
         (
-            vec![Names::Prefix("files__deep__".into()), Names::Exact("files__exact".into())],
+            vec![HostedNames::Prefix("files__deep__".into()), HostedNames::Exact("files__exact".into())],
             Arc::new(Echo("b")),
         ),
-        (vec![names("writer/execute", "execute"), Names::Exact("files__exact".into())], Arc::new(Echo("c"))),
+        (
+            vec![names("writer/execute", "execute"), HostedNames::Exact("files__exact".into())],
+            Arc::new(Echo("c")),
+        ),
     ];
-    let tools = Tools::new(hosts);
+    let tools = CombinedToolHost::new(hosts);
     let cases = [
         ("files__read", "a files__read"),
         ("files__deep__read", "b files__deep__read"),
@@ -223,19 +226,19 @@ async fn each_call_goes_to_the_host_that_has_the_tool() {
         assert_eq!(text(&tools, 4, tool, json!({})).await, format!("{expected} 4 {{}}"));
     }
     let failure = ask(&tools, 1, "execute", json!({})).await.unwrap_err();
-    assert_eq!((failure.message.as_str(), failure.maybe_ran), ("there is no tool `execute`", false));
+    assert_eq!((failure.message.as_str(), failure.may_have_run), ("there is no tool `execute`", false));
 }
 
 #[tokio::test]
 async fn the_end_of_a_row_reaches_every_host() {
     let (_folder, read) = stub("{\"result\": 1}\n{\"result\": 2}\n");
-    let inner: Arc<dyn ToolHost> = Arc::new(Stubs::new(vec![read.unwrap()]));
-    let tools = Tools::new(vec![
+    let inner: Arc<dyn ToolHost> = Arc::new(StubHost::new(vec![read.unwrap()]));
+    let tools = CombinedToolHost::new(vec![
         (Vec::new(), Arc::new(Echo("a"))),
-        (vec![Names::Exact("weather".into())], Arc::clone(&inner)),
+        (vec![HostedNames::Exact("weather".into())], Arc::clone(&inner)),
     ]);
     assert_eq!(text(&tools, 1, "weather", json!({})).await, "1");
-    tools.release(1).await;
+    tools.release_row(1).await;
     assert_eq!(text(&tools, 1, "weather", json!({})).await, "1");
     tools.close().await;
 }

@@ -1,30 +1,30 @@
 //! `rowmill card check`: finds mistakes in cards without running anything.
 
-use rowmill_cards::{Card, CardSet};
-use rowmill_core::variables::Variables;
+use rowmill_cards::{AgentCard, CardSet};
+use rowmill_core::variables::InstructionVariables;
 use rowmill_data::Fetcher;
 use rowmill_http::HttpClient;
 use rowmill_types::Problem;
 
 use super::fast_agent_config::with_fast_agent_config;
-use super::load::{LoadedCards, WrittenCards, complete, read};
-use super::models::model_of;
-use super::servers::check_configured;
-use crate::control::Control;
-use crate::environment::Environment;
-use crate::lanes::Maker;
-use crate::work::WorkSpec;
+use super::load::{LoadedCards, ParsedCards, complete_cards, read_cards};
+use super::models::model_string_for_card;
+use super::servers::check_servers_defined;
+use crate::control::RunControl;
+use crate::endpoints::ModelFactory;
+use crate::environment::RunEnvironment;
+use crate::work_spec::WorkSpec;
 
 /// The parameters of a check.
 #[derive(Debug, Clone, Default)]
-pub struct CheckSpec {
+pub struct CardCheckSpec {
     /// Cards, their models and servers. If the spec names an agent, only this agent and those that it
     /// uses are checked.
     pub work: WorkSpec,
     /// The variables of instructions.
-    pub variables: crate::spec::VariableFlags,
+    pub variables: crate::spec::VariableOptions,
     /// Where variables are looked up.
-    pub environment: Environment,
+    pub environment: RunEnvironment,
 }
 
 /// The result of a check.
@@ -63,11 +63,11 @@ impl CardChecks {
 /// and no function imported.
 pub(crate) async fn check_cards(
     work: &WorkSpec,
-    variables: &Variables,
-    environment: &Environment,
+    variables: &InstructionVariables,
+    environment: &RunEnvironment,
     fetcher: &Fetcher<'_>,
 ) -> Result<CardChecks, Problem> {
-    let (written, mut problems) = read(&work.agents.cards, &environment.lookup(), fetcher).await?;
+    let (written, mut problems) = read_cards(&work.agents.cards, &environment.lookup(), fetcher).await?;
     let mut cards = Vec::new();
     match CardSet::new(written.cards.clone()) {
         Ok(set) => {
@@ -92,27 +92,27 @@ pub(crate) async fn check_cards(
 
 async fn check(
     work: &WorkSpec,
-    card: &Card,
-    (written, set): (&WrittenCards, &CardSet),
-    (variables, fetcher, environment): (&Variables, &Fetcher<'_>, &Environment),
+    card: &AgentCard,
+    (written, set): (&ParsedCards, &CardSet),
+    (variables, fetcher, environment): (&InstructionVariables, &Fetcher<'_>, &RunEnvironment),
 ) -> CardCheck {
-    let loaded = complete(written, set.clone(), card.name.clone(), (variables, fetcher)).await;
+    let loaded = complete_cards(written, set.clone(), card.name.clone(), (variables, fetcher)).await;
     match loaded {
         Err(problem) => checked(card, Some(problem), Vec::new()),
         Ok(loaded) => {
-            let members = loaded.set.members(&loaded.worker);
+            let members = loaded.set.cards_of_worker(&loaded.worker);
             // Servers and models may be defined in the configuration of fast-agent, as for a run.
             let work = with_fast_agent_config(work, Some(&loaded), &environment.lookup(), &|_| {});
             let problem = work.and_then(|work| {
-                check_configured(&work, &members)?;
+                check_servers_defined(&work, &members)?;
                 check_models(&work, &members, (fetcher.http, environment))
             });
-            checked(card, problem.err(), notices(&loaded))
+            checked(card, problem.err(), card_notices(&loaded))
         }
     }
 }
 
-fn checked(card: &Card, problem: Option<Problem>, notices: Vec<String>) -> CardCheck {
+fn checked(card: &AgentCard, problem: Option<Problem>, notices: Vec<String>) -> CardCheck {
     CardCheck {
         name: card.name.clone(),
         card_type: card.kind.card_type().name(),
@@ -125,19 +125,19 @@ fn checked(card: &Card, problem: Option<Problem>, notices: Vec<String>) -> CardC
 /// Checks that model strings can be parsed; keys are not looked up.
 fn check_models(
     work: &WorkSpec,
-    members: &[&Card],
-    (http, environment): (&HttpClient, &Environment),
+    members: &[&AgentCard],
+    (http, environment): (&HttpClient, &RunEnvironment),
 ) -> Result<(), Problem> {
-    let control = Control::quiet_in(environment.clone());
-    let maker = Maker::new(work, http, &control)?;
+    let control = RunControl::silent_in(environment.clone());
+    let maker = ModelFactory::new(work, http, &control)?;
     for card in members.iter().filter(|card| card.model.is_some()) {
-        model_of(work, &maker, card, members.first().copied())?;
+        model_string_for_card(work, &maker, card, members.first().copied())?;
     }
     Ok(())
 }
 
 /// Warnings about cards that can be used.
-pub(crate) fn notices(loaded: &LoadedCards) -> Vec<String> {
+pub(crate) fn card_notices(loaded: &LoadedCards) -> Vec<String> {
     let ignored = loaded.ignored.iter().map(|(card, field)| {
         format!("`{field}` of the agent card `{card}` has no effect in a batch and is ignored")
     });

@@ -5,14 +5,14 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use rowmill_cards::{Card, yaml_to_json};
-use rowmill_tools::{McpServerConfig, ProtocolConfig, Span};
+use rowmill_cards::{AgentCard, yaml_to_json};
+use rowmill_tools::{DurationSetting, McpServerConfig, ProtocolConfig};
 use rowmill_types::{Problem, ProblemCode, Secret};
 use serde_json::{Map, Value};
 
-use super::load::{Environment, LoadedCards};
-use crate::control::Notice;
-use crate::work::WorkSpec;
+use super::load::{EnvironmentLookup, LoadedCards};
+use crate::control::RunNotice;
+use crate::work_spec::WorkSpec;
 
 /// The names of the file in current and earlier versions.
 const CONFIGS: [&str; 3] = ["fast-agent.yaml", "fast-agent.config.yaml", "fastagent.config.yaml"];
@@ -55,7 +55,7 @@ struct FastAgentConfig {
 }
 
 /// The parts of a spec that are missing and may be defined in such a file.
-struct Missing<'a> {
+struct MissingSettings<'a> {
     servers: Vec<&'a str>,
     references: Vec<&'a str>,
 }
@@ -77,12 +77,12 @@ pub(super) fn config_files(folders: &[PathBuf]) -> Vec<PathBuf> {
 pub(crate) fn with_fast_agent_config(
     spec: &WorkSpec,
     loaded: Option<&LoadedCards>,
-    environment: &Environment,
-    tell: &dyn Fn(Notice),
+    environment: &EnvironmentLookup,
+    tell: &dyn Fn(RunNotice),
 ) -> Result<WorkSpec, Problem> {
     let mut spec = spec.clone();
-    let members = loaded.map(|loaded| loaded.set.members(&loaded.worker)).unwrap_or_default();
-    let missing = Missing::of(&spec, &members);
+    let members = loaded.map(|loaded| loaded.set.cards_of_worker(&loaded.worker)).unwrap_or_default();
+    let missing = MissingSettings::of(&spec, &members);
     if missing.servers.is_empty() && missing.references.is_empty() {
         return Ok(spec);
     }
@@ -109,13 +109,13 @@ pub(crate) fn with_fast_agent_config(
         let left =
             if ignored.is_empty() { String::new() } else { format!("; ignored: {}", ignored.join(", ")) };
         let text = format!("taken from `{}`: {}{left}", config.path.display(), taken.join(", "));
-        tell(Notice::info(text));
+        tell(RunNotice::info(text));
     }
     Ok(spec)
 }
 
-impl<'a> Missing<'a> {
-    fn of(spec: &'a WorkSpec, members: &[&'a Card]) -> Self {
+impl<'a> MissingSettings<'a> {
+    fn of(spec: &'a WorkSpec, members: &[&'a AgentCard]) -> Self {
         let mut servers: Vec<&str> = members
             .iter()
             .flat_map(|card| card.servers.iter().map(String::as_str))
@@ -168,7 +168,7 @@ impl FastAgentConfig {
         &self,
         name: &str,
         entry: &Value,
-        environment: &Environment,
+        environment: &EnvironmentLookup,
         ignored: &mut Vec<String>,
     ) -> Result<McpServerConfig, Problem> {
         let wrong = |what: String| {
@@ -219,7 +219,7 @@ impl FastAgentConfig {
             headers: text_map(entry.get("headers")),
             cwd: text("cwd").map(|cwd| self.folder().join(cwd)),
             include_instructions: entry.get("include_instructions").and_then(Value::as_bool),
-            timeout: entry.get("read_timeout_seconds").and_then(Value::as_f64).map(Span::Seconds),
+            timeout: entry.get("read_timeout_seconds").and_then(Value::as_f64).map(DurationSetting::Seconds),
             ..McpServerConfig::default()
         };
         let protocol_mode = match text("protocol_mode").as_deref() {
@@ -259,14 +259,17 @@ fn merge(under: &mut Value, over: Value) {
 }
 
 /// Looks up a variable; may record the value that was found.
-type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
+type NotingLookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// The entry with `${NAME}` and `${NAME:default}` replaced; the error is a name that is not set.
-fn expanded(entry: &Map<String, Value>, environment: &Lookup<'_>) -> Result<Map<String, Value>, String> {
+/// The entry with `${CONFIG_FILE_NAME}` and `${CONFIG_FILE_NAME:default}` replaced; the error is a name that is not set.
+fn expanded(
+    entry: &Map<String, Value>,
+    environment: &NotingLookup<'_>,
+) -> Result<Map<String, Value>, String> {
     entry.iter().map(|(key, value)| Ok((key.clone(), filled(value, environment)?))).collect()
 }
 
-fn filled(value: &Value, environment: &Lookup<'_>) -> Result<Value, String> {
+fn filled(value: &Value, environment: &NotingLookup<'_>) -> Result<Value, String> {
     Ok(match value {
         Value::String(text) => Value::String(filled_text(text, environment)?),
         Value::Array(values) => {
@@ -277,7 +280,7 @@ fn filled(value: &Value, environment: &Lookup<'_>) -> Result<Value, String> {
     })
 }
 
-fn filled_text(text: &str, environment: &Lookup<'_>) -> Result<String, String> {
+fn filled_text(text: &str, environment: &NotingLookup<'_>) -> Result<String, String> {
     let (mut whole, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("${") {
         let Some((inner, behind)) = after.split_once('}') else { break };

@@ -2,7 +2,7 @@
 
 use rowmill_data::HubSettings;
 use rowmill_http::Url;
-use rowmill_tools::{McpServer, SignIn, Transport};
+use rowmill_tools::{McpServer, McpTransport, SignInMethod};
 use rowmill_types::Secret;
 
 /// The hosts of the hub itself.
@@ -14,8 +14,8 @@ const FOR_SPACES: &str = "X-HF-Authorization";
 
 /// Sends the user's token to a server of Hugging Face, unless its entry has its own credentials. The
 /// token is never sent over plain HTTP, except to a stand-in of the hub on this machine.
-pub(super) fn send_token(server: &mut McpServer, hub: &HubSettings) {
-    let Transport::Http { url, headers, auth } = &mut server.transport else { return };
+pub(super) fn add_hub_token(server: &mut McpServer, hub: &HubSettings) {
+    let McpTransport::Http { url, headers, auth } = &mut server.transport else { return };
     let Ok(mut address) = Url::parse(url) else { return };
     let stand_in = stand_in(hub);
     if let Some(stand_in) = stand_in.as_ref().filter(|_| is_hub(&address)) {
@@ -29,7 +29,7 @@ pub(super) fn send_token(server: &mut McpServer, hub: &HubSettings) {
         (false, "https") if is_space(&address) => FOR_SPACES,
         _ => return,
     };
-    server.sign_in = SignIn::HuggingFace;
+    server.sign_in = SignInMethod::HuggingFace;
     let says_who =
         |name: &String| [FOR_HUB, FOR_SPACES].iter().any(|known| known.eq_ignore_ascii_case(name.trim()));
     if auth.is_none()
@@ -75,12 +75,12 @@ mod tests {
     fn sent(url: &str, endpoint: &str, headers: &[(&str, &str)]) -> (String, Vec<String>) {
         let headers: BTreeMap<_, _> =
             headers.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect();
-        let transport = Transport::Http { url: url.to_owned(), headers, auth: None };
+        let transport = McpTransport::Http { url: url.to_owned(), headers, auth: None };
         let mut server = McpServer::new("hf", transport);
         let token = Some(Secret::new("hf_planted"));
         let hub = HubSettings { endpoint: endpoint.to_owned(), token, offline: false };
-        send_token(&mut server, &hub);
-        let Transport::Http { url, headers, .. } = server.transport else { panic!("no address") };
+        add_hub_token(&mut server, &hub);
+        let McpTransport::Http { url, headers, .. } = server.transport else { panic!("no address") };
         let headers = headers.iter().map(|(name, value)| format!("{name}: {}", value.reveal()));
         (url, headers.collect())
     }

@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rowmill_cards::{
-    Card, CardSet, CardText, IncludeFrom, MessageForm, Origin, PythonFunction, Unfilled, one_problem, parse,
-    parse_messages, unfilled_problem,
+    AgentCard, CardOrigin, CardSet, CardText, IncludeSource, MessageFileFormat, PythonFunction,
+    UnfilledPlaceholder, join_problems, parse_card, parse_messages, unfilled_problem,
 };
-use rowmill_core::variables::Variables;
+use rowmill_core::variables::InstructionVariables;
 use rowmill_data::{Fetcher, TextName, load_text};
 use rowmill_types::{Problem, Secret};
 
 use super::fast_agent_config::config_files;
-use super::load_digest::{digest, files_under, modules_beside, shown, skill_texts};
-use super::load_hooks::wrong_hooks;
+use super::load_digest::{cards_as_lines, cards_digest, files_under, modules_beside, skill_texts};
+use super::load_hooks::find_hook_problems;
 use super::load_paths::PathFinder;
-use super::load_sources::{Found, find};
+use super::load_sources::{CardSource, find_card_sources};
 
 /// The flags about cards.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct CardFlags<'a> {
     /// The value of `--agent`.
     pub(crate) agent: Option<&'a str>,
     /// `--var`, `--var-file` and `--vars-json`.
-    pub(crate) variables: &'a Variables,
+    pub(crate) variables: &'a InstructionVariables,
 }
 
 /// Loaded cards that are ready for use.
@@ -55,12 +55,12 @@ pub(crate) struct LoadedCards {
 }
 
 /// Looks up a variable of the environment.
-pub(crate) type Environment = dyn Fn(&str) -> Option<String> + Sync;
+pub(crate) type EnvironmentLookup = dyn Fn(&str) -> Option<String> + Sync;
 
 /// Cards as written, before the files that they name are loaded.
 #[derive(Debug, Clone)]
-pub(super) struct WrittenCards {
-    pub(super) cards: Vec<Card>,
+pub(super) struct ParsedCards {
+    pub(super) cards: Vec<AgentCard>,
     /// The folder of each card by its name; a card from a remote source has none.
     folders: Vec<(String, Option<PathBuf>)>,
     home: Option<PathBuf>,
@@ -68,7 +68,7 @@ pub(super) struct WrittenCards {
     from_variables: Vec<Secret>,
 }
 
-impl WrittenCards {
+impl ParsedCards {
     /// The files of local cards.
     fn local_files(&self) -> impl Iterator<Item = PathBuf> {
         let local = self.cards.iter().zip(&self.folders).filter(|(_, (_, folder))| folder.is_some());
@@ -82,26 +82,26 @@ impl WrittenCards {
 ///
 /// A card cannot be read or used, the cards do not fit together, or it is not clear which one works
 /// on rows.
-pub(crate) async fn load(
+pub(crate) async fn load_card_set(
     flags: &CardFlags<'_>,
-    environment: &Environment,
+    environment: &EnvironmentLookup,
     fetcher: &Fetcher<'_>,
 ) -> Result<LoadedCards, Problem> {
-    let (written, problems) = read(flags.sources, environment, fetcher).await?;
+    let (written, problems) = read_cards(flags.sources, environment, fetcher).await?;
     if !problems.is_empty() {
-        return Err(one_problem(problems));
+        return Err(join_problems(problems));
     }
     let set = CardSet::new(written.cards.clone())?;
     let worker = set.worker(flags.agent)?.name.clone();
-    complete(&written, set, worker, (flags.variables, fetcher)).await
+    complete_cards(&written, set, worker, (flags.variables, fetcher)).await
 }
 
 /// Reads all cards, and collects the problems of those that cannot be read.
-pub(super) async fn read(
+pub(super) async fn read_cards(
     sources: &[String],
-    environment: &Environment,
+    environment: &EnvironmentLookup,
     fetcher: &Fetcher<'_>,
-) -> Result<(WrittenCards, Vec<Problem>), Problem> {
+) -> Result<(ParsedCards, Vec<Problem>), Problem> {
     let home = environment("HOME").map(PathBuf::from);
     let (mut cards, mut folders) = (Vec::new(), Vec::new());
     let from_variables: Mutex<Vec<Secret>> = Mutex::default();
@@ -111,9 +111,10 @@ pub(super) async fn read(
         Some(value)
     };
     let mut problems = Vec::new();
-    for Found { shown, text, folder } in find(sources, fetcher).await? {
-        let origin = if folder.is_some() { Origin::Local { environment: &noted } } else { Origin::Remote };
-        match parse(&CardText { source: &shown, text: &text, origin }) {
+    for CardSource { shown, text, folder } in find_card_sources(sources, fetcher).await? {
+        let origin =
+            if folder.is_some() { CardOrigin::Local { environment: &noted } } else { CardOrigin::Remote };
+        match parse_card(&CardText { source: &shown, text: &text, origin }) {
             Ok(card) => {
                 folders.push((card.name.clone(), folder));
                 cards.push(card);
@@ -122,18 +123,19 @@ pub(super) async fn read(
         }
     }
     let from_variables = from_variables.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok((WrittenCards { cards, folders, home, from_variables }, problems))
+    Ok((ParsedCards { cards, folders, home, from_variables }, problems))
 }
 
 /// Completes the cards that a worker needs.
-pub(super) async fn complete(
-    written: &WrittenCards,
+pub(super) async fn complete_cards(
+    written: &ParsedCards,
     mut set: CardSet,
     worker: String,
-    (variables, fetcher): (&Variables, &Fetcher<'_>),
+    (variables, fetcher): (&InstructionVariables, &Fetcher<'_>),
 ) -> Result<LoadedCards, Problem> {
-    let members: Vec<String> = set.members(&worker).into_iter().map(|card| card.name.clone()).collect();
-    let mut found = Completed::default();
+    let members: Vec<String> =
+        set.cards_of_worker(&worker).into_iter().map(|card| card.name.clone()).collect();
+    let mut found = CompletedCards::default();
     for card in set.cards_mut() {
         // A card that the worker does not need may lack files or variables of its own.
         if members.contains(&card.name) {
@@ -145,17 +147,17 @@ pub(super) async fn complete(
             found.notices.append(&mut finder.notices);
         }
     }
-    let Completed { used, unfilled, mut problems, notices, mut files } = found;
+    let CompletedCards { used, unfilled, mut problems, notices, mut files } = found;
     files.extend(written.local_files());
     if !unfilled.is_empty() {
         let named = unfilled.into_iter().filter_map(|(name, one)| Some((set.card(&name)?, one)));
         problems.push(unfilled_problem(&named.collect::<Vec<_>>()));
     }
     if !problems.is_empty() {
-        return Err(one_problem(problems));
+        return Err(join_problems(problems));
     }
-    let members = set.members(&worker);
-    let (digest, text) = (digest(&members)?, shown(&members)?);
+    let members = set.cards_of_worker(&worker);
+    let (digest, text) = (cards_digest(&members)?, cards_as_lines(&members)?);
     let ignored = members
         .iter()
         .flat_map(|card| card.ignored.iter().map(|field| (card.name.clone(), field.clone())))
@@ -181,11 +183,11 @@ pub(super) async fn complete(
 
 /// The result of completing cards, including all problems.
 #[derive(Default)]
-struct Completed {
+struct CompletedCards {
     /// Variables that instructions use.
     used: Vec<String>,
     /// Placeholders without a value, with the names of the cards.
-    unfilled: Vec<(String, Unfilled)>,
+    unfilled: Vec<(String, UnfilledPlaceholder)>,
     problems: Vec<Problem>,
     notices: Vec<String>,
     /// The files that cards name.
@@ -194,17 +196,17 @@ struct Completed {
 
 /// Loads what a card names.
 async fn complete_card(
-    card: &mut Card,
+    card: &mut AgentCard,
     finder: &mut PathFinder<'_>,
-    found: &mut Completed,
-    (variables, fetcher): (&Variables, &Fetcher<'_>),
+    found: &mut CompletedCards,
+    (variables, fetcher): (&InstructionVariables, &Fetcher<'_>),
 ) {
     finder.resolve(card);
     let mut texts = Vec::new();
     for include in card.includes() {
         let text = match include.from {
-            IncludeFrom::Url(url) => load_text(&url, TextName::OfCard("{{url:…}}"), fetcher).await,
-            IncludeFrom::File { path, optional } => {
+            IncludeSource::Url(url) => load_text(&url, TextName::OfCard("{{url:…}}"), fetcher).await,
+            IncludeSource::File { path, optional } => {
                 let path = finder.find(&include.placeholder, &path);
                 found.files.push(path.clone());
                 if optional && !path.exists() {
@@ -219,53 +221,55 @@ async fn complete_card(
             Err(problem) => found.problems.push(at_placeholder(card, &include.placeholder, problem)),
         }
     }
-    found.problems.extend(card.inline(&texts).err());
-    let filled = card.fill(variables);
+    found.problems.extend(card.insert_includes(&texts).err());
+    let filled = card.fill_variables(variables);
     found.used.extend(filled.used);
     found.unfilled.extend(filled.unfilled.into_iter().map(|one| (card.name.clone(), one)));
     for path in card.messages.clone() {
         let name = path.to_string_lossy();
         let read = match load_text(&name, TextName::OfCard("messages"), fetcher).await {
-            Ok(text) => parse_messages(&text, MessageForm::of(&name), &name),
+            Ok(text) => parse_messages(&text, MessageFileFormat::from_file_name(&name), &name),
             Err(problem) => Err(problem),
         };
         match read {
             Ok(messages) => card.history.extend(messages),
-            Err(problem) => found.problems.push(at_name(card, ("messages", finder.written(&path)), problem)),
+            Err(problem) => {
+                found.problems.push(at_name(card, ("messages", finder.path_as_written(&path)), problem))
+            }
         }
     }
     found.problems.extend(missing_paths(card, finder));
-    found.problems.extend(wrong_hooks(card, finder));
+    found.problems.extend(find_hook_problems(card, finder));
     found.files.extend(card.messages.iter().cloned());
-    found.files.extend(functions(card).flat_map(|(_, function)| modules_beside(&function.file)));
+    found.files.extend(python_functions(card).flat_map(|(_, function)| modules_beside(&function.file)));
     // A folder of skills that cannot be read is reported above.
     let texts = card.skills.iter().flat_map(|folder| skill_texts(folder).unwrap_or_default());
     found.files.extend(texts.flat_map(|text| files_under(text.parent().unwrap_or(Path::new(".")))));
 }
 
 /// Adds to a problem the card, and the line of a placeholder.
-fn at_placeholder(card: &Card, placeholder: &str, problem: Problem) -> Problem {
-    let message = card.placeholder_problem(placeholder, problem.message.marked()).message;
+fn at_placeholder(card: &AgentCard, placeholder: &str, problem: Problem) -> Problem {
+    let message = card.placeholder_problem(placeholder, problem.message.with_markers()).message;
     let hint = "relative paths are resolved from the card's folder, then from the current one".into();
     let hint = if placeholder.starts_with("{{url:") { problem.hint.clone() } else { Some(hint) };
     Problem { message, hint, ..problem }
 }
 
 /// Adds to a problem the card, and the line of the name in it.
-fn at_name(card: &Card, (field, name): (&str, &str), problem: Problem) -> Problem {
-    let message = card.problem((field, name), problem.message.marked()).message;
+fn at_name(card: &AgentCard, (field, name): (&str, &str), problem: Problem) -> Problem {
+    let message = card.problem_at((field, name), problem.message.with_markers()).message;
     Problem { message, ..problem }
 }
 
 /// Finds missing files before the first row.
-fn missing_paths(card: &Card, finder: &PathFinder<'_>) -> Vec<Problem> {
+fn missing_paths(card: &AgentCard, finder: &PathFinder<'_>) -> Vec<Problem> {
     let missing = |field: &str, what: &str, path: &Path| {
-        let name = finder.written(path);
+        let name = finder.path_as_written(path);
         let message = format!("`{field}` names a {what} that does not exist: `{}`", path.display());
-        card.problem((field, name), message)
+        card.problem_at((field, name), message)
             .hint("relative paths are resolved from the card's folder, then from the current one")
     };
-    let files = functions(card).filter(|(_, function)| !function.file.is_file());
+    let files = python_functions(card).filter(|(_, function)| !function.file.is_file());
     let mut problems: Vec<Problem> =
         files.map(|(field, function)| missing(field, "file", &function.file)).collect();
     let folders =
@@ -276,7 +280,7 @@ fn missing_paths(card: &Card, finder: &PathFinder<'_>) -> Vec<Problem> {
 }
 
 /// The functions that a card names, with the fields that name them.
-pub(super) fn functions(card: &Card) -> impl Iterator<Item = (&'static str, &PythonFunction)> {
+pub(super) fn python_functions(card: &AgentCard) -> impl Iterator<Item = (&'static str, &PythonFunction)> {
     let tools = card.function_tools.iter().map(|tool| ("function_tools", &tool.entrypoint));
     let hooks = card.tool_hooks.iter().map(|(_, function)| ("tool_hooks", function));
     let lifecycle = card.lifecycle_hooks.iter().map(|(_, function)| ("lifecycle_hooks", function));

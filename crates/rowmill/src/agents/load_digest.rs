@@ -3,23 +3,23 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rowmill_cards::Card;
+use rowmill_cards::AgentCard;
 use rowmill_core::fingerprint;
-use rowmill_types::{Message, Problem, ProblemCode, Role};
+use rowmill_types::{Message, MessageRole, Problem, ProblemCode};
 use serde_json::{Value, json};
 
-use super::load::functions;
+use super::load::python_functions;
 
 /// The digest of cards, independent of the order in which they were loaded and of their folder.
-pub(super) fn digest(members: &[&Card]) -> Result<String, Problem> {
+pub(super) fn cards_digest(members: &[&AgentCard]) -> Result<String, Problem> {
     let mut members = members.to_vec();
     members.sort_by(|left, right| left.name.cmp(&right.name));
     let shapes: Vec<Value> = members.into_iter().map(shape).collect::<Result<_, _>>()?;
-    Ok(fingerprint::digest(&Value::Array(shapes).to_string()))
+    Ok(fingerprint::text_digest(&Value::Array(shapes).to_string()))
 }
 
 /// The same contents as readable lines; files that cards name appear with a digest of their contents.
-pub(super) fn shown(members: &[&Card]) -> Result<String, Problem> {
+pub(super) fn cards_as_lines(members: &[&AgentCard]) -> Result<String, Problem> {
     let mut members = members.to_vec();
     members.sort_by(|left, right| left.name.cmp(&right.name));
     let mut text = String::new();
@@ -41,7 +41,7 @@ pub(super) fn shown(members: &[&Card]) -> Result<String, Problem> {
     Ok(text)
 }
 
-fn shape(card: &Card) -> Result<Value, Problem> {
+fn shape(card: &AgentCard) -> Result<Value, Problem> {
     let history: Vec<_> = card.history.iter().map(message).collect();
     let contents: Vec<String> =
         named_files(card)?.iter().map(|file| content(file)).collect::<Result<_, _>>()?;
@@ -56,15 +56,15 @@ fn shape(card: &Card) -> Result<Value, Problem> {
 
 /// A message of plain text has the same form as before messages could hold calls.
 fn message(message: &Message) -> Value {
-    let mut parts = vec![json!(message.role == Role::Assistant), json!(message.text)];
+    let mut parts = vec![json!(message.role == MessageRole::Assistant), json!(message.text)];
     parts.extend(message.calls.iter().map(|call| json!([call.id, call.name, call.arguments])));
-    parts.extend(message.answers.as_ref().map(|answers| json!([answers.call, answers.is_error])));
+    parts.extend(message.answered_call.as_ref().map(|answers| json!([answers.call, answers.is_error])));
     Value::Array(parts)
 }
 
 /// The Python files and the skills that a card names.
-fn named_files(card: &Card) -> Result<Vec<PathBuf>, Problem> {
-    let mut files: Vec<PathBuf> = functions(card).map(|(_, function)| function.file.clone()).collect();
+fn named_files(card: &AgentCard) -> Result<Vec<PathBuf>, Problem> {
+    let mut files: Vec<PathBuf> = python_functions(card).map(|(_, function)| function.file.clone()).collect();
     files.sort();
     files.dedup();
     for folder in &card.skills {
@@ -116,7 +116,7 @@ pub(super) fn files_under(folder: &Path) -> Vec<PathBuf> {
 
 fn content(file: &Path) -> Result<String, Problem> {
     let bytes = fs::read(file).map_err(|error| unreadable(file, error))?;
-    Ok(fingerprint::digest(&String::from_utf8_lossy(&bytes)))
+    Ok(fingerprint::text_digest(&String::from_utf8_lossy(&bytes)))
 }
 
 fn unreadable(path: &Path, error: std::io::Error) -> Problem {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use rowmill_cards::{Card, LifecycleHook, PythonFunction};
+use rowmill_cards::{AgentCard, LifecycleHook, PythonFunction};
 use rowmill_core::ports::HookKind;
 use rowmill_types::Problem;
 
@@ -29,7 +29,7 @@ const ONLY_THERE: [&str; 13] = [
 const TYPES_THERE: [&str; 2] = ["HookContext", "AgentLifecycleContext"];
 
 /// The hooks of a card that could not work here.
-pub(super) fn wrong_hooks(card: &Card, finder: &PathFinder<'_>) -> Vec<Problem> {
+pub(super) fn find_hook_problems(card: &AgentCard, finder: &PathFinder<'_>) -> Vec<Problem> {
     let tools = card.tool_hooks.iter().map(|(kind, function)| ("tool_hooks", of_tools(*kind), function));
     let lifecycle = card
         .lifecycle_hooks
@@ -37,7 +37,7 @@ pub(super) fn wrong_hooks(card: &Card, finder: &PathFinder<'_>) -> Vec<Problem> 
         .map(|(moment, function)| ("lifecycle_hooks", of_lifecycle(*moment), function));
     tools.chain(lifecycle).filter_map(|(field, hook, function)| {
         let used = used_of_fast_agent(function)?;
-        let written = finder.written(&function.file);
+        let written = finder.path_as_written(&function.file);
         let name = format!("{written}:{}", function.function);
         let used: Vec<String> = used.iter().map(|used| format!("`{used}`")).collect();
         let message = format!(
@@ -50,7 +50,7 @@ pub(super) fn wrong_hooks(card: &Card, finder: &PathFinder<'_>) -> Vec<Problem> 
              Hooks of fast-agent)",
             hook.0, hook.1
         );
-        Some(card.problem((field, &name), message).hint(hint))
+        Some(card.problem_at((field, &name), message).hint(hint))
     }).collect()
 }
 
@@ -91,7 +91,7 @@ fn used_of_fast_agent(function: &PythonFunction) -> Option<Vec<String>> {
 }
 
 fn used_in(text: &str, function: &str) -> Vec<String> {
-    let Some(definition) = Definition::find(text, function) else { return Vec::new() };
+    let Some(definition) = FunctionDefinition::find(text, function) else { return Vec::new() };
     let is_typed = TYPES_THERE.iter().any(|name| definition.signature.contains(name));
     // A function with fast-agent's argument type may pass it on to other functions of the file.
     let searched = if is_typed { text } else { definition.body };
@@ -110,7 +110,7 @@ fn used_in(text: &str, function: &str) -> Vec<String> {
 }
 
 /// The source text of a function.
-struct Definition<'t> {
+struct FunctionDefinition<'t> {
     /// The signature, from the bracket to the colon.
     signature: &'t str,
     /// The name of the first argument.
@@ -118,7 +118,7 @@ struct Definition<'t> {
     body: &'t str,
 }
 
-impl<'t> Definition<'t> {
+impl<'t> FunctionDefinition<'t> {
     fn find(text: &'t str, function: &str) -> Option<Self> {
         let start = text.match_indices(&format!("def {function}")).find_map(|(at, found)| {
             let behind = text.get(at + found.len()..)?;

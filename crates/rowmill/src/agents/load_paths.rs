@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rowmill_cards::Card;
+use rowmill_cards::AgentCard;
 
 /// Finds the files that a card names, and remembers the paths as written.
 pub(super) struct PathFinder<'a> {
@@ -55,12 +55,12 @@ impl<'a> PathFinder<'a> {
     }
 
     /// Resolves all paths of a card.
-    pub(super) fn resolve(&mut self, card: &mut Card) {
+    pub(super) fn resolve(&mut self, card: &mut AgentCard) {
         card.resolve_paths(&mut |field, path| self.find(field, path));
     }
 
     /// A path as the card has it.
-    pub(super) fn written(&self, path: &Path) -> &str {
+    pub(super) fn path_as_written(&self, path: &Path) -> &str {
         self.written.iter().find(|(found, _)| found == path).map_or("", |(_, written)| written)
     }
 }

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rowmill_cards::{CardForm, has_front_matter};
-use rowmill_data::{Fetcher, load_text, local_path, shown_source};
+use rowmill_cards::{CardFileFormat, has_front_matter};
+use rowmill_data::{Fetcher, load_text, local_path, redacted_source};
 use rowmill_types::settings::AGENT_CARD;
 use rowmill_types::{Problem, ProblemCode};
 
 /// The text of a card.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct CardSource {
     /// The file or address, as it may be shown to the user.
     pub(super) shown: String,
     /// The text.
@@ -21,7 +21,10 @@ pub(super) struct Found {
 }
 
 /// Finds the cards of all sources, in order. A file that two sources name is loaded once.
-pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Vec<Found>, Problem> {
+pub(super) async fn find_card_sources(
+    sources: &[String],
+    fetcher: &Fetcher<'_>,
+) -> Result<Vec<CardSource>, Problem> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     for source in sources {
@@ -29,13 +32,13 @@ pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Ve
         // better message.
         let Some(path) = local_path(source) else {
             let text = load_text(source, AGENT_CARD.into(), fetcher).await?;
-            found.push(Found { shown: shown_source(source), text, folder: None });
+            found.push(CardSource { shown: redacted_source(source), text, folder: None });
             continue;
         };
         let (files, skip) = if path.is_dir() {
-            (cards_in(&path)?, Skip::WithoutFrontMatter)
+            (card_files_in(&path)?, SkippedMarkdown::WithoutFrontMatter)
         } else {
-            (vec![path], Skip::Nothing)
+            (vec![path], SkippedMarkdown::Nothing)
         };
         for file in files {
             // A missing file is reported when it is read.
@@ -44,15 +47,15 @@ pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Ve
             }
             let shown = file.to_string_lossy().into_owned();
             let text = load_text(&shown, AGENT_CARD.into(), fetcher).await?;
-            let is_markdown = CardForm::of(&shown) == Some(CardForm::Markdown);
-            if skip == Skip::WithoutFrontMatter && is_markdown && !has_front_matter(&text) {
+            let is_markdown = CardFileFormat::from_file_name(&shown) == Some(CardFileFormat::Markdown);
+            if skip == SkippedMarkdown::WithoutFrontMatter && is_markdown && !has_front_matter(&text) {
                 continue;
             }
-            found.push(Found { folder: Some(folder_of(&file)), shown, text });
+            found.push(CardSource { folder: Some(folder_of(&file)), shown, text });
         }
     }
     if found.is_empty() {
-        let shown: Vec<_> = sources.iter().map(|source| format!("`{}`", shown_source(source))).collect();
+        let shown: Vec<_> = sources.iter().map(|source| format!("`{}`", redacted_source(source))).collect();
         return Err(Problem::new(
             ProblemCode::InvalidCard,
             format!("there is no agent card in {}", shown.join(", ")),
@@ -67,13 +70,13 @@ pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Ve
 
 /// Whether Markdown files that are not cards are skipped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Skip {
+enum SkippedMarkdown {
     Nothing,
     WithoutFrontMatter,
 }
 
 /// The files of a folder that may be cards, sorted by name.
-pub(crate) fn cards_in(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
+pub(crate) fn card_files_in(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     let unreadable = |error: std::io::Error| {
         let message = format!("cannot read the folder for {AGENT_CARD}: `{}`", folder.display());
         Problem::new(ProblemCode::TextUnreadable, message).cause(error).hint("check its permissions")
@@ -81,7 +84,8 @@ pub(crate) fn cards_in(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        let is_card = CardForm::of(&path.to_string_lossy()).is_some() && !is_configuration(&path);
+        let is_card =
+            CardFileFormat::from_file_name(&path.to_string_lossy()).is_some() && !is_configuration(&path);
         if is_card && path.is_file() {
             files.push(path);
         }

@@ -6,12 +6,12 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use rowmill_cards::CardType;
-use rowmill_core::variables::Variables;
+use rowmill_core::variables::InstructionVariables;
 use rowmill_data::{FetchSettings, Fetcher};
 use rowmill_http::HttpClient;
-use rowmill_types::{Problem, Role};
+use rowmill_types::{MessageRole, Problem};
 
-use super::{CardFlags, LoadedCards, load};
+use super::{CardFlags, LoadedCards, load_card_set};
 
 fn nothing(_: &str) -> Option<String> {
     None
@@ -19,12 +19,13 @@ fn nothing(_: &str) -> Option<String> {
 
 fn load_with(sources: &[String], agent: Option<&str>, variables: &[&str]) -> Result<LoadedCards, Problem> {
     let pairs: Vec<_> = variables.iter().map(ToString::to_string).collect();
-    let variables = Variables::from_flags(None, &[], &pairs).unwrap();
+    let variables = InstructionVariables::from_settings(None, &[], &pairs).unwrap();
     let flags = CardFlags { sources, agent, variables: &variables };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (settings, http) = (FetchSettings::from_environment(&nothing), HttpClient::new(&nothing));
-        load(&flags, &nothing, &Fetcher { settings: &settings, http: &http, told: &|_| {} }).await
+        load_card_set(&flags, &nothing, &Fetcher { settings: &settings, http: &http, on_event: &|_| {} })
+            .await
     })
 }
 
@@ -133,7 +134,10 @@ fn what_a_card_names_is_brought_from_its_folder() {
     let card = loaded.set.card("a").unwrap();
     assert_eq!(instruction(&loaded, "a"), "Be dry. dry en");
     let history: Vec<_> = card.history.iter().map(|message| (message.role, message.text.as_str())).collect();
-    assert_eq!(history, [(Role::User, "cat"), (Role::Assistant, "animal"), (Role::User, "oak")]);
+    assert_eq!(
+        history,
+        [(MessageRole::User, "cat"), (MessageRole::Assistant, "animal"), (MessageRole::User, "oak")]
+    );
     assert_eq!(card.skills, [kept.path().join("s")]);
     assert_eq!(card.function_tools[0].entrypoint.file, kept.path().join("t.py"));
     assert_eq!(card.cwd, Some(kept.path().join("m")));

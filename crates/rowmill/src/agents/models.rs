@@ -1,19 +1,19 @@
 //! Which model a card uses, and with which settings.
 
-use rowmill_cards::{Card, RequestParams, ServiceTier};
+use rowmill_cards::{AgentCard, RequestParams, ServiceTier};
 use rowmill_types::settings::MODEL;
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::lanes::{Access, Maker};
-use crate::work::WorkSpec;
+use crate::endpoints::{ModelFactory, ProviderAccess};
+use crate::work_spec::WorkSpec;
 
 /// The model string of a card. `--model` replaces the worker's own; the other cards keep theirs, and
 /// those without a model use the model of the run, or else the worker's.
-pub(super) fn model_of(
+pub(super) fn model_string_for_card(
     spec: &WorkSpec,
-    maker: &Maker<'_>,
-    card: &Card,
-    worker: Option<&Card>,
+    maker: &ModelFactory<'_>,
+    card: &AgentCard,
+    worker: Option<&AgentCard>,
 ) -> Result<String, Problem> {
     let is_worker = worker.is_some_and(|worker| worker.name == card.name);
     let given = spec.agents.model_given.then_some(&spec.model);
@@ -23,10 +23,10 @@ pub(super) fn model_of(
         true => given.or(named_model(spec, card)).or(default),
         false => named_model(spec, card).or(default).or(of_worker),
     };
-    let speaks = card.kind.card_type().speaks();
+    let speaks = card.kind.card_type().asks_model();
     match chosen {
         Some(model) if !speaks => {
-            Ok(maker.model(model).map_or_else(|_| model.clone(), |model| model.to_string()))
+            Ok(maker.parse_model(model).map_or_else(|_| model.clone(), |model| model.to_string()))
         }
         Some(model) => resolved(maker, model, card),
         None if !speaks => Ok(String::new()),
@@ -34,7 +34,7 @@ pub(super) fn model_of(
             Err(Problem::new(ProblemCode::InvalidCard, format!("`{}` does not name a model", card.source))
                 .hint(format!(
                     "add `model:` to the card, or use {MODEL}; {model} needs no key",
-                    model = MODEL.to("simulated")
+                    model = MODEL.with_value("simulated")
                 )))
         }
     }
@@ -49,7 +49,7 @@ const USUAL: &str = "$system.default";
 
 /// The model that a card names. `$system.default` is overridden by `--model`, and if nothing defines
 /// it, it means the model of the run.
-fn named_model<'a>(spec: &'a WorkSpec, card: &'a Card) -> Option<&'a String> {
+fn named_model<'a>(spec: &'a WorkSpec, card: &'a AgentCard) -> Option<&'a String> {
     let model = card.model.as_ref()?;
     let is_defined = spec.aliases.reference(model).is_some();
     let gives_way = spec.agents.model_given || (!is_defined && !spec.model.is_empty());
@@ -57,23 +57,23 @@ fn named_model<'a>(spec: &'a WorkSpec, card: &'a Card) -> Option<&'a String> {
 }
 
 /// The full model string, with the card's settings for requests.
-fn resolved(maker: &Maker<'_>, model: &str, card: &Card) -> Result<String, Problem> {
+fn resolved(maker: &ModelFactory<'_>, model: &str, card: &AgentCard) -> Result<String, Problem> {
     let of_card = |mut problem: Problem| {
         if card.model.as_deref() == Some(model) {
             let line = card.model_line.map(|line| format!(", line {line}")).unwrap_or_default();
-            problem.message = format!("`{}`{line}: {}", card.source, problem.message.marked()).into();
+            problem.message = format!("`{}`{line}: {}", card.source, problem.message.with_markers()).into();
         }
         problem
     };
     let whole = maker.aliases().expand(model).map_err(of_card)?;
     let name = whole.split_once('?').map_or(whole.as_str(), |(name, _)| name);
     let text = if BUILTIN.contains(&name) { model.to_owned() } else { with_settings(model, card) };
-    maker.model(&text).map(|model| model.to_string()).map_err(of_card)
+    maker.parse_model(&text).map(|model| model.to_string()).map_err(of_card)
 }
 
 /// Adds the card's settings to the model string. Settings of the model string itself come last, because
 /// the last one wins.
-fn with_settings(model: &str, card: &Card) -> String {
+fn with_settings(model: &str, card: &AgentCard) -> String {
     let (name, query) = model.split_once('?').unwrap_or((model, ""));
     let mut settings = settings(&card.request);
     let hosted = [
@@ -110,8 +110,8 @@ fn settings(request: &RequestParams) -> Vec<String> {
 }
 
 /// The key of a card for its model, or for the model that it uses if it names none.
-pub(super) fn access_of(card: &Card, asked: &str) -> Option<Access> {
+pub(super) fn provider_access_of_card(card: &AgentCard, asked: &str) -> Option<ProviderAccess> {
     let own = card.model.clone().filter(|model| model != USUAL);
     let model = own.unwrap_or_else(|| asked.to_owned());
-    card.api_key.clone().map(|key| Access { model, key: Some(key), base_url: None })
+    card.api_key.clone().map(|key| ProviderAccess { model, key: Some(key), base_url: None })
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rowmill_cards::Card;
+use rowmill_cards::AgentCard;
 use rowmill_http::Url;
 use rowmill_tools::{McpServerConfig, ProtocolConfig};
 use rowmill_types::{Problem, ProblemCode};
@@ -12,8 +12,8 @@ use rowmill_types::{Problem, ProblemCode};
 /// # Errors
 ///
 /// The entry has credentials that would go to an address that only a card from a remote source names.
-pub(super) fn completed(
-    card: &Card,
+pub(super) fn complete_server_config(
+    card: &AgentCard,
     own: McpServerConfig,
     (name, entry, folder): (&str, &McpServerConfig, &Path),
 ) -> Result<McpServerConfig, Problem> {
@@ -126,12 +126,12 @@ fn has_credentials(entry: &McpServerConfig) -> bool {
     !entry.headers.is_empty() || entry.access_token.is_some() || entry.auth.is_some()
 }
 
-fn is_from_elsewhere(card: &Card) -> bool {
+fn is_from_elsewhere(card: &AgentCard) -> bool {
     card.source.contains("://") && !card.source.to_ascii_lowercase().starts_with("file://")
 }
 
 /// The problem of a fetched card, which must not be able to send a credential to any address.
-fn credentials_for_anyone(card: &Card, name: &str, url: &Url) -> Problem {
+fn credentials_for_anyone(card: &AgentCard, name: &str, url: &Url) -> Problem {
     let place = url.origin().ascii_serialization();
     let message = format!(
         "`{}` names an MCP server `{name}` at `{place}`, but the credentials in `[mcp.servers.{name}]` are \
@@ -144,7 +144,7 @@ fn credentials_for_anyone(card: &Card, name: &str, url: &Url) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_cards::{CardText, Origin, parse};
+    use rowmill_cards::{CardOrigin, CardText, parse_card};
 
     use super::*;
 
@@ -152,7 +152,7 @@ mod tests {
     fn a_card_from_elsewhere_cannot_send_a_credential_where_it_likes() {
         let card = |source: &str| {
             let text = "---\nmodel: passthrough\n---\nHi";
-            parse(&CardText { source, text, origin: Origin::Remote }).unwrap()
+            parse_card(&CardText { source, text, origin: CardOrigin::Remote }).unwrap()
         };
         let own = || McpServerConfig { url: Some("https://elsewhere.test/mcp".into()), ..Default::default() };
         let entry = |url: Option<&str>| McpServerConfig {
@@ -161,7 +161,7 @@ mod tests {
             ..Default::default()
         };
         let token = |source: &str, url: Option<&str>| {
-            completed(&card(source), own(), ("shop", &entry(url), Path::new("")))
+            complete_server_config(&card(source), own(), ("shop", &entry(url), Path::new("")))
                 .map(|whole| whole.access_token)
         };
         let fetched = "hf://datasets/o/n/worker.md";

@@ -2,24 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
-use rowmill_tools::Transport;
+use rowmill_tools::McpTransport;
 
 use super::fast_agent_config::with_fast_agent_config;
 use super::load::LoadedCards;
-use super::servers::servers;
-use crate::environment::Environment;
+use super::servers::resolve_servers;
+use crate::environment::RunEnvironment;
 use crate::paths::ReadPath;
-use crate::work::WorkSpec;
+use crate::work_spec::WorkSpec;
 
 /// The files with which the MCP servers of the worker and of the agents that it uses are started.
 pub(crate) fn server_files(
     spec: &WorkSpec,
     loaded: &LoadedCards,
-    environment: &Environment,
+    environment: &RunEnvironment,
 ) -> Vec<ReadPath> {
-    let members = loaded.set.members(&loaded.worker);
+    let members = loaded.set.cards_of_worker(&loaded.worker);
     let all = with_fast_agent_config(spec, Some(loaded), &environment.lookup(), &|_| {})
-        .and_then(|spec| servers(&spec, &members, &[], environment))
+        .and_then(|spec| resolve_servers(&spec, &members, &[], environment))
         .map(|servers| servers.all);
     // Problems with servers are reported when they are started, which is before anything is written.
     let all = all.unwrap_or_default();
@@ -31,8 +31,8 @@ pub(crate) fn server_files(
 }
 
 /// The existing files that a command line and its variables name.
-fn named_files(transport: &Transport) -> Vec<PathBuf> {
-    let Transport::Stdio { command, args, env, cwd } = transport else { return Vec::new() };
+fn named_files(transport: &McpTransport) -> Vec<PathBuf> {
+    let McpTransport::Stdio { command, args, env, cwd } = transport else { return Vec::new() };
     let start = cwd.as_deref().unwrap_or(Path::new(""));
     let mut words: Vec<String> = Vec::new();
     for word in std::iter::once(command).chain(args) {
@@ -78,7 +78,7 @@ mod tests {
             let env = BTreeMap::from([("MEMORY_FILE_PATH".to_owned(), Secret::new("memory.json"))]);
             let command = words.next().unwrap();
             let cwd = Some(home.path().join(cwd));
-            let mut files = named_files(&Transport::Stdio { command, args: words.collect(), env, cwd });
+            let mut files = named_files(&McpTransport::Stdio { command, args: words.collect(), env, cwd });
             files.retain(|file| !file.ends_with("memory.json"));
             files.iter().map(|file| file.strip_prefix(home.path()).unwrap().to_owned()).collect::<Vec<_>>()
         };

@@ -3,38 +3,38 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rowmill_cards::{Card, one_problem};
+use rowmill_cards::{AgentCard, join_problems};
 use rowmill_core::known_secrets::{
-    address_secrets, argument_secrets, header_secrets, variable_secrets, without_value,
+    address_secrets, argument_secrets, header_secrets, strip_quoted_value, variable_secrets,
 };
-use rowmill_tools::{Filter, McpServer, McpServerConfig, Transport, View, kept_tokens};
+use rowmill_tools::{McpServer, McpServerConfig, McpTransport, NameFilter, ServerView, read_tokens};
 use rowmill_types::{Problem, ProblemCode, Secret};
 use serde_json::Value;
 
-use super::hugging_face::send_token;
-use super::server_entry::completed;
-use crate::environment::Environment;
+use super::hugging_face::add_hub_token;
+use super::server_entry::complete_server_config;
+use crate::environment::RunEnvironment;
 use crate::mcp_login::token_file;
-use crate::work::WorkSpec;
+use crate::work_spec::WorkSpec;
 
 /// The servers of the agents.
-pub(super) struct Servers {
+pub(super) struct AgentServers {
     /// Each server once.
     pub(super) all: Vec<McpServer>,
     /// The servers that each agent uses, with its view of them, by agent.
-    pub(super) seen: Vec<Vec<(String, View)>>,
+    pub(super) views_by_agent: Vec<Vec<(String, ServerView)>>,
 }
 
 /// The servers that at least one agent needs.
-pub(super) fn servers(
+pub(super) fn resolve_servers(
     spec: &WorkSpec,
-    members: &[&Card],
+    members: &[&AgentCard],
     from_variables: &[Secret],
-    environment: &Environment,
-) -> Result<Servers, Problem> {
-    let mut found: BTreeMap<String, (McpServer, Option<&Card>)> = BTreeMap::new();
-    let mut brought: BTreeMap<(&str, &str), View> = BTreeMap::new();
-    check_configured(spec, members)?;
+    environment: &RunEnvironment,
+) -> Result<AgentServers, Problem> {
+    let mut found: BTreeMap<String, (McpServer, Option<&AgentCard>)> = BTreeMap::new();
+    let mut brought: BTreeMap<(&str, &str), ServerView> = BTreeMap::new();
+    check_servers_defined(spec, members)?;
     for card in members {
         for name in &card.servers {
             if let Some(config) = spec.agents.servers.get(name).filter(|_| !found.contains_key(name)) {
@@ -46,29 +46,31 @@ pub(super) fn servers(
             let config: McpServerConfig = serde_json::from_value(Value::Object(connect.settings.clone()))
                 .map_err(|error| {
                     let message = format!("the MCP server `{}` cannot be used", connect.name);
-                    card.problem(("mcp_connect", &connect.name), message)
-                        .cause(without_value(&error.to_string()))
+                    card.problem_at(("mcp_connect", &connect.name), message)
+                        .cause(strip_quoted_value(&error.to_string()))
                         .hint("docs/mcp.md lists its settings")
                 })?;
             let config = match spec.agents.servers.get(&connect.name) {
-                Some(entry) => completed(card, config, (&connect.name, entry, &spec.agents.config_folder))?,
+                Some(entry) => {
+                    complete_server_config(card, config, (&connect.name, entry, &spec.agents.config_folder))?
+                }
                 None => config,
             };
             let made = server(spec, &config, (&connect.name, Path::new("")), environment);
             let mut server = made.map_err(|problem| {
-                let place = card.problem(("mcp_connect", &connect.name), problem.message.marked());
+                let place = card.problem_at(("mcp_connect", &connect.name), problem.message.with_markers());
                 Problem { message: place.message, ..problem }
             })?;
             server.from_variables.extend_from_slice(from_variables);
-            brought.insert((&card.name, &connect.name), server.view());
+            brought.insert((&card.name, &connect.name), server.default_view());
             // Another card may define the same server with a different filter.
-            server.tools = Filter::Everything;
-            (server.resources, server.prompts) = (Filter::Nothing, Filter::Nothing);
+            server.tools = NameFilter::Everything;
+            (server.resources, server.prompts) = (NameFilter::Nothing, NameFilter::Nothing);
             match found.get(&connect.name) {
                 None => {
                     found.insert(connect.name.clone(), (server, Some(card)));
                 }
-                Some((same, _)) if same.transport.place() == server.transport.place() => {}
+                Some((same, _)) if same.transport.address_text() == server.transport.address_text() => {}
                 Some((_, other)) => {
                     let whose = other.map_or("the configuration", |card| card.source.as_str());
                     let message = format!(
@@ -86,27 +88,27 @@ pub(super) fn servers(
         for name in server_names(card) {
             let Some((server, _)) = found.get_mut(name) else { continue };
             let own = brought.get(&(card.name.as_str(), name)).cloned();
-            let view = narrowed(card, name, own.unwrap_or_else(|| server.view()));
+            let view = narrowed(card, name, own.unwrap_or_else(|| server.default_view()));
             server.views.push(view.clone());
             views.push((name.to_owned(), view));
         }
         seen.push(views);
     }
-    Ok(Servers { all: found.into_values().map(|(server, _)| server).collect(), seen })
+    Ok(AgentServers { all: found.into_values().map(|(server, _)| server).collect(), views_by_agent: seen })
 }
 
-fn server_names(card: &Card) -> impl Iterator<Item = &str> {
+fn server_names(card: &AgentCard) -> impl Iterator<Item = &str> {
     let brought = card.mcp_connect.iter().map(|own| own.name.as_str());
     card.servers.iter().map(String::as_str).chain(brought)
 }
 
 /// A card's view of a server: what the card lists, or else what the entry lists.
-fn narrowed(card: &Card, server: &str, entry: View) -> View {
-    let listed = |filter: &rowmill_cards::Filter| {
+fn narrowed(card: &AgentCard, server: &str, entry: ServerView) -> ServerView {
+    let listed = |filter: &rowmill_cards::ServerFilter| {
         let found = filter.iter().find(|(name, _)| name == server);
-        found.map(|(_, names)| Filter::Only(names.clone()))
+        found.map(|(_, names)| NameFilter::Only(names.clone()))
     };
-    View {
+    ServerView {
         tools: listed(&card.tools).unwrap_or(entry.tools),
         resources: listed(&card.resources).unwrap_or(entry.resources),
         prompts: listed(&card.prompts).unwrap_or(entry.prompts),
@@ -114,14 +116,14 @@ fn narrowed(card: &Card, server: &str, entry: View) -> View {
 }
 
 /// Reports all servers that cards use and nothing defines, in one problem.
-pub(super) fn check_configured(spec: &WorkSpec, members: &[&Card]) -> Result<(), Problem> {
+pub(super) fn check_servers_defined(spec: &WorkSpec, members: &[&AgentCard]) -> Result<(), Problem> {
     let known: Vec<&str> = spec.agents.servers.keys().map(String::as_str).collect();
     let mut problems = Vec::new();
     let mut missing: Vec<&str> = Vec::new();
     for card in members {
         for name in card.servers.iter().filter(|name| !known.contains(&name.as_str())) {
             let message = format!("uses the MCP server `{name}`, which is not in the configuration");
-            problems.push(card.problem(("servers", name), message));
+            problems.push(card.problem_at(("servers", name), message));
             if !missing.contains(&name.as_str()) {
                 missing.push(name);
             }
@@ -139,7 +141,7 @@ pub(super) fn check_configured(spec: &WorkSpec, members: &[&Card]) -> Result<(),
     if !known.is_empty() {
         hint.push_str(&format!("; defined: {}", known.join(", ")));
     }
-    Err(one_problem(problems.into_iter().map(|problem| problem.hint(hint.clone())).collect()))
+    Err(join_problems(problems.into_iter().map(|problem| problem.hint(hint.clone())).collect()))
 }
 
 /// The server with this name; without a timeout of its own, the timeout of all tools applies.
@@ -147,30 +149,30 @@ fn server(
     spec: &WorkSpec,
     config: &McpServerConfig,
     (name, folder): (&str, &Path),
-    environment: &Environment,
+    environment: &RunEnvironment,
 ) -> Result<McpServer, Problem> {
-    let mut server = config.server(Some(name), folder, &environment.lookup())?;
+    let mut server = config.resolve(Some(name), folder, &environment.lookup())?;
     if config.timeout.is_none() {
         server.timeout = spec.agents.tool_timeout;
     }
-    send_token(&mut server, &environment.fetch_settings().hub);
-    if let Transport::Http { url, .. } = &server.transport {
+    add_hub_token(&mut server, &environment.fetch_settings().hub);
+    if let McpTransport::Http { url, .. } = &server.transport {
         server.tokens = token_file(url, environment);
     }
     Ok(server)
 }
 
 /// Secrets, which must not appear in any file.
-pub(super) fn secrets(servers: &[McpServer]) -> Vec<Secret> {
+pub(super) fn server_secrets(servers: &[McpServer]) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for server in servers {
         match &server.transport {
             // Most variables are settings, and hiding `production` would garble every trace.
-            Transport::Stdio { env, args, .. } => {
+            McpTransport::Stdio { env, args, .. } => {
                 secrets.extend(env.iter().flat_map(|(name, value)| variable_secrets(name, value.reveal())));
                 secrets.extend(argument_secrets(args));
             }
-            Transport::Http { headers, auth, url } => {
+            McpTransport::Http { headers, auth, url } => {
                 for (name, value) in headers {
                     let value = value.reveal();
                     secrets.extend(header_secrets(name, value));
@@ -181,7 +183,7 @@ pub(super) fn secrets(servers: &[McpServer]) -> Vec<Secret> {
                 secrets.extend(auth.as_ref().map(|auth| auth.client_secret.clone()));
             }
         }
-        secrets.extend(server.tokens.as_deref().map(kept_tokens).unwrap_or_default());
+        secrets.extend(server.tokens.as_deref().map(read_tokens).unwrap_or_default());
     }
     secrets
 }

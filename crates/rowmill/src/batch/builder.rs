@@ -11,55 +11,56 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::failure::Failure;
-use super::function::WorkFn;
-use super::item::Done;
-use super::items::Items;
+use super::failure::FunctionFailure;
+use super::function_model::WorkFn;
+use super::item::AnsweredItem;
+use super::items::BatchItems;
 use super::policy::{OnFailure, Raise};
-use super::settings::Settings;
+use super::settings::BatchSettings;
 use super::worker::Worker;
 
 /// Makes the prompt of an item.
-pub(super) type PromptFn<T> = Arc<dyn Fn(&T) -> Result<String, Failure> + Send + Sync>;
+pub(super) type PromptFn<T> = Arc<dyn Fn(&T) -> Result<String, FunctionFailure> + Send + Sync>;
 /// Makes the id of an item.
 pub(super) type IdFn<T> = Arc<dyn Fn(&T) -> String + Send + Sync>;
 /// Makes a result from an answer.
-pub(super) type OutputFn<T, A, U> = Arc<dyn Fn(Done<T, A>) -> Result<U, Failure> + Send + Sync>;
+pub(super) type OutputFn<T, A, U> =
+    Arc<dyn Fn(AnsweredItem<T, A>) -> Result<U, FunctionFailure> + Send + Sync>;
 /// Chooses the worker for an item.
-pub(super) type ChooseFn<T> = Arc<dyn Fn(usize, &T) -> Result<Worker, Failure> + Send + Sync>;
+pub(super) type ChooseFn<T> = Arc<dyn Fn(usize, &T) -> Result<Worker, FunctionFailure> + Send + Sync>;
 /// Decodes an answer from JSON, and encodes it.
-pub(super) type Decode<A> = fn(&str) -> Result<A, String>;
-pub(super) type Encode<A> = fn(&A) -> Result<String, String>;
+pub(super) type DecodeFn<A> = fn(&str) -> Result<A, String>;
+pub(super) type EncodeFn<A> = fn(&A) -> Result<String, String>;
 
 /// What works on items.
-pub(super) enum Chosen<T, A> {
+pub(super) enum WorkerChoice<T, A> {
     /// No worker was set.
-    Nobody,
+    NotChosen,
     /// The same worker for all items.
-    Same(Worker),
+    Shared(Worker),
     /// A worker for each item.
-    Each(ChooseFn<T>),
+    PerItem(ChooseFn<T>),
     /// A function of the program instead of a worker.
     Function(WorkFn<T, A>),
 }
 
 /// The parts of a batch that depend on the types of answers and results.
-struct Answering<T, A, U> {
-    chosen: Chosen<T, A>,
-    decode: Option<Decode<A>>,
-    codec: Option<(Encode<A>, Decode<A>)>,
+struct AnswerTypes<T, A, U> {
+    chosen: WorkerChoice<T, A>,
+    decode: Option<DecodeFn<A>>,
+    codec: Option<(EncodeFn<A>, DecodeFn<A>)>,
     schema: Option<serde_json::Value>,
     output: OutputFn<T, A, U>,
 }
 
-impl<T, A> Chosen<T, A> {
+impl<T, A> WorkerChoice<T, A> {
     /// The same choice for another type of answers; a function is dropped, because it returns the old
     /// type.
-    fn without_function<B>(self) -> Chosen<T, B> {
+    fn without_function<B>(self) -> WorkerChoice<T, B> {
         match self {
-            Self::Same(worker) => Chosen::Same(worker),
-            Self::Each(choose) => Chosen::Each(choose),
-            Self::Nobody | Self::Function(_) => Chosen::Nobody,
+            Self::Shared(worker) => WorkerChoice::Shared(worker),
+            Self::PerItem(choose) => WorkerChoice::PerItem(choose),
+            Self::NotChosen | Self::Function(_) => WorkerChoice::NotChosen,
         }
     }
 }
@@ -71,23 +72,23 @@ pub trait IntoPrompt {
     /// # Errors
     ///
     /// The prompt could not be made.
-    fn into_prompt(self) -> Result<String, Failure>;
+    fn into_prompt(self) -> Result<String, FunctionFailure>;
 }
 
 impl IntoPrompt for String {
-    fn into_prompt(self) -> Result<String, Failure> {
+    fn into_prompt(self) -> Result<String, FunctionFailure> {
         Ok(self)
     }
 }
 
 impl IntoPrompt for &str {
-    fn into_prompt(self) -> Result<String, Failure> {
+    fn into_prompt(self) -> Result<String, FunctionFailure> {
         Ok(self.to_owned())
     }
 }
 
-impl<S: Into<String>, E: Into<Failure>> IntoPrompt for Result<S, E> {
-    fn into_prompt(self) -> Result<String, Failure> {
+impl<S: Into<String>, E: Into<FunctionFailure>> IntoPrompt for Result<S, E> {
+    fn into_prompt(self) -> Result<String, FunctionFailure> {
         self.map(Into::into).map_err(Into::into)
     }
 }
@@ -98,17 +99,17 @@ impl<S: Into<String>, E: Into<Failure>> IntoPrompt for Result<S, E> {
 /// are handled. The settings can be given in any order, with two exceptions: [`Batch::typed`] and
 /// [`Batch::worker_fn`] decide the type of answers and come before [`Batch::output`].
 pub struct Batch<T, A = String, U = A, P = Raise> {
-    pub(super) items: Items<T>,
+    pub(super) items: BatchItems<T>,
     pub(super) prompt: Option<PromptFn<T>>,
     pub(super) id: Option<IdFn<T>>,
-    pub(super) chosen: Chosen<T, A>,
+    pub(super) chosen: WorkerChoice<T, A>,
     /// How to parse answers of models; `None` if a function returns them.
-    pub(super) decode: Option<Decode<A>>,
+    pub(super) decode: Option<DecodeFn<A>>,
     /// How to store and load answers, if they are stored.
-    pub(super) codec: Option<(Encode<A>, Decode<A>)>,
+    pub(super) codec: Option<(EncodeFn<A>, DecodeFn<A>)>,
     pub(super) schema: Option<serde_json::Value>,
     pub(super) output: OutputFn<T, A, U>,
-    pub(super) settings: Settings,
+    pub(super) settings: BatchSettings,
     pub(super) policy: PhantomData<fn() -> P>,
 }
 
@@ -141,7 +142,7 @@ impl<T: Send + Sync + 'static> Batch<T> {
         I: IntoIterator<Item = T>,
         I::IntoIter: Send + 'static,
     {
-        Self::new(Items::Iterator(Box::new(items.into_iter())))
+        Self::new(BatchItems::Iterator(Box::new(items.into_iter())))
     }
 
     /// Creates a batch over a stream, which is polled only while there is room for more items.
@@ -159,20 +160,20 @@ impl<T: Send + Sync + 'static> Batch<T> {
     where
         S: Stream<Item = T> + Send + 'static,
     {
-        Self::new(Items::Stream(items.boxed()))
+        Self::new(BatchItems::Stream(items.boxed()))
     }
 
-    fn new(items: Items<T>) -> Self {
+    fn new(items: BatchItems<T>) -> Self {
         Self {
             items,
             prompt: None,
             id: None,
-            chosen: Chosen::Nobody,
+            chosen: WorkerChoice::NotChosen,
             decode: Some(json::<String>),
             codec: None,
             schema: None,
             output: Arc::new(|done| Ok(done.answer)),
-            settings: Settings::default(),
+            settings: BatchSettings::default(),
             policy: PhantomData,
         }
     }
@@ -182,7 +183,7 @@ impl Batch<Row> {
     /// Creates a batch over the rows of a dataset, or of your own source. A record that is not a row
     /// becomes a failed item.
     pub fn over_rows(source: impl RowSource + 'static) -> Self {
-        Self::new(Items::Rows(Box::new(source), |row| row))
+        Self::new(BatchItems::Rows(Box::new(source), |row| row))
     }
 }
 
@@ -211,7 +212,7 @@ impl<T: Send + Sync + 'static, P> Batch<T, String, String, P> {
         let schema = schemars::SchemaGenerator::default().into_root_schema_for::<B>();
         Batch {
             schema: Some(schema.to_value()),
-            ..self.with_answers(Some(json::<B>), Arc::new(|done: Done<T, B>| Ok(done.answer)))
+            ..self.with_answer_type(Some(json::<B>), Arc::new(|done: AnsweredItem<T, B>| Ok(done.answer)))
         }
     }
 }
@@ -230,7 +231,7 @@ impl<T: Send + Sync + 'static, A: Send + 'static, P> Batch<T, A, A, P> {
     pub fn output<V, F>(self, output: F) -> Batch<T, A, V, P>
     where
         V: Send + 'static,
-        F: Fn(Done<T, A>) -> V + Send + Sync + 'static,
+        F: Fn(AnsweredItem<T, A>) -> V + Send + Sync + 'static,
     {
         self.try_output(move |done| Ok(output(done)))
     }
@@ -249,9 +250,9 @@ impl<T: Send + Sync + 'static, A: Send + 'static, P> Batch<T, A, A, P> {
     pub fn try_output<V, F>(self, output: F) -> Batch<T, A, V, P>
     where
         V: Send + 'static,
-        F: Fn(Done<T, A>) -> Result<V, Failure> + Send + Sync + 'static,
+        F: Fn(AnsweredItem<T, A>) -> Result<V, FunctionFailure> + Send + Sync + 'static,
     {
-        self.remade(|before| Answering {
+        self.remade(|before| AnswerTypes {
             chosen: before.chosen,
             decode: before.decode,
             codec: before.codec,
@@ -297,7 +298,7 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
     /// Sets the worker of all items: a model string, an agent card, or your own model. Every item gets
     /// a clone of it with a fresh history; connections, limits and tools are shared.
     pub fn worker(mut self, worker: impl Into<Worker>) -> Self {
-        self.chosen = Chosen::Same(worker.into());
+        self.chosen = WorkerChoice::Shared(worker.into());
         self
     }
 
@@ -322,9 +323,9 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
     /// ```
     pub fn worker_for<F>(mut self, choose: F) -> Self
     where
-        F: Fn(usize, &T) -> Result<Worker, Failure> + Send + Sync + 'static,
+        F: Fn(usize, &T) -> Result<Worker, FunctionFailure> + Send + Sync + 'static,
     {
-        self.chosen = Chosen::Each(Arc::new(choose));
+        self.chosen = WorkerChoice::PerItem(Arc::new(choose));
         self
     }
 
@@ -346,12 +347,12 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
     }
 
     /// The same batch with another type of answers.
-    pub(super) fn with_answers<B, V>(
+    pub(super) fn with_answer_type<B, V>(
         self,
-        decode: Option<Decode<B>>,
+        decode: Option<DecodeFn<B>>,
         output: OutputFn<T, B, V>,
     ) -> Batch<T, B, V, P> {
-        self.remade(|before| Answering {
+        self.remade(|before| AnswerTypes {
             chosen: before.chosen.without_function(),
             decode,
             codec: None,
@@ -363,11 +364,11 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
     /// The same batch with other types of answers, results or failure handling.
     fn remade<B, V, Q>(
         self,
-        make: impl FnOnce(Answering<T, A, U>) -> Answering<T, B, V>,
+        make: impl FnOnce(AnswerTypes<T, A, U>) -> AnswerTypes<T, B, V>,
     ) -> Batch<T, B, V, Q> {
         let Self { items, prompt, id, chosen, decode, codec, schema, output, settings, .. } = self;
-        let made = make(Answering { chosen, decode, codec, schema, output });
-        let Answering { chosen, decode, codec, schema, output } = made;
+        let made = make(AnswerTypes { chosen, decode, codec, schema, output });
+        let AnswerTypes { chosen, decode, codec, schema, output } = made;
         Batch { items, prompt, id, chosen, decode, codec, schema, output, settings, policy: PhantomData }
     }
 }

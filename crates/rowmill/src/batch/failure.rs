@@ -27,12 +27,12 @@ use super::report::BatchReport;
 /// assert!(number("x").is_err_and(|failure| failure.message() == "invalid digit found in string"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct FunctionFailure {
     message: String,
     temporary: bool,
 }
 
-impl Failure {
+impl FunctionFailure {
     /// A failure that a retry cannot fix.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), temporary: false }
@@ -61,13 +61,13 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for FunctionFailure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.message)
     }
 }
 
-impl<E: Error> From<E> for Failure {
+impl<E: Error> From<E> for FunctionFailure {
     fn from(error: E) -> Self {
         let mut message = error.to_string();
         let mut source = error.source();
@@ -140,10 +140,10 @@ impl Error for ItemError {}
 /// assert_eq!(error.to_string(), "item 1 failed: invalid digit found in string");
 /// ```
 pub struct BatchError<U> {
-    inner: Box<Inner<U>>,
+    inner: Box<BatchErrorParts<U>>,
 }
 
-struct Inner<U> {
+struct BatchErrorParts<U> {
     cause: BatchCause,
     partial: Vec<Option<U>>,
     report: Option<BatchReport>,
@@ -163,7 +163,7 @@ pub enum BatchCause {
 
 impl<U> BatchError<U> {
     pub(super) fn new(cause: BatchCause, partial: Vec<Option<U>>, report: Option<BatchReport>) -> Self {
-        Self { inner: Box::new(Inner { cause, partial, report }) }
+        Self { inner: Box::new(BatchErrorParts { cause, partial, report }) }
     }
 
     /// The reason why the batch ended.
@@ -206,7 +206,7 @@ impl<U> fmt::Display for BatchError<U> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.inner.cause {
             BatchCause::Item(error) => write!(out, "{error}"),
-            BatchCause::Stopped(cause) => write!(out, "the batch ended early: {}", told(cause)),
+            BatchCause::Stopped(cause) => write!(out, "the batch ended early: {}", failure_text(cause)),
             BatchCause::Problem(problem) => {
                 write!(out, "{}", problem.message)?;
                 problem.cause.iter().try_for_each(|cause| write!(out, ": {cause}"))?;
@@ -219,7 +219,7 @@ impl<U> fmt::Display for BatchError<U> {
 impl<U> Error for BatchError<U> {}
 
 /// Describes for the user why a batch ended early.
-fn told(cause: &StopCause) -> String {
+fn failure_text(cause: &StopCause) -> String {
     match cause {
         StopCause::Problem(problem) => problem.message.to_string(),
         StopCause::Interrupted => "it was stopped".into(),

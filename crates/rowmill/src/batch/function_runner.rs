@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
-use super::collect::locked;
+use super::result_collector::lock_unpoisoned;
 
 /// A call that never computes for longer than this without waiting counts as fast.
 const BRIEF: Duration = Duration::from_micros(100);
@@ -40,7 +40,7 @@ pub(super) enum Computed<R> {
 
 /// Calls functions of the program.
 pub(super) struct FunctionRunner {
-    queue: Mutex<Queue>,
+    queue: Mutex<CallQueue>,
     /// How many threads may run calls at once.
     most_threads: usize,
     /// How many calls in a row were fast, and how many are required.
@@ -49,7 +49,7 @@ pub(super) struct FunctionRunner {
 }
 
 #[derive(Default)]
-struct Queue {
+struct CallQueue {
     calls: VecDeque<Arc<dyn QueuedCall>>,
     threads: usize,
 }
@@ -57,7 +57,7 @@ struct Queue {
 /// A call that is ready to continue.
 trait QueuedCall: Send + Sync {
     /// Runs the call until it waits or ends.
-    fn go_on(self: Arc<Self>, runner: &Arc<FunctionRunner>);
+    fn poll_until_blocked(self: Arc<Self>, runner: &Arc<FunctionRunner>);
 }
 
 impl Default for FunctionRunner {
@@ -83,16 +83,17 @@ impl FunctionRunner {
             return self.call_here(make).await;
         }
         let state = CallState {
-            stage: Stage::Queued(Box::pin(async { make().await })),
+            phase: CallPhase::Queued(Box::pin(async { make().await })),
             is_woken: false,
             is_running: false,
             longest: Duration::ZERO,
             listener: Waker::noop().clone(),
         };
         let (runner, runtime) = (Arc::clone(self), Handle::current());
-        let call = Arc::new(Call { state: Mutex::new(state), paused: Condvar::new(), runner, runtime });
+        let call =
+            Arc::new(RunningCall { state: Mutex::new(state), paused: Condvar::new(), runner, runtime });
         self.queue(Arc::clone(&call) as _, &call.runtime);
-        CallEnd(call).await
+        CallFuture(call).await
     }
 
     /// Calls a function that only computes and does not wait. Panics of the function are passed on to
@@ -149,7 +150,7 @@ impl FunctionRunner {
 
     /// Queues a call to be continued on another thread.
     fn queue(self: &Arc<Self>, call: Arc<dyn QueuedCall>, runtime: &Handle) {
-        let mut queue = locked(&self.queue);
+        let mut queue = lock_unpoisoned(&self.queue);
         queue.calls.push_back(call);
         if queue.threads < self.most_threads {
             queue.threads += 1;
@@ -162,13 +163,13 @@ impl FunctionRunner {
     fn empty_queue(self: &Arc<Self>) {
         loop {
             let next = {
-                let mut queue = locked(&self.queue);
+                let mut queue = lock_unpoisoned(&self.queue);
                 let next = queue.calls.pop_front();
                 queue.threads -= usize::from(next.is_none());
                 next
             };
             match next {
-                Some(call) => call.go_on(self),
+                Some(call) => call.poll_until_blocked(self),
                 None => return,
             }
         }
@@ -176,7 +177,7 @@ impl FunctionRunner {
 }
 
 /// A call that is made away from the loop.
-struct Call<R> {
+struct RunningCall<R> {
     state: Mutex<CallState<R>>,
     /// Notified when the call is no longer running.
     paused: Condvar,
@@ -185,7 +186,7 @@ struct Call<R> {
 }
 
 struct CallState<R> {
-    stage: Stage<R>,
+    phase: CallPhase<R>,
     /// Whether the call was woken while it was running.
     is_woken: bool,
     /// Whether a thread is running it, even if its result is no longer wanted.
@@ -196,7 +197,7 @@ struct CallState<R> {
     listener: Waker,
 }
 
-enum Stage<R> {
+enum CallPhase<R> {
     Queued(BoxFuture<'static, R>),
     Running,
     /// It waits for something of its own.
@@ -206,17 +207,17 @@ enum Stage<R> {
     GivenUp,
 }
 
-impl<R: Send + 'static> QueuedCall for Call<R> {
-    fn go_on(self: Arc<Self>, runner: &Arc<FunctionRunner>) {
+impl<R: Send + 'static> QueuedCall for RunningCall<R> {
+    fn poll_until_blocked(self: Arc<Self>, runner: &Arc<FunctionRunner>) {
         let mut future = {
-            let mut state = locked(&self.state);
-            match std::mem::replace(&mut state.stage, Stage::Running) {
-                Stage::Queued(future) => {
+            let mut state = lock_unpoisoned(&self.state);
+            match std::mem::replace(&mut state.phase, CallPhase::Running) {
+                CallPhase::Queued(future) => {
                     state.is_running = true;
                     future
                 }
                 other => {
-                    state.stage = other;
+                    state.phase = other;
                     return;
                 }
             }
@@ -231,7 +232,7 @@ impl<R: Send + 'static> QueuedCall for Call<R> {
             Ok(Poll::Ready(done)) => {
                 // The end is reported only after everything that the call held has been dropped.
                 drop(future);
-                runner.judge(took.max(locked(&self.state).longest));
+                runner.judge(took.max(lock_unpoisoned(&self.state).longest));
                 self.end(Ok(done));
             }
             Err(panic) => {
@@ -242,18 +243,18 @@ impl<R: Send + 'static> QueuedCall for Call<R> {
     }
 }
 
-impl<R: Send + 'static> Call<R> {
+impl<R: Send + 'static> RunningCall<R> {
     /// Waits for what the call waits for, unless that is there already.
     fn wait_on(self: &Arc<Self>, future: BoxFuture<'static, R>, took: Duration) {
-        let mut state = locked(&self.state);
-        if matches!(state.stage, Stage::GivenUp) {
+        let mut state = lock_unpoisoned(&self.state);
+        if matches!(state.phase, CallPhase::GivenUp) {
             drop(state);
             drop(future);
-            return self.pause(&mut locked(&self.state));
+            return self.pause(&mut lock_unpoisoned(&self.state));
         }
         state.longest = state.longest.max(took);
         let is_woken = std::mem::take(&mut state.is_woken);
-        state.stage = if is_woken { Stage::Queued(future) } else { Stage::Waiting(future) };
+        state.phase = if is_woken { CallPhase::Queued(future) } else { CallPhase::Waiting(future) };
         self.pause(&mut state);
         drop(state);
         if is_woken {
@@ -262,13 +263,13 @@ impl<R: Send + 'static> Call<R> {
     }
 
     fn end(&self, ended: Result<R, Box<dyn Any + Send>>) {
-        let mut state = locked(&self.state);
-        if matches!(state.stage, Stage::GivenUp) {
+        let mut state = lock_unpoisoned(&self.state);
+        if matches!(state.phase, CallPhase::GivenUp) {
             drop(state);
             drop(ended);
-            return self.pause(&mut locked(&self.state));
+            return self.pause(&mut lock_unpoisoned(&self.state));
         }
-        state.stage = Stage::Ended(ended);
+        state.phase = CallPhase::Ended(ended);
         self.pause(&mut state);
         let listener = state.listener.clone();
         drop(state);
@@ -281,39 +282,39 @@ impl<R: Send + 'static> Call<R> {
     }
 }
 
-impl<R: Send + 'static> Wake for Call<R> {
+impl<R: Send + 'static> Wake for RunningCall<R> {
     fn wake(self: Arc<Self>) {
-        let mut state = locked(&self.state);
-        match std::mem::replace(&mut state.stage, Stage::Running) {
-            Stage::Waiting(future) => {
-                state.stage = Stage::Queued(future);
+        let mut state = lock_unpoisoned(&self.state);
+        match std::mem::replace(&mut state.phase, CallPhase::Running) {
+            CallPhase::Waiting(future) => {
+                state.phase = CallPhase::Queued(future);
                 drop(state);
                 self.runner.queue(Arc::clone(&self) as _, &self.runtime);
             }
-            stage => {
-                state.is_woken = matches!(stage, Stage::Running);
-                state.stage = stage;
+            phase => {
+                state.is_woken = matches!(phase, CallPhase::Running);
+                state.phase = phase;
             }
         }
     }
 }
 
 /// Waits for the end of a call. Dropping it abandons the call, which stops as early as it can.
-struct CallEnd<R>(Arc<Call<R>>);
+struct CallFuture<R>(Arc<RunningCall<R>>);
 
-impl<R> Future for CallEnd<R> {
+impl<R> Future for CallFuture<R> {
     type Output = R;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
-        let mut state = locked(&self.0.state);
-        match std::mem::replace(&mut state.stage, Stage::GivenUp) {
-            Stage::Ended(Ok(done)) => Poll::Ready(done),
-            Stage::Ended(Err(panic)) => {
+        let mut state = lock_unpoisoned(&self.0.state);
+        match std::mem::replace(&mut state.phase, CallPhase::GivenUp) {
+            CallPhase::Ended(Ok(done)) => Poll::Ready(done),
+            CallPhase::Ended(Err(panic)) => {
                 drop(state);
                 resume_unwind(panic)
             }
-            stage => {
-                state.stage = stage;
+            phase => {
+                state.phase = phase;
                 state.listener.clone_from(context.waker());
                 Poll::Pending
             }
@@ -321,17 +322,17 @@ impl<R> Future for CallEnd<R> {
     }
 }
 
-impl<R> Drop for CallEnd<R> {
+impl<R> Drop for CallFuture<R> {
     fn drop(&mut self) {
-        let mut state = locked(&self.0.state);
-        let stage = std::mem::replace(&mut state.stage, Stage::GivenUp);
-        if matches!(stage, Stage::Running) {
+        let mut state = lock_unpoisoned(&self.0.state);
+        let phase = std::mem::replace(&mut state.phase, CallPhase::GivenUp);
+        if matches!(phase, CallPhase::Running) {
             let paused = self.0.paused.wait_timeout_while(state, GRACE, |state| state.is_running);
             drop(paused.unwrap_or_else(PoisonError::into_inner));
         } else {
             // Dropped without the lock, because the program's own code runs then.
             drop(state);
-            drop(stage);
+            drop(phase);
         }
     }
 }

@@ -4,17 +4,17 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use rowmill_types::{Money, Usage};
+use rowmill_types::{Money, TokenUsage};
 
 /// An item that a function works on.
 ///
 /// It dereferences to the item, so fields and methods of the item can be used directly.
-pub struct Item<T> {
+pub struct BatchItem<T> {
     index: usize,
     value: Arc<T>,
 }
 
-impl<T> Item<T> {
+impl<T> BatchItem<T> {
     pub(super) fn new(index: usize, value: Arc<T>) -> Self {
         Self { index, value }
     }
@@ -35,13 +35,13 @@ impl<T> Item<T> {
     }
 }
 
-impl<T> Clone for Item<T> {
+impl<T> Clone for BatchItem<T> {
     fn clone(&self) -> Self {
         Self { index: self.index, value: Arc::clone(&self.value) }
     }
 }
 
-impl<T> Deref for Item<T> {
+impl<T> Deref for BatchItem<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -49,7 +49,7 @@ impl<T> Deref for Item<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Item<T> {
+impl<T: fmt::Debug> fmt::Debug for BatchItem<T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Item").field("index", &self.index).field("value", &self.value).finish()
     }
@@ -58,22 +58,22 @@ impl<T: fmt::Debug> fmt::Debug for Item<T> {
 /// An item with its answer, the argument of the function given to
 /// [`Batch::output`](super::Batch::output).
 #[non_exhaustive]
-pub struct Done<T, A> {
+pub struct AnsweredItem<T, A> {
     /// The index of the item, counted from 0.
     pub index: usize,
     /// The item.
-    pub item: Item<T>,
+    pub item: BatchItem<T>,
     /// The worker's answer.
     pub answer: A,
     /// The tokens that the calls of the item used, as far as providers reported them.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// The cost of the calls, as far as prices are known.
     pub cost: Money,
     /// The number of model calls for the item in this run, including failed ones.
     pub calls: usize,
 }
 
-impl<T, A: fmt::Debug> fmt::Debug for Done<T, A> {
+impl<T, A: fmt::Debug> fmt::Debug for AnsweredItem<T, A> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Done")
             .field("index", &self.index)

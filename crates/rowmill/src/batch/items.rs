@@ -6,24 +6,24 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_util::stream::BoxStream;
-use rowmill_core::fingerprint::digest;
-use rowmill_core::ports::{Position, Room, RowSource};
-use rowmill_engine::{ReadingThread, said};
+use rowmill_core::fingerprint::text_digest;
+use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
+use rowmill_engine::{ReadingThread, panic_message};
 use rowmill_types::{BadRow, ErrorKind, Problem, ProblemCode, Row, SourceRow};
 use tokio::sync::mpsc;
 
+use super::backpressure::ItemBackpressure;
 use super::builder::{IdFn, PromptFn};
-use super::shelf::Shelf;
-use super::turnstile::Turnstile;
+use super::item_table::ItemTable;
 
 /// The row field that holds the id of an item.
 pub(super) const ID_FIELD: &str = "id";
 
 /// An item that was read, or the error in its position.
-type Pulled<T> = Result<T, BadRow>;
+type PulledItem<T> = Result<T, BadRow>;
 
 /// The items of a batch.
-pub(super) enum Items<T> {
+pub(super) enum BatchItems<T> {
     /// From an iterator, with its length if known.
     Iterator(Box<dyn Iterator<Item = T> + Send>),
     /// From a stream.
@@ -32,7 +32,7 @@ pub(super) enum Items<T> {
     Rows(Box<dyn RowSource>, fn(Row) -> T),
 }
 
-impl<T> Items<T> {
+impl<T> BatchItems<T> {
     /// The number of items, if known.
     pub(super) fn total(&self) -> Option<u64> {
         match self {
@@ -55,7 +55,7 @@ impl<T> Items<T> {
     }
 }
 
-impl<T> fmt::Debug for Items<T> {
+impl<T> fmt::Debug for BatchItems<T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Iterator(_) => "Iterator",
@@ -66,16 +66,16 @@ impl<T> fmt::Debug for Items<T> {
 }
 
 /// Items in the form in which the reader takes them.
-pub(super) enum Pull<T> {
+pub(super) enum ItemReader<T> {
     Iterator(Box<dyn Iterator<Item = T> + Send>),
     /// Items of a stream, or the message of its panic; with the next one, if it was already received.
     Channel(mpsc::Receiver<Result<T, String>>, Option<Result<T, String>>),
     Rows(Box<dyn RowSource>, fn(Row) -> T),
 }
 
-impl<T> Pull<T> {
+impl<T> ItemReader<T> {
     /// Appends up to `most` items; `false` once there are no more.
-    fn pull(&mut self, into: &mut Vec<Pulled<T>>, most: usize) -> Result<bool, Problem> {
+    fn pull(&mut self, into: &mut Vec<PulledItem<T>>, most: usize) -> Result<bool, Problem> {
         match self {
             Self::Iterator(iterator) => {
                 let before = into.len();
@@ -95,7 +95,7 @@ impl<T> Pull<T> {
             }
             Self::Rows(source, make) => {
                 let mut rows = Vec::new();
-                let more = source.read(&mut rows, Room { rows: most, bytes: usize::MAX })?;
+                let more = source.read(&mut rows, ReadLimit { rows: most, bytes: usize::MAX })?;
                 into.extend(rows.into_iter().map(|row| row.map(*make)));
                 Ok(more)
             }
@@ -103,7 +103,7 @@ impl<T> Pull<T> {
     }
 }
 
-impl<T> Pull<T> {
+impl<T> ItemReader<T> {
     /// Whether something can be pulled without waiting.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         match self {
@@ -116,7 +116,7 @@ impl<T> Pull<T> {
 }
 
 /// How items are recognized by a resume.
-pub(super) enum Naming<T> {
+pub(super) enum ItemNaming<T> {
     /// By their index.
     Place,
     /// By ids that the program assigns.
@@ -127,12 +127,12 @@ pub(super) enum Naming<T> {
 
 /// Rows that stand for items.
 pub(super) struct ItemSource<T, A, U> {
-    pub(super) pull: Pull<T>,
-    pub(super) naming: Naming<T>,
-    pub(super) shelf: Arc<Shelf<T, A, U>>,
-    pub(super) turnstile: Arc<Turnstile>,
+    pub(super) pull: ItemReader<T>,
+    pub(super) naming: ItemNaming<T>,
+    pub(super) item_table: Arc<ItemTable<T, A, U>>,
+    pub(super) backpressure: Arc<ItemBackpressure>,
     pub(super) number: u64,
-    pub(super) pulled: Vec<Pulled<T>>,
+    pub(super) pulled: Vec<PulledItem<T>>,
 }
 
 impl<T: Send + Sync, A: Send, U: Send> ItemSource<T, A, U> {
@@ -140,18 +140,19 @@ impl<T: Send + Sync, A: Send, U: Send> ItemSource<T, A, U> {
     fn name(&self, number: u64, item: &T) -> Result<(String, Option<String>), BadRow> {
         let named = |id: &str| format!("{{\"{ID_FIELD}\":{}}}", serde_json::Value::from(id));
         match &self.naming {
-            Naming::Place => Ok(("{}".to_owned(), None)),
-            Naming::Own(id) => match catch_unwind(AssertUnwindSafe(|| id(item))) {
+            ItemNaming::Place => Ok(("{}".to_owned(), None)),
+            ItemNaming::Own(id) => match catch_unwind(AssertUnwindSafe(|| id(item))) {
                 Ok(id) => Ok((named(&id), None)),
                 Err(panic) => {
-                    let message = format!("the function that identifies items panicked: {}", said(&*panic));
+                    let message =
+                        format!("the function that identifies items panicked: {}", panic_message(&*panic));
                     Err(BadRow { number, kind: ErrorKind::InvalidIdField, message })
                 }
             },
             // If there is no prompt, the row fails later, when its prompt is made again.
-            Naming::Asked(prompt) => match catch_unwind(AssertUnwindSafe(|| prompt(item))) {
+            ItemNaming::Asked(prompt) => match catch_unwind(AssertUnwindSafe(|| prompt(item))) {
                 Ok(Ok(text)) => {
-                    let asked = digest(&text);
+                    let asked = text_digest(&text);
                     let id = format!("{}-{}", number - 1, asked.get(..16).unwrap_or_default());
                     Ok((named(&id), Some(text)))
                 }
@@ -160,14 +161,14 @@ impl<T: Send + Sync, A: Send, U: Send> ItemSource<T, A, U> {
         }
     }
 
-    fn row(&mut self, pulled: Pulled<T>, placed: &mut Vec<(u64, Arc<T>, Option<String>)>) -> SourceRow {
+    fn row(&mut self, pulled: PulledItem<T>, placed: &mut Vec<(u64, Arc<T>, Option<String>)>) -> SourceRow {
         self.number += 1;
         let number = self.number;
         let item = pulled.map_err(|bad| BadRow { number, ..bad })?;
         let (text, prompt) = self.name(number, &item)?;
         let row = match &self.naming {
-            Naming::Place => Row::from_parts(number, text, Vec::new()),
-            Naming::Own(_) | Naming::Asked(_) => Row::parse(number, text)?,
+            ItemNaming::Place => Row::from_parts(number, text, Vec::new()),
+            ItemNaming::Own(_) | ItemNaming::Asked(_) => Row::parse(number, text)?,
         };
         placed.push((number, Arc::new(item), prompt));
         Ok(row)
@@ -180,32 +181,32 @@ fn unreadable(panic: &str) -> Problem {
 }
 
 impl<T: Send + Sync, A: Send, U: Send> RowSource for ItemSource<T, A, U> {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
-        let most = self.turnstile.admit(room.rows.max(1));
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+        let most = self.backpressure.wait_for_room(room.rows.max(1));
         if most == 0 {
             return Ok(false);
         }
         let mut pulled = std::mem::take(&mut self.pulled);
         let more = catch_unwind(AssertUnwindSafe(|| self.pull.pull(&mut pulled, most)));
-        self.turnstile.took(pulled.len());
+        self.backpressure.add_taken(pulled.len());
         // An iterator that panicked has not reached its end, so it must not be treated as finished.
-        let more = more.unwrap_or_else(|panic| Err(unreadable(said(&*panic))))?;
+        let more = more.unwrap_or_else(|panic| Err(unreadable(panic_message(&*panic))))?;
         let mut placed = Vec::with_capacity(pulled.len());
         for item in pulled.drain(..) {
             let row = self.row(item, &mut placed);
             batch.push(row);
         }
-        self.shelf.put(placed.into_iter());
+        self.item_table.add_items(placed.into_iter());
         self.pulled = pulled;
         Ok(more)
     }
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        ready!(self.turnstile.poll_open(context));
+        ready!(self.backpressure.poll_open(context));
         self.pull.poll_ready(context)
     }
 
-    fn position(&self) -> Position {
-        Position::default()
+    fn position(&self) -> ReadPosition {
+        ReadPosition::default()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_types::{Money, Usage};
+use rowmill_types::{Money, TokenUsage};
 
 /// The progress of a batch, the argument of the callback given to
 /// [`Batch::on_progress`](super::Batch::on_progress), which is called whenever an item has ended.
@@ -23,7 +23,7 @@ use rowmill_types::{Money, Usage};
 /// ```
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Progress {
+pub struct BatchProgress {
     /// Items with a result.
     pub ok: u64,
     /// Items that failed.
@@ -35,14 +35,14 @@ pub struct Progress {
     /// The number of items, if known.
     pub total: Option<u64>,
     /// The tokens that the calls used, as far as providers reported them.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// The cost of the calls, as far as prices are known.
     pub cost: Money,
     /// The time since the start.
     pub elapsed: Duration,
 }
 
-impl Progress {
+impl BatchProgress {
     /// Items that have ended.
     #[must_use]
     pub fn done(&self) -> u64 {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use rowmill_core::summary::Numbers;
+use rowmill_core::summary::SummaryNumbers;
 use rowmill_engine::{RunEnd, StopCause};
-use rowmill_types::{Money, Usage};
+use rowmill_types::{Money, TokenUsage};
 
-use super::collect::Counts;
-use super::vocabulary::LIBRARY;
+use super::result_collector::BatchCounts;
+use super::vocabulary::LIBRARY_VOCABULARY;
 
 /// The report of a batch. It covers this batch only.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub struct BatchReport {
     /// Items that were never started, as far as the number of items is known.
     pub not_run: u64,
     /// The tokens that the calls used, as far as providers reported them.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// The cost of the calls, as far as prices are known.
     pub cost: Money,
     /// The amount that was or may have been spent, over all runs of a batch with a ledger. Interrupted
@@ -35,12 +35,12 @@ pub struct BatchReport {
     /// Why the batch ended before all items were worked on, if it did.
     pub stopped: Option<StopCause>,
     /// All counts, as in the summary of `rowmill run`.
-    pub numbers: Numbers,
+    pub numbers: SummaryNumbers,
 }
 
 impl BatchReport {
-    pub(super) fn new(end: RunEnd, counts: &Counts, items: u64) -> Self {
-        let Counts { ok, failed, kept, usage, cost, .. } = *counts;
+    pub(super) fn new(end: RunEnd, counts: &BatchCounts, items: u64) -> Self {
+        let BatchCounts { ok, failed, kept, usage, cost, .. } = *counts;
         let cancelled = end.unknown_rows;
         Self {
             ok,
@@ -54,10 +54,12 @@ impl BatchReport {
             spent: end.spent.cost,
             duration: end.duration,
             stopped: end.stopped.map(|cause| match cause {
-                StopCause::Problem(problem) => StopCause::Problem(problem.worded(LIBRARY)),
+                StopCause::Problem(problem) => {
+                    StopCause::Problem(problem.with_vocabulary(LIBRARY_VOCABULARY))
+                }
                 other => other,
             }),
-            numbers: end.tally.numbers(end.duration),
+            numbers: end.tally.summary_numbers(end.duration),
         }
     }
 }
@@ -65,14 +67,14 @@ impl BatchReport {
 /// The results of a batch in the order of the items, and its report.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Results<S> {
+pub struct BatchResults<S> {
     /// One result per item, in the order of the items.
     pub items: Vec<S>,
     /// The report of the batch.
     pub report: BatchReport,
 }
 
-impl<S> Results<S> {
+impl<S> BatchResults<S> {
     pub(super) fn new(items: Vec<S>, report: BatchReport) -> Self {
         Self { items, report }
     }
@@ -84,7 +86,7 @@ impl<S> Results<S> {
     }
 }
 
-impl<S> IntoIterator for Results<S> {
+impl<S> IntoIterator for BatchResults<S> {
     type Item = S;
     type IntoIter = std::vec::IntoIter<S>;
 
@@ -93,7 +95,7 @@ impl<S> IntoIterator for Results<S> {
     }
 }
 
-impl<'a, S> IntoIterator for &'a Results<S> {
+impl<'a, S> IntoIterator for &'a BatchResults<S> {
     type Item = &'a S;
     type IntoIter = std::slice::Iter<'a, S>;
 
@@ -105,14 +107,14 @@ impl<'a, S> IntoIterator for &'a Results<S> {
 /// The first result of a batch.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct First<U> {
+pub struct FirstResult<U> {
     /// The index of the item, counted from 0, and its result; `None` if no item had one.
     pub result: Option<(usize, U)>,
     /// The report of the batch, including items that were cancelled or never started.
     pub report: BatchReport,
 }
 
-impl<U> First<U> {
+impl<U> FirstResult<U> {
     pub(super) fn new(result: Option<(usize, U)>, report: BatchReport) -> Self {
         Self { result, report }
     }

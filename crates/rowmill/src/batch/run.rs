@@ -4,15 +4,15 @@ use std::sync::{Arc, Mutex};
 
 use rowmill_types::{Problem, ProblemCode};
 
+use super::backpressure::ItemBackpressure;
 use super::builder::Batch;
-use super::collect::{FirstOf, Outlet, Slot, locked};
+use super::drive::{BatchDrive, BatchEnd};
 use super::failure::{BatchCause, BatchError, ItemError};
-use super::go::{Drive, Driven};
-use super::maps::CountsFn;
 use super::policy::OnFailure;
-use super::report::{BatchReport, First, Results};
-use super::turnstile::Turnstile;
-use super::vocabulary::LIBRARY;
+use super::program_maps::AcceptFn;
+use super::report::{BatchReport, BatchResults, FirstResult};
+use super::result_collector::{FirstResultState, ResultOutlet, ResultSlot, lock_unpoisoned};
+use super::vocabulary::LIBRARY_VOCABULARY;
 use rowmill_engine::StopCause;
 
 impl<T, A, U, P> Batch<T, A, U, P>
@@ -44,27 +44,27 @@ where
     /// The batch could not start, or no further item could have succeeded. With [`Raise`](super::Raise)
     /// also: an item failed, a limit was reached, or the batch was stopped. The error holds the results
     /// so far.
-    pub async fn run(self) -> Result<Results<P::Slot<U>>, BatchError<U>> {
-        let list: Arc<Mutex<Vec<Slot<U>>>> = Arc::default();
-        let drive = Drive {
-            outlet: Outlet::List(Arc::clone(&list)),
-            turnstile: self.turnstile(false),
+    pub async fn run(self) -> Result<BatchResults<P::Slot<U>>, BatchError<U>> {
+        let list: Arc<Mutex<Vec<ResultSlot<U>>>> = Arc::default();
+        let drive = BatchDrive {
+            outlet: ResultOutlet::List(Arc::clone(&list)),
+            backpressure: self.backpressure(false),
             raises: P::RAISES,
             first: false,
             counts: None,
         };
-        let Driven { report, items } = Box::pin(self.drive(drive)).await.map_err(not_started)?;
-        let mut list = std::mem::take(&mut *locked(&list));
+        let BatchEnd { report, items } = Box::pin(self.drive(drive)).await.map_err(not_started_error)?;
+        let mut list = std::mem::take(&mut *lock_unpoisoned(&list));
         list.resize_with(usize::try_from(items).unwrap_or(usize::MAX).max(list.len()), || None);
         let failure = list.iter().flatten().find_map(|result| result.as_ref().err());
-        if let Some(cause) = cause::<P>(&report, failure, list.iter().all(Option::is_some)) {
+        if let Some(cause) = error_cause::<P>(&report, failure, list.iter().all(Option::is_some)) {
             let partial = list.into_iter().map(|result| result.and_then(Result::ok)).collect();
             return Err(BatchError::new(cause, partial, Some(report)));
         }
         let slots = list.into_iter().enumerate();
         let slots =
             slots.filter_map(|(index, result)| P::slot(result.unwrap_or(Err(ItemError::NotRun { index }))));
-        Ok(Results::new(slots.collect(), report))
+        Ok(BatchResults::new(slots.collect(), report))
     }
 
     /// Runs the batch like [`Batch::run`], for programs without a runtime: it creates its own and
@@ -73,11 +73,11 @@ where
     /// # Errors
     ///
     /// As [`Batch::run`].
-    pub fn run_blocking(self) -> Result<Results<P::Slot<U>>, BatchError<U>>
+    pub fn run_blocking(self) -> Result<BatchResults<P::Slot<U>>, BatchError<U>>
     where
         P::Slot<U>: Send,
     {
-        on_own_runtime(|| self.run()).unwrap_or_else(|problem| Err(not_started(problem)))
+        on_own_runtime(|| self.run()).unwrap_or_else(|problem| Err(not_started_error(problem)))
     }
 
     /// Runs the batch until one item has a result. Exactly one result is returned; work in progress on
@@ -99,7 +99,7 @@ where
     ///
     /// As [`Batch::run`]. With [`Raise`](super::Raise) an item that fails before the first result
     /// ends the batch.
-    pub async fn first(self) -> Result<First<U>, BatchError<U>> {
+    pub async fn first(self) -> Result<FirstResult<U>, BatchError<U>> {
         self.first_counting(None).await
     }
 
@@ -121,40 +121,41 @@ where
     /// # Errors
     ///
     /// As [`Batch::first`].
-    pub async fn first_where<F>(self, counts: F) -> Result<First<U>, BatchError<U>>
+    pub async fn first_where<F>(self, counts: F) -> Result<FirstResult<U>, BatchError<U>>
     where
         F: Fn(&U) -> bool + Send + Sync + 'static,
     {
         self.first_counting(Some(Arc::new(counts))).await
     }
 
-    async fn first_counting(self, counts: Option<CountsFn<U>>) -> Result<First<U>, BatchError<U>> {
-        let first = Arc::new(Mutex::new(FirstOf::none()));
-        let drive = Drive {
-            outlet: Outlet::First(Arc::clone(&first)),
-            turnstile: self.turnstile(false),
+    async fn first_counting(self, counts: Option<AcceptFn<U>>) -> Result<FirstResult<U>, BatchError<U>> {
+        let first = Arc::new(Mutex::new(FirstResultState::none()));
+        let drive = BatchDrive {
+            outlet: ResultOutlet::First(Arc::clone(&first)),
+            backpressure: self.backpressure(false),
             raises: P::RAISES,
             first: true,
             counts,
         };
-        let Driven { report, .. } = Box::pin(self.drive(drive)).await.map_err(not_started)?;
-        let FirstOf { result, failure } = std::mem::replace(&mut *locked(&first), FirstOf::none());
-        match cause::<P>(&report, failure.as_ref(), true) {
+        let BatchEnd { report, .. } = Box::pin(self.drive(drive)).await.map_err(not_started_error)?;
+        let FirstResultState { result, failure } =
+            std::mem::replace(&mut *lock_unpoisoned(&first), FirstResultState::none());
+        match error_cause::<P>(&report, failure.as_ref(), true) {
             // The wanted result is there, whatever happened to other items.
-            Some(_) if result.is_some() => Ok(First::new(result, report)),
+            Some(_) if result.is_some() => Ok(FirstResult::new(result, report)),
             Some(cause) => Err(BatchError::new(cause, Vec::new(), Some(report))),
-            None => Ok(First::new(result, report)),
+            None => Ok(FirstResult::new(result, report)),
         }
     }
 
-    pub(super) fn turnstile(&self, streams: bool) -> Arc<Turnstile> {
+    pub(super) fn backpressure(&self, streams: bool) -> Arc<ItemBackpressure> {
         let slice = self.settings.batch_size.map(|items| (items as u64).max(1));
-        Arc::new(Turnstile::new(slice, streams))
+        Arc::new(ItemBackpressure::new(slice, streams))
     }
 }
 
 /// The reason why a batch is an error, if it is one.
-pub(super) fn cause<P: OnFailure>(
+pub(super) fn error_cause<P: OnFailure>(
     report: &BatchReport,
     failure: Option<&ItemError>,
     complete: bool,
@@ -166,17 +167,17 @@ pub(super) fn cause<P: OnFailure>(
         Some(StopCause::MaxErrors(_)) | None => match failure {
             Some(failure) => Some(BatchCause::Item(failure.clone())),
             None if complete => None,
-            None => Some(BatchCause::Problem(internal())),
+            None => Some(BatchCause::Problem(internal_problem())),
         },
         Some(cause) => Some(BatchCause::Stopped(cause.clone())),
     }
 }
 
-pub(super) fn not_started<U>(problem: Problem) -> BatchError<U> {
-    BatchError::new(BatchCause::Problem(problem.worded(LIBRARY)), Vec::new(), None)
+pub(super) fn not_started_error<U>(problem: Problem) -> BatchError<U> {
+    BatchError::new(BatchCause::Problem(problem.with_vocabulary(LIBRARY_VOCABULARY)), Vec::new(), None)
 }
 
-pub(super) fn internal() -> Problem {
+pub(super) fn internal_problem() -> Problem {
     Problem::new(ProblemCode::Internal, "an item of the batch is not accounted for")
         .hint("please report it with a description of the batch")
 }

@@ -5,35 +5,35 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
+use rowmill_core::limits::{BudgetLimits, MinuteLimits, PaceMode, Parallelism};
 use rowmill_core::ports::Durability;
-use rowmill_engine::{ErrorRate, Limits, OnQuota, Stop};
+use rowmill_engine::{ErrorRateLimit, OnQuota, SharedLimits, StopHandle};
 use rowmill_types::Money;
 
 use super::builder::Batch;
-use super::collect::Hooks;
 use super::ledger::LedgerFolder;
-use crate::control::Notice;
-use crate::environment::Environment;
-use crate::work::WorkSpec;
+use super::result_collector::BatchCallbacks;
+use crate::control::RunNotice;
+use crate::environment::RunEnvironment;
+use crate::work_spec::WorkSpec;
 
 /// The settings of a batch that do not depend on the types of its items.
 #[derive(Clone, Default)]
-pub(super) struct Settings {
+pub(super) struct BatchSettings {
     pub(super) work: WorkSpec,
     /// How many items are worked on at once, if set.
     pub(super) concurrency: Option<usize>,
     /// The number of items per group, if items are worked on in groups.
     pub(super) batch_size: Option<usize>,
     pub(super) ledger: Option<LedgerFolder>,
-    pub(super) hooks: Hooks,
-    pub(super) notice: Option<Arc<dyn Fn(Notice) + Send + Sync>>,
-    pub(super) stop: Stop,
-    pub(super) limits: Limits,
-    pub(super) environment: Environment,
+    pub(super) hooks: BatchCallbacks,
+    pub(super) notice: Option<Arc<dyn Fn(RunNotice) + Send + Sync>>,
+    pub(super) stop: StopHandle,
+    pub(super) limits: SharedLimits,
+    pub(super) environment: RunEnvironment,
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for BatchSettings {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Settings")
             .field("work", &self.work)
@@ -112,7 +112,7 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn limits(mut self, limits: &Limits) -> Self {
+    pub fn limits(mut self, limits: &SharedLimits) -> Self {
         self.settings.limits = limits.clone();
         self
     }
@@ -120,21 +120,21 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     /// Sets where keys, addresses, tokens and other variables are looked up. By default, that is the
     /// environment of this process.
     #[must_use]
-    pub fn environment(mut self, environment: &Environment) -> Self {
+    pub fn environment(mut self, environment: &RunEnvironment) -> Self {
         self.settings.environment = environment.clone();
         self
     }
 
     /// Sets limits per minute that the provider does not report.
     #[must_use]
-    pub fn rates(mut self, rates: RateFlags) -> Self {
+    pub fn rates(mut self, rates: MinuteLimits) -> Self {
         self.settings.work.rates = rates;
         self
     }
 
     /// Sets whether to respect the limits that the provider reports.
     #[must_use]
-    pub fn pace(mut self, pace: Pace) -> Self {
+    pub fn pace(mut self, pace: PaceMode) -> Self {
         self.settings.work.pace = pace;
         self
     }
@@ -230,7 +230,7 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     /// ended.
     #[must_use]
     pub fn max_error_rate(mut self, share: f64, after: u64) -> Self {
-        self.settings.work.stop_rules.max_error_rate = Some(ErrorRate { share, after });
+        self.settings.work.stop_rules.max_error_rate = Some(ErrorRateLimit { share, after });
         self
     }
 
@@ -267,7 +267,7 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn stop(mut self, stop: &Stop) -> Self {
+    pub fn stop(mut self, stop: &StopHandle) -> Self {
         self.settings.stop = stop.clone();
         self
     }
@@ -366,14 +366,14 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     }
 }
 
-impl Settings {
+impl BatchSettings {
     /// How many items are worked on at once.
-    pub(super) fn parallel(&self, is_function: bool) -> Parallel {
+    pub(super) fn parallel(&self, is_function: bool) -> Parallelism {
         match (self.concurrency, self.batch_size) {
-            (Some(items), Some(batch)) => Parallel::AtMost(items.min(batch)),
-            (Some(items), None) | (None, Some(items)) => Parallel::AtMost(items),
-            (None, None) if is_function => Parallel::AtMost(FUNCTIONS_AT_ONCE),
-            (None, None) => Parallel::Auto,
+            (Some(items), Some(batch)) => Parallelism::AtMost(items.min(batch)),
+            (Some(items), None) | (None, Some(items)) => Parallelism::AtMost(items),
+            (None, None) if is_function => Parallelism::AtMost(FUNCTIONS_AT_ONCE),
+            (None, None) => Parallelism::Auto,
         }
     }
 }

@@ -12,14 +12,14 @@ use rowmill_types::Problem;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::backpressure::ItemBackpressure;
 use super::builder::Batch;
-use super::collect::{Delivered, Outlet};
+use super::drive::BatchDrive;
 use super::failure::{BatchError, ItemError};
-use super::go::Drive;
 use super::policy::OnFailure;
 use super::report::BatchReport;
-use super::run::{cause, not_started};
-use super::turnstile::Turnstile;
+use super::result_collector::{DeliveredResult, ResultOutlet};
+use super::run::{error_cause, not_started_error};
 
 impl<T, A, U, P> Batch<T, A, U, P>
 where
@@ -37,11 +37,11 @@ where
     /// An error is always the last entry of the stream; [`Batch::run`] describes when there is one.
     /// Items that were not worked on are not in the stream.
     pub fn stream(self) -> ResultStream<U, P> {
-        let turnstile = self.turnstile(true);
+        let backpressure = self.backpressure(true);
         let (sender, receiver) = mpsc::unbounded_channel();
-        let drive = Drive {
-            outlet: Outlet::Channel(sender),
-            turnstile: Arc::clone(&turnstile),
+        let drive = BatchDrive {
+            outlet: ResultOutlet::Channel(sender),
+            backpressure: Arc::clone(&backpressure),
             raises: P::RAISES,
             first: false,
             counts: None,
@@ -54,7 +54,7 @@ where
             waiting: Some(Box::pin(driving)),
             tasks: JoinSet::new(),
             receiver,
-            turnstile,
+            backpressure,
             ended: None,
             failure: None,
             report: None,
@@ -85,8 +85,8 @@ pub struct ResultStream<U, P> {
     waiting: Option<BoxFuture<'static, Result<BatchReport, Problem>>>,
     /// The running batch, dropped with the stream.
     tasks: JoinSet<Result<BatchReport, Problem>>,
-    receiver: mpsc::UnboundedReceiver<Delivered<U>>,
-    turnstile: Arc<Turnstile>,
+    receiver: mpsc::UnboundedReceiver<DeliveredResult<U>>,
+    backpressure: Arc<ItemBackpressure>,
     /// The end of the batch, until all of its results were taken.
     ended: Option<Result<BatchReport, Problem>>,
     /// The failure that is raised at the end.
@@ -117,9 +117,9 @@ where
     fn end(&mut self, ended: Result<BatchReport, Problem>) -> Option<BatchError<U>> {
         let report = match ended {
             Ok(report) => report,
-            Err(problem) => return Some(not_started(problem)),
+            Err(problem) => return Some(not_started_error(problem)),
         };
-        let cause = cause::<P>(&report, self.failure.as_ref(), true);
+        let cause = error_cause::<P>(&report, self.failure.as_ref(), true);
         let error = cause.map(|cause| BatchError::new(cause, Vec::new(), Some(report.clone())));
         self.report = Some(report);
         error
@@ -140,7 +140,7 @@ where
         }
         loop {
             if let Poll::Ready(Some((index, result))) = this.receiver.poll_recv(context) {
-                this.turnstile.received();
+                this.backpressure.result_taken();
                 if P::RAISES
                     && let Err(error) = &result
                 {

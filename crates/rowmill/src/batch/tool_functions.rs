@@ -11,27 +11,27 @@ use rowmill_types::ToolOutput;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::collect::locked;
-use super::failure::Failure;
+use super::failure::FunctionFailure;
 use super::function_runner::FunctionRunner;
-use super::shelf::index;
-use super::tools::{OfferedTool, Tools};
+use super::item_table::item_index;
+use super::result_collector::lock_unpoisoned;
+use super::tools::{OfferedTool, WorkerTools};
 
 /// Creates the state of an item.
-type MakeState<S> = Arc<dyn Fn(usize) -> S + Send + Sync>;
+type MakeStateFn<S> = Arc<dyn Fn(usize) -> S + Send + Sync>;
 /// Calls a function with the state of an item and the JSON text of the arguments.
 type CallFn<S> = Arc<dyn Fn(Arc<S>, &str) -> BoxFuture<'static, ToolOutput> + Send + Sync>;
 
-/// Functions that share a separate state for every item; created with [`Tools::with_state`].
+/// Functions that share a separate state for every item; created with [`WorkerTools::with_state`].
 ///
 /// A function receives the state as an [`Arc`], because a model may call several tools at once: wrap
 /// mutable parts in an atomic or a mutex. The state is kept in memory only, so an item that is resumed
 /// after a crash, with [`Batch::checkpoint_turns`](super::Batch::checkpoint_turns), starts with a new
 /// one.
 ///
-/// It can be used wherever [`Tools`] are expected.
+/// It can be used wherever [`WorkerTools`] are expected.
 pub struct StatefulTools<S> {
-    make: MakeState<S>,
+    make: MakeStateFn<S>,
     functions: Vec<(OfferedTool, CallFn<S>)>,
 }
 
@@ -41,8 +41,8 @@ impl<S: Send + Sync + 'static> StatefulTools<S> {
     }
 
     /// Adds an async function that takes the state and the arguments. Everything else is as with
-    /// [`Tools::function`].
-    pub fn function<A, R, F, Fut>(
+    /// [`WorkerTools::function`].
+    pub fn add_function<A, R, F, Fut>(
         self,
         name: impl Into<String>,
         description: impl Into<String>,
@@ -52,18 +52,18 @@ impl<S: Send + Sync + 'static> StatefulTools<S> {
         A: DeserializeOwned + JsonSchema,
         R: Into<ToolOutput>,
         F: Fn(Arc<S>, A) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+        Fut: Future<Output = Result<R, FunctionFailure>> + Send + 'static,
     {
-        self.offer(OfferedTool::of::<A>(name, description), function)
+        self.add_tool(OfferedTool::for_arguments::<A>(name, description), function)
     }
 
-    /// Adds an async function with the settings of an [`OfferedTool`], as [`Tools::offer`] does.
-    pub fn offer<A, R, F, Fut>(mut self, offered: OfferedTool, function: F) -> Self
+    /// Adds an async function with the settings of an [`OfferedTool`], as [`WorkerTools::offer`] does.
+    pub fn add_tool<A, R, F, Fut>(mut self, offered: OfferedTool, function: F) -> Self
     where
         A: DeserializeOwned,
         R: Into<ToolOutput>,
         F: Fn(Arc<S>, A) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+        Fut: Future<Output = Result<R, FunctionFailure>> + Send + 'static,
     {
         let call: CallFn<S> = Arc::new(move |state, arguments| match serde_json::from_str(arguments) {
             Err(error) => {
@@ -71,7 +71,7 @@ impl<S: Send + Sync + 'static> StatefulTools<S> {
             }
             Ok(arguments) => {
                 let calling = function(state, arguments);
-                let told = |failure: Failure| ToolOutput::error(failure.message());
+                let told = |failure: FunctionFailure| ToolOutput::error(failure.message());
                 calling.map(move |given| given.map_or_else(told, Into::into)).boxed()
             }
         });
@@ -87,13 +87,13 @@ impl<S> fmt::Debug for StatefulTools<S> {
     }
 }
 
-impl<S: Send + Sync + 'static> From<StatefulTools<S>> for Tools {
+impl<S: Send + Sync + 'static> From<StatefulTools<S>> for WorkerTools {
     fn from(tools: StatefulTools<S>) -> Self {
         let StatefulTools { make, functions } = tools;
         let offered = functions.iter().map(|(offered, _)| offered.clone()).collect();
         let named = functions.into_iter().map(|(offered, call)| (offered.name().to_owned(), call));
         let functions: Arc<HashMap<_, _>> = Arc::new(named.collect());
-        Self::made(offered, move || {
+        Self::from_host_maker(offered, move || {
             let (make, functions) = (Arc::clone(&make), Arc::clone(&functions));
             let states = Arc::new(ItemStates { make, states: Mutex::default() });
             Arc::new(FunctionHost { functions, states, runner: Arc::default() })
@@ -103,15 +103,15 @@ impl<S: Send + Sync + 'static> From<StatefulTools<S>> for Tools {
 
 /// The states of items.
 struct ItemStates<S> {
-    make: MakeState<S>,
+    make: MakeStateFn<S>,
     states: Mutex<HashMap<u64, Arc<OnceLock<Arc<S>>>>>,
 }
 
 impl<S> ItemStates<S> {
     fn of(&self, row: u64) -> Arc<S> {
-        let state = Arc::clone(locked(&self.states).entry(row).or_default());
+        let state = Arc::clone(lock_unpoisoned(&self.states).entry(row).or_default());
         // Created without the lock, because the program's own code runs then.
-        Arc::clone(state.get_or_init(|| Arc::new((self.make)(index(row)))))
+        Arc::clone(state.get_or_init(|| Arc::new((self.make)(item_index(row)))))
     }
 }
 
@@ -133,7 +133,7 @@ impl<S: Send + Sync + 'static> ToolHost for FunctionHost<S> {
         Box::pin(async move {
             let Some(function) = self.functions.get(request.tool) else {
                 let message = format!("there is no tool `{}`", request.tool);
-                return Err(ToolFailure { message, maybe_ran: false });
+                return Err(ToolFailure { message, may_have_run: false });
             };
             let (function, states) = (Arc::clone(function), Arc::clone(&self.states));
             let (row, arguments) = (request.row, request.arguments.to_owned());
@@ -141,20 +141,20 @@ impl<S: Send + Sync + 'static> ToolHost for FunctionHost<S> {
             let Some(most) = request.timeout else { return Ok(calling.await) };
             tokio::time::timeout(most, calling).await.map_err(|_| ToolFailure {
                 message: format!("it did not answer within {} s", most.as_secs_f64()),
-                maybe_ran: true,
+                may_have_run: true,
             })
         })
     }
 
-    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
+    fn release_row(&self, row: u64) -> BoxFuture<'_, ()> {
         // Dropped without the lock, because the program's own code runs then.
-        let state = locked(&self.states.states).remove(&row);
+        let state = lock_unpoisoned(&self.states.states).remove(&row);
         drop(state);
         ready(()).boxed()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        let states = std::mem::take(&mut *locked(&self.states.states));
+        let states = std::mem::take(&mut *lock_unpoisoned(&self.states.states));
         drop(states);
         ready(()).boxed()
     }

@@ -19,7 +19,7 @@ struct Word {
 struct Nothing {}
 
 /// A model that calls the tools that the prompt names and answers with their results.
-fn caller(tools: impl Into<Tools>) -> Worker {
+fn caller(tools: impl Into<WorkerTools>) -> Worker {
     Worker::model("passthrough").tools(tools)
 }
 
@@ -27,12 +27,12 @@ fn call(tool: &str, arguments: &str) -> String {
     format!("***CALL_TOOL {tool} {arguments}")
 }
 
-async fn answer(tools: impl Into<Tools>, prompt: String) -> Result<String, ItemError> {
+async fn answer(tools: impl Into<WorkerTools>, prompt: String) -> Result<String, ItemError> {
     let batch = Batch::over([prompt]).prompt(String::clone).worker(caller(tools)).on_failure(ReturnError);
     batch.run().await.unwrap().items.pop().unwrap()
 }
 
-async fn problem(tools: impl Into<Tools>) -> Problem {
+async fn problem(tools: impl Into<WorkerTools>) -> Problem {
     let error = Batch::over([""]).prompt(|_| "").worker(caller(tools)).run().await.unwrap_err();
     match error.cause() {
         BatchCause::Problem(problem) => problem.clone(),
@@ -41,7 +41,7 @@ async fn problem(tools: impl Into<Tools>) -> Problem {
 }
 
 fn counting() -> StatefulTools<AtomicU32> {
-    Tools::with_state(|_| AtomicU32::new(0)).function(
+    WorkerTools::with_state(|_| AtomicU32::new(0)).add_function(
         "count",
         "",
         |calls: Arc<AtomicU32>, _: Nothing| async move {
@@ -74,8 +74,10 @@ async fn states_are_made_by_the_place_of_the_item_and_dropped_with_it() {
         LIVING.fetch_add(1, Ordering::SeqCst);
         Place(index)
     };
-    let tools = Tools::with_state(make)
-        .function("place", "", |place: Arc<Place>, _: Nothing| async move { Ok(place.0.to_string()) });
+    let tools =
+        WorkerTools::with_state(make).add_function("place", "", |place: Arc<Place>, _: Nothing| async move {
+            Ok(place.0.to_string())
+        });
     let batch = Batch::over(0..3).prompt(|_| call("place", "")).worker(caller(tools));
     assert_eq!(batch.run().await.unwrap().items, ["0", "1", "2"]);
     assert_eq!(LIVING.load(Ordering::SeqCst), 0);
@@ -84,14 +86,15 @@ async fn states_are_made_by_the_place_of_the_item_and_dropped_with_it() {
 #[tokio::test]
 async fn two_batches_at_once_with_one_worker_do_not_meet_in_its_state() {
     let both = Arc::new(Barrier::new(2));
-    let tools = Tools::with_state(|_| AtomicU32::new(0)).function("count", "", move |calls, _: Nothing| {
-        let both = Arc::clone(&both);
-        async move {
-            // Neither continues before the other has arrived.
-            both.wait().await;
-            Ok(calls.fetch_add(1, Ordering::Relaxed).to_string())
-        }
-    });
+    let tools =
+        WorkerTools::with_state(|_| AtomicU32::new(0)).add_function("count", "", move |calls, _: Nothing| {
+            let both = Arc::clone(&both);
+            async move {
+                // Neither continues before the other has arrived.
+                both.wait().await;
+                Ok(calls.fetch_add(1, Ordering::Relaxed).to_string())
+            }
+        });
     let worker = caller(tools);
     let batch = || Batch::over([()]).prompt(|()| call("count", "")).worker(worker.clone()).run();
     let (one, other) = tokio::join!(batch(), batch());
@@ -100,8 +103,9 @@ async fn two_batches_at_once_with_one_worker_do_not_meet_in_its_state() {
 
 #[tokio::test]
 async fn a_result_ends_the_item_without_asking_the_model_again() {
-    let tools = Tools::functions()
-        .function("done", "", |word: Word| async move { Ok(ToolOutput::result(format!("<{}>", word.word))) });
+    let tools = WorkerTools::none().add_function("done", "", |word: Word| async move {
+        Ok(ToolOutput::final_result(format!("<{}>", word.word)))
+    });
     let batch = Batch::over([call("done", r#"{"word": "yes"}"#)]).prompt(String::clone).worker(caller(tools));
     let results = batch.output(|done| (done.answer, done.calls)).run().await.unwrap();
     assert_eq!(results.items, [("<yes>".to_owned(), 1)]);
@@ -109,14 +113,18 @@ async fn a_result_ends_the_item_without_asking_the_model_again() {
 
 #[tokio::test]
 async fn failures_are_told_to_the_model() {
-    let tools = || {
-        Tools::functions()
-            .function("number", "", |word: Word| async move { Ok(format!("{}", word.word.parse::<u8>()?)) })
-            .function("never", "", |_: Nothing| async { Ok(ToolOutput::error("not today")) })
-            .offer(OfferedTool::of::<Nothing>("slow", "").timeout(Duration::from_millis(1)), |_: Nothing| {
-                std::future::pending::<Result<String, Failure>>()
-            })
-    };
+    let tools =
+        || {
+            WorkerTools::none()
+                .add_function("number", "", |word: Word| async move {
+                    Ok(format!("{}", word.word.parse::<u8>()?))
+                })
+                .add_function("never", "", |_: Nothing| async { Ok(ToolOutput::error("not today")) })
+                .add_tool(
+                    OfferedTool::for_arguments::<Nothing>("slow", "").timeout(Duration::from_millis(1)),
+                    |_: Nothing| std::future::pending::<Result<String, FunctionFailure>>(),
+                )
+        };
     for (prompt, told) in [
         (call("number", r#"{"word": "17"}"#), "17"),
         (call("number", r#"{"word": "x"}"#), "invalid digit found in string"),
@@ -144,7 +152,7 @@ async fn arguments_that_do_not_fit_never_reach_the_function() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let tools = || {
         let seen = Arc::clone(&seen);
-        Tools::functions().function("take", "", move |small: Small| {
+        WorkerTools::none().add_function("take", "", move |small: Small| {
             seen.lock().unwrap().push(small.number);
             async { Ok("taken") }
         })
@@ -163,7 +171,7 @@ async fn arguments_that_do_not_fit_never_reach_the_function() {
 
 #[tokio::test]
 async fn a_panic_of_a_function_or_of_the_maker_of_its_state_is_the_failure_of_that_item_alone() {
-    let tools = Tools::with_state(|index| assert_ne!(index, 2, "no state")).function(
+    let tools = WorkerTools::with_state(|index| assert_ne!(index, 2, "no state")).add_function(
         "say",
         "",
         |_: Arc<()>, word: Word| async move {
@@ -183,13 +191,14 @@ async fn a_panic_of_a_function_or_of_the_maker_of_its_state_is_the_failure_of_th
 
 #[tokio::test]
 async fn tools_that_cannot_be_offered_are_told_before_anything_is_sent() {
-    let twice = counting().function("more", "", |_, _: Nothing| async { Ok("") });
-    let text = Tools::functions().function("text", "", |text: String| async move { Ok(text) });
-    let named = |name: &str| Tools::functions().function(name, "", |_: Nothing| async { Ok("") });
-    let of_schema =
-        |schema| Tools::functions().offer(OfferedTool::new("own", "", schema), |_: Nothing| async { Ok("") });
+    let twice = counting().add_function("more", "", |_, _: Nothing| async { Ok("") });
+    let text = WorkerTools::none().add_function("text", "", |text: String| async move { Ok(text) });
+    let named = |name: &str| WorkerTools::none().add_function(name, "", |_: Nothing| async { Ok("") });
+    let of_schema = |schema| {
+        WorkerTools::none().add_tool(OfferedTool::new("own", "", schema), |_: Nothing| async { Ok("") })
+    };
     for (tools, message) in [
-        (Tools::from(twice).and(counting()), "two tools have the name `count`"),
+        (WorkerTools::from(twice).and(counting()), "two tools have the name `count`"),
         (text, "the arguments of the tool `text` are not an object"),
         (named(""), "`` cannot be the name of a tool"),
         (named("look up"), "`look up` cannot be the name of a tool"),
@@ -207,7 +216,7 @@ struct Closing(Arc<AtomicUsize>);
 impl ToolHost for Closing {
     fn call<'a>(&'a self, _: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         let closed = self.0.load(Ordering::SeqCst);
-        ready(Ok(ToolOutput::of_text(format!("closed {closed} times")))).boxed()
+        ready(Ok(ToolOutput::from_text(format!("closed {closed} times")))).boxed()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -219,7 +228,7 @@ impl ToolHost for Closing {
 #[tokio::test]
 async fn a_host_that_the_workers_of_items_share_is_closed_once_at_the_end() {
     let host = Closing::default();
-    let tools = Tools::of_host(host.clone(), vec![OfferedTool::of::<Nothing>("ask", "")]);
+    let tools = WorkerTools::from_host(host.clone(), vec![OfferedTool::for_arguments::<Nothing>("ask", "")]);
     let batch = Batch::over(0..3)
         .prompt(|_| call("ask", ""))
         .worker_for(move |_, _| Ok(caller(tools.clone())))
@@ -230,8 +239,12 @@ async fn a_host_that_the_workers_of_items_share_is_closed_once_at_the_end() {
 
 #[tokio::test]
 async fn functions_and_hosts_can_be_mixed() {
-    let own = Tools::of_host(Closing::default(), vec![OfferedTool::of::<Nothing>("ask", "")]);
-    let per_item = Tools::per_item(|_| Closing::default(), vec![OfferedTool::of::<Nothing>("again", "")]);
+    let own =
+        WorkerTools::from_host(Closing::default(), vec![OfferedTool::for_arguments::<Nothing>("ask", "")]);
+    let per_item = WorkerTools::per_item(
+        |_| Closing::default(),
+        vec![OfferedTool::for_arguments::<Nothing>("again", "")],
+    );
     let tools = own.and(counting()).and(per_item);
     let prompt = ["ask", "count", "again"].map(|tool| call(tool, "")).join("\n");
     assert_eq!(answer(tools, prompt).await.unwrap(), "closed 0 times\n1\nclosed 0 times");
@@ -255,14 +268,14 @@ async fn functions_keep_the_contract_of_tool_hosts() {
         }
     }
     let begun = Arc::clone(&under_way);
-    let tools = Tools::functions()
-        .function("say", "", |word: Word| async move { Ok(word.word) })
-        .function("number", "", |word: Word| async move { Ok(word.word.parse::<u8>()?.to_string()) })
-        .function("hang", "", move |_: Nothing| {
+    let tools = WorkerTools::none()
+        .add_function("say", "", |word: Word| async move { Ok(word.word) })
+        .add_function("number", "", |word: Word| async move { Ok(word.word.parse::<u8>()?.to_string()) })
+        .add_function("hang", "", move |_: Nothing| {
             begun.fetch_add(1, Ordering::SeqCst);
             let open = Open(Arc::clone(&begun));
             async move {
-                let never = std::future::pending::<Result<String, Failure>>().await;
+                let never = std::future::pending::<Result<String, FunctionFailure>>().await;
                 drop(open);
                 never
             }
@@ -278,6 +291,6 @@ async fn functions_keep_the_contract_of_tool_hosts() {
         under_way: Some(Box::new(move || under_way.load(Ordering::SeqCst))),
         ..ToolFacts::of(word("say", "yes"))
     };
-    let host = tools.ready().unwrap().host;
+    let host = tools.prepare().unwrap().host;
     assert_eq!(check_tool_host(&*host, &facts).await, Vec::<String>::new());
 }

@@ -5,17 +5,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::agent::{Route, Tool};
+use rowmill_core::agent::{AgentTool, ToolRouting};
 use rowmill_core::ports::ToolHost;
 use rowmill_core::validate::ResultSchema;
-use rowmill_tools::{Names, Tools as Router};
+use rowmill_tools::{CombinedToolHost as Router, HostedNames};
 use rowmill_types::{Problem, ProblemCode, ToolOutput, ToolSpec};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::failure::Failure;
+use super::failure::FunctionFailure;
 use super::tool_functions::StatefulTools;
-use super::tool_hosts::{KeptOpen, PerItem};
+use super::tool_hosts::{PerItemToolHost, SharedToolHost};
 
 /// The default timeout of a tool.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ pub struct OfferedTool {
     spec: ToolSpec,
     idempotent: bool,
     timeout: Duration,
-    route: Route,
+    route: ToolRouting,
 }
 
 impl OfferedTool {
@@ -36,7 +36,7 @@ impl OfferedTool {
     /// must be an object.
     pub fn new(name: impl Into<String>, description: impl Into<String>, schema: serde_json::Value) -> Self {
         let spec = ToolSpec { name: name.into(), description: Some(description.into()), schema };
-        Self { spec, idempotent: false, timeout: TIMEOUT, route: Route::Call }
+        Self { spec, idempotent: false, timeout: TIMEOUT, route: ToolRouting::Call }
     }
 
     /// A tool whose arguments have the type `A`, a struct. The model receives its JSON Schema,
@@ -55,7 +55,7 @@ impl OfferedTool {
     /// let schema = tool.schema();
     /// assert_eq!(schema["properties"]["customer"]["description"], "The number on the invoice.");
     /// ```
-    pub fn of<A: JsonSchema>(name: impl Into<String>, description: impl Into<String>) -> Self {
+    pub fn for_arguments<A: JsonSchema>(name: impl Into<String>, description: impl Into<String>) -> Self {
         let schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>();
         Self::new(name, description, schema.to_value())
     }
@@ -77,8 +77,8 @@ impl OfferedTool {
 
     /// Makes the output of the tool the answer; the model is not called again.
     #[must_use]
-    pub fn answers(mut self) -> Self {
-        self.route = Route::Passthrough;
+    pub fn gives_answer(mut self) -> Self {
+        self.route = ToolRouting::Passthrough;
         self
     }
 
@@ -94,7 +94,7 @@ impl OfferedTool {
         &self.spec.schema
     }
 
-    fn tool(&self) -> Result<Tool, Problem> {
+    fn tool(&self) -> Result<AgentTool, Problem> {
         let ToolSpec { name, schema, .. } = &self.spec;
         let usual = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
         if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(usual) {
@@ -107,7 +107,7 @@ impl OfferedTool {
             return Err(Problem::new(ProblemCode::Usage, message)
                 .hint("make them a struct with named fields, or a schema with `\"type\": \"object\"`"));
         }
-        Ok(Tool {
+        Ok(AgentTool {
             spec: self.spec.clone(),
             host_name: name.clone(),
             arguments: Some(ResultSchema::parse(&schema.to_string(), name)?),
@@ -120,7 +120,7 @@ impl OfferedTool {
 
 /// Where the host of a set of tools comes from.
 #[derive(Clone)]
-enum HostOf {
+enum HostSource {
     /// The program created it, and all batches that use it share it.
     Given(Arc<dyn ToolHost>),
     /// Created for every batch, so that two batches never share its state.
@@ -129,15 +129,15 @@ enum HostOf {
 
 /// Tools that share a host.
 #[derive(Clone)]
-struct Set {
+struct ToolGroup {
     offered: Vec<OfferedTool>,
-    host: HostOf,
+    host: HostSource,
 }
 
 /// The tools of a worker: what its model is offered, and which host runs the calls.
 ///
-/// Tools are functions of the program ([`Tools::function`], [`Tools::with_state`]) or come from your
-/// own [`ToolHost`] ([`Tools::of_host`], [`Tools::per_item`]); [`Tools::and`] combines several kinds.
+/// Tools are functions of the program ([`WorkerTools::function`], [`WorkerTools::with_state`]) or come from your
+/// own [`ToolHost`] ([`WorkerTools::from_host`], [`WorkerTools::per_item`]); [`WorkerTools::and`] combines several kinds.
 /// Names must be unique among all tools of a worker.
 ///
 /// ```
@@ -160,14 +160,14 @@ struct Set {
 /// # Ok::<(), rowmill::BatchError<String>>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct Tools {
-    sets: Vec<Set>,
+pub struct WorkerTools {
+    sets: Vec<ToolGroup>,
 }
 
-impl Tools {
-    /// An empty set of tools; [`Tools::function`] adds to it.
+impl WorkerTools {
+    /// An empty set of tools; [`WorkerTools::function`] adds to it.
     #[must_use]
-    pub fn functions() -> Self {
+    pub fn none() -> Self {
         Self::default()
     }
 
@@ -182,8 +182,8 @@ impl Tools {
     ///
     /// It runs on the same threads as functions of [`Batch::worker_fn`](super::Batch::worker_fn):
     /// computing is fine, blocking code belongs in `tokio::task::spawn_blocking`. One call may take a
-    /// minute; use [`Tools::offer`] to change that.
-    pub fn function<A, R, F, Fut>(
+    /// minute; use [`WorkerTools::offer`] to change that.
+    pub fn add_function<A, R, F, Fut>(
         self,
         name: impl Into<String>,
         description: impl Into<String>,
@@ -193,9 +193,9 @@ impl Tools {
         A: DeserializeOwned + JsonSchema,
         R: Into<ToolOutput>,
         F: Fn(A) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+        Fut: Future<Output = Result<R, FunctionFailure>> + Send + 'static,
     {
-        self.offer(OfferedTool::of::<A>(name, description), function)
+        self.add_tool(OfferedTool::for_arguments::<A>(name, description), function)
     }
 
     /// Adds an async function with the settings of an [`OfferedTool`]: its own timeout, another schema,
@@ -216,14 +216,14 @@ impl Tools {
     /// let tools = Tools::functions().offer(offered, |page: Page| async move { Ok(page.url) });
     /// # drop(tools);
     /// ```
-    pub fn offer<A, R, F, Fut>(self, offered: OfferedTool, function: F) -> Self
+    pub fn add_tool<A, R, F, Fut>(self, offered: OfferedTool, function: F) -> Self
     where
         A: DeserializeOwned,
         R: Into<ToolOutput>,
         F: Fn(A) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+        Fut: Future<Output = Result<R, FunctionFailure>> + Send + 'static,
     {
-        self.and(StatefulTools::new(|_| ()).offer(offered, move |_, arguments| function(arguments)))
+        self.and(StatefulTools::new(|_| ()).add_tool(offered, move |_, arguments| function(arguments)))
     }
 
     /// Creates tools with a separate state for every item: `make` creates it from the index of the
@@ -266,8 +266,8 @@ impl Tools {
     /// Uses the tools of your own host, which serves all items and must separate them if necessary. It
     /// is closed when the batch has ended. Several batches can share a host that still works after
     /// that, if its tools do not depend on row numbers being unique across batches.
-    pub fn of_host(host: impl ToolHost + 'static, offered: Vec<OfferedTool>) -> Self {
-        Self::one(offered, HostOf::Given(Arc::new(host)))
+    pub fn from_host(host: impl ToolHost + 'static, offered: Vec<OfferedTool>) -> Self {
+        Self::one(offered, HostSource::Given(Arc::new(host)))
     }
 
     /// Creates a host for every item from the index of the item, so that the state of the host belongs
@@ -298,7 +298,7 @@ impl Tools {
         F: Fn(usize) -> H + Send + Sync + 'static,
     {
         let make = Arc::new(move |index| Arc::new(make(index)) as Arc<dyn ToolHost>);
-        Self::made(offered, move || Arc::new(PerItem::new(Arc::clone(&make) as _)))
+        Self::from_host_maker(offered, move || Arc::new(PerItemToolHost::new(Arc::clone(&make) as _)))
     }
 
     /// Combines these tools with others.
@@ -327,15 +327,15 @@ impl Tools {
         self.offered().map(OfferedTool::name).collect()
     }
 
-    pub(super) fn made<F>(offered: Vec<OfferedTool>, make: F) -> Self
+    pub(super) fn from_host_maker<F>(offered: Vec<OfferedTool>, make: F) -> Self
     where
         F: Fn() -> Arc<dyn ToolHost> + Send + Sync + 'static,
     {
-        Self::one(offered, HostOf::Made(Arc::new(make)))
+        Self::one(offered, HostSource::Made(Arc::new(make)))
     }
 
-    fn one(offered: Vec<OfferedTool>, host: HostOf) -> Self {
-        Self { sets: vec![Set { offered, host }] }
+    fn one(offered: Vec<OfferedTool>, host: HostSource) -> Self {
+        Self { sets: vec![ToolGroup { offered, host }] }
     }
 
     fn offered(&self) -> impl Iterator<Item = &OfferedTool> {
@@ -343,7 +343,7 @@ impl Tools {
     }
 
     /// Sets up the tools for a batch.
-    pub(super) fn ready(&self) -> Result<ReadyTools, Problem> {
+    pub(super) fn prepare(&self) -> Result<ReadyTools, Problem> {
         let mut seen = HashSet::new();
         if let Some(twice) = self.names().into_iter().find(|name| !seen.insert(*name)) {
             return Err(Problem::new(ProblemCode::Usage, format!("two tools have the name `{twice}`"))
@@ -351,13 +351,13 @@ impl Tools {
         }
         let tools = self.offered().map(OfferedTool::tool).collect::<Result<_, _>>()?;
         let (mut hosts, mut given) = (Vec::new(), Vec::new());
-        for Set { offered, host } in &self.sets {
-            let names = offered.iter().map(|tool| Names::Exact(tool.spec.name.clone())).collect();
+        for ToolGroup { offered, host } in &self.sets {
+            let names = offered.iter().map(|tool| HostedNames::Exact(tool.spec.name.clone())).collect();
             let host = match host {
-                HostOf::Made(make) => make(),
-                HostOf::Given(host) => {
+                HostSource::Made(make) => make(),
+                HostSource::Given(host) => {
                     given.push(Arc::clone(host));
-                    Arc::new(KeptOpen(Arc::clone(host)))
+                    Arc::new(SharedToolHost(Arc::clone(host)))
                 }
             };
             hosts.push((names, host));
@@ -373,7 +373,7 @@ impl Tools {
 
 /// Tools that are set up for a batch.
 pub(super) struct ReadyTools {
-    pub(super) tools: Vec<Tool>,
+    pub(super) tools: Vec<AgentTool>,
     pub(super) specs: Vec<ToolSpec>,
     /// Runs the calls. Closing it leaves open the hosts that the program passed in.
     pub(super) host: Arc<dyn ToolHost>,
@@ -381,7 +381,7 @@ pub(super) struct ReadyTools {
     pub(super) given: Vec<Arc<dyn ToolHost>>,
 }
 
-impl fmt::Debug for Tools {
+impl fmt::Debug for WorkerTools {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Tools").field("offered", &self.names()).finish_non_exhaustive()
     }

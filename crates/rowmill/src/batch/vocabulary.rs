@@ -1,9 +1,9 @@
 //! How messages to programs name settings: by the methods that set them.
 
-use rowmill_types::{Action, ActionMention, Setting, SettingMention, Vocabulary};
+use rowmill_types::{ActionMention, Setting, SettingMention, SettingVocabulary, SuggestedAction};
 
 /// The vocabulary of the library.
-pub(super) const LIBRARY: Vocabulary = Vocabulary { name_settings, describe_action };
+pub(super) const LIBRARY_VOCABULARY: SettingVocabulary = SettingVocabulary { name_settings, describe_action };
 
 fn name_settings(mention: &SettingMention) -> String {
     let mut names: Vec<String> = Vec::new();
@@ -98,18 +98,22 @@ fn method(setting: Setting) -> Option<&'static str> {
 
 fn describe_action(mention: &ActionMention) -> String {
     match mention.action {
-        Action::RunAgain => "run again (with `LedgerFolder::resume` nothing is paid for twice)".to_owned(),
-        Action::RunAgainChanged => {
+        SuggestedAction::RunAgain => {
+            "run again (with `LedgerFolder::resume` nothing is paid for twice)".to_owned()
+        }
+        SuggestedAction::RunAgainChanged => {
             "run again (with `LedgerFolder::resume_changed` nothing is paid for twice)".to_owned()
         }
-        Action::SendRegardless => {
+        SuggestedAction::SendRegardless => {
             "omit `Batch::stop_on_same_failure` to send all items regardless".to_owned()
         }
-        Action::SetPrices => {
+        SuggestedAction::SetPrices => {
             "with `Batch::prices`, or at the top of a `rowmill.toml` passed to `Batch::config`".to_owned()
         }
-        Action::ListSettings => "see the documentation of `Batch` and `Worker` for every setting".to_owned(),
-        Action::ExportResults => {
+        SuggestedAction::ListSettings => {
+            "see the documentation of `Batch` and `Worker` for every setting".to_owned()
+        }
+        SuggestedAction::ExportResults => {
             format!("`rowmill::export` of {} writes", mention.value.as_deref().unwrap_or("the run"))
         }
     }
@@ -119,19 +123,19 @@ fn describe_action(mention: &ActionMention) -> String {
 mod tests {
     use rowmill_types::actions::{RUN_AGAIN, RUN_AGAIN_CHANGED, SEND_REGARDLESS, SET_PRICES};
     use rowmill_types::settings::{ACCEPT_CHANGES, MAX_COST, MODEL, ON_QUOTA, RESUME, SQL, VAR};
-    use rowmill_types::{ErrorKind, Problem, ProblemCode, Words};
+    use rowmill_types::{ErrorKind, MessageText, Problem, ProblemCode};
 
     use super::*;
 
-    fn said(marked: String) -> String {
-        Words::from(marked).render(LIBRARY)
+    fn method_text(marked: String) -> String {
+        MessageText::from(marked).render(LIBRARY_VOCABULARY)
     }
 
     #[test]
     fn programs_are_told_of_methods_where_people_are_told_of_flags() {
         let told = Problem::new(ProblemCode::UnknownPrice, format!("{MAX_COST} needs the price"))
             .hint(format!("set the key and {RUN_AGAIN}"))
-            .worded(LIBRARY);
+            .with_vocabulary(LIBRARY_VOCABULARY);
         assert_eq!(told.message, "`Batch::max_cost` needs the price");
         assert_eq!(
             told.hint.as_deref(),
@@ -152,39 +156,41 @@ mod tests {
                 "with `Batch::prices`, or at the top of a `rowmill.toml` passed to `Batch::config`",
             ),
             (RESUME.and(ACCEPT_CHANGES).to_string(), "`LedgerFolder::resume_changed`"),
-            (ON_QUOTA.to("wait").to_string(), "`Batch::on_quota`"),
-            (MODEL.to("simulated").to_string(), "`Worker::model(\"simulated\")`"),
-            (VAR.to("'tone=…'").bare().to_string(), "Worker::variable"),
+            (ON_QUOTA.with_value("wait").to_string(), "`Batch::on_quota`"),
+            (MODEL.with_value("simulated").to_string(), "`Worker::model(\"simulated\")`"),
+            (VAR.with_value("'tone=…'").without_backticks().to_string(), "Worker::variable"),
             (SQL.to_string(), "`sql`"),
         ] {
-            assert_eq!(said(marked), expected);
+            assert_eq!(method_text(marked), expected);
         }
     }
 
     #[test]
     fn no_setting_and_no_action_is_told_as_a_flag() {
-        for text in
-            Setting::ALL.iter().map(ToString::to_string).chain(Action::ALL.iter().map(ToString::to_string))
+        for text in Setting::ALL
+            .iter()
+            .map(ToString::to_string)
+            .chain(SuggestedAction::ALL.iter().map(ToString::to_string))
         {
-            let told = said(text);
+            let told = method_text(text);
             assert!(told.contains('`') && !told.contains("--"), "{told}");
         }
     }
 
     #[test]
     fn no_problem_and_no_error_of_an_item_is_explained_with_a_flag() {
-        let problems = ProblemCode::ALL.iter().flat_map(|code| [code.what(), code.next()]);
-        let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.what(), kind.next()]);
+        let problems = ProblemCode::ALL.iter().flat_map(|code| [code.description(), code.advice()]);
+        let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.description(), kind.advice()]);
         for text in problems.chain(kinds) {
-            let told = text.render(LIBRARY);
+            let told = text.render(LIBRARY_VOCABULARY);
             assert!(!told.contains("--"), "{told}");
         }
-        let told = ErrorKind::TurnLimit.next().render(LIBRARY);
+        let told = ErrorKind::TurnLimit.advice().render(LIBRARY_VOCABULARY);
         assert!(told.starts_with("Raise `Batch::turns` or"), "{told}");
     }
 
     #[test]
     fn what_names_no_setting_is_left_as_it_is() {
-        assert_eq!(said("a -- b".into()), "a -- b");
+        assert_eq!(method_text("a -- b".into()), "a -- b");
     }
 }

@@ -8,7 +8,7 @@ use rowmill_core::cost::Price;
 use rowmill_core::ports::Model;
 use rowmill_types::{Problem, Secret, ToolSpec};
 
-use super::tools::Tools;
+use super::tools::WorkerTools;
 
 /// A worker, which answers items: a model, the agents of cards, or your own implementation of
 /// [`Model`].
@@ -29,31 +29,32 @@ use super::tools::Tools;
 /// ```
 #[derive(Clone)]
 pub struct Worker {
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<WorkerParts>,
 }
 
 #[derive(Clone)]
-pub(super) struct Inner {
-    pub(super) asked: Asked,
+pub(super) struct WorkerParts {
+    pub(super) asked: WorkerModel,
     pub(super) instruction: Option<String>,
     pub(super) fallbacks: Vec<String>,
     pub(super) key: Option<Secret>,
     pub(super) base_url: Option<String>,
-    pub(super) tools: Option<Tools>,
+    pub(super) tools: Option<WorkerTools>,
     pub(super) price: Option<Price>,
     pub(super) max_output: Option<u64>,
 }
 
 /// Creates an own model from what it must send to the provider.
-pub(super) type MakeFn = Arc<dyn Fn(&Brief) -> Result<Arc<dyn Model>, Problem> + Send + Sync>;
+pub(super) type MakeModelFn =
+    Arc<dyn Fn(&ModelRequirements) -> Result<Arc<dyn Model>, Problem> + Send + Sync>;
 
 /// What answers.
 #[derive(Clone)]
-pub(super) enum Asked {
+pub(super) enum WorkerModel {
     /// A model of a known provider, by its model string.
     Model(String),
     /// A model of the program.
-    Own { name: String, make: MakeFn },
+    Own { name: String, make: MakeModelFn },
     /// The agents of cards.
     Cards { sources: Vec<String>, agent: Option<String>, model: Option<String>, variables: Vec<String> },
 }
@@ -61,7 +62,7 @@ pub(super) enum Asked {
 /// What an own model must send to its provider with every request.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Brief {
+pub struct ModelRequirements {
     /// The system text.
     pub instruction: Option<String>,
     /// The JSON Schema that answers must satisfy.
@@ -71,8 +72,8 @@ pub struct Brief {
 }
 
 impl Worker {
-    fn asking(asked: Asked) -> Self {
-        let inner = Inner {
+    fn asking(asked: WorkerModel) -> Self {
+        let inner = WorkerParts {
             asked,
             instruction: None,
             fallbacks: Vec::new(),
@@ -87,7 +88,7 @@ impl Worker {
 
     /// A worker that calls a model, named as in `--model`, such as `openai.gpt-5.4-mini?temperature=0`.
     pub fn model(name: impl Into<String>) -> Self {
-        Self::asking(Asked::Model(name.into()))
+        Self::asking(WorkerModel::Model(name.into()))
     }
 
     /// A worker that runs the agents of cards, from a file, a folder or an address.
@@ -105,7 +106,7 @@ impl Worker {
     /// ```
     pub fn card(source: impl AsRef<Path>) -> Self {
         let sources = vec![source.as_ref().to_string_lossy().into_owned()];
-        Self::asking(Asked::Cards { sources, agent: None, model: None, variables: Vec::new() })
+        Self::asking(WorkerModel::Cards { sources, agent: None, model: None, variables: Vec::new() })
     }
 
     /// A worker that calls a model of the program, which already has the instruction and all else it
@@ -128,9 +129,9 @@ impl Worker {
     /// assert_eq!(batch.run_blocking()?.items, ["yes"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn own(name: impl Into<String>, model: impl Model + 'static) -> Self {
+    pub fn from_model(name: impl Into<String>, model: impl Model + 'static) -> Self {
         let model: Arc<dyn Model> = Arc::new(model);
-        Self::made(name, move |_| Ok(Arc::clone(&model)))
+        Self::from_model_maker(name, move |_| Ok(Arc::clone(&model)))
     }
 
     /// A worker that calls a model of the program, which is created once the instruction, the schema
@@ -155,14 +156,14 @@ impl Worker {
     /// assert_eq!(batch.run_blocking()?.items, ["Be kind."]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn made<F>(name: impl Into<String>, make: F) -> Self
+    pub fn from_model_maker<F>(name: impl Into<String>, make: F) -> Self
     where
-        F: Fn(&Brief) -> Result<Arc<dyn Model>, Problem> + Send + Sync + 'static,
+        F: Fn(&ModelRequirements) -> Result<Arc<dyn Model>, Problem> + Send + Sync + 'static,
     {
-        Self::asking(Asked::Own { name: name.into(), make: Arc::new(make) })
+        Self::asking(WorkerModel::Own { name: name.into(), make: Arc::new(make) })
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+    fn with(mut self, change: impl FnOnce(&mut WorkerParts)) -> Self {
         change(Arc::make_mut(&mut self.inner));
         self
     }
@@ -220,7 +221,7 @@ impl Worker {
 
     /// Sets the tools that the model may call. Cards have their own.
     #[must_use]
-    pub fn tools(self, tools: impl Into<Tools>) -> Self {
+    pub fn tools(self, tools: impl Into<WorkerTools>) -> Self {
         self.with(|inner| inner.tools = Some(tools.into()))
     }
 
@@ -241,7 +242,7 @@ impl Worker {
     #[must_use]
     pub fn agent(self, name: impl Into<String>) -> Self {
         self.with(|inner| {
-            if let Asked::Cards { agent, .. } = &mut inner.asked {
+            if let WorkerModel::Cards { agent, .. } = &mut inner.asked {
                 *agent = Some(name.into());
             }
         })
@@ -251,7 +252,7 @@ impl Worker {
     #[must_use]
     pub fn card_model(self, name: impl Into<String>) -> Self {
         self.with(|inner| {
-            if let Asked::Cards { model, .. } = &mut inner.asked {
+            if let WorkerModel::Cards { model, .. } = &mut inner.asked {
                 *model = Some(name.into());
             }
         })
@@ -261,7 +262,7 @@ impl Worker {
     #[must_use]
     pub fn variable(self, name: &str, value: &str) -> Self {
         self.with(|inner| {
-            if let Asked::Cards { variables, .. } = &mut inner.asked {
+            if let WorkerModel::Cards { variables, .. } = &mut inner.asked {
                 variables.push(format!("{name}={value}"));
             }
         })
@@ -283,9 +284,9 @@ impl From<String> for Worker {
 impl fmt::Debug for Worker {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, name) = match &self.inner.asked {
-            Asked::Model(name) => ("model", name.clone()),
-            Asked::Own { name, .. } => ("own", name.clone()),
-            Asked::Cards { sources, .. } => ("cards", sources.join(", ")),
+            WorkerModel::Model(name) => ("model", name.clone()),
+            WorkerModel::Own { name, .. } => ("own", name.clone()),
+            WorkerModel::Cards { sources, .. } => ("cards", sources.join(", ")),
         };
         out.debug_struct("Worker").field(kind, &name).finish_non_exhaustive()
     }

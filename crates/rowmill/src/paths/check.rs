@@ -5,14 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rowmill_data::output::names_open_file;
-use rowmill_data::{InputSpec, would_read};
+use rowmill_data::{InputSpec, input_would_read};
 use rowmill_types::settings::{INPUT, RESUME};
-use rowmill_types::{Problem, ProblemCode, Words};
+use rowmill_types::{MessageText, Problem, ProblemCode};
 
 use super::identity::{FileIdentity, full_path};
-use super::reads::{ReadPath, reads};
-use super::writes::{WrittenKind, WrittenPath, writes};
-use crate::spec::{Output, RunSpec};
+use super::reads::{ReadPath, paths_read};
+use super::writes::{WrittenKind, WrittenPath, paths_written};
+use crate::spec::{OutputTarget, RunSpec};
 
 /// Checks that no file is written that is also read or written as something else, and that `input`, if
 /// it is a pattern or a folder, would not match what is written.
@@ -20,12 +20,12 @@ use crate::spec::{Output, RunSpec};
 /// # Errors
 ///
 /// The first such file, with the flags that name it.
-pub(crate) fn check_apart(
+pub(crate) fn check_paths_disjoint(
     reads: &[ReadPath],
     writes: &[WrittenPath],
     input: Option<&InputSpec>,
 ) -> Result<(), Problem> {
-    let written = Written::of(writes);
+    let written = CheckedWrite::of(writes);
     // Reads come first: losing an input is the worse of two mistakes.
     for read in reads {
         written.check_read(read)?;
@@ -46,17 +46,17 @@ pub(crate) fn check_apart(
 /// # Errors
 ///
 /// The first such file.
-pub(crate) fn check_still_apart(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
-    let mut links = writes(spec, work_folder);
-    let is_envelopes = |path: &Path| matches!(&spec.output, Output::File(output) if output == path);
+pub(crate) fn recheck_paths_disjoint(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
+    let mut links = paths_written(spec, work_folder);
+    let is_envelopes = |path: &Path| matches!(&spec.output, OutputTarget::File(output) if output == path);
     links.retain(|write| {
         write.path.is_symlink() && !names_open_file(&write.path) && !is_envelopes(&write.path)
     });
     if links.is_empty() {
         return Ok(());
     }
-    check_apart(&reads(spec), &links, None).map_err(|problem| {
-        let message = format!("{}; it was replaced during the run", problem.message.marked());
+    check_paths_disjoint(&paths_read(spec), &links, None).map_err(|problem| {
+        let message = format!("{}; it was replaced during the run", problem.message.with_markers());
         Problem { message: message.into(), ..problem }.hint(format!(
             "remove the link, then run the same command with {RESUME} to continue; every answer is kept"
         ))
@@ -64,14 +64,14 @@ pub(crate) fn check_still_apart(spec: &RunSpec, work_folder: &Path) -> Result<()
 }
 
 /// What is written, indexed for lookup.
-struct Written<'w> {
+struct CheckedWrite<'w> {
     writes: &'w [WrittenPath],
     identities: Vec<Option<FileIdentity>>,
     /// The first write with this identity.
     first: HashMap<FileIdentity, usize>,
 }
 
-impl<'w> Written<'w> {
+impl<'w> CheckedWrite<'w> {
     fn of(writes: &'w [WrittenPath]) -> Self {
         let identities: Vec<_> = writes.iter().map(|write| FileIdentity::of(&write.path)).collect();
         let mut first = HashMap::new();
@@ -125,7 +125,7 @@ impl<'w> Written<'w> {
         let name = path.file_name()?.to_str()?;
         let owns = |write: &WrittenPath| match &write.kind {
             WrittenKind::Folder(names) => (names.owns)(name),
-            WrittenKind::File | WrittenKind::FileOfFolder => false,
+            WrittenKind::File | WrittenKind::FileInFolder => false,
         };
         // An input may be a million files, few of which have such a name.
         let mut folders =
@@ -142,8 +142,8 @@ fn clash(one: &WrittenPath, other: &WrittenPath) -> bool {
     one.named_by != other.named_by && !(names_open_file(&one.path) && names_open_file(&other.path))
 }
 
-fn same_path((second, path): (&Words, &Path), (first, other): (&Words, &Path)) -> Problem {
-    let (second, first) = (second.marked(), first.marked());
+fn same_path((second, path): (&MessageText, &Path), (first, other): (&MessageText, &Path)) -> Problem {
+    let (second, first) = (second.with_markers(), first.with_markers());
     let what = if path.is_dir() { "folder" } else { "file" };
     let mut message = format!("{second} must not point to the same {what} as {first}: `{}`", path.display());
     if path != other {
@@ -152,8 +152,8 @@ fn same_path((second, path): (&Words, &Path), (first, other): (&Words, &Path)) -
     Problem::new(ProblemCode::SamePath, message).hint("use a different path for each")
 }
 
-fn could_replace(folder: &WrittenPath, named_by: &Words, path: &Path) -> Problem {
-    let (writer, named_by) = (folder.named_by.marked(), named_by.marked());
+fn could_replace(folder: &WrittenPath, named_by: &MessageText, path: &Path) -> Problem {
+    let (writer, named_by) = (folder.named_by.with_markers(), named_by.with_markers());
     let message = format!(
         "{writer} writes files to `{}` and could overwrite the file of {named_by}: `{}`",
         folder.path.display(),
@@ -170,8 +170,8 @@ fn check_input(input: &InputSpec, writes: &[WrittenPath]) -> Result<(), Problem>
     let (given, shown) = (input.location.name(), write.path.display());
     let message = format!(
         "{input} would also read what {} writes: `{shown}`",
-        write.named_by.marked(),
-        input = INPUT.to(given)
+        write.named_by.with_markers(),
+        input = INPUT.with_value(given)
     );
     Err(Problem::new(ProblemCode::SamePath, message).hint(elsewhere(input, write)))
 }
@@ -180,9 +180,11 @@ fn check_input(input: &InputSpec, writes: &[WrittenPath]) -> Result<(), Problem>
 fn takes_in(input: &InputSpec, write: &WrittenPath, path: &Path) -> bool {
     let path = full_path(path);
     match &write.kind {
-        WrittenKind::File => would_read(input, &path),
-        WrittenKind::FileOfFolder => false,
-        WrittenKind::Folder(names) => names.samples.iter().any(|name| would_read(input, &path.join(name))),
+        WrittenKind::File => input_would_read(input, &path),
+        WrittenKind::FileInFolder => false,
+        WrittenKind::Folder(names) => {
+            names.samples.iter().any(|name| input_would_read(input, &path.join(name)))
+        }
     }
 }
 

@@ -6,11 +6,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rowmill_data::output::link_target;
-use rowmill_types::{Problem, ProblemCode, Words};
+use rowmill_types::{MessageText, Problem, ProblemCode};
 
 use super::writes::{DEFAULT_WORK_FOLDER, WrittenKind, WrittenPath};
 
-use crate::run_place::RunPlace;
+use crate::run_storage::RunStorage;
 
 const OPEN_TO_ALL: u32 = 0o777;
 const PRIVATE: u32 = 0o700;
@@ -18,11 +18,11 @@ const PRIVATE: u32 = 0o700;
 /// Folders that were created for outputs. Unless they are kept, they are removed when this is dropped,
 /// if they are empty.
 #[derive(Debug, Default)]
-pub(crate) struct MadeFolders {
+pub(crate) struct CreatedFolders {
     /// Every folder that was created, parents first.
     made: Vec<PathBuf>,
     /// Notices about them.
-    notices: Vec<Words>,
+    notices: Vec<MessageText>,
     /// Files that did not exist before.
     new_files: Vec<PathBuf>,
     /// The work folder, with the id of the run that is about to start in it.
@@ -31,13 +31,13 @@ pub(crate) struct MadeFolders {
     work_folder_existed: bool,
 }
 
-impl MadeFolders {
+impl CreatedFolders {
     /// Creates the missing folders of outputs.
     ///
     /// # Errors
     ///
     /// A folder cannot be created; those that were created are removed again.
-    pub(crate) fn make(writes: &[WrittenPath]) -> Result<Self, Problem> {
+    pub(crate) fn create(writes: &[WrittenPath]) -> Result<Self, Problem> {
         let mut folders = Self::default();
         for write in writes {
             let path = link_target(&write.path);
@@ -49,17 +49,20 @@ impl MadeFolders {
                 WrittenKind::Folder(_) if write.named_by == DEFAULT_WORK_FOLDER => continue,
                 WrittenKind::Folder(names) if names.private => (path.as_path(), PRIVATE),
                 WrittenKind::Folder(_) => (path.as_path(), OPEN_TO_ALL),
-                WrittenKind::FileOfFolder => continue,
+                WrittenKind::FileInFolder => continue,
             };
             if folder.as_os_str().is_empty() || folder.exists() {
                 continue;
             }
             folders.make_one(folder, mode).map_err(|error| {
-                let message =
-                    format!("cannot create the folder `{}` of {}", folder.display(), write.named_by.marked());
+                let message = format!(
+                    "cannot create the folder `{}` of {}",
+                    folder.display(),
+                    write.named_by.with_markers()
+                );
                 Problem::new(ProblemCode::OutputPath, message).cause(error).hint("choose another path")
             })?;
-            let user = write.named_by.marked();
+            let user = write.named_by.with_markers();
             folders.notices.push(format!("created the folder `{}` for {user}", folder.display()).into());
         }
         Ok(folders)
@@ -101,23 +104,23 @@ impl MadeFolders {
     }
 
     /// Keeps everything; returns notices about it for the user.
-    pub(crate) fn keep(mut self) -> Vec<Words> {
+    pub(crate) fn commit(mut self) -> Vec<MessageText> {
         self.made.clear();
         self.work_folder = None;
         std::mem::take(&mut self.notices)
     }
 }
 
-impl Drop for MadeFolders {
+impl Drop for CreatedFolders {
     fn drop(&mut self) {
         if let Some((path, run)) = &self.work_folder {
-            let RunPlace { store, folder } = RunPlace::of(path);
+            let RunStorage { store, folder } = RunStorage::look_at(path);
             // A folder with another run in it belongs to that run, even if it was started just now.
             if store.header().is_ok_and(|header| header.is_some_and(|header| header.run == *run)) {
-                drop(store.forget());
+                drop(store.remove());
             } else if !self.work_folder_existed {
                 // Removes the copy of an input that was being made when the run was stopped.
-                folder.tidy();
+                folder.remove_leftovers();
                 drop(fs::remove_dir(path));
             }
         }

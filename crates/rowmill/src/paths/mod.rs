@@ -8,8 +8,10 @@ mod reads;
 mod writes;
 
 pub(crate) use attached::AttachedFiles;
-pub(crate) use check::{check_apart, check_still_apart};
-pub(crate) use folders::MadeFolders;
+pub(crate) use check::{check_paths_disjoint, recheck_paths_disjoint};
+pub(crate) use folders::CreatedFolders;
 pub use identity::same_file;
-pub(crate) use reads::{ReadPath, card_files, kept_paths, made_from, made_from_files, reads};
-pub(crate) use writes::{WrittenPath, table_target, writes};
+pub(crate) use reads::{
+    ReadPath, card_files, header_paths, paths_read, source_paths, source_paths_from_header,
+};
+pub(crate) use writes::{WrittenPath, paths_written, table_path_written};

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use rowmill_data::table::TableTarget;
 use rowmill_data::traces::TraceFolder;
-use rowmill_store::answers::SqliteAnswers;
+use rowmill_store::answers::SqliteAnswerStore;
 use rowmill_store::file::WorkFolder;
-use rowmill_types::Words;
+use rowmill_types::MessageText;
 
-use crate::spec::{Output, RunSpec};
+use crate::spec::{OutputTarget, RunSpec};
 use rowmill_types::settings::{
     ARCHIVE_INPUTS, CACHE, ERROR_OUTPUT, EXPORT_TRACES, OUTPUT, OUTPUT_DIR, RECORD_TOOLS, SUMMARY_OUTPUT,
     TELEMETRY_OUTPUT, WORK_DIR,
@@ -22,7 +22,7 @@ pub(super) const DEFAULT_WORK_FOLDER: &str = "the work folder";
 #[derive(Debug)]
 pub(crate) struct WrittenPath {
     /// The flag that names it, as messages show it.
-    pub(crate) named_by: Words,
+    pub(crate) named_by: MessageText,
     /// The path.
     pub(crate) path: PathBuf,
     /// The kind.
@@ -35,7 +35,7 @@ pub(crate) enum WrittenKind {
     /// A file.
     File,
     /// A file in a folder that is written as a whole.
-    FileOfFolder,
+    FileInFolder,
     /// A folder with files whose names only the run knows.
     Folder(FolderNames),
 }
@@ -69,11 +69,11 @@ impl WrittenPath {
 }
 
 /// Everything that a run with this work folder writes. A new flag that writes a file belongs here.
-pub(crate) fn writes(spec: &RunSpec, work_folder: &Path) -> Vec<WrittenPath> {
+pub(crate) fn paths_written(spec: &RunSpec, work_folder: &Path) -> Vec<WrittenPath> {
     let mut writes = match &spec.output {
-        Output::File(path) => vec![WrittenPath::file(OUTPUT, path)],
-        Output::Stdout => vec![standard_output()],
-        Output::Table(table) => vec![table_target(&table.target)],
+        OutputTarget::File(path) => vec![WrittenPath::file(OUTPUT, path)],
+        OutputTarget::Stdout => vec![standard_output()],
+        OutputTarget::Table(table) => vec![table_path_written(&table.target)],
     };
     let sides = [
         (ERROR_OUTPUT, &spec.error_output),
@@ -92,7 +92,7 @@ pub(crate) fn writes(spec: &RunSpec, work_folder: &Path) -> Vec<WrittenPath> {
     if let Some(path) = &spec.work.cache {
         let owns = |name: &str| name.starts_with("answers.sqlite");
         writes.push(WrittenPath::folder(CACHE, path, owns, &["answers.sqlite"]));
-        writes.extend(files_of_folder(CACHE, SqliteAnswers::files_in(path)));
+        writes.extend(files_of_folder(CACHE, SqliteAnswerStore::files_in(path)));
     }
     if let Some(path) = &spec.work.agents.record_tools {
         writes.extend(recordings(path));
@@ -102,13 +102,13 @@ pub(crate) fn writes(spec: &RunSpec, work_folder: &Path) -> Vec<WrittenPath> {
         None => DEFAULT_WORK_FOLDER.to_owned(),
     };
     let samples = ["run.json", "ledger-1.jsonl", "envelopes.jsonl"];
-    writes.push(WrittenPath::folder(&named_by, work_folder, WorkFolder::owns, &samples));
+    writes.push(WrittenPath::folder(&named_by, work_folder, WorkFolder::is_own_name, &samples));
     writes.extend(files_of_folder(named_by, WorkFolder::files_in(work_folder)));
     writes
 }
 
 /// The target of a table.
-pub(crate) fn table_target(target: &TableTarget) -> WrittenPath {
+pub(crate) fn table_path_written(target: &TableTarget) -> WrittenPath {
     match target {
         TableTarget::File(path) => WrittenPath::file(OUTPUT, path),
         TableTarget::Stdout => standard_output(),
@@ -124,7 +124,7 @@ pub(crate) fn table_target(target: &TableTarget) -> WrittenPath {
 }
 
 fn standard_output() -> WrittenPath {
-    WrittenPath::file(OUTPUT.to("-"), Path::new("/dev/stdout"))
+    WrittenPath::file(OUTPUT.with_value("-"), Path::new("/dev/stdout"))
 }
 
 fn traces(path: &Path) -> Vec<WrittenPath> {
@@ -157,10 +157,10 @@ fn files_of_folder(
     named_by: impl Display,
     files: impl IntoIterator<Item = PathBuf>,
 ) -> impl Iterator<Item = WrittenPath> {
-    let named_by = Words::from(named_by.to_string());
+    let named_by = MessageText::from(named_by.to_string());
     files.into_iter().map(move |path| WrittenPath {
         named_by: named_by.clone(),
         path,
-        kind: WrittenKind::FileOfFolder,
+        kind: WrittenKind::FileInFolder,
     })
 }

@@ -8,11 +8,11 @@ use serde::Serialize;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::envelopes::{Envelope, Lines, envelope, envelopes_of};
+use super::envelopes::{EnvelopeLines, EnvelopeView, envelopes_path, parse_envelope};
 
 /// The differences between two runs. "Here" is the first of them, "there" the second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Diff {
+pub struct RunDiff {
     /// Rows with the same result.
     pub same: u64,
     /// Rows that are ok in both, with different results.
@@ -30,12 +30,12 @@ pub struct Diff {
     /// How many changed rows differ in each field; the name is empty for results that are not objects.
     pub fields: BTreeMap<String, u64>,
     /// The first rows that differ.
-    pub examples: Vec<Change>,
+    pub examples: Vec<ChangedRow>,
 }
 
 /// A row that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Change {
+pub struct ChangedRow {
     /// The row number; that of the first run, if both have the row.
     pub row_number: u64,
     /// The id.
@@ -55,7 +55,7 @@ pub struct ChangedField {
     pub there: Option<String>,
 }
 
-impl Diff {
+impl RunDiff {
     /// Whether both runs have the same rows with the same outcomes.
     #[must_use]
     pub fn is_same(&self) -> bool {
@@ -71,8 +71,8 @@ impl Diff {
 /// # Errors
 ///
 /// An output is missing, or a line of it is not an envelope.
-pub fn diff(here: &Path, there: &Path, examples: usize) -> Result<Diff, Problem> {
-    let (here, there) = (envelopes_of(here)?, envelopes_of(there)?);
+pub fn diff_runs(here: &Path, there: &Path, examples: usize) -> Result<RunDiff, Problem> {
+    let (here, there) = (envelopes_path(here)?, envelopes_path(there)?);
     match side_by_side(&here, &there, examples)? {
         Some(diff) => Ok(diff),
         None => by_id(&here, &there, examples),
@@ -80,16 +80,16 @@ pub fn diff(here: &Path, there: &Path, examples: usize) -> Result<Diff, Problem>
 }
 
 /// Two runs during the comparison.
-struct Comparison {
-    diff: Diff,
+struct RunComparison {
+    diff: RunDiff,
     examples: usize,
 }
 
 /// Reads both in the order of row numbers; `None` if the numbers do not determine which rows belong
 /// together.
-fn side_by_side(here: &Path, there: &Path, examples: usize) -> Result<Option<Diff>, Problem> {
-    let mut comparison = Comparison { diff: Diff::default(), examples };
-    let (mut left, mut right) = (Ordered::open(here)?, Ordered::open(there)?);
+fn side_by_side(here: &Path, there: &Path, examples: usize) -> Result<Option<RunDiff>, Problem> {
+    let mut comparison = RunComparison { diff: RunDiff::default(), examples };
+    let (mut left, mut right) = (OrderedEnvelopes::open(here)?, OrderedEnvelopes::open(there)?);
     let mut texts = false;
     let mut more = (left.advance()?, right.advance()?);
     loop {
@@ -134,16 +134,16 @@ fn side_by_side(here: &Path, there: &Path, examples: usize) -> Result<Option<Dif
 }
 
 /// Envelopes that should be in the order of row numbers.
-struct Ordered {
-    lines: Lines,
+struct OrderedEnvelopes {
+    lines: EnvelopeLines,
     line: Vec<u8>,
     last: Option<u64>,
     out_of_order: bool,
 }
 
-impl Ordered {
+impl OrderedEnvelopes {
     fn open(path: &Path) -> Result<Self, Problem> {
-        Ok(Self { lines: Lines::open(path)?, line: Vec::new(), last: None, out_of_order: false })
+        Ok(Self { lines: EnvelopeLines::open(path)?, line: Vec::new(), last: None, out_of_order: false })
     }
 
     fn advance(&mut self) -> Result<bool, Problem> {
@@ -156,32 +156,32 @@ impl Ordered {
         Ok(true)
     }
 
-    fn envelope(&self) -> Result<Envelope<'_>, Problem> {
-        envelope(&self.line).map_err(|error| self.lines.no_envelope(&error))
+    fn envelope(&self) -> Result<EnvelopeView<'_>, Problem> {
+        parse_envelope(&self.line).map_err(|error| self.lines.no_envelope(&error))
     }
 }
 
-fn is_text(envelope: &Envelope<'_>) -> bool {
+fn is_text(envelope: &EnvelopeView<'_>) -> bool {
     envelope.id.get().starts_with('"')
 }
 
 /// The position of a row's envelope, by a digest of the id.
 #[derive(Clone, Copy)]
-struct Known {
+struct EnvelopePlace {
     id: u64,
     offset: u64,
     outcome: u64,
 }
 
-fn by_id(here: &Path, there: &Path, examples: usize) -> Result<Diff, Problem> {
-    let mut comparison = Comparison { diff: Diff::default(), examples };
+fn by_id(here: &Path, there: &Path, examples: usize) -> Result<RunDiff, Problem> {
+    let mut comparison = RunComparison { diff: RunDiff::default(), examples };
     let known = known_rows(there)?;
     let mut seen = vec![false; known.len()];
-    let mut others = Lines::open(there)?;
+    let mut others = EnvelopeLines::open(there)?;
     let own = known_rows(here)?;
-    let mut lines = Lines::open(here)?;
+    let mut lines = EnvelopeLines::open(here)?;
     while let Some((offset, line)) = lines.next()? {
-        let one = match envelope(line) {
+        let one = match parse_envelope(line) {
             Ok(envelope) => envelope,
             Err(error) => return Err(lines.no_envelope(&error)),
         };
@@ -205,7 +205,7 @@ fn by_id(here: &Path, there: &Path, examples: usize) -> Result<Diff, Problem> {
             continue;
         }
         let line = others.at(row.offset)?;
-        if let Ok(other) = envelope(line) {
+        if let Ok(other) = parse_envelope(line) {
             comparison.compare(&one, &other);
         }
     }
@@ -214,15 +214,15 @@ fn by_id(here: &Path, there: &Path, examples: usize) -> Result<Diff, Problem> {
 }
 
 /// Every row of an output, sorted by the digest of its id; of several envelopes the last.
-fn known_rows(path: &Path) -> Result<Vec<Known>, Problem> {
+fn known_rows(path: &Path) -> Result<Vec<EnvelopePlace>, Problem> {
     let mut known = Vec::new();
-    let mut lines = Lines::open(path)?;
+    let mut lines = EnvelopeLines::open(path)?;
     while let Some((offset, line)) = lines.next()? {
-        let row = match envelope(line) {
+        let row = match parse_envelope(line) {
             Ok(envelope) => (xxh3_64(envelope.id.get().as_bytes()), outcome(&envelope)),
             Err(error) => return Err(lines.no_envelope(&error)),
         };
-        known.push(Known { id: row.0, offset, outcome: row.1 });
+        known.push(EnvelopePlace { id: row.0, offset, outcome: row.1 });
     }
     known.sort_unstable_by_key(|row| (row.id, std::cmp::Reverse(row.offset)));
     known.dedup_by_key(|row| row.id);
@@ -230,7 +230,7 @@ fn known_rows(path: &Path) -> Result<Vec<Known>, Problem> {
 }
 
 /// A digest of the outcome of a row.
-fn outcome(envelope: &Envelope<'_>) -> u64 {
+fn outcome(envelope: &EnvelopeView<'_>) -> u64 {
     if envelope.ok {
         xxh3_64(envelope.result_text().as_bytes())
     } else {
@@ -238,7 +238,7 @@ fn outcome(envelope: &Envelope<'_>) -> u64 {
     }
 }
 
-impl Comparison {
+impl RunComparison {
     fn count_same(&mut self, ok: bool) {
         if ok {
             self.diff.same += 1;
@@ -247,7 +247,7 @@ impl Comparison {
         }
     }
 
-    fn compare(&mut self, one: &Envelope<'_>, other: &Envelope<'_>) {
+    fn compare(&mut self, one: &EnvelopeView<'_>, other: &EnvelopeView<'_>) {
         let changes = match (one.ok, other.ok) {
             (false, false) => {
                 self.diff.failed_in_both += 1;
@@ -278,7 +278,7 @@ impl Comparison {
             }
         };
         if self.diff.examples.len() < self.examples {
-            let example = Change { row_number: one.row_number, id: one.shown_id(), fields: changes };
+            let example = ChangedRow { row_number: one.row_number, id: one.shown_id(), fields: changes };
             self.diff.examples.push(example);
         }
     }

@@ -22,8 +22,9 @@ const BLOCK: usize = 1 << 18;
 /// # Errors
 ///
 /// There is no such file.
-pub fn envelopes_of(output: &Path) -> Result<PathBuf, Problem> {
-    let folder = if output.is_dir() { output.join(FOLDER_IN_OUTPUT) } else { WorkFolder::beside(output) };
+pub fn envelopes_path(output: &Path) -> Result<PathBuf, Problem> {
+    let folder =
+        if output.is_dir() { output.join(FOLDER_IN_OUTPUT) } else { WorkFolder::default_path(output) };
     let beside = WorkFolder::envelopes_in(&folder);
     if beside.is_file() {
         return Ok(beside);
@@ -34,7 +35,7 @@ pub fn envelopes_of(output: &Path) -> Result<PathBuf, Problem> {
             Problem::new(ProblemCode::InputNotFound, format!("output file not found: `{shown}`"))
                 .hint(format!("use the path that was the run's {OUTPUT}"))
         }
-        _ => unreadable(output, &error),
+        _ => unreadable_problem(output, &error),
     })?;
     let ending = output.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
     if found.is_dir() || matches!(ending.as_deref(), Some("csv" | "tsv" | "parquet")) {
@@ -49,7 +50,7 @@ pub fn envelopes_of(output: &Path) -> Result<PathBuf, Problem> {
 
 /// The parts of an envelope that are used.
 #[derive(Debug, Deserialize)]
-pub(super) struct Envelope<'a> {
+pub(super) struct EnvelopeView<'a> {
     #[serde(borrow)]
     pub(super) id: &'a RawValue,
     pub(super) row_number: u64,
@@ -58,19 +59,19 @@ pub(super) struct Envelope<'a> {
     #[serde(borrow, default)]
     pub(super) result: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) error: Option<ErrorPart<'a>>,
+    pub(super) error: Option<EnvelopeError<'a>>,
 }
 
 /// The error of an envelope.
 #[derive(Debug, Deserialize)]
-pub(super) struct ErrorPart<'a> {
+pub(super) struct EnvelopeError<'a> {
     #[serde(borrow, rename = "type", default)]
     pub(super) kind: Cow<'a, str>,
     #[serde(borrow, default)]
     pub(super) message: Cow<'a, str>,
 }
 
-impl Envelope<'_> {
+impl EnvelopeView<'_> {
     /// The id for display: a string without its quotes.
     pub(super) fn shown_id(&self) -> String {
         serde_json::from_str(self.id.get()).unwrap_or_else(|_| self.id.get().to_owned())
@@ -92,7 +93,7 @@ impl Envelope<'_> {
 
 /// The lines of an output.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct EnvelopeLines {
     path: PathBuf,
     reader: BufReader<File>,
     line: Vec<u8>,
@@ -102,9 +103,9 @@ pub(super) struct Lines {
     next: u64,
 }
 
-impl Lines {
+impl EnvelopeLines {
     pub(super) fn open(path: &Path) -> Result<Self, Problem> {
-        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+        let file = File::open(path).map_err(|error| unreadable_problem(path, &error))?;
         let reader = BufReader::with_capacity(BLOCK, file);
         Ok(Self { path: path.to_owned(), reader, line: Vec::new(), number: 0, next: 0 })
     }
@@ -114,7 +115,7 @@ impl Lines {
         let offset = loop {
             self.line.clear();
             let read = self.reader.read_until(b'\n', &mut self.line);
-            let read = read.map_err(|error| unreadable(&self.path, &error))?;
+            let read = read.map_err(|error| unreadable_problem(&self.path, &error))?;
             if read == 0 {
                 return Ok(None);
             }
@@ -134,7 +135,7 @@ impl Lines {
         self.reader
             .seek(SeekFrom::Start(offset))
             .and_then(|_| self.reader.read_until(b'\n', &mut self.line))
-            .map_err(|error| unreadable(&self.path, &error))?;
+            .map_err(|error| unreadable_problem(&self.path, &error))?;
         Ok(self.line.trim_ascii())
     }
 
@@ -148,11 +149,11 @@ impl Lines {
 }
 
 /// Parses an envelope from its line.
-pub(super) fn envelope(line: &[u8]) -> Result<Envelope<'_>, serde_json::Error> {
+pub(super) fn parse_envelope(line: &[u8]) -> Result<EnvelopeView<'_>, serde_json::Error> {
     serde_json::from_slice(line)
 }
 
-pub(super) fn unreadable(path: &Path, error: &io::Error) -> Problem {
+pub(super) fn unreadable_problem(path: &Path, error: &io::Error) -> Problem {
     Problem::new(ProblemCode::InputUnreadable, format!("cannot read `{}`", path.display()))
         .cause(error)
         .hint("check the path and its permissions")

@@ -6,7 +6,7 @@ use rowmill_core::json_text::decode_string;
 use rowmill_types::Row;
 use serde::Serialize;
 
-use crate::kinds::{Kind, KindCounts};
+use crate::json_kinds::{JsonKind, JsonKindCounts};
 
 /// The maximum number of distinct values of a field that are counted individually.
 const MOST_VALUES: usize = 20;
@@ -21,7 +21,7 @@ pub struct FieldSummary {
     /// The field; `None` for results that are not objects.
     pub name: Option<String>,
     /// The kinds of the values.
-    pub kinds: KindCounts,
+    pub kinds: JsonKindCounts,
     /// How often each value occurs, the most frequent first, if there are few values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<(String, u64)>>,
@@ -38,16 +38,16 @@ pub struct FieldSummary {
 
 /// Collects results.
 #[derive(Debug, Default)]
-pub(super) struct Fields {
+pub(super) struct FieldCollector {
     places: HashMap<String, usize>,
-    seen: Vec<(String, Values)>,
-    whole: Values,
+    seen: Vec<(String, FieldValues)>,
+    whole: FieldValues,
 }
 
-impl Fields {
+impl FieldCollector {
     /// Adds the result of a row that is ok.
     pub(super) fn add(&mut self, result: &str) {
-        if Kind::of(result) != Kind::Object {
+        if JsonKind::of_json(result) != JsonKind::Object {
             self.whole.add(result);
             return;
         }
@@ -58,7 +58,7 @@ impl Fields {
                 None if self.seen.len() >= MOST_FIELDS => continue,
                 None => {
                     self.places.insert(name.to_owned(), self.seen.len());
-                    self.seen.push((name.to_owned(), Values::default()));
+                    self.seen.push((name.to_owned(), FieldValues::default()));
                     self.seen.len() - 1
                 }
             };
@@ -78,8 +78,8 @@ impl Fields {
 
 /// The values of one field.
 #[derive(Debug, Default)]
-struct Values {
-    kinds: KindCounts,
+struct FieldValues {
+    kinds: JsonKindCounts,
     counts: HashMap<String, u64>,
     /// There are too many distinct values, or they are too long, to count them.
     many: bool,
@@ -89,14 +89,14 @@ struct Values {
     max: f64,
 }
 
-impl Values {
+impl FieldValues {
     fn add(&mut self, json: &str) {
-        let kind = Kind::of(json);
+        let kind = JsonKind::of_json(json);
         self.kinds.add(kind);
         match kind {
-            Kind::Null => return,
-            Kind::List | Kind::Object => self.many = true,
-            Kind::Integer | Kind::Number => {
+            JsonKind::Null => return,
+            JsonKind::List | JsonKind::Object => self.many = true,
+            JsonKind::Integer | JsonKind::Number => {
                 if let Ok(number) = json.trim().parse::<f64>() {
                     self.min = if self.numbers == 0 { number } else { self.min.min(number) };
                     self.max = if self.numbers == 0 { number } else { self.max.max(number) };
@@ -104,7 +104,7 @@ impl Values {
                     self.sum += number;
                 }
             }
-            Kind::Text | Kind::Boolean => {}
+            JsonKind::Text | JsonKind::Boolean => {}
         }
         if !self.many {
             self.count(json);
@@ -124,7 +124,7 @@ impl Values {
     }
 
     fn summary(self, name: Option<String>) -> FieldSummary {
-        let counted = self.kinds.all() - self.kinds.of(Kind::Null);
+        let counted = self.kinds.all() - self.kinds.count_of(JsonKind::Null);
         // Values that occur only once each are not categories but names or texts.
         let few = !self.many && counted > 0 && ((self.counts.len() as u64) < counted || counted == 1);
         let values = few.then(|| {

@@ -7,10 +7,10 @@ use rowmill_core::select::IdSet;
 use rowmill_types::{Problem, RowId};
 use serde::Serialize;
 
-use super::envelopes::{Lines, envelope, envelopes_of};
-use super::fields::{FieldSummary, Fields};
+use super::envelopes::{EnvelopeLines, envelopes_path, parse_envelope};
+use super::fields::{FieldCollector, FieldSummary};
 use super::telemetry::{self, TelemetrySummary};
-use super::unfinished::{UnfinishedRun, unfinished};
+use super::unfinished::{UnfinishedRun, find_unfinished_run};
 
 /// The parameters of a summary.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct ResultsSpec {
 
 /// The summary of a run's results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Results {
+pub struct ResultsOverview {
     /// The output.
     pub output: String,
     /// The number of envelopes.
@@ -42,7 +42,7 @@ pub struct Results {
     /// The failed rows by the type of their error.
     pub errors: BTreeMap<String, u64>,
     /// The first failed rows.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedRow>,
     /// The values of the results.
     pub fields: Vec<FieldSummary>,
     /// Tokens and times, if known.
@@ -52,7 +52,7 @@ pub struct Results {
 
 /// A row that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Failure {
+pub struct FailedRow {
     /// The row number.
     pub row_number: u64,
     /// The id.
@@ -69,8 +69,8 @@ pub struct Failure {
 /// # Errors
 ///
 /// The output is missing, or a line of it is not an envelope.
-pub fn results(spec: &ResultsSpec) -> Result<Results, Problem> {
-    let mut found = Results {
+pub fn read_results(spec: &ResultsSpec) -> Result<ResultsOverview, Problem> {
+    let mut found = ResultsOverview {
         output: spec.output.display().to_string(),
         rows: 0,
         ok: 0,
@@ -82,11 +82,11 @@ pub fn results(spec: &ResultsSpec) -> Result<Results, Problem> {
         fields: Vec::new(),
         telemetry: None,
     };
-    let mut fields = Fields::default();
+    let mut fields = FieldCollector::default();
     let mut numbers = IdSet::default();
-    let mut lines = Lines::open(&envelopes_of(&spec.output)?)?;
+    let mut lines = EnvelopeLines::open(&envelopes_path(&spec.output)?)?;
     while let Some((_, line)) = lines.next()? {
-        let envelope = match envelope(line) {
+        let envelope = match parse_envelope(line) {
             Ok(envelope) => envelope,
             Err(error) => return Err(lines.no_envelope(&error)),
         };
@@ -104,7 +104,7 @@ pub fn results(spec: &ResultsSpec) -> Result<Results, Problem> {
             None => drop(found.errors.insert(kind.to_owned(), 1)),
         }
         if found.failures.len() < spec.failures {
-            found.failures.push(Failure {
+            found.failures.push(FailedRow {
                 row_number: envelope.row_number,
                 id: envelope.shown_id(),
                 kind: kind.to_owned(),
@@ -113,7 +113,7 @@ pub fn results(spec: &ResultsSpec) -> Result<Results, Problem> {
         }
     }
     found.fields = fields.summaries();
-    found.unfinished = unfinished(&spec.output, found.rows - found.repeated);
+    found.unfinished = find_unfinished_run(&spec.output, found.rows - found.repeated);
     found.telemetry = match &spec.telemetry {
         Some(path) => telemetry::from_file(path)?,
         None => telemetry::from_ledger(&spec.output)?,

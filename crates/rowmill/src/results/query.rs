@@ -4,27 +4,27 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rowmill_core::ports::Room;
+use rowmill_core::ports::ReadLimit;
 use rowmill_data::output::result_rows;
 use rowmill_data::{SqlSettings, sql_dataset};
-use rowmill_types::{Problem, ProblemCode, Row, Words};
+use rowmill_types::{MessageText, Problem, ProblemCode, Row};
 
-use super::envelopes_of;
-use crate::environment::Environment;
+use super::envelopes_path;
+use crate::environment::RunEnvironment;
 
 /// The maximum size of one read.
-const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
+const ROOM: ReadLimit = ReadLimit { rows: 1024, bytes: 1 << 20 };
 
 /// What a query needs besides its text.
 #[derive(Clone)]
-pub struct QuerySurroundings {
+pub struct QueryContext {
     /// Receives notices about what the query cannot see.
-    pub notice: Arc<dyn Fn(Words) + Send + Sync>,
+    pub notice: Arc<dyn Fn(MessageText) + Send + Sync>,
     /// Where the folder for temporary files is looked up.
-    pub environment: Environment,
+    pub environment: RunEnvironment,
 }
 
-impl fmt::Debug for QuerySurroundings {
+impl fmt::Debug for QueryContext {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("QuerySurroundings").field("environment", &self.environment).finish_non_exhaustive()
     }
@@ -38,17 +38,17 @@ impl fmt::Debug for QuerySurroundings {
 /// # Errors
 ///
 /// There is no such run, or the query is wrong or fails.
-pub fn query(
+pub fn query_results(
     output: &Path,
     sql: &str,
-    QuerySurroundings { notice, environment }: QuerySurroundings,
+    QueryContext { notice, environment }: QueryContext,
     mut saw: impl FnMut(&Row) -> bool,
 ) -> Result<(), Problem> {
     let temp = tempfile::tempdir_in(environment.temp_folder()).map_err(|error| {
         Problem::new(ProblemCode::WriteFailed, "cannot create a temporary folder for the query").cause(error)
     })?;
     let settings = SqlSettings { temp: temp.path(), types: &[] };
-    let rows = sql_dataset(result_rows(&envelopes_of(output)?)?, sql, &settings, notice)?;
+    let rows = sql_dataset(result_rows(&envelopes_path(output)?)?, sql, &settings, notice)?;
     let mut source = rows.open()?;
     let mut batch = Vec::new();
     loop {

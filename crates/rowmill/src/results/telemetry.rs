@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use rowmill_core::ledger::LedgerEvent;
-use rowmill_core::stats::Spread;
+use rowmill_core::stats::ValueStats;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::Problem;
 use rowmill_types::settings::TELEMETRY_OUTPUT;
 use serde::{Deserialize, Serialize};
 
-use super::bars::{Distribution, Values};
-use super::envelopes::Lines;
+use super::distribution::{ValueDistribution, ValueScale};
+use super::envelopes::EnvelopeLines;
 
-use crate::run_place::RunPlace;
+use crate::run_storage::RunStorage;
 
 /// A summary of the tokens, times and cost of rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -20,54 +20,54 @@ pub struct TelemetrySummary {
     /// The source of the numbers.
     pub source: String,
     /// Prompt tokens per row.
-    pub input_tokens: Option<Distribution>,
+    pub input_tokens: Option<ValueDistribution>,
     /// Generated tokens per row.
-    pub output_tokens: Option<Distribution>,
+    pub output_tokens: Option<ValueDistribution>,
     /// Milliseconds per row, from its first call to its end.
-    pub milliseconds: Option<Distribution>,
+    pub milliseconds: Option<ValueDistribution>,
     /// The total cost of the rows, as far as prices are known.
     pub cost_usd: Option<f64>,
 }
 
 #[derive(Deserialize)]
-struct Telemetry {
-    timing: Timing,
+struct TelemetryLine {
+    timing: TelemetryTiming,
     #[serde(default)]
-    usage: Usage,
+    usage: TelemetryUsage,
 }
 
 #[derive(Deserialize)]
-struct Timing {
+struct TelemetryTiming {
     duration_ms: f64,
 }
 
 #[derive(Default, Deserialize)]
-struct Usage {
-    turn: Option<Turn>,
+struct TelemetryUsage {
+    turn: Option<TelemetryTurn>,
     cost_usd: Option<f64>,
 }
 
 #[derive(Deserialize)]
-struct Turn {
+struct TelemetryTurn {
     input_tokens: u64,
     output_tokens: u64,
 }
 
 #[derive(Deserialize)]
 struct LedgerLine {
-    telemetry: Telemetry,
+    telemetry: TelemetryLine,
 }
 
 #[derive(Default)]
-struct Sums {
-    input: Spread,
-    output: Spread,
-    milliseconds: Spread,
+struct TelemetrySums {
+    input: ValueStats,
+    output: ValueStats,
+    milliseconds: ValueStats,
     cost: Option<f64>,
 }
 
-impl Sums {
-    fn add(&mut self, telemetry: &Telemetry) {
+impl TelemetrySums {
+    fn add(&mut self, telemetry: &TelemetryLine) {
         // A row without calls has no usage, and its time is meaningless.
         let Some(turn) = &telemetry.usage.turn else { return };
         self.input.add(turn.input_tokens as f64);
@@ -81,9 +81,9 @@ impl Sums {
     fn summary(self, source: String) -> Option<TelemetrySummary> {
         let found = TelemetrySummary {
             source,
-            input_tokens: Distribution::of(&self.input, Values::Counted),
-            output_tokens: Distribution::of(&self.output, Values::Counted),
-            milliseconds: Distribution::of(&self.milliseconds, Values::Measured),
+            input_tokens: ValueDistribution::from_stats(&self.input, ValueScale::Counted),
+            output_tokens: ValueDistribution::from_stats(&self.output, ValueScale::Counted),
+            milliseconds: ValueDistribution::from_stats(&self.milliseconds, ValueScale::Measured),
             cost_usd: self.cost,
         };
         found.milliseconds.is_some().then_some(found)
@@ -92,8 +92,8 @@ impl Sums {
 
 /// Summarizes the file of `--telemetry-output`.
 pub(super) fn from_file(path: &Path) -> Result<Option<TelemetrySummary>, Problem> {
-    let mut sums = Sums::default();
-    let mut lines = Lines::open(path)?;
+    let mut sums = TelemetrySums::default();
+    let mut lines = EnvelopeLines::open(path)?;
     while let Some((_, line)) = lines.next()? {
         match serde_json::from_slice(line) {
             Ok(telemetry) => sums.add(&telemetry),
@@ -110,9 +110,9 @@ pub(super) fn from_file(path: &Path) -> Result<Option<TelemetrySummary>, Problem
 
 /// Summarizes the ledger beside the output, if it was kept.
 pub(super) fn from_ledger(output: &Path) -> Result<Option<TelemetrySummary>, Problem> {
-    let folder = WorkFolder::beside(output);
-    let mut sums = Sums::default();
-    RunPlace::of(&folder).store.scan(&mut |scanned| {
+    let folder = WorkFolder::default_path(output);
+    let mut sums = TelemetrySums::default();
+    RunStorage::look_at(&folder).store.scan(&mut |scanned| {
         if let LedgerEvent::Ended(_) = scanned.event
             && let Ok(line) = serde_json::from_slice::<LedgerLine>(scanned.line)
         {

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use rowmill_core::run_header::Unfinished;
+use rowmill_core::run_header::UnfinishedInput;
 use rowmill_store::file::WorkFolder;
 use serde::Serialize;
 
-use crate::run_place::RunPlace;
+use crate::run_storage::RunStorage;
 use crate::spec::FOLDER_IN_OUTPUT;
 
 /// A run that has not reached the end of its input.
@@ -21,11 +21,12 @@ pub struct UnfinishedRun {
 /// Returns the state of the run from the work folder beside an output with this many rows; `None` if
 /// the run reached its end, or nothing is known about it.
 #[must_use]
-pub fn unfinished(output: &Path, rows: u64) -> Option<UnfinishedRun> {
-    let folder = if output.is_dir() { output.join(FOLDER_IN_OUTPUT) } else { WorkFolder::beside(output) };
-    let RunPlace { store, folder } = RunPlace::of(&folder);
+pub fn find_unfinished_run(output: &Path, rows: u64) -> Option<UnfinishedRun> {
+    let folder =
+        if output.is_dir() { output.join(FOLDER_IN_OUTPUT) } else { WorkFolder::default_path(output) };
+    let RunStorage { store, folder } = RunStorage::look_at(&folder);
     let header = store.header().ok()??;
-    header.unfinished.map(|Unfinished { rows: all }| UnfinishedRun {
+    header.unfinished.map(|UnfinishedInput { rows: all }| UnfinishedRun {
         missing: all.map(|all| all.saturating_sub(rows)).filter(|missing| *missing > 0),
         running: folder.is_in_use(),
     })

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use rowmill::{
-    Batch, BatchCause, BudgetLimits, ErrorKind, Money, Notice, Price, PriceConfig, ReturnNone, StopCause,
+    Batch, BatchCause, BudgetLimits, ErrorKind, Money, Price, PriceConfig, ReturnNone, RunNotice, StopCause,
     TokenPrices,
 };
-use rowmill_testkit::{Answer, Script, Simulator, Stats};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript, SimulatorStats};
 
 use crate::kit::{At, MODEL, accounts, ask};
 
@@ -24,7 +24,7 @@ fn priced_provider() -> Simulator {
     let dollar = Money::from_pico(1_000_000_000);
     let tokens =
         TokenPrices { input: dollar, cached: dollar, cache_write: dollar, output: dollar, reasoning: dollar };
-    let script = Script::new().answer(|prompt, _| Answer::Text(format!("{prompt:.<64}")));
+    let script = SimulatorScript::new().answer(|prompt, _| SimulatedAnswer::Text(format!("{prompt:.<64}")));
     Simulator::start_blocking(script.price(Price { tokens, long: None, batch_percent: None }))
 }
 
@@ -36,7 +36,7 @@ fn batch(simulator: &Simulator) -> Batch<usize> {
     Batch::over(0..ITEMS as usize).prompt(ask).worker(MODEL).at(simulator).priced().concurrency(4)
 }
 
-fn tokens(stats: &Stats) -> u64 {
+fn tokens(stats: &SimulatorStats) -> u64 {
     stats.input_tokens + stats.output_tokens
 }
 
@@ -166,7 +166,7 @@ async fn max_cost_without_a_bound_on_answers_leaves_items_side_by_side_and_says_
         .unwrap();
     assert_eq!((results.report.ok, results.report.stopped), (ITEMS, None));
     let told = told.lock().unwrap();
-    let [Notice::Info(text)] = &told[..] else { unreachable!("{told:?}") };
+    let [RunNotice::Info(text)] = &told[..] else { unreachable!("{told:?}") };
     assert!(text.starts_with("answers are capped at ") && text.contains("fit the budget"), "{text}");
 }
 
@@ -178,7 +178,7 @@ async fn a_budget_that_slows_a_batch_down_is_told_in_the_words_of_programs() {
     let batch = batch(&simulator).max_cost(dollars(2.0)).on_failure(ReturnNone);
     batch.on_notice(move |notice| hear.lock().unwrap().push(notice)).run().await.unwrap();
     let told = told.lock().unwrap();
-    let [Notice::Info(text)] = &told[..] else { unreachable!("{told:?}") };
+    let [RunNotice::Info(text)] = &told[..] else { unreachable!("{told:?}") };
     assert!(text.starts_with("the budget allows only "), "{text}");
     assert!(text.contains("a higher `Batch::max_cost` to run faster"), "{text}");
 }

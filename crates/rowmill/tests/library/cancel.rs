@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, join, select};
-use rowmill::cache::{SqliteAnswers, stats};
+use rowmill::cache::{SqliteAnswerStore, cache_stats};
 use rowmill::{
-    Batch, BatchCause, Control, Environment, ErrorKind, Event, InputSpec, Item, Location, Observer, Output,
-    ReturnError, ReturnNone, RunSpec, Stop, StopCause, run,
+    Batch, BatchCause, BatchItem, ErrorKind, InputLocation, InputSpec, Observer, OutputTarget, ReturnError,
+    ReturnNone, RunControl, RunEnvironment, RunEvent, RunSpec, StopCause, StopHandle, run,
 };
 use rowmill_core::ports::Model;
 use rowmill_store::file::WorkFolder;
-use rowmill_testkit::{Simulator, answer};
+use rowmill_testkit::{Simulator, fake_answer};
 use rowmill_types::{CallError, Completion, Request};
 use rusqlite::Connection;
 use tokio::runtime::Builder;
@@ -74,7 +74,7 @@ impl Model for AllButTheLast {
         Box::pin(async move {
             match request.messages[0].text == ask(&9) {
                 true => std::future::pending().await,
-                false => Ok(answer("fine")),
+                false => Ok(fake_answer("fine")),
             }
         })
     }
@@ -87,7 +87,7 @@ fn dropping_the_future_waits_for_no_cache_and_loses_none_of_its_answers() {
         |items| Batch::over(items).prompt(ask).worker(own(&Arc::new(AllButTheLast))).cache(folder.path());
     batch(0..1_usize).run_blocking().unwrap();
     // Another run that writes to the same cache for a long time.
-    let other = Connection::open(SqliteAnswers::file_in(folder.path())).unwrap();
+    let other = Connection::open(SqliteAnswerStore::file_in(folder.path())).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -99,7 +99,7 @@ fn dropping_the_future_waits_for_no_cache_and_loses_none_of_its_answers() {
         other.execute_batch("COMMIT").unwrap();
     });
     drop(runtime);
-    assert_eq!(stats(folder.path()).unwrap().entries, 9);
+    assert_eq!(cache_stats(folder.path()).unwrap().entries, 9);
 }
 
 /// A run over these rows to a file in the same folder, which is made.
@@ -107,15 +107,18 @@ fn run_of_files(folder: &Path, rows: &str) -> RunSpec {
     std::fs::create_dir_all(folder).unwrap();
     let input = folder.join("rows.jsonl");
     std::fs::write(&input, rows).unwrap();
-    RunSpec::new(InputSpec::new(Location::File(input), None), Output::File(folder.join("out.jsonl")))
+    RunSpec::new(
+        InputSpec::new(InputLocation::File(input), None),
+        OutputTarget::File(folder.join("out.jsonl")),
+    )
 }
 
 /// Counts the rows that have ended.
 struct Counting(Room);
 
 impl Observer for Counting {
-    fn observe(&self, event: &Event<'_>) {
-        if let Event::Ended { .. } = event {
+    fn observe(&self, event: &RunEvent<'_>) {
+        if let RunEvent::Ended { .. } = event {
             drop(self.0.enter());
         }
     }
@@ -127,7 +130,7 @@ fn dropping_the_future_of_a_run_of_files_waits_for_no_cache_and_loses_none_of_it
     let cache = home.path().join("cache");
     let simulator = Simulator::start_blocking(echoing().hold_after(9));
     let variables = [("GENERIC_BASE_URL", format!("{}/v1", simulator.url()))];
-    let control = Control::quiet_in(Environment::of_variables(variables));
+    let control = RunControl::silent_in(RunEnvironment::from_variables(variables));
     let spec = |name: &str, rows: usize| {
         let rows: String = (0..rows).map(|n| format!("{{\"n\":{n}}}\n")).collect();
         let mut spec = run_of_files(&home.path().join(name), &rows);
@@ -138,18 +141,18 @@ fn dropping_the_future_of_a_run_of_files_waits_for_no_cache_and_loses_none_of_it
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(run(spec("one", 1), &control)).unwrap();
     // A run that writes to the same cache for long.
-    let other = Connection::open(SqliteAnswers::file_in(&cache)).unwrap();
+    let other = Connection::open(SqliteAnswerStore::file_in(&cache)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     runtime.block_on(async {
         let room = Room::default();
-        let control = Control { observer: Arc::new(Counting(room.clone())), ..control.clone() };
+        let control = RunControl { observer: Arc::new(Counting(room.clone())), ..control.clone() };
         let run = Box::pin(run(spec("ten", 10), &control));
         drop(select(run, pin!(room.until_ever(9))).await);
         // Were the end of the cache waited for, it would have given up by now.
         other.execute_batch("COMMIT").unwrap();
     });
     drop(runtime);
-    assert_eq!(stats(&cache).unwrap().entries, 9);
+    assert_eq!(cache_stats(&cache).unwrap().entries, 9);
 }
 
 #[test]
@@ -175,11 +178,11 @@ fn dropping_the_future_of_a_run_of_files_keeps_others_away_until_nothing_is_writ
         pipe.read_to_string(&mut rest).unwrap();
         rest
     });
-    let control = Control::quiet_in(Environment::of_variables(Vec::<(String, String)>::new()));
+    let control = RunControl::silent_in(RunEnvironment::from_variables(Vec::<(String, String)>::new()));
     runtime.block_on(async {
         drop(select(Box::pin(run(spec, &control)), pin!(begun.notified())).await);
     });
-    let folder = WorkFolder::of(&WorkFolder::beside(&output));
+    let folder = WorkFolder::look_at(&WorkFolder::default_path(&output));
     let held = File::open(&output).unwrap();
     assert!(folder.lock().is_err(), "the ledger is read for what is still to be written");
     assert!(held.try_lock().is_err(), "the output may still get a line");
@@ -225,7 +228,7 @@ impl Drop for Numbers {
 #[tokio::test]
 async fn dropping_the_stream_ends_the_thread_that_asks_the_iterator() {
     let (dropped, gone) = mpsc::channel();
-    let batch = Batch::over(Numbers(0, dropped)).worker_fn(async |item: Item<usize>| Ok(*item));
+    let batch = Batch::over(Numbers(0, dropped)).worker_fn(async |item: BatchItem<usize>| Ok(*item));
     let mut stream = batch.stream();
     // Whichever item ends first.
     let (index, item) = stream.next().await.unwrap().unwrap();
@@ -257,7 +260,7 @@ async fn a_stream_that_is_not_taken_from_takes_no_further_items() {
 #[tokio::test]
 async fn stop_that_drains_finishes_what_is_under_way_and_begins_nothing() {
     let simulator = Simulator::start_blocking(echoing().hold_after(0));
-    let stop = Stop::default();
+    let stop = StopHandle::default();
     let batch = Batch::over(0..9_usize).prompt(ask).worker(MODEL).at(&simulator).concurrency(3);
     let batch = batch.stop(&stop).on_failure(ReturnNone);
     let end = async {
@@ -274,7 +277,7 @@ async fn stop_that_drains_finishes_what_is_under_way_and_begins_nothing() {
 
 #[tokio::test]
 async fn stop_that_aborts_drops_what_is_under_way() {
-    let (room, stop) = (Room::default(), Stop::default());
+    let (room, stop) = (Room::default(), StopHandle::default());
     let end = async {
         room.until_ever(4).await;
         stop.abort();
@@ -290,7 +293,7 @@ async fn stop_that_aborts_drops_what_is_under_way() {
 
 #[tokio::test]
 async fn stop_under_raise_is_an_error_with_the_results_so_far() {
-    let stop = Stop::default();
+    let stop = StopHandle::default();
     let ending = stop.clone();
     let batch = Batch::over(0..9_usize).sequential().stop(&stop).worker_fn(move |item| {
         if *item == 2 {
@@ -306,7 +309,7 @@ async fn stop_under_raise_is_an_error_with_the_results_so_far() {
 
 #[tokio::test]
 async fn stop_that_was_used_lets_no_further_batch_begin() {
-    let (room, stop) = (Room::default(), Stop::default());
+    let (room, stop) = (Room::default(), StopHandle::default());
     stop.drain();
     let results = endless(&room).stop(&stop).on_failure(ReturnNone).run().await.unwrap();
     assert_eq!(accounts(&results.report, 100), (0, 0, 0, 100));
@@ -315,8 +318,8 @@ async fn stop_that_was_used_lets_no_further_batch_begin() {
 
 #[tokio::test]
 async fn stop_is_not_used_up_by_a_batch_that_ends_by_itself() {
-    let stop = Stop::default();
-    let batch = || Batch::over(0..9_usize).worker_fn(async |item: Item<usize>| Ok(*item)).stop(&stop);
+    let stop = StopHandle::default();
+    let batch = || Batch::over(0..9_usize).worker_fn(async |item: BatchItem<usize>| Ok(*item)).stop(&stop);
     assert!(batch().first().await.unwrap().result.is_some());
     assert_eq!(batch().max_errors(0).on_failure(ReturnNone).run().await.unwrap().report.not_run, 9);
     assert_eq!(batch().run().await.unwrap().items.len(), 9);
@@ -339,7 +342,7 @@ async fn max_time_ends_the_batch_and_finishes_what_is_under_way() {
         }
     });
     let batch = batch.on_event(move |event| {
-        if matches!(event, Event::Draining) {
+        if matches!(event, RunEvent::Draining) {
             over.send_replace(true);
         }
     });

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use rowmill::{Batch, ErrorKind, Failure, Item, ReturnError, ReturnNone, Worker};
+use rowmill::{Batch, BatchItem, ErrorKind, FunctionFailure, ReturnError, ReturnNone, Worker};
 
 use crate::kit::{At, MODEL, Room, answered, ask, echo};
 
@@ -24,7 +24,7 @@ async fn run_batch_function_overlaps_functions_that_block() {
 async fn run_batch_function_has_a_policy_for_failures_and_panics() {
     let batch = Batch::over(0..4_usize).worker_blocking(|item: &usize| {
         assert_ne!(*item, 1, "one is no good");
-        if *item == 2 { Err(Failure::new("two is no good")) } else { Ok(*item) }
+        if *item == 2 { Err(FunctionFailure::new("two is no good")) } else { Ok(*item) }
     });
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     let told: Vec<String> = results.into_iter().filter_map(Result::err).map(|e| e.to_string()).collect();
@@ -53,9 +53,9 @@ struct Agent {
 }
 
 impl Agent {
-    async fn look_at(&self, item: &str) -> Result<String, Failure> {
+    async fn look_at(&self, item: &str) -> Result<String, FunctionFailure> {
         if item.is_empty() {
-            return Err(Failure::new("there is nothing to look at"));
+            return Err(FunctionFailure::new("there is nothing to look at"));
         }
         Ok(format!("{} looks at {item} with {}", self.name, self.tools.join(" and ")))
     }
@@ -76,7 +76,7 @@ async fn run_batch_agent_method_keeps_the_tools_and_the_state_of_the_instance() 
 #[tokio::test(start_paused = true)]
 async fn run_batch_agent_method_has_limits_of_time() {
     let batch = || {
-        Batch::over(0..3_usize).retries(0).worker_fn(async |item: Item<usize>| {
+        Batch::over(0..3_usize).retries(0).worker_fn(async |item: BatchItem<usize>| {
             if *item == 1 {
                 std::future::pending::<()>().await;
             }

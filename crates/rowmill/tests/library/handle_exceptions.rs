@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rowmill::{Batch, ErrorKind, Event, Failure, Item, ReturnError, ReturnNone, StopCause};
+use rowmill::{Batch, BatchItem, ErrorKind, FunctionFailure, ReturnError, ReturnNone, RunEvent, StopCause};
 use tokio::sync::{Barrier, watch};
 
 use crate::kit::{Room, accounts, raised};
 
-async fn unless_two(item: Item<usize>) -> Result<usize, Failure> {
-    if *item == 2 { Err(Failure::new("two is no good")) } else { Ok(*item * 10) }
+async fn unless_two(item: BatchItem<usize>) -> Result<usize, FunctionFailure> {
+    if *item == 2 { Err(FunctionFailure::new("two is no good")) } else { Ok(*item * 10) }
 }
 
 #[tokio::test]
@@ -35,14 +35,14 @@ async fn handle_exceptions_raise_finishes_what_is_under_way_and_keeps_it() {
         async move {
             together.wait().await;
             if *item == 0 {
-                return Err(Failure::new("no good"));
+                return Err(FunctionFailure::new("no good"));
             }
             watched.wait_for(|drains| *drains).await?;
             Ok(*item)
         }
     });
     let batch = batch.on_event(move |event| {
-        if matches!(event, Event::Draining) {
+        if matches!(event, RunEvent::Draining) {
             drains.send_replace(true);
         }
     });
@@ -105,7 +105,7 @@ fn passing(room: &Room) -> Batch<usize, usize> {
     Batch::over(0..4_usize).retry_wait(Duration::from_millis(1)).worker_fn(move |item| {
         let _inside = room.enter();
         let tried = *tries.lock().unwrap().entry(*item).and_modify(|tried| *tried += 1).or_default();
-        async move { if tried < *item { Err(Failure::temporary("busy")) } else { Ok(tried) } }
+        async move { if tried < *item { Err(FunctionFailure::temporary("busy")) } else { Ok(tried) } }
     })
 }
 
@@ -128,7 +128,7 @@ async fn retries_are_not_made_where_none_are_wanted_or_none_can_help() {
     let entered = room.clone();
     let hopeless = Batch::over(0..3_usize).retries(9).worker_fn(move |_| {
         let _inside = entered.enter();
-        async { Err::<(), _>(Failure::new("no")) }
+        async { Err::<(), _>(FunctionFailure::new("no")) }
     });
     assert_eq!(hopeless.on_failure(ReturnNone).run().await.unwrap().report.failed, 3);
     assert_eq!(room.ever(), 3);
@@ -137,11 +137,12 @@ async fn retries_are_not_made_where_none_are_wanted_or_none_can_help() {
 #[tokio::test]
 async fn max_errors_ends_a_batch_that_returns_failures() {
     let batch = Batch::over(0..20_usize).sequential();
-    let batch = batch.worker_fn(
-        async |item: Item<usize>| {
-            if item.is_multiple_of(2) { Ok(*item) } else { Err(Failure::new("odd")) }
-        },
-    );
+    let batch =
+        batch.worker_fn(
+            async |item: BatchItem<usize>| {
+                if item.is_multiple_of(2) { Ok(*item) } else { Err(FunctionFailure::new("odd")) }
+            },
+        );
     let results = batch.max_errors(3).on_failure(ReturnError).run().await.unwrap();
     assert_eq!(results.report.stopped, Some(StopCause::MaxErrors(3)));
     assert_eq!(accounts(&results.report, 20), (3, 3, 0, 14));
@@ -154,11 +155,12 @@ async fn max_errors_ends_a_batch_that_returns_failures() {
 #[tokio::test]
 async fn max_error_rate_ends_a_batch_once_it_has_seen_enough() {
     let batch = Batch::over(0..100_usize).sequential();
-    let batch = batch.worker_fn(
-        async |item: Item<usize>| {
-            if item.is_multiple_of(4) { Err(Failure::new("fourth")) } else { Ok(*item) }
-        },
-    );
+    let batch =
+        batch.worker_fn(
+            async |item: BatchItem<usize>| {
+                if item.is_multiple_of(4) { Err(FunctionFailure::new("fourth")) } else { Ok(*item) }
+            },
+        );
     let results = batch.max_error_rate(0.2, 10).on_failure(ReturnNone).run().await.unwrap();
     let stopped = results.report.stopped.clone();
     assert_eq!(stopped, Some(StopCause::ErrorRate { failed: 3, ended: 10, allowed: 0.2 }));
@@ -167,8 +169,8 @@ async fn max_error_rate_ends_a_batch_once_it_has_seen_enough() {
 
 #[tokio::test]
 async fn max_error_rate_is_of_no_matter_while_fewer_fail() {
-    let batch = Batch::over(0..100_usize).worker_fn(async |item: Item<usize>| {
-        if item.is_multiple_of(10) { Err(Failure::new("tenth")) } else { Ok(*item) }
+    let batch = Batch::over(0..100_usize).worker_fn(async |item: BatchItem<usize>| {
+        if item.is_multiple_of(10) { Err(FunctionFailure::new("tenth")) } else { Ok(*item) }
     });
     let results = batch.max_error_rate(0.2, 10).on_failure(ReturnNone).run().await.unwrap();
     assert_eq!((accounts(&results.report, 100), results.report.stopped), ((90, 10, 0, 0), None));

@@ -5,12 +5,12 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use rowmill::{Batch, ErrorKind, Failure, ReturnError};
+use rowmill::{Batch, ErrorKind, FunctionFailure, ReturnError};
 use rowmill_testkit::FakeModel;
 
 use crate::kit::{At, MODEL, Room, answered, ask, echo, own, raised};
 
-fn unless_two(item: &usize) -> Result<String, Failure> {
+fn unless_two(item: &usize) -> Result<String, FunctionFailure> {
     match item {
         2 => Ok("x".parse::<u8>()?.to_string()),
         _ => Ok(ask(item)),
@@ -58,7 +58,7 @@ async fn input_map_that_fails_under_raise_keeps_the_results_before_it() {
 
 #[tokio::test]
 async fn input_map_is_called_when_the_turn_of_an_item_comes() {
-    let (model, made) = (Arc::new(FakeModel::default().held()), Room::default());
+    let (model, made) = (Arc::new(FakeModel::default().hold_answers()), Room::default());
     let making = made.clone();
     let batch = Batch::over(0..100_usize).worker(own(&model)).sequential().prompt(move |item| {
         drop(making.enter());

@@ -5,9 +5,9 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::BoxFuture;
-use rowmill::{Batch, Item, Tools, Worker};
+use rowmill::{Batch, BatchItem, Worker, WorkerTools};
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
-use rowmill_testkit::{Answer, Script, SeenRole, Simulator};
+use rowmill_testkit::{RecordedRole, SimulatedAnswer, Simulator, SimulatorScript};
 use rowmill_types::ToolOutput;
 use serde_json::json;
 
@@ -33,7 +33,7 @@ impl ToolHost for Counter {
             let calls = self.calls.load(Ordering::SeqCst) + 1;
             tokio::task::yield_now().await;
             self.calls.store(calls, Ordering::SeqCst);
-            Ok(ToolOutput::of_text(format!("{calls} of {}", self.item)))
+            Ok(ToolOutput::from_text(format!("{calls} of {}", self.item)))
         })
     }
 }
@@ -41,25 +41,25 @@ impl ToolHost for Counter {
 /// Calls the tool three times and answers with all results; fails if a conversation contains messages
 /// of another item.
 fn suspicious() -> Simulator {
-    let script = Script::new().keep_requests(0).forget_prompts().reply(|seen| {
+    let script = SimulatorScript::new().keep_requests(0).forget_prompts().reply(|seen| {
         let own = seen.prompt.strip_prefix("item ").unwrap_or_default();
         let heard: Vec<&str> = seen
             .messages
             .iter()
-            .filter(|message| message.role != SeenRole::Assistant)
+            .filter(|message| message.role != RecordedRole::Assistant)
             .map(|message| message.text.as_str())
             .collect();
         if heard.len() as u64 != seen.turn {
-            return Answer::Text(format!("{} messages at turn {}", heard.len(), seen.turn));
+            return SimulatedAnswer::Text(format!("{} messages at turn {}", heard.len(), seen.turn));
         }
         if let Some(foreign) = heard.iter().skip(1).find(|text| text.split(" of ").nth(1) != Some(own)) {
-            return Answer::Text(format!("{own} heard {foreign}"));
+            return SimulatedAnswer::Text(format!("{own} heard {foreign}"));
         }
         match seen.turn {
             turn if turn <= STEPS => {
-                Answer::Calls { text: String::new(), calls: vec![("count".into(), json!({}))] }
+                SimulatedAnswer::Calls { text: String::new(), calls: vec![("count".into(), json!({}))] }
             }
-            _ => Answer::Text(heard.join(", ")),
+            _ => SimulatedAnswer::Text(heard.join(", ")),
         }
     });
     Simulator::start_blocking(script)
@@ -71,7 +71,7 @@ async fn a_thousand_items_with_tools_that_keep_state_and_histories_of_their_own(
     let room = Room::default();
     let entered = room.clone();
     let make = move |item| Counter { item, calls: AtomicUsize::new(0), _inside: entered.enter() };
-    let worker = Worker::model(MODEL).tools(Tools::per_item(make, vec![tool("count")]));
+    let worker = Worker::model(MODEL).tools(WorkerTools::per_item(make, vec![tool("count")]));
     let batch = Batch::over(0..ITEMS).prompt(ask).worker(worker).at(&simulator).concurrency(AT_ONCE);
     let results = batch.run().await.unwrap();
     for (item, result) in results.into_iter().enumerate() {
@@ -88,7 +88,7 @@ async fn a_thousand_items_with_a_function_that_keeps_state() {
     tokio::task_local! {
         static COUNT: Cell<usize>;
     }
-    let batch = Batch::over(0..ITEMS).concurrency(AT_ONCE).worker_fn(async |item: Item<usize>| {
+    let batch = Batch::over(0..ITEMS).concurrency(AT_ONCE).worker_fn(async |item: BatchItem<usize>| {
         let mut seen = vec![*item];
         let counting = COUNT.scope(Cell::new(0), async {
             for step in 0..5 {
@@ -108,9 +108,9 @@ async fn a_thousand_items_with_a_function_that_keeps_state() {
 
 #[tokio::test]
 async fn a_thousand_items_whose_model_sees_only_their_own_messages() {
-    let script = Script::new().forget_prompts().reply(|seen| {
+    let script = SimulatorScript::new().forget_prompts().reply(|seen| {
         let said: Vec<&str> = seen.messages.iter().map(|message| message.text.as_str()).collect();
-        Answer::Text(format!("{} heard {}", seen.prompt, said.join(" and ")))
+        SimulatedAnswer::Text(format!("{} heard {}", seen.prompt, said.join(" and ")))
     });
     let simulator = Simulator::start_blocking(script);
     let batch = Batch::over(0..ITEMS).prompt(ask).worker(MODEL).at(&simulator).concurrency(AT_ONCE);

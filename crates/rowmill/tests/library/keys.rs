@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::{BoxFuture, select};
-use rowmill::{Batch, LedgerFolder, Tools, Worker};
+use rowmill::{Batch, LedgerFolder, Worker, WorkerTools};
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use rowmill_types::ToolOutput;
 use serde_json::json;
 use tokio::task::yield_now;
@@ -38,7 +38,8 @@ async fn a_request_has_the_same_key_after_every_resume() {
         simulator.wait_until(|stats| stats.in_flight == 0).await;
     }
     let requests = simulator.requests();
-    let key = |request: &rowmill_testkit::RequestSeen| request.header("idempotency-key").unwrap().to_owned();
+    let key =
+        |request: &rowmill_testkit::RecordedRequest| request.header("idempotency-key").unwrap().to_owned();
     assert_same_in_all_parts(&requests.iter().map(key).collect::<Vec<_>>(), 3);
 }
 
@@ -55,14 +56,14 @@ impl ToolHost for Hanging {
 
 #[tokio::test]
 async fn a_call_of_a_tool_has_the_same_key_after_a_resume() {
-    let calling = Script::new().reply(|seen| Answer::Calls {
+    let calling = SimulatorScript::new().reply(|seen| SimulatedAnswer::Calls {
         text: String::new(),
         calls: vec![("look".into(), json!({"q": seen.prompt}))],
     });
     let (simulator, folder) = (Simulator::start_blocking(calling), tempfile::tempdir().unwrap());
     let notes = Notes::default();
     for part in 1..=2 {
-        let tools = Tools::of_host(Hanging(notes.clone()), vec![tool("look").idempotent()]);
+        let tools = WorkerTools::from_host(Hanging(notes.clone()), vec![tool("look").idempotent()]);
         let worker = Worker::model(MODEL).tools(tools);
         let batch = Batch::over(0..ITEMS).prompt(ask).worker(worker).at(&simulator).concurrency(ITEMS);
         let run = Box::pin(batch.ledger(LedgerFolder::resume(folder.path())).run());

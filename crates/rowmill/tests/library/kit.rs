@@ -13,7 +13,7 @@ use rowmill::{
     Worker,
 };
 use rowmill_core::ports::{Model, ToolFailure, ToolHost, ToolRequest};
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use rowmill_types::ToolOutput;
 use serde_json::json;
 
@@ -21,8 +21,8 @@ use serde_json::json;
 pub(crate) const MODEL: &str = "generic.m?max_tokens=16";
 
 /// A script that answers `hi` with `re: hi`.
-pub(crate) fn echoing() -> Script {
-    Script::new().answer(|prompt, _| Answer::Text(format!("re: {prompt}")))
+pub(crate) fn echoing() -> SimulatorScript {
+    SimulatorScript::new().answer(|prompt, _| SimulatedAnswer::Text(format!("re: {prompt}")))
 }
 
 /// A provider with this script.
@@ -64,7 +64,7 @@ pub(crate) fn answered(items: impl IntoIterator<Item = usize>) -> Vec<String> {
 /// A worker for a model to which the test keeps a handle.
 pub(crate) fn own(model: &Arc<impl Model + 'static>) -> Worker {
     let model = Arc::clone(model);
-    Worker::made("own", move |_| Ok(Arc::clone(&model) as Arc<dyn Model>))
+    Worker::from_model_maker("own", move |_| Ok(Arc::clone(&model) as Arc<dyn Model>))
 }
 
 /// A tool `name` without arguments.

@@ -6,7 +6,8 @@
 use std::path::Path;
 
 use rowmill::{
-    Batch, Done, Failure, LedgerFolder, Problem, ProblemCode, Raise, ReturnError, ReturnNone, Stop, Worker,
+    AnsweredItem, Batch, FunctionFailure, LedgerFolder, Problem, ProblemCode, Raise, ReturnError, ReturnNone,
+    StopHandle, Worker,
 };
 use rowmill_testkit::Simulator;
 use tempfile::TempDir;
@@ -23,7 +24,7 @@ fn batch(simulator: &Simulator, items: usize, ledger: LedgerFolder) -> Batch<usi
 
 /// Runs until three items have ended.
 async fn broken_off(simulator: &Simulator, folder: &Path) {
-    let stop = Stop::default();
+    let stop = StopHandle::default();
     let batch = batch(simulator, 10, LedgerFolder::new(folder)).sequential().stop(&stop);
     let batch = batch.output(move |done| {
         if done.index == 2 {
@@ -157,8 +158,8 @@ async fn a_ledger_that_cannot_be_made_keeps_a_batch_from_starting() {
 #[tokio::test]
 async fn an_answer_whose_output_failed_is_kept_and_not_paid_for_again() {
     let (simulator, folder) = place();
-    let strict = |done: Done<usize, String>| match done.index {
-        1 => Err(Failure::new("cannot be used")),
+    let strict = |done: AnsweredItem<usize, String>| match done.index {
+        1 => Err(FunctionFailure::new("cannot be used")),
         _ => Ok(done.answer),
     };
     let first = batch(&simulator, 3, LedgerFolder::new(folder.path())).try_output(strict);

@@ -1,7 +1,7 @@
 //! How a resume recognizes items: by the id that `id` gives them, or else by their index and prompt;
 //! and what functions write to a ledger.
 
-use rowmill::{Batch, ErrorKind, Failure, Item, LedgerFolder, ReturnError, ReturnNone};
+use rowmill::{Batch, BatchItem, ErrorKind, FunctionFailure, LedgerFolder, ReturnError, ReturnNone};
 use rowmill_testkit::Simulator;
 use serde::{Deserialize, Serialize};
 
@@ -82,12 +82,12 @@ struct Seen {
 
 fn seeing(room: &Room, ledger: LedgerFolder) -> Batch<&'static str, Seen> {
     let room = room.clone();
-    let batch = Batch::over(["a", "bb", "ccc"]).worker_fn(move |item: Item<&'static str>| {
+    let batch = Batch::over(["a", "bb", "ccc"]).worker_fn(move |item: BatchItem<&'static str>| {
         let first = room.ever() < 3;
         let _inside = room.enter();
         async move {
             if first && item.index() == 1 {
-                return Err(Failure::new("not yet"));
+                return Err(FunctionFailure::new("not yet"));
             }
             Ok(Seen { letters: item.len(), twice: item.repeat(2) })
         }
@@ -109,7 +109,7 @@ async fn what_a_function_answers_is_kept_as_json_of_its_type() {
 #[tokio::test]
 async fn what_is_not_json_cannot_be_kept_and_is_that_items_failure() {
     let folder = tempfile::tempdir().unwrap();
-    let batch = Batch::over(["a"]).worker_fn(async |_: Item<&str>| {
+    let batch = Batch::over(["a"]).worker_fn(async |_: BatchItem<&str>| {
         Ok(std::collections::BTreeMap::from([((1_u8, 2_u8), "keys of JSON are texts".to_owned())]))
     });
     let batch = batch.id(|item| (*item).to_owned()).ledger(LedgerFolder::new(folder.path()));
@@ -121,9 +121,9 @@ async fn what_is_not_json_cannot_be_kept_and_is_that_items_failure() {
 #[tokio::test]
 async fn a_kept_answer_of_another_type_is_that_items_failure_with_the_answer_inside() {
     let folder = tempfile::tempdir().unwrap();
-    let texts = Batch::over([1_u8]).worker_fn(async |item: Item<u8>| Ok(format!("n{}", *item)));
+    let texts = Batch::over([1_u8]).worker_fn(async |item: BatchItem<u8>| Ok(format!("n{}", *item)));
     texts.id(u8::to_string).ledger(LedgerFolder::new(folder.path())).run().await.unwrap();
-    let numbers = Batch::over([1_u8]).worker_fn(async |item: Item<u8>| Ok(u64::from(*item)));
+    let numbers = Batch::over([1_u8]).worker_fn(async |item: BatchItem<u8>| Ok(u64::from(*item)));
     let numbers = numbers.id(u8::to_string).ledger(LedgerFolder::resume(folder.path()));
     let results = numbers.on_failure(ReturnError).run().await.unwrap();
     let Err(rowmill::ItemError::Failed { error, .. }) = &results.items[0] else { unreachable!() };

@@ -1,5 +1,5 @@
 //! `RateLimitConfig` and limits that batches share: in Langroid limits apply to the whole process, by
-//! address and model. Here a batch has its own limits, and `Limits` is a value that batches share
+//! address and model. Here a batch has its own limits, and `SharedLimits` is a value that batches share
 //! explicitly.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, join};
-use rowmill::{Batch, Limits, Pace, RateFlags};
+use rowmill::{Batch, MinuteLimits, PaceMode, SharedLimits};
 use rowmill_core::ports::Model;
 use rowmill_engine::ROW_MEMORY;
-use rowmill_testkit::{FakeModel, Simulator, answer};
+use rowmill_testkit::{FakeModel, Simulator, fake_answer};
 use rowmill_types::{CallError, Completion, Request};
 use tokio::time::Instant;
 
@@ -23,7 +23,7 @@ fn batch(model: &Arc<FakeModel>) -> Batch<usize> {
 
 #[tokio::test]
 async fn how_many_items_at_once_every_batch_says_for_itself_whatever_it_shares() {
-    let (model, limits) = (Arc::new(FakeModel::default().held()), Limits::default());
+    let (model, limits) = (Arc::new(FakeModel::default().hold_answers()), SharedLimits::default());
     let release = async {
         // This is reached only if each batch has two slots.
         while model.seen().len() < 4 {
@@ -39,8 +39,8 @@ async fn how_many_items_at_once_every_batch_says_for_itself_whatever_it_shares()
 
 #[tokio::test(start_paused = true)]
 async fn the_rate_that_one_batch_keeps_to_does_not_bind_the_next() {
-    let (model, limits) = (Arc::new(FakeModel::default()), Limits::default());
-    let rates = RateFlags { requests: Some(60), ..RateFlags::default() };
+    let (model, limits) = (Arc::new(FakeModel::default()), SharedLimits::default());
+    let rates = MinuteLimits { requests: Some(60), ..MinuteLimits::default() };
     batch(&model).rates(rates).limits(&limits).run().await.unwrap();
     let began = Instant::now();
     batch(&model).limits(&limits).run().await.unwrap();
@@ -49,7 +49,7 @@ async fn the_rate_that_one_batch_keeps_to_does_not_bind_the_next() {
 
 #[tokio::test]
 async fn limits_are_a_batchs_own_unless_they_are_shared() {
-    let model = Arc::new(FakeModel::default().held());
+    let model = Arc::new(FakeModel::default().hold_answers());
     let release = async {
         // This is reached only if each batch has two slots.
         while model.seen().len() < 4 {
@@ -64,9 +64,9 @@ async fn limits_are_a_batchs_own_unless_they_are_shared() {
 }
 
 /// The duration of a second batch at 60 calls per minute.
-async fn second(limits: [&Limits; 2]) -> Duration {
+async fn second(limits: [&SharedLimits; 2]) -> Duration {
     let model = Arc::new(FakeModel::default());
-    let rates = RateFlags { requests: Some(60), ..RateFlags::default() };
+    let rates = MinuteLimits { requests: Some(60), ..MinuteLimits::default() };
     let batch = |limits| batch(&model).rates(rates).limits(limits).run();
     batch(limits[0]).await.unwrap();
     let began = Instant::now();
@@ -76,9 +76,9 @@ async fn second(limits: [&Limits; 2]) -> Duration {
 
 #[tokio::test(start_paused = true)]
 async fn rate_limits_are_shared_with_the_value_and_only_with_it() {
-    let (one, other) = (Limits::default(), Limits::default());
+    let (one, other) = (SharedLimits::default(), SharedLimits::default());
     let apart = second([&one, &other]).await;
-    let shared = Limits::default();
+    let shared = SharedLimits::default();
     let together = second([&shared, &shared.clone()]).await;
     // A bucket that was used before is empty, so the second batch waits for all of its calls.
     assert!(together >= Duration::from_secs(9), "{together:?}");
@@ -88,10 +88,13 @@ async fn rate_limits_are_shared_with_the_value_and_only_with_it() {
 #[tokio::test]
 async fn rate_limits_that_the_provider_tells_are_kept_without_any_setting() {
     // The last two calls wait for a second each: the allowance of a minute has been used up by then.
-    let limits = rowmill_testkit::Limits { requests: Some(60), ..rowmill_testkit::Limits::default() };
+    let limits = rowmill_testkit::SimulatedLimits {
+        requests: Some(60),
+        ..rowmill_testkit::SimulatedLimits::default()
+    };
     let simulator = Simulator::start_blocking(echoing().limits(limits));
     let batch = Batch::over(0..62_usize).prompt(ask).worker(MODEL).at(&simulator);
-    let results = batch.pace(Pace::Auto).run().await.unwrap();
+    let results = batch.pace(PaceMode::Auto).run().await.unwrap();
     let stats = simulator.stats();
     assert_eq!((results.report.ok, stats.answers, stats.rate_limited), (62, 62, 0));
 }
@@ -105,7 +108,7 @@ impl Model for Counting {
         Box::pin(async move {
             let _inside = self.0.enter();
             tokio::time::sleep(Duration::from_secs(1)).await;
-            Ok(answer("fine"))
+            Ok(fake_answer("fine"))
         })
     }
 }

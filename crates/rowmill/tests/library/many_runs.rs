@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use futures_util::future::{join, join_all, select};
-use rowmill::{Batch, Item, Limits, Worker};
+use rowmill::{Batch, BatchItem, SharedLimits, Worker};
 use rowmill_testkit::Simulator;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
@@ -44,9 +44,12 @@ fn items(run: usize) -> std::ops::Range<usize> {
 fn two_hundred_batches_at_once_use_the_limit_of_their_key_once_and_few_threads() {
     // Fewer tokens than all of them need: the last calls wait until there is room again.
     let limit = (RUNS * ITEMS) as u64 - 20;
-    let limits = rowmill_testkit::Limits { requests: Some(limit), ..rowmill_testkit::Limits::default() };
+    let limits = rowmill_testkit::SimulatedLimits {
+        requests: Some(limit),
+        ..rowmill_testkit::SimulatedLimits::default()
+    };
     let simulator = Simulator::start_blocking(echoing().key("of everybody").limits(limits).hold_after(0));
-    let (account, begun, before) = (Limits::default(), Arc::new(AtomicUsize::new(0)), threads());
+    let (account, begun, before) = (SharedLimits::default(), Arc::new(AtomicUsize::new(0)), threads());
     let runs = (0..RUNS).map(|run| {
         let begun = Arc::clone(&begun);
         let prompt = move |item: &usize| {
@@ -83,7 +86,7 @@ fn batches_whose_items_are_still_to_come_hold_no_thread() {
             let stream = futures_util::stream::unfold(receiver, async |mut receiver| {
                 Some((receiver.recv().await?, receiver))
             });
-            (sender, Batch::over_stream(stream).worker_fn(async |item: Item<usize>| Ok(*item + 1)).run())
+            (sender, Batch::over_stream(stream).worker_fn(async |item: BatchItem<usize>| Ok(*item + 1)).run())
         })
         .unzip();
     let runs = runs.into_iter().map(|run| async {
@@ -113,12 +116,12 @@ fn a_function_that_computes_holds_up_neither_its_own_batch_nor_another() {
     let (sender, receiver) = mpsc::channel::<()>();
     let receiver = std::sync::Mutex::new(receiver);
     // It simulates a computation that lasts until the other batch has ended.
-    let slow = Batch::over([7]).worker_fn(move |item: Item<i32>| {
+    let slow = Batch::over([7]).worker_fn(move |item: BatchItem<i32>| {
         receiver.lock().unwrap().recv_timeout(PATIENCE).expect("the other batch should end meanwhile");
         async move { Ok(*item) }
     });
     let quick = async {
-        let results = Batch::over(0..500).worker_fn(async |item: Item<i32>| Ok(*item)).run().await;
+        let results = Batch::over(0..500).worker_fn(async |item: BatchItem<i32>| Ok(*item)).run().await;
         // Nobody listens any more where the wait was given up.
         sender.send(()).ok();
         results
@@ -133,7 +136,7 @@ fn an_output_that_computes_holds_up_neither_its_own_batch_nor_another() {
     let (begun, (sender, receiver)) = (Arc::new(Notify::new()), mpsc::channel::<()>());
     let (told, receiver) = (Arc::clone(&begun), std::sync::Mutex::new(receiver));
     // It computes, so to speak, until the other batch has ended.
-    let slow = Batch::over([7]).worker_fn(async |item: Item<i32>| Ok(*item)).output(move |done| {
+    let slow = Batch::over([7]).worker_fn(async |item: BatchItem<i32>| Ok(*item)).output(move |done| {
         told.notify_one();
         receiver.lock().unwrap().recv_timeout(PATIENCE).expect("the other batch should end meanwhile");
         done.answer
@@ -141,7 +144,7 @@ fn an_output_that_computes_holds_up_neither_its_own_batch_nor_another() {
     let quick = async {
         // It must not end before the output begins.
         begun.notified().await;
-        let results = Batch::over(0..500).worker_fn(async |item: Item<i32>| Ok(*item)).run().await;
+        let results = Batch::over(0..500).worker_fn(async |item: BatchItem<i32>| Ok(*item)).run().await;
         sender.send(()).ok();
         results
     };
@@ -167,7 +170,7 @@ fn a_runtime_that_ends_does_not_wait_for_an_iterator_that_gives_nothing() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let items = Silent(Arc::clone(&asked), receiver);
     runtime.block_on(async {
-        let run = Box::pin(Batch::over(items).worker_fn(async |item: Item<usize>| Ok(*item)).run());
+        let run = Box::pin(Batch::over(items).worker_fn(async |item: BatchItem<usize>| Ok(*item)).run());
         drop(select(run, Box::pin(asked.notified())).await);
     });
     drop(runtime);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use rowmill::{Batch, Failure, Item, ReturnError};
+use rowmill::{Batch, BatchItem, FunctionFailure, ReturnError};
 use tokio::sync::{Barrier, watch};
 
 use crate::kit::{Notes, Room};
@@ -73,8 +73,8 @@ async fn batch_size_begins_with_the_next_items_when_all_before_have_ended() {
 
 #[tokio::test]
 async fn batch_size_counts_items_that_fail() {
-    let batch = Batch::over(0..7_usize).batches_of(2).worker_fn(async |item: Item<usize>| {
-        if item.is_multiple_of(2) { Err(Failure::new("even")) } else { Ok(*item) }
+    let batch = Batch::over(0..7_usize).batches_of(2).worker_fn(async |item: BatchItem<usize>| {
+        if item.is_multiple_of(2) { Err(FunctionFailure::new("even")) } else { Ok(*item) }
     });
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     assert_eq!(results.items.iter().flatten().copied().collect::<Vec<_>>(), [1, 3, 5]);
@@ -103,7 +103,7 @@ async fn max_concurrency_is_a_rolling_window() {
 
 #[tokio::test]
 async fn max_concurrency_stands_beside_batch_size_and_first() {
-    let batch = || Batch::over(0..6_usize).worker_fn(async |item: Item<usize>| Ok(*item));
+    let batch = || Batch::over(0..6_usize).worker_fn(async |item: BatchItem<usize>| Ok(*item));
     let both = batch().concurrency(2).batches_of(4).run().await.unwrap();
     assert_eq!(both.into_vec(), [0, 1, 2, 3, 4, 5]);
     assert!(batch().concurrency(2).first().await.unwrap().result.is_some());
@@ -139,10 +139,10 @@ async fn order_is_that_of_the_items_whatever_ends_first() {
 #[tokio::test]
 async fn order_holds_for_iterators_and_streams_of_items() {
     let lazy = Batch::over((0..500_usize).filter(|item| item % 5 == 0));
-    let results = lazy.worker_fn(async |item: Item<usize>| Ok(item.index())).run().await.unwrap();
+    let results = lazy.worker_fn(async |item: BatchItem<usize>| Ok(item.index())).run().await.unwrap();
     assert_eq!(results.into_vec(), (0..100).collect::<Vec<_>>());
     let stream = futures_util::stream::iter(0..300_usize);
-    let results = Batch::over_stream(stream).worker_fn(async |item: Item<usize>| Ok(*item)).run().await;
+    let results = Batch::over_stream(stream).worker_fn(async |item: BatchItem<usize>| Ok(*item)).run().await;
     assert_eq!(results.unwrap().into_vec(), (0..300).collect::<Vec<_>>());
 }
 
@@ -153,7 +153,7 @@ async fn a_stream_may_give_its_next_item_only_after_the_result_of_the_one_before
         watched.wait_for(|ended| *ended == item).await.unwrap();
         (item < 5).then_some((item, (item + 1, watched)))
     });
-    let mut results = Batch::over_stream(items).worker_fn(async |item: Item<usize>| Ok(*item)).stream();
+    let mut results = Batch::over_stream(items).worker_fn(async |item: BatchItem<usize>| Ok(*item)).stream();
     let mut seen = Vec::new();
     while let Some(result) = results.next().await {
         seen.push(result.unwrap().1);

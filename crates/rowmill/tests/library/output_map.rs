@@ -1,7 +1,7 @@
 //! `output_map`: Langroid 0.65 calls it outside its policy in parallel batches, and even on the
 //! placeholders of failed items. Here it receives only answers, and its failures follow the policy.
 
-use rowmill::{Batch, Done, ErrorKind, Failure, ReturnError, ReturnNone};
+use rowmill::{AnsweredItem, Batch, ErrorKind, FunctionFailure, ReturnError, ReturnNone};
 use rowmill_testkit::Simulator;
 
 use crate::kit::{At, MODEL, Notes, answered, ask, echo, echoing, raised};
@@ -12,9 +12,9 @@ fn batch(simulator: &Simulator) -> Asking<rowmill::Raise> {
     Batch::over(0..4_usize).prompt(ask).worker(MODEL).at(simulator)
 }
 
-fn unless_two(done: Done<usize, String>) -> Result<String, Failure> {
+fn unless_two(done: AnsweredItem<usize, String>) -> Result<String, FunctionFailure> {
     match *done.item {
-        2 => Err(Failure::new("two is no good")),
+        2 => Err(FunctionFailure::new("two is no good")),
         _ => Ok(done.answer),
     }
 }
@@ -68,7 +68,7 @@ async fn output_map_that_fails_follows_raise() {
 #[tokio::test]
 async fn output_map_that_panics_is_that_items_failure() {
     let simulator = echo();
-    let batch = batch(&simulator).output(|done: Done<usize, String>| {
+    let batch = batch(&simulator).output(|done: AnsweredItem<usize, String>| {
         assert_ne!(done.index, 1, "no output for {}", done.index);
         done.answer
     });

@@ -2,8 +2,8 @@
 
 use futures_util::StreamExt;
 use rowmill::{
-    Batch, BatchCause, Failure, Item, LedgerFolder, Money, Price, Problem, ProblemCode, ReturnNone,
-    TokenPrices, Tools, Worker,
+    Batch, BatchCause, BatchItem, FunctionFailure, LedgerFolder, Money, Price, Problem, ProblemCode,
+    ReturnNone, TokenPrices, Worker, WorkerTools,
 };
 use rowmill_testkit::FakeModel;
 use rowmill_types::ToolOutput;
@@ -15,11 +15,11 @@ fn items() -> Batch<usize> {
 }
 
 fn numbers() -> Batch<usize, usize> {
-    items().worker_fn(async |item: Item<usize>| Ok(*item))
+    items().worker_fn(async |item: BatchItem<usize>| Ok(*item))
 }
 
 fn fake() -> Worker {
-    Worker::own("fake", FakeModel::default())
+    Worker::from_model("fake", FakeModel::default())
 }
 
 fn told(code: ProblemCode, message: &str, hint: &str) -> Problem {
@@ -94,7 +94,7 @@ async fn a_card_with_an_instruction_or_tools_beside_it_is_told() {
     let message = "an agent card defines its own instruction and tools";
     let hint = "add them to the card, or use `Worker::model`";
     let expected = told(ProblemCode::InvalidCard, message, hint);
-    let tools = Tools::of_host(host(|_, _| Ok(ToolOutput::of_text(""))), vec![tool("look")]);
+    let tools = WorkerTools::from_host(host(|_, _| Ok(ToolOutput::from_text(""))), vec![tool("look")]);
     let card = Worker::card("card.md");
     for worker in [card.clone().instruction("Be brief."), card.tools(tools)] {
         assert_eq!(problem(&items().prompt(ask).worker(worker).run().await.unwrap_err()), expected);
@@ -132,7 +132,7 @@ async fn an_own_model_whose_worst_case_is_not_known_is_told_where_spending_is_li
 async fn a_worker_that_cannot_be_made_ready_keeps_the_batch_from_starting() {
     let own = Problem::new(ProblemCode::MissingKey, "no key for `fake`").cause("gone").hint("set it");
     let made = own.clone();
-    let worker = Worker::made("fake", move |_| Err(made.clone()));
+    let worker = Worker::from_model_maker("fake", move |_| Err(made.clone()));
     let error = items().prompt(ask).worker(worker).on_failure(ReturnNone).run().await.unwrap_err();
     assert_eq!(problem(&error), own);
     assert_eq!(error.to_string(), "no key for `fake`: gone (set it)");
@@ -149,7 +149,7 @@ async fn items_that_panic_are_told_and_never_taken_for_the_end() {
             true => Batch::over(items),
             false => Batch::over(items.filter(|_| true)),
         };
-        let batch = batch.worker_fn(async |item: Item<usize>| Ok::<_, Failure>(*item));
+        let batch = batch.worker_fn(async |item: BatchItem<usize>| Ok::<_, FunctionFailure>(*item));
         let error = batch.on_failure(ReturnNone).run().await.unwrap_err();
         let problem = problem(&error);
         assert_eq!(problem.code, ProblemCode::InputUnreadable);
@@ -166,7 +166,7 @@ async fn a_stream_that_panics_is_told_and_never_taken_for_the_end() {
         assert_ne!(item, 5, "nothing at {item}");
         item
     });
-    let batch = Batch::over_stream(items).worker_fn(async |item: Item<usize>| Ok(*item));
+    let batch = Batch::over_stream(items).worker_fn(async |item: BatchItem<usize>| Ok(*item));
     let error = batch.on_failure(ReturnNone).run().await.unwrap_err();
     let problem = problem(&error);
     assert_eq!(problem.code, ProblemCode::InputUnreadable);

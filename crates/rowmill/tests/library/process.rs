@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use futures_util::{Stream, StreamExt};
-use rowmill::{Batch, Item, ReturnError, Worker};
+use rowmill::{Batch, BatchItem, ReturnError, Worker};
 use tokio::task::JoinSet;
 
 use crate::kit::{At, MODEL, answered, ask, echo};
@@ -29,7 +29,7 @@ fn a_second_batch_in_one_process_works_like_the_first() {
 
 #[test]
 fn a_second_batch_works_on_another_runtime_with_the_same_worker_and_limits() {
-    let (simulator, worker, limits) = (echo(), Worker::model(MODEL), rowmill::Limits::default());
+    let (simulator, worker, limits) = (echo(), Worker::model(MODEL), rowmill::SharedLimits::default());
     for _ in 0..3 {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let batch = Batch::over(0..3_usize).prompt(ask).worker(worker.clone()).limits(&limits).at(&simulator);
@@ -39,7 +39,7 @@ fn a_second_batch_works_on_another_runtime_with_the_same_worker_and_limits() {
 
 #[test]
 fn run_blocking_works_without_a_runtime() {
-    let batch = Batch::over(0..3_usize).worker_fn(async |item: Item<usize>| Ok(*item + 1));
+    let batch = Batch::over(0..3_usize).worker_fn(async |item: BatchItem<usize>| Ok(*item + 1));
     assert_eq!(batch.run_blocking().unwrap().into_vec(), [1, 2, 3]);
 }
 
@@ -70,7 +70,7 @@ fn streamed<S: Stream + Send + Unpin + 'static>(stream: S) -> S {
 
 #[tokio::test]
 async fn a_batch_can_be_spawned_as_a_task() {
-    let batch = || Batch::over(0..3_usize).worker_fn(async |item: Item<usize>| Ok(*item));
+    let batch = || Batch::over(0..3_usize).worker_fn(async |item: BatchItem<usize>| Ok(*item));
     #[expect(clippy::disallowed_methods, reason = "programs that use the library spawn like this")]
     let task = tokio::spawn(batch().run());
     assert_eq!(task.await.unwrap().unwrap().into_vec(), [0, 1, 2]);
@@ -88,13 +88,13 @@ async fn a_batch_can_be_spawned_as_a_task() {
     });
     assert_eq!(tasks.join_next().await.unwrap().unwrap(), 3);
     sent(Worker::model(MODEL));
-    sent(rowmill::Stop::default());
-    sent(rowmill::Limits::default());
+    sent(rowmill::StopHandle::default());
+    sent(rowmill::SharedLimits::default());
 }
 
 #[tokio::test]
 async fn a_batch_over_no_items_has_no_results() {
-    let batch = || Batch::over(Vec::<usize>::new()).worker_fn(async |item: Item<usize>| Ok(*item));
+    let batch = || Batch::over(Vec::<usize>::new()).worker_fn(async |item: BatchItem<usize>| Ok(*item));
     let results = batch().run().await.unwrap();
     assert_eq!((results.items, results.report.ok, results.report.not_run), (vec![], 0, 0));
     assert!(batch().stream().next().await.is_none());

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use rowmill::{Batch, Failure, Item, LedgerFolder, Notice, ReturnError, Worker};
+use rowmill::{Batch, BatchItem, FunctionFailure, LedgerFolder, ReturnError, RunNotice, Worker};
 
 use crate::kit::{At, MODEL, Notes, echo};
 
@@ -33,7 +33,7 @@ fn the_key_of_a_worker_is_masked_in_the_ledger_and_in_results() {
     assert_eq!(batch.run_blocking().unwrap().into_vec(), ["re: my key is ***"]);
     let written = written(folder.path());
     assert!(written.contains("re: my key is ***") && !written.contains(KEY), "{written}");
-    let is_told = |notice: &Notice| matches!(notice, Notice::Warning(text) if text.starts_with("known secrets were replaced"));
+    let is_told = |notice: &RunNotice| matches!(notice, RunNotice::Warning(text) if text.starts_with("known secrets were replaced"));
     assert!(heard.all().iter().any(is_told), "{:?}", heard.all());
 }
 
@@ -55,9 +55,9 @@ fn what_variables_hold_is_masked_in_errors_and_answers_of_functions() {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn in_a_process_of_its_own() {
-    let work = async |item: Item<bool>| match *item {
+    let work = async |item: BatchItem<bool>| match *item {
         true => Ok(format!("it is {KEY}")),
-        false => Err(Failure::new(format!("no luck with {KEY}"))),
+        false => Err(FunctionFailure::new(format!("no luck with {KEY}"))),
     };
     let folder = std::env::var_os(FOLDER).unwrap();
     let batch = Batch::over([true, false]).id(|item| item.to_string()).worker_fn(work);

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use rowmill::{
     Batch, BatchCause, ConfigFile, ErrorKind, LedgerFolder, OnQuota, ProblemCode, ReturnError, ReturnNone,
-    Stop, Tools, Worker,
+    StopHandle, Worker, WorkerTools,
 };
-use rowmill_core::ports::{Position, Room, RowSource};
-use rowmill_testkit::{Answer, FakeModel, Script, Simulator, busy, failure};
+use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
+use rowmill_testkit::{FakeModel, SimulatedAnswer, Simulator, SimulatorScript, busy_failure, fake_failure};
 use rowmill_types::{CallFailure, Problem, Row, SourceRow, ToolOutput};
 use serde_json::json;
 
@@ -32,7 +32,8 @@ async fn retries_are_made_for_calls_that_may_work_when_tried_again() {
 
 #[tokio::test]
 async fn a_fallback_is_asked_where_the_model_gives_no_answer() {
-    let script = Script::new().reply(|seen| Answer::Text(format!("{} says {}", seen.model, seen.prompt)));
+    let script = SimulatorScript::new()
+        .reply(|seen| SimulatedAnswer::Text(format!("{} says {}", seen.model, seen.prompt)));
     let simulator = Simulator::start_blocking(script);
     let worker = Worker::model("generic.m").fallback("generic.other");
     let prompt = |item: &usize| if *item == 1 { "[[503x1]] one".to_owned() } else { ask(item) };
@@ -69,8 +70,8 @@ async fn a_quota_that_is_used_up_stops_the_batch_where_that_is_wanted() {
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_waited_for_as_long_as_was_said() {
-    let scripts =
-        (0..40).fold(FakeModel::default(), |model, item: usize| model.script(ask(&item), vec![Err(busy())]));
+    let scripts = (0..40)
+        .fold(FakeModel::default(), |model, item: usize| model.script(ask(&item), vec![Err(busy_failure())]));
     let model = Arc::new(scripts);
     let batch = Batch::over(0..40_usize).prompt(ask).worker(own(&model)).retries(50);
     let batch = batch.max_outage(Duration::from_secs(120)).on_failure(ReturnNone);
@@ -82,7 +83,7 @@ async fn an_outage_is_waited_for_as_long_as_was_said() {
 
 #[tokio::test]
 async fn a_failure_of_an_own_model_is_that_items() {
-    let refused = vec![Err(failure(CallFailure::Refused))];
+    let refused = vec![Err(fake_failure(CallFailure::Refused))];
     let model = Arc::new(FakeModel::default().script("item 1", refused));
     let batch = Batch::over(0..3_usize).prompt(ask).worker(own(&model)).on_failure(ReturnError);
     let results = batch.run().await.unwrap();
@@ -111,7 +112,7 @@ async fn providers_and_prices_can_come_from_a_file() {
 struct Lines(std::vec::IntoIter<&'static str>, u64);
 
 impl RowSource for Lines {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
         for line in self.0.by_ref().take(room.rows) {
             self.1 += 1;
             batch.push(Row::parse(self.1, line.to_owned()));
@@ -119,8 +120,8 @@ impl RowSource for Lines {
         Ok(self.0.len() > 0)
     }
 
-    fn position(&self) -> Position {
-        Position::default()
+    fn position(&self) -> ReadPosition {
+        ReadPosition::default()
     }
 }
 
@@ -139,17 +140,18 @@ async fn rows_of_a_dataset_are_items_and_a_record_that_is_none_is_an_item_that_f
 #[tokio::test]
 async fn checkpoint_turns_lets_a_resume_go_on_after_the_last_turn() {
     let (steps, folder) = (Arc::new(AtomicUsize::new(0)), tempfile::tempdir().unwrap());
-    let simulator = Simulator::start_blocking(Script::new().hold_after(2).reply(|seen| match seen.turn {
-        1..=3 => Answer::Calls { text: String::new(), calls: vec![("step".into(), json!({}))] },
-        _ => Answer::Text(format!("done: {}", seen.last)),
-    }));
-    let stop = Stop::default();
+    let simulator =
+        Simulator::start_blocking(SimulatorScript::new().hold_after(2).reply(|seen| match seen.turn {
+            1..=3 => SimulatedAnswer::Calls { text: String::new(), calls: vec![("step".into(), json!({}))] },
+            _ => SimulatedAnswer::Text(format!("done: {}", seen.last)),
+        }));
+    let stop = StopHandle::default();
     let batch = || {
         let steps = Arc::clone(&steps);
         let host = host(move |_, _| {
-            Ok(ToolOutput::of_text(format!("step {}", steps.fetch_add(1, Ordering::SeqCst) + 1)))
+            Ok(ToolOutput::from_text(format!("step {}", steps.fetch_add(1, Ordering::SeqCst) + 1)))
         });
-        let worker = Worker::model(MODEL).tools(Tools::of_host(host, vec![tool("step")]));
+        let worker = Worker::model(MODEL).tools(WorkerTools::from_host(host, vec![tool("step")]));
         let batch = Batch::over(["go"]).prompt(|item: &&str| *item).worker(worker).at(&simulator);
         batch.checkpoint_turns().ledger(LedgerFolder::resume(folder.path()))
     };

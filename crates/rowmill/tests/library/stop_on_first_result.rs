@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use rowmill::{Batch, Failure, Item, ReturnError, ReturnNone, StopCause};
+use rowmill::{Batch, BatchItem, FunctionFailure, ReturnError, ReturnNone, StopCause};
 use rowmill_testkit::Simulator;
 use tokio::sync::Barrier;
 
@@ -31,7 +31,7 @@ async fn stop_on_first_result_gives_exactly_one_although_all_end_together() {
 #[tokio::test]
 async fn stop_on_first_result_passes_over_results_that_do_not_count() {
     let batch = Batch::over(0..6_usize).sequential();
-    let batch = batch.worker_fn(async |item: Item<usize>| Ok((*item == 3).then_some("found")));
+    let batch = batch.worker_fn(async |item: BatchItem<usize>| Ok((*item == 3).then_some("found")));
     let first = batch.first_where(Option::is_some).await.unwrap();
     assert_eq!(first.result, Some((3, Some("found"))));
     assert_eq!(accounts(&first.report, 6), (4, 0, 0, 2));
@@ -61,7 +61,7 @@ async fn stop_on_first_result_goes_together_with_batch_size_and_starts_no_later_
         let inside = inside.enter();
         async move {
             drop(inside);
-            if *item < 2 { Err(Failure::new("not yet")) } else { Ok(*item) }
+            if *item < 2 { Err(FunctionFailure::new("not yet")) } else { Ok(*item) }
         }
     });
     let first = batch.on_failure(ReturnError).first().await.unwrap();
@@ -75,11 +75,12 @@ async fn stop_on_first_result_goes_together_with_batch_size_and_starts_no_later_
 #[tokio::test]
 async fn stop_on_first_result_does_not_stop_for_a_failure_that_is_returned() {
     for returns_none in [false, true] {
-        let batch = Batch::over(0..4_usize).sequential().worker_fn(async |item: Item<usize>| match *item {
-            0 => Err(Failure::new("no")),
-            1 => panic!("no"),
-            other => Ok(other),
-        });
+        let batch =
+            Batch::over(0..4_usize).sequential().worker_fn(async |item: BatchItem<usize>| match *item {
+                0 => Err(FunctionFailure::new("no")),
+                1 => panic!("no"),
+                other => Ok(other),
+            });
         let first = match returns_none {
             true => batch.on_failure(ReturnNone).first().await,
             false => batch.on_failure(ReturnError).first().await,
@@ -93,8 +94,8 @@ async fn stop_on_first_result_does_not_stop_for_a_failure_that_is_returned() {
 #[tokio::test]
 async fn stop_on_first_result_under_raise_ends_with_a_failure_that_comes_before() {
     let batch = Batch::over(0..4_usize).sequential();
-    let batch = batch.worker_fn(async |item: Item<usize>| match *item {
-        0 => Err(Failure::new("no")),
+    let batch = batch.worker_fn(async |item: BatchItem<usize>| match *item {
+        0 => Err(FunctionFailure::new("no")),
         other => Ok(other),
     });
     let error = batch.first().await.unwrap_err();
@@ -104,11 +105,11 @@ async fn stop_on_first_result_under_raise_ends_with_a_failure_that_comes_before(
 
 #[tokio::test]
 async fn stop_on_first_result_without_any_result_has_worked_on_all_items() {
-    let batch = Batch::over(0..4_usize).worker_fn(async |item: Item<usize>| Ok(*item));
+    let batch = Batch::over(0..4_usize).worker_fn(async |item: BatchItem<usize>| Ok(*item));
     let first = batch.first_where(|result| *result > 9).await.unwrap();
     assert_eq!((first.result, first.report.stopped.clone()), (None, None));
     assert_eq!(accounts(&first.report, 4), (4, 0, 0, 0));
-    let none = Batch::over(Vec::<usize>::new()).worker_fn(async |item: Item<usize>| Ok(*item));
+    let none = Batch::over(Vec::<usize>::new()).worker_fn(async |item: BatchItem<usize>| Ok(*item));
     assert_eq!(none.first().await.unwrap().result, None);
 }
 

@@ -3,14 +3,15 @@
 
 use futures_util::StreamExt;
 use rowmill::{
-    Batch, BatchCause, Failure, Item, LedgerFolder, ReturnError, ReturnNone, Stop, StopCause, Tools, Worker,
+    Batch, BatchCause, BatchItem, FunctionFailure, LedgerFolder, ReturnError, ReturnNone, StopCause,
+    StopHandle, Worker, WorkerTools,
 };
 
 use crate::kit::{At, MODEL, accounts, answered, ask, echo, host, problem, raised, tool};
 
 fn unless_two() -> Batch<usize, usize> {
-    Batch::over(0..5_usize).sequential().worker_fn(async |item: Item<usize>| match *item {
-        2 => Err(Failure::new("two is no good")),
+    Batch::over(0..5_usize).sequential().worker_fn(async |item: BatchItem<usize>| match *item {
+        2 => Err(FunctionFailure::new("two is no good")),
         other => Ok(other * 10),
     })
 }
@@ -49,7 +50,7 @@ async fn a_stream_that_cannot_start_gives_the_problem_and_nothing_else() {
 
 #[tokio::test]
 async fn a_stream_that_is_stopped_leaves_out_items_that_were_not_worked_on() {
-    let stop = Stop::default();
+    let stop = StopHandle::default();
     let draining = stop.clone();
     let batch = Batch::over(0..5_usize).sequential().stop(&stop).worker_fn(move |item| {
         if *item == 1 {
@@ -97,8 +98,8 @@ async fn a_stream_that_is_dropped_keeps_what_it_gave_in_its_ledger() {
 #[tokio::test]
 async fn a_stream_gives_what_tools_and_models_came_to() {
     let simulator = echo();
-    let host = host(|_, _| Ok(rowmill_types::ToolOutput::of_text("never called")));
-    let worker = Worker::model(MODEL).tools(Tools::of_host(host, vec![tool("look")]));
+    let host = host(|_, _| Ok(rowmill_types::ToolOutput::from_text("never called")));
+    let worker = Worker::model(MODEL).tools(WorkerTools::from_host(host, vec![tool("look")]));
     let stream = Batch::over(0..9_usize).prompt(ask).worker(worker).at(&simulator).stream();
     let mut results: Vec<(usize, String)> = stream.map(Result::unwrap).collect().await;
     results.sort_unstable();

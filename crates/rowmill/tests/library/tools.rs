@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::BoxFuture;
-use rowmill::{Batch, ErrorKind, OfferedTool, ReturnError, Tools, Worker};
+use rowmill::{Batch, ErrorKind, OfferedTool, ReturnError, Worker, WorkerTools};
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use rowmill_types::ToolOutput;
 use serde_json::json;
 
@@ -18,11 +18,11 @@ use crate::kit::{At, MODEL, Notes, ask, host, tool};
 
 /// Calls a tool in the first `steps` turns, then answers with the last output of the tool.
 fn calling(name: &'static str, steps: u64) -> Simulator {
-    Simulator::start_blocking(Script::new().reply(move |seen| {
+    Simulator::start_blocking(SimulatorScript::new().reply(move |seen| {
         if seen.turn > steps {
-            return Answer::Text(format!("so: {}", seen.last));
+            return SimulatedAnswer::Text(format!("so: {}", seen.last));
         }
-        Answer::Calls { text: String::new(), calls: vec![(name.into(), json!({"q": seen.prompt}))] }
+        SimulatedAnswer::Calls { text: String::new(), calls: vec![(name.into(), json!({"q": seen.prompt}))] }
     }))
 }
 
@@ -33,9 +33,9 @@ async fn an_own_host_gets_the_item_the_tool_and_the_arguments() {
     impl ToolHost for Echo {
         fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
             let ToolRequest { row, tool, arguments, .. } = request;
-            Box::pin(async move { Ok(ToolOutput::of_text(format!("{row} {tool} {arguments}"))) })
+            Box::pin(async move { Ok(ToolOutput::from_text(format!("{row} {tool} {arguments}"))) })
         }
-        fn release(&self, row: u64) -> BoxFuture<'_, ()> {
+        fn release_row(&self, row: u64) -> BoxFuture<'_, ()> {
             self.0.add(format!("released {row}"));
             Box::pin(std::future::ready(()))
         }
@@ -47,7 +47,7 @@ async fn an_own_host_gets_the_item_the_tool_and_the_arguments() {
     let (simulator, notes) = (calling("look", 1), Notes::default());
     let schema = json!({"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]});
     let offered = OfferedTool::new("look", "Looks.", schema.clone());
-    let worker = Worker::model(MODEL).tools(Tools::of_host(Echo(notes.clone()), vec![offered]));
+    let worker = Worker::model(MODEL).tools(WorkerTools::from_host(Echo(notes.clone()), vec![offered]));
     let batch = Batch::over(0..2_usize).prompt(ask).worker(worker).at(&simulator).sequential();
     let results = batch.run().await.unwrap();
     assert_eq!(results.items, ["so: 1 look {\"q\":\"item 0\"}", "so: 2 look {\"q\":\"item 1\"}"]);
@@ -66,7 +66,7 @@ struct Counter {
 impl ToolHost for Counter {
     fn call<'a>(&'a self, _: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         let count = self.count.fetch_add(1, Ordering::SeqCst) + 1;
-        Box::pin(async move { Ok(ToolOutput::of_text(format!("{count} for {}", self.item))) })
+        Box::pin(async move { Ok(ToolOutput::from_text(format!("{count} for {}", self.item))) })
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -83,7 +83,7 @@ async fn a_host_per_item_is_made_for_it_and_closed_when_it_has_ended() {
         noted.add(format!("{item} made"));
         Counter { item, count: AtomicUsize::new(0), notes: noted.clone() }
     };
-    let worker = Worker::model(MODEL).tools(Tools::per_item(make, vec![tool("count")]));
+    let worker = Worker::model(MODEL).tools(WorkerTools::per_item(make, vec![tool("count")]));
     let batch = Batch::over(0..2_usize).prompt(ask).worker(worker).at(&simulator).sequential();
     assert_eq!(batch.run().await.unwrap().items, ["so: 3 for 0", "so: 3 for 1"]);
     assert_eq!(notes.all(), ["0 made", "0 closed", "1 made", "1 closed"]);
@@ -91,12 +91,12 @@ async fn a_host_per_item_is_made_for_it_and_closed_when_it_has_ended() {
 
 #[tokio::test]
 async fn a_tool_that_fails_is_told_to_the_model() {
-    let failure = || ToolFailure { message: "out of order".into(), maybe_ran: false };
+    let failure = || ToolFailure { message: "out of order".into(), may_have_run: false };
     for (fails, told) in [(true, "so: the tool failed: out of order"), (false, "so: no such thing")] {
         let simulator = calling("look", 1);
         let host =
             host(move |_, _| if fails { Err(failure()) } else { Ok(ToolOutput::error("no such thing")) });
-        let worker = Worker::model(MODEL).tools(Tools::of_host(host, vec![tool("look")]));
+        let worker = Worker::model(MODEL).tools(WorkerTools::from_host(host, vec![tool("look")]));
         let batch = Batch::over(["a"]).prompt(|item: &&str| *item).worker(worker).at(&simulator);
         assert_eq!(batch.run().await.unwrap().items, [told]);
     }
@@ -107,9 +107,9 @@ async fn a_tool_that_panics_is_that_items_failure_and_its_siblings_go_all_their_
     let simulator = calling("step", 6);
     let host = host(|item, _| {
         assert_ne!(item, 0, "nothing for {item}");
-        Ok(ToolOutput::of_text("stepped"))
+        Ok(ToolOutput::from_text("stepped"))
     });
-    let worker = Worker::model(MODEL).tools(Tools::of_host(host, vec![tool("step")]));
+    let worker = Worker::model(MODEL).tools(WorkerTools::from_host(host, vec![tool("step")]));
     let batch = Batch::over(0..3_usize).prompt(ask).worker(worker).at(&simulator).concurrency(3);
     let batch = batch.output(|done| (done.answer, done.calls));
     let results = batch.on_failure(ReturnError).run().await.unwrap();
@@ -122,8 +122,8 @@ async fn a_tool_that_panics_is_that_items_failure_and_its_siblings_go_all_their_
 #[tokio::test]
 async fn a_tool_that_answers_ends_the_item() {
     let simulator = calling("look", 9);
-    let host = host(|item, _| Ok(ToolOutput::of_text(format!("seen {item}"))));
-    let worker = Worker::model(MODEL).tools(Tools::of_host(host, vec![tool("look").answers()]));
+    let host = host(|item, _| Ok(ToolOutput::from_text(format!("seen {item}"))));
+    let worker = Worker::model(MODEL).tools(WorkerTools::from_host(host, vec![tool("look").gives_answer()]));
     let batch = Batch::over(0..2_usize).prompt(ask).worker(worker).at(&simulator);
     assert_eq!(batch.run().await.unwrap().items, ["seen 0", "seen 1"]);
     assert_eq!(simulator.stats().requests, 2);
@@ -137,12 +137,12 @@ fn card(folder: &std::path::Path, front: &str) -> Worker {
 
 #[tokio::test]
 async fn an_agent_card_brings_its_instruction_its_model_and_its_tools() {
-    let simulator = Simulator::start_blocking(Script::new().reply(|seen| {
+    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| {
         if seen.turn > 1 {
-            return Answer::Text(format!("so: {}", seen.last.lines().last().unwrap_or_default()));
+            return SimulatedAnswer::Text(format!("so: {}", seen.last.lines().last().unwrap_or_default()));
         }
         let name = seen.tools.first().map(|tool| tool.name.clone()).unwrap_or_default();
-        Answer::Calls { text: String::new(), calls: vec![(name, json!({"command": "echo hello"}))] }
+        SimulatedAnswer::Calls { text: String::new(), calls: vec![(name, json!({"command": "echo hello"}))] }
     }));
     let folder = tempfile::tempdir().unwrap();
     let worker = card(folder.path(), "shell: true").variable("who", "all");
@@ -168,8 +168,8 @@ async fn an_agent_card_can_ask_another_model_and_limits_turns() {
 #[tokio::test]
 async fn a_tool_that_nobody_offers_is_told_to_the_model() {
     let simulator = calling("nothing", 1);
-    let host = host(|_, _| Ok(ToolOutput::of_text("x")));
-    let worker = Worker::model("generic.m").tools(Tools::of_host(host, vec![tool("look")]));
+    let host = host(|_, _| Ok(ToolOutput::from_text("x")));
+    let worker = Worker::model("generic.m").tools(WorkerTools::from_host(host, vec![tool("look")]));
     let batch = Batch::over(["a"]).prompt(|item: &&str| *item).worker(worker).at(&simulator);
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     let told = match &results.items[0] {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rowmill::{Batch, ErrorKind, ItemError, LedgerFolder, ReturnError, Tools, Worker};
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill::{Batch, ErrorKind, ItemError, LedgerFolder, ReturnError, Worker, WorkerTools};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use rowmill_types::ToolOutput;
 use serde_json::json;
 
@@ -13,20 +13,20 @@ use crate::kit::{At, MODEL, host, tool};
 
 /// Calls the tool `step` in this many turns, then is done.
 fn stepping(steps: u64) -> Simulator {
-    Simulator::start_blocking(Script::new().reply(move |seen| match seen.turn {
+    Simulator::start_blocking(SimulatorScript::new().reply(move |seen| match seen.turn {
         turn if turn <= steps => {
-            Answer::Calls { text: format!("at {turn}"), calls: vec![("step".into(), json!({}))] }
+            SimulatedAnswer::Calls { text: format!("at {turn}"), calls: vec![("step".into(), json!({}))] }
         }
-        turn => Answer::Text(format!("done at {turn}: {}", seen.last)),
+        turn => SimulatedAnswer::Text(format!("done at {turn}: {}", seen.last)),
     }))
 }
 
 fn worker(steps: &Arc<AtomicUsize>) -> Worker {
     let steps = Arc::clone(steps);
     let host = host(move |_, _| {
-        Ok(ToolOutput::of_text(format!("step {}", steps.fetch_add(1, Ordering::SeqCst) + 1)))
+        Ok(ToolOutput::from_text(format!("step {}", steps.fetch_add(1, Ordering::SeqCst) + 1)))
     });
-    Worker::model(MODEL).tools(Tools::of_host(host, vec![tool("step")]))
+    Worker::model(MODEL).tools(WorkerTools::from_host(host, vec![tool("step")]))
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! type is sent with every request, answers that violate it are corrected, and results have that type.
 
 use rowmill::{Batch, ErrorKind, ItemError, LedgerFolder, ReturnError};
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -20,10 +20,10 @@ struct Verdict {
 }
 
 fn judging() -> Simulator {
-    Simulator::start_blocking(Script::new().answer(|prompt, call| match (prompt, call) {
-        ("broken", _) => Answer::Text("no JSON at all".into()),
-        ("mended", 1) => Answer::Json(json!({"label": "half"})),
-        (prompt, _) => Answer::Json(json!({"label": prompt, "score": 7})),
+    Simulator::start_blocking(SimulatorScript::new().answer(|prompt, call| match (prompt, call) {
+        ("broken", _) => SimulatedAnswer::Text("no JSON at all".into()),
+        ("mended", 1) => SimulatedAnswer::Json(json!({"label": "half"})),
+        (prompt, _) => SimulatedAnswer::Json(json!({"label": prompt, "score": 7})),
     }))
 }
 

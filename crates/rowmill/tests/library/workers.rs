@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rowmill::{Batch, ErrorKind, Failure, ReturnError, Tools, Worker};
+use rowmill::{Batch, ErrorKind, FunctionFailure, ReturnError, Worker, WorkerTools};
 use rowmill_core::ports::Model;
-use rowmill_testkit::{FakeModel, SeenRole, answer};
-use rowmill_types::{CallError, Completion, Request, Role, ToolOutput};
+use rowmill_testkit::{FakeModel, RecordedRole, fake_answer};
+use rowmill_types::{CallError, Completion, MessageRole, Request, ToolOutput};
 
 use crate::kit::{At, MODEL, Notes, ask, echo, host, own, tool};
 
@@ -27,15 +27,15 @@ async fn message_history_begins_anew_with_every_item_after_the_instruction() {
     for (index, call) in calls.iter().enumerate() {
         assert_eq!(call.system, "Be brief.");
         let said: Vec<_> = call.messages.iter().map(|message| (message.role, &*message.text)).collect();
-        assert_eq!(said, [(SeenRole::User, &*ask(&(index % 5)))]);
+        assert_eq!(said, [(RecordedRole::User, &*ask(&(index % 5)))]);
     }
 }
 
 #[tokio::test]
 async fn clone_keeps_instruction_tools_and_model_and_shares_nothing_that_changes() {
     let simulator = echo();
-    let host = host(|_, _| Ok(ToolOutput::of_text("x")));
-    let tools = Tools::of_host(host, vec![tool("look")]);
+    let host = host(|_, _| Ok(ToolOutput::from_text("x")));
+    let tools = WorkerTools::from_host(host, vec![tool("look")]);
     let worker = Worker::model(MODEL).instruction("One.").tools(tools);
     let other = worker.clone().instruction("Two.");
     for worker in [worker, other] {
@@ -58,7 +58,7 @@ struct Watched {
 impl Model for Watched {
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
         let said = request.messages.last().map(|message| message.text.clone()).unwrap_or_default();
-        Box::pin(async move { Ok(answer(format!("{} on {said}", self.name))) })
+        Box::pin(async move { Ok(fake_answer(format!("{} on {said}", self.name))) })
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -69,7 +69,7 @@ impl Model for Watched {
 
 fn watched(name: impl Into<String>, notes: &Notes<String>) -> Worker {
     let (name, notes) = (name.into(), notes.clone());
-    Worker::made(name.clone(), move |_| {
+    Worker::from_model_maker(name.clone(), move |_| {
         notes.add(format!("{name} made"));
         Ok(Arc::new(Watched { name: name.clone(), notes: notes.clone() }))
     })
@@ -118,7 +118,7 @@ async fn gen_task_gets_the_place_among_all_items_and_the_item() {
 async fn gen_task_that_fails_or_panics_is_that_items_failure() {
     let notes = Notes::default();
     let batch = Batch::over(0..4_usize).prompt(ask).worker_for(move |index, _| match index {
-        1 => Err(Failure::new("nobody for this one")),
+        1 => Err(FunctionFailure::new("nobody for this one")),
         2 => panic!("nobody for {index}"),
         _ => Ok(watched("A", &notes)),
     });
@@ -135,7 +135,7 @@ async fn gen_task_that_gives_a_worker_that_cannot_be_made_ready_is_that_items_fa
     let batch = Batch::over(0..2_usize).prompt(ask).worker_for(|index, _| {
         Ok(match index {
             0 => Worker::model("nobody.m"),
-            _ => Worker::own("fake", FakeModel::default()),
+            _ => Worker::from_model("fake", FakeModel::default()),
         })
     });
     let results = batch.on_failure(ReturnError).run().await.unwrap();
@@ -175,7 +175,7 @@ async fn gen_task_can_carry_whatever_the_program_wants() {
     let shared = Arc::clone(&connection);
     let batch = Batch::over(0..3_usize).prompt(ask).worker_for(move |index, _| {
         shared.fetch_add(1, Ordering::SeqCst);
-        Ok(Worker::own(format!("w{index}"), FakeModel::default()))
+        Ok(Worker::from_model(format!("w{index}"), FakeModel::default()))
     });
     batch.run().await.unwrap();
     assert_eq!(connection.load(Ordering::SeqCst), 3);
@@ -189,7 +189,7 @@ async fn an_own_model_sees_only_the_messages_of_its_item() {
     assert_eq!(model.seen().len(), 50);
     for request in model.seen() {
         let said: Vec<_> = request.messages.iter().map(|message| (message.role, &*message.text)).collect();
-        assert_eq!(said, [(Role::User, &*format!("item {}", request.row - 1))]);
+        assert_eq!(said, [(MessageRole::User, &*format!("item {}", request.row - 1))]);
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rowmill_testkit::mcp_server;
 
-use crate::Failure;
-use crate::bench::stage::Stage;
+use crate::TaskFailure;
+use crate::bench::context::BenchContext;
 
 /// The simulated model's call, which it makes three times for each row.
 pub(super) const CALL: &str = r#"lookup {"key":"kettle"}"#;
@@ -33,14 +33,14 @@ const LANGROID: &str = include_str!("langroid_rows.py");
 
 /// The number of rows in `rows.jsonl` and in `many.jsonl`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Inputs {
+pub(super) struct InputSizes {
     pub(super) few: u64,
     pub(super) many: u64,
 }
 
 /// Writes all inputs into a folder of their own, and returns it.
-pub(super) fn write(stage: &Stage, inputs: Inputs) -> Result<PathBuf, Failure> {
-    let folder = stage.folder.join("agents");
+pub(super) fn write(context: &BenchContext, inputs: InputSizes) -> Result<PathBuf, TaskFailure> {
+    let folder = context.folder.join("agents");
     fs::create_dir_all(&folder)?;
     write_rows(&folder.join("rows.jsonl"), inputs.few)?;
     write_rows(&folder.join("many.jsonl"), inputs.many)?;
@@ -51,7 +51,7 @@ pub(super) fn write(stage: &Stage, inputs: Inputs) -> Result<PathBuf, Failure> {
     }
     let (program, arguments) = match mcp_server().as_slice() {
         [program, arguments @ ..] => (program.clone(), serde_json::json!(arguments)),
-        [] => return Err(Failure::new("there is no MCP server to measure with")),
+        [] => return Err(TaskFailure::new("there is no MCP server to measure with")),
     };
     let card = format!(
         "---\nname: clerk\nmcp_connect:\n  stock:\n    command: {program}\n    args: {arguments}\n    \
@@ -61,7 +61,7 @@ pub(super) fn write(stage: &Stage, inputs: Inputs) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-fn write_rows(path: &Path, count: u64) -> Result<(), Failure> {
+fn write_rows(path: &Path, count: u64) -> Result<(), TaskFailure> {
     let mut out = BufWriter::new(File::create(path)?);
     for number in 1..=count {
         let days = number % 13;

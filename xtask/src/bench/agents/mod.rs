@@ -5,7 +5,7 @@ mod rival;
 mod scenario;
 mod trial;
 
-use super::stage::Scenario;
+use super::context::ScenarioFn;
 
 /// All scenarios, in the order of the report.
-pub(super) const ALL: &[(&str, Scenario)] = &[("three tool turns", scenario::three_tool_turns)];
+pub(super) const ALL: &[(&str, ScenarioFn)] = &[("three tool turns", scenario::three_tool_turns)];

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::files::{self, CALL, Inputs, MCP_CALL, PROMPT};
-use super::rival::{self, Rival};
-use super::trial::{Contender, PARALLEL, Trial, head};
-use crate::Failure;
-use crate::bench::environment::{LEAST_PYTHON, interpreter};
-use crate::bench::report::{Section, Table, Verdict};
-use crate::bench::server::Server;
-use crate::bench::stage::Stage;
+use super::files::{self, CALL, InputSizes, MCP_CALL, PROMPT};
+use super::rival::{self, RivalAgent};
+use super::trial::{BenchContender, ContenderTrial, PARALLEL, head};
+use crate::TaskFailure;
+use crate::bench::context::BenchContext;
+use crate::bench::python_packages::{LEAST_PYTHON, interpreter};
+use crate::bench::report::{ReportSection, ReportTable, TargetVerdict};
+use crate::bench::server::SimulatorProcess;
 
 /// How often rowmill is measured. A competitor takes much longer and is measured once.
 const ROUNDS: usize = 3;
@@ -19,16 +19,16 @@ const CALLS: u64 = 4;
 const MODEL: &str = "generic.simulated";
 
 /// The simulators that are called.
-struct Servers {
-    plain: Server,
-    function: Server,
-    mcp: Server,
+struct ModelServers {
+    plain: SimulatorProcess,
+    function: SimulatorProcess,
+    mcp: SimulatorProcess,
 }
 
 /// A way in which rowmill works on rows.
-struct Kind {
+struct AgentVariant {
     name: &'static str,
-    server: fn(&Servers) -> &Server,
+    server: fn(&ModelServers) -> &SimulatorProcess,
     calls: u64,
     flags: &'static [&'static str],
 }
@@ -36,21 +36,21 @@ struct Kind {
 const PLAIN: &str = "rowmill, no agent";
 const STUBBED: &str = "rowmill, tool from a file (`--stub`)";
 const FUNCTION: &str = "rowmill, Python function";
-const KINDS: [Kind; 4] = [
-    Kind { name: PLAIN, server: |servers| &servers.plain, calls: 1, flags: &[] },
-    Kind {
+const KINDS: [AgentVariant; 4] = [
+    AgentVariant { name: PLAIN, server: |servers| &servers.plain, calls: 1, flags: &[] },
+    AgentVariant {
         name: STUBBED,
         server: |servers| &servers.function,
         calls: CALLS,
         flags: &["--agent-card", "clerk.md", "--stub", "lookup=stub.jsonl"],
     },
-    Kind {
+    AgentVariant {
         name: FUNCTION,
         server: |servers| &servers.function,
         calls: CALLS,
         flags: &["--agent-card", "clerk.md"],
     },
-    Kind {
+    AgentVariant {
         name: "rowmill, MCP server (stdio, Python)",
         server: |servers| &servers.mcp,
         calls: CALLS,
@@ -59,17 +59,17 @@ const KINDS: [Kind; 4] = [
 ];
 
 /// A thousand agent rows, 64 at once, by all contenders; and more of them by rowmill alone.
-pub(super) fn three_tool_turns(stage: &Stage) -> Result<Section, Failure> {
-    let (few, fewer, many) = (stage.rows(1_000), stage.rows(200), stage.rows(20_000));
-    let folder = files::write(stage, Inputs { few: PARALLEL + few, many: PARALLEL + many })?;
-    let servers = Servers {
-        plain: Server::start(&stage.rowmill, &["--instant"])?,
-        function: Server::start(&stage.rowmill, &["--instant-turns", "3", "--tool", CALL])?,
-        mcp: Server::start(&stage.rowmill, &["--instant-turns", "3", "--tool", MCP_CALL])?,
+pub(super) fn three_tool_turns(context: &BenchContext) -> Result<ReportSection, TaskFailure> {
+    let (few, fewer, many) = (context.rows(1_000), context.rows(200), context.rows(20_000));
+    let folder = files::write(context, InputSizes { few: PARALLEL + few, many: PARALLEL + many })?;
+    let servers = ModelServers {
+        plain: SimulatorProcess::start(&context.rowmill, &["--instant"])?,
+        function: SimulatorProcess::start(&context.rowmill, &["--instant-turns", "3", "--tool", CALL])?,
+        mcp: SimulatorProcess::start(&context.rowmill, &["--instant-turns", "3", "--tool", MCP_CALL])?,
     };
     let (rivals, mut notes) = rival::all(&folder)?;
-    let python = interpreter(LEAST_PYTHON).ok_or_else(|| Failure::new("there is no Python"))?;
-    let ground = Ground { stage, folder: &folder, servers: &servers, path: path_with(&python)? };
+    let python = interpreter(LEAST_PYTHON).ok_or_else(|| TaskFailure::new("there is no Python"))?;
+    let ground = ContenderContext { context, folder: &folder, servers: &servers, path: path_with(&python)? };
 
     let few = rounds(&ground.rowmill("rows.jsonl", few))?;
     let mut others = Vec::new();
@@ -95,7 +95,7 @@ pub(super) fn three_tool_turns(stage: &Stage) -> Result<Section, Failure> {
     commands.extend(compared().map(|trial| trial.command.clone()));
     let mut verdicts = verdicts(&few, &others);
     verdicts.extend(turn_verdict(&many));
-    Ok(Section {
+    Ok(ReportSection {
         title: "Three tool turns",
         about: "The model calls a trivial tool three times, then answers: four model calls for each row, 64 rows at \
                 once. CPU is user and system time. That of the first 64 rows is taken off, with the start of \
@@ -105,27 +105,30 @@ pub(super) fn three_tool_turns(stage: &Stage) -> Result<Section, Failure> {
                 process; fast-agent reads the same card. rowmill: the median of three runs; others: one run of \
                 fewer rows, because they take so long. Memory is that of the largest process.",
         commands,
-        table: Some(Table { head: head(), rows: compared().chain(&many).map(Trial::line).collect() }),
+        table: Some(ReportTable {
+            head: head(),
+            rows: compared().chain(&many).map(ContenderTrial::line).collect(),
+        }),
         numbers: notes,
         verdicts,
     })
 }
 
 /// The working folder of contenders.
-struct Ground<'a> {
-    stage: &'a Stage,
+struct ContenderContext<'a> {
+    context: &'a BenchContext,
     folder: &'a Path,
-    servers: &'a Servers,
+    servers: &'a ModelServers,
     /// The search path for programs: Python's own folder first.
     path: std::ffi::OsString,
 }
 
-impl<'a> Ground<'a> {
-    fn rowmill(&'a self, input: &'a str, rows: u64) -> Vec<Contender<'a>> {
-        let contender = |kind: &'a Kind| {
+impl<'a> ContenderContext<'a> {
+    fn rowmill(&'a self, input: &'a str, rows: u64) -> Vec<BenchContender<'a>> {
+        let contender = |kind: &'a AgentVariant| {
             let server = (kind.server)(self.servers);
             let command = move |limit: u64| {
-                let mut command = self.stage.run(input, "results.jsonl", MODEL);
+                let mut command = self.context.run(input, "results.jsonl", MODEL);
                 command.current_dir(self.folder).args([
                     "--overwrite",
                     "-p",
@@ -137,7 +140,7 @@ impl<'a> Ground<'a> {
                 command.env("GENERIC_BASE_URL", server.base_url()).env("PATH", &self.path);
                 command
             };
-            Contender {
+            BenchContender {
                 name: kind.name.to_owned(),
                 server,
                 rows,
@@ -148,16 +151,16 @@ impl<'a> Ground<'a> {
         KINDS.iter().map(contender).collect()
     }
 
-    fn rival(&'a self, rival: &'a Rival, rows: u64) -> Contender<'a> {
+    fn rival(&'a self, rival: &'a RivalAgent, rows: u64) -> BenchContender<'a> {
         let server = &self.servers.function;
         let command = move |limit: u64| -> Command { rival.command(server, limit) };
-        Contender { name: rival.name.clone(), server, rows, calls: CALLS, command: Box::new(command) }
+        BenchContender { name: rival.name.clone(), server, rows, calls: CALLS, command: Box::new(command) }
     }
 }
 
 /// Measures the contenders in turn, so that other load on the machine affects all of them.
-fn rounds(contenders: &[Contender<'_>]) -> Result<Vec<Trial>, Failure> {
-    let mut trials = contenders.iter().map(Contender::start).collect::<Result<Vec<_>, _>>()?;
+fn rounds(contenders: &[BenchContender<'_>]) -> Result<Vec<ContenderTrial>, TaskFailure> {
+    let mut trials = contenders.iter().map(BenchContender::start).collect::<Result<Vec<_>, _>>()?;
     for _ in 0..ROUNDS {
         for (contender, trial) in contenders.iter().zip(&mut trials) {
             contender.measure(trial)?;
@@ -166,37 +169,37 @@ fn rounds(contenders: &[Contender<'_>]) -> Result<Vec<Trial>, Failure> {
     Ok(trials)
 }
 
-fn once(contender: &Contender<'_>) -> Result<Trial, Failure> {
+fn once(contender: &BenchContender<'_>) -> Result<ContenderTrial, TaskFailure> {
     let mut trial = contender.start()?;
     contender.measure(&mut trial)?;
     Ok(trial)
 }
 
 /// The cost of a row with a Python function, compared with the others.
-fn verdicts(own: &[Trial], others: &[(&'static str, Trial)]) -> Vec<Verdict> {
+fn verdicts(own: &[ContenderTrial], others: &[(&'static str, ContenderTrial)]) -> Vec<TargetVerdict> {
     let Some(function) = own.iter().find(|trial| trial.name == FUNCTION) else { return Vec::new() };
-    let verdict = |(target, other): &(&'static str, Trial)| {
+    let verdict = |(target, other): &(&'static str, ContenderTrial)| {
         let times = other.cpu() / function.cpu();
-        Verdict { target, measured: format!("1 to {times:.0}"), reached: times >= 20.0 }
+        TargetVerdict { target, measured: format!("1 to {times:.0}"), reached: times >= 20.0 }
     };
     others.iter().map(verdict).collect()
 }
 
 /// The cost of an agent's model call, compared with a row that consists of a single model call.
-fn turn_verdict(trials: &[Trial]) -> Option<Verdict> {
+fn turn_verdict(trials: &[ContenderTrial]) -> Option<TargetVerdict> {
     let of = |name: &str| trials.iter().find(|trial| trial.name == name);
     let (plain, stubbed) = (of(PLAIN)?.cpu(), of(STUBBED)?.cpu());
     let times = stubbed / CALLS as f64 / plain;
-    Some(Verdict {
+    Some(TargetVerdict {
         target: "a model call of an agent with its tool call: at most 1.5 times the CPU of a plain row",
         measured: format!("{times:.2} times"),
         reached: times <= 1.5,
     })
 }
 
-fn path_with(python: &Path) -> Result<std::ffi::OsString, Failure> {
+fn path_with(python: &Path) -> Result<std::ffi::OsString, TaskFailure> {
     let before = std::env::var_os("PATH").unwrap_or_default();
     let folder = python.parent().map(Path::to_owned);
     let folders: Vec<PathBuf> = folder.into_iter().chain(std::env::split_paths(&before)).collect();
-    std::env::join_paths(folders).map_err(Failure::of("cannot name the folder of Python"))
+    std::env::join_paths(folders).map_err(TaskFailure::context("cannot name the folder of Python"))
 }

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::Failure;
-use crate::bench::measure::{Cost, cost_of, median, shown};
-use crate::bench::report::whole;
-use crate::bench::server::Server;
+use crate::TaskFailure;
+use crate::bench::measure::{ProcessCost, command_text, measure_cost, median};
+use crate::bench::report::whole_number_text;
+use crate::bench::server::SimulatorProcess;
 
 /// The number of rows at once, and so the number of rows until all workers have started.
 pub(super) const PARALLEL: u64 = 64;
 
 /// A program that works on rows, and how often each row calls the model.
-pub(super) struct Contender<'a> {
+pub(super) struct BenchContender<'a> {
     pub(super) name: String,
-    pub(super) server: &'a Server,
+    pub(super) server: &'a SimulatorProcess,
     /// The rows beyond the first [`PARALLEL`].
     pub(super) rows: u64,
     /// Model calls for each row.
@@ -26,24 +26,24 @@ pub(super) struct Contender<'a> {
 }
 
 /// The cost of the first rows alone, and of all of them.
-pub(super) struct Trial {
+pub(super) struct ContenderTrial {
     pub(super) name: String,
     pub(super) command: String,
     pub(super) rows: u64,
     pub(super) calls: u64,
     /// Calls that the rows did not need: a competitor may discard an answer and call again.
     pub(super) surplus: u64,
-    start: Cost,
-    runs: Vec<Cost>,
+    start: ProcessCost,
+    runs: Vec<ProcessCost>,
 }
 
-impl Contender<'_> {
+impl BenchContender<'_> {
     /// Works on the first rows, which measures the cost of starting.
-    pub(super) fn start(&self) -> Result<Trial, Failure> {
+    pub(super) fn start(&self) -> Result<ContenderTrial, TaskFailure> {
         let (start, surplus) = self.work(PARALLEL)?;
-        Ok(Trial {
+        Ok(ContenderTrial {
             name: self.name.clone(),
-            command: shown(&(self.command)(PARALLEL + self.rows)),
+            command: command_text(&(self.command)(PARALLEL + self.rows)),
             rows: self.rows,
             calls: self.calls,
             surplus,
@@ -53,7 +53,7 @@ impl Contender<'_> {
     }
 
     /// Works on all rows once more.
-    pub(super) fn measure(&self, trial: &mut Trial) -> Result<(), Failure> {
+    pub(super) fn measure(&self, trial: &mut ContenderTrial) -> Result<(), TaskFailure> {
         let (cost, surplus) = self.work(PARALLEL + self.rows)?;
         trial.runs.push(cost);
         trial.surplus += surplus;
@@ -61,22 +61,22 @@ impl Contender<'_> {
     }
 
     /// Returns the cost of this many rows, and the number of calls that they do not need.
-    fn work(&self, rows: u64) -> Result<(Cost, u64), Failure> {
+    fn work(&self, rows: u64) -> Result<(ProcessCost, u64), TaskFailure> {
         let before = requests(self.server)?;
-        let (cost, _) = cost_of(&mut (self.command)(rows))?;
+        let (cost, _) = measure_cost(&mut (self.command)(rows))?;
         let (asked, needed) = (requests(self.server)? - before, rows * self.calls);
         let surplus = asked.checked_sub(needed).ok_or_else(|| {
-            Failure::new(format!("{} asked {asked} times for {rows} rows, not {needed} times", self.name))
+            TaskFailure::new(format!("{} asked {asked} times for {rows} rows, not {needed} times", self.name))
         })?;
         Ok((cost, surplus))
     }
 }
 
-impl Trial {
+impl ContenderTrial {
     /// Microseconds per row beyond the first ones, of the time that `of` selects.
-    fn per_row(&self, of: impl Fn(&Cost) -> Duration) -> f64 {
-        let seconds = |cost: &Cost| of(cost).as_secs_f64();
-        let beyond = |cost: &Cost| (seconds(cost) - seconds(&self.start)) * 1e6 / self.rows as f64;
+    fn per_row(&self, of: impl Fn(&ProcessCost) -> Duration) -> f64 {
+        let seconds = |cost: &ProcessCost| of(cost).as_secs_f64();
+        let beyond = |cost: &ProcessCost| (seconds(cost) - seconds(&self.start)) * 1e6 / self.rows as f64;
         median(&self.runs.iter().map(beyond).collect::<Vec<_>>())
     }
 
@@ -87,25 +87,25 @@ impl Trial {
 
     /// A line of the table.
     pub(super) fn line(&self) -> Vec<String> {
-        let peak = self.runs.iter().map(Cost::peak_megabytes).fold(0.0, f64::max);
+        let peak = self.runs.iter().map(ProcessCost::peak_megabytes).fold(0.0, f64::max);
         let mut line = vec![self.name.clone()];
         let numbers = [
             self.rows as f64,
             self.calls as f64,
             self.cpu(),
-            self.per_row(Cost::own),
+            self.per_row(ProcessCost::own),
             self.per_row(|cost| cost.children),
             self.cpu() / self.calls as f64,
             1e6 / self.per_row(|cost| cost.wall),
             self.start.cpu.as_secs_f64() * 1e3,
             peak,
         ];
-        line.extend(numbers.map(whole));
+        line.extend(numbers.map(whole_number_text));
         line
     }
 }
 
-/// The column headers of [`Trial::line`].
+/// The column headers of [`ContenderTrial::line`].
 pub(super) fn head() -> Vec<String> {
     let names = [
         "worked on by",
@@ -122,7 +122,8 @@ pub(super) fn head() -> Vec<String> {
     names.map(str::to_owned).to_vec()
 }
 
-fn requests(server: &Server) -> Result<u64, Failure> {
-    let stats: Value = serde_json::from_str(&server.stats()?).map_err(Failure::of("not statistics"))?;
-    stats["requests"].as_u64().ok_or_else(|| Failure::new("the simulator does not count its calls"))
+fn requests(server: &SimulatorProcess) -> Result<u64, TaskFailure> {
+    let stats: Value =
+        serde_json::from_str(&server.stats()?).map_err(TaskFailure::context("not statistics"))?;
+    stats["requests"].as_u64().ok_or_else(|| TaskFailure::new("the simulator does not count its calls"))
 }

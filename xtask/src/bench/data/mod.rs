@@ -5,16 +5,16 @@ mod files;
 mod ids;
 mod reading;
 mod selecting;
-mod through;
+mod through_model;
 
-use super::stage::Scenario;
+use super::context::ScenarioFn;
 
 pub(super) use duckdb::version as yardstick;
 
 /// All scenarios, in the order of the report.
-pub(super) const ALL: &[(&str, Scenario)] = &[
+pub(super) const ALL: &[(&str, ScenarioFn)] = &[
     ("reading", reading::reading),
-    ("through a model", through::through),
+    ("through a model", through_model::through),
     ("ids", ids::ids),
     ("selecting", selecting::selecting),
 ];

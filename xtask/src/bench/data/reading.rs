@@ -3,44 +3,48 @@
 use std::process::Command;
 
 use super::{ROWS, duckdb, files};
-use crate::Failure;
-use crate::bench::measure::cost_of;
-use crate::bench::report::{Section, Table, whole};
-use crate::bench::stage::Stage;
+use crate::TaskFailure;
+use crate::bench::context::BenchContext;
+use crate::bench::measure::measure_cost;
+use crate::bench::report::{ReportSection, ReportTable, whole_number_text};
 
 /// Every row of a file, read by rowmill, by the plain loop and by DuckDB.
-pub(super) fn reading(stage: &Stage) -> Result<Section, Failure> {
-    let count = stage.rows(ROWS);
-    let mut table = Table {
+pub(super) fn reading(context: &BenchContext) -> Result<ReportSection, TaskFailure> {
+    let count = context.rows(ROWS);
+    let mut table = ReportTable {
         head: ["file", "read by", "rows/s", "seconds", "CPU seconds", "peak MB"].map(str::to_owned).to_vec(),
         rows: Vec::new(),
     };
     let mut sizes = Vec::new();
     for format in ["jsonl", "parquet"] {
-        let file = files::made(stage, count, format)?;
-        sizes.push(format!("{format}: {} rows, {}", whole(count as f64), files::size(stage, &file)?));
-        let mut readers = vec![("rowmill", rows(stage, "rowmill", &file))];
+        let file = files::made(context, count, format)?;
+        sizes.push(format!(
+            "{format}: {} rows, {}",
+            whole_number_text(count as f64),
+            files::size(context, &file)?
+        ));
+        let mut readers = vec![("rowmill", rows(context, "rowmill", &file))];
         if format == "jsonl" {
-            readers.push(("a loop with `serde_json`, into `Value`", rows(stage, "serde-json", &file)));
+            readers.push(("a loop with `serde_json`, into `Value`", rows(context, "serde-json", &file)));
         }
-        readers.push(("DuckDB, all cores, values only counted", duckdb::reading(stage, &file)));
-        readers.push(("DuckDB, rows handed to Python", duckdb::handing_over(stage, &file)));
+        readers.push(("DuckDB, all cores, values only counted", duckdb::reading(context, &file)));
+        readers.push(("DuckDB, rows handed to Python", duckdb::handing_over(context, &file)));
         for (name, mut command) in readers {
-            let (cost, output) = cost_of(&mut command)?;
+            let (cost, output) = measure_cost(&mut command)?;
             if output.trim() != count.to_string() {
-                return Err(Failure::new(format!("{name} saw {} rows of {count}", output.trim())));
+                return Err(TaskFailure::new(format!("{name} saw {} rows of {count}", output.trim())));
             }
             table.rows.push(vec![
                 format.to_owned(),
                 name.to_owned(),
-                whole(cost.rate(count)),
+                whole_number_text(cost.rate(count)),
                 format!("{:.1}", cost.wall.as_secs_f64()),
                 format!("{:.1}", cost.cpu.as_secs_f64()),
-                whole(cost.peak_megabytes()),
+                whole_number_text(cost.peak_megabytes()),
             ]);
         }
     }
-    Ok(Section {
+    Ok(ReportSection {
         title: "Reading",
         about: "Every row of a file of eleven columns (numbers, texts, dates, a list, an object), read and thrown \
                 away. rowmill makes a row of JSON text of each, on one thread, Parquet on two, as a run does. DuckDB \
@@ -56,8 +60,8 @@ pub(super) fn reading(stage: &Stage) -> Result<Section, Failure> {
     })
 }
 
-fn rows(stage: &Stage, reader: &str, file: &str) -> Command {
-    let mut command = Command::new(&stage.xtask);
-    command.current_dir(&stage.folder).args(["read-rows", "--with", reader, file]);
+fn rows(context: &BenchContext, reader: &str, file: &str) -> Command {
+    let mut command = Command::new(&context.xtask);
+    command.current_dir(&context.folder).args(["read-rows", "--with", reader, file]);
     command
 }

@@ -3,10 +3,10 @@
 use std::process::Command;
 
 use super::{ROWS, duckdb, files};
-use crate::Failure;
-use crate::bench::measure::cost_of;
-use crate::bench::report::{Section, Table, Verdict, whole};
-use crate::bench::stage::Stage;
+use crate::TaskFailure;
+use crate::bench::context::BenchContext;
+use crate::bench::measure::measure_cost;
+use crate::bench::report::{ReportSection, ReportTable, TargetVerdict, whole_number_text};
 
 /// The query that has a target.
 const SORT: &str = "a sort of all";
@@ -22,9 +22,9 @@ const QUERIES: &[(&str, &str)] = &[
 ];
 
 /// The same queries over the same files.
-pub(super) fn selecting(stage: &Stage) -> Result<Section, Failure> {
-    let count = stage.rows(ROWS) / 10;
-    let mut table = Table {
+pub(super) fn selecting(context: &BenchContext) -> Result<ReportSection, TaskFailure> {
+    let count = context.rows(ROWS) / 10;
+    let mut table = ReportTable {
         head: ["input", "query", "rowmill s", "rowmill MB", "DuckDB s", "DuckDB MB"]
             .map(str::to_owned)
             .to_vec(),
@@ -32,15 +32,15 @@ pub(super) fn selecting(stage: &Stage) -> Result<Section, Failure> {
     };
     let mut longest = 0.0_f64;
     for format in ["jsonl", "parquet"] {
-        let file = files::made(stage, count, format)?;
+        let file = files::made(context, count, format)?;
         for (name, query) in QUERIES {
-            let mut ours = Command::new(&stage.xtask);
-            ours.current_dir(&stage.folder).args(["read-rows", "--with", "rowmill", "--sql", query, &file]);
-            let (cost, count) = cost_of(&mut ours)?;
-            let (rival, rows) = cost_of(&mut duckdb::query(stage, query, &file))?;
+            let mut ours = Command::new(&context.xtask);
+            ours.current_dir(&context.folder).args(["read-rows", "--with", "rowmill", "--sql", query, &file]);
+            let (cost, count) = measure_cost(&mut ours)?;
+            let (rival, rows) = measure_cost(&mut duckdb::query(context, query, &file))?;
             if count.trim() != rows.trim() {
                 let (ours, theirs) = (count.trim(), rows.trim());
-                return Err(Failure::new(format!("{name}: {ours} rows here, {theirs} with DuckDB")));
+                return Err(TaskFailure::new(format!("{name}: {ours} rows here, {theirs} with DuckDB")));
             }
             if *name == SORT {
                 longest = longest.max(cost.wall.as_secs_f64() / rival.wall.as_secs_f64());
@@ -49,13 +49,13 @@ pub(super) fn selecting(stage: &Stage) -> Result<Section, Failure> {
                 format.to_owned(),
                 (*name).to_owned(),
                 format!("{:.1}", cost.wall.as_secs_f64()),
-                whole(cost.peak_megabytes()),
+                whole_number_text(cost.peak_megabytes()),
                 format!("{:.1}", rival.wall.as_secs_f64()),
-                whole(rival.peak_megabytes()),
+                whole_number_text(rival.peak_megabytes()),
             ]);
         }
     }
-    Ok(Section {
+    Ok(ReportSection {
         title: "Selecting with SQL",
         about: "The same query over the same file; the rows that come out are counted. rowmill works in bounded \
                 memory, DuckDB on all cores and hands its rows to Python. Times are of whole processes.",
@@ -64,8 +64,8 @@ pub(super) fn selecting(stage: &Stage) -> Result<Section, Failure> {
             .map(|(_, query)| format!("cargo xtask read-rows --with rowmill --sql \"{query}\" made.parquet"))
             .collect(),
         table: Some(table),
-        numbers: vec![format!("{} rows in each file", whole(count as f64))],
-        verdicts: vec![Verdict {
+        numbers: vec![format!("{} rows in each file", whole_number_text(count as f64))],
+        verdicts: vec![TargetVerdict {
             target: "a sort of a million rows takes at most 3 times as long as DuckDB",
             measured: format!("{longest:.1} times"),
             reached: longest <= MOST,

@@ -3,11 +3,11 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use crate::Failure;
-use crate::bench::environment::{LANGROID, prepare_tokenizers};
-use crate::bench::measure::{Cost, cost_of, median};
-use crate::bench::report::{Section, Table, Verdict, whole};
-use crate::bench::stage::Stage;
+use crate::TaskFailure;
+use crate::bench::context::BenchContext;
+use crate::bench::measure::{ProcessCost, measure_cost, median};
+use crate::bench::python_packages::{LANGROID, prepare_tokenizers};
+use crate::bench::report::{ReportSection, ReportTable, TargetVerdict, whole_number_text};
 use crate::workspace::Workspace;
 
 /// The number of items for the target.
@@ -23,7 +23,7 @@ const ROUNDS: usize = 5;
 const FLAT: f64 = 2.0;
 
 /// The measurements of some items.
-struct Trial {
+struct ItemTrial {
     name: String,
     items: u64,
     /// How long the call took, without the start of the process.
@@ -33,16 +33,17 @@ struct Trial {
     peak: f64,
 }
 
-impl Trial {
+impl ItemTrial {
     /// Runs a command several times, which prints the duration of the call in seconds.
-    fn of(name: &str, items: u64, rounds: usize, command: impl Fn() -> Command) -> Result<Self, Failure> {
+    fn of(name: &str, items: u64, rounds: usize, command: impl Fn() -> Command) -> Result<Self, TaskFailure> {
         let (mut seconds, mut cpu, mut peak) = (Vec::new(), Vec::new(), 0.0_f64);
         for _ in 0..rounds {
-            let (cost, output) = cost_of(&mut command())?;
-            let took = output.trim().parse().map_err(Failure::of(format_args!("{name} told no time")))?;
+            let (cost, output) = measure_cost(&mut command())?;
+            let took =
+                output.trim().parse().map_err(TaskFailure::context(format_args!("{name} told no time")))?;
             seconds.push(took);
             cpu.push(cost.cpu.as_secs_f64());
-            peak = peak.max(Cost::peak_megabytes(&cost));
+            peak = peak.max(ProcessCost::peak_megabytes(&cost));
         }
         Ok(Self { name: name.to_owned(), items, seconds: median(&seconds), cpu: median(&cpu), peak })
     }
@@ -54,8 +55,8 @@ impl Trial {
     fn line(&self) -> Vec<String> {
         vec![
             self.name.clone(),
-            whole(self.items as f64),
-            whole(self.rate()),
+            whole_number_text(self.items as f64),
+            whole_number_text(self.rate()),
             format!("{:.2}", self.seconds * 1e6 / self.items as f64),
             format!("{:.2}", self.cpu),
             format!("{:.1}", self.peak),
@@ -64,40 +65,50 @@ impl Trial {
 }
 
 /// Items without cost, as a list and as a stream, and some of them by Langroid.
-pub(super) fn nothing(stage: &Stage) -> Result<Section, Failure> {
-    let (items, many) = (stage.rows(ITEMS), stage.rows(ITEMS * TIMES));
+pub(super) fn nothing(context: &BenchContext) -> Result<ReportSection, TaskFailure> {
+    let (items, many) = (context.rows(ITEMS), context.rows(ITEMS * TIMES));
     let own = |results: &str, items: u64| {
         let (results, items) = (results.to_owned(), items.to_string());
         move || {
-            let mut command = Command::new(&stage.xtask);
-            command.current_dir(&stage.folder).args(["work-items", "--items", &items, "--results", &results]);
+            let mut command = Command::new(&context.xtask);
+            command.current_dir(&context.folder).args([
+                "work-items",
+                "--items",
+                &items,
+                "--results",
+                &results,
+            ]);
             command
         }
     };
-    let list = Trial::of("rowmill, a list", items, ROUNDS, own("list", items))?;
-    let stream = Trial::of("rowmill, a stream", items, ROUNDS, own("stream", items))?;
-    let long = Trial::of("rowmill, a longer stream", many, 1, own("stream", many))?;
-    let few = Trial::of("rowmill, a short list", FEW, ROUNDS, own("list", FEW))?;
+    let list = ItemTrial::of("rowmill, a list", items, ROUNDS, own("list", items))?;
+    let stream = ItemTrial::of("rowmill, a stream", items, ROUNDS, own("stream", items))?;
+    let long = ItemTrial::of("rowmill, a longer stream", many, 1, own("stream", many))?;
+    let few = ItemTrial::of("rowmill, a short list", FEW, ROUNDS, own("list", FEW))?;
     let mut numbers = Vec::new();
     let mut verdicts = vec![
-        Verdict {
+        TargetVerdict {
             target: "100,000 items with a function that does nothing: at least 200,000 items/s",
-            measured: format!("{} as a list, {} as a stream", whole(list.rate()), whole(stream.rate())),
+            measured: format!(
+                "{} as a list, {} as a stream",
+                whole_number_text(list.rate()),
+                whole_number_text(stream.rate())
+            ),
             reached: list.rate().min(stream.rate()) >= 200_000.0,
         },
-        Verdict {
+        TargetVerdict {
             target: "memory is flat when results are streamed: 20 times the items in at most 2 MB more",
             measured: format!("{:.1} MB, then {:.1} MB", stream.peak, long.peak),
             reached: long.peak - stream.peak <= FLAT,
         },
     ];
     let mut trials = vec![list, stream, long, few];
-    match langroid(stage) {
+    match langroid(context) {
         Ok(rival) => {
-            let ours = trials.last().map_or(f64::NAN, Trial::rate);
-            verdicts.push(Verdict {
+            let ours = trials.last().map_or(f64::NAN, ItemTrial::rate);
+            verdicts.push(TargetVerdict {
                 target: "200 items: at least 100 times the items/s of Langroid",
-                measured: format!("{} times", whole(ours / rival.rate())),
+                measured: format!("{} times", whole_number_text(ours / rival.rate())),
                 reached: ours >= 100.0 * rival.rate(),
             });
             trials.push(rival);
@@ -105,7 +116,7 @@ pub(super) fn nothing(stage: &Stage) -> Result<Section, Failure> {
         Err(why) => numbers.push(format!("Langroid {} was not measured: {why}", LANGROID.version)),
     }
     let head = ["worked on by", "items", "items/s", "µs per item", "CPU seconds with the start", "peak MB"];
-    Ok(Section {
+    Ok(ReportSection {
         title: "Items that cost nothing",
         about: "Every item is a number, the worker doubles it, 64 at once. The time is that of the call alone; CPU \
                 and memory are those of the whole process. rowmill: the median of five runs, one for the longer \
@@ -115,9 +126,9 @@ pub(super) fn nothing(stage: &Stage) -> Result<Section, Failure> {
             format!("cargo xtask work-items --items {ITEMS} --results stream"),
             format!("python langroid_items.py {FEW} {PARALLEL}"),
         ],
-        table: Some(Table {
+        table: Some(ReportTable {
             head: head.map(str::to_owned).to_vec(),
-            rows: trials.iter().map(Trial::line).collect(),
+            rows: trials.iter().map(ItemTrial::line).collect(),
         }),
         numbers,
         verdicts,
@@ -125,8 +136,8 @@ pub(super) fn nothing(stage: &Stage) -> Result<Section, Failure> {
 }
 
 /// The same items by Langroid, or why not.
-fn langroid(stage: &Stage) -> Result<Trial, String> {
-    let folder = stage.folder.join("agents");
+fn langroid(context: &BenchContext) -> Result<ItemTrial, String> {
+    let folder = context.folder.join("agents");
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let workspace = Workspace::here().map_err(|failure| failure.to_string())?;
     prepare_tokenizers(&workspace, &folder.join("tokenizers"))?;
@@ -141,5 +152,5 @@ fn langroid(stage: &Stage) -> Result<Trial, String> {
         command
     };
     let name = format!("Langroid {}, `run_batch_tasks`", LANGROID.version);
-    Trial::of(&name, FEW, 1, command).map_err(|failure| failure.to_string())
+    ItemTrial::of(&name, FEW, 1, command).map_err(|failure| failure.to_string())
 }

@@ -2,7 +2,7 @@
 
 mod items;
 
-use super::stage::Scenario;
+use super::context::ScenarioFn;
 
 /// All scenarios, in the order of the report.
-pub(super) const ALL: &[(&str, Scenario)] = &[("items that cost nothing", items::nothing)];
+pub(super) const ALL: &[(&str, ScenarioFn)] = &[("items that cost nothing", items::nothing)];

@@ -4,11 +4,11 @@ mod faults;
 mod quota;
 mod scenario;
 mod sizes;
-mod strays;
+mod stray_refusals;
 mod usage;
 
-use super::stage::Scenario;
+use super::context::ScenarioFn;
 
 /// All scenarios, in the order of the report.
-pub(super) const ALL: &[(&str, Scenario)] =
-    &[("quota", quota::quota), ("faults", faults::faults), ("strays", strays::strays)];
+pub(super) const ALL: &[(&str, ScenarioFn)] =
+    &[("quota", quota::quota), ("faults", faults::faults), ("strays", stray_refusals::strays)];

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use crate::Failure;
+use crate::TaskFailure;
 
 /// The simulator counts this many characters as a token.
 const CHARACTERS_PER_TOKEN: f64 = 4.0;
@@ -18,14 +18,14 @@ const WORDS: &str = "the seller answered after a week and sent another part that
 
 /// The distribution of row sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spread {
+pub(super) enum SizeSpread {
     /// From half to one and a half times the mean, uniformly.
     Uniform,
     /// Lognormal: most are small, and few large ones hold most of the tokens.
     HeavyTailed,
 }
 
-impl Spread {
+impl SizeSpread {
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -35,9 +35,14 @@ impl Spread {
 }
 
 /// Writes rows with one field, `text`.
-pub(super) fn write(path: &Path, count: u64, spread: Spread, mean_tokens: f64) -> Result<(), Failure> {
+pub(super) fn write(
+    path: &Path,
+    count: u64,
+    spread: SizeSpread,
+    mean_tokens: f64,
+) -> Result<(), TaskFailure> {
     let mut out = BufWriter::new(File::create(path)?);
-    let mut chance = Chance(0x5EED);
+    let mut chance = SeededRandom(0x5EED);
     for number in 1..=count {
         let length = (size(spread, mean_tokens, &mut chance) * CHARACTERS_PER_TOKEN).round() as usize;
         // The number comes first, so that all prompts are different.
@@ -48,10 +53,10 @@ pub(super) fn write(path: &Path, count: u64, spread: Spread, mean_tokens: f64) -
     Ok(out.flush()?)
 }
 
-fn size(spread: Spread, mean: f64, chance: &mut Chance) -> f64 {
+fn size(spread: SizeSpread, mean: f64, chance: &mut SeededRandom) -> f64 {
     match spread {
-        Spread::Uniform => mean * (0.5 + chance.next()),
-        Spread::HeavyTailed => {
+        SizeSpread::Uniform => mean * (0.5 + chance.next()),
+        SizeSpread::HeavyTailed => {
             let normal = (-2.0 * (1.0 - chance.next()).ln()).sqrt() * (TAU * chance.next()).cos();
             let median = mean / (SIGMA * SIGMA / 2.0).exp();
             (median * (SIGMA * normal).exp()).min(mean * LARGEST)
@@ -60,9 +65,9 @@ fn size(spread: Spread, mean: f64, chance: &mut Chance) -> f64 {
 }
 
 /// Deterministic pseudo-random numbers from 0 to 1 (SplitMix64).
-struct Chance(u64);
+struct SeededRandom(u64);
 
-impl Chance {
+impl SeededRandom {
     fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -78,8 +83,10 @@ mod tests {
 
     #[test]
     fn sizes_have_the_mean_that_was_asked_for_and_only_heavy_tails_have_giants() {
-        for (spread, largest) in [(Spread::Uniform, 75.0..=150.0), (Spread::HeavyTailed, 900.0..=2_000.0)] {
-            let mut chance = Chance(1);
+        for (spread, largest) in
+            [(SizeSpread::Uniform, 75.0..=150.0), (SizeSpread::HeavyTailed, 900.0..=2_000.0)]
+        {
+            let mut chance = SeededRandom(1);
             let sizes: Vec<f64> = (0..20_000).map(|_| size(spread, 100.0, &mut chance)).collect();
             let mean = sizes.iter().sum::<f64>() / 20_000.0;
             assert!((95.0..105.0).contains(&mean), "{spread:?}: {mean}");

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use crate::Failure;
-use crate::bench::measure::cost_of;
+use crate::TaskFailure;
+use crate::bench::measure::measure_cost;
 
 const ANSWER: &str = concat!(
     r#"{"id":"1","object":"chat.completion","model":"m","choices":[{"index":0,"finish_reason":"stop","#,
@@ -19,7 +19,10 @@ const ANSWER: &str = concat!(
 /// The requests that `command` sends to a server; it receives the server's address.
 ///
 /// In the returned requests the server's address is replaced by `address`.
-pub(super) fn requests(command: impl FnOnce(&str) -> Command, address: &str) -> Result<Vec<String>, Failure> {
+pub(super) fn requests(
+    command: impl FnOnce(&str) -> Command,
+    address: &str,
+) -> Result<Vec<String>, TaskFailure> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let own = listener.local_addr()?.to_string();
     let taken = Mutex::new(Vec::new());
@@ -34,7 +37,7 @@ pub(super) fn requests(command: impl FnOnce(&str) -> Command, address: &str) -> 
                 scope.spawn(move || serve(stream, taken));
             }
         });
-        let outcome = cost_of(&mut command(&format!("http://{own}/v1")));
+        let outcome = measure_cost(&mut command(&format!("http://{own}/v1")));
         ended.store(true, Ordering::Release);
         // Wakes the listener, so that it notices the end.
         drop(TcpStream::connect(&own));

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use crate::Failure;
+use crate::TaskFailure;
 
 const OPENINGS: [&str; 5] = [
     "Arrived on time and works as described",
@@ -15,7 +15,7 @@ const OPENINGS: [&str; 5] = [
 ];
 
 /// Writes `count` rows as JSON lines.
-pub(super) fn write(path: &Path, count: u64) -> Result<(), Failure> {
+pub(super) fn write(path: &Path, count: u64) -> Result<(), TaskFailure> {
     let mut out = BufWriter::new(File::create(path)?);
     for number in 1..=count {
         let opening = OPENINGS[(number % 5) as usize];

@@ -5,26 +5,26 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::bench::measure::{Cost, cost_of};
-use crate::{Failure, talk};
+use crate::bench::measure::{ProcessCost, measure_cost};
+use crate::{TaskFailure, printer};
 
 /// The cost of a run of `wrk`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
+pub(super) struct LoadResult {
     pub(super) requests: u64,
-    pub(super) cost: Cost,
+    pub(super) cost: ProcessCost,
 }
 
 /// Finds `wrk`, or installs it if that is allowed; returns its version.
-pub(in crate::bench) fn version() -> Result<String, Failure> {
+pub(in crate::bench) fn version() -> Result<String, TaskFailure> {
     if let Some(version) = ask_version() {
         return Ok(version);
     }
-    let missing = || Failure::new("`wrk` is not installed: `apt-get install wrk`");
+    let missing = || TaskFailure::new("`wrk` is not installed: `apt-get install wrk`");
     if !rustix::process::geteuid().is_root() {
         return Err(missing());
     }
-    talk::note("installing wrk");
+    printer::note("installing wrk");
     let installed = Command::new("apt-get").args(["install", "--yes", "wrk"]).output();
     installed.ok().filter(|output| output.status.success()).and_then(|_| ask_version()).ok_or_else(missing)
 }
@@ -38,12 +38,12 @@ fn ask_version() -> Option<String> {
 }
 
 /// Writes a script that sends these requests in turn, unchanged.
-pub(super) fn script(path: &Path, requests: &[String]) -> Result<(), Failure> {
+pub(super) fn script(path: &Path, requests: &[String]) -> Result<(), TaskFailure> {
     let mut text = String::from("local requests = {\n");
     for request in requests {
         let escaped =
             request.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\r', "\\r");
-        writeln!(text, "\"{escaped}\",").map_err(Failure::of("cannot make the script"))?;
+        writeln!(text, "\"{escaped}\",").map_err(TaskFailure::context("cannot make the script"))?;
     }
     text.push_str(
         "}\nlocal at = 0\nfunction request()\n  at = at % #requests + 1\n  return requests[at]\nend\n",
@@ -59,14 +59,14 @@ pub(super) fn command(script: &str, seconds: u64, url: &str) -> Command {
 }
 
 /// Runs it and parses its counts.
-pub(super) fn run(command: &mut Command) -> Result<Load, Failure> {
-    let (cost, output) = cost_of(command)?;
+pub(super) fn run(command: &mut Command) -> Result<LoadResult, TaskFailure> {
+    let (cost, output) = measure_cost(command)?;
     if output.contains("Non-2xx") || output.contains("Socket errors") {
-        return Err(Failure::new(format!("wrk met errors:\n{output}")));
+        return Err(TaskFailure::new(format!("wrk met errors:\n{output}")));
     }
     let requests =
-        counted(&output).ok_or_else(|| Failure::new(format!("cannot read wrk's report:\n{output}")))?;
-    Ok(Load { requests, cost })
+        counted(&output).ok_or_else(|| TaskFailure::new(format!("cannot read wrk's report:\n{output}")))?;
+    Ok(LoadResult { requests, cost })
 }
 
 fn counted(output: &str) -> Option<u64> {

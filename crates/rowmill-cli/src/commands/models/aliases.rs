@@ -1,16 +1,16 @@
 //! The short names for models.
 
-use rowmill::{AliasEntry, AliasSource, ModelString, alias_origin};
+use rowmill::{AliasEntry, AliasSource, ModelString, built_in_alias_origin};
 use serde_json::{Value, json};
 
-use super::{Answer, Known};
-use crate::vocabulary::FLAGS;
+use super::{CommandOutput, ModelCatalogue};
+use crate::vocabulary::COMMAND_LINE_VOCABULARY;
 
 /// Every alias with the model that it stands for.
-pub(super) fn aliases(known: &Known) -> Answer {
+pub(super) fn aliases(known: &ModelCatalogue) -> CommandOutput {
     let entries: Vec<AliasEntry<'_>> = known.providers.aliases().entries().collect();
     let width = entries.iter().map(|entry| entry.name.chars().count()).max().unwrap_or(0);
-    let (version, day) = alias_origin();
+    let (version, day) = built_in_alias_origin();
     let part = |source: AliasSource, title: String| {
         let lines = entries.iter().filter(|entry| entry.source == source).map(|entry| {
             let note = problem_of(known, entry).map(|problem| format!("   ({problem})")).unwrap_or_default();
@@ -22,7 +22,7 @@ pub(super) fn aliases(known: &Known) -> Answer {
     let own = part(AliasSource::Config, "rowmill.toml".to_owned());
     let built_in = part(AliasSource::BuiltIn, format!("built in, as of {day} ({version})"));
     let text: Vec<String> = own.into_iter().chain(built_in).collect();
-    Answer {
+    CommandOutput {
         text: format!(
             "{}\n\nAdd your own under `[aliases]` in `rowmill.toml`: quick = \"provider.model\"",
             text.join("\n\n")
@@ -32,14 +32,14 @@ pub(super) fn aliases(known: &Known) -> Answer {
 }
 
 /// Why an alias cannot be used, in a few words.
-fn problem_of(known: &Known, entry: &AliasEntry<'_>) -> Option<String> {
+fn problem_of(known: &ModelCatalogue, entry: &AliasEntry<'_>) -> Option<String> {
     let problem = ModelString::parse(entry.name, &known.providers).err()?;
-    let message = problem.message.render(FLAGS);
+    let message = problem.message.render(COMMAND_LINE_VOCABULARY);
     Some(message.rsplit_once(", but ").map_or_else(|| message.clone(), |(_, why)| why.to_owned()))
 }
 
-fn as_json(known: &Known, entry: &AliasEntry<'_>) -> Value {
-    let (version, day) = alias_origin();
+fn as_json(known: &ModelCatalogue, entry: &AliasEntry<'_>) -> Value {
+    let (version, day) = built_in_alias_origin();
     let is_built_in = entry.source == AliasSource::BuiltIn;
     json!({
         "alias": entry.name,

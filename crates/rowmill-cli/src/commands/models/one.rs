@@ -1,21 +1,24 @@
 //! Everything that is known about one model.
 
-use rowmill::{Accuracy, Key, ModelString, Priced, Problem, TokenPrices, catalogue, counter};
+use rowmill::{
+    CountAccuracy, ModelPrice, ModelSettingKey, ModelString, Problem, TokenPrices, provider_catalogue,
+    token_counter,
+};
 use serde_json::{Value, json};
 
-use super::prices::{amount, how_to, origin, price_json};
-use super::providers::{as_json, key_text};
-use super::{Answer, Known};
-use crate::numbers::grouped;
-use crate::surroundings::environment;
+use super::prices::{price_json, price_origin, price_text, pricing_hint};
+use super::providers::{key_text, provider_json};
+use super::{CommandOutput, ModelCatalogue};
+use crate::number_text::group_digits;
+use crate::process_environment::process_environment;
 
 /// Describes the model that a model string names.
-pub(super) fn model(known: &Known, text: &str) -> Result<Answer, Problem> {
+pub(super) fn model(known: &ModelCatalogue, text: &str) -> Result<CommandOutput, Problem> {
     let model = ModelString::parse(text, &known.providers)?;
-    let tier = model.settings.value(Key::ServiceTier).map(ToString::to_string);
+    let tier = model.settings.value(ModelSettingKey::ServiceTier).map(ToString::to_string);
     let priced = known.prices.find(&model.provider, &model.model, tier.as_deref());
-    let accuracy = counter(&model.provider, &model.model).accuracy();
-    let entries = catalogue(&known.providers, &|name| environment().provider_variable(name));
+    let accuracy = token_counter(&model.provider, &model.model).accuracy();
+    let entries = provider_catalogue(&known.providers, &|name| process_environment().provider_variable(name));
     let provider = entries.iter().find(|entry| entry.provider == model.provider);
 
     let whole = known.providers.aliases().expand(text)?;
@@ -30,34 +33,36 @@ pub(super) fn model(known: &Known, text: &str) -> Result<Answer, Problem> {
         line(if index == 0 { "price" } else { "" }, text);
     }
     if let Some(most) = priced.and_then(|priced| priced.max_output) {
-        line("max output", format!("{} tokens", grouped(most)));
+        line("max output", format!("{} tokens", group_digits(most)));
     }
     line("tokenizer", accuracy_text(accuracy));
     let (tokenizer, error) = match accuracy {
-        Accuracy::Exact { name } => (Some(name), None),
-        Accuracy::Estimate { percent } => (None, Some(percent)),
+        CountAccuracy::Exact { name } => (Some(name), None),
+        CountAccuracy::Estimate { percent } => (None, Some(percent)),
     };
     let json = json!({
         "model": model.to_string(),
-        "provider": provider.map_or(Value::Null, as_json),
+        "provider": provider.map_or(Value::Null, provider_json),
         "price": priced.as_ref().map_or(Value::Null, price_json),
         "tokenizer": tokenizer,
         "token_error_percent": error,
     });
-    Ok(Answer { text: lines.join("\n"), json })
+    Ok(CommandOutput { text: lines.join("\n"), json })
 }
 
-fn accuracy_text(accuracy: Accuracy) -> String {
+fn accuracy_text(accuracy: CountAccuracy) -> String {
     match accuracy {
-        Accuracy::Exact { name } => format!("{name}, exact"),
-        Accuracy::Estimate { percent } => format!("none built in; token counts are estimates, ± {percent} %"),
+        CountAccuracy::Exact { name } => format!("{name}, exact"),
+        CountAccuracy::Estimate { percent } => {
+            format!("none built in; token counts are estimates, ± {percent} %")
+        }
     }
 }
 
-fn price_lines(model: &ModelString, tier: Option<&str>, priced: Option<&Priced<'_>>) -> Vec<String> {
+fn price_lines(model: &ModelString, tier: Option<&str>, priced: Option<&ModelPrice<'_>>) -> Vec<String> {
     let tier = tier.map_or_else(String::new, |tier| format!(" in the service tier `{tier}`"));
     let Some(priced) = priced else {
-        let how = how_to(&model.provider, &model.model);
+        let how = pricing_hint(&model.provider, &model.model);
         let mut lines = vec![format!("unknown{tier}. To set one, add to rowmill.toml:")];
         lines.extend(how.lines().map(str::to_owned));
         return lines;
@@ -67,9 +72,9 @@ fn price_lines(model: &ModelString, tier: Option<&str>, priced: Option<&Priced<'
         return vec!["free".to_owned()];
     }
     let mut lines =
-        vec![format!("{} per million tokens{tier}, {}", tokens_text(&price.tokens), origin(priced))];
+        vec![format!("{} per million tokens{tier}, {}", tokens_text(&price.tokens), price_origin(priced))];
     if let Some((above, prices)) = &price.long {
-        lines.push(format!("above {} prompt tokens: {}", grouped(*above), tokens_text(prices)));
+        lines.push(format!("above {} prompt tokens: {}", group_digits(*above), tokens_text(prices)));
     }
     if let Some(percent) = price.batch_percent {
         lines.push(format!("batch API: {percent} % of that"));
@@ -78,7 +83,7 @@ fn price_lines(model: &ModelString, tier: Option<&str>, priced: Option<&Priced<'
 }
 
 fn tokens_text(prices: &TokenPrices) -> String {
-    let mut parts = vec![format!("${} input", amount(prices.input))];
+    let mut parts = vec![format!("${} input", price_text(prices.input))];
     let optional = [
         ("cached", prices.cached, prices.input),
         ("cache write", prices.cache_write, prices.input),
@@ -86,7 +91,7 @@ fn tokens_text(prices: &TokenPrices) -> String {
         ("reasoning", prices.reasoning, prices.output),
     ];
     for (name, price, _) in optional.into_iter().filter(|(_, price, same)| price != same) {
-        parts.push(format!("${} {name}", amount(price)));
+        parts.push(format!("${} {name}", price_text(price)));
     }
     parts.join(", ")
 }

@@ -1,16 +1,16 @@
 //! The price table.
 
-use rowmill::{Money, Price, PriceEntry, Priced, Problem, ProblemCode, TokenPrices};
+use rowmill::{ModelPrice, Money, Price, PriceEntry, Problem, ProblemCode, TokenPrices};
 use serde_json::{Value, json};
 
-use super::{Answer, Known};
-use crate::numbers::grouped;
+use super::{CommandOutput, ModelCatalogue};
+use crate::number_text::group_digits;
 
 /// The columns of prices.
 const COLUMNS: [&str; 4] = ["input", "cached", "write", "output"];
 
 /// The prices of one provider, or of all.
-pub(super) fn prices(known: &Known, provider: Option<&str>) -> Result<Answer, Problem> {
+pub(super) fn prices(known: &ModelCatalogue, provider: Option<&str>) -> Result<CommandOutput, Problem> {
     let entries: Vec<PriceEntry<'_>> = match provider {
         None => known.prices.entries().collect(),
         Some(name) => known.prices.entries_of(name).collect(),
@@ -20,23 +20,26 @@ pub(super) fn prices(known: &Known, provider: Option<&str>) -> Result<Answer, Pr
         Some(name) if entries.is_empty() => none_listed(known, name)?,
         _ => as_text(&entries),
     };
-    Ok(Answer { text, json: json.into() })
+    Ok(CommandOutput { text, json: json.into() })
 }
 
 /// The message for a provider without prices.
-fn none_listed(known: &Known, name: &str) -> Result<String, Problem> {
-    if known.providers.named(name).is_none() {
+fn none_listed(known: &ModelCatalogue, name: &str) -> Result<String, Problem> {
+    if known.providers.find(name).is_none() {
         let names: Vec<&str> = known.providers.iter().map(|provider| provider.name()).collect();
         let message = format!("unknown provider `{name}`");
         return Err(
             Problem::new(ProblemCode::InvalidModel, message).hint(format!("providers: {}", names.join(", ")))
         );
     }
-    Ok(format!("No prices are known for {name}. To set one, add to rowmill.toml:\n{}", how_to(name, "MODEL")))
+    Ok(format!(
+        "No prices are known for {name}. To set one, add to rowmill.toml:\n{}",
+        pricing_hint(name, "MODEL")
+    ))
 }
 
 /// What to add to `rowmill.toml` to price a model.
-pub(super) fn how_to(provider: &str, model: &str) -> String {
+pub(super) fn pricing_hint(provider: &str, model: &str) -> String {
     format!(
         "  [prices.\"{provider}.{model}\"]       # dollars per million tokens\n  input = 0.25\n  output = 2.00"
     )
@@ -48,14 +51,14 @@ fn dollars(price: Money) -> f64 {
 }
 
 /// Dollars per million tokens with at least two decimals, and as many as the price needs.
-pub(super) fn amount(price: Money) -> String {
+pub(super) fn price_text(price: Money) -> String {
     let text = format!("{:.6}", dollars(price));
     let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
     format!("{whole}.{:0<2}", part.trim_end_matches('0'))
 }
 
 /// One line of the table: the name, the prices, and a remark.
-struct Line {
+struct PriceLine {
     name: String,
     amounts: Option<[String; 4]>,
     rest: [String; 3],
@@ -68,7 +71,7 @@ fn as_text(entries: &[PriceEntry<'_>]) -> String {
     };
     for table in entries.chunk_by(same_table) {
         let Some(first) = table.first() else { continue };
-        let mut lines = vec![Line {
+        let mut lines = vec![PriceLine {
             name: title(first),
             amounts: None,
             rest: ["batch", "max output", "service tiers"].map(str::to_owned),
@@ -80,29 +83,29 @@ fn as_text(entries: &[PriceEntry<'_>]) -> String {
 }
 
 fn title(entry: &PriceEntry<'_>) -> String {
-    format!("{}, {}", entry.provider, origin(&entry.priced))
+    format!("{}, {}", entry.provider, price_origin(&entry.priced))
 }
 
 /// The source of a price, and its date.
-pub(super) fn origin(priced: &Priced<'_>) -> String {
+pub(super) fn price_origin(priced: &ModelPrice<'_>) -> String {
     if priced.as_of.is_empty() { priced.source.name().to_owned() } else { format!("as of {}", priced.as_of) }
 }
 
-fn lines_of(entry: &PriceEntry<'_>) -> Vec<Line> {
+fn lines_of(entry: &PriceEntry<'_>) -> Vec<PriceLine> {
     let Price { tokens, long, batch_percent } = entry.priced.price;
     let tiers: Vec<String> =
         entry.tiers.iter().map(|(name, factor)| format!("{name} × {factor:.2}")).collect();
-    let ordinary = Line {
+    let ordinary = PriceLine {
         name: format!("  {}", entry.model),
         amounts: Some(amounts(&tokens)),
         rest: [
             batch_percent.map_or_else(String::new, |percent| format!("{percent} %")),
-            entry.priced.max_output.map_or_else(String::new, grouped),
+            entry.priced.max_output.map_or_else(String::new, group_digits),
             tiers.join(", "),
         ],
     };
-    let above = long.map(|(above, prices)| Line {
-        name: format!("    above {}", grouped(above)),
+    let above = long.map(|(above, prices)| PriceLine {
+        name: format!("    above {}", group_digits(above)),
         amounts: Some(amounts(&prices)),
         rest: Default::default(),
     });
@@ -110,11 +113,11 @@ fn lines_of(entry: &PriceEntry<'_>) -> Vec<Line> {
 }
 
 fn amounts(prices: &TokenPrices) -> [String; 4] {
-    [prices.input, prices.cached, prices.cache_write, prices.output].map(amount)
+    [prices.input, prices.cached, prices.cache_write, prices.output].map(price_text)
 }
 
 /// Lines as a table, with amounts aligned at their decimal points.
-fn aligned(lines: &[Line]) -> String {
+fn aligned(lines: &[PriceLine]) -> String {
     let width = lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
     let digits = |text: &str| text.split_once('.').map_or(0, |(_, part)| part.len());
     let part_of = |column: usize| {
@@ -149,7 +152,7 @@ fn as_json(entry: &PriceEntry<'_>) -> Value {
 }
 
 /// A price as JSON, in dollars per million tokens.
-pub(super) fn price_json(priced: &Priced<'_>) -> Value {
+pub(super) fn price_json(priced: &ModelPrice<'_>) -> Value {
     let tokens = |prices: &TokenPrices| {
         json!({
             "input": dollars(prices.input),

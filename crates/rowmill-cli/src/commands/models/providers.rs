@@ -1,22 +1,22 @@
 //! The list of providers.
 
-use rowmill::{CatalogueEntry, KeyState, alias_origin, catalogue};
+use rowmill::{CatalogueEntry, KeyState, built_in_alias_origin, provider_catalogue};
 use serde_json::{Value, json};
 
-use super::{Answer, Known};
-use crate::surroundings::environment;
+use super::{CommandOutput, ModelCatalogue};
+use crate::process_environment::process_environment;
 
 /// Every provider with the state of its key.
-pub(super) fn providers(known: &Known) -> Answer {
-    let entries = catalogue(&known.providers, &|name| environment().provider_variable(name));
+pub(super) fn providers(known: &ModelCatalogue) -> CommandOutput {
+    let entries = provider_catalogue(&known.providers, &|name| process_environment().provider_variable(name));
     let lines: Vec<String> = entries.iter().map(as_text).collect();
-    let (version, day) = alias_origin();
+    let (version, day) = built_in_alias_origin();
     let next = "Name a model as provider.model?key=value, e.g. responses.gpt-5.4-mini?reasoning=low\n\
                 `rowmill models MODEL` shows details of a model, `rowmill models --prices` lists prices,\n\
                 `rowmill models --aliases` lists short names such as `haiku`";
-    Answer {
+    CommandOutput {
         text: format!("{}\n\n{next} ({version}, {day}).", lines.join("\n")),
-        json: entries.iter().map(as_json).collect::<Vec<_>>().into(),
+        json: entries.iter().map(provider_json).collect::<Vec<_>>().into(),
     }
 }
 
@@ -36,7 +36,7 @@ fn as_text(entry: &CatalogueEntry) -> String {
 }
 
 /// A provider as JSON.
-pub(super) fn as_json(entry: &CatalogueEntry) -> Value {
+pub(super) fn provider_json(entry: &CatalogueEntry) -> Value {
     let (state, variable) = match &entry.key {
         KeyState::Set(variable) => ("set", Some(variable.as_str())),
         KeyState::Missing => ("missing", None),

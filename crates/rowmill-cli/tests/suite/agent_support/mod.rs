@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use rowmill_testkit::{Answer, Script, Seen, notation};
+use rowmill_testkit::{CallView, SimulatedAnswer, SimulatorScript, parse_flags};
 use serde_json::{Value, json};
 
 use crate::faults_support::{Home, Run};
@@ -88,13 +88,17 @@ pub(crate) struct Answered(Arc<Mutex<BTreeMap<Mark, u64>>>);
 
 impl Answered {
     /// A provider with prices whose answers are counted here.
-    pub(crate) fn script(&self) -> Script {
+    pub(crate) fn script(&self) -> SimulatorScript {
         let book = self.clone();
-        let price = notation::price("input=1,output=4").unwrap();
-        Script::new().price(price).forget_prompts().keep_requests(0).reply(move |seen| book.reply(seen))
+        let price = parse_flags::price("input=1,output=4").unwrap();
+        SimulatorScript::new()
+            .price(price)
+            .forget_prompts()
+            .keep_requests(0)
+            .reply(move |seen| book.reply(seen))
     }
 
-    fn reply(&self, seen: &Seen<'_>) -> Answer {
+    fn reply(&self, seen: &CallView<'_>) -> SimulatedAnswer {
         let row = seen.prompt.split('#').nth(1).unwrap().parse().unwrap();
         let name = seen.system.split("You are ").nth(1).unwrap();
         let (name, last) = member(name.split('.').next().unwrap());
@@ -103,10 +107,10 @@ impl Answered {
         *self.0.lock().unwrap().entry(mark).or_default() += 1;
         match calls(mark) {
             _ if name == "front" => {
-                Answer::Json(json!({"agent": chosen(row).0, "confidence": "high", "reasoning": "r"}))
+                SimulatedAnswer::Json(json!({"agent": chosen(row).0, "confidence": "high", "reasoning": "r"}))
             }
-            calls if calls.is_empty() => Answer::Text(format!("#{row}# by {name}")),
-            calls => Answer::Calls { text: String::new(), calls },
+            calls if calls.is_empty() => SimulatedAnswer::Text(format!("#{row}# by {name}")),
+            calls => SimulatedAnswer::Calls { text: String::new(), calls },
         }
     }
 

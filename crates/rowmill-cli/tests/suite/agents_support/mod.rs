@@ -1,6 +1,6 @@
 //! Test support for agents: cards, simulator rules, and the messages that each agent received.
 
-use rowmill_testkit::{CallSeen, Rules, Script, SeenRole, Simulator};
+use rowmill_testkit::{AnswerRules, RecordedCall, RecordedRole, Simulator, SimulatorScript};
 use serde_json::Value;
 
 use crate::support::{Ended, Place, scripted};
@@ -11,8 +11,8 @@ pub(crate) fn ruled(rules: &Value) -> (Simulator, Place) {
 }
 
 /// A script of rules.
-pub(crate) fn script(rules: &Value) -> Script {
-    Script::new().rules(Rules::read("rules", &rules.to_string()).unwrap())
+pub(crate) fn script(rules: &Value) -> SimulatorScript {
+    SimulatorScript::new().rules(AnswerRules::read("rules", &rules.to_string()).unwrap())
 }
 
 /// Runs the cards of the folder `cards` over the rows of `rows.jsonl`, whose prompts are in `p`,
@@ -57,18 +57,18 @@ pub(crate) fn heard_sorted(simulator: &Simulator) -> Vec<String> {
 }
 
 /// A call as one text: the system text in brackets, then a line for the start of each message.
-pub(crate) fn told(call: &CallSeen) -> String {
+pub(crate) fn told(call: &RecordedCall) -> String {
     let mut told = format!("[{}]", call.system);
     for message in &call.messages {
         match message.role {
-            SeenRole::User => told.push_str(&format!("\nuser: {}", message.text)),
-            SeenRole::Assistant => {
+            RecordedRole::User => told.push_str(&format!("\nuser: {}", message.text)),
+            RecordedRole::Assistant => {
                 told.push_str(&format!("\nassistant: {}", message.text));
                 for call in &message.calls {
                     told.push_str(&format!("\ncall: {}{}", call.name, call.arguments));
                 }
             }
-            SeenRole::Tool => {
+            RecordedRole::Tool => {
                 for answer in &message.answers {
                     let failed = if answer.is_error { " (error)" } else { "" };
                     told.push_str(&format!("\n{}{failed}: {}", answer.tool, answer.text));

@@ -13,7 +13,7 @@ use crate::support::{Ended, KEY, Place, each, finish, keys, row_numbers, wait_fo
 use commands::*;
 use hub_front::hub_with_tools;
 use rowmill_testkit::hub::{FileKind, HubSimulator};
-use rowmill_testkit::{Answer, Rules, Script, Simulator, mcp_server};
+use rowmill_testkit::{AnswerRules, SimulatedAnswer, Simulator, SimulatorScript, mcp_server};
 use serde_json::{Value, json};
 
 /// Replaces the commands of the guide.
@@ -26,10 +26,10 @@ const ENVELOPE: [&str; 5] = ["id", "row_number", "ok", "result", "error"];
 
 /// A simulator of the provider, and a folder with the files of the guide.
 fn guide() -> (Simulator, Place) {
-    guide_with(Script::new().key(KEY))
+    guide_with(SimulatorScript::new().key(KEY))
 }
 
-fn guide_with(script: Script) -> (Simulator, Place) {
+fn guide_with(script: SimulatorScript) -> (Simulator, Place) {
     let simulator = Simulator::start_blocking(script);
     let mut place = Place::with(&simulator);
     place.set("ROWMILL", env!("CARGO_BIN_EXE_rowmill"));
@@ -176,7 +176,7 @@ fn what_was_answered_before_a_kill_is_not_asked_again_by_the_resume() {
         (with_ids(RESUME), RESUME),
         (with_ids(RESUME_WORK_DIR), RESUME_WORK_DIR),
     ] {
-        let (simulator, place) = guide_with(Script::new().key(KEY).hold_after(1));
+        let (simulator, place) = guide_with(SimulatorScript::new().key(KEY).hold_after(1));
         let mut killed = start(&place, &first_run);
         simulator.wait_until_blocking(|stats| stats.answers == 1 && stats.requests == 2);
         // Either of the two rows may have been answered: the output, which is in input order, may be
@@ -293,13 +293,13 @@ impl Drop for HubTools {
 
 #[test]
 fn rows_template_and_card_come_from_the_hub_and_the_agent_uses_its_tools() {
-    let found = |task: &str| Answer::Calls {
+    let found = |task: &str| SimulatedAnswer::Calls {
         text: String::new(),
         calls: vec![("huggingface__echo".to_owned(), json!({"text": format!("found for {task}")}))],
     };
-    let script = Script::new().key(KEY).reply(move |seen| match seen.turn {
+    let script = SimulatorScript::new().key(KEY).reply(move |seen| match seen.turn {
         1 => found(seen.prompt.lines().nth(1).unwrap_or_default()),
-        _ => Answer::Text(seen.last.to_owned()),
+        _ => SimulatedAnswer::Text(seen.last.to_owned()),
     });
     let (simulator, mut place) = guide_with(script);
     let (hub, tools) = (HubSimulator::start(), HubTools::start());
@@ -335,7 +335,8 @@ fn competitors_are_looked_up_in_the_web_and_come_in_threes() {
         "json": {"competitors": found},
         "cite": [{"url": "https://example.com/power-banks", "title": "Power banks"}],
     }}]);
-    let script = Script::new().key(KEY).rules(Rules::read("rules", &rules.to_string()).unwrap());
+    let script =
+        SimulatorScript::new().key(KEY).rules(AnswerRules::read("rules", &rules.to_string()).unwrap());
     let (simulator, place) = guide_with(script);
     place.write(
         "products.jsonl",

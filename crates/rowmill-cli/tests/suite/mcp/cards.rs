@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 use crate::faults_support::{Home, assert_all_ok};
@@ -25,12 +25,12 @@ fn each_card_is_offered_what_it_asks_for_and_resources_and_prompts_are_tools() {
         "asker.md",
         "---\nservers: [t]\ntools: {t: [\"a*\"]}\nresources: {t: [picture]}\nprompts: {t: [greet]}\n---\nAsk.\n",
     );
-    let script = Script::new().reply(|seen| match (seen.system, seen.turn) {
+    let script = SimulatorScript::new().reply(|seen| match (seen.system, seen.turn) {
         ("Read.", 1) => call("t__read_resource", json!({"uri": "test://notes/2"})),
         ("Read.", 2) => call("t__read_resource", json!({"uri": "test://picture.png"})),
         ("Ask.", 1) => call("t__get_prompt", json!({"name": "greet", "arguments": {"who": seen.prompt}})),
-        ("Read.", _) => Answer::Text(results(seen.messages)),
-        _ => Answer::Text(seen.last.to_owned()),
+        ("Read.", _) => SimulatedAnswer::Text(results(seen.messages)),
+        _ => SimulatedAnswer::Text(seen.last.to_owned()),
     });
     let simulator = Simulator::start_blocking(script);
 
@@ -55,7 +55,7 @@ fn each_card_is_offered_what_it_asks_for_and_resources_and_prompts_are_tools() {
 }
 
 /// The tool results in a conversation.
-fn results(messages: &[rowmill_testkit::SeenMessage]) -> String {
+fn results(messages: &[rowmill_testkit::RecordedMessage]) -> String {
     let texts = messages.iter().flat_map(|message| &message.answers).map(|result| result.text.as_str());
     texts.collect::<Vec<_>>().join("; ")
 }
@@ -65,12 +65,13 @@ fn a_call_that_takes_too_long_is_told_to_the_model_and_others_go_on() {
     let config = own_entry("t", &[], "timeout = \"300ms\"");
     let policy = "servers: [t]\ntool_policy: {t__hang_twice: {timeout: 0.2}}";
     let home = home(9, &config, &card(policy));
-    let script = Script::new().reply(|seen| match (seen.turn, crate::mcp::kit::number(seen.prompt) % 3) {
-        (1, 0) => call("t__hang", json!({})),
-        (1, 1) => call("t__hang_twice", json!({})),
-        (1, _) => call("t__echo", json!({"text": seen.prompt})),
-        _ => Answer::Text(seen.last.to_owned()),
-    });
+    let script =
+        SimulatorScript::new().reply(|seen| match (seen.turn, crate::mcp::kit::number(seen.prompt) % 3) {
+            (1, 0) => call("t__hang", json!({})),
+            (1, 1) => call("t__hang_twice", json!({})),
+            (1, _) => call("t__echo", json!({"text": seen.prompt})),
+            _ => SimulatedAnswer::Text(seen.last.to_owned()),
+        });
     let simulator = Simulator::start_blocking(script);
 
     run(&home, &simulator).ends_with(0);
@@ -111,14 +112,14 @@ fn secrets_in_headers_reach_servers_over_http_and_no_file() {
     );
     let home = home(20, &config, &card(&fields));
     let found = Arc::new(Mutex::new(Vec::new()));
-    let script = Script::new().reply({
+    let script = SimulatorScript::new().reply({
         let (found, folder) = (Arc::clone(&found), home.path(""));
         move |seen| match seen.turn {
             1 => call("one__echo", json!({"text": seen.prompt})),
             2 => call("two__echo", json!({"text": format!("{} again", seen.last)})),
             _ => {
                 found.lock().unwrap().extend(with_secret(&folder));
-                Answer::Text(seen.last.to_owned())
+                SimulatedAnswer::Text(seen.last.to_owned())
             }
         }
     });
@@ -142,12 +143,12 @@ fn secrets_in_headers_reach_servers_over_http_and_no_file() {
 #[test]
 fn a_program_gets_the_variables_of_its_entry_and_no_key_of_the_run() {
     let home = home(2, "", &card(&own_in_card(&[], "env: {SHOP: \"${SHOP_NAME}\"}")));
-    let script = Script::new().reply(|seen| match seen.turn {
-        1 => Answer::Calls {
+    let script = SimulatorScript::new().reply(|seen| match seen.turn {
+        1 => SimulatedAnswer::Calls {
             text: String::new(),
             calls: [json!({"name": "SHOP"}), json!({})].map(|which| ("t__env".to_owned(), which)).into(),
         },
-        _ => Answer::Text(results(seen.messages)),
+        _ => SimulatedAnswer::Text(results(seen.messages)),
     });
     let simulator = Simulator::start_blocking(script);
     run(&home, &simulator).env("SHOP_NAME", "corner").key("k-secret").ends_with(0);
@@ -235,10 +236,10 @@ fn max_parallel_of_a_server_is_how_many_of_its_calls_are_made_at_once() {
 fn a_secret_that_a_tool_returns_is_replaced_in_every_file_with_a_notice() {
     let home =
         home(3, "", &card(&own_in_card(&[], "env: {SHOP_TOKEN: \"${SHOP_TOKEN}\", LEVEL: \"12345\"}")));
-    let script = Script::new().reply(|seen| match seen.turn {
+    let script = SimulatorScript::new().reply(|seen| match seen.turn {
         1 => call("t__env", json!({"name": "SHOP_TOKEN"})),
         2 => call("t__env", json!({"name": "LEVEL"})),
-        _ => Answer::Text(results(seen.messages)),
+        _ => SimulatedAnswer::Text(results(seen.messages)),
     });
     let simulator = Simulator::start_blocking(script);
     let kept =
@@ -282,10 +283,10 @@ fn secrets_in_arguments_and_headers_of_a_card_are_in_no_file_no_error_and_no_dif
     let home = home(3, "", &card(&fields(&[])));
     let told = "planted-flagged planted-password planted-query planted-bearer planted-address planted-header \
                 planted-tenant planted-url-query";
-    let script = Script::new().reply(move |seen| match seen.turn {
+    let script = SimulatorScript::new().reply(move |seen| match seen.turn {
         1 => call("t__echo", json!({"text": told})),
         2 => call("two__echo", json!({"text": told})),
-        _ => Answer::Text(seen.last.to_owned()),
+        _ => SimulatedAnswer::Text(seen.last.to_owned()),
     });
     let simulator = Simulator::start_blocking(script);
     let kept =
@@ -317,7 +318,7 @@ fn secrets_in_arguments_and_headers_of_a_card_are_in_no_file_no_error_and_no_dif
 #[test]
 fn more_tools_than_the_provider_takes_are_told_at_the_start_with_how_to_offer_fewer() {
     let home = home(1, &own_entry("t", &["--many", "120"], ""), &card("servers: [t]"));
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let told = ["`openai.m` is offered 141 tools, but `openai` accepts at most 128", "`tools` of a server"];
     let openai = |home: &Home| {
         let run = home.run().model(&simulator, "openai.m").env("PATH", env!("PATH"));
@@ -331,7 +332,7 @@ fn more_tools_than_the_provider_takes_are_told_at_the_start_with_how_to_offer_fe
 
 #[test]
 fn every_provider_that_bounds_tools_is_told_with_its_own_bound() {
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let url = simulator.url();
     for (model, many, variables, told) in [
         ("google.m", "500", None, Some("`google.m` is offered 521 tools, but `google` accepts at most 512")),
@@ -367,7 +368,7 @@ fn every_provider_that_bounds_tools_is_told_with_its_own_bound() {
 fn tools_that_can_be_called_only_as_tasks_are_told_and_not_offered() {
     let home =
         home(1, &own_entry("t", &["--task", "echo"], ""), &card("servers: [t]\ntools: {t: [echo, add]}"));
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let ended = run(&home, &simulator).ends_with(0);
     ended.says(&[
         "the MCP server `t` has tools that can only be called as tasks, which is not supported; they are not \

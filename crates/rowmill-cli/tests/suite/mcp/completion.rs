@@ -1,6 +1,6 @@
 //! Servers of cards that the configuration completes, and servers that fast-agent's files define.
 
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use serde_json::json;
 
 use crate::faults_support::assert_all_ok;
@@ -44,13 +44,13 @@ fn the_configuration_completes_variables_folder_and_time_of_a_program() {
                  cwd = \"shop\"\ntimeout = \"300ms\"\n";
     let home = home(1, entry, &card(&own_in_card(&["--count", "calls.txt"], "env: {OWN: card}")));
     std::fs::create_dir(home.path("shop")).unwrap();
-    let script = Script::new().reply(|seen| match seen.turn {
+    let script = SimulatorScript::new().reply(|seen| match seen.turn {
         1 => call("t__env", json!({"name": "SHOP"})),
         2 => call("t__env", json!({"name": "OWN"})),
         3 => call("t__hang", json!({})),
         _ => {
             let texts = seen.messages.iter().flat_map(|message| &message.answers);
-            Answer::Text(texts.map(|result| result.text.as_str()).collect::<Vec<_>>().join("; "))
+            SimulatedAnswer::Text(texts.map(|result| result.text.as_str()).collect::<Vec<_>>().join("; "))
         }
     });
     let simulator = Simulator::start_blocking(script);
@@ -94,12 +94,12 @@ fn servers_and_models_that_only_fast_agent_defines_are_taken_from_its_files() {
         ),
     );
     home.write("fastagent.secrets.yaml", "mcp:\n  servers:\n    t:\n      env:\n        PIN: \"4711\"\n");
-    let script = Script::new().reply(|seen| match seen.turn {
+    let script = SimulatorScript::new().reply(|seen| match seen.turn {
         1 => call("t__env", json!({"name": "SHOP"})),
         2 => call("t__env", json!({"name": "PIN"})),
         _ => {
             let texts = seen.messages.iter().flat_map(|message| &message.answers);
-            Answer::Text(texts.map(|result| result.text.as_str()).collect::<Vec<_>>().join("; "))
+            SimulatedAnswer::Text(texts.map(|result| result.text.as_str()).collect::<Vec<_>>().join("; "))
         }
     });
     let simulator = Simulator::start_blocking(script);

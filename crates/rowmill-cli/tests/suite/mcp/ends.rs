@@ -1,6 +1,6 @@
 //! However a run ends, none of its processes remains.
 
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -72,7 +72,7 @@ fn a_second_and_a_third_ctrl_c_leave_no_server_either() {
 fn ctrl_c_while_servers_start_does_not_wait_for_them() {
     let config = own_entry("t", &["--silent"], "start_timeout = \"10m\"");
     let home = home(1, &config, &card("servers: [t]"));
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let running = run(&home, &simulator).start();
     while !processes(&home).iter().any(|(_, command)| command.contains("--silent")) {
         std::thread::yield_now();

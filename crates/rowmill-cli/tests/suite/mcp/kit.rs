@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -85,18 +85,18 @@ pub(crate) fn number(prompt: &str) -> usize {
 }
 
 /// An answer of the model that calls a tool.
-pub(crate) fn call(tool: &str, arguments: Value) -> Answer {
-    Answer::Calls { text: String::new(), calls: vec![(tool.to_owned(), arguments)] }
+pub(crate) fn call(tool: &str, arguments: Value) -> SimulatedAnswer {
+    SimulatedAnswer::Calls { text: String::new(), calls: vec![(tool.to_owned(), arguments)] }
 }
 
 /// A model that calls a tool in its first turn and then answers with the result.
 pub(crate) fn calling(
     tool: &'static str,
     arguments: impl Fn(usize) -> Value + Send + Sync + 'static,
-) -> Script {
-    Script::new().reply(move |seen| match seen.turn {
+) -> SimulatorScript {
+    SimulatorScript::new().reply(move |seen| match seen.turn {
         1 => call(tool, arguments(number(seen.prompt))),
-        _ => Answer::Text(seen.last.to_owned()),
+        _ => SimulatedAnswer::Text(seen.last.to_owned()),
     })
 }
 

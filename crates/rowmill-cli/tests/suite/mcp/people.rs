@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use serde_json::json;
 
 use crate::faults_support::{Home, assert_all_ok};
@@ -113,10 +113,10 @@ fn a_token_that_is_renewed_in_the_middle_of_a_run_is_in_no_file_but_its_own() {
     let entry = format!("mcp_connect:\n  - target: {}?login\n    name: docs", server.url);
     let home = home(3, "", &card(&entry));
     assert!(sign_in(&home, &server.url).1);
-    let script = Script::new().reply(|seen| match seen.turn {
+    let script = SimulatorScript::new().reply(|seen| match seen.turn {
         1 => call("docs__revoke", json!({})),
         2 => call("docs__credential", json!({})),
-        _ => Answer::Text(format!("{}: {}", seen.prompt, seen.last)),
+        _ => SimulatedAnswer::Text(format!("{}: {}", seen.prompt, seen.last)),
     });
     let simulator = Simulator::start_blocking(script);
     let kept = ["--export-traces", "traces", "--checkpoint-turns", "--record-tools", "recorded"];

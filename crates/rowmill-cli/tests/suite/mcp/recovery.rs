@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
 
-use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 use crate::faults_support::{Home, assert_all_ok};
@@ -37,7 +37,7 @@ fn three_servers_over_stdio_serve_500_rows_and_one_that_is_killed_comes_back() {
     ];
     home.write("rowmill.toml", &config.concat());
     let victim = Arc::new(Victim::of(FROM, &home, "filesystem"));
-    let script = Script::new().reply({
+    let script = SimulatorScript::new().reply({
         let (victim, folder) = (Arc::clone(&victim), folder.clone());
         move |seen| {
             let row = number(seen.prompt);
@@ -52,9 +52,9 @@ fn three_servers_over_stdio_serve_500_rows_and_one_that_is_killed_comes_back() {
                 (2, 1) => call("everything__get-sum", json!({"a": row, "b": 1000})),
                 (1, _) => {
                     victim.answered();
-                    Answer::Text(seen.last.to_owned())
+                    SimulatedAnswer::Text(seen.last.to_owned())
                 }
-                _ => Answer::Text(seen.last.to_owned()),
+                _ => SimulatedAnswer::Text(seen.last.to_owned()),
             }
         }
     });
@@ -89,7 +89,7 @@ fn a_tool_that_must_not_run_twice_does_not_when_its_server_is_killed_and_the_mod
     let connection = rusqlite::Connection::open(&database).unwrap();
     connection.execute("CREATE TABLE done (row INTEGER)", ()).unwrap();
     let victim = Arc::new(Victim::of(FROM, &home, "sqlite"));
-    let script = Script::new().reply({
+    let script = SimulatorScript::new().reply({
         let victim = Arc::clone(&victim);
         move |seen| {
             let row = number(seen.prompt);
@@ -98,7 +98,7 @@ fn a_tool_that_must_not_run_twice_does_not_when_its_server_is_killed_and_the_mod
                 return call("db__write_query", json!({"query": format!("INSERT INTO done VALUES ({row})")}));
             }
             victim.answered();
-            Answer::Text(seen.last.to_owned())
+            SimulatedAnswer::Text(seen.last.to_owned())
         }
     });
     let simulator = Simulator::start_blocking(script);
@@ -131,11 +131,11 @@ fn a_server_over_http_serves_500_rows_and_is_found_again_after_it_was_killed() {
     let home = home(ROWS, &server.entry("far"), &card("servers: [far]\ntools: {far: [get-sum, echo]}"));
     let (died, dead) = mpsc::channel();
     let victim = Victim::new(FROM, move || process);
-    let script = Script::new().reply(move |seen| {
+    let script = SimulatorScript::new().reply(move |seen| {
         let row = number(seen.prompt);
         if seen.turn > 1 {
             victim.answered();
-            return Answer::Text(seen.last.to_owned());
+            return SimulatedAnswer::Text(seen.last.to_owned());
         }
         let was_dead = victim.is_dead();
         victim.called(row);
@@ -171,14 +171,14 @@ fn every_row_has_a_server_of_its_own_where_it_is_wanted_and_none_is_left() {
     const ROWS: usize = 24;
     let config = [own_entry("own", &[], "per_row = true"), own_entry("shared", &[], "")];
     let home = home(ROWS, &config.concat(), &card("servers: [own, shared]"));
-    let script = Script::new().reply(|seen| match seen.turn {
-        1 | 2 => Answer::Calls {
+    let script = SimulatorScript::new().reply(|seen| match seen.turn {
+        1 | 2 => SimulatedAnswer::Calls {
             text: String::new(),
             calls: ["own__whoami", "shared__whoami"].map(|tool| (tool.to_owned(), json!({}))).into(),
         },
         _ => {
             let results = seen.messages.iter().flat_map(|message| &message.answers);
-            Answer::Json(results.map(|result| json!(result.text)).collect::<Value>())
+            SimulatedAnswer::Json(results.map(|result| json!(result.text)).collect::<Value>())
         }
     });
     let simulator = Simulator::start_blocking(script);

@@ -1,6 +1,6 @@
 //! Servers that do not start stop the run before its first row.
 
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 
 use crate::mcp::kit::{OwnServer, card, entry, files, home, own_entry, processes, run};
 
@@ -15,7 +15,7 @@ const SECRET: &str = "planted-4711-secret";
 fn refused(bad: &str, texts: &[&str]) {
     let config = [own_entry("good", &[], ""), bad.to_owned()].concat();
     let home = home(2, &config, &card("servers: [good, bad]"));
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
 
     let ended = run(&home, &simulator).env("SECRET", SECRET).ends_with(1);
 
@@ -63,7 +63,7 @@ fn an_address_where_nothing_is_or_that_refuses_is_one_error_before_the_first_row
 #[test]
 fn what_a_card_wants_and_nobody_has_is_told_with_what_there_is() {
     let home = home(1, &own_entry("notes", &[], ""), &card("servers: [notes]\ntools: {notes: [ehco]}"));
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let ended = run(&home, &simulator).ends_with(1);
     ended.says(&["the MCP server `notes` has no tool `ehco`", "`echo`"]);
     assert_eq!((simulator.stats().requests, processes(&home)), (0, Vec::new()));
@@ -86,7 +86,7 @@ fn errors_show_no_query_user_argument_or_header_that_came_from_a_variable() {
         (program, "cannot be started: `/no/such/program --dsn ***/db --api-key ***`".to_owned()),
     ] {
         let home = home(1, "", &card(fields));
-        let simulator = Simulator::start_blocking(Script::new());
+        let simulator = Simulator::start_blocking(SimulatorScript::new());
         let variables =
             [("SECRET", SECRET), ("WHO", "ann-from-sales"), ("SHORT", "x7q"), ("SHOP", "corner-shop")];
         let run = variables.iter().fold(run(&home, &simulator), |run, (name, value)| run.env(name, value));
@@ -105,7 +105,7 @@ fn a_header_that_came_from_a_variable_is_not_shown_where_the_server_repeats_it()
         let server = OwnServer::start(flags);
         let fields = format!("    url: {}\n    headers: {{X-Shop: \"${{SHOP}}\"}}", server.url);
         let home = home(1, "", &card(&format!("mcp_connect:\n  bad:\n{fields}")));
-        let simulator = Simulator::start_blocking(Script::new());
+        let simulator = Simulator::start_blocking(SimulatorScript::new());
         let ended = run(&home, &simulator).env("SHOP", "corner-shop").ends_with(1);
         ended.says(&["the MCP server `bad`", "nothing is known of ***"]);
         assert!(!ended.err.contains("corner-shop"), "{}", ended.err);
@@ -127,7 +127,7 @@ fn what_stands_in_the_wrong_field_is_not_shown() {
         (written.as_str(), "servers: [bad]", "invalid type: string, expected a map"),
     ] {
         let home = home(1, config, &card(fields));
-        let simulator = Simulator::start_blocking(Script::new());
+        let simulator = Simulator::start_blocking(SimulatorScript::new());
         let ended = run(&home, &simulator).env("SECRET", SECRET).ends_with(1);
         ended.says(&[expected]);
         assert!(!ended.err.contains(SECRET) && !ended.err.contains("47114711"), "{}", ended.err);
@@ -140,7 +140,7 @@ fn what_a_variable_put_into_a_server_of_fast_agent_is_not_shown() {
     let server =
         "mcp:\n  servers:\n    bad:\n      command: /no/such/program\n      args: [--dsn, \"${SHOP}/db\"]\n";
     home.write("fastagent.config.yaml", server);
-    let simulator = Simulator::start_blocking(Script::new());
+    let simulator = Simulator::start_blocking(SimulatorScript::new());
     let ended = run(&home, &simulator).env("SHOP", "corner-shop").ends_with(1);
     ended.says(&["cannot be started: `/no/such/program --dsn ***/db`"]);
     assert!(!ended.err.contains("corner-shop"), "{}", ended.err);

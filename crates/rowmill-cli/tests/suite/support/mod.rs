@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rowmill_testkit::{Script, Simulator};
+use rowmill_testkit::{Simulator, SimulatorScript};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -223,10 +223,10 @@ pub(crate) fn finish(child: Child) -> Ended {
 
 /// Polls without a pause until there is a value.
 #[track_caller]
-pub(crate) fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(mut head_of_dataset: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = head_of_dataset() {
             return found;
         }
         assert!(began.elapsed() < PATIENCE, "what was waited for did not come");
@@ -260,11 +260,11 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// A simulator that answers every call, and a folder that uses it.
 pub(crate) fn simulated() -> (Simulator, Place) {
-    scripted(Script::new().key(KEY))
+    scripted(SimulatorScript::new().key(KEY))
 }
 
 /// A simulator with a script, and a folder that uses it.
-pub(crate) fn scripted(script: Script) -> (Simulator, Place) {
+pub(crate) fn scripted(script: SimulatorScript) -> (Simulator, Place) {
     let simulator = Simulator::start_blocking(script);
     let place = Place::with(&simulator);
     (simulator, place)

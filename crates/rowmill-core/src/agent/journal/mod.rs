@@ -1,6 +1,6 @@
 //! The step events of a row, to be stored and replayed after a crash.
 
-mod form;
+mod json_forms;
 #[cfg(test)]
 mod tests;
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 use rowmill_types::{Completion, RowError, ToolOutput};
 use serde::{Deserialize, Serialize};
 
-use self::form::{CompletionForm, ToolOutputForm};
+use self::json_forms::{CompletionJson, ToolOutputJson};
 use super::transcript::{ToolNote, TurnNote};
 use crate::record::CallReport;
 
@@ -17,32 +17,34 @@ use crate::record::CallReport;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "most are answers, and none lives longer than it is written")]
-pub enum Happening {
+pub enum StepEvent {
     /// A model answered.
-    Answered {
+    #[serde(rename = "answered")]
+ModelAnswered {
         /// The node that asked.
         node: usize,
         /// The replacement of the last message, if a hook changed it before it was sent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<String>,
         /// The answer.
-        #[serde(with = "CompletionForm")]
+        #[serde(with = "CompletionJson")]
         completion: Completion,
         /// Details of the call.
-        #[serde(default, skip_serializing_if = "Option::is_none", with = "form::turn_note")]
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "json_forms::turn_note")]
         note: Option<TurnNote>,
         /// All calls that were made for the turn, so that their usage and cost stay known.
-        #[serde(default, skip_serializing_if = "Vec::is_empty", with = "form::calls")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty", with = "json_forms::calls")]
         calls: Vec<CallReport>,
     },
     /// A model gave no answer, and none will come.
-    Failed {
+    #[serde(rename = "failed")]
+ModelFailed {
         /// The node that asked.
         node: usize,
         /// The error.
         error: RowError,
         /// All calls that were made for the turn.
-        #[serde(default, skip_serializing_if = "Vec::is_empty", with = "form::calls")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty", with = "json_forms::calls")]
         calls: Vec<CallReport>,
     },
     /// A tool that must not run twice is about to be called.
@@ -70,23 +72,24 @@ pub enum Happening {
         /// The index of the call in the turn.
         index: usize,
         /// The result.
-        #[serde(with = "ToolOutputForm")]
+        #[serde(with = "ToolOutputJson")]
         output: ToolOutput,
         /// Details of the call.
-        #[serde(default, skip_serializing_if = "Option::is_none", with = "form::tool_note")]
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "json_forms::tool_note")]
         note: Option<ToolNote>,
     },
     /// The time limit of a node has passed.
-    Expired {
+    #[serde(rename = "expired")]
+NodeTimedOut {
         /// The node.
         node: usize,
         /// Its time limit.
-        #[serde(with = "form::nanoseconds")]
+        #[serde(with = "json_forms::nanoseconds")]
         limit: Duration,
     },
 }
 
-impl Happening {
+impl StepEvent {
     /// Appends the event as one JSON object on one line, without a newline. The rate limits that came with an answer
     /// are omitted: they are outdated when the event is read.
     pub fn write(&self, out: &mut Vec<u8>) {
@@ -94,7 +97,7 @@ impl Happening {
         debug_assert!(written.is_ok(), "writing into memory cannot fail");
     }
 
-    /// Parses an event written by [`Happening::write`].
+    /// Parses an event written by [`StepEvent::write`].
     ///
     /// # Errors
     ///

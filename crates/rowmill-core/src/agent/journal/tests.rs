@@ -1,12 +1,12 @@
 use std::time::Duration;
 
 use rowmill_types::{
-    AnswerVerdict, Attachment, CallTiming, Citation, Completion, Echo, ErrorKind, Finish, Hosted, Money,
-    RowError, ToolCall, ToolOutput, Usage,
+    AnswerVerdict, Attachment, CallTiming, Citation, Completion, ErrorKind, FinishReason, HostedToolUse,
+    Money, NativeMessage, RowError, TokenUsage, ToolCall, ToolOutput,
 };
 use serde_json::value::RawValue;
 
-use super::Happening;
+use super::StepEvent;
 use crate::agent::{ToolNote, TurnNote};
 use crate::record::CallReport;
 
@@ -14,13 +14,13 @@ fn raw(text: &str) -> Option<Box<RawValue>> {
     Some(RawValue::from_string(text.to_owned()).unwrap())
 }
 
-fn usage() -> Usage {
-    Usage { input: 12, cached: 3, cache_write: 1, output: 7, reasoning: 2 }
+fn usage() -> TokenUsage {
+    TokenUsage { input: 12, cached: 3, cache_write: 1, output: 7, reasoning: 2 }
 }
 
-fn hosted() -> Option<Box<Hosted>> {
+fn hosted() -> Option<Box<HostedToolUse>> {
     let citation = Citation { url: "https://a.example/".into(), title: Some("A".into()), text: None };
-    Some(Box::new(Hosted { citations: vec![citation], uses: vec![("web_search".into(), 2)] }))
+    Some(Box::new(HostedToolUse { citations: vec![citation], uses: vec![("web_search".into(), 2)] }))
 }
 
 fn call() -> CallReport {
@@ -34,24 +34,24 @@ fn call() -> CallReport {
         service_tier: Some("flex".into()),
         cost: Some(Money::from_pico(123_456_789_012_345)),
         agent: Some("writer".into()),
-        hosted: None,
+        hosted_tools: None,
         output_cap: Some(4_096),
     }
 }
 
-fn answered() -> Happening {
+fn answered() -> StepEvent {
     let completion = Completion {
         text: "line one\nline \"two\" ä 😀".into(),
-        finish: Finish::Paused,
+        finish: FinishReason::Paused,
         calls: vec![ToolCall { id: "c1".into(), name: "search".into(), arguments: "{broken\n".into() }],
-        echo: Some(Box::new(Echo { form: "anthropic".into(), content: "[\n1]".into() })),
-        hosted: hosted(),
+        native: Some(Box::new(NativeMessage { format: "anthropic".into(), content: "[\n1]".into() })),
+        hosted_tools: hosted(),
         usage: Some(usage()),
         raw_usage: raw("{\"in\":1.50}"),
         timing: CallTiming { first_token: Some(Duration::from_nanos(1)), response: Duration::from_micros(2) },
         model: Some("m-1".into()),
         service_tier: Some("default".into()),
-        rates: None,
+        rate_limits: None,
         verdict: Some(Box::new(AnswerVerdict::Invalid(vec!["at `/n`: too \"low\"".into()]))),
     };
     let note = TurnNote {
@@ -60,10 +60,10 @@ fn answered() -> Happening {
         model: "m-1".into(),
         usage: Some(usage()),
         cost: Some(Money::from_pico(1)),
-        finish: Finish::Complete,
+        finish: FinishReason::Complete,
         hosted: hosted(),
     };
-    Happening::Answered {
+    StepEvent::ModelAnswered {
         node: 3,
         prompt: Some("changed".into()),
         completion,
@@ -72,7 +72,7 @@ fn answered() -> Happening {
     }
 }
 
-fn every_happening() -> Vec<Happening> {
+fn every_happening() -> Vec<StepEvent> {
     let file = Attachment {
         name: "p.png".into(),
         media_type: "image/png".into(),
@@ -95,16 +95,16 @@ fn every_happening() -> Vec<Happening> {
     };
     vec![
         answered(),
-        Happening::Answered {
+        StepEvent::ModelAnswered {
             node: 0,
             prompt: None,
-            completion: Completion::of_text(""),
+            completion: Completion::from_text(""),
             note: None,
             calls: Vec::new(),
         },
-        Happening::Failed { node: 1, error, calls: vec![call()] },
-        Happening::Failed { node: 1, error: RowError::new(ErrorKind::Internal, ""), calls: Vec::new() },
-        Happening::ToolStarted {
+        StepEvent::ModelFailed { node: 1, error, calls: vec![call()] },
+        StepEvent::ModelFailed { node: 1, error: RowError::new(ErrorKind::Internal, ""), calls: Vec::new() },
+        StepEvent::ToolStarted {
             node: 1,
             index: 2,
             tool: "server__tool".into(),
@@ -112,39 +112,44 @@ fn every_happening() -> Vec<Happening> {
             arguments: "{\"a\":1}".into(),
             turn: 3,
         },
-        Happening::ToolEnded {
+        StepEvent::ToolEnded {
             node: 1,
             index: 2,
             output: ToolOutput { text: "t".into(), attachments: vec![file], is_error: true, is_final: true },
             note: Some(note),
         },
-        Happening::ToolEnded { node: 1, index: 0, output: ToolOutput::of_text("t"), note: None },
-        Happening::Expired { node: 9, limit: Duration::from_millis(1500) },
+        StepEvent::ToolEnded { node: 1, index: 0, output: ToolOutput::from_text("t"), note: None },
+        StepEvent::NodeTimedOut { node: 9, limit: Duration::from_millis(1500) },
     ]
 }
 
-fn written(happening: &Happening) -> String {
+fn written(step_event: &StepEvent) -> String {
     let mut out = Vec::new();
-    happening.write(&mut out);
+    step_event.write(&mut out);
     String::from_utf8(out).unwrap()
 }
 
 #[test]
 fn what_is_written_is_one_line_and_reads_as_it_was() {
-    for happening in every_happening() {
-        let line = written(&happening);
+    for step_event in every_happening() {
+        let line = written(&step_event);
         assert!(!line.contains('\n'), "{line}");
-        let read = Happening::parse(line.as_bytes()).unwrap();
-        assert_eq!(format!("{read:?}"), format!("{happening:?}"));
+        let read = StepEvent::parse(line.as_bytes()).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{step_event:?}"));
         assert_eq!(written(&read), line);
     }
 }
 
 #[test]
 fn what_a_provider_spread_over_lines_stays_on_one_with_its_numbers_as_they_were() {
-    let completion = Completion { raw_usage: raw("{\n  \"in\": 1.50\n}"), ..Completion::of_text("a") };
-    let line =
-        written(&Happening::Answered { node: 0, prompt: None, completion, note: None, calls: Vec::new() });
+    let completion = Completion { raw_usage: raw("{\n  \"in\": 1.50\n}"), ..Completion::from_text("a") };
+    let line = written(&StepEvent::ModelAnswered {
+        node: 0,
+        prompt: None,
+        completion,
+        note: None,
+        calls: Vec::new(),
+    });
     assert!(line.contains(r#""raw_usage":{"in":1.50}"#) && !line.contains('\n'), "{line}");
 }
 
@@ -161,6 +166,6 @@ fn what_is_torn_or_foreign_is_refused() {
     let line = written(&answered());
     let torn = line.strip_suffix('}').unwrap();
     for text in ["", "{}", "{\"answered\":{}}", "{\"other\":{\"node\":1}}", torn] {
-        assert!(Happening::parse(text.as_bytes()).is_err(), "{text}");
+        assert!(StepEvent::parse(text.as_bytes()).is_err(), "{text}");
     }
 }

@@ -3,14 +3,14 @@
 use rowmill_types::Message;
 
 use super::{Workflow, failed, have, text_of};
-use crate::agent::cast::Cast;
-use crate::agent::form::Form;
-use crate::agent::step::{Answer, Move};
+use crate::agent::answer_format::AnswerFormat;
+use crate::agent::graph::AgentGraph;
+use crate::agent::step::{AgentAnswer, NodeAction};
 
-pub(super) struct Chain {
+pub(super) struct ChainWorkflow {
     sequence: Vec<usize>,
     cumulative: bool,
-    form: Form,
+    form: AnswerFormat,
     request: Vec<Message>,
     /// The answers so far: all of them, or only the last one if the others are not passed on.
     answers: Vec<String>,
@@ -18,8 +18,8 @@ pub(super) struct Chain {
     done: usize,
 }
 
-impl Chain {
-    pub(super) fn new(sequence: &[usize], cumulative: bool, form: Form) -> Self {
+impl ChainWorkflow {
+    pub(super) fn new(sequence: &[usize], cumulative: bool, form: AnswerFormat) -> Self {
         Self {
             sequence: sequence.to_vec(),
             cumulative,
@@ -30,14 +30,14 @@ impl Chain {
         }
     }
 
-    fn go_on(&mut self, cast: &Cast) -> Move {
-        let Some(&member) = self.sequence.get(self.done) else {
-            return Move::Done(Ok(self.result(cast)));
+    fn go_on(&mut self, graph: &AgentGraph) -> NodeAction {
+        let Some(&agent_index) = self.sequence.get(self.done) else {
+            return NodeAction::Done(Ok(self.result(graph)));
         };
         let is_last = self.done + 1 == self.sequence.len();
-        let form = if is_last { self.form } else { Form::Text };
+        let form = if is_last { self.form } else { AnswerFormat::Text };
         let messages = self.messages();
-        have(self.done, member, form, messages)
+        have(self.done, agent_index, form, messages)
     }
 
     /// The request to the next agent.
@@ -52,8 +52,8 @@ impl Chain {
         }
     }
 
-    fn result(&mut self, cast: &Cast) -> String {
-        if !self.cumulative || self.form != Form::Text {
+    fn result(&mut self, graph: &AgentGraph) -> String {
+        if !self.cumulative || self.form != AnswerFormat::Text {
             return self.answers.pop().unwrap_or_default();
         }
         let request = match text_of(&self.request) {
@@ -61,28 +61,28 @@ impl Chain {
             text => text,
         };
         let mut result = format!("<fastagent:request>{request}</fastagent:request>");
-        for (&member, answer) in self.sequence.iter().zip(&self.answers) {
-            let name = cast.name(member);
+        for (&agent_index, answer) in self.sequence.iter().zip(&self.answers) {
+            let name = graph.agent_name(agent_index);
             result.push_str(&format!("\n\n<fastagent:response agent='{name}'>{answer}</fastagent:response>"));
         }
         result
     }
 }
 
-impl Workflow for Chain {
-    fn begin(&mut self, cast: &Cast, request: Vec<Message>) -> Move {
+impl Workflow for ChainWorkflow {
+    fn begin(&mut self, graph: &AgentGraph, request: Vec<Message>) -> NodeAction {
         self.request = request;
-        self.go_on(cast)
+        self.go_on(graph)
     }
 
-    fn ended(&mut self, cast: &Cast, key: usize, answer: Answer) -> Move {
+    fn handle_agent_end(&mut self, graph: &AgentGraph, key: usize, answer: AgentAnswer) -> NodeAction {
         match answer {
             Ok(answer) => {
                 self.answers.push(answer);
                 self.done += 1;
-                self.go_on(cast)
+                self.go_on(graph)
             }
-            Err(error) => failed(cast, self.sequence.get(key).copied().unwrap_or_default(), error),
+            Err(error) => failed(graph, self.sequence.get(key).copied().unwrap_or_default(), error),
         }
     }
 }

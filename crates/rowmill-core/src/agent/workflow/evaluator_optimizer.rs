@@ -4,49 +4,49 @@ use rowmill_types::Message;
 use serde::Deserialize;
 
 use super::{Workflow, failed, have, read, text_of, with_files};
-use crate::agent::cast::{Cast, Kind, Rating};
-use crate::agent::form::Form;
-use crate::agent::step::{Answer, Move};
-use crate::agent::transcript::Shortfall;
+use crate::agent::answer_format::AnswerFormat;
+use crate::agent::graph::{AgentGraph, AgentKind, AnswerRating};
+use crate::agent::step::{AgentAnswer, NodeAction};
+use crate::agent::transcript::LowRating;
 
 /// The keys of the agents that are started.
 const GENERATOR: usize = 0;
 const EVALUATOR: usize = 1;
 
-pub(super) struct EvaluatorOptimizer {
-    member: usize,
+pub(super) struct EvaluatorOptimizerWorkflow {
+    agent_index: usize,
     generator: usize,
     evaluator: usize,
-    min_rating: Rating,
+    min_rating: AnswerRating,
     max_refinements: u32,
     instruction: Option<String>,
-    form: Form,
+    form: AnswerFormat,
     request: Vec<Message>,
     /// The answer under judgement.
     answer: String,
-    best: Option<(Rating, String)>,
+    best: Option<(AnswerRating, String)>,
     refinements: u32,
     /// The rating of the final answer, once there is one.
-    given: Option<Rating>,
+    given: Option<AnswerRating>,
 }
 
 #[derive(Deserialize)]
-struct Opinion {
-    rating: Rating,
+struct EvaluatorOpinion {
+    rating: AnswerRating,
     feedback: String,
     needs_improvement: bool,
     focus_areas: Vec<String>,
 }
 
-impl EvaluatorOptimizer {
-    pub(super) fn new(member: usize, kind: &Kind, form: Form) -> Option<Self> {
-        let Kind::EvaluatorOptimizer { generator, evaluator, min_rating, max_refinements, instruction } =
+impl EvaluatorOptimizerWorkflow {
+    pub(super) fn new(agent_index: usize, kind: &AgentKind, form: AnswerFormat) -> Option<Self> {
+        let AgentKind::EvaluatorOptimizer { generator, evaluator, min_rating, max_refinements, instruction } =
             kind
         else {
             return None;
         };
         Some(Self {
-            member,
+            agent_index,
             generator: *generator,
             evaluator: *evaluator,
             min_rating: *min_rating,
@@ -61,17 +61,17 @@ impl EvaluatorOptimizer {
         })
     }
 
-    fn have_judged(&mut self, answer: String) -> Move {
+    fn have_judged(&mut self, answer: String) -> NodeAction {
         self.answer = answer;
         let message = with_files(&self.request, self.judging_text());
-        have(EVALUATOR, self.evaluator, Form::Rating, vec![message])
+        have(EVALUATOR, self.evaluator, AnswerFormat::Rating, vec![message])
     }
 
-    fn judged(&mut self, opinion: Opinion) -> Move {
+    fn judged(&mut self, opinion: EvaluatorOpinion) -> NodeAction {
         let answer = std::mem::take(&mut self.answer);
         if !opinion.needs_improvement || opinion.rating >= self.min_rating {
             self.given = Some(opinion.rating);
-            return Move::Done(Ok(answer));
+            return NodeAction::Done(Ok(answer));
         }
         let refinement = with_files(&self.request, self.refinement_text(&answer, &opinion));
         // Among answers with the same rating, the first one is kept.
@@ -81,7 +81,7 @@ impl EvaluatorOptimizer {
         if self.refinements >= self.max_refinements {
             let (rating, answer) = self.best.take().unwrap_or((opinion.rating, String::new()));
             self.given = Some(rating);
-            return Move::Done(Ok(answer));
+            return NodeAction::Done(Ok(answer));
         }
         self.refinements += 1;
         have(GENERATOR, self.generator, self.form, vec![refinement])
@@ -99,10 +99,10 @@ impl EvaluatorOptimizer {
         )
     }
 
-    fn refinement_text(&self, answer: &str, opinion: &Opinion) -> String {
+    fn refinement_text(&self, answer: &str, opinion: &EvaluatorOpinion) -> String {
         let first = self.instruction.as_deref().map(|text| format!("{text}\n\n")).unwrap_or_default();
         let request = text_of(&self.request);
-        let Opinion { rating, feedback, focus_areas, .. } = opinion;
+        let EvaluatorOpinion { rating, feedback, focus_areas, .. } = opinion;
         let areas: Vec<String> = focus_areas.iter().map(|area| format!("- {area}")).collect();
         let areas = if areas.is_empty() { "- nothing in particular".to_owned() } else { areas.join("\n") };
         let round = self.refinements + 1;
@@ -116,30 +116,30 @@ impl EvaluatorOptimizer {
     }
 }
 
-impl Workflow for EvaluatorOptimizer {
-    fn begin(&mut self, _: &Cast, request: Vec<Message>) -> Move {
+impl Workflow for EvaluatorOptimizerWorkflow {
+    fn begin(&mut self, _: &AgentGraph, request: Vec<Message>) -> NodeAction {
         self.request.clone_from(&request);
         have(GENERATOR, self.generator, self.form, request)
     }
 
-    fn ended(&mut self, cast: &Cast, key: usize, answer: Answer) -> Move {
-        let member = if key == EVALUATOR { self.evaluator } else { self.generator };
+    fn handle_agent_end(&mut self, graph: &AgentGraph, key: usize, answer: AgentAnswer) -> NodeAction {
+        let agent_index = if key == EVALUATOR { self.evaluator } else { self.generator };
         let answer = match answer {
             Ok(answer) => answer,
-            Err(error) => return failed(cast, member, error),
+            Err(error) => return failed(graph, agent_index, error),
         };
         if key == GENERATOR {
             return self.have_judged(answer);
         }
         match read(&answer) {
             Ok(opinion) => self.judged(opinion),
-            Err(error) => failed(cast, member, error),
+            Err(error) => failed(graph, agent_index, error),
         }
     }
 
-    fn shortfall(&self) -> Option<Shortfall> {
-        let (member, min_rating) = (self.member, self.min_rating);
+    fn low_rating(&self) -> Option<LowRating> {
+        let (agent_index, min_rating) = (self.agent_index, self.min_rating);
         let rating = self.given.filter(|given| *given < min_rating)?;
-        Some(Shortfall { member, rating, min_rating })
+        Some(LowRating { agent_index, rating, min_rating })
     }
 }

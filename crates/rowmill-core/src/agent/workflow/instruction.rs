@@ -1,7 +1,7 @@
 //! The system texts for the models of agents, the same for every row.
 
-use crate::agent::cast::{Cast, Kind, PlanType};
-use crate::agent::form::Form;
+use crate::agent::answer_format::AnswerFormat;
+use crate::agent::graph::{AgentGraph, AgentKind, PlanType};
 
 /// The position in a card for the list of agents.
 const AGENTS: &str = "{{agents}}";
@@ -11,17 +11,21 @@ const AGENTS: &str = "{{agents}}";
 /// An agent gets its own instruction. A router and an orchestrator also get a description of their task and a list of
 /// the agents; a card can set the position of that list with `{{agents}}`.
 #[must_use]
-pub fn instruction(cast: &Cast, voice: usize, own: Option<&str>) -> Option<String> {
+pub fn system_instruction(graph: &AgentGraph, model_role: usize, own: Option<&str>) -> Option<String> {
     let own = own.filter(|text| !text.trim().is_empty());
-    let voice = cast.voices().get(voice)?;
-    let (task, agents) = match (&cast.members().get(voice.member)?.kind, voice.form) {
-        (Kind::Router { agents }, Form::Route) => (ROUTING, agents),
-        (Kind::Orchestrator { agents, plan: PlanType::Full, .. }, Form::Plan) => (PLANNING, agents),
-        (Kind::Orchestrator { agents, plan: PlanType::Iterative, .. }, Form::NextStep) => (NEXT, agents),
-        (Kind::Orchestrator { agents, .. }, _) => (ANSWERING, agents),
+    let model_role = graph.model_roles().get(model_role)?;
+    let (task, agents) = match (&graph.agents().get(model_role.agent_index)?.kind, model_role.answer_format) {
+        (AgentKind::Router { agents }, AnswerFormat::Route) => (ROUTING, agents),
+        (AgentKind::Orchestrator { agents, plan: PlanType::Full, .. }, AnswerFormat::Plan) => {
+            (PLANNING, agents)
+        }
+        (AgentKind::Orchestrator { agents, plan: PlanType::Iterative, .. }, AnswerFormat::NextStep) => {
+            (NEXT, agents)
+        }
+        (AgentKind::Orchestrator { agents, .. }, _) => (ANSWERING, agents),
         _ => return own.map(str::to_owned),
     };
-    let list = list(cast, agents);
+    let list = list(graph, agents);
     let mut parts = vec![task.to_owned()];
     match own {
         Some(own) if own.contains(AGENTS) => parts.push(own.replace(AGENTS, &list)),
@@ -34,8 +38,8 @@ pub fn instruction(cast: &Cast, voice: usize, own: Option<&str>) -> Option<Strin
 }
 
 /// The agents with their descriptions, one per line.
-fn list(cast: &Cast, agents: &[usize]) -> String {
-    let found = agents.iter().filter_map(|&agent| cast.members().get(agent));
+fn list(graph: &AgentGraph, agents: &[usize]) -> String {
+    let found = agents.iter().filter_map(|&agent| graph.agents().get(agent));
     let lines: Vec<String> = found
         .map(|agent| match agent.description.trim() {
             "" => format!("- {}", agent.name),

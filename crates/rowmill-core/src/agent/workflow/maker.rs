@@ -4,34 +4,34 @@ use rowmill_types::{ErrorKind, Message, RowError};
 use serde_json::Value;
 
 use super::{Workflow, failed, have};
-use crate::agent::cast::{Cast, Kind, Matching};
-use crate::agent::form::Form;
-use crate::agent::step::{Answer, Move};
+use crate::agent::answer_format::AnswerFormat;
+use crate::agent::graph::{AgentGraph, AgentKind, AnswerMatching};
+use crate::agent::step::{AgentAnswer, NodeAction};
 
-pub(super) struct Maker {
+pub(super) struct MakerWorkflow {
     worker: usize,
     k: u32,
     max_samples: u32,
-    matching: Matching,
+    matching: AnswerMatching,
     red_flag_max_length: Option<usize>,
-    form: Form,
+    form: AnswerFormat,
     request: Vec<Message>,
     samples: u32,
     /// In the order in which the answers were first given.
-    ballots: Vec<Ballot>,
+    ballots: Vec<AnswerVotes>,
 }
 
 /// A group of equal answers.
-struct Ballot {
+struct AnswerVotes {
     key: String,
     votes: u32,
     /// The last answer of the group.
     answer: String,
 }
 
-impl Maker {
-    pub(super) fn new(kind: &Kind, form: Form) -> Option<Self> {
-        let Kind::Maker { worker, k, max_samples, matching, red_flag_max_length } = kind else {
+impl MakerWorkflow {
+    pub(super) fn new(kind: &AgentKind, form: AnswerFormat) -> Option<Self> {
+        let AgentKind::Maker { worker, k, max_samples, matching, red_flag_max_length } = kind else {
             return None;
         };
         Some(Self {
@@ -47,7 +47,7 @@ impl Maker {
         })
     }
 
-    fn sample(&self) -> Move {
+    fn sample(&self) -> NodeAction {
         have(0, self.worker, self.form, self.request.clone())
     }
 
@@ -62,7 +62,7 @@ impl Maker {
                 ballot.votes += 1;
                 ballot.answer = answer;
             }
-            None => self.ballots.push(Ballot { key, votes: 1, answer }),
+            None => self.ballots.push(AnswerVotes { key, votes: 1, answer }),
         }
     }
 
@@ -82,51 +82,51 @@ impl Maker {
         leader.map(|(index, votes)| (index, votes - second))
     }
 
-    fn take(&mut self, winner: usize) -> Move {
-        Move::Done(Ok(self.ballots.swap_remove(winner).answer))
+    fn take(&mut self, winner: usize) -> NodeAction {
+        NodeAction::Done(Ok(self.ballots.swap_remove(winner).answer))
     }
 
-    fn all_discarded(&self, cast: &Cast) -> Move {
+    fn all_discarded(&self, graph: &AgentGraph) -> NodeAction {
         let message = format!(
             "all {} answers are longer than {} characters (`red_flag_max_length`)",
             self.samples,
             self.red_flag_max_length.unwrap_or_default()
         );
-        failed(cast, self.worker, RowError::new(ErrorKind::AnswersDiscarded, message))
+        failed(graph, self.worker, RowError::new(ErrorKind::AnswersDiscarded, message))
     }
 }
 
-impl Workflow for Maker {
-    fn begin(&mut self, _: &Cast, request: Vec<Message>) -> Move {
+impl Workflow for MakerWorkflow {
+    fn begin(&mut self, _: &AgentGraph, request: Vec<Message>) -> NodeAction {
         self.request = request;
         self.sample()
     }
 
-    fn ended(&mut self, cast: &Cast, _: usize, answer: Answer) -> Move {
+    fn handle_agent_end(&mut self, graph: &AgentGraph, _: usize, answer: AgentAnswer) -> NodeAction {
         match answer {
             Ok(answer) => self.vote(answer),
-            Err(error) => return failed(cast, self.worker, error),
+            Err(error) => return failed(graph, self.worker, error),
         }
         self.samples += 1;
         match self.leader() {
             Some((leader, margin)) if margin >= self.k => self.take(leader),
             _ if self.samples < self.max_samples => self.sample(),
             Some((leader, _)) => self.take(leader),
-            None => self.all_discarded(cast),
+            None => self.all_discarded(graph),
         }
     }
 }
 
 /// The key that equal answers share.
-fn key_of(matching: Matching, answer: &str) -> String {
+fn key_of(matching: AnswerMatching, answer: &str) -> String {
     match matching {
-        Matching::Exact => answer.to_owned(),
-        Matching::Normalized => {
+        AnswerMatching::Exact => answer.to_owned(),
+        AnswerMatching::Normalized => {
             let words: Vec<&str> = answer.split_whitespace().collect();
             // Through upper case, so that letters with two lower-case forms compare as equal.
             words.join(" ").chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
         }
-        Matching::Structured => match serde_json::from_str::<Value>(answer) {
+        AnswerMatching::Structured => match serde_json::from_str::<Value>(answer) {
             Ok(mut value) => {
                 value.sort_all_objects();
                 value.to_string()

@@ -9,65 +9,87 @@ mod parallel;
 mod plan_text;
 mod router;
 
-pub use instruction::instruction;
+pub use instruction::system_instruction;
 
 use rowmill_types::{Attachment, ErrorKind, Message, RowError};
 use serde::de::DeserializeOwned;
 
-use self::chain::Chain;
-use self::evaluator_optimizer::EvaluatorOptimizer;
-use self::maker::Maker;
-use self::orchestrator::Orchestrator;
-use self::parallel::Parallel;
-use self::router::Router;
-use super::cast::{Cast, Kind, Member};
-use super::form::Form;
-use super::step::{Act, Answer, Begin, Move};
-use super::transcript::Shortfall;
+use self::chain::ChainWorkflow;
+use self::evaluator_optimizer::EvaluatorOptimizerWorkflow;
+use self::maker::MakerWorkflow;
+use self::orchestrator::OrchestratorWorkflow;
+use self::parallel::ParallelWorkflow;
+use self::router::RouterWorkflow;
+use super::answer_format::AnswerFormat;
+use super::graph::{AgentDefinition, AgentGraph, AgentKind};
+use super::step::{AgentAnswer, NodeAction, NodeTask, StartAgent};
+use super::transcript::LowRating;
 
 /// The decisions of a workflow; it has no side effects.
 pub(super) trait Workflow: Send {
     /// Starts with the request.
-    fn begin(&mut self, cast: &Cast, request: Vec<Message>) -> Move;
+    fn begin(&mut self, graph: &AgentGraph, request: Vec<Message>) -> NodeAction;
 
     /// An agent has ended; `key` is the key that it was started with.
-    fn ended(&mut self, cast: &Cast, key: usize, answer: Answer) -> Move;
+    fn handle_agent_end(&mut self, graph: &AgentGraph, key: usize, answer: AgentAnswer) -> NodeAction;
 
     /// How far the given answer falls short of the requested rating, if it does.
-    fn shortfall(&self) -> Option<Shortfall> {
+    fn low_rating(&self) -> Option<LowRating> {
         None
     }
 }
 
 /// The workflow of an agent that is asked for an answer in `form`; `None` for a plain agent.
-pub(super) fn of(member: usize, found: &Member, form: Form) -> Option<Box<dyn Workflow>> {
+pub(super) fn of(
+    agent_index: usize,
+    found: &AgentDefinition,
+    form: AnswerFormat,
+) -> Option<Box<dyn Workflow>> {
     Some(match &found.kind {
-        Kind::Agent(_) => return None,
-        Kind::Chain { sequence, cumulative } => Box::new(Chain::new(sequence, *cumulative, form)),
-        Kind::Parallel { fan_out, fan_in, include_request } => {
-            Box::new(Parallel::new(fan_out, *fan_in, *include_request, form))
+        AgentKind::Agent(_) => return None,
+        AgentKind::Chain { sequence, cumulative } => {
+            Box::new(ChainWorkflow::new(sequence, *cumulative, form))
         }
-        Kind::Router { agents } => Box::new(Router::new(member, agents, form)),
-        Kind::EvaluatorOptimizer { .. } => Box::new(EvaluatorOptimizer::new(member, &found.kind, form)?),
-        Kind::Orchestrator { agents, plan, iterations } => {
-            Box::new(Orchestrator::new(member, agents, (*plan, *iterations), form))
+        AgentKind::Parallel { fan_out, fan_in, include_request } => {
+            Box::new(ParallelWorkflow::new(fan_out, *fan_in, *include_request, form))
         }
-        Kind::Maker { .. } => Box::new(Maker::new(&found.kind, form)?),
+        AgentKind::Router { agents } => Box::new(RouterWorkflow::new(agent_index, agents, form)),
+        AgentKind::EvaluatorOptimizer { .. } => {
+            Box::new(EvaluatorOptimizerWorkflow::new(agent_index, &found.kind, form)?)
+        }
+        AgentKind::Orchestrator { agents, plan, iterations } => {
+            Box::new(OrchestratorWorkflow::new(agent_index, agents, (*plan, *iterations), form))
+        }
+        AgentKind::Maker { .. } => Box::new(MakerWorkflow::new(&found.kind, form)?),
     })
 }
 
 /// Starts one agent.
-fn have(key: usize, member: usize, form: Form, messages: Vec<Message>) -> Move {
-    Move::Act(vec![start(key, member, form, messages)])
+fn have(key: usize, agent_index: usize, form: AnswerFormat, messages: Vec<Message>) -> NodeAction {
+    NodeAction::StartTasks(vec![start(key, agent_index, form, messages)])
 }
 
 /// Asks a workflow's own model.
-fn ask_own(key: usize, member: usize, form: Form, messages: Vec<Message>) -> Move {
-    Move::Act(vec![Act::Start(Begin { key, member, form, own: true, messages, limit: None })])
+fn ask_own(key: usize, agent_index: usize, form: AnswerFormat, messages: Vec<Message>) -> NodeAction {
+    NodeAction::StartTasks(vec![NodeTask::Start(StartAgent {
+        key,
+        agent_index,
+        answer_format: form,
+        uses_own_model: true,
+        messages,
+        limit: None,
+    })])
 }
 
-fn start(key: usize, member: usize, form: Form, messages: Vec<Message>) -> Act {
-    Act::Start(Begin { key, member, form, own: false, messages, limit: None })
+fn start(key: usize, agent_index: usize, form: AnswerFormat, messages: Vec<Message>) -> NodeTask {
+    NodeTask::Start(StartAgent {
+        key,
+        agent_index,
+        answer_format: form,
+        uses_own_model: false,
+        messages,
+        limit: None,
+    })
 }
 
 /// The request as text: the last message, because the earlier ones lead up to it.
@@ -85,17 +107,17 @@ fn with_files(request: &[Message], text: String) -> Message {
 }
 
 /// Ends a workflow because an agent failed. The message names the agent.
-fn failed(cast: &Cast, member: usize, error: RowError) -> Move {
-    Move::Done(Err(named(cast, member, error)))
+fn failed(graph: &AgentGraph, agent_index: usize, error: RowError) -> NodeAction {
+    NodeAction::Done(Err(named(graph, agent_index, error)))
 }
 
-fn named(cast: &Cast, member: usize, error: RowError) -> RowError {
-    let name = format!("`{}`", cast.name(member));
+fn named(graph: &AgentGraph, agent_index: usize, error: RowError) -> RowError {
+    let name = format!("`{}`", graph.agent_name(agent_index));
     // The error of an agent that has used up its turns names the agent already.
     if error.message.starts_with(&format!("{name} ")) {
         return error;
     }
-    RowError { message: format!("{name}: {}", error.message.marked()).into(), ..error }
+    RowError { message: format!("{name}: {}", error.message.with_markers()).into(), ..error }
 }
 
 /// Parses an answer that satisfies the schema of its format.
@@ -106,12 +128,13 @@ fn read<T: DeserializeOwned>(answer: &str) -> Result<T, RowError> {
     })
 }
 
-fn names(cast: &Cast, members: &[usize]) -> String {
-    let names: Vec<String> = members.iter().map(|&member| format!("`{}`", cast.name(member))).collect();
+fn names(graph: &AgentGraph, agents: &[usize]) -> String {
+    let names: Vec<String> =
+        agents.iter().map(|&agent_index| format!("`{}`", graph.agent_name(agent_index))).collect();
     names.join(", ")
 }
 
-/// The agent among `members` with this name.
-fn find(cast: &Cast, members: &[usize], name: &str) -> Option<usize> {
-    members.iter().copied().find(|&member| cast.name(member) == name.trim())
+/// The agent among `agents` with this name.
+fn find(graph: &AgentGraph, agents: &[usize], name: &str) -> Option<usize> {
+    agents.iter().copied().find(|&agent_index| graph.agent_name(agent_index) == name.trim())
 }

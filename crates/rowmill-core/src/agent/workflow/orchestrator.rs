@@ -5,23 +5,23 @@ use std::collections::VecDeque;
 use rowmill_types::Message;
 use serde::Deserialize;
 
-use super::plan_text::{Done, DoneTask, Ending, answering_text, planning_text, task_text};
+use super::plan_text::{FinishedStep, FinishedTask, PlanEnding, answering_text, planning_text, task_text};
 use super::{Workflow, ask_own, failed, find, names, read, start, text_of, with_files};
-use crate::agent::cast::{Cast, PlanType};
-use crate::agent::form::Form;
-use crate::agent::step::{Act, Answer, Move};
+use crate::agent::answer_format::AnswerFormat;
+use crate::agent::graph::{AgentGraph, PlanType};
+use crate::agent::step::{AgentAnswer, NodeAction, NodeTask};
 
 /// The maximum number of consecutive plans without a task that an agent can do.
 const IDLE_PLANS: u32 = 2;
 
-pub(super) struct Orchestrator {
-    member: usize,
+pub(super) struct OrchestratorWorkflow {
+    agent_index: usize,
     agents: Vec<usize>,
     plan: PlanType,
     iterations: Option<u32>,
-    form: Form,
+    form: AnswerFormat,
     request: Vec<Message>,
-    phase: Phase,
+    phase: OrchestratorPhase,
     /// The number of plans so far.
     plans: u32,
     /// The number of consecutive plans without a task that an agent can do.
@@ -31,24 +31,24 @@ pub(super) struct Orchestrator {
     /// The remaining steps of the plan.
     steps: VecDeque<PlanStep>,
     /// All steps carried out so far; the current one is last.
-    done: Vec<Done>,
+    done: Vec<FinishedStep>,
 }
 
 #[derive(PartialEq, Eq)]
-enum Phase {
+enum OrchestratorPhase {
     Planning,
     Doing,
     Answering,
 }
 
 #[derive(Deserialize)]
-struct Plan {
+struct AgentPlan {
     steps: VecDeque<PlanStep>,
     is_complete: bool,
 }
 
 #[derive(Deserialize)]
-struct NextStep {
+struct NextPlanStep {
     #[serde(flatten)]
     step: PlanStep,
     is_complete: bool,
@@ -57,30 +57,30 @@ struct NextStep {
 #[derive(Deserialize)]
 struct PlanStep {
     description: String,
-    tasks: Vec<Task>,
+    tasks: Vec<PlanTask>,
 }
 
 #[derive(Deserialize)]
-struct Task {
+struct PlanTask {
     description: String,
     agent: String,
 }
 
-impl Orchestrator {
+impl OrchestratorWorkflow {
     pub(super) fn new(
-        member: usize,
+        agent_index: usize,
         agents: &[usize],
         (plan, iterations): (PlanType, Option<u32>),
-        form: Form,
+        form: AnswerFormat,
     ) -> Self {
         Self {
-            member,
+            agent_index,
             agents: agents.to_vec(),
             plan,
             iterations,
             form,
             request: Vec::new(),
-            phase: Phase::Planning,
+            phase: OrchestratorPhase::Planning,
             plans: 0,
             idle: 0,
             is_complete: false,
@@ -89,114 +89,120 @@ impl Orchestrator {
         }
     }
 
-    fn ask_for_plan(&mut self) -> Move {
-        self.phase = Phase::Planning;
+    fn ask_for_plan(&mut self) -> NodeAction {
+        self.phase = OrchestratorPhase::Planning;
         let left = self.iterations.map(|most| most.saturating_sub(self.plans));
         let text = planning_text(self.plan, text_of(&self.request), &self.done, left);
         let form = match self.plan {
-            PlanType::Full => Form::Plan,
-            PlanType::Iterative => Form::NextStep,
+            PlanType::Full => AnswerFormat::Plan,
+            PlanType::Iterative => AnswerFormat::NextStep,
         };
-        ask_own(0, self.member, form, vec![with_files(&self.request, text)])
+        ask_own(0, self.agent_index, form, vec![with_files(&self.request, text)])
     }
 
-    fn ask_for_answer(&mut self, ending: Ending) -> Move {
-        self.phase = Phase::Answering;
+    fn ask_for_answer(&mut self, ending: PlanEnding) -> NodeAction {
+        self.phase = OrchestratorPhase::Answering;
         let text = answering_text(text_of(&self.request), &self.done, ending);
-        ask_own(0, self.member, self.form, vec![with_files(&self.request, text)])
+        ask_own(0, self.agent_index, self.form, vec![with_files(&self.request, text)])
     }
 
-    fn planned(&mut self, cast: &Cast, answer: &str) -> Move {
+    fn planned(&mut self, graph: &AgentGraph, answer: &str) -> NodeAction {
         let plan = match self.plan {
-            PlanType::Full => read::<Plan>(answer),
-            PlanType::Iterative => read::<NextStep>(answer).map(|NextStep { step, is_complete }| {
+            PlanType::Full => read::<AgentPlan>(answer),
+            PlanType::Iterative => read::<NextPlanStep>(answer).map(|NextPlanStep { step, is_complete }| {
                 // A plan that reports completion requests nothing more.
                 let steps = if is_complete { VecDeque::new() } else { VecDeque::from([step]) };
-                Plan { steps, is_complete }
+                AgentPlan { steps, is_complete }
             }),
         };
         let plan = match plan {
             Ok(plan) => plan,
-            Err(error) => return failed(cast, self.member, error),
+            Err(error) => return failed(graph, self.agent_index, error),
         };
         self.plans += 1;
         self.is_complete = plan.is_complete;
         self.steps = plan.steps;
         self.steps.retain(|step| !step.tasks.is_empty());
         if self.steps.is_empty() && !self.is_complete {
-            return self.ask_for_answer(Ending::NoTasks);
+            return self.ask_for_answer(PlanEnding::NoTasks);
         }
-        let knows = |task: &Task| find(cast, &self.agents, &task.agent).is_some();
+        let knows = |task: &PlanTask| find(graph, &self.agents, &task.agent).is_some();
         let is_idle = !self.steps.iter().flat_map(|step| &step.tasks).any(knows);
         self.idle = if is_idle { self.idle + 1 } else { 0 };
-        self.do_step(cast)
+        self.do_step(graph)
     }
 
     /// Starts the next step that an agent can do, or plans again.
-    fn do_step(&mut self, cast: &Cast) -> Move {
-        self.phase = Phase::Doing;
+    fn do_step(&mut self, graph: &AgentGraph) -> NodeAction {
+        self.phase = OrchestratorPhase::Doing;
         while let Some(step) = self.steps.pop_front() {
-            let acts = self.begin_step(cast, step);
+            let acts = self.begin_step(graph, step);
             if !acts.is_empty() {
-                return Move::Act(acts);
+                return NodeAction::StartTasks(acts);
             }
         }
         if self.is_complete {
-            self.ask_for_answer(Ending::Complete)
+            self.ask_for_answer(PlanEnding::Complete)
         } else if self.iterations.is_some_and(|most| self.plans >= most) {
-            self.ask_for_answer(Ending::OutOfPlans(self.plans))
+            self.ask_for_answer(PlanEnding::OutOfPlans(self.plans))
         } else if self.idle >= IDLE_PLANS {
-            self.ask_for_answer(Ending::NobodyToDoIt)
+            self.ask_for_answer(PlanEnding::UnknownAgents)
         } else {
             self.ask_for_plan()
         }
     }
 
     /// Assigns the tasks. A task that no agent can do gets a result at once, for the planner.
-    fn begin_step(&mut self, cast: &Cast, step: PlanStep) -> Vec<Act> {
+    fn begin_step(&mut self, graph: &AgentGraph, step: PlanStep) -> Vec<NodeTask> {
         let mut acts = Vec::new();
         let mut tasks = Vec::with_capacity(step.tasks.len());
         for (key, task) in step.tasks.into_iter().enumerate() {
-            let result = match find(cast, &self.agents, &task.agent) {
+            let result = match find(graph, &self.agents, &task.agent) {
                 Some(agent) => {
                     let text = task_text(text_of(&self.request), &self.done, &task.description);
-                    acts.push(start(key, agent, Form::Text, vec![with_files(&self.request, text)]));
+                    acts.push(start(key, agent, AnswerFormat::Text, vec![with_files(&self.request, text)]));
                     None
                 }
                 None => Some(format!(
                     "error: there is no agent `{}`; there are {}",
                     task.agent,
-                    names(cast, &self.agents)
+                    names(graph, &self.agents)
                 )),
             };
-            tasks.push(DoneTask { agent: task.agent, description: task.description, result });
+            tasks.push(FinishedTask { agent: task.agent, description: task.description, result });
         }
-        self.done.push(Done { description: step.description, tasks });
+        self.done.push(FinishedStep { description: step.description, tasks });
         acts
     }
 
-    fn task_ended(&mut self, cast: &Cast, key: usize, answer: Answer) -> Move {
-        let Some(step) = self.done.last_mut() else { return Move::Wait };
+    fn task_ended(&mut self, graph: &AgentGraph, key: usize, answer: AgentAnswer) -> NodeAction {
+        let Some(step) = self.done.last_mut() else { return NodeAction::Wait };
         if let Some(task) = step.tasks.get_mut(key) {
             // A failed task is reported to the planner, which may find another way.
             task.result = Some(answer.unwrap_or_else(|error| format!("error: {}", error.message)));
         }
-        if step.tasks.iter().all(|task| task.result.is_some()) { self.do_step(cast) } else { Move::Wait }
+        if step.tasks.iter().all(|task| task.result.is_some()) {
+            self.do_step(graph)
+        } else {
+            NodeAction::Wait
+        }
     }
 }
 
-impl Workflow for Orchestrator {
-    fn begin(&mut self, _: &Cast, request: Vec<Message>) -> Move {
+impl Workflow for OrchestratorWorkflow {
+    fn begin(&mut self, _: &AgentGraph, request: Vec<Message>) -> NodeAction {
         self.request = request;
         self.ask_for_plan()
     }
 
-    fn ended(&mut self, cast: &Cast, key: usize, answer: Answer) -> Move {
+    fn handle_agent_end(&mut self, graph: &AgentGraph, key: usize, answer: AgentAnswer) -> NodeAction {
         match (&self.phase, answer) {
-            (Phase::Doing, answer) => self.task_ended(cast, key, answer),
-            (Phase::Planning, Ok(answer)) => self.planned(cast, &answer),
-            (Phase::Answering, Ok(answer)) => Move::Done(Ok(answer)),
-            (Phase::Planning | Phase::Answering, Err(error)) => failed(cast, self.member, error),
+            (OrchestratorPhase::Doing, answer) => self.task_ended(graph, key, answer),
+            (OrchestratorPhase::Planning, Ok(answer)) => self.planned(graph, &answer),
+            (OrchestratorPhase::Answering, Ok(answer)) => NodeAction::Done(Ok(answer)),
+            (OrchestratorPhase::Planning | OrchestratorPhase::Answering, Err(error)) => {
+                failed(graph, self.agent_index, error)
+            }
         }
     }
 }

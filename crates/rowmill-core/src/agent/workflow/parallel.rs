@@ -3,22 +3,27 @@
 use rowmill_types::Message;
 
 use super::{Workflow, failed, have, start, text_of, with_files};
-use crate::agent::cast::Cast;
-use crate::agent::form::Form;
-use crate::agent::step::{Answer, Move};
+use crate::agent::answer_format::AnswerFormat;
+use crate::agent::graph::AgentGraph;
+use crate::agent::step::{AgentAnswer, NodeAction};
 
-pub(super) struct Parallel {
+pub(super) struct ParallelWorkflow {
     fan_out: Vec<usize>,
     fan_in: Option<usize>,
     include_request: bool,
-    form: Form,
+    form: AnswerFormat,
     request: Vec<Message>,
     /// In the order of `fan_out`, regardless of the order of arrival.
-    answers: Vec<Option<Answer>>,
+    answers: Vec<Option<AgentAnswer>>,
 }
 
-impl Parallel {
-    pub(super) fn new(fan_out: &[usize], fan_in: Option<usize>, include_request: bool, form: Form) -> Self {
+impl ParallelWorkflow {
+    pub(super) fn new(
+        fan_out: &[usize],
+        fan_in: Option<usize>,
+        include_request: bool,
+        form: AnswerFormat,
+    ) -> Self {
         Self {
             fan_out: fan_out.to_vec(),
             fan_in,
@@ -30,7 +35,7 @@ impl Parallel {
     }
 
     /// All have ended: their answers go to the agent that merges them.
-    fn gather(&mut self, cast: &Cast) -> Move {
+    fn gather(&mut self, graph: &AgentGraph) -> NodeAction {
         let mut blocks = Vec::new();
         let request = text_of(&self.request);
         if self.include_request && !request.is_empty() {
@@ -38,40 +43,46 @@ impl Parallel {
             blocks.push(format!("<fastagent:request>\n{request}\n</fastagent:request>"));
         }
         let answers = std::mem::take(&mut self.answers).into_iter().flatten();
-        for (&member, answer) in self.fan_out.iter().zip(answers) {
+        for (&agent_index, answer) in self.fan_out.iter().zip(answers) {
             match answer {
                 Ok(answer) => blocks.push(format!(
                     "<fastagent:response agent=\"{}\">\n{answer}\n</fastagent:response>",
-                    cast.name(member)
+                    graph.agent_name(agent_index)
                 )),
-                Err(error) => return failed(cast, member, error),
+                Err(error) => return failed(graph, agent_index, error),
             }
         }
         let text = blocks.join("\n\n");
-        let Some(fan_in) = self.fan_in else { return Move::Done(Ok(text)) };
+        let Some(fan_in) = self.fan_in else { return NodeAction::Done(Ok(text)) };
         let message =
             if self.include_request { with_files(&self.request, text) } else { Message::user(text) };
         have(self.fan_out.len(), fan_in, self.form, vec![message])
     }
 }
 
-impl Workflow for Parallel {
-    fn begin(&mut self, _: &Cast, request: Vec<Message>) -> Move {
+impl Workflow for ParallelWorkflow {
+    fn begin(&mut self, _: &AgentGraph, request: Vec<Message>) -> NodeAction {
         let asked = self.fan_out.iter().enumerate();
-        let acts = asked.map(|(key, &member)| start(key, member, Form::Text, request.clone())).collect();
+        let acts = asked
+            .map(|(key, &agent_index)| start(key, agent_index, AnswerFormat::Text, request.clone()))
+            .collect();
         self.request = request;
-        Move::Act(acts)
+        NodeAction::StartTasks(acts)
     }
 
-    fn ended(&mut self, cast: &Cast, key: usize, answer: Answer) -> Move {
+    fn handle_agent_end(&mut self, graph: &AgentGraph, key: usize, answer: AgentAnswer) -> NodeAction {
         if let Some(place) = self.answers.get_mut(key) {
             *place = Some(answer);
             // The calls of the others are paid for, so even a failure waits for them.
-            return if self.answers.iter().all(Option::is_some) { self.gather(cast) } else { Move::Wait };
+            return if self.answers.iter().all(Option::is_some) {
+                self.gather(graph)
+            } else {
+                NodeAction::Wait
+            };
         }
         match (answer, self.fan_in) {
-            (Err(error), Some(fan_in)) => failed(cast, fan_in, error),
-            (answer, _) => Move::Done(answer),
+            (Err(error), Some(fan_in)) => failed(graph, fan_in, error),
+            (answer, _) => NodeAction::Done(answer),
         }
     }
 }

@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use crate::agent::cast::PlanType;
+use crate::agent::graph::PlanType;
 
 /// A step that was assigned to agents.
-pub(super) struct Done {
+pub(super) struct FinishedStep {
     pub(super) description: String,
-    pub(super) tasks: Vec<DoneTask>,
+    pub(super) tasks: Vec<FinishedTask>,
 }
 
 /// A task of a step.
-pub(super) struct DoneTask {
+pub(super) struct FinishedTask {
     pub(super) agent: String,
     pub(super) description: String,
     /// Its result; unfinished tasks are not mentioned.
@@ -20,7 +20,7 @@ pub(super) struct DoneTask {
 
 /// Why there is no further plan.
 #[derive(Clone, Copy)]
-pub(super) enum Ending {
+pub(super) enum PlanEnding {
     /// The model reported that nothing is left to do.
     Complete,
     /// It may not plan any more.
@@ -28,10 +28,15 @@ pub(super) enum Ending {
     /// Its plan had no tasks, though it did not report completion.
     NoTasks,
     /// It kept naming agents that do not exist.
-    NobodyToDoIt,
+    UnknownAgents,
 }
 
-pub(super) fn planning_text(kind: PlanType, request: &str, done: &[Done], left: Option<u32>) -> String {
+pub(super) fn planning_text(
+    kind: PlanType,
+    request: &str,
+    done: &[FinishedStep],
+    left: Option<u32>,
+) -> String {
     let mut text = format!(
         "{}\n\nDone so far:\n{}\n\n",
         tagged("request", request),
@@ -56,7 +61,7 @@ pub(super) fn planning_text(kind: PlanType, request: &str, done: &[Done], left: 
     text
 }
 
-pub(super) fn task_text(request: &str, done: &[Done], task: &str) -> String {
+pub(super) fn task_text(request: &str, done: &[FinishedStep], task: &str) -> String {
     format!(
         "You do one task of a larger plan.\n\nThe plan is to fulfil this request:\n{}\n\nWhat was done \
          before:\n{}\n\nYour task:\n{}\n\nDo this task and nothing else. Answer briefly, but with everything \
@@ -67,19 +72,21 @@ pub(super) fn task_text(request: &str, done: &[Done], task: &str) -> String {
     )
 }
 
-pub(super) fn answering_text(request: &str, done: &[Done], ending: Ending) -> String {
+pub(super) fn answering_text(request: &str, done: &[FinishedStep], ending: PlanEnding) -> String {
     let ending = match ending {
-        Ending::Complete => "The plan is complete.".to_owned(),
-        Ending::OutOfPlans(plans) => format!(
+        PlanEnding::Complete => "The plan is complete.".to_owned(),
+        PlanEnding::OutOfPlans(plans) => format!(
             "The plan was not finished: it was stopped after {plans} rounds of planning, the most that are \
              allowed. Say what was reached and what is missing."
         ),
-        Ending::NoTasks => "The plan was not marked as complete, but it had no further tasks. Say so if \
+        PlanEnding::NoTasks => "The plan was not marked as complete, but it had no further tasks. Say so if \
                             something is missing."
             .to_owned(),
-        Ending::NobodyToDoIt => "The plan was not finished: it was stopped because it kept giving tasks to \
+        PlanEnding::UnknownAgents => {
+            "The plan was not finished: it was stopped because it kept giving tasks to \
                                  agents that do not exist. Say what was reached and what is missing."
-            .to_owned(),
+                .to_owned()
+        }
     };
     format!(
         "{}\n\nA plan was made and carried out for this request:\n{}\n\n{ending}\n\nNow answer the request \
@@ -90,7 +97,7 @@ pub(super) fn answering_text(request: &str, done: &[Done], ending: Ending) -> St
 }
 
 /// All results so far, for models to read.
-fn progress(done: &[Done]) -> String {
+fn progress(done: &[FinishedStep]) -> String {
     if done.is_empty() {
         return "Nothing yet.".to_owned();
     }

@@ -26,11 +26,11 @@ fn message() -> impl Strategy<Value = Message> {
             .prop_map(|(text, attachments)| Message { attachments, ..Message::user(text) }),
         (text(), prop::collection::vec(call(), 0..3))
             .prop_map(|(text, calls)| Message { calls, ..Message::assistant(text) }),
-        (call(), text()).prop_map(|(call, text)| Message::tool(&call, ToolOutput::of_text(text))),
+        (call(), text()).prop_map(|(call, text)| Message::tool(&call, ToolOutput::from_text(text))),
     ]
 }
 
-fn told() -> impl Strategy<Value = Transcript> {
+fn told() -> impl Strategy<Value = RowTranscript> {
     let turns = prop::collection::vec((0..99u64, 0..99u64).prop_map(|(start, end)| turn(start, end)), 0..4);
     let tool = (text(), text(), 0..99u64).prop_map(|(call, tool, at)| ToolNote {
         call,
@@ -41,15 +41,15 @@ fn told() -> impl Strategy<Value = Transcript> {
     });
     let conversation =
         (0..3usize, prop::collection::vec(message(), 0..6), turns, prop::collection::vec(tool, 0..3))
-            .prop_map(|(member, messages, turns, tools)| ToldConversation {
-                member,
-                voice: member,
+            .prop_map(|(agent_index, messages, turns, tools)| ConversationTranscript {
+                agent_index,
+                model_role: agent_index,
                 caller: None,
                 messages,
                 turns,
                 tools,
             });
-    prop::collection::vec(conversation, 0..3).prop_map(|conversations| Transcript { conversations })
+    prop::collection::vec(conversation, 0..3).prop_map(|conversations| RowTranscript { conversations })
 }
 
 proptest! {
@@ -61,7 +61,7 @@ proptest! {
     ) {
         let home = tempfile::tempdir().unwrap();
         let settings = settings();
-        let mut sink = open(home.path(), Claim::New);
+        let mut sink = open(home.path(), OutputClaim::New);
         for (number, (id, told, is_ok)) in (1..).zip(&rows) {
             let outcome = if *is_ok { ok() } else { failed(ErrorKind::TurnLimit) };
             // Ids are unique in a run.

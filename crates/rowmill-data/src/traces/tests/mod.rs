@@ -11,25 +11,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rowmill_core::agent::{Caller, ToldConversation, ToolNote, Transcript, TurnNote};
-use rowmill_core::ports::Sink;
+use rowmill_core::agent::{ConversationCaller, ConversationTranscript, RowTranscript, ToolNote, TurnNote};
+use rowmill_core::ports::RecordSink;
 use rowmill_core::record::{
-    InputField, Record, RowReport, TraceFacts, TraceReport, TraceSettings, TracedVoice,
+    InputField, RowRecord, RowReport, TraceFacts, TraceReport, TraceSettings, TracedModelRole,
 };
 use rowmill_core::redact::Redactor;
 use rowmill_types::{
-    Attachment, Citation, ErrorKind, Finish, Hosted, Message, Money, RowError, RowId, Secret, ToolCall,
-    ToolOutput, Usage,
+    Attachment, Citation, ErrorKind, FinishReason, HostedToolUse, Message, Money, RowError, RowId, Secret,
+    TokenUsage, ToolCall, ToolOutput,
 };
 use serde_json::Value;
 
 use super::*;
-use crate::output::Claim;
+use crate::output::OutputClaim;
 
 pub(super) const KEY: &str = "sk-planted-0042/+\"x";
 
 pub(super) fn settings() -> Arc<TraceSettings> {
-    let voice = |system: Option<&str>| TracedVoice {
+    let model_role = |system: Option<&str>| TracedModelRole {
         model: "google.gemini-x?temperature=0".into(),
         system: system.map(Into::into),
     };
@@ -37,8 +37,8 @@ pub(super) fn settings() -> Arc<TraceSettings> {
         run: "20260101T000000Z-0badcafe".into(),
         agent: "lead".into(),
         started: Duration::from_secs(1_767_225_600),
-        members: vec!["lead".into(), "helper".into()],
-        voices: vec![voice(Some(&format!("Be short, {KEY}."))), voice(None)],
+        agents: vec!["lead".into(), "helper".into()],
+        model_roles: vec![model_role(Some(&format!("Be short, {KEY}."))), model_role(None)],
     };
     Arc::new(TraceSettings::new(facts, Redactor::new([&Secret::new(KEY)]).unwrap()))
 }
@@ -48,21 +48,21 @@ pub(super) fn turn(start: u64, end: u64) -> TurnNote {
         start: Duration::from_millis(start),
         end: Duration::from_millis(end),
         model: "gemini-x-001".into(),
-        usage: Some(Usage { input: 100, cached: 10, cache_write: 1, output: 20, reasoning: 5 }),
+        usage: Some(TokenUsage { input: 100, cached: 10, cache_write: 1, output: 20, reasoning: 5 }),
         cost: Money::from_dollars(0.25),
-        finish: Finish::Complete,
+        finish: FinishReason::Complete,
         hosted: None,
     }
 }
 
 /// Two tool calls in one turn, an answer, and a helper that was called meanwhile.
-pub(super) fn transcript() -> Transcript {
+pub(super) fn transcript() -> RowTranscript {
     let call = |id: &str, name: &str, arguments: &str| ToolCall {
         id: id.into(),
         name: name.into(),
         arguments: arguments.into(),
     };
-    let (read, look) = (call("c1", "fs__read", r#"{"path":"a"}"#), call("c2", "look", "{broken"));
+    let (read, head_of_dataset) = (call("c1", "fs__read", r#"{"path":"a"}"#), call("c2", "look", "{broken"));
     let file = Attachment {
         name: "a.png".into(),
         media_type: "image/png".into(),
@@ -72,10 +72,10 @@ pub(super) fn transcript() -> Transcript {
     let mut question = Message::user(format!("What is in {KEY}?"));
     question.attachments.push(file.clone());
     let mut asking = Message::assistant("Let me see.");
-    asking.calls = vec![read.clone(), look.clone()];
-    let seen = ToolOutput { attachments: vec![file], ..ToolOutput::of_text(format!("it says {KEY}")) };
+    asking.calls = vec![read.clone(), head_of_dataset.clone()];
+    let seen = ToolOutput { attachments: vec![file], ..ToolOutput::from_text(format!("it says {KEY}")) };
     let citations = vec![Citation { url: "https://x/".into(), title: Some("X".into()), text: None }];
-    let hosted = Hosted { citations, uses: vec![("web_search".into(), 2)] };
+    let hosted = HostedToolUse { citations, uses: vec![("web_search".into(), 2)] };
     let tool = |call: &ToolCall, start, end, is_error| ToolNote {
         call: call.id.clone(),
         tool: call.name.clone(),
@@ -83,9 +83,9 @@ pub(super) fn transcript() -> Transcript {
         end: Duration::from_millis(end),
         is_error,
     };
-    let lead = ToldConversation {
-        member: 0,
-        voice: 0,
+    let lead = ConversationTranscript {
+        agent_index: 0,
+        model_role: 0,
         caller: None,
         messages: vec![
             Message::user("an example"),
@@ -93,31 +93,31 @@ pub(super) fn transcript() -> Transcript {
             question,
             asking,
             Message::tool(&read, seen),
-            Message::tool(&look, ToolOutput::error("the arguments are no JSON")),
+            Message::tool(&head_of_dataset, ToolOutput::error("the arguments are no JSON")),
             Message::assistant("Nothing."),
         ],
         turns: vec![turn(10, 20), TurnNote { hosted: Some(Box::new(hosted)), ..turn(40, 50) }],
-        tools: vec![tool(&look, 21, 22, true), tool(&read, 21, 30, false)],
+        tools: vec![tool(&head_of_dataset, 21, 22, true), tool(&read, 21, 30, false)],
     };
-    let helper = ToldConversation {
-        member: 1,
-        voice: 1,
-        caller: Some(Caller { conversation: 0, call: Some("c1".into()) }),
+    let helper = ConversationTranscript {
+        agent_index: 1,
+        model_role: 1,
+        caller: Some(ConversationCaller { conversation: 0, call: Some("c1".into()) }),
         messages: vec![Message::user("Help."), Message::assistant("Yes.")],
         turns: vec![turn(21, 29)],
         tools: Vec::new(),
     };
-    Transcript { conversations: vec![lead, helper] }
+    RowTranscript { conversations: vec![lead, helper] }
 }
 
 pub(super) fn record(
     id: &RowId,
     number: u64,
     outcome: &Result<String, RowError>,
-    told: Option<&Transcript>,
+    told: Option<&RowTranscript>,
     settings: &TraceSettings,
-) -> Record {
-    let record = Record::of(&RowReport {
+) -> RowRecord {
+    let record = RowRecord::from_report(&RowReport {
         id,
         number,
         outcome,
@@ -131,7 +131,7 @@ pub(super) fn record(
         reusable: None,
         trace: Some(TraceReport { transcript: told, settings }),
     });
-    Record::parse(record.line).unwrap()
+    RowRecord::parse(record.line).unwrap()
 }
 
 pub(super) fn ok() -> Result<String, RowError> {
@@ -142,12 +142,12 @@ pub(super) fn failed(kind: ErrorKind) -> Result<String, RowError> {
     Err(RowError::new(kind, format!("cannot use {KEY}")))
 }
 
-pub(super) fn open(path: &Path, claim: Claim) -> TraceSink {
+pub(super) fn open(path: &Path, claim: OutputClaim) -> TraceSink {
     TraceFolder::claim(path, claim).unwrap().sink(settings()).unwrap()
 }
 
-pub(super) fn publish(sink: &mut TraceSink, record: &Record) {
-    sink.publish(record.published()).unwrap();
+pub(super) fn publish(sink: &mut TraceSink, record: &RowRecord) {
+    sink.publish(record.parts_for_sinks()).unwrap();
 }
 
 /// Every file by its name.
@@ -175,7 +175,7 @@ pub(super) fn attribute<'v>(span: &'v Value, key: &str) -> &'v Value {
 pub(super) fn one_row() -> (tempfile::TempDir, String) {
     let home = tempfile::tempdir().unwrap();
     let (settings, told) = (settings(), transcript());
-    let mut sink = open(home.path(), Claim::New);
+    let mut sink = open(home.path(), OutputClaim::New);
     publish(&mut sink, &record(&RowId::Text("a/b".into()), 3, &ok(), Some(&told), &settings));
     (home, "row-000003__id-a_b__lead.codex.jsonl".to_owned())
 }

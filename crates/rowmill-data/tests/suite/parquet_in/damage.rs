@@ -7,7 +7,7 @@ use arrow_array::{Int64Array, StringArray};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
-use rowmill_core::ports::{Comparison, Condition, Part, Scalar};
+use rowmill_core::ports::{ColumnCondition, ComparisonOperator, DatasetPart, ScalarValue};
 use rowmill_types::{Problem, ProblemCode};
 
 use super::support::{Folder, array, drain, open};
@@ -190,12 +190,14 @@ fn read_all_ways(path: &Path) {
     let Ok(dataset) = open(path) else { return };
     let count = dataset.count().unwrap().unwrap();
     let column = dataset.columns().unwrap().unwrap().first().map(|column| column.name.clone());
-    let conditions = column.map(|column| Condition {
+    let conditions = column.map(|column| ColumnCondition {
         column,
-        comparison: Comparison::Greater,
-        value: Scalar::Integer(30),
+        comparison: ComparisonOperator::Greater,
+        value: ScalarValue::Integer(30),
     });
-    for part in [Part::default(), Part { columns: None, conditions: conditions.into_iter().collect() }] {
+    for part in
+        [DatasetPart::default(), DatasetPart { columns: None, conditions: conditions.into_iter().collect() }]
+    {
         let Ok(mut source) = dataset.open_part(&part) else { continue };
         let (rows, _) = drain(source.as_mut());
         assert!(rows.len() as u64 <= count);

@@ -8,8 +8,8 @@ use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
-use rowmill_core::ports::{Column, ColumnKind, Part};
-use rowmill_testkit::made_rows::{MadeFormat, write_made_rows};
+use rowmill_core::ports::{ColumnKind, DatasetColumn, DatasetPart};
+use rowmill_testkit::sample_rows::{SampleFormat, write_sample_rows};
 use rowmill_types::ProblemCode;
 
 use super::support::{Folder, array, open, open_all, rows_of, texts};
@@ -70,13 +70,13 @@ fn made_rows_are_the_same_from_parquet_and_from_jsonl() {
     let folder = Folder::new();
     for (rows, seed) in [(3_000, 1), (0, 0)] {
         let path = folder.path("made.parquet");
-        write_made_rows(File::create(&path).unwrap(), MadeFormat::Parquet, rows, seed).unwrap();
+        write_sample_rows(File::create(&path).unwrap(), SampleFormat::Parquet, rows, seed).unwrap();
         let mut lines = Vec::new();
-        write_made_rows(&mut lines, MadeFormat::Jsonl, rows, seed).unwrap();
+        write_sample_rows(&mut lines, SampleFormat::Jsonl, rows, seed).unwrap();
         let lines = String::from_utf8(lines).unwrap();
         assert_eq!(texts(&path), lines.lines().collect::<Vec<_>>());
         let mut table = Vec::new();
-        write_made_rows(&mut table, MadeFormat::Csv, rows, seed).unwrap();
+        write_sample_rows(&mut table, SampleFormat::Csv, rows, seed).unwrap();
         let mut table = csv::Reader::from_reader(table.as_slice());
         let header = table.headers().unwrap().clone();
         for (line, record) in lines.lines().zip(table.records()) {
@@ -103,7 +103,7 @@ fn files_are_joined_by_the_names_of_their_columns() {
         folder.write("4.parquet", vec![("a", array(Int32Array::from(vec![7]))), ("b", words(1))]),
     ];
     let dataset = open_all(&paths).unwrap();
-    let rows = rows_of(dataset.as_ref(), &Part::default());
+    let rows = rows_of(dataset.as_ref(), &DatasetPart::default());
     let shown: Vec<_> = rows.iter().map(|row| (row.number(), row.text())).collect();
     assert_eq!(
         shown,
@@ -115,7 +115,7 @@ fn files_are_joined_by_the_names_of_their_columns() {
         ]
     );
     assert_eq!(dataset.count().unwrap(), Some(4));
-    let column = |name: &str, kind| Column { name: name.into(), kind };
+    let column = |name: &str, kind| DatasetColumn { name: name.into(), kind };
     let columns = [("a", ColumnKind::Real), ("b", ColumnKind::Text), ("c", ColumnKind::Text)];
     assert_eq!(dataset.columns().unwrap().unwrap(), columns.map(|(name, kind)| column(name, kind)));
     let position = |source: &dyn rowmill_core::ports::RowSource| source.position();

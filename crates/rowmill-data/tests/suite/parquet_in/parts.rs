@@ -12,7 +12,7 @@ use arrow_array::{
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
 use parquet::file::properties::WriterProperties;
-use rowmill_core::ports::{Comparison, Condition, Part, Room, Scalar};
+use rowmill_core::ports::{ColumnCondition, ComparisonOperator, DatasetPart, ReadLimit, ScalarValue};
 use rowmill_types::{ProblemCode, Row};
 
 use super::support::{Folder, array, drain, open, open_all, rows_of};
@@ -47,16 +47,16 @@ fn sorted(folder: &Folder, name: &str) -> PathBuf {
     folder.write_with(name, properties, columns)
 }
 
-fn condition(column: &str, comparison: Comparison, value: Scalar) -> Condition {
-    Condition { column: column.into(), comparison, value }
+fn condition(column: &str, comparison: ComparisonOperator, value: ScalarValue) -> ColumnCondition {
+    ColumnCondition { column: column.into(), comparison, value }
 }
 
-fn text(value: &str) -> Scalar {
-    Scalar::Text(value.into())
+fn text(value: &str) -> ScalarValue {
+    ScalarValue::Text(value.into())
 }
 
-fn part(columns: &[&str], conditions: Vec<Condition>) -> Part {
-    Part { columns: Some(columns.iter().map(|name| (*name).to_owned()).collect()), conditions }
+fn part(columns: &[&str], conditions: Vec<ColumnCondition>) -> DatasetPart {
+    DatasetPart { columns: Some(columns.iter().map(|name| (*name).to_owned()).collect()), conditions }
 }
 
 #[test]
@@ -75,9 +75,10 @@ fn only_the_columns_asked_for_are_given_in_the_order_of_the_file() {
 fn a_column_that_is_not_there_is_told_with_those_that_are() {
     let folder = Folder::new();
     let dataset = open(&sorted(&folder, "a.parquet")).unwrap();
-    for part in
-        [part(&["n", "splt"], vec![]), part(&["n"], vec![condition("splt", Comparison::Equal, text("eval"))])]
-    {
+    for part in [
+        part(&["n", "splt"], vec![]),
+        part(&["n"], vec![condition("splt", ComparisonOperator::Equal, text("eval"))]),
+    ] {
         let Err(problem) = dataset.open_part(&part) else { panic!("no such column") };
         assert_eq!(problem.code, ProblemCode::Usage);
         assert_eq!(problem.message, "the input has no column `splt`");
@@ -87,26 +88,27 @@ fn a_column_that_is_not_there_is_told_with_those_that_are() {
 
 #[test]
 fn rows_that_break_a_condition_are_left_out_and_numbers_stay() {
-    use Comparison::{AtLeast, AtMost, Equal, Greater, Less};
+    use ComparisonOperator::{AtLeast, AtMost, Equal, Greater, Less};
     let folder = Folder::new();
     let dataset = open(&sorted(&folder, "a.parquet")).unwrap();
     type Keeps = fn(i64) -> bool;
-    let cases: Vec<(Vec<Condition>, Keeps)> = vec![
+    let cases: Vec<(Vec<ColumnCondition>, Keeps)> = vec![
         (vec![condition("split", Equal, text("eval"))], |n| n % 10 == 3),
         (vec![condition("split", Equal, text("none"))], |_| false),
-        (vec![condition("n", Greater, Scalar::Integer(949))], |n| n > 949),
-        (vec![condition("n", Less, Scalar::Real(10.5))], |n| n <= 10),
-        (vec![condition("n", Equal, Scalar::Integer(500))], |n| n == 500),
-        (vec![condition("half", AtLeast, Scalar::Integer(400))], |n| n >= 800 && n % 4 != 0),
-        (vec![condition("half", AtMost, Scalar::Real(0.5))], |n| n == 1),
-        (vec![condition("even", Equal, Scalar::Integer(0))], |n| n % 2 == 1),
+        (vec![condition("n", Greater, ScalarValue::Integer(949))], |n| n > 949),
+        (vec![condition("n", Less, ScalarValue::Real(10.5))], |n| n <= 10),
+        (vec![condition("n", Equal, ScalarValue::Integer(500))], |n| n == 500),
+        (vec![condition("half", AtLeast, ScalarValue::Integer(400))], |n| n >= 800 && n % 4 != 0),
+        (vec![condition("half", AtMost, ScalarValue::Real(0.5))], |n| n == 1),
+        (vec![condition("even", Equal, ScalarValue::Integer(0))], |n| n % 2 == 1),
         (vec![condition("day", Less, text("2022-01-18"))], |n| n < 10),
         (vec![condition("day", Equal, text("2022-01-18"))], |n| n == 10),
         (vec![condition("at", AtLeast, text("1970-02-11T15"))], |n| n >= 999),
         (vec![condition("at", AtLeast, text("1970-02-11"))], |n| n >= 984),
-        (vec![condition("split", Equal, text("eval")), condition("n", AtLeast, Scalar::Integer(990))], |n| {
-            n == 993
-        }),
+        (
+            vec![condition("split", Equal, text("eval")), condition("n", AtLeast, ScalarValue::Integer(990))],
+            |n| n == 993,
+        ),
         // Not cheap to check here, so nothing is left out.
         (vec![condition("price", Equal, text("1.00"))], |_| true),
         (vec![condition("n", Equal, text("5"))], |_| true),
@@ -128,7 +130,7 @@ fn a_file_without_the_column_of_a_condition_has_no_rows_of_use() {
     let folder = Folder::new();
     let other = folder.write("0.parquet", vec![("m", array(Int64Array::from(vec![1, 2, 3])))]);
     let dataset = open_all(&[other, sorted(&folder, "1.parquet")]).unwrap();
-    let conditions = vec![condition("n", Comparison::AtMost, Scalar::Integer(1))];
+    let conditions = vec![condition("n", ComparisonOperator::AtMost, ScalarValue::Integer(1))];
     let rows = rows_of(dataset.as_ref(), &part(&["m", "n"], conditions));
     let shown: Vec<_> = rows.iter().map(|row| (row.number(), row.text())).collect();
     assert_eq!(shown, [(4, r#"{"m":null,"n":0}"#), (5, r#"{"m":null,"n":1}"#)]);
@@ -138,7 +140,7 @@ fn a_file_without_the_column_of_a_condition_has_no_rows_of_use() {
 fn what_is_skipped_is_what_would_have_been_read() {
     let folder = Folder::new();
     let dataset = open_all(&[sorted(&folder, "0.parquet"), sorted(&folder, "1.parquet")]).unwrap();
-    let evals = || vec![condition("split", Comparison::Equal, text("eval"))];
+    let evals = || vec![condition("split", ComparisonOperator::Equal, text("eval"))];
     let parts = [
         part(&["n"], vec![]),
         part(&["n"], evals()),
@@ -158,7 +160,7 @@ fn what_is_skipped_is_what_would_have_been_read() {
                 let would = (0..skip).map_while(|_| expected.next()).count() as u64;
                 assert_eq!(passed, would, "skip {skip} read {read}");
                 let mut rows = Vec::new();
-                let room = Room { rows: read, bytes: usize::MAX };
+                let room = ReadLimit { rows: read, bytes: usize::MAX };
                 let more = source.read(&mut rows, room).unwrap();
                 let rows: Vec<Row> = rows.into_iter().map(Result::unwrap).collect();
                 let numbers: Vec<u64> = rows.iter().map(Row::number).collect();
@@ -187,7 +189,7 @@ fn a_far_skip_inside_a_row_group_lands_on_the_right_row() {
         assert_eq!(source.skip(skip).unwrap(), skip);
         let mut rows = Vec::new();
         // The byte limit of the room bounds how many rows are returned at once.
-        assert!(source.read(&mut rows, Room { rows: 10, bytes: 10_000 }).unwrap());
+        assert!(source.read(&mut rows, ReadLimit { rows: 10, bytes: 10_000 }).unwrap());
         let [Ok(row)] = rows.as_slice() else { panic!("one row: {}", rows.len()) };
         assert_eq!(row.number(), expected);
         assert!(row.text().starts_with(&format!("{{\"w\":\"{}x", expected - 1)));
@@ -211,8 +213,8 @@ fn pages_that_cannot_hold_a_row_of_use_are_not_read() {
     let data = open(&path).unwrap();
     assert!(drain(&mut *data.open().unwrap()).1.is_some(), "the first page is damaged");
     let within = vec![
-        condition("n", Comparison::AtLeast, Scalar::Integer(50)),
-        condition("n", Comparison::Less, Scalar::Integer(52)),
+        condition("n", ComparisonOperator::AtLeast, ScalarValue::Integer(50)),
+        condition("n", ComparisonOperator::Less, ScalarValue::Integer(52)),
     ];
     let rows = rows_of(&*data, &part(&["n", "split"], within));
     let texts: Vec<&str> = rows.iter().map(Row::text).collect();
@@ -237,7 +239,7 @@ fn a_group_whose_dictionary_lacks_a_value_is_not_read() {
     }
     std::fs::write(&path, bytes).unwrap();
     let data = open(&path).unwrap();
-    let equal = |value| part(&["n"], vec![condition("split", Comparison::Equal, text(value))]);
+    let equal = |value| part(&["n"], vec![condition("split", ComparisonOperator::Equal, text(value))]);
     // It is between the minimum and the maximum, so bounds alone do not exclude it.
     assert!(rows_of(&*data, &equal("other")).is_empty());
     let (_, problem) = drain(&mut *data.open_part(&equal("eval")).unwrap());
@@ -246,7 +248,7 @@ fn a_group_whose_dictionary_lacks_a_value_is_not_read() {
 
 #[test]
 fn what_has_no_place_in_the_order_of_a_column_leaves_out_no_other_row() {
-    use Comparison::{AtLeast, AtMost, Equal, Greater, Less};
+    use ComparisonOperator::{AtLeast, AtMost, Equal, Greater, Less};
     let folder = Folder::new();
     for odd in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
         let values = Float64Array::from(vec![0.1, odd, 0.5]);
@@ -255,7 +257,7 @@ fn what_has_no_place_in_the_order_of_a_column_leaves_out_no_other_row() {
         let data = open(&path).unwrap();
         let found = |column, comparison, value| {
             let rows =
-                rows_of(&*data, &part(&["x"], vec![condition(column, comparison, Scalar::Real(value))]));
+                rows_of(&*data, &part(&["x"], vec![condition(column, comparison, ScalarValue::Real(value))]));
             rows.iter().map(Row::number).filter(|number| *number != 2).collect::<Vec<_>>()
         };
         for (comparison, value, expected) in [

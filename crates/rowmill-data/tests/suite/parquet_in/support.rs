@@ -10,12 +10,12 @@ use parquet::data_type::DataType;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use rowmill_core::ports::{Dataset, Part, Room, RowSource};
-use rowmill_data::{FileList, InputFile, InputSpec, Location, dataset};
+use rowmill_core::ports::{Dataset, DatasetPart, ReadLimit, RowSource};
+use rowmill_data::{FileList, InputFile, InputLocation, InputSpec, open_dataset};
 use rowmill_types::{Problem, Row, SourceRow};
 use tempfile::TempDir;
 
-pub(crate) const ROOM: Room = Room { rows: usize::MAX, bytes: usize::MAX };
+pub(crate) const ROOM: ReadLimit = ReadLimit { rows: usize::MAX, bytes: usize::MAX };
 
 /// A folder for the files of a test.
 pub(crate) struct Folder(TempDir);
@@ -82,14 +82,17 @@ pub(crate) fn array(array: impl arrow_array::Array + 'static) -> ArrayRef {
 }
 
 pub(crate) fn open(path: &Path) -> Result<Arc<dyn Dataset>, Problem> {
-    dataset(&InputSpec::new(Location::File(path.to_owned()), Some(rowmill_data::Format::Parquet)))
+    open_dataset(&InputSpec::new(
+        InputLocation::File(path.to_owned()),
+        Some(rowmill_data::InputFormat::Parquet),
+    ))
 }
 
 pub(crate) fn open_all(paths: &[PathBuf]) -> Result<Arc<dyn Dataset>, Problem> {
     let file =
         |path: &PathBuf| InputFile::new(path.clone(), path.file_name().unwrap().to_str().unwrap().to_owned());
     let list = FileList { name: "all".into(), files: paths.iter().map(file).collect(), identity: None };
-    dataset(&InputSpec::new(Location::Files(list), None))
+    open_dataset(&InputSpec::new(InputLocation::Files(list), None))
 }
 
 /// Reads the rest; returns the rows before a problem, and the problem.
@@ -104,14 +107,14 @@ pub(crate) fn drain(source: &mut dyn RowSource) -> (Vec<SourceRow>, Option<Probl
     }
 }
 
-pub(crate) fn rows_of(dataset: &dyn Dataset, part: &Part) -> Vec<Row> {
+pub(crate) fn rows_of(dataset: &dyn Dataset, part: &DatasetPart) -> Vec<Row> {
     let (rows, problem) = drain(dataset.open_part(part).unwrap().as_mut());
     assert_eq!(problem, None);
     rows.into_iter().map(Result::unwrap).collect()
 }
 
 pub(crate) fn texts(path: &Path) -> Vec<String> {
-    let rows = rows_of(open(path).unwrap().as_ref(), &Part::default());
+    let rows = rows_of(open(path).unwrap().as_ref(), &DatasetPart::default());
     for (row, number) in rows.iter().zip(1..) {
         assert_eq!(row.number(), number);
         // The field positions are those that a parser finds.
@@ -123,6 +126,6 @@ pub(crate) fn texts(path: &Path) -> Vec<String> {
 
 /// The only field `a` of every row.
 pub(crate) fn values(path: &Path) -> Vec<String> {
-    let rows = rows_of(open(path).unwrap().as_ref(), &Part::default());
+    let rows = rows_of(open(path).unwrap().as_ref(), &DatasetPart::default());
     rows.iter().map(|row| row.field("a").unwrap().to_owned()).collect()
 }

@@ -4,10 +4,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use rowmill_data::{
-    FetchEvent, FetchSettings, FetchStep, Fetcher, FileList, HubSettings, Location, Patience, Purpose, bring,
+    FetchEvent, FetchPurpose, FetchSettings, FetchStep, Fetcher, FileList, HubSettings, InputLocation,
+    RetrySettings, fetch_to_disk,
 };
 use rowmill_http::HttpClient;
-use rowmill_testkit::hub::{Damage, Host, HubSimulator, Trouble};
+use rowmill_testkit::hub::{AnswerDamage, HubPort, HubSimulator, ScriptedDamage};
 use rowmill_types::{Problem, Secret};
 use tempfile::TempDir;
 
@@ -28,7 +29,7 @@ impl Machine {
         let settings = FetchSettings {
             cache: folder.path().join("cache"),
             hub: HubSettings { endpoint: hub.url(), token: None, offline: false },
-            patience: Patience { tries: 5, wait: Duration::ZERO, longest_wait: Duration::from_secs(60) },
+            patience: RetrySettings { tries: 5, wait: Duration::ZERO, longest_wait: Duration::from_secs(60) },
         };
         Self { hub, folder, settings, proxied: false, events: Mutex::default() }
     }
@@ -39,19 +40,19 @@ impl Machine {
     }
 
     /// Fetches like a separate command: with new connections.
-    pub(crate) async fn bring(&self, address: &str, purpose: Purpose) -> Result<FileList, Problem> {
+    pub(crate) async fn bring(&self, address: &str, purpose: FetchPurpose) -> Result<FileList, Problem> {
         let http = HttpClient::new(&|_| self.proxied.then(|| "a proxy".to_owned()));
         let told = |event| self.events.lock().unwrap().push(event);
-        let fetcher = Fetcher { settings: &self.settings, http: &http, told: &told };
-        match bring(&Location::parse(address)?, purpose, &fetcher).await? {
-            Location::Files(list) => Ok(list),
+        let fetcher = Fetcher { settings: &self.settings, http: &http, on_event: &told };
+        match fetch_to_disk(&InputLocation::parse(address)?, purpose, &fetcher).await? {
+            InputLocation::Files(list) => Ok(list),
             other => unreachable!("not fetched: {other:?}"),
         }
     }
 
     /// Fetches rows.
     pub(crate) async fn rows(&self, address: &str) -> Result<FileList, Problem> {
-        self.bring(address, Purpose::Rows).await
+        self.bring(address, FetchPurpose::Rows).await
     }
 
     /// Fetches the only file of an address: its name and content.
@@ -82,14 +83,14 @@ impl Machine {
     }
 
     /// The values of a header in the requests for bodies so far, `-` if it is missing.
-    pub(crate) fn sent(&self, host: Host, header: &str) -> Vec<String> {
+    pub(crate) fn sent(&self, host: HubPort, header: &str) -> Vec<String> {
         let requests = self.hub.requests();
         let bodies = requests.iter().filter(|request| request.host == host && request.seen.method == "GET");
         bodies.map(|request| request.seen.header(header).unwrap_or("-").to_owned()).collect()
     }
 
-    pub(crate) fn trouble(&self, host: Host, path: &str, damage: Damage, times: Option<u32>) {
-        self.hub.trouble(Trouble { host, path: path.to_owned(), damage, times });
+    pub(crate) fn trouble(&self, host: HubPort, path: &str, damage: AnswerDamage, times: Option<u32>) {
+        self.hub.add_damage(ScriptedDamage { host, path: path.to_owned(), damage, times });
     }
 }
 

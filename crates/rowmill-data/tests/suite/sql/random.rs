@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::sql::support::read_all;
 use rowmill_core::ports::Dataset;
-use rowmill_data::{InputSpec, Location, SqlSettings, dataset, sql_dataset};
+use rowmill_data::{InputLocation, InputSpec, SqlSettings, open_dataset, sql_dataset};
 use rowmill_types::{Problem, Row};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -150,7 +150,7 @@ fn count_reason(reasons: &mut Reasons, message: &str, asked: &Asked) {
 }
 
 fn answer(path: &Path, sql: &str, temp: &Path) -> Result<Vec<Row>, Problem> {
-    let input: Arc<dyn Dataset> = dataset(&InputSpec::new(Location::File(path.to_owned()), None))?;
+    let input: Arc<dyn Dataset> = open_dataset(&InputSpec::new(InputLocation::File(path.to_owned()), None))?;
     let results = sql_dataset(input, sql, &SqlSettings { temp, types: &[] }, Arc::new(|_| ()))?;
     let rows = read_all(&mut *results.open()?)?;
     Ok(rows.into_iter().map(Result::unwrap).collect())

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::sql::support::{Input, numbers, read_all, texts};
-use rowmill_core::ports::Room;
+use rowmill_core::ports::ReadLimit;
 use rowmill_types::ProblemCode;
 
 #[test]
@@ -120,7 +120,7 @@ fn a_query_reads_only_what_it_needs_and_ends_when_it_is_dropped() {
     let endless = input.sql("SELECT a.n FROM input a, input b, input c").unwrap();
     let mut source = endless.open().unwrap();
     let mut rows = Vec::new();
-    assert!(source.read(&mut rows, Room { rows: 1, bytes: 1 }).unwrap());
+    assert!(source.read(&mut rows, ReadLimit { rows: 1, bytes: 1 }).unwrap());
     assert_eq!(rows.len(), 1);
     drop(source);
     let sorted = input.sql("SELECT a.n FROM input a, input b, input c ORDER BY a.n + b.n + c.n").unwrap();
@@ -148,7 +148,7 @@ fn a_query_that_fails_gives_the_rows_before_and_then_the_problem() {
     let results = input.sql("SELECT json_extract(j, '$[0]') AS v FROM input").unwrap();
     let mut source = results.open().unwrap();
     let mut rows = Vec::new();
-    let room = Room { rows: 10, bytes: 1000 };
+    let room = ReadLimit { rows: 10, bytes: 1000 };
     let problem = loop {
         match source.read(&mut rows, room) {
             Ok(more) => assert!(more),

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::sql::support::{Input, numbers, texts};
 use rowmill_core::ports::{
-    Column, ColumnKind, Comparison, Condition, Dataset, InputIdentity, Part, RowSource, Scalar,
+    ColumnCondition, ColumnKind, ComparisonOperator, Dataset, DatasetColumn, DatasetPart, InputIdentity,
+    RowSource, ScalarValue,
 };
 use rowmill_data::{columns_dataset, sql_dataset, where_dataset};
 use rowmill_types::{Problem, ProblemCode};
@@ -104,20 +105,20 @@ fn columns_are_taken_in_the_order_that_they_are_named_in() {
 #[derive(Debug)]
 struct Declared {
     rows: Arc<dyn Dataset>,
-    asked: Mutex<Vec<Part>>,
+    asked: Mutex<Vec<DatasetPart>>,
 }
 
 impl Dataset for Declared {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        self.open_part(&Part::default())
+        self.open_part(&DatasetPart::default())
     }
 
-    fn open_part(&self, part: &Part) -> Result<Box<dyn RowSource>, Problem> {
+    fn open_part(&self, part: &DatasetPart) -> Result<Box<dyn RowSource>, Problem> {
         self.asked.lock().unwrap().push(part.clone());
         self.rows.open()
     }
 
-    fn rereadable(&self) -> bool {
+    fn is_rereadable(&self) -> bool {
         true
     }
 
@@ -125,10 +126,10 @@ impl Dataset for Declared {
         self.rows.identity()
     }
 
-    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
+    fn columns(&self) -> Result<Option<Vec<DatasetColumn>>, Problem> {
         let kinds =
             [("id", ColumnKind::Integer), ("split", ColumnKind::Text), ("price", ColumnKind::Decimal(10, 2))];
-        Ok(Some(kinds.map(|(name, kind)| Column { name: name.into(), kind }).into()))
+        Ok(Some(kinds.map(|(name, kind)| DatasetColumn { name: name.into(), kind }).into()))
     }
 }
 
@@ -138,14 +139,14 @@ fn an_input_that_can_leave_things_out_is_told_what() {
         "{\"id\":1,\"split\":\"eval\",\"price\":\"12.50\"}\n{\"id\":2,\"split\":\"x\",\"price\":\"0.10\"}\n";
     let input = Input::new("rows.jsonl", text);
     let declared = || Arc::new(Declared { rows: input.dataset(), asked: Mutex::default() });
-    let part = |columns: Option<&[&str]>, conditions: &[Condition]| Part {
+    let part = |columns: Option<&[&str]>, conditions: &[ColumnCondition]| DatasetPart {
         columns: columns.map(|columns| columns.iter().map(|name| (*name).to_owned()).collect()),
         conditions: conditions.to_vec(),
     };
-    let eval = Condition {
+    let eval = ColumnCondition {
         column: "split".into(),
-        comparison: Comparison::Equal,
-        value: Scalar::Text("eval".into()),
+        comparison: ComparisonOperator::Equal,
+        value: ScalarValue::Text("eval".into()),
     };
     let asked = |dataset: &Declared| dataset.asked.lock().unwrap().clone();
 

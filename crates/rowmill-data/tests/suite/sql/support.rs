@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use rowmill_core::ports::{Dataset, Room, RowSource};
-use rowmill_data::{ColumnType, InputSpec, Location, Notice, SqlSettings, dataset};
+use rowmill_core::ports::{Dataset, ReadLimit, RowSource};
+use rowmill_data::{ColumnType, InputLocation, InputSpec, SqlSettings, WarnFn, open_dataset};
 use rowmill_types::{Problem, SourceRow};
 
 /// A folder with one input file, and the notices about it.
@@ -28,7 +28,7 @@ impl Input {
     }
 
     pub(crate) fn dataset(&self) -> Arc<dyn Dataset> {
-        dataset(&InputSpec::new(Location::File(self.path.clone()), None)).unwrap()
+        open_dataset(&InputSpec::new(InputLocation::File(self.path.clone()), None)).unwrap()
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -39,7 +39,7 @@ impl Input {
         self.folder.path()
     }
 
-    pub(crate) fn notice(&self) -> Notice {
+    pub(crate) fn notice(&self) -> WarnFn {
         let heard = self.heard.clone();
         Arc::new(move |text| heard.lock().unwrap().push(text.to_string()))
     }
@@ -78,7 +78,7 @@ impl Input {
 
 pub(crate) fn read_all(source: &mut dyn RowSource) -> Result<Vec<SourceRow>, Problem> {
     let mut rows = Vec::new();
-    while source.read(&mut rows, Room { rows: 7, bytes: 10_000 })? {}
+    while source.read(&mut rows, ReadLimit { rows: 7, bytes: 10_000 })? {}
     Ok(rows)
 }
 

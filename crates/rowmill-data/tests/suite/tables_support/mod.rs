@@ -9,13 +9,15 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use rowmill_core::redact::Redactor;
-use rowmill_data::output::{Claim, Envelopes};
-use rowmill_data::table::{Draft, InputPart, Layout, TableFormat, TableSettings, TableTarget, draft};
+use rowmill_data::output::{EnvelopeReader, OutputClaim};
+use rowmill_data::table::{
+    InputColumns, TableDraft, TableFormat, TableLayout, TableSettings, TableTarget, write_draft,
+};
 use rowmill_types::Problem;
 use serde_json::{Value, json};
 
 /// The fields of the envelope, without the input.
-pub(crate) const PLAIN: (Layout, InputPart) = (Layout::Envelope, InputPart::LeftOut);
+pub(crate) const PLAIN: (TableLayout, InputColumns) = (TableLayout::Envelope, InputColumns::Excluded);
 
 /// The envelope of a successful row.
 pub(crate) fn ok(number: u64, result: &str) -> String {
@@ -74,9 +76,9 @@ impl Desk {
     pub(crate) fn draft(
         &self,
         format: TableFormat,
-        (layout, input): (Layout, InputPart),
+        (layout, input): (TableLayout, InputColumns),
         target: &TableTarget,
-    ) -> Result<Draft, Problem> {
+    ) -> Result<TableDraft, Problem> {
         let settings = TableSettings {
             format,
             layout,
@@ -84,24 +86,24 @@ impl Desk {
             schema: self.schema.clone(),
             redactor: Redactor::default(),
         };
-        draft(&Envelopes::settled(&self.path("envelopes.jsonl")), &settings, target)
+        write_draft(&EnvelopeReader::settled(&self.path("envelopes.jsonl")), &settings, target)
     }
 
-    fn table(&self, format: TableFormat, look: (Layout, InputPart)) -> PathBuf {
+    fn table(&self, format: TableFormat, head_of_dataset: (TableLayout, InputColumns)) -> PathBuf {
         let path = self.path("table");
-        let draft = self.draft(format, look, &TableTarget::File(path.clone())).unwrap();
-        draft.publish(Claim::Overwrite).unwrap();
+        let draft = self.draft(format, head_of_dataset, &TableTarget::File(path.clone())).unwrap();
+        draft.publish(OutputClaim::Overwrite).unwrap();
         path
     }
 
     /// The table as text.
-    pub(crate) fn text(&self, format: TableFormat, look: (Layout, InputPart)) -> String {
-        fs::read_to_string(self.table(format, look)).unwrap()
+    pub(crate) fn text(&self, format: TableFormat, head_of_dataset: (TableLayout, InputColumns)) -> String {
+        fs::read_to_string(self.table(format, head_of_dataset)).unwrap()
     }
 
     /// The table as Parquet, read back.
-    pub(crate) fn parquet(&self, look: (Layout, InputPart)) -> RecordBatch {
-        read(&self.table(TableFormat::Parquet, look))
+    pub(crate) fn parquet(&self, head_of_dataset: (TableLayout, InputColumns)) -> RecordBatch {
+        read(&self.table(TableFormat::Parquet, head_of_dataset))
     }
 }
 

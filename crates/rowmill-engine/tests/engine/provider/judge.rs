@@ -19,7 +19,7 @@ pub(crate) fn utilisation(server: &Server) -> Vec<f64> {
     // Once all rows were sent, nothing is left to use the quota.
     let last_row = books.samples.iter().rfind(|sample| sample.is_first_try);
     let Some(end) = last_row.map(|sample| sample.at.saturating_sub(LAST)) else { return vec![] };
-    let change = server.scene.change.map_or(Duration::MAX, |(at, _)| at);
+    let change = server.test_run.change.map_or(Duration::MAX, |(at, _)| at);
     let before: Vec<&Sample> = books.samples.iter().filter(|sample| sample.at < change.min(end)).collect();
     let after: Vec<&Sample> =
         books.samples.iter().filter(|sample| (change..end.max(change)).contains(&sample.at)).collect();

@@ -2,9 +2,9 @@
 
 mod chance;
 mod judge;
-mod scene;
 mod server;
+mod test_run;
 
 pub(crate) use judge::utilisation;
-pub(crate) use scene::{HANGS, MAX_OUTPUT, Scene};
 pub(crate) use server::Server;
+pub(crate) use test_run::{HANGS, MAX_OUTPUT, Scene};

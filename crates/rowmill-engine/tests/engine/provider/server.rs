@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::Model;
-use rowmill_testkit::answer;
-use rowmill_types::{CallError, CallFailure, Completion, RateLimits, RateWindow, Request, Usage};
+use rowmill_testkit::fake_answer;
+use rowmill_types::{CallError, CallFailure, Completion, RateLimits, RateWindow, Request, TokenUsage};
 use tokio::time::{Instant, sleep};
 
 use super::chance::Chance;
-use super::scene::{Form, MAX_OUTPUT, Outage, Scene, Tells, seconds};
+use super::test_run::{Form, MAX_OUTPUT, Outage, Scene, Tells, seconds};
 
 /// A limit as the provider tracks it.
 #[derive(Debug, Clone)]
@@ -73,14 +73,14 @@ pub(super) struct Books {
 /// The provider of a test run.
 #[derive(Debug)]
 pub(crate) struct Server {
-    pub(super) scene: Arc<Scene>,
+    pub(super) test_run: Arc<Scene>,
     epoch: Instant,
     books: Mutex<Books>,
 }
 
 /// A call that was accepted.
 struct Visit {
-    usage: Usage,
+    usage: TokenUsage,
     latency: Duration,
     told: Option<RateLimits>,
     fault: Option<Fault>,
@@ -95,22 +95,22 @@ enum Fault {
 }
 
 impl Server {
-    pub(crate) fn new(scene: Arc<Scene>) -> Self {
-        let [requests, input, output] = scene.limits;
-        let buckets = match scene.form {
+    pub(crate) fn new(test_run: Arc<Scene>) -> Self {
+        let [requests, input, output] = test_run.limits;
+        let buckets = match test_run.form {
             Form::Tokens => vec![Bucket::new(requests), Bucket::new(input + output)],
             Form::InputAndOutput => [requests, input, output].map(Bucket::new).to_vec(),
         };
         let books = Books {
             buckets,
-            chance: Chance::new(!scene.seed),
+            chance: Chance::new(!test_run.seed),
             changed: false,
             samples: Vec::new(),
             billed: 0,
             calls: 0,
             refusals: 0,
         };
-        Self { scene, epoch: Instant::now(), books: Mutex::new(books) }
+        Self { test_run, epoch: Instant::now(), books: Mutex::new(books) }
     }
 
     /// Everything that was billed, in picodollars.
@@ -133,7 +133,7 @@ impl Server {
         let now = self.epoch.elapsed();
         let mut books = self.books();
         books.buckets.iter_mut().for_each(|bucket| bucket.refill(now));
-        if let Some((at, factor)) = self.scene.change
+        if let Some((at, factor)) = self.test_run.change
             && at <= now
             && !std::mem::replace(&mut books.changed, true)
         {
@@ -146,7 +146,7 @@ impl Server {
     }
 
     fn outage(&self, now: Duration) -> Option<Outage> {
-        self.scene.outage.filter(|outage| (outage.from..outage.until).contains(&now))
+        self.test_run.outage.filter(|outage| (outage.from..outage.until).contains(&now))
     }
 
     fn take_in(&self, request: &Request) -> Result<Visit, CallError> {
@@ -158,7 +158,7 @@ impl Server {
             None => {}
         }
         let bytes: usize = request.messages.iter().map(|message| message.text.len()).sum();
-        let tokens = (bytes as f64 * self.scene.tokens_per_byte * books.chance.within(0.9, 1.1)).ceil();
+        let tokens = (bytes as f64 * self.test_run.tokens_per_byte * books.chance.within(0.9, 1.1)).ceil();
         if let Some(refused) = self.refusal(&mut books, tokens) {
             return Err(refused);
         }
@@ -166,19 +166,19 @@ impl Server {
         books.buckets[1].take(tokens);
         let sample = Sample { at: now, is_first_try: request.attempt == 1, buckets: books.buckets.clone() };
         books.samples.push(sample);
-        let (shape, mean) = self.scene.output;
+        let (shape, mean) = self.test_run.output;
         let output = (shape.draw(mean, &mut books.chance) as u64).clamp(1, MAX_OUTPUT);
         let input = tokens as u64;
         let cached = if books.chance.happens(0.2) { input / 2 } else { 0 };
-        let (shape, mean) = self.scene.latency;
+        let (shape, mean) = self.test_run.latency;
         let latency = seconds(shape.draw(mean, &mut books.chance));
         let kinds = [Fault::Server, Fault::Server, Fault::Broken, Fault::Malformed, Fault::Hangs];
-        let fault = books.chance.happens(self.scene.faults).then(|| books.chance.one_of(&kinds));
-        let usage = Usage { input, cached, output, ..Usage::default() };
+        let fault = books.chance.happens(self.test_run.faults).then(|| books.chance.one_of(&kinds));
+        let usage = TokenUsage { input, cached, output, ..TokenUsage::default() };
         if matches!(fault, Some(Fault::Hangs)) {
             books.billed += self.cost(&usage);
         }
-        let told = (self.scene.tells == Tells::AsItStoodAtFirst).then(|| self.rates(&books));
+        let told = (self.test_run.tells == Tells::AsItStoodAtFirst).then(|| self.rates(&books));
         Ok(Visit { usage, latency, told, fault })
     }
 
@@ -192,9 +192,9 @@ impl Server {
             return None;
         }
         books.refusals += 1;
-        let retry_after = self.scene.says_when.then(|| seconds(wait));
-        let rates = (self.scene.tells != Tells::Never).then(|| Box::new(self.rates(books)));
-        Some(CallError { retry_after, rates, ..error(CallFailure::RateLimited, Some(429)) })
+        let retry_after = self.test_run.says_when.then(|| seconds(wait));
+        let rates = (self.test_run.tells != Tells::Never).then(|| Box::new(self.rates(books)));
+        Some(CallError { retry_after, rate_limits: rates, ..error(CallFailure::RateLimited, Some(429)) })
     }
 
     fn answer(&self, visit: Visit) -> Result<Completion, CallError> {
@@ -207,18 +207,21 @@ impl Server {
         books.billed += self.cost(&visit.usage);
         if visit.fault.is_some() || self.outage(now).is_some_and(|outage| outage.cuts_calls) {
             let malformed = matches!(visit.fault, Some(Fault::Malformed));
-            return Err(error(if malformed { CallFailure::Malformed } else { CallFailure::Broken }, None));
+            return Err(error(
+                if malformed { CallFailure::Malformed } else { CallFailure::ConnectionBroken },
+                None,
+            ));
         }
-        let told = match self.scene.tells {
+        let told = match self.test_run.tells {
             Tells::Never => None,
             Tells::AsItStoodAtFirst => visit.told,
             Tells::AsItStandsAtLast => Some(self.rates(&books)),
         };
-        Ok(Completion { usage: Some(visit.usage), rates: told.map(Box::new), ..answer("fine") })
+        Ok(Completion { usage: Some(visit.usage), rate_limits: told.map(Box::new), ..fake_answer("fine") })
     }
 
-    fn cost(&self, usage: &Usage) -> u64 {
-        let prices = self.scene.price.tokens;
+    fn cost(&self, usage: &TokenUsage) -> u64 {
+        let prices = self.test_run.price.tokens;
         let (fresh, cached) = (usage.input - usage.cached, usage.cached);
         fresh * prices.input.pico() + cached * prices.cached.pico() + usage.output * prices.output.pico()
     }
@@ -226,7 +229,7 @@ impl Server {
     fn rates(&self, books: &Books) -> RateLimits {
         let window = |index: usize| books.buckets.get(index).map(Bucket::window);
         let requests = window(0);
-        match self.scene.form {
+        match self.test_run.form {
             Form::Tokens => RateLimits { requests, tokens: window(1), ..RateLimits::default() },
             Form::InputAndOutput => RateLimits {
                 requests,

@@ -7,9 +7,11 @@ use bytes::BytesMut;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rowmill_core::ports::Model;
-use rowmill_http::{HttpClient, Timeouts};
-use rowmill_models::{Connection, ModelString, ProviderConfig, Providers, Setup, build};
-use rowmill_testkit::{RequestSeen, read_request};
+use rowmill_http::{HttpClient, HttpTimeouts};
+use rowmill_models::{
+    ModelSetup, ModelString, ProviderConfig, ProviderConnection, ProviderRegistry, build_model,
+};
+use rowmill_testkit::{RecordedRequest, read_request};
 use rowmill_types::{Message, Request};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -21,7 +23,7 @@ pub(crate) const CUT: &[u8] = b"(cut)";
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) connections: usize,
-    pub(crate) requests: Vec<RequestSeen>,
+    pub(crate) requests: Vec<RecordedRequest>,
 }
 
 pub(crate) async fn listen() -> (TcpListener, String) {
@@ -57,7 +59,7 @@ pub(crate) async fn serve(listener: &TcpListener, answers: &[Vec<u8>]) -> Log {
     log
 }
 
-async fn next_request(mut stream: TcpStream) -> (TcpStream, Option<RequestSeen>) {
+async fn next_request(mut stream: TcpStream) -> (TcpStream, Option<RecordedRequest>) {
     // A request comes when the one before it was answered, so nothing of it is read with that one.
     let seen = read_request(&mut stream, &mut BytesMut::new()).await;
     (stream, seen)
@@ -87,25 +89,25 @@ pub(crate) type Notices = Arc<Mutex<Vec<String>>>;
 
 /// A model whose provider is at `base_url`, with the key `sk-secret`.
 pub(crate) fn model(text: &str, base_url: &str) -> (Arc<dyn Model>, Notices) {
-    model_within(text, base_url, Timeouts::default())
+    model_within(text, base_url, HttpTimeouts::default())
 }
 
 /// The same with other timeouts.
-pub(crate) fn model_within(text: &str, base_url: &str, timeouts: Timeouts) -> (Arc<dyn Model>, Notices) {
+pub(crate) fn model_within(text: &str, base_url: &str, timeouts: HttpTimeouts) -> (Arc<dyn Model>, Notices) {
     let name = text.split('.').next().unwrap().to_owned();
     let headers = BTreeMap::from([("x-team".to_owned(), "${TEAM}".to_owned())]);
     let config = ProviderConfig { base_url: Some(base_url.to_owned()), headers, ..ProviderConfig::default() };
-    let providers = Providers::with_config(BTreeMap::from([(name, config)])).unwrap();
+    let providers = ProviderRegistry::with_config(BTreeMap::from([(name, config)])).unwrap();
     let model = ModelString::parse(text, &providers).unwrap();
     let environment = |name: &str| match name {
         "TEAM" => Some("red".to_owned()),
         _ => name.contains("KEY").then(|| "sk-secret".to_owned()),
     };
-    let connection = Connection::resolve(&model, &providers, &environment).unwrap();
+    let connection = ProviderConnection::resolve(&model, &providers, &environment).unwrap();
     let notices = Notices::default();
     let kept = Arc::clone(&notices);
     let notice = Arc::new(move |text| kept.lock().unwrap().push(text));
-    let setup = Setup {
+    let setup = ModelSetup {
         model,
         connection,
         instruction: None,
@@ -114,7 +116,7 @@ pub(crate) fn model_within(text: &str, base_url: &str, timeouts: Timeouts) -> (A
         parallel_tool_calls: None,
         notice,
     };
-    (build(setup, &HttpClient::new(&|_| None).with_timeouts(timeouts)).unwrap(), notices)
+    (build_model(setup, &HttpClient::new(&|_| None).with_timeouts(timeouts)).unwrap(), notices)
 }
 
 /// A request with one message.

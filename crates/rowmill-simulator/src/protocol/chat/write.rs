@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Ask, Refused};
-use crate::outgoing::event;
-use crate::reply::{Ending, Made, Reply, pieces};
+use super::super::{ParsedRequest, RequestRefusal};
+use crate::outgoing_answer::sse_event;
+use crate::reply::{MadeToolCall, ReplyEnding, SimulatedReply, stream_pieces};
 
 const CREATED: u64 = 1_760_000_000;
 
-pub(in crate::protocol) fn error(refused: &Refused) -> Value {
+pub(in crate::protocol) fn error(refused: &RequestRefusal) -> Value {
     let (kind, code) = match refused.status {
         429 => ("requests", Some("rate_limit_exceeded")),
         500.. => ("server_error", None),
@@ -19,11 +19,11 @@ pub(in crate::protocol) fn error(refused: &Refused) -> Value {
     }})
 }
 
-pub(in crate::protocol) fn plain(ask: &Ask, reply: &Reply) -> Value {
+pub(in crate::protocol) fn plain(ask: &ParsedRequest, reply: &SimulatedReply) -> Value {
     let annotations = annotations(reply);
     let mut message =
         json!({"role": "assistant", "content": reply.text, "refusal": null, "annotations": annotations});
-    if reply.ending == Ending::Refusal {
+    if reply.ending == ReplyEnding::Refusal {
         message["content"] = Value::Null;
         message["refusal"] = json!(reply.text);
     }
@@ -48,7 +48,7 @@ pub(in crate::protocol) fn plain(ask: &Ask, reply: &Reply) -> Value {
     })
 }
 
-pub(in crate::protocol) fn events(ask: &Ask, reply: &Reply) -> Vec<String> {
+pub(in crate::protocol) fn events(ask: &ParsedRequest, reply: &SimulatedReply) -> Vec<String> {
     let chunk = |choices: Value, usage: Option<Value>| {
         let mut chunk = json!({
             "id": format!("chatcmpl-{:016x}", reply.id),
@@ -62,7 +62,7 @@ pub(in crate::protocol) fn events(ask: &Ask, reply: &Reply) -> Vec<String> {
         if ask.usage_in_stream {
             chunk["usage"] = usage.unwrap_or_default();
         }
-        event(None, &chunk)
+        sse_event(None, &chunk)
     };
     let choice = |delta: Value, finish: Value| json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]);
     let mut events = vec![chunk(choice(json!({"role": "assistant", "content": ""}), Value::Null), None)];
@@ -78,12 +78,12 @@ pub(in crate::protocol) fn events(ask: &Ask, reply: &Reply) -> Vec<String> {
 }
 
 /// The answer in deltas: thoughts, text, then each call, first its name and then its arguments.
-fn deltas(reply: &Reply) -> Vec<Value> {
+fn deltas(reply: &SimulatedReply) -> Vec<Value> {
     let thought = reply.thought.as_ref().map_or("", |thought| thought.text.as_str());
-    let field = if reply.ending == Ending::Refusal { "refusal" } else { "content" };
+    let field = if reply.ending == ReplyEnding::Refusal { "refusal" } else { "content" };
     let mut deltas: Vec<Value> =
-        pieces(thought).into_iter().map(|piece| json!({"reasoning_content": piece})).collect();
-    deltas.extend(pieces(&reply.text).into_iter().map(|piece| json!({field: piece})));
+        stream_pieces(thought).into_iter().map(|piece| json!({"reasoning_content": piece})).collect();
+    deltas.extend(stream_pieces(&reply.text).into_iter().map(|piece| json!({field: piece})));
     if !reply.citations.is_empty() {
         deltas.push(json!({"annotations": annotations(reply)}));
     }
@@ -91,18 +91,18 @@ fn deltas(reply: &Reply) -> Vec<Value> {
         let mut opened = call(made, "");
         opened["index"] = json!(at);
         deltas.push(json!({"tool_calls": [opened]}));
-        for piece in pieces(&made.arguments) {
+        for piece in stream_pieces(&made.arguments) {
             deltas.push(json!({"tool_calls": [{"index": at, "function": {"arguments": piece}}]}));
         }
     }
     deltas
 }
 
-fn call(made: &Made, arguments: &str) -> Value {
+fn call(made: &MadeToolCall, arguments: &str) -> Value {
     json!({"id": made.id, "type": "function", "function": {"name": made.name, "arguments": arguments}})
 }
 
-fn annotations(reply: &Reply) -> Value {
+fn annotations(reply: &SimulatedReply) -> Value {
     let end = reply.text.chars().count();
     let citations = reply.citations.iter();
     let cited = citations.map(|cited| {
@@ -113,16 +113,16 @@ fn annotations(reply: &Reply) -> Value {
     cited.collect()
 }
 
-fn finish(reply: &Reply) -> &'static str {
+fn finish(reply: &SimulatedReply) -> &'static str {
     match reply.ending {
-        Ending::Length => "length",
-        Ending::Filter => "content_filter",
-        Ending::Calls => "tool_calls",
-        Ending::Complete | Ending::Refusal | Ending::Paused => "stop",
+        ReplyEnding::Length => "length",
+        ReplyEnding::Filter => "content_filter",
+        ReplyEnding::Calls => "tool_calls",
+        ReplyEnding::Complete | ReplyEnding::Refusal | ReplyEnding::Paused => "stop",
     }
 }
 
-fn usage(reply: &Reply) -> Value {
+fn usage(reply: &SimulatedReply) -> Value {
     let tokens = reply.tokens;
     json!({
         "prompt_tokens": tokens.input,

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::parts::Reader;
-use super::super::{Ask, Protocol, Refused, text, text_of, tools};
-use crate::conversation::{SeenCall, SeenResult, SeenRole};
+use super::super::content::ContentReader;
+use super::super::{ParsedRequest, RequestRefusal, VendorProtocol, text, text_of, tools};
+use crate::conversation::{RecordedRole, RecordedToolCall, RecordedToolResult};
 use crate::thought;
 
 /// The model and the method in a path, with or without a query.
@@ -15,14 +15,18 @@ pub(in crate::protocol) fn model_and_method(path: &str) -> Option<(&str, &str)> 
     matches!(method, "generateContent" | "streamGenerateContent").then_some((model, method))
 }
 
-pub(in crate::protocol) fn ask(path: &str, body: &Value, reader: Reader<'_>) -> Result<Ask, Refused> {
+pub(in crate::protocol) fn read_google_request(
+    path: &str,
+    body: &Value,
+    reader: ContentReader<'_>,
+) -> Result<ParsedRequest, RequestRefusal> {
     let (model, method) = model_and_method(path).unwrap_or_default();
-    let mut ask = Ask::of(Protocol::Google, model.to_owned());
+    let mut ask = ParsedRequest::new_for(VendorProtocol::Google, model.to_owned());
     let system = body.get("systemInstruction").or_else(|| body.get("system_instruction"));
     ask.say_system(&text_of(system.and_then(|system| system.get("parts"))));
     let contents = body.get("contents").and_then(Value::as_array).filter(|contents| !contents.is_empty());
     let Some(contents) = contents else {
-        return Err(Refused::invalid("* GenerateContentRequest.contents: contents is not specified"));
+        return Err(RequestRefusal::invalid("* GenerateContentRequest.contents: contents is not specified"));
     };
     let mut open = Vec::new();
     for (at, content) in contents.iter().enumerate() {
@@ -50,15 +54,15 @@ pub(in crate::protocol) fn ask(path: &str, body: &Value, reader: Reader<'_>) -> 
 
 /// Parses one content; returns the calls that must be answered next.
 fn read_content(
-    ask: &mut Ask,
+    ask: &mut ParsedRequest,
     at: usize,
     content: &Value,
-    open: &[SeenCall],
-    reader: Reader<'_>,
-) -> Result<Vec<SeenCall>, Refused> {
+    open: &[RecordedToolCall],
+    reader: ContentReader<'_>,
+) -> Result<Vec<RecordedToolCall>, RequestRefusal> {
     let parts = content.get("parts").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if parts.is_empty() {
-        return Err(Refused::invalid(format!(
+        return Err(RequestRefusal::invalid(format!(
             "* GenerateContentRequest.contents[{at}].parts: contents.parts must not be empty."
         )));
     }
@@ -70,7 +74,7 @@ fn read_content(
             match (results, open.len()) {
                 (0, 0) => reader.user(ask, content.get("parts"))?,
                 (_, 0) => {
-                    return Err(Refused::invalid(
+                    return Err(RequestRefusal::invalid(
                         "Please ensure that function response turn comes immediately after a function call turn.",
                     ));
                 }
@@ -79,12 +83,12 @@ fn read_content(
             }
             Ok(Vec::new())
         }
-        Some(_) => Err(Refused::invalid("Please use a valid role: user, model.")),
+        Some(_) => Err(RequestRefusal::invalid("Please use a valid role: user, model.")),
     }
 }
 
-fn unequal() -> Refused {
-    Refused::invalid(
+fn unequal() -> RequestRefusal {
+    RequestRefusal::invalid(
         "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",
     )
 }
@@ -101,11 +105,11 @@ fn response(part: &Value) -> Option<&Value> {
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 fn read_answer(
-    ask: &mut Ask,
+    ask: &mut ParsedRequest,
     at: usize,
     parts: &[Value],
-    reader: Reader<'_>,
-) -> Result<Vec<SeenCall>, Refused> {
+    reader: ContentReader<'_>,
+) -> Result<Vec<RecordedToolCall>, RequestRefusal> {
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
     for (index, part) in parts.iter().enumerate() {
         let place = format!("contents[{at}].parts[{index}]");
@@ -113,7 +117,7 @@ fn read_answer(
         // The vendor accepts this value for a call that another model made; it counts as no signature.
         let signature = signature.filter(|signature| *signature != UNSIGNED);
         if signature.is_some_and(|signature| !thought::is_signed(signature, "")) {
-            return Err(Refused::invalid(format!("Thought signature is not valid. ({place})")));
+            return Err(RequestRefusal::invalid(format!("Thought signature is not valid. ({place})")));
         }
         if let Some(call) = either(part, ["functionCall", "function_call"]) {
             let call = read_call(&place, call)?;
@@ -123,7 +127,7 @@ fn read_answer(
             };
             // Only the first of several calls is signed.
             if calls.is_empty() && signature.is_none() && belongs() {
-                return Err(Refused::invalid(format!(
+                return Err(RequestRefusal::invalid(format!(
                     "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call `{}`, position {}.",
                     call.name,
                     index + 1
@@ -134,9 +138,9 @@ fn read_answer(
             texts.extend(text(part, "text"));
         }
     }
-    let fits = ask.messages.last().is_some_and(|last| last.role != SeenRole::Assistant);
+    let fits = ask.messages.last().is_some_and(|last| last.role != RecordedRole::Assistant);
     if !calls.is_empty() && !fits {
-        return Err(Refused::invalid(
+        return Err(RequestRefusal::invalid(
             "Please ensure that function call turn comes immediately after a user turn or after a function response turn.",
         ));
     }
@@ -144,10 +148,10 @@ fn read_answer(
     Ok(calls)
 }
 
-fn read_call(place: &str, call: &Value) -> Result<SeenCall, Refused> {
+fn read_call(place: &str, call: &Value) -> Result<RecordedToolCall, RequestRefusal> {
     let name = text(call, "name").unwrap_or_default();
     if name.is_empty() {
-        return Err(Refused::invalid(format!(
+        return Err(RequestRefusal::invalid(format!(
             "* GenerateContentRequest.{place}.function_call.name: Name cannot be empty."
         )));
     }
@@ -157,24 +161,24 @@ fn read_call(place: &str, call: &Value) -> Result<SeenCall, Refused> {
         Some(other) => return Err(no_object(&format!("{place}.function_call.args"), other)),
     };
     let id = text(call, "id").unwrap_or_default().to_owned();
-    Ok(SeenCall { id, name: name.to_owned(), arguments })
+    Ok(RecordedToolCall { id, name: name.to_owned(), arguments })
 }
 
-fn no_object(place: &str, value: &Value) -> Refused {
-    Refused::invalid(format!(
+fn no_object(place: &str, value: &Value) -> RequestRefusal {
+    RequestRefusal::invalid(format!(
         "Invalid value at '{place}' (type.googleapis.com/google.protobuf.Struct), {value}"
     ))
 }
 
 /// Parses as many results as there were calls; each must belong to one of them.
 fn read_results(
-    ask: &mut Ask,
+    ask: &mut ParsedRequest,
     at: usize,
     parts: &[Value],
-    open: &[SeenCall],
-    reader: Reader<'_>,
-) -> Result<(), Refused> {
-    let mut left: Vec<&SeenCall> = open.iter().collect();
+    open: &[RecordedToolCall],
+    reader: ContentReader<'_>,
+) -> Result<(), RequestRefusal> {
+    let mut left: Vec<&RecordedToolCall> = open.iter().collect();
     let mut rest = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         let Some(given) = response(part) else {
@@ -184,15 +188,16 @@ fn read_results(
         let place = format!("contents[{at}].parts[{index}].function_response");
         let name = text(given, "name").unwrap_or_default();
         if name.is_empty() {
-            return Err(Refused::invalid(format!(
+            return Err(RequestRefusal::invalid(format!(
                 "* GenerateContentRequest.{place}.name: Name cannot be empty."
             )));
         }
         let id = text(given, "id").unwrap_or_default();
-        let is_same =
-            |call: &&SeenCall| call.name == name && (id.is_empty() || call.id.is_empty() || call.id == id);
+        let is_same = |call: &&RecordedToolCall| {
+            call.name == name && (id.is_empty() || call.id.is_empty() || call.id == id)
+        };
         let Some(found) = left.iter().position(is_same) else {
-            return Err(Refused::invalid(format!(
+            return Err(RequestRefusal::invalid(format!(
                 "Please ensure that function response parts match the function call parts of the function call turn: no call of `{name}` is left."
             )));
         };
@@ -205,7 +210,12 @@ fn read_results(
             reader.content(ask, parts)?;
         }
         let is_error = output.get("error").is_some();
-        ask.add_result(SeenResult { call, tool: name.to_owned(), text: result_text(output), is_error });
+        ask.add_result(RecordedToolResult {
+            call,
+            tool: name.to_owned(),
+            text: result_text(output),
+            is_error,
+        });
     }
     if rest.is_empty() { Ok(()) } else { reader.parts_of_user(ask, &rest) }
 }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Ask, Refused};
-use crate::outgoing::{Outgoing, event};
-use crate::reply::{Ending, Reply, pieces};
-use crate::thought::sign;
+use super::super::{ParsedRequest, RequestRefusal};
+use crate::outgoing_answer::{OutgoingAnswer, sse_event};
+use crate::reply::{ReplyEnding, SimulatedReply, stream_pieces};
+use crate::thought::sign_thought;
 
-pub(in crate::protocol) fn error(refused: &Refused) -> Value {
+pub(in crate::protocol) fn error(refused: &RequestRefusal) -> Value {
     let status = match refused.status {
         401 => "UNAUTHENTICATED",
         403 => "PERMISSION_DENIED",
@@ -25,21 +25,25 @@ pub(in crate::protocol) fn error(refused: &Refused) -> Value {
     json!({"error": error})
 }
 
-pub(in crate::protocol) fn render(ask: &Ask, reply: &Reply, headers: &[(String, String)]) -> Outgoing {
+pub(in crate::protocol) fn render(
+    ask: &ParsedRequest,
+    reply: &SimulatedReply,
+    headers: &[(String, String)],
+) -> OutgoingAnswer {
     if !ask.stream {
         let parts = parts(ask, reply, |text| vec![text.to_owned()]);
-        return Outgoing::json(200, headers, &response(ask, reply, parts, true));
+        return OutgoingAnswer::json(200, headers, &response(ask, reply, parts, true));
     }
     let responses = streamed(ask, reply);
     if ask.stream_is_array {
-        return Outgoing::json(200, headers, &Value::Array(responses));
+        return OutgoingAnswer::json(200, headers, &Value::Array(responses));
     }
-    let events: Vec<String> = responses.iter().map(|response| event(None, response)).collect();
-    Outgoing::events(headers, &events)
+    let events: Vec<String> = responses.iter().map(|response| sse_event(None, response)).collect();
+    OutgoingAnswer::events(headers, &events)
 }
 
-fn streamed(ask: &Ask, reply: &Reply) -> Vec<Value> {
-    let parts = parts(ask, reply, pieces);
+fn streamed(ask: &ParsedRequest, reply: &SimulatedReply) -> Vec<Value> {
+    let parts = parts(ask, reply, stream_pieces);
     if parts.is_empty() {
         return vec![response(ask, reply, parts, true)];
     }
@@ -49,7 +53,7 @@ fn streamed(ask: &Ask, reply: &Reply) -> Vec<Value> {
 }
 
 /// The parts of an answer, with texts split by `cut`: thoughts if they are shown, the text, and calls.
-fn parts(ask: &Ask, reply: &Reply, cut: impl Fn(&str) -> Vec<String>) -> Vec<Value> {
+fn parts(ask: &ParsedRequest, reply: &SimulatedReply, cut: impl Fn(&str) -> Vec<String>) -> Vec<Value> {
     let mut parts = Vec::new();
     if let Some(thought) = reply.thought.as_ref().filter(|_| ask.gives_thoughts) {
         parts.extend(cut(&thought.text).into_iter().map(|text| json!({"text": text, "thought": true})));
@@ -57,7 +61,7 @@ fn parts(ask: &Ask, reply: &Reply, cut: impl Fn(&str) -> Vec<String>) -> Vec<Val
     if !reply.text.is_empty() {
         parts.extend(cut(&reply.text).into_iter().map(|text| json!({"text": text})));
     }
-    let mut signature = reply.thought.as_ref().map(|thought| sign(thought.id, ""));
+    let mut signature = reply.thought.as_ref().map(|thought| sign_thought(thought.id, ""));
     for call in &reply.calls {
         let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
         let mut part = json!({"functionCall": {"id": call.id, "name": call.name, "args": arguments}});
@@ -73,13 +77,13 @@ fn parts(ask: &Ask, reply: &Reply, cut: impl Fn(&str) -> Vec<String>) -> Vec<Val
 }
 
 /// One `GenerateContentResponse`; the last one of an answer has the finish reason.
-fn response(ask: &Ask, reply: &Reply, parts: Vec<Value>, is_last: bool) -> Value {
+fn response(ask: &ParsedRequest, reply: &SimulatedReply, parts: Vec<Value>, is_last: bool) -> Value {
     let mut response = json!({
         "usageMetadata": usage(reply),
         "modelVersion": ask.model,
         "responseId": format!("{:016x}", reply.id)
     });
-    if reply.ending == Ending::Refusal {
+    if reply.ending == ReplyEnding::Refusal {
         // A rejected prompt has no candidates at all.
         response["promptFeedback"] = json!({"blockReason": "PROHIBITED_CONTENT"});
         return response;
@@ -90,9 +94,9 @@ fn response(ask: &Ask, reply: &Reply, parts: Vec<Value>, is_last: bool) -> Value
     }
     if is_last {
         candidate["finishReason"] = json!(match reply.ending {
-            Ending::Length => "MAX_TOKENS",
-            Ending::Filter => "SAFETY",
-            Ending::Complete | Ending::Refusal | Ending::Calls | Ending::Paused => "STOP",
+            ReplyEnding::Length => "MAX_TOKENS",
+            ReplyEnding::Filter => "SAFETY",
+            ReplyEnding::Complete | ReplyEnding::Refusal | ReplyEnding::Calls | ReplyEnding::Paused => "STOP",
         });
         add_sources(&mut candidate, reply);
     }
@@ -100,7 +104,7 @@ fn response(ask: &Ask, reply: &Reply, parts: Vec<Value>, is_last: bool) -> Value
     response
 }
 
-fn usage(reply: &Reply) -> Value {
+fn usage(reply: &SimulatedReply) -> Value {
     let tokens = reply.tokens;
     let mut usage = json!({
         "promptTokenCount": tokens.input,
@@ -119,7 +123,7 @@ fn usage(reply: &Reply) -> Value {
 }
 
 /// Adds the sources of the answer, in the form in which this vendor reports its own tools.
-fn add_sources(candidate: &mut Value, reply: &Reply) {
+fn add_sources(candidate: &mut Value, reply: &SimulatedReply) {
     let Some(hosted) = reply.hosted.as_deref() else { return };
     let citations = reply.citations.iter();
     if hosted == "web_fetch" {

@@ -2,16 +2,19 @@
 
 use serde_json::Value;
 
-use super::super::parts::Reader;
-use super::super::{Ask, Protocol, Refused, model_of, text, text_of, tools};
-use crate::conversation::{SeenCall, SeenResult};
+use super::super::content::ContentReader;
+use super::super::{ParsedRequest, RequestRefusal, VendorProtocol, model_of, text, text_of, tools};
+use crate::conversation::{RecordedToolCall, RecordedToolResult};
 use crate::thought;
 
-pub(in crate::protocol) fn ask(body: &Value, reader: Reader<'_>) -> Result<Ask, Refused> {
-    let mut ask = Ask::of(Protocol::Messages, model_of(body)?);
+pub(in crate::protocol) fn read_messages_request(
+    body: &Value,
+    reader: ContentReader<'_>,
+) -> Result<ParsedRequest, RequestRefusal> {
+    let mut ask = ParsedRequest::new_for(VendorProtocol::Messages, model_of(body)?);
     ask.max_tokens = body.get("max_tokens").and_then(Value::as_u64);
     if ask.max_tokens.is_none() {
-        return Err(Refused::invalid("max_tokens: Field required"));
+        return Err(RequestRefusal::invalid("max_tokens: Field required"));
     }
     let system = body.get("system");
     ask.say_system(&text_of(system));
@@ -19,7 +22,7 @@ pub(in crate::protocol) fn ask(body: &Value, reader: Reader<'_>) -> Result<Ask, 
     ask.marks_cache = blocks.into_iter().any(|block| block.get("cache_control").is_some());
     let messages = body.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty());
     let Some(messages) = messages else {
-        return Err(Refused::invalid("messages: at least one message is required"));
+        return Err(RequestRefusal::invalid("messages: at least one message is required"));
     };
     read_messages(&mut ask, messages, reader)?;
     tools::anthropic(body, &mut ask)?;
@@ -31,19 +34,23 @@ pub(in crate::protocol) fn ask(body: &Value, reader: Reader<'_>) -> Result<Ask, 
     Ok(ask)
 }
 
-fn read_messages(ask: &mut Ask, messages: &[Value], reader: Reader<'_>) -> Result<(), Refused> {
+fn read_messages(
+    ask: &mut ParsedRequest,
+    messages: &[Value],
+    reader: ContentReader<'_>,
+) -> Result<(), RequestRefusal> {
     let mut open: Vec<String> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         let content = message.get("content");
         let is_last = at + 1 == messages.len();
         if is_empty(content) && !(is_last && text(message, "role") == Some("assistant")) {
-            return Err(Refused::invalid(format!(
+            return Err(RequestRefusal::invalid(format!(
                 "messages.{at}: all messages must have non-empty content except for the optional final assistant message"
             )));
         }
         match text(message, "role") {
             Some("assistant") if at == 0 => {
-                return Err(Refused::invalid("messages: first message must use the \"user\" role"));
+                return Err(RequestRefusal::invalid("messages: first message must use the \"user\" role"));
             }
             Some("assistant") => {
                 check_answered(at, &open)?;
@@ -54,11 +61,11 @@ fn read_messages(ask: &mut Ask, messages: &[Value], reader: Reader<'_>) -> Resul
                 read_user(ask, at, content, after, reader)?;
             }
             Some(other) => {
-                return Err(Refused::invalid(format!(
+                return Err(RequestRefusal::invalid(format!(
                     "messages: Unexpected role \"{other}\". Allowed roles are \"user\" or \"assistant\"."
                 )));
             }
-            None => return Err(Refused::invalid(format!("messages.{at}.role: Field required"))),
+            None => return Err(RequestRefusal::invalid(format!("messages.{at}.role: Field required"))),
         }
     }
     check_answered(messages.len(), &open)
@@ -73,11 +80,11 @@ fn is_empty(content: Option<&Value>) -> bool {
 }
 
 /// Every call must have its result in the next message, which is at index `at`.
-fn check_answered(at: usize, open: &[String]) -> Result<(), Refused> {
+fn check_answered(at: usize, open: &[String]) -> Result<(), RequestRefusal> {
     if open.is_empty() {
         return Ok(());
     }
-    Err(Refused::invalid(format!(
+    Err(RequestRefusal::invalid(format!(
         "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
         at.saturating_sub(1),
         open.join(", ")
@@ -86,28 +93,30 @@ fn check_answered(at: usize, open: &[String]) -> Result<(), Refused> {
 
 /// Parses an earlier message of the model; returns the ids of its calls.
 fn read_answer(
-    ask: &mut Ask,
+    ask: &mut ParsedRequest,
     at: usize,
     content: Option<&Value>,
-    reader: Reader<'_>,
-) -> Result<Vec<String>, Refused> {
+    reader: ContentReader<'_>,
+) -> Result<Vec<String>, RequestRefusal> {
     let Some(Value::Array(blocks)) = content else {
         ask.say_assistant(text_of(content), Vec::new());
         return Ok(Vec::new());
     };
     let mut texts = Vec::new();
-    let mut calls: Vec<SeenCall> = Vec::new();
+    let mut calls: Vec<RecordedToolCall> = Vec::new();
     for (index, block) in blocks.iter().enumerate() {
         let place = format!("messages.{at}.content.{index}");
         match text(block, "type").unwrap_or_default() {
             "text" => match text(block, "text").filter(|said| !said.is_empty()) {
                 Some(said) => texts.push(said),
-                None => return Err(Refused::invalid("messages: text content blocks must be non-empty")),
+                None => {
+                    return Err(RequestRefusal::invalid("messages: text content blocks must be non-empty"));
+                }
             },
             "tool_use" => {
                 let call = read_call(&place, block)?;
                 if ask.has_call(&call.id) || calls.iter().any(|held| held.id == call.id) {
-                    return Err(Refused::invalid(format!("{place}: `tool_use` ids must be unique")));
+                    return Err(RequestRefusal::invalid(format!("{place}: `tool_use` ids must be unique")));
                 }
                 calls.push(call);
             }
@@ -120,7 +129,7 @@ fn read_answer(
     let first = blocks.first().and_then(|block| text(block, "type")).unwrap_or_default();
     let thought = calls.iter().any(|call| reader.thoughts.belongs(&call.id));
     if thought && !matches!(first, "thinking" | "redacted_thinking") {
-        return Err(Refused::invalid(format!(
+        return Err(RequestRefusal::invalid(format!(
             "messages.{at}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{first}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks)."
         )));
     }
@@ -129,47 +138,47 @@ fn read_answer(
     Ok(ids)
 }
 
-fn read_call(place: &str, block: &Value) -> Result<SeenCall, Refused> {
+fn read_call(place: &str, block: &Value) -> Result<RecordedToolCall, RequestRefusal> {
     let id = text(block, "id").unwrap_or_default();
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
     if id.is_empty() || !id.chars().all(fits) {
-        return Err(Refused::invalid(format!(
+        return Err(RequestRefusal::invalid(format!(
             "{place}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
         )));
     }
     let Some(name) = text(block, "name").filter(|name| !name.is_empty()) else {
-        return Err(Refused::invalid(format!("{place}.tool_use.name: Field required")));
+        return Err(RequestRefusal::invalid(format!("{place}.tool_use.name: Field required")));
     };
     match block.get("input") {
         Some(input @ Value::Object(_)) => {
-            Ok(SeenCall { id: id.to_owned(), name: name.to_owned(), arguments: input.clone() })
+            Ok(RecordedToolCall { id: id.to_owned(), name: name.to_owned(), arguments: input.clone() })
         }
-        Some(_) => {
-            Err(Refused::invalid(format!("{place}.tool_use.input: Input should be a valid dictionary")))
-        }
-        None => Err(Refused::invalid(format!("{place}.tool_use.input: Field required"))),
+        Some(_) => Err(RequestRefusal::invalid(format!(
+            "{place}.tool_use.input: Input should be a valid dictionary"
+        ))),
+        None => Err(RequestRefusal::invalid(format!("{place}.tool_use.input: Field required"))),
     }
 }
 
 /// Thoughts must be returned with their original signature.
-fn check_thinking(place: &str, block: &Value) -> Result<(), Refused> {
+fn check_thinking(place: &str, block: &Value) -> Result<(), RequestRefusal> {
     let Some(thinking) = text(block, "thinking") else {
-        return Err(Refused::invalid(format!("{place}.thinking.thinking: Field required")));
+        return Err(RequestRefusal::invalid(format!("{place}.thinking.thinking: Field required")));
     };
     match text(block, "signature") {
-        None => Err(Refused::invalid(format!("{place}.thinking.signature: Field required"))),
+        None => Err(RequestRefusal::invalid(format!("{place}.thinking.signature: Field required"))),
         Some(signature) if thought::is_signed(signature, thinking) => Ok(()),
-        Some(_) => Err(Refused::invalid(format!("{place}: Invalid `signature` in `thinking` block"))),
+        Some(_) => Err(RequestRefusal::invalid(format!("{place}: Invalid `signature` in `thinking` block"))),
     }
 }
 
 /// Search results must be returned with content that only this vendor can read.
-fn check_results(place: &str, block: &Value) -> Result<(), Refused> {
+fn check_results(place: &str, block: &Value) -> Result<(), RequestRefusal> {
     let found = block.get("content").and_then(Value::as_array).into_iter().flatten();
     for (index, result) in found.enumerate() {
         let content = text(result, "encrypted_content").unwrap_or_default();
         if !thought::is_signed(content, text(result, "url").unwrap_or_default()) {
-            return Err(Refused::invalid(format!(
+            return Err(RequestRefusal::invalid(format!(
                 "{place}.content.{index}: Invalid `encrypted_content` in `web_search_result` block"
             )));
         }
@@ -179,12 +188,12 @@ fn check_results(place: &str, block: &Value) -> Result<(), Refused> {
 
 /// Parses a user message: the results of the `open` calls first, and then anything else.
 fn read_user(
-    ask: &mut Ask,
+    ask: &mut ParsedRequest,
     at: usize,
     content: Option<&Value>,
     mut open: Vec<String>,
-    reader: Reader<'_>,
-) -> Result<(), Refused> {
+    reader: ContentReader<'_>,
+) -> Result<(), RequestRefusal> {
     let Some(Value::Array(blocks)) = content else {
         check_answered(at, &open)?;
         return reader.user(ask, content);
@@ -200,7 +209,7 @@ fn read_user(
             return Err(unexpected(&place, id));
         }
         let Some(found) = open.iter().position(|held| held == id) else {
-            return Err(Refused::invalid(format!(
+            return Err(RequestRefusal::invalid(format!(
                 "{place}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {id}"
             )));
         };
@@ -215,23 +224,23 @@ fn read_user(
     if rest.is_empty() { Ok(()) } else { reader.parts_of_user(ask, rest) }
 }
 
-fn unexpected(place: &str, id: &str) -> Refused {
-    Refused::invalid(format!(
+fn unexpected(place: &str, id: &str) -> RequestRefusal {
+    RequestRefusal::invalid(format!(
         "{place}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
     ))
 }
 
 fn read_result(
-    ask: &mut Ask,
+    ask: &mut ParsedRequest,
     place: &str,
     id: &str,
     block: &Value,
-    reader: Reader<'_>,
-) -> Result<(), Refused> {
+    reader: ContentReader<'_>,
+) -> Result<(), RequestRefusal> {
     let is_error = block.get("is_error") == Some(&Value::Bool(true));
     let content = block.get("content");
     if is_error && is_empty(content) {
-        return Err(Refused::invalid(format!(
+        return Err(RequestRefusal::invalid(format!(
             "{place}.tool_result: content cannot be empty if `is_error` is true"
         )));
     }
@@ -248,12 +257,12 @@ fn read_result(
         content => text_of(content),
     };
     let tool = ask.tool_of(id).unwrap_or_default().to_owned();
-    ask.add_result(SeenResult { call: id.to_owned(), tool, text: said, is_error });
+    ask.add_result(RecordedToolResult { call: id.to_owned(), tool, text: said, is_error });
     Ok(())
 }
 
-fn tag(place: &str, kind: &str) -> Refused {
-    Refused::invalid(format!(
+fn tag(place: &str, kind: &str) -> RequestRefusal {
+    RequestRefusal::invalid(format!(
         "{place}: Input tag '{kind}' found using 'type' does not match any of the expected tags"
     ))
 }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Ask, Refused};
-use crate::outgoing::{Outgoing, event};
-use crate::reply::{Ending, Reply, pieces};
-use crate::thought::sign;
+use super::super::{ParsedRequest, RequestRefusal};
+use crate::outgoing_answer::{OutgoingAnswer, sse_event};
+use crate::reply::{ReplyEnding, SimulatedReply, stream_pieces};
+use crate::thought::sign_thought;
 
-pub(in crate::protocol) fn error(refused: &Refused) -> Value {
+pub(in crate::protocol) fn error(refused: &RequestRefusal) -> Value {
     let kind = match refused.status {
         401 => "authentication_error",
         403 => "permission_error",
@@ -22,20 +22,24 @@ pub(in crate::protocol) fn error(refused: &Refused) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": refused.message}, "request_id": "req_simulator"})
 }
 
-pub(in crate::protocol) fn render(ask: &Ask, reply: &Reply, headers: &[(String, String)]) -> Outgoing {
-    if reply.ending == Ending::Filter {
-        // See `Protocol::refuses_filtered`.
-        let refused = Refused::invalid("Output blocked by content filtering policy");
-        return Outgoing::json(400, headers, &error(&refused));
+pub(in crate::protocol) fn render(
+    ask: &ParsedRequest,
+    reply: &SimulatedReply,
+    headers: &[(String, String)],
+) -> OutgoingAnswer {
+    if reply.ending == ReplyEnding::Filter {
+        // See `VendorProtocol::refuses_filtered`.
+        let refused = RequestRefusal::invalid("Output blocked by content filtering policy");
+        return OutgoingAnswer::json(400, headers, &error(&refused));
     }
     if ask.stream {
-        Outgoing::events(headers, &events(ask, reply))
+        OutgoingAnswer::events(headers, &events(ask, reply))
     } else {
-        Outgoing::json(200, headers, &plain(ask, reply))
+        OutgoingAnswer::json(200, headers, &plain(ask, reply))
     }
 }
 
-fn plain(ask: &Ask, reply: &Reply) -> Value {
+fn plain(ask: &ParsedRequest, reply: &SimulatedReply) -> Value {
     let mut message = message(ask, reply);
     message["content"] = blocks(reply).into_iter().map(|block| block.value).collect();
     message["stop_reason"] = json!(stop_reason(reply));
@@ -46,7 +50,7 @@ fn plain(ask: &Ask, reply: &Reply) -> Value {
     message
 }
 
-fn message(ask: &Ask, reply: &Reply) -> Value {
+fn message(ask: &ParsedRequest, reply: &SimulatedReply) -> Value {
     let tokens = reply.tokens;
     json!({
         "id": format!("msg_{:016x}", reply.id),
@@ -67,34 +71,34 @@ fn message(ask: &Ask, reply: &Reply) -> Value {
 }
 
 /// How often tools that run at the provider were used.
-fn uses(reply: &Reply) -> Option<Value> {
+fn uses(reply: &SimulatedReply) -> Option<Value> {
     let hosted = reply.hosted.as_deref()?;
     let used = |name| u64::from(hosted == name);
     Some(json!({"web_search_requests": used("web_search"), "web_fetch_requests": used("web_fetch")}))
 }
 
-fn stop_reason(reply: &Reply) -> &'static str {
+fn stop_reason(reply: &SimulatedReply) -> &'static str {
     match reply.ending {
-        Ending::Length => "max_tokens",
-        Ending::Refusal | Ending::Filter => "refusal",
-        Ending::Calls => "tool_use",
-        Ending::Paused => "pause_turn",
-        Ending::Complete => "end_turn",
+        ReplyEnding::Length => "max_tokens",
+        ReplyEnding::Refusal | ReplyEnding::Filter => "refusal",
+        ReplyEnding::Calls => "tool_use",
+        ReplyEnding::Paused => "pause_turn",
+        ReplyEnding::Complete => "end_turn",
     }
 }
 
 /// A block of an answer, and the JSON text of its input that a stream sends.
 #[derive(Debug)]
-struct Block {
+struct AnswerBlock {
     value: Value,
     input: Option<String>,
 }
 
-fn blocks(reply: &Reply) -> Vec<Block> {
-    let whole = |value| Block { value, input: None };
+fn blocks(reply: &SimulatedReply) -> Vec<AnswerBlock> {
+    let whole = |value| AnswerBlock { value, input: None };
     let mut blocks = Vec::new();
     if let Some(thought) = &reply.thought {
-        let signature = sign(thought.id, &thought.text);
+        let signature = sign_thought(thought.id, &thought.text);
         blocks.push(whole(json!({"type": "thinking", "thinking": thought.text, "signature": signature})));
     }
     blocks.extend(hosted(reply));
@@ -109,20 +113,20 @@ fn blocks(reply: &Reply) -> Vec<Block> {
         // Truncated arguments are not JSON; streamed, they are sent as they are.
         let input: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
         let value = json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input});
-        blocks.push(Block { value, input: Some(call.arguments.clone()) });
+        blocks.push(AnswerBlock { value, input: Some(call.arguments.clone()) });
     }
     blocks
 }
 
 /// The blocks of a tool at the provider: the call, and unless the turn is paused its result.
-fn hosted(reply: &Reply) -> Vec<Block> {
+fn hosted(reply: &SimulatedReply) -> Vec<AnswerBlock> {
     let Some(name) = reply.hosted.as_deref() else { return Vec::new() };
     let id = format!("srvtoolu_{:016x}", reply.id);
     let first = reply.citations.first().map(|cited| cited.url.as_str()).unwrap_or_default();
     let input = if name == "web_fetch" { json!({"url": first}) } else { json!({"query": "what to cite"}) };
     let used = json!({"type": "server_tool_use", "id": id, "name": name, "input": input});
-    let mut blocks = vec![Block { value: used, input: Some(input.to_string()) }];
-    if reply.ending == Ending::Paused {
+    let mut blocks = vec![AnswerBlock { value: used, input: Some(input.to_string()) }];
+    if reply.ending == ReplyEnding::Paused {
         return blocks;
     }
     let content: Value = match name {
@@ -140,17 +144,17 @@ fn hosted(reply: &Reply) -> Vec<Block> {
             .map(|cited| {
                 json!({
                     "type": "web_search_result", "url": cited.url, "title": cited.title.as_deref().unwrap_or(&cited.url),
-                    "encrypted_content": sign(reply.id, &cited.url), "page_age": null
+                    "encrypted_content": sign_thought(reply.id, &cited.url), "page_age": null
                 })
             })
             .collect(),
     };
     let found = json!({"type": format!("{name}_tool_result"), "tool_use_id": id, "content": content});
-    blocks.push(Block { value: found, input: None });
+    blocks.push(AnswerBlock { value: found, input: None });
     blocks
 }
 
-fn citations(reply: &Reply) -> Value {
+fn citations(reply: &SimulatedReply) -> Value {
     let fetched = reply.hosted.as_deref() == Some("web_fetch");
     let cited = reply.citations.iter().map(|cited| {
         let passage = cited.text.as_deref().unwrap_or_default();
@@ -162,15 +166,15 @@ fn citations(reply: &Reply) -> Value {
         } else {
             json!({
                 "type": "web_search_result_location", "url": cited.url, "title": cited.title,
-                "encrypted_index": sign(reply.id, &cited.url), "cited_text": passage
+                "encrypted_index": sign_thought(reply.id, &cited.url), "cited_text": passage
             })
         }
     });
     cited.collect()
 }
 
-fn events(ask: &Ask, reply: &Reply) -> Vec<String> {
-    let named = |data: Value| event(data["type"].as_str(), &data);
+fn events(ask: &ParsedRequest, reply: &SimulatedReply) -> Vec<String> {
+    let named = |data: Value| sse_event(data["type"].as_str(), &data);
     let mut events = vec![named(json!({"type": "message_start", "message": message(ask, reply)}))];
     for (index, block) in blocks(reply).into_iter().enumerate() {
         let (opened, deltas) = in_pieces(block);
@@ -197,17 +201,17 @@ fn events(ask: &Ask, reply: &Reply) -> Vec<String> {
 }
 
 /// A block as a stream opens it, and the deltas that the stream adds.
-fn in_pieces(mut block: Block) -> (Value, Vec<Value>) {
+fn in_pieces(mut block: AnswerBlock) -> (Value, Vec<Value>) {
     let mut deltas = Vec::new();
     if let Some(input) = block.input {
-        let parts = pieces(&input).into_iter();
+        let parts = stream_pieces(&input).into_iter();
         deltas.extend(parts.map(|piece| json!({"type": "input_json_delta", "partial_json": piece})));
         block.value["input"] = json!({});
         return (block.value, deltas);
     }
     for field in ["thinking", "text"] {
         if let Some(Value::String(said)) = block.value.get_mut(field).map(Value::take) {
-            let parts = pieces(&said).into_iter();
+            let parts = stream_pieces(&said).into_iter();
             deltas.extend(parts.map(|piece| json!({"type": format!("{field}_delta"), field: piece})));
             block.value[field] = json!("");
         }

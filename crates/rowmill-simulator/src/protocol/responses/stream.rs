@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::{Ask, Refused, chat, text};
+use super::super::{ParsedRequest, RequestRefusal, chat, text};
 use super::write::{annotations, is_incomplete, items, part, plain, response};
-use crate::outgoing::event;
-use crate::reply::{Ending, Reply, pieces};
+use crate::outgoing_answer::sse_event;
+use crate::reply::{ReplyEnding, SimulatedReply, stream_pieces};
 
 /// The events of a stream as objects, in order; a WebSocket sends each as a message.
-pub(crate) fn events(ask: &Ask, reply: &Reply) -> Vec<Value> {
-    let mut events = Events(Vec::new());
+pub(crate) fn events(ask: &ParsedRequest, reply: &SimulatedReply) -> Vec<Value> {
+    let mut events = EventList(Vec::new());
     let begun = response(ask, reply, "in_progress");
     events.add("response.created", json!({"response": begun}));
     events.add("response.in_progress", json!({"response": begun}));
@@ -47,9 +47,9 @@ fn opened(item: &Value) -> Value {
     item
 }
 
-struct Events(Vec<Value>);
+struct EventList(Vec<Value>);
 
-impl Events {
+impl EventList {
     fn add(&mut self, name: &str, fields: Value) {
         let mut event = Map::new();
         event.insert("type".into(), json!(name));
@@ -60,12 +60,12 @@ impl Events {
         self.0.push(Value::Object(event));
     }
 
-    fn message(&mut self, reply: &Reply, place: &Value) {
-        let refuses = reply.ending == Ending::Refusal;
+    fn message(&mut self, reply: &SimulatedReply, place: &Value) {
+        let refuses = reply.ending == ReplyEnding::Refusal;
         let (name, field) = if refuses { ("refusal", "refusal") } else { ("output_text", "text") };
         let at = |more: Value| with(with(place.clone(), json!({"content_index": 0})), more);
         self.add("response.content_part.added", at(json!({"part": part(reply, "", Vec::new())})));
-        for piece in pieces(&reply.text) {
+        for piece in stream_pieces(&reply.text) {
             self.add(&format!("response.{name}.delta"), at(json!({"delta": piece})));
         }
         for (index, annotation) in annotations(reply).into_iter().enumerate() {
@@ -79,7 +79,7 @@ impl Events {
 
     fn call(&mut self, item: &Value, place: &Value) {
         let arguments = text(item, "arguments").unwrap_or_default();
-        for piece in pieces(arguments) {
+        for piece in stream_pieces(arguments) {
             self.add("response.function_call_arguments.delta", with(place.clone(), json!({"delta": piece})));
         }
         let done = json!({"name": item["name"], "arguments": arguments});
@@ -92,7 +92,7 @@ impl Events {
         let at = |more: Value| with(with(place.clone(), json!({"summary_index": 0})), more);
         let empty = json!({"type": "summary_text", "text": ""});
         self.add("response.reasoning_summary_part.added", at(json!({"part": empty})));
-        for piece in pieces(said) {
+        for piece in stream_pieces(said) {
             self.add("response.reasoning_summary_text.delta", at(json!({"delta": piece})));
         }
         self.add("response.reasoning_summary_text.done", at(json!({"text": said})));
@@ -107,12 +107,12 @@ fn with(mut fields: Value, more: Value) -> Value {
     fields
 }
 
-pub(in crate::protocol) fn sse(ask: &Ask, reply: &Reply) -> Vec<String> {
-    events(ask, reply).iter().map(|data| event(text(data, "type"), data)).collect()
+pub(in crate::protocol) fn sse(ask: &ParsedRequest, reply: &SimulatedReply) -> Vec<String> {
+    events(ask, reply).iter().map(|data| sse_event(text(data, "type"), data)).collect()
 }
 
 /// The event that reports an error on a WebSocket.
-pub(crate) fn error_event(refused: &Refused) -> Value {
+pub(crate) fn error_event(refused: &RequestRefusal) -> Value {
     let headers: Map<String, Value> =
         refused.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
     json!({"type": "error", "status": refused.status, "error": chat::error(refused)["error"], "headers": headers})

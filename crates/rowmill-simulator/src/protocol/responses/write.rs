@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::super::Ask;
-use crate::reply::{Ending, Reply};
-use crate::thought::{checked_id, sign};
+use super::super::ParsedRequest;
+use crate::reply::{ReplyEnding, SimulatedReply};
+use crate::thought::{checked_id, sign_thought};
 
-pub(in crate::protocol) fn plain(ask: &Ask, reply: &Reply) -> Value {
+pub(in crate::protocol) fn plain(ask: &ParsedRequest, reply: &SimulatedReply) -> Value {
     let status = if is_incomplete(reply) { "incomplete" } else { "completed" };
     response(ask, reply, status)
 }
 
-pub(super) fn is_incomplete(reply: &Reply) -> bool {
-    matches!(reply.ending, Ending::Length | Ending::Filter)
+pub(super) fn is_incomplete(reply: &SimulatedReply) -> bool {
+    matches!(reply.ending, ReplyEnding::Length | ReplyEnding::Filter)
 }
 
 /// The items of an answer: reasoning, tools at the provider, the message, and calls.
-pub(super) fn items(ask: &Ask, reply: &Reply) -> Vec<Value> {
+pub(super) fn items(ask: &ParsedRequest, reply: &SimulatedReply) -> Vec<Value> {
     let mut items = Vec::new();
     if let Some(thought) = &reply.thought {
         let mut item = json!({
@@ -25,7 +25,7 @@ pub(super) fn items(ask: &Ask, reply: &Reply) -> Vec<Value> {
             "summary": [{"type": "summary_text", "text": thought.text}]
         });
         if ask.gives_thoughts {
-            item["encrypted_content"] = json!(sign(thought.id, ""));
+            item["encrypted_content"] = json!(sign_thought(thought.id, ""));
         }
         items.push(item);
     }
@@ -53,11 +53,11 @@ pub(super) fn items(ask: &Ask, reply: &Reply) -> Vec<Value> {
     items
 }
 
-fn status(reply: &Reply) -> &'static str {
+fn status(reply: &SimulatedReply) -> &'static str {
     if is_incomplete(reply) { "incomplete" } else { "completed" }
 }
 
-fn message(reply: &Reply) -> Value {
+fn message(reply: &SimulatedReply) -> Value {
     json!({
         "id": format!("msg_{:016x}", reply.id),
         "type": "message",
@@ -68,15 +68,15 @@ fn message(reply: &Reply) -> Value {
 }
 
 /// The only part of a message, with as much of its text as is available.
-pub(super) fn part(reply: &Reply, text: &str, annotations: Vec<Value>) -> Value {
-    if reply.ending == Ending::Refusal {
+pub(super) fn part(reply: &SimulatedReply, text: &str, annotations: Vec<Value>) -> Value {
+    if reply.ending == ReplyEnding::Refusal {
         json!({"type": "refusal", "refusal": text})
     } else {
         json!({"type": "output_text", "annotations": annotations, "logprobs": [], "text": text})
     }
 }
 
-pub(super) fn annotations(reply: &Reply) -> Vec<Value> {
+pub(super) fn annotations(reply: &SimulatedReply) -> Vec<Value> {
     let end = reply.text.chars().count();
     let citations = reply.citations.iter();
     let cited = citations.map(|cited| {
@@ -88,12 +88,12 @@ pub(super) fn annotations(reply: &Reply) -> Vec<Value> {
     cited.collect()
 }
 
-pub(super) fn response(ask: &Ask, reply: &Reply, status: &str) -> Value {
+pub(super) fn response(ask: &ParsedRequest, reply: &SimulatedReply, status: &str) -> Value {
     let is_over = status != "in_progress";
     let reason = match reply.ending {
-        Ending::Length => Some("max_output_tokens"),
-        Ending::Filter => Some("content_filter"),
-        Ending::Complete | Ending::Refusal | Ending::Calls | Ending::Paused => None,
+        ReplyEnding::Length => Some("max_output_tokens"),
+        ReplyEnding::Filter => Some("content_filter"),
+        ReplyEnding::Complete | ReplyEnding::Refusal | ReplyEnding::Calls | ReplyEnding::Paused => None,
     };
     let tokens = reply.tokens;
     let usage = json!({

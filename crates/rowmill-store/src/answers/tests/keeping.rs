@@ -1,7 +1,7 @@
 //! Stored answers are found.
 
-use rowmill_core::ports::{AnswerStore, KeptAnswer};
-use rowmill_types::Usage;
+use rowmill_core::ports::{AnswerStore, StoredAnswer};
+use rowmill_types::TokenUsage;
 
 use super::{answer, fill, key, open, text, texts};
 
@@ -11,13 +11,13 @@ async fn an_answer_is_found_at_once_and_by_later_runs_just_as_it_was_given() {
     let place = folder.path().join("made/when/needed");
     let answers = [
         answer("a text with \0, \u{1f980} and\nlines"),
-        KeptAnswer { text: String::new(), usage: None, model: None },
-        KeptAnswer { usage: Some(Usage::default()), ..answer("nothing was used") },
+        StoredAnswer { text: String::new(), usage: None, model: None },
+        StoredAnswer { usage: Some(TokenUsage::default()), ..answer("nothing was used") },
         answer(&"long ".repeat(100_000)),
     ];
     let store = open(&place);
     for (number, answer) in answers.iter().enumerate() {
-        store.keep(key(number as u64), answer);
+        store.store(key(number as u64), answer);
         assert_eq!(store.find(key(number as u64)).await.as_ref(), Some(answer));
     }
     drop(store);
@@ -32,11 +32,11 @@ async fn an_answer_is_found_at_once_and_by_later_runs_just_as_it_was_given() {
 async fn of_two_answers_under_one_key_the_later_one_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
-    store.keep(key(1), &answer("first"));
+    store.store(key(1), &answer("first"));
     // Writes the first, so that the second finds it in the file.
     store.stats().unwrap();
-    store.keep(key(1), &answer("second"));
-    store.keep(key(1), &answer("third"));
+    store.store(key(1), &answer("second"));
+    store.store(key(1), &answer("third"));
     assert_eq!(texts(&store, 1..2).await, [Some("third".to_owned())]);
     drop(store);
     let store = open(folder.path());
@@ -49,7 +49,7 @@ async fn thousands_of_answers_are_found_while_thousands_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     for number in 0..5_000 {
-        store.keep(key(number), &answer(&text(number, 200)));
+        store.store(key(number), &answer(&text(number, 200)));
     }
     let found = texts(&store, 0..5_000).await;
     for (number, found) in found.into_iter().enumerate() {
@@ -63,8 +63,8 @@ async fn the_numbers_count_answers_hits_and_tokens() {
     let store = open(folder.path());
     assert_eq!(store.stats().unwrap().entries, 0);
     assert_eq!(store.stats().unwrap().oldest, None);
-    store.keep(key(0), &answer("12345"));
-    store.keep(key(1), &KeptAnswer { usage: None, ..answer("6") });
+    store.store(key(0), &answer("12345"));
+    store.store(key(1), &StoredAnswer { usage: None, ..answer("6") });
     // A hit counts, whether in memory or in the file; a miss does not, nor a look-up whose caller is gone.
     texts(&store, 0..3).await;
     drop(store);
@@ -75,7 +75,7 @@ async fn the_numbers_count_answers_hits_and_tokens() {
     assert_eq!(stats.bytes, 2 * (16 + "small-1".len() as u64) + 6);
     assert!(stats.file_bytes >= 8192, "{}", stats.file_bytes);
     assert_eq!(stats.kept, answer("").usage.unwrap());
-    assert_eq!(stats.saved, Usage { input: 30, cached: 12, cache_write: 9, output: 6, reasoning: 3 });
+    assert_eq!(stats.saved, TokenUsage { input: 30, cached: 12, cache_write: 9, output: 6, reasoning: 3 });
     let (oldest, newest) = (stats.oldest.unwrap(), stats.newest.unwrap());
     assert!(1_600_000_000 < oldest && oldest <= newest, "{oldest} {newest}");
 }
@@ -95,9 +95,9 @@ async fn a_look_up_that_was_dropped_holds_nothing_up() {
 async fn tokens_beyond_what_the_file_can_count_do_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
-    let odd = Usage { input: u64::MAX, output: u64::MAX, ..Usage::default() };
+    let odd = TokenUsage { input: u64::MAX, output: u64::MAX, ..TokenUsage::default() };
     for number in 0..3 {
-        store.keep(key(number), &KeptAnswer { usage: Some(odd), ..answer("odd") });
+        store.store(key(number), &StoredAnswer { usage: Some(odd), ..answer("odd") });
     }
     texts(&store, 0..3).await;
     assert_eq!(store.stats().unwrap().kept.input, i64::MAX as u64);

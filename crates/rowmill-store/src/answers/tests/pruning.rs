@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{PruneSpec, Pruned, SqliteAnswers};
+use super::super::{PruneReport, PruneSpec, SqliteAnswerStore};
 use super::{fill, open, other_program, texts};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -19,7 +19,7 @@ async fn answers_that_were_unused_for_too_long_go_and_the_others_stay() {
         .unwrap();
     let store = open(folder.path());
     let pruned = store.prune(PruneSpec { older_than: Some(30 * DAY), ..PruneSpec::default() }).unwrap();
-    assert_eq!(pruned, Pruned { entries: 2, bytes: 2 * (16 + 7 + 20), compacted: true });
+    assert_eq!(pruned, PruneReport { entries: 2, bytes: 2 * (16 + 7 + 20), compacted: true });
     let left: Vec<bool> = texts(&store, 0..4).await.iter().map(Option::is_some).collect();
     assert_eq!(left, [false, true, false, true]);
     let uses = "SELECT count(*) FROM uses LEFT JOIN answers USING (id) WHERE key IS NULL";
@@ -38,7 +38,7 @@ async fn the_longest_unused_answers_go_until_the_file_is_small_enough() {
         let store = open(folder.path());
         let pruned = store.prune(PruneSpec { max_bytes: Some(most), ..PruneSpec::default() }).unwrap();
         drop(store);
-        let size = SqliteAnswers::file_in(folder.path()).metadata().unwrap().len();
+        let size = SqliteAnswerStore::file_in(folder.path()).metadata().unwrap().len();
         assert!(size <= most && size > most * 7 / 10, "{length}: {size} of {most}");
         let store = open(folder.path());
         let left = store.stats().unwrap().entries;
@@ -57,7 +57,7 @@ async fn what_fits_already_is_left_alone() {
     fill(folder.path(), 10, 100);
     let store = open(folder.path());
     let spec = PruneSpec { older_than: Some(DAY), max_bytes: Some(1 << 30), all: false };
-    assert_eq!(store.prune(spec).unwrap(), Pruned { compacted: true, ..Pruned::default() });
+    assert_eq!(store.prune(spec).unwrap(), PruneReport { compacted: true, ..PruneReport::default() });
     assert_eq!(store.stats().unwrap().entries, 10);
 }
 

@@ -18,7 +18,7 @@ const PART: &str = "ROWMILL_TEST_STORE_PART";
 
 fn keep_part(store: &dyn AnswerStore, part: u64) {
     for number in part * EACH..(part + 1) * EACH {
-        store.keep(key(number), &answer(&text(number, 300)));
+        store.store(key(number), &answer(&text(number, 300)));
     }
 }
 
@@ -95,7 +95,7 @@ async fn a_store_is_pruned_while_another_writes_and_both_go_on() {
             pruner.prune(PruneSpec { max_bytes: Some(500_000), ..PruneSpec::default() }).unwrap();
         }
     });
-    writer.keep(key(1), &answer("after it"));
+    writer.store(key(1), &answer("after it"));
     writer.stats().unwrap();
     assert_eq!(texts(&pruner, 1..2).await, [Some("after it".to_owned())]);
     assert_eq!(texts(&writer, 1..2).await, [Some("after it".to_owned())]);
@@ -106,7 +106,7 @@ async fn what_one_store_has_written_another_finds() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (open(folder.path()), open(folder.path()));
     assert_eq!(texts(&other, 1..2).await, [None]);
-    one.keep(key(1), &answer("shared"));
+    one.store(key(1), &answer("shared"));
     one.stats().unwrap();
     assert_eq!(texts(&other, 1..2).await, [Some("shared".to_owned())]);
 }
@@ -119,7 +119,7 @@ async fn a_process_that_writes_for_long_holds_up_no_look_up_and_costs_no_answer(
     let other = other_program(folder.path());
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     for number in 10..1_000 {
-        store.keep(key(number), &answer(&text(number, 20)));
+        store.store(key(number), &answer(&text(number, 20)));
     }
     for (number, found) in texts(&store, 0..1_000).await.into_iter().enumerate() {
         assert_eq!(found, Some(text(number as u64, 20)));
@@ -137,7 +137,7 @@ async fn answers_that_wait_take_bounded_memory_and_what_was_not_kept_is_told() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mebibyte = answer(&"x".repeat(1 << 20));
     for number in 0..70 {
-        store.keep(key(number), &mebibyte);
+        store.store(key(number), &mebibyte);
     }
     other.execute_batch("COMMIT").unwrap();
     drop(store);

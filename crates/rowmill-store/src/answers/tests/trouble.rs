@@ -7,11 +7,11 @@ use rowmill_core::ports::AnswerStore;
 use rowmill_types::{Problem, ProblemCode};
 use rusqlite::Connection;
 
-use super::super::{PruneSpec, SqliteAnswers};
+use super::super::{PruneSpec, SqliteAnswerStore};
 use super::{answer, fill, key, open_listening, other_program, texts};
 
 fn refused(folder: &std::path::Path) -> Problem {
-    let problem = SqliteAnswers::open(folder, Arc::new(|_| {})).unwrap_err();
+    let problem = SqliteAnswerStore::open(folder, Arc::new(|_| {})).unwrap_err();
     assert_eq!(problem.code, ProblemCode::CacheUnusable);
     assert!(problem.message.contains("answers.sqlite"), "{problem}");
     assert!(problem.hint.is_some());
@@ -22,16 +22,16 @@ fn refused(folder: &std::path::Path) -> Problem {
 fn a_file_that_is_no_store_is_refused_and_left_as_it_is() {
     let garbage = b"this is not a database, however long one looks at it\n".repeat(100);
     let folder = tempfile::tempdir().unwrap();
-    fs::write(SqliteAnswers::file_in(folder.path()), &garbage).unwrap();
+    fs::write(SqliteAnswerStore::file_in(folder.path()), &garbage).unwrap();
     assert!(refused(folder.path()).message.ends_with("is not an answer cache"));
-    assert_eq!(fs::read(SqliteAnswers::file_in(folder.path())).unwrap(), garbage);
+    assert_eq!(fs::read(SqliteAnswerStore::file_in(folder.path())).unwrap(), garbage);
 }
 
 #[test]
 fn a_database_of_another_program_or_format_is_refused() {
     let make = |statements: &str| {
         let folder = tempfile::tempdir().unwrap();
-        let file = Connection::open(SqliteAnswers::file_in(folder.path())).unwrap();
+        let file = Connection::open(SqliteAnswerStore::file_in(folder.path())).unwrap();
         file.execute_batch(statements).unwrap();
         refused(folder.path()).message
     };
@@ -52,7 +52,7 @@ fn a_database_of_another_program_or_format_is_refused() {
 fn a_damaged_store_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), 1_000, 100);
-    let path = SqliteAnswers::file_in(folder.path());
+    let path = SqliteAnswerStore::file_in(folder.path());
     let mut bytes = fs::read(&path).unwrap();
     bytes[4096..].fill(0xff);
     fs::write(&path, bytes).unwrap();
@@ -66,7 +66,7 @@ fn a_folder_that_cannot_be_made_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
     assert!(refused(&folder.path().join("file/below")).message.contains("cannot be created"));
-    fs::create_dir_all(SqliteAnswers::file_in(&folder.path().join("taken"))).unwrap();
+    fs::create_dir_all(SqliteAnswerStore::file_in(&folder.path().join("taken"))).unwrap();
     assert!(refused(&folder.path().join("taken")).message.ends_with("cannot be opened"));
 }
 
@@ -79,7 +79,7 @@ async fn a_store_that_fails_later_says_so_once_and_is_empty_from_then_on() {
     assert_eq!(texts(&store, 0..10).await, vec![None; 10]);
     // The notice comes from the thread; a job is answered only after it.
     assert_eq!(store.stats().unwrap_err().code, ProblemCode::CacheUnusable);
-    store.keep(key(1), &answer("nobody keeps this"));
+    store.store(key(1), &answer("nobody keeps this"));
     assert_eq!(texts(&store, 0..3).await, vec![None; 3]);
     assert!(store.prune(PruneSpec { all: true, ..PruneSpec::default() }).is_err());
     drop(store);
@@ -97,7 +97,7 @@ async fn a_store_that_cannot_write_says_so_and_lets_the_run_end() {
         .execute_batch("CREATE TRIGGER full BEFORE INSERT ON answers BEGIN SELECT raise(FAIL, 'full'); END")
         .unwrap();
     for number in 0..1_000 {
-        store.keep(key(number), &answer("lost"));
+        store.store(key(number), &answer("lost"));
     }
     drop(store);
     let heard = heard.lock().unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rowmill_core::ports::{ToolHost, ToolRequest};
-use rowmill_tools::Transport;
+use rowmill_tools::McpTransport;
 use rowmill_types::{Secret, ToolOutput};
 use serde_json::{Value, json};
 
@@ -13,12 +13,12 @@ use crate::mcp::kit::{Events, call, gone, ours, start, text};
 async fn what_a_tool_gives_reaches_the_model() {
     let mcp = start(ours(&["--chatter"])).await;
     let cases = [
-        ("echo", json!({"text": "grüße"}), ToolOutput::of_text("grüße")),
-        ("add", json!({"a": 1, "b": 2.5}), ToolOutput::of_text("3.5")),
+        ("echo", json!({"text": "grüße"}), ToolOutput::from_text("grüße")),
+        ("add", json!({"a": 1, "b": 2.5}), ToolOutput::from_text("3.5")),
         ("fail", json!({"message": "no luck"}), ToolOutput::error("no luck")),
         ("refuse", json!({"message": "bad input"}), ToolOutput::error("bad input")),
-        ("structured", json!({}), ToolOutput::of_text(r#"{"answer":42}"#)),
-        ("odd", json!({}), ToolOutput::of_text(r#"{"strange":["thing"]}"#)),
+        ("structured", json!({}), ToolOutput::from_text(r#"{"answer":42}"#)),
+        ("odd", json!({}), ToolOutput::from_text(r#"{"strange":["thing"]}"#)),
     ];
     for (tool, arguments, expected) in cases {
         assert_eq!(call(&mcp, 1, tool, arguments).await.unwrap(), expected, "{tool}");
@@ -48,7 +48,7 @@ async fn arguments_that_are_no_object_are_told_to_the_model() {
     };
     assert!(ask("{\"text\": ").await.text.starts_with("the arguments are no JSON object: "));
     assert!(ask("[1]").await.is_error);
-    assert_eq!(ask("").await, ToolOutput::of_text(""));
+    assert_eq!(ask("").await, ToolOutput::from_text(""));
     mcp.close().await;
 }
 
@@ -94,7 +94,7 @@ async fn a_row_has_a_process_of_its_own_until_it_is_released() {
     let (first, second) = (process(1).await, process(2).await);
     assert_ne!(first, second);
     assert_eq!(process(1).await, first);
-    mcp.release(1).await;
+    mcp.release_row(1).await;
     gone(first).await;
     assert_eq!(process(2).await, second);
     let third = process(1).await;
@@ -113,7 +113,7 @@ async fn a_call_that_takes_too_long_is_cancelled() {
     events.process("started").await;
     let (failure, told) = tokio::join!(call(&mcp, 1, "hang", json!({})), events.next());
     let failure = failure.unwrap_err();
-    assert_eq!((failure.message.as_str(), failure.maybe_ran), ("`t` did not answer within 300 ms", true));
+    assert_eq!((failure.message.as_str(), failure.may_have_run), ("`t` did not answer within 300 ms", true));
     assert_eq!((told.as_str(), events.next().await.as_str()), ("call hang", "cancelled"));
     mcp.close().await;
 }
@@ -144,7 +144,7 @@ async fn what_a_server_asks_for_is_declined() {
 #[tokio::test]
 async fn a_server_gets_only_what_programs_need_and_what_it_is_given() {
     let mut server = ours(&[]);
-    if let Transport::Stdio { env, cwd, .. } = &mut server.transport {
+    if let McpTransport::Stdio { env, cwd, .. } = &mut server.transport {
         env.insert("GIVEN".to_owned(), Secret::new("to it"));
         *cwd = Some("/".into());
     }

@@ -17,7 +17,7 @@ async fn closing_ends_a_server_that_does_not_want_to_and_what_it_started() {
     gone(child).await;
     let failure = call(&mcp, 1, "echo", json!({})).await.unwrap_err();
     assert_eq!(failure.message, "the connection with the MCP server `t` was closed");
-    assert!(!failure.maybe_ran);
+    assert!(!failure.may_have_run);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rowmill_core::ports::ToolHost;
-use rowmill_tools::{Reconnect, Transport};
+use rowmill_tools::{McpTransport, ReconnectPolicy};
 use rowmill_types::{ProblemCode, Secret};
 use serde_json::json;
 use tempfile::TempDir;
@@ -21,7 +21,7 @@ fn lines(path: &str) -> Vec<String> {
 #[tokio::test]
 async fn a_server_that_does_not_start_is_one_problem_that_says_why() {
     let (mut secret, mut silent) = (ours(&["--exit", "7"]), ours(&["--silent"]));
-    if let Transport::Stdio { env, .. } = &mut secret.transport {
+    if let McpTransport::Stdio { env, .. } = &mut secret.transport {
         env.insert("TEST_SECRET".to_owned(), Secret::new("sk-very-secret"));
     }
     silent.start_timeout = Duration::from_millis(400);
@@ -59,7 +59,7 @@ async fn a_server_that_does_not_start_is_one_problem_that_says_why() {
         (other, "did not answer within 400 ms", "", "raise `start_timeout` of `t`"),
     ];
     for (server, what, cause, hint) in cases {
-        let place = server.transport.place();
+        let place = server.transport.address_text();
         let found = problem(vec![server]).await;
         assert_eq!(found.code, ProblemCode::ToolServer);
         assert_eq!(found.message, format!("the MCP server `t` {what}: `{place}`"));
@@ -85,7 +85,7 @@ async fn a_call_that_must_not_run_twice_is_not_made_again() {
     let count = path(&folder, "count");
     let mcp = start(ours(&["--count", &count])).await;
     let failure = call(&mcp, 1, "crash", json!({"label": "once"})).await.unwrap_err();
-    assert!(failure.maybe_ran);
+    assert!(failure.may_have_run);
     assert!(
         failure.message.starts_with("the connection with the MCP server `t` broke"),
         "{}",
@@ -138,7 +138,7 @@ async fn when_a_server_is_killed_its_calls_share_one_new_start() {
     for (row, outcome) in outcomes.into_iter().enumerate() {
         match outcome {
             Ok(output) => assert_eq!((row % 2, output.text.as_str()), (1, "released")),
-            Err(failure) => assert_eq!((row % 2, failure.maybe_ran), (0, true), "{failure:?}"),
+            Err(failure) => assert_eq!((row % 2, failure.may_have_run), (0, true), "{failure:?}"),
         }
     }
     mcp.close().await;
@@ -151,12 +151,12 @@ async fn a_server_that_stays_away_is_left_alone_for_a_while() {
     for (pause, back) in [(Duration::from_secs(3600), false), (Duration::ZERO, true)] {
         let mut server = ours(&["--once", &started, "--count", &count]);
         let wait = Duration::from_millis(1);
-        server.reconnect = Reconnect { tries: 2, first_wait: wait, longest_wait: wait, pause };
+        server.reconnect = ReconnectPolicy { tries: 2, first_wait: wait, longest_wait: wait, pause };
         let mcp = start(server).await;
-        assert!(call(&mcp, 1, "crash", json!({"label": "x"})).await.unwrap_err().maybe_ran);
+        assert!(call(&mcp, 1, "crash", json!({"label": "x"})).await.unwrap_err().may_have_run);
         let failure = call(&mcp, 2, "echo", json!({"text": "x"})).await.unwrap_err();
         assert_eq!(
-            (failure.message.as_str(), failure.maybe_ran),
+            (failure.message.as_str(), failure.may_have_run),
             ("the MCP server `t` exited before it answered", false)
         );
         // Now the server would start; after a pause of zero length it does.

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
-use rowmill_tools::{Mcp, McpServer, McpSettings, Transport};
+use rowmill_tools::{McpHost, McpServer, McpSettings, McpTransport};
 use rowmill_types::{Problem, ToolOutput};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -30,7 +30,7 @@ pub(crate) fn process(name: &str, words: &[&str]) -> McpServer {
     let (command, args) = words.split_first().unwrap();
     let args = args.iter().map(|word| (*word).to_owned()).collect();
     let transport =
-        Transport::Stdio { command: (*command).to_owned(), args, env: BTreeMap::new(), cwd: None };
+        McpTransport::Stdio { command: (*command).to_owned(), args, env: BTreeMap::new(), cwd: None };
     McpServer::new(name, transport)
 }
 
@@ -41,18 +41,18 @@ pub(crate) fn ours(flags: &[&str]) -> McpServer {
     process("t", &words)
 }
 
-pub(crate) async fn start(server: McpServer) -> Mcp {
-    Mcp::start(vec![server], settings()).await.unwrap()
+pub(crate) async fn start(server: McpServer) -> McpHost {
+    McpHost::start(vec![server], settings()).await.unwrap()
 }
 
 /// The problem that a failed start reports, as a user sees it.
 pub(crate) async fn problem(servers: Vec<McpServer>) -> Problem {
-    Mcp::start(servers, settings()).await.unwrap_err()
+    McpHost::start(servers, settings()).await.unwrap_err()
 }
 
 /// A call of a tool of the server `t`.
 pub(crate) async fn call(
-    mcp: &Mcp,
+    mcp: &McpHost,
     row: u64,
     tool: &str,
     arguments: Value,
@@ -73,7 +73,7 @@ pub(crate) async fn call(
 }
 
 /// The text of a successful call.
-pub(crate) async fn text(mcp: &Mcp, row: u64, tool: &str, arguments: Value) -> String {
+pub(crate) async fn text(mcp: &McpHost, row: u64, tool: &str, arguments: Value) -> String {
     let output = call(mcp, row, tool, arguments).await.unwrap();
     assert!(!output.is_error, "{output:?}");
     output.text
@@ -140,7 +140,7 @@ impl Network {
     }
 
     pub(crate) fn server(&self) -> McpServer {
-        let transport = Transport::Http { url: self.url.clone(), headers: BTreeMap::new(), auth: None };
+        let transport = McpTransport::Http { url: self.url.clone(), headers: BTreeMap::new(), auth: None };
         McpServer::new("t", transport)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rowmill_core::ports::ToolHost;
 use rowmill_core::redact::Redactor;
-use rowmill_tools::{Mcp, McpServer, McpSettings, OAuth, Reconnect, Transport};
+use rowmill_tools::{McpHost, McpServer, McpSettings, McpTransport, OAuth, ReconnectPolicy};
 use rowmill_types::{Secret, ToolOutput};
 use serde_json::json;
 use tempfile::TempDir;
@@ -18,7 +18,7 @@ use crate::mcp::kit::{Events, Network, call, problem, settings, start, text};
 /// A server with a single attempt and no pause afterwards.
 fn impatient(network: &Network) -> McpServer {
     let mut server = network.server();
-    server.reconnect = Reconnect { tries: 1, pause: Duration::ZERO, ..Reconnect::default() };
+    server.reconnect = ReconnectPolicy { tries: 1, pause: Duration::ZERO, ..ReconnectPolicy::default() };
     server
 }
 
@@ -72,7 +72,10 @@ async fn a_server_that_is_gone_is_missed_and_found_again() {
     let mcp = start(server).await;
     network.kill().await;
     let failure = call(&mcp, 1, "count", json!({})).await.unwrap_err();
-    assert_eq!((failure.message.as_str(), failure.maybe_ran), ("the MCP server `t` does not answer", false));
+    assert_eq!(
+        (failure.message.as_str(), failure.may_have_run),
+        ("the MCP server `t` does not answer", false)
+    );
     let _again = Network::at(port, &[]).await;
     assert_eq!(text(&mcp, 1, "count", json!({})).await, "counted");
     mcp.close().await;
@@ -89,7 +92,7 @@ async fn a_call_that_was_under_way_when_the_server_died_may_have_run() {
         network.kill().await;
     });
     let failure = outcome.unwrap_err();
-    assert!(failure.maybe_ran, "{failure:?}");
+    assert!(failure.may_have_run, "{failure:?}");
     mcp.close().await;
 }
 
@@ -102,7 +105,7 @@ async fn a_call_that_takes_too_long_is_cancelled() {
     server.timeout = Duration::from_millis(300);
     let mcp = start(server).await;
     let (failure, told) = tokio::join!(call(&mcp, 1, "hang", json!({})), events.next());
-    assert!(failure.unwrap_err().maybe_ran);
+    assert!(failure.unwrap_err().may_have_run);
     assert_eq!((told.as_str(), events.next().await.as_str()), ("call hang", "cancelled"));
     let ((), told) = tokio::join!(mcp.close(), events.next());
     assert_eq!(told, "deleted");
@@ -117,7 +120,7 @@ async fn a_server_that_asks_for_a_credential_says_what_helps() {
     let hint = found.hint.unwrap();
     assert!(hint.contains("`access_token`") && hint.contains("`auth`"), "{hint}");
     let mut server = network.server();
-    if let Transport::Http { headers, .. } = &mut server.transport {
+    if let McpTransport::Http { headers, .. } = &mut server.transport {
         headers.insert("Authorization".to_owned(), Secret::new("Bearer tok-12345678"));
     }
     let mcp = start(server).await;
@@ -133,7 +136,7 @@ async fn a_grant_gives_a_token_and_another_when_that_is_refused() {
     let with = |secret: &str| {
         let scopes = vec!["read".to_owned()];
         let auth = Some(OAuth { client_id: "me".to_owned(), client_secret: Secret::new(secret), scopes });
-        McpServer::new("t", Transport::Http { url: network.url.clone(), headers: BTreeMap::new(), auth })
+        McpServer::new("t", McpTransport::Http { url: network.url.clone(), headers: BTreeMap::new(), auth })
     };
     let found = problem(vec![with("wrong-secret")]).await;
     assert_eq!(found.message, format!("the MCP server `t` returned no token: `{}`", network.url));
@@ -150,10 +153,11 @@ async fn a_token_is_known_as_a_secret_before_the_server_sees_it() {
     let network = Network::new(&["--oauth", "me:sesame-open"]).await;
     let auth =
         OAuth { client_id: "me".to_owned(), client_secret: Secret::new("sesame-open"), scopes: Vec::new() };
-    let transport = Transport::Http { url: network.url.clone(), headers: BTreeMap::new(), auth: Some(auth) };
+    let transport =
+        McpTransport::Http { url: network.url.clone(), headers: BTreeMap::new(), auth: Some(auth) };
     let run = Redactor::default();
     let settings = settings().with_redactor(run.clone());
-    let mcp = Mcp::start(vec![McpServer::new("t", transport)], settings).await.unwrap();
+    let mcp = McpHost::start(vec![McpServer::new("t", transport)], settings).await.unwrap();
     let first = text(&mcp, 1, "credential", json!({})).await;
     assert_eq!(text(&mcp, 1, "revoke", json!({})).await, "forgotten");
     let second = text(&mcp, 1, "credential", json!({})).await;
@@ -187,7 +191,7 @@ async fn a_status_that_refuses_a_call_says_whether_the_tool_may_have_run() {
         let network = Network::new(&["--status", status]).await;
         let mcp = start(network.server()).await;
         let failure = call(&mcp, 1, "count", json!({})).await.unwrap_err();
-        assert_eq!((failure.message.as_str(), failure.maybe_ran), (message, maybe_ran));
+        assert_eq!((failure.message.as_str(), failure.may_have_run), (message, maybe_ran));
         mcp.close().await;
     }
 }
@@ -216,10 +220,10 @@ async fn servers_are_reached_through_the_proxy_that_the_environment_names() {
         let environment = |name: &str| (name == "HTTP_PROXY").then(|| address.clone());
         let url = "http://mcp.invalid/mcp".to_owned();
         let server =
-            McpServer::new("t", Transport::Http { url, headers: BTreeMap::new(), auth: auth.clone() });
+            McpServer::new("t", McpTransport::Http { url, headers: BTreeMap::new(), auth: auth.clone() });
         let asked = tokio::select! {
             asked = asked_of_proxy(&proxy) => asked,
-            started = Mcp::start(vec![server], McpSettings::new(1, &environment)) => panic!("{started:?}"),
+            started = McpHost::start(vec![server], McpSettings::new(1, &environment)) => panic!("{started:?}"),
         };
         let (method, rest) = asked.split_once(' ').unwrap();
         assert_eq!(method, if auth.is_some() { "GET" } else { "POST" }, "{asked}");

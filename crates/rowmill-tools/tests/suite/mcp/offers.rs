@@ -1,18 +1,18 @@
 //! The tools that are offered to models.
 
 use rowmill_core::ports::ToolHost;
-use rowmill_tools::{Filter, Idempotent, MaxParallel, Mcp, OfferedKind, ProtocolMode};
+use rowmill_tools::{IdempotentTools, MaxParallel, McpHost, McpToolKind, NameFilter, ProtocolMode};
 use rowmill_types::ToolOutput;
 use serde_json::json;
 
 use crate::mcp::kit::{Network, call, ours, problem, settings, start, text};
 
-fn names(mcp: &Mcp) -> Vec<&str> {
+fn names(mcp: &McpHost) -> Vec<&str> {
     mcp.tools().iter().map(|tool| tool.spec.name.as_str()).collect()
 }
 
-fn only(names: &[&str]) -> Filter {
-    Filter::Only(names.iter().map(|name| (*name).to_owned()).collect())
+fn only(names: &[&str]) -> NameFilter {
+    NameFilter::Only(names.iter().map(|name| (*name).to_owned()).collect())
 }
 
 #[tokio::test]
@@ -24,7 +24,7 @@ async fn tools_of_all_pages_are_offered_with_their_schemas() {
     let expected =
         json!({"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}});
     assert_eq!(add.spec.schema, expected);
-    assert_eq!((add.tool.as_str(), add.server.as_str(), add.kind), ("add", "t", OfferedKind::Tool));
+    assert_eq!((add.tool.as_str(), add.server.as_str(), add.kind), ("add", "t", McpToolKind::Tool));
     mcp.close().await;
 }
 
@@ -49,7 +49,7 @@ async fn two_servers_have_their_tools_apart_and_cannot_have_one_name() {
     let found = problem(vec![first.clone(), second.clone()]).await;
     assert_eq!(found.message, "two MCP servers have the name `t`");
     second.name = "t.2".to_owned();
-    let mcp = Mcp::start(vec![first, second], settings()).await.unwrap();
+    let mcp = McpHost::start(vec![first, second], settings()).await.unwrap();
     assert_eq!(names(&mcp), ["t__echo", "t_2__echo"]);
     mcp.close().await;
 }
@@ -57,7 +57,7 @@ async fn two_servers_have_their_tools_apart_and_cannot_have_one_name() {
 #[tokio::test]
 async fn resources_and_prompts_are_tools_when_they_are_asked_for() {
     let mut server = ours(&["--page", "1"]);
-    server.tools = Filter::Nothing;
+    server.tools = NameFilter::Nothing;
     let mcp = start(server.clone()).await;
     assert!(names(&mcp).is_empty());
     mcp.close().await;
@@ -74,7 +74,7 @@ async fn resources_and_prompts_are_tools_when_they_are_asked_for() {
     assert_eq!(described(1), "Fetches a prompt of t. Known prompts:\n- greet(who, how?) (Greets.)");
 
     let read = async |uri: &str| call(&mcp, 1, "read_resource", json!({"uri": uri})).await.unwrap();
-    assert_eq!(read("test://notes/1").await, ToolOutput::of_text("text of test://notes/1"));
+    assert_eq!(read("test://notes/1").await, ToolOutput::from_text("text of test://notes/1"));
     assert_eq!(read("test://made/7").await.text, "text of test://made/7");
     let picture = read("test://picture.png").await;
     assert_eq!(
@@ -93,10 +93,10 @@ async fn resources_and_prompts_are_tools_when_they_are_asked_for() {
 #[tokio::test]
 async fn which_tools_may_run_twice_is_said_by_the_server_or_the_user() {
     let cases = [
-        (Idempotent::ByServer, [true, false]),
-        (Idempotent::All, [true, true]),
-        (Idempotent::None, [false, false]),
-        (Idempotent::Only(vec!["cou*".to_owned()]), [false, true]),
+        (IdempotentTools::ByServer, [true, false]),
+        (IdempotentTools::All, [true, true]),
+        (IdempotentTools::None, [false, false]),
+        (IdempotentTools::Only(vec!["cou*".to_owned()]), [false, true]),
     ];
     for (idempotent, expected) in cases {
         let mut server = ours(&[]);
@@ -130,7 +130,10 @@ async fn the_list_of_tools_does_not_change_under_way() {
     assert_eq!(text(&mcp, 1, "echo", json!({"text": "after"})).await, "after");
     assert_eq!(mcp.tools().len(), before);
     let failure = call(&mcp, 1, "late", json!({})).await.unwrap_err();
-    assert_eq!((failure.message.as_str(), failure.maybe_ran), ("no MCP server has a tool `t__late`", false));
+    assert_eq!(
+        (failure.message.as_str(), failure.may_have_run),
+        ("no MCP server has a tool `t__late`", false)
+    );
     mcp.close().await;
 }
 

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use futures_util::future::join_all;
 use rowmill_core::ports::ToolHost;
-use rowmill_tools::{Filter, McpServer, Transport};
+use rowmill_tools::{McpServer, McpTransport, NameFilter};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -25,8 +25,8 @@ fn installed(program: &str) -> String {
 #[tokio::test]
 async fn the_everything_server_is_driven_over_stdio() {
     let mut server = process("t", &[&installed("mcp-server-everything")]);
-    server.resources = Filter::Everything;
-    server.prompts = Filter::Everything;
+    server.resources = NameFilter::Everything;
+    server.prompts = NameFilter::Everything;
     everything(server).await;
 }
 
@@ -34,9 +34,9 @@ async fn the_everything_server_is_driven_over_stdio() {
 async fn the_everything_server_is_driven_over_http() {
     let (_child, url) = listening().await;
     let mut server = process("t", &["unused"]);
-    server.transport = Transport::Http { url, headers: Default::default(), auth: None };
-    server.resources = Filter::Everything;
-    server.prompts = Filter::Everything;
+    server.transport = McpTransport::Http { url, headers: Default::default(), auth: None };
+    server.resources = NameFilter::Everything;
+    server.prompts = NameFilter::Everything;
     everything(server).await;
 }
 
@@ -116,7 +116,7 @@ async fn each_row_has_its_own_sqlite_server() {
     let mcp = start(server).await;
     text(&mcp, 1, "create_table", json!({"query": "CREATE TABLE rows (number INTEGER)"})).await;
     text(&mcp, 1, "write_query", json!({"query": "INSERT INTO rows VALUES (5)"})).await;
-    mcp.release(1).await;
+    mcp.release_row(1).await;
     let sum = text(&mcp, 2, "read_query", json!({"query": "SELECT sum(number) AS sum FROM rows"})).await;
     assert!(sum.contains('5'), "{sum}");
     mcp.close().await;

@@ -315,13 +315,13 @@ async fn rows_wait_for_a_process_before_their_call_begins_and_one_that_is_given_
         idempotent: false,
         timeout: None,
     };
-    host.tools.ready(request(1)).await.unwrap();
-    let mut given_up = host.tools.ready(request(2));
-    let mut waiting = host.tools.ready(request(3));
+    host.tools.wait_until_ready(request(1)).await.unwrap();
+    let mut given_up = host.tools.wait_until_ready(request(2));
+    let mut waiting = host.tools.wait_until_ready(request(3));
     assert!(futures_util::poll!(&mut given_up).is_pending());
     assert!(futures_util::poll!(&mut waiting).is_pending());
     drop(given_up);
-    host.tools.release(1).await;
+    host.tools.release_row(1).await;
     waiting.await.unwrap();
     host.close().await;
 }
@@ -335,7 +335,7 @@ async fn a_row_keeps_its_process_until_it_is_released_and_the_next_row_gets_it()
     assert_eq!(host.text(1, "which", json!({})).await, first);
     let mut waiting = Box::pin(host.text(2, "which", json!({})));
     assert!(futures_util::poll!(&mut waiting).is_pending(), "the only process belongs to row 1");
-    rowmill_core::ports::ToolHost::release(&host.tools, 1).await;
+    rowmill_core::ports::ToolHost::release_row(&host.tools, 1).await;
     assert_eq!(waiting.await, first);
     host.close().await;
 }

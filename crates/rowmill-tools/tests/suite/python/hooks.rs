@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use rowmill_core::ports::{HookCall, HookKind, Hooks};
-use rowmill_tools::{AgentHook, LifecycleHook, Moment};
+use rowmill_core::ports::{HookCall, HookKind, HookRunner};
+use rowmill_tools::{AgentHook, ProcessMoment, PythonLifecycleHook};
 use serde_json::{Value, json};
 
 use crate::python::support::{Folder, Host, folder};
@@ -43,7 +43,7 @@ fn hook(folder: &Folder, kind: HookKind, function: &str) -> AgentHook {
 }
 
 async fn called(host: &Host, kind: HookKind, about: Value) -> Result<Option<Value>, String> {
-    Hooks::call(&host.tools, HookCall { kind, row: 7, agent: "writer", turn: 2, about: &about }).await
+    HookRunner::call(&host.tools, HookCall { kind, row: 7, agent: "writer", turn: 2, about: &about }).await
 }
 
 #[tokio::test]
@@ -94,8 +94,9 @@ async fn a_hook_that_fails_or_returns_something_else_is_an_error() {
 async fn lifecycle_hooks_run_once_in_each_process() {
     let mut folder = folder(HOOKS, &["value"]);
     let entrypoint = folder.entrypoint("tools.py:note");
-    let moment = |moment| LifecycleHook { agent: "writer".into(), moment, entrypoint: entrypoint.clone() };
-    folder.settings.lifecycle = vec![moment(Moment::Start), moment(Moment::Shutdown)];
+    let moment =
+        |moment| PythonLifecycleHook { agent: "writer".into(), moment, entrypoint: entrypoint.clone() };
+    folder.settings.lifecycle = vec![moment(ProcessMoment::Start), moment(ProcessMoment::Shutdown)];
     let host = folder.start().await;
     for row in [1, 2, 1, 2] {
         host.text(row, "value", json!({})).await;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use rowmill_tools::{LifecycleHook, Moment};
+use rowmill_tools::{ProcessMoment, PythonLifecycleHook};
 use rowmill_types::ProblemCode;
 
 use crate::python::support::folder;
@@ -129,7 +129,8 @@ async fn code_needs_an_argument_that_takes_text() {
 async fn an_on_start_hook_that_fails_stops_the_run_before_it_begins() {
     let mut folder = folder("def begin(ctx): raise RuntimeError('no database')\ndef f(): pass", &["f"]);
     let entrypoint = folder.entrypoint("tools.py:begin");
-    folder.settings.lifecycle = vec![LifecycleHook { agent: "a".into(), moment: Moment::Start, entrypoint }];
+    folder.settings.lifecycle =
+        vec![PythonLifecycleHook { agent: "a".into(), moment: ProcessMoment::Start, entrypoint }];
     let problem = folder.try_start().await.unwrap_err();
     assert!(problem.message.contains("tools.py:begin` of `card.md` cannot be used"), "{}", problem.message);
     assert!(problem.message.contains("RuntimeError: no database"), "{}", problem.message);

@@ -72,7 +72,7 @@ async fn a_process_that_dies_in_a_call_may_have_done_its_work_and_is_replaced() 
     assert_eq!(host.text(1, "counted", json!({})).await, "1");
     assert_eq!(host.text(2, "counted", json!({})).await, "1");
     let failure = host.failure(1, "exits", json!({})).await;
-    assert!(failure.maybe_ran);
+    assert!(failure.may_have_run);
     assert_eq!(
         failure.message,
         "the Python process exited (exit status: 7); its last output: about to leave"
@@ -80,7 +80,7 @@ async fn a_process_that_dies_in_a_call_may_have_done_its_work_and_is_replaced() 
     assert_eq!(host.text(1, "counted", json!({})).await, "1", "a fresh process");
     assert_eq!(host.text(2, "counted", json!({})).await, "2", "another row is not disturbed");
     let failure = host.failure(1, "crashes", json!({})).await;
-    assert!(failure.maybe_ran && failure.message.contains("SIGSEGV"), "{}", failure.message);
+    assert!(failure.may_have_run && failure.message.contains("SIGSEGV"), "{}", failure.message);
     assert_eq!(host.text(1, "counted", json!({})).await, "1");
     host.close().await;
 }
@@ -93,7 +93,7 @@ async fn a_call_that_takes_too_long_is_ended_with_everything_that_it_started() {
     let meeting = Meeting::new().await;
     let call = host.failure(1, "hangs_with_a_child", json!({"port": meeting.port}));
     let (failure, connection) = tokio::join!(call, meeting.arrival());
-    assert!(failure.maybe_ran);
+    assert!(failure.may_have_run);
     assert_eq!(failure.message, "no answer within 2 s");
     gone(connection).await;
     host.close().await;
@@ -125,7 +125,7 @@ async fn nothing_is_left_after_the_run_not_even_what_functions_started() {
         let call = host.text(row, "leaves_a_child", json!({"port": meeting.port}));
         connections.push(tokio::join!(call, meeting.arrival()).1);
     }
-    ToolHost::release(&host.tools, 2).await;
+    ToolHost::release_row(&host.tools, 2).await;
     // A call that nobody polls any more, and that nobody has dropped either.
     let mut call = Box::pin(host.call(3, "hangs_with_a_child", json!({"port": meeting.port})));
     connections.push(tokio::select! {
@@ -138,7 +138,7 @@ async fn nothing_is_left_after_the_run_not_even_what_functions_started() {
     }
     drop(call);
     let failure = host.failure(1, "counted", json!({})).await;
-    assert_eq!((failure.message.as_str(), failure.maybe_ran), ("the run has ended", false));
+    assert_eq!((failure.message.as_str(), failure.may_have_run), ("the run has ended", false));
 }
 
 #[tokio::test]

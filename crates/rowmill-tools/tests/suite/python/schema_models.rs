@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use rowmill_core::ports::AnswerCheck as _;
-use rowmill_tools::{SchemaModel, SchemaModelSettings};
+use rowmill_core::ports::AnswerChecker as _;
+use rowmill_tools::{SchemaModelChecker, SchemaModelSettings};
 use rowmill_types::AnswerVerdict;
 use tempfile::TempDir;
 
@@ -53,7 +53,7 @@ class Review(BaseModel):
 "#;
 
 /// A model in a folder of its own.
-fn model(timeout: Duration) -> (TempDir, SchemaModel) {
+fn model(timeout: Duration) -> (TempDir, SchemaModelChecker) {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("shapes.py"), CODE).unwrap();
     let settings = SchemaModelSettings {
@@ -63,7 +63,7 @@ fn model(timeout: Duration) -> (TempDir, SchemaModel) {
         timeout,
         variables: None,
     };
-    (folder, SchemaModel::new(&settings))
+    (folder, SchemaModelChecker::new(&settings))
 }
 
 const LONG: Duration = Duration::from_secs(60);

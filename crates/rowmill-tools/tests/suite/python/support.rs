@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
-use rowmill_tools::{Entrypoint, FunctionTool, PythonSettings, PythonTools};
+use rowmill_tools::{Entrypoint, PythonFunctionTool, PythonSettings, PythonToolHost};
 use rowmill_types::{Problem, ToolOutput};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -48,7 +48,7 @@ pub(crate) fn folder(code: &str, functions: &[&str]) -> Folder {
     let mut folder = Folder { path, settings };
     folder.settings.functions = functions
         .iter()
-        .map(|function| FunctionTool {
+        .map(|function| PythonFunctionTool {
             entrypoint: folder.entrypoint(&format!("tools.py:{function}")),
             idempotent: false,
             code_argument: None,
@@ -67,13 +67,13 @@ impl Folder {
         Host { tools: self.try_start().await.unwrap(), prefix }
     }
 
-    pub(crate) async fn try_start(&self) -> Result<PythonTools, Problem> {
-        PythonTools::start(self.settings.clone()).await
+    pub(crate) async fn try_start(&self) -> Result<PythonToolHost, Problem> {
+        PythonToolHost::start(self.settings.clone()).await
     }
 }
 
 pub(crate) struct Host {
-    pub(crate) tools: PythonTools,
+    pub(crate) tools: PythonToolHost,
     prefix: String,
 }
 

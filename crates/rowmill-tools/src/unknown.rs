@@ -1,8 +1,0 @@
-//! Tools that a host does not have.
-
-use rowmill_core::ports::ToolFailure;
-
-/// The failure of a call of a tool that its host does not have.
-pub(crate) fn unknown(tool: &str) -> ToolFailure {
-    ToolFailure { message: format!("there is no tool `{tool}`"), maybe_ran: false }
-}
