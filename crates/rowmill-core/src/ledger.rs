@@ -138,7 +138,7 @@ impl TurnEvent {
             asked: &'a str,
             #[serde(borrow)]
             #[serde(rename = "happening")]
-step_event: &'a RawValue,
+            step_event: &'a RawValue,
         }
         let fields: EventFields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         let asked = u128::from_str_radix(fields.asked, 16).map_err(|error| error.to_string())?;

@@ -93,7 +93,7 @@ pub struct AnsweredCall {
 pub struct NativeMessage {
     /// Identifies the form; only a model that uses it sends it back.
     #[serde(rename = "form")]
-pub format: String,
+    pub format: String,
     /// JSON text.
     pub content: String,
 }

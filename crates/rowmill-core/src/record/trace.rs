@@ -198,7 +198,7 @@ pub struct TracedTurn<'a> {
     /// Activity of tools at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "hosted")]
-pub hosted_tools: Option<Box<HostedToolUse>>,
+    pub hosted_tools: Option<Box<HostedToolUse>>,
 }
 
 /// A tool call that was made.

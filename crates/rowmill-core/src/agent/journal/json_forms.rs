@@ -25,10 +25,10 @@ pub(super) struct CompletionJson {
     calls: Vec<ToolCall>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "echo")]
-native: Option<Box<NativeMessage>>,
+    native: Option<Box<NativeMessage>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "hosted")]
-hosted_tools: Option<Box<HostedToolUse>>,
+    hosted_tools: Option<Box<HostedToolUse>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     usage: Option<TokenUsage>,
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "write_on_one_line")]
@@ -77,7 +77,7 @@ struct CallReportJson {
     agent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "hosted")]
-hosted_tools: Option<Box<HostedToolUse>>,
+    hosted_tools: Option<Box<HostedToolUse>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output_cap: Option<u64>,
 }

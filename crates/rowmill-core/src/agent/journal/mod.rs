@@ -20,7 +20,7 @@ use crate::record::CallReport;
 pub enum StepEvent {
     /// A model answered.
     #[serde(rename = "answered")]
-ModelAnswered {
+    ModelAnswered {
         /// The node that asked.
         node: usize,
         /// The replacement of the last message, if a hook changed it before it was sent.
@@ -38,7 +38,7 @@ ModelAnswered {
     },
     /// A model gave no answer, and none will come.
     #[serde(rename = "failed")]
-ModelFailed {
+    ModelFailed {
         /// The node that asked.
         node: usize,
         /// The error.
@@ -80,7 +80,7 @@ ModelFailed {
     },
     /// The time limit of a node has passed.
     #[serde(rename = "expired")]
-NodeTimedOut {
+    NodeTimedOut {
         /// The node.
         node: usize,
         /// Its time limit.
