@@ -2,6 +2,7 @@
 //!
 //! They are defined in the crate below the adapters, so adapters know neither each other nor the engine.
 
+mod batch_api;
 mod dataset;
 mod program;
 mod store;
@@ -13,6 +14,10 @@ use futures_util::future::BoxFuture;
 use rowmill_types::{AnswerVerdict, CallError, Completion, Problem, Request, RowError};
 pub use rowmill_types::{ComparisonOperator, ScalarValue};
 
+pub use batch_api::{
+    BatchApi, BatchRules, ExpiryRule, JobCounts, JobError, JobFile, JobKeyRule, JobReport, JobResult,
+    JobState,
+};
 pub use dataset::{
     AttachmentLoader, ColumnCondition, ColumnKind, Dataset, DatasetColumn, DatasetPart, InputIdentity,
     ReadLimit, ReadPosition, RowSource,
