@@ -27,6 +27,20 @@ impl UsageHistory {
         self.cached_tokens as f64 / self.input_tokens.max(1) as f64
     }
 
+    /// Adds the rows of a later part of the same run. Of the answers' lengths, those of both are kept alternately.
+    pub fn merge(&mut self, later: &Self) {
+        self.rows += later.rows;
+        self.input_tokens = self.input_tokens.saturating_add(later.input_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(later.cached_tokens);
+        self.milliseconds = self.milliseconds.saturating_add(later.milliseconds);
+        let all = self.output_tokens.len() + later.output_tokens.len();
+        self.output_tokens.extend(&later.output_tokens);
+        if all > KEPT {
+            let kept = (0..KEPT).filter_map(|place| self.output_tokens.get(place * all / KEPT).copied());
+            self.output_tokens = kept.collect();
+        }
+    }
+
     /// Adds a row. Which rows are kept depends on their count alone, so the same run leaves the same history.
     pub fn add(&mut self, usage: &rowmill_types::TokenUsage, took: std::time::Duration) {
         self.rows += 1;
@@ -61,6 +75,22 @@ mod tests {
             history.add(&absurd, std::time::Duration::MAX);
         }
         assert_eq!((history.rows, history.input_tokens, history.milliseconds), (3, u64::MAX, u64::MAX));
+    }
+
+    #[test]
+    fn the_rows_of_two_parts_of_a_run_are_both_kept() {
+        let part = |outputs: std::ops::Range<u64>| {
+            let mut history = UsageHistory::default();
+            for output in outputs {
+                history.add(&TokenUsage { output, input: 1, ..TokenUsage::default() }, std::time::Duration::ZERO);
+            }
+            history
+        };
+        let mut both = part(0..500);
+        both.merge(&part(500..1_000));
+        assert_eq!((both.rows, both.input_tokens, both.output_tokens.len()), (1_000, 1_000, KEPT));
+        let late = both.output_tokens.iter().filter(|output| **output >= 500).count();
+        assert!((200..=312).contains(&late), "{late} of {KEPT} are from the second part");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::agent::StepEvent;
 use crate::limits::Spend;
-use crate::ports::{AnswerKey, CustomEvent, EventGroup, NamedRow, ParkedRow, TurnEvent};
+use crate::ports::{AnswerKey, CustomEvent, EventGroup, NamedRow, ParkedRow, RunEpoch, TurnEvent};
 use crate::record::{EnvelopeHead, IdField};
 
 /// A parsed event of a ledger.
@@ -95,6 +95,9 @@ fn write_parked(parked: &ParkedRow, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"waits_for\":");
     let written = serde_json::to_writer(&mut *out, &parked.waits_for);
     debug_assert!(written.is_ok(), "texts are always JSON");
+    if let Some(RunEpoch(epoch)) = parked.failed_before {
+        out.extend_from_slice(format!(",\"failed_before\":{epoch}").as_bytes());
+    }
     out.extend_from_slice(b"}\n");
 }
 
@@ -158,6 +161,7 @@ struct EventFields<'a> {
     row: Option<u64>,
     id: Option<IdField>,
     waits_for: Option<Vec<String>>,
+    failed_before: Option<RunEpoch>,
     spent: Option<Spend>,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
@@ -187,7 +191,8 @@ impl LedgerEvent {
             "row_parked" => {
                 let (row, id) = fields.named_row()?;
                 let waits_for = fields.waits_for.ok_or("no `waits_for`")?;
-                Ok(Self::Parked(ParkedRow { row, id, waits_for }))
+                let failed_before = fields.failed_before;
+                Ok(Self::Parked(ParkedRow { row, id, waits_for, failed_before }))
             }
             kind => Ok(Self::Note(CustomEvent {
                 kind: kind.to_owned(),
@@ -237,7 +242,12 @@ mod tests {
         let id = RowId::Text("fü\"nf".into());
         let turns =
             [TurnEvent { row: 5, id: id.clone(), answer_key: AnswerKey(7), step_event: b"{}".to_vec() }];
-        let parked = [ParkedRow { row: 6, id: RowId::Number(6), waits_for: vec!["job \"1\"".into()] }];
+        let parked = [None, Some(RunEpoch(3))].map(|failed_before| ParkedRow {
+            row: 6,
+            id: RowId::Number(6),
+            waits_for: vec!["job \"1\"".into()],
+            failed_before,
+        });
         let note =
             CustomEvent { kind: "job_submitted".into(), required: true, data: r#"{"job":"b"}"#.into() };
         let spent = Spend { cost: Money::from_dollars(0.25).unwrap(), tokens: 7 };
@@ -267,6 +277,7 @@ mod tests {
             [
                 LedgerEvent::Turn(5, id),
                 LedgerEvent::Parked(parked[0].clone()),
+                LedgerEvent::Parked(parked[1].clone()),
                 LedgerEvent::Note(note),
                 LedgerEvent::Released(released.to_vec()),
                 LedgerEvent::SpentAtMost(spent),

@@ -9,6 +9,7 @@ pub mod cost;
 pub mod fingerprint;
 pub mod forecast;
 pub mod history;
+pub mod jobs;
 pub mod json_text;
 pub mod known_secrets;
 pub mod ledger;

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use rowmill_types::RowId;
 
 use crate::agent::StepEvent;
-use crate::ports::{LedgerPosition, NamedRow, ParkedRow, RecordId};
+use crate::ports::{LedgerPosition, NamedRow, ParkedRow, RecordId, RunEpoch};
 use crate::record::EnvelopeHead;
 use crate::select::{IdSet, InputRowRanges, OutputRowRanges, RecordMap, RowNumberDigest, RowRange};
 
@@ -20,8 +20,15 @@ pub struct ResumeIndex {
     kept: RecordMap,
     /// Rows whose calls were interrupted; by number in ledgers of versions that wrote no ids.
     in_flight: HashSet<RowId>,
-    /// Rows that wait for something outside of the process.
+    /// Rows that wait for something outside of the process, which may be there now.
     parked: IdSet,
+    /// Rows that wait for something that is certainly not there yet.
+    waiting: IdSet,
+    /// Parked rows that had failed before, with the part of the run in which they were started again.
+    parked_after_failure: HashMap<RowId, RunEpoch>,
+    /// Rows that failed in an earlier pass and are not retried in this one.
+    given_up: IdSet,
+    scope: ResumeScope,
     /// Rows whose tools may have run: they must not run again without confirmation.
     undecided: IdSet,
     /// Those of them whose records are not yet in the output.
@@ -68,6 +75,17 @@ pub struct ResumeCounts {
     pub undecided: u64,
     /// Rows that wait for something outside of the process; they continue once it is there.
     pub parked: u64,
+    /// Rows that failed in an earlier pass and are not retried in this one.
+    pub given_up: u64,
+}
+
+/// Which rows a pass over the input leaves alone, if a run makes several passes.
+#[derive(Debug, Clone, Default)]
+pub struct ResumeScope {
+    /// Rows that wait only for these are not worked on.
+    pub not_there_yet: HashSet<String>,
+    /// Rows whose failures are recorded from this position on are not retried.
+    pub failures_final_from: Option<LedgerPosition>,
 }
 
 /// The status of a row at the start of a resume.
@@ -86,6 +104,8 @@ pub enum ResumeRowStatus {
     Unknown,
     /// It waits for something outside of the process, and continues once that is there. Nothing is in flight for it.
     Parked,
+    /// It waits for something that is certainly not there yet: nothing can be done about it now.
+    Waiting,
 }
 
 impl ResumeIndex {
@@ -93,6 +113,12 @@ impl ResumeIndex {
     #[must_use]
     pub fn new(retry_undecided: bool) -> Self {
         Self { retry_undecided, ..Self::default() }
+    }
+
+    /// Sets which rows are left alone. To be called before anything is added.
+    #[must_use]
+    pub fn with_scope(self, scope: ResumeScope) -> Self {
+        Self { scope, ..self }
     }
 
     /// Notes that the output has everything in the ledger up to this position, and that unreadable rows are at the
@@ -132,7 +158,24 @@ impl ResumeIndex {
     /// Adds a row that waits for something outside of the process according to the ledger.
     pub fn add_parked_row(&mut self, row: &ParkedRow) {
         self.remove_in_flight(&row.id, row.row);
-        self.parked.insert(&row.id);
+        let not_there_yet = &self.scope.not_there_yet;
+        let is_waiting = !not_there_yet.is_empty()
+            && row.waits_for.iter().all(|awaited| not_there_yet.contains(awaited));
+        let (now, before) = match is_waiting {
+            true => (&mut self.waiting, &mut self.parked),
+            false => (&mut self.parked, &mut self.waiting),
+        };
+        before.remove(&row.id);
+        now.insert(&row.id);
+        if let Some(epoch) = row.failed_before {
+            self.parked_after_failure.insert(row.id.clone(), epoch);
+        }
+    }
+
+    /// If the row failed before it was parked: the part of the run in which it was started again.
+    #[must_use]
+    pub fn failed_before_parking(&self, id: &RowId) -> Option<RunEpoch> {
+        self.parked_after_failure.get(id).copied()
     }
 
     /// Adds a step event that the ledger has for a row that was still being worked on.
@@ -176,6 +219,8 @@ impl ResumeIndex {
     pub fn add_ended_row(&mut self, head: &EnvelopeHead, span: RecordId) {
         self.remove_in_flight(&head.id, head.number);
         self.parked.remove(&head.id);
+        self.waiting.remove(&head.id);
+        self.parked_after_failure.remove(&head.id);
         if !head.resumes_from_turns() {
             self.turns.remove(&head.id);
         }
@@ -190,6 +235,7 @@ impl ResumeIndex {
         if head.ok {
             self.failed.remove(&head.id);
             self.undecided.remove(&head.id);
+            self.given_up.remove(&head.id);
             if self.kept.insert(&head.id, span) {
                 self.places.add(&head.id, head.number);
             }
@@ -208,6 +254,11 @@ impl ResumeIndex {
     fn remove_in_flight(&mut self, id: &RowId, number: u64) {
         self.in_flight.remove(id);
         self.in_flight.remove(&RowId::Number(number));
+    }
+
+    /// Whether the row failed for good, and was not taken again since.
+    fn is_given_up(&self, id: &RowId, number: u64) -> bool {
+        self.given_up.contains(id) && !self.is_in_flight(id, number)
     }
 
     fn is_in_flight(&self, id: &RowId, number: u64) -> bool {
@@ -232,9 +283,20 @@ impl ResumeIndex {
             if let Some(span) = span.filter(|_| !published) {
                 self.unpublished.insert(&head.id, span);
             }
+        } else if let Some(span) = span.filter(|span| self.is_final_failure(*span)) {
+            self.failed.remove(&head.id);
+            self.given_up.insert(&head.id);
+            if span.position() >= self.settled_to {
+                self.unpublished.insert(&head.id, span);
+            }
         } else {
             self.failed.insert(&head.id);
         }
+    }
+
+    /// Whether a failure that is recorded here is not retried.
+    fn is_final_failure(&self, span: RecordId) -> bool {
+        self.scope.failures_final_from.is_some_and(|from| span.position() >= from)
     }
 
     /// The rows that are ok, with their numbers.
@@ -265,7 +327,8 @@ impl ResumeIndex {
     pub fn counts(&self) -> ResumeCounts {
         // The record of a row that failed, or that a stop left unfinished, includes how its calls ended.
         let is_untold = |id: &&RowId| {
-            !self.in_flight.contains(id) && !self.failed.contains(id) && !self.parked.contains(id)
+            let sets = [&self.failed, &self.parked, &self.waiting, &self.given_up];
+            !self.in_flight.contains(id) && !sets.iter().any(|set| set.contains(id))
         };
         let only_turns = self.turns.keys().filter(is_untold).count();
         let cut_tools = self.turns.values().filter(|turns| !turns.running.is_empty()).count();
@@ -278,7 +341,9 @@ impl ResumeIndex {
             with_turns: (self.turns.len() - cut_tools) as u64,
             cut_tools: cut_tools as u64,
             undecided: self.undecided.len(),
-            parked: self.parked.len() - taken_again(&self.parked),
+            parked: self.parked.len() - taken_again(&self.parked) + self.waiting.len()
+                - taken_again(&self.waiting),
+            given_up: self.given_up.len() - taken_again(&self.given_up),
         }
     }
 
@@ -289,9 +354,12 @@ impl ResumeIndex {
             ResumeRowStatus::Done | ResumeRowStatus::Kept(_) if self.undecided.contains(id) => {
                 counts.undecided += 1
             }
+            ResumeRowStatus::Done | ResumeRowStatus::Kept(_) if self.given_up.contains(id) => {
+                counts.given_up += 1
+            }
             ResumeRowStatus::Done | ResumeRowStatus::Kept(_) => counts.done += 1,
             ResumeRowStatus::Failed => counts.failed += 1,
-            ResumeRowStatus::Parked => counts.parked += 1,
+            ResumeRowStatus::Parked | ResumeRowStatus::Waiting => counts.parked += 1,
             ResumeRowStatus::Unknown => {
                 let turns = self.turns.get(id);
                 if turns.is_some_and(|turns| !turns.running.is_empty()) {
@@ -309,12 +377,14 @@ impl ResumeIndex {
     pub fn row_status(&self, id: &RowId, number: u64) -> ResumeRowStatus {
         if self.ok.contains(id) {
             ResumeRowStatus::Done
-        } else if self.undecided.contains(id) {
+        } else if self.undecided.contains(id) || self.is_given_up(id, number) {
             self.unpublished.get(id).map_or(ResumeRowStatus::Done, ResumeRowStatus::Kept)
         } else if let Some(span) = self.kept.get(id) {
             ResumeRowStatus::Kept(span)
         } else if self.parked.contains(id) && !self.is_in_flight(id, number) {
             ResumeRowStatus::Parked
+        } else if self.waiting.contains(id) && !self.is_in_flight(id, number) {
+            ResumeRowStatus::Waiting
         } else if self.is_in_flight(id, number) || self.turns.contains_key(id) {
             // A row with turns was paid for, even if a later part of the run released it.
             ResumeRowStatus::Unknown

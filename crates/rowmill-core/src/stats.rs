@@ -57,6 +57,23 @@ impl ValueStats {
         }
     }
 
+    /// Adds the values of other statistics.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.max = if self.count == 0 { other.max } else { self.max.max(other.max) };
+        self.count += other.count;
+        self.sum += other.sum;
+        let room = EXACT.saturating_sub(self.exact.len());
+        self.exact.extend(other.exact.iter().take(room));
+        self.buckets.resize(BUCKETS, 0);
+        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
+            *mine = mine.saturating_add(*theirs);
+        }
+    }
+
     /// The statistics so far.
     #[must_use]
     pub fn summary(&self) -> ValueStatsSummary {

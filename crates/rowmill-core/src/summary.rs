@@ -35,7 +35,7 @@ pub struct FailureGroup {
 const MOST_GROUPS: usize = 200;
 
 /// Counts rows, times and tokens during a run. Constant in size.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct RunTally {
     /// Rows read from the input.
     pub input_rows: u64,
@@ -101,6 +101,37 @@ impl RunTally {
         self.tokens += usage;
         self.rows_with_usage += u64::from(report.calls.iter().any(|call| call.usage.is_some()));
         self.rows_with_cache += u64::from(usage.cached > 0 || usage.cache_write > 0);
+    }
+
+    /// Adds what an earlier pass over the same input counted. What describes the input is that of the later pass;
+    /// skipped rows are those that were done before the first pass.
+    pub fn add_earlier_pass(&mut self, earlier: &Self) {
+        self.skipped_rows = earlier.skipped_rows;
+        self.processed_rows += earlier.processed_rows;
+        self.failed_rows += earlier.failed_rows;
+        earlier.failures.iter().for_each(|(kind, rows)| *self.failures.entry(*kind).or_default() += rows);
+        for (group, example) in &earlier.failure_examples {
+            let rows = self.failure_examples.remove(group).map_or(0, |later| later.rows);
+            let example = FailureExample { rows: example.rows + rows, ..example.clone() };
+            self.failure_examples.insert(group.clone(), example);
+        }
+        self.calls += earlier.calls;
+        earlier.failed_calls.iter().for_each(|(kind, n)| *self.failed_calls.entry(*kind).or_default() += n);
+        self.unknown_calls += earlier.unknown_calls;
+        self.saved += earlier.saved;
+        self.below_min_rating += earlier.below_min_rating;
+        self.repairs += earlier.repairs;
+        self.tools.made += earlier.tools.made;
+        self.tools.failed += earlier.tools.failed;
+        self.cost += earlier.cost;
+        self.calls_without_price += earlier.calls_without_price;
+        earlier.reused.iter().for_each(|(reuse, rows)| *self.reused.entry(*reuse).or_default() += rows);
+        self.duration.merge(&earlier.duration);
+        self.first_token.merge(&earlier.first_token);
+        self.response.merge(&earlier.response);
+        self.tokens += earlier.tokens;
+        self.rows_with_usage += earlier.rows_with_usage;
+        self.rows_with_cache += earlier.rows_with_cache;
     }
 
     fn keep_example(&mut self, report: &RowReport<'_>, error: &RowError) {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
-use rowmill_core::ports::{ReadLimit, ReadPosition, RecordId, RecordReader, RowSource, TurnEvent};
+use rowmill_core::ports::{ReadLimit, ReadPosition, RecordId, RecordReader, RowSource, RunEpoch, TurnEvent};
 use rowmill_core::record::RowRecord;
 use rowmill_core::resume::{ResumeIndex, ResumeRowStatus};
 use rowmill_core::select::{
@@ -53,6 +53,8 @@ pub(crate) struct ReadBatch {
     pub(crate) input_rows: u64,
     pub(crate) selected: u64,
     pub(crate) skipped: u64,
+    /// Rows that wait for something that is not there yet.
+    pub(crate) waiting: u64,
     /// The numbers of the rows that were skipped.
     pub(crate) places: RowNumberDigest,
     pub(crate) position: ReadPosition,
@@ -69,6 +71,8 @@ pub(crate) struct RowFeed {
     pub(crate) ledger: Box<dyn RecordReader>,
     /// Whether answers are mapped, including those of an earlier run.
     pub(crate) maps_answers: bool,
+    /// The part of the run.
+    pub(crate) epoch: RunEpoch,
 }
 
 /// The progress of the read.
@@ -195,10 +199,14 @@ impl RowFeed {
                     batch.places.add(&taken.id, taken.number);
                     taken.work = if self.maps_answers { self.again(id)? } else { RowWork::Kept(id) };
                 }
+                ResumeRowStatus::Waiting => {
+                    batch.waiting += 1;
+                    continue;
+                }
                 ResumeRowStatus::Unknown | ResumeRowStatus::Parked => self.recall(&mut taken)?,
                 ResumeRowStatus::Failed => {
                     if let RowWork::Call(_, recalled) = &mut taken.work {
-                        recalled.failed_before = true;
+                        recalled.failed_before = Some(self.epoch);
                     }
                 }
                 ResumeRowStatus::New => {}
@@ -213,6 +221,7 @@ impl RowFeed {
     /// Reads back the turns of a row that were finished before a crash.
     fn recall(&mut self, taken: &mut TakenRow) -> Result<(), Problem> {
         let RowWork::Call(_, recalled) = &mut taken.work else { return Ok(()) };
+        recalled.failed_before = self.resume.failed_before_parking(&taken.id);
         let (ids, told) = self.resume.turns_of(&taken.id);
         recalled.reported = told;
         for id in ids {

@@ -54,6 +54,10 @@ pub(crate) struct RowIntake {
     /// For each request that is in flight or looked up, the other rows with the same request.
     followers: HashMap<AnswerKey, Vec<PreparedRow>>,
     following: usize,
+    /// Requests of rows that are parked, with what these wait for.
+    parked_requests: HashMap<AnswerKey, Vec<String>>,
+    /// Rows with such a request, which are to be parked, too.
+    parked_duplicates: Vec<(PreparedRow, Vec<String>)>,
 }
 
 impl RowIntake {
@@ -150,6 +154,10 @@ impl RowIntake {
         let Some(answers) = &self.answers else { return Some(prepared) };
         let key = answer_key(&answers.identity, &prepared.messages);
         prepared.key = Some(key);
+        if let Some(waits_for) = self.parked_requests.get(&key) {
+            self.parked_duplicates.push((prepared, waits_for.clone()));
+            return None;
+        }
         if let Some(followers) = self.followers.get_mut(&key) {
             followers.push(prepared);
             self.following += 1;
@@ -295,6 +303,20 @@ impl RowIntake {
         self.following -= 1;
         self.followers.insert(key, followers);
         self.ready.push_back(next);
+    }
+
+    /// A row is parked. Returns the rows with the same request so far, which wait for the same; later ones are returned
+    /// by [`RowIntake::take_parked_duplicates`].
+    pub(crate) fn park_duplicates(&mut self, key: AnswerKey, waits_for: &[String]) -> Vec<PreparedRow> {
+        let followers = self.followers.remove(&key).unwrap_or_default();
+        self.following -= followers.len();
+        self.parked_requests.insert(key, waits_for.to_vec());
+        followers
+    }
+
+    /// Rows whose request is one of a parked row, with what they wait for.
+    pub(crate) fn take_parked_duplicates(&mut self) -> Vec<(PreparedRow, Vec<String>)> {
+        std::mem::take(&mut self.parked_duplicates)
     }
 
     /// Drops all rows that are not in flight.

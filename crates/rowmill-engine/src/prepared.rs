@@ -9,7 +9,7 @@ use rowmill_core::agent::{RowState, RowTranscript, StepEvent};
 use rowmill_core::answer_judgement::{AnswerJudgement, judge_answer};
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{
-    AnswerKey, AnswerMapper, AnsweredRow, MappedResult, NamedRow, RecordId, StoredAnswer,
+    AnswerKey, AnswerMapper, AnsweredRow, MappedResult, NamedRow, RecordId, RunEpoch, StoredAnswer,
 };
 use rowmill_core::record::{
     AnswerReuse, CallReport, InputField, RatingReport, ReusableAnswer, RowRecord, RowReport,
@@ -36,8 +36,8 @@ pub(crate) struct PreparedRow {
     pub(crate) key: Option<AnswerKey>,
     /// Its step events from before a crash.
     pub(crate) earlier_events: EarlierEvents,
-    /// Whether it failed in an earlier part of the run.
-    pub(crate) failed_before: bool,
+    /// Set if it failed in an earlier part of the run: the part in which it was started again.
+    pub(crate) failed_before: Option<RunEpoch>,
     /// Its state, once it is about to be sent.
     pub(crate) row_state: Option<Box<RowState>>,
     /// The calls made for it before a crash.
@@ -56,8 +56,8 @@ pub(crate) struct EarlierEvents {
     pub(crate) question_key: Option<AnswerKey>,
     /// How many of them are included in a record, which states that the row was interrupted.
     pub(crate) reported: usize,
-    /// Whether the row failed in an earlier part of the run.
-    pub(crate) failed_before: bool,
+    /// Set if the row failed in an earlier part of the run: the part in which it was started again.
+    pub(crate) failed_before: Option<RunEpoch>,
 }
 
 /// The calls made for a row before a crash.

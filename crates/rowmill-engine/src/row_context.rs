@@ -57,9 +57,8 @@ impl<'a> RowContext<'a> {
     ) -> Self {
         let limits = shared.worker.row_budget;
         let id = row_worker.tools.is_some().then(|| prepared.id.clone());
-        let failed_before = prepared.failed_before.then(|| shared.account.epoch());
         Self {
-            key: RowRequestKey::new(&shared.run, &prepared.id, failed_before),
+            key: RowRequestKey::new(&shared.run, &prepared.id, prepared.failed_before),
             id,
             shared,
             row_worker,

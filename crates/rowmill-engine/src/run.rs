@@ -59,6 +59,7 @@ pub async fn run_plan(plan: RunPlan) -> Result<RunEnd, Problem> {
     let keeps_records = plan.ledger.ledger.is_persistent() || !plan.sinks.is_empty();
     let publisher = start_publisher(plan.sinks, plan.locks, &*plan.ledger.ledger)?;
     let feed = RowFeed {
+        epoch: plan.ledger.epoch,
         source: plan.source,
         selector: plan.selector,
         ids: plan.ids,

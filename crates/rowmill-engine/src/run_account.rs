@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rowmill_core::limits::{Budget, Reservation, ReserveOutcome, Spend};
-use rowmill_core::ports::{AppendOutcome, EventGroup, Observer, OpenLedger, RunEpoch, RunEvent};
+use rowmill_core::ports::{AppendOutcome, EventGroup, Observer, OpenLedger, RunEvent};
 use rowmill_types::Problem;
 use tokio::sync::Notify;
 
@@ -87,11 +87,6 @@ impl RunAccount {
 
     pub(crate) async fn append(&self, group: EventGroup<'_>) -> Result<AppendOutcome, Problem> {
         self.ledger.ledger.append(self.ledger.epoch, group).await
-    }
-
-    /// The part of the run.
-    pub(crate) fn epoch(&self) -> RunEpoch {
-        self.ledger.epoch
     }
 
     pub(crate) fn budget(&self) -> Budget {

@@ -121,6 +121,9 @@ impl RunDriver {
             {
                 rows_in_flight.push(head.start_row(shared, ticket));
             }
+            for (duplicate, waits_for) in self.intake.take_parked_duplicates() {
+                self.park_row(duplicate, waits_for);
+            }
             self.start_mapping(shared).await;
             self.commit(shared).await;
             let all_sent = self.feed.is_none() && self.head.is_none() && self.intake.is_empty();
@@ -200,6 +203,7 @@ impl RunDriver {
                 self.tally.input_rows += batch.input_rows;
                 self.tally.selected_rows += batch.selected;
                 self.tally.skipped_rows += batch.skipped;
+                self.parked_rows += batch.waiting;
                 self.skipped.merge(batch.places);
                 let ReadBatch { position, selected, skipped, .. } = batch;
                 self.observer.observe(&RunEvent::Read { position, selected, skipped });
@@ -353,16 +357,22 @@ impl RunDriver {
         unknown
     }
 
-    /// Parks a row that waits for something outside of the process. Rows with the same request do not wait for it.
+    /// Parks a row that waits for something outside of the process, and the rows with the same request.
     fn park(&mut self, prepared: PreparedRow, waits_for: Vec<String>) {
-        let PreparedRow { ordinal, id, row, key, .. } = prepared;
+        let duplicates = prepared.key.map(|key| self.intake.park_duplicates(key, &waits_for));
+        self.park_row(prepared, waits_for.clone());
+        for duplicate in duplicates.into_iter().flatten() {
+            self.park_row(duplicate, waits_for.clone());
+        }
+    }
+
+    /// Parks a row.
+    pub(crate) fn park_row(&mut self, prepared: PreparedRow, waits_for: Vec<String>) {
+        let PreparedRow { ordinal, id, row, failed_before, .. } = prepared;
         self.in_flight.remove(&ordinal);
         self.parked_rows += 1;
         self.uncommitted.kept.push(QueuedRecord { ordinal, content: QueuedContent::Nothing });
-        self.uncommitted.parked.push(ParkedRow { row: row.number(), id, waits_for });
-        if let Some(key) = key {
-            self.intake.promote_duplicate(key);
-        }
+        self.uncommitted.parked.push(ParkedRow { row: row.number(), id, waits_for, failed_before });
     }
 
     fn give_back(&mut self, prepared: &PreparedRow) {

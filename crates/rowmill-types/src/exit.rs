@@ -16,14 +16,23 @@ pub enum ExitCode {
     RowsFailed = 3,
     /// The run stopped at a limit that the user set.
     LimitReached = 4,
+    /// Batch jobs are at the provider and not finished.
+    Submitted = 5,
     /// The run was interrupted.
     Interrupted = 130,
 }
 
 impl ExitCode {
     /// All codes, for the documentation.
-    pub const ALL: &'static [Self] =
-        &[Self::Ok, Self::Stopped, Self::Usage, Self::RowsFailed, Self::LimitReached, Self::Interrupted];
+    pub const ALL: &'static [Self] = &[
+        Self::Ok,
+        Self::Stopped,
+        Self::Usage,
+        Self::RowsFailed,
+        Self::LimitReached,
+        Self::Submitted,
+        Self::Interrupted,
+    ];
 
     /// The meaning of the code, for the documentation.
     #[must_use]
@@ -34,6 +43,9 @@ impl ExitCode {
             Self::Usage => "the command line was wrong; nothing was done",
             Self::RowsFailed => "the run finished, some rows failed; retry them with {resume}",
             Self::LimitReached => "the run stopped at a limit you set ({max_errors}); continue with {resume}",
+            Self::Submitted => {
+                "batch jobs are submitted and not finished; continue with {resume}"
+            }
             Self::Interrupted => "the run was interrupted; continue with {resume}",
         })
     }

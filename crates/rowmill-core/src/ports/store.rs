@@ -333,6 +333,9 @@ pub struct ParkedRow {
     pub id: RowId,
     /// Identifiers of what it waits for, known to whoever parked it; several if several calls were parked.
     pub waits_for: Vec<String>,
+    /// Set if it had failed before: the part of the run in which it was started again. The keys of its requests depend
+    /// on it.
+    pub failed_before: Option<RunEpoch>,
 }
 
 /// An event that the engine itself does not use, such as a step of a batch job at a provider.

@@ -243,7 +243,7 @@ fn groups() -> Vec<(&'static str, Vec<RowRecord>)> {
 async fn append(open: &OpenLedger, records: &[RowRecord], kept: &mut Vec<AppendedRecord>) -> CheckResult {
     let id = RowId::Text("seven".into());
     let turns = [TurnEvent { row: 7, id: id.clone(), answer_key: AnswerKey(7), step_event: b"{}".to_vec() }];
-    let parked = [ParkedRow { row: 8, id, waits_for: vec!["a job".into()] }];
+    let parked = [ParkedRow { row: 8, id, waits_for: vec!["a job".into()], failed_before: None }];
     let notes = [CustomEvent { kind: "something_new".into(), required: false, data: "{\"a\":1}".into() }];
     let taken = [7, 8, 9].map(named);
     let group = if kept.is_empty() && records.is_empty() {
