@@ -1,7 +1,8 @@
 //! A response and its body, from either client.
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
+use http::Version;
+use http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
@@ -37,6 +38,20 @@ impl HttpAnswer {
             HttpAnswerBody::Direct(response) => response.headers(),
             HttpAnswerBody::Proxied(response) => response.headers(),
         }
+    }
+
+    /// Whether the end of the body is marked, so that a body which breaks off is an error. Otherwise, the body ends when
+    /// the connection does.
+    #[must_use]
+    pub fn marks_end(&self) -> bool {
+        let version = match &self.inner {
+            HttpAnswerBody::Direct(response) => response.version(),
+            HttpAnswerBody::Proxied(response) => response.version(),
+        };
+        let headers = self.headers();
+        version >= Version::HTTP_2
+            || headers.contains_key(CONTENT_LENGTH)
+            || headers.contains_key(TRANSFER_ENCODING)
     }
 
     /// The next piece of the body, `None` at its end.

@@ -1,23 +1,26 @@
 //! Sends a prepared body and waits for the head of the response.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use http::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
-use http_body_util::Full;
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rowmill_types::{Problem, ProblemCode};
+use tokio::time::Instant;
 
 use crate::answer::{HttpAnswer, HttpAnswerBody};
 use crate::connector::TimeoutConnector;
 use crate::failure::HttpFailure;
 use crate::proxies::ProxySettings;
+use crate::sized_body::{OutgoingBody, SendProgress, SizedBody};
 use crate::timeouts::HttpTimeouts;
 
 /// How long an unused connection is kept open.
@@ -25,7 +28,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 const AGENT: &str = concat!("rowmill/", env!("CARGO_PKG_VERSION"));
 
 /// hyper's pooled client.
-type DirectClient = Client<TimeoutConnector<HttpsConnector<HttpConnector>>, Full<Bytes>>;
+type DirectClient = Client<TimeoutConnector<HttpsConnector<HttpConnector>>, OutgoingBody>;
 
 /// An HTTP client with a pool of connections. Cheap to clone; clones share the pool.
 ///
@@ -136,6 +139,34 @@ impl HttpClient {
         self.dispatch(method, target, target.headers.clone(), body).await
     }
 
+    /// Sends a body in pieces, so that it need not fit into memory. The wait for the response begins when the last piece
+    /// was taken.
+    ///
+    /// # Errors
+    ///
+    /// The head of the response did not arrive, or not in time, or the body does not have the announced length. Any
+    /// status counts as a response.
+    pub async fn send_sized(
+        &self,
+        method: Method,
+        target: &RequestTarget,
+        body: SizedBody,
+    ) -> Result<HttpAnswer, HttpFailure> {
+        let mut headers = target.headers.clone();
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(body.length));
+        let progress = body.progress();
+        if self.pools.proxies.is_set() {
+            let body = reqwest::Body::wrap_stream(body.pieces);
+            let request = self.general()?.request(method, target.url.clone()).headers(headers).body(body);
+            return self.general_answer(request, Some(progress)).await;
+        }
+        let mut request = http::Request::new(OutgoingBody::Pieces(body.pieces));
+        *request.method_mut() = method;
+        *request.uri_mut() = target.uri.clone();
+        *request.headers_mut() = headers;
+        self.direct_answer(request, Some(progress)).await
+    }
+
     async fn dispatch(
         &self,
         method: Method,
@@ -145,13 +176,13 @@ impl HttpClient {
     ) -> Result<HttpAnswer, HttpFailure> {
         if self.pools.proxies.is_set() {
             let request = self.general()?.request(method, target.url.clone()).headers(headers).body(body);
-            return self.general_answer(request).await;
+            return self.general_answer(request, None).await;
         }
-        let mut request = http::Request::new(Full::new(body));
+        let mut request = http::Request::new(OutgoingBody::whole(body));
         *request.method_mut() = method;
         *request.uri_mut() = target.uri.clone();
         *request.headers_mut() = headers;
-        self.direct_answer(request).await
+        self.direct_answer(request, None).await
     }
 
     /// Sends a request without a body; redirects are not followed and nothing is decompressed.
@@ -162,22 +193,27 @@ impl HttpClient {
         mut headers: HeaderMap,
     ) -> Result<HttpAnswer, HttpFailure> {
         if self.pools.proxies.is_set() {
-            return self.general_answer(self.plain()?.request(method, url.clone()).headers(headers)).await;
+            let request = self.plain()?.request(method, url.clone()).headers(headers);
+            return self.general_answer(request, None).await;
         }
         let unusable = |error| HttpFailure::Connect(format!("invalid URL: {error}"));
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
-        let mut request = http::Request::new(Full::new(Bytes::new()));
+        let mut request = http::Request::new(OutgoingBody::whole(Bytes::new()));
         *request.method_mut() = method;
         *request.uri_mut() = url.as_str().parse().map_err(unusable)?;
         *request.headers_mut() = headers;
-        self.direct_answer(request).await
+        self.direct_answer(request, None).await
     }
 
-    async fn direct_answer(&self, request: http::Request<Full<Bytes>>) -> Result<HttpAnswer, HttpFailure> {
+    async fn direct_answer(
+        &self,
+        request: http::Request<OutgoingBody>,
+        progress: Option<SendProgress>,
+    ) -> Result<HttpAnswer, HttpFailure> {
         let timeouts = self.pools.timeouts;
-        match tokio::time::timeout(timeouts.first_byte, self.direct()?.request(request)).await {
-            Ok(response) => Ok(HttpAnswer { inner: HttpAnswerBody::Direct(response?), timeouts }),
-            Err(_) => Err(timeouts.first_byte_timeout_failure()),
+        match head_in_time(timeouts.first_byte, progress, self.direct()?.request(request)).await {
+            Some(response) => Ok(HttpAnswer { inner: HttpAnswerBody::Direct(response?), timeouts }),
+            None => Err(timeouts.first_byte_timeout_failure()),
         }
     }
 
@@ -187,18 +223,22 @@ impl HttpClient {
     ///
     /// The head of the response did not arrive, or not in time. Any status counts as a response.
     pub async fn get(&self, url: reqwest::Url) -> Result<HttpAnswer, HttpFailure> {
-        self.general_answer(self.general()?.get(url)).await
+        self.general_answer(self.general()?.get(url), None).await
     }
 
-    async fn general_answer(&self, request: reqwest::RequestBuilder) -> Result<HttpAnswer, HttpFailure> {
+    async fn general_answer(
+        &self,
+        request: reqwest::RequestBuilder,
+        progress: Option<SendProgress>,
+    ) -> Result<HttpAnswer, HttpFailure> {
         let timeouts = self.pools.timeouts;
-        match tokio::time::timeout(timeouts.first_byte, request.send()).await {
-            Ok(Ok(response)) => Ok(HttpAnswer { inner: HttpAnswerBody::Proxied(response), timeouts }),
-            Ok(Err(error)) if error.is_connect() && error.is_timeout() => {
+        match head_in_time(timeouts.first_byte, progress, request.send()).await {
+            Some(Ok(response)) => Ok(HttpAnswer { inner: HttpAnswerBody::Proxied(response), timeouts }),
+            Some(Err(error)) if error.is_connect() && error.is_timeout() => {
                 Err(timeouts.connect_timeout_failure())
             }
-            Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(timeouts.first_byte_timeout_failure()),
+            Some(Err(error)) => Err(error.into()),
+            None => Err(timeouts.first_byte_timeout_failure()),
         }
     }
 
@@ -229,6 +269,23 @@ impl ConnectionPools {
             .pool_max_idle_per_host(usize::MAX)
             .retry(reqwest::retry::never());
         Ok(self.proxies.apply_to(client))
+    }
+}
+
+/// Waits for the head of a response; `None` if it does not arrive within `limit` of the start, or of the last piece of the
+/// body.
+async fn head_in_time<T>(
+    limit: Duration,
+    progress: Option<SendProgress>,
+    sending: impl Future<Output = T>,
+) -> Option<T> {
+    let mut sending = pin!(sending);
+    let mut since = Instant::now();
+    loop {
+        if let Ok(sent) = tokio::time::timeout(limit.saturating_sub(since.elapsed()), &mut sending).await {
+            return Some(sent);
+        }
+        since = progress.as_ref().map(SendProgress::last).filter(|last| *last > since)?;
     }
 }
 

@@ -4,7 +4,7 @@ use http::Method;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use reqwest::Url;
 
-use crate::{HttpAnswer, HttpClient, HttpFailure};
+use crate::{HttpAnswer, HttpClient, HttpFailure, RequestTarget};
 
 /// The maximum number of redirects.
 const MAX_REDIRECTS: usize = 10;
@@ -84,6 +84,27 @@ impl HttpClient {
             passed.push((url, answer.headers().clone()));
             url = next;
         }
+    }
+}
+
+impl HttpClient {
+    /// Requests what is at a target with GET, byte for byte as it is stored, following up to ten redirects. Only the
+    /// target's own server gets its headers.
+    ///
+    /// # Errors
+    ///
+    /// The head of the response did not arrive, or not in time. Any status counts as a response.
+    pub async fn retrieve_target(&self, start: &RequestTarget) -> Result<HttpAnswer, HttpFailure> {
+        let mut url = start.url().clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let is_own = url.origin() == start.url().origin();
+            let mut headers = if is_own { start.headers().clone() } else { HeaderMap::new() };
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            let answer = self.send_empty(Method::GET, &url, headers).await?;
+            let Some(next) = target(&answer, &url) else { return Ok(answer) };
+            url = next;
+        }
+        Err(HttpFailure::Broken(format!("more than {MAX_REDIRECTS} redirects")))
     }
 }
 

@@ -10,6 +10,7 @@ mod document_request;
 mod failure;
 mod proxies;
 mod server_sent_events;
+mod sized_body;
 mod timeouts;
 
 pub use answer::HttpAnswer;
@@ -23,4 +24,5 @@ pub use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use proxies::ProxySettings;
 pub use reqwest::Url;
 pub use server_sent_events::{EventParser, EventTooLarge, ServerSentEvent};
+pub use sized_body::SizedBody;
 pub use timeouts::HttpTimeouts;

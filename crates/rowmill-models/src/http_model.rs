@@ -17,7 +17,6 @@ use tokio::time::Instant;
 use crate::call_error::CallErrorReporter;
 use crate::files::{FileSender, UploadedFiles, have_files};
 use crate::rate_headers::rate_limits_from_headers;
-use crate::surrogate::replace_half_surrogates;
 use crate::wire_protocol::{ReadAnswer, StreamAssembly, StreamStep, WireProtocol};
 
 /// The maximum size of a response.
@@ -87,10 +86,7 @@ impl<W: WireProtocol> HttpModel<W> {
         let status = answer.status();
         let body =
             answer.body(ANSWER_LIMIT).await.map_err(|failure| self.reporter.transport_error(&failure))?;
-        let reading = self.wire.read(&body).or_else(|unread| match replace_half_surrogates(&body) {
-            Some(mended) => self.wire.read(&mended),
-            None => Err(unread),
-        });
+        let reading = self.wire.read_repaired(&body);
         let reading = reading.map_err(|unread| self.reporter.unreadable_error(status, unread, &body))?;
         Ok(with_timing(reading, CallTiming { first_token: None, response: started.elapsed() }))
     }

@@ -6,6 +6,7 @@
 mod aliases;
 mod anthropic;
 mod base_url;
+mod batch;
 mod body;
 mod build_model;
 mod builtin;
@@ -44,6 +45,7 @@ mod tool_calls;
 mod wire_protocol;
 
 pub use aliases::{AliasConfig, AliasEntry, AliasSource, built_in_alias_origin};
+pub use batch::{BatchLimitOverrides, batch_providers, batch_rules, build_batch_api};
 pub use build_model::{ModelSetup, NoticeFn, build_model};
 pub use catalogue::{CatalogueEntry, KeyState, provider_catalogue};
 pub use config::ProviderConfig;

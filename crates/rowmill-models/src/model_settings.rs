@@ -198,6 +198,11 @@ impl ModelSettings {
         self.0.insert(key, value);
     }
 
+    /// Removes a value.
+    pub(crate) fn remove(&mut self, key: ModelSettingKey) {
+        self.0.remove(&key);
+    }
+
     /// All settings, in the order of [`ModelSettingKey::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = (ModelSettingKey, &ModelSettingValue)> {
         self.0.iter().map(|(key, value)| (*key, value))

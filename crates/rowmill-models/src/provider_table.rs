@@ -1,6 +1,9 @@
 //! The known providers, as data: one row each.
 
 use crate::ProviderProtocol;
+use crate::batch::{
+    ANTHROPIC_BATCH, AZURE_BATCH, GOOGLE_BATCH, GROQ_BATCH, MISTRAL_BATCH, OPENAI_BATCH, TOGETHER_BATCH,
+};
 use crate::files::{
     ALIYUN_FILES, GROQ_FILES, IMAGES_ONLY, MISTRAL_FILES, OPENROUTER_FILES, TEXT_ONLY, XAI_FILES,
 };
@@ -90,7 +93,7 @@ pub(crate) static PROVIDER_ROWS: &[ProviderRow] = &[
         base_url_variables: &["OPENAI_BASE_URL"],
         about: "OpenAI, Responses API",
         keys: RESPONSES_KEYS,
-        quirks: OPENAI,
+        quirks: ProviderQuirks { batch: Some(&OPENAI_BATCH), ..OPENAI },
         ..HOSTED
     },
     ProviderRow {
@@ -100,7 +103,7 @@ pub(crate) static PROVIDER_ROWS: &[ProviderRow] = &[
         base_url_variables: &["OPENAI_BASE_URL"],
         about: "OpenAI, chat completions",
         keys: OPENAI_KEYS,
-        quirks: OPENAI,
+        quirks: ProviderQuirks { batch: Some(&OPENAI_BATCH), ..OPENAI },
         ..HOSTED
     },
     ProviderRow {
@@ -112,7 +115,7 @@ pub(crate) static PROVIDER_ROWS: &[ProviderRow] = &[
         base_url_variables: &["ANTHROPIC_BASE_URL"],
         about: "Anthropic, Messages API",
         keys: ANTHROPIC_KEYS,
-        quirks: ANTHROPIC,
+        quirks: ProviderQuirks { batch: Some(&ANTHROPIC_BATCH), ..ANTHROPIC },
         ..HOSTED
     },
     ProviderRow {
@@ -124,7 +127,7 @@ pub(crate) static PROVIDER_ROWS: &[ProviderRow] = &[
         base_url_variables: &["GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"],
         about: "Google, Gemini API",
         keys: GOOGLE_KEYS,
-        quirks: GOOGLE,
+        quirks: ProviderQuirks { batch: Some(&GOOGLE_BATCH), ..GOOGLE },
         ..HOSTED
     },
     ProviderRow {
@@ -155,7 +158,13 @@ pub(crate) static PROVIDER_ROWS: &[ProviderRow] = &[
         base_url_variables: &["AZURE_OPENAI_ENDPOINT", "AZURE_BASE_URL"],
         about: "Azure OpenAI; the model is the deployment's name",
         keys: OPENAI_KEYS,
-        quirks: ProviderQuirks { api_key_header: true, idempotency: false, files: &IMAGES_ONLY, ..OPENAI },
+        quirks: ProviderQuirks {
+            api_key_header: true,
+            idempotency: false,
+            files: &IMAGES_ONLY,
+            batch: Some(&AZURE_BATCH),
+            ..OPENAI
+        },
         ..HOSTED
     },
     ProviderRow {
@@ -185,6 +194,7 @@ pub(crate) static PROVIDER_ROWS: &[ProviderRow] = &[
             max_tokens: "max_completion_tokens",
             tiers: &["auto", "on_demand", "flex", "performance"],
             files: &GROQ_FILES,
+            batch: Some(&GROQ_BATCH),
             schema_beside_tools: false,
             ..CHAT
         },
@@ -196,7 +206,12 @@ pub(crate) static PROVIDER_ROWS: &[ProviderRow] = &[
         key_variables: &["MISTRAL_API_KEY"],
         base_url_variables: &["MISTRAL_BASE_URL"],
         about: "Mistral",
-        quirks: ProviderQuirks { seed: "random_seed", files: &MISTRAL_FILES, ..CHAT },
+        quirks: ProviderQuirks {
+            seed: "random_seed",
+            files: &MISTRAL_FILES,
+            batch: Some(&MISTRAL_BATCH),
+            ..CHAT
+        },
         ..HOSTED
     },
     ProviderRow {
@@ -232,6 +247,7 @@ pub(crate) static PROVIDER_ROWS: &[ProviderRow] = &[
         base_url_variables: &["TOGETHER_BASE_URL"],
         about: "Together AI",
         keys: OPEN_KEYS,
+        quirks: ProviderQuirks { batch: Some(&TOGETHER_BATCH), ..CHAT },
         ..HOSTED
     },
     ProviderRow {

@@ -1,5 +1,6 @@
 //! Differences between providers of one protocol, and the keys that each kind accepts.
 
+use crate::batch::BatchSupport;
 use crate::files::{ANTHROPIC_FILES, AcceptedFiles, BUILT_IN_FILES, GOOGLE_FILES, IMAGES_ONLY, OPENAI_FILES};
 use crate::model_settings::ModelSettingKey;
 
@@ -34,6 +35,8 @@ pub(crate) struct ProviderQuirks {
     pub(crate) hosts_by_responses: bool,
     /// How many tools it accepts in one request, if documented (as of November 2026).
     pub(crate) max_tools: Option<usize>,
+    /// Its batch API, if it has one.
+    pub(crate) batch: Option<&'static BatchSupport>,
 }
 
 /// How a provider caches the prefix that requests share.
@@ -136,6 +139,7 @@ pub(crate) const CHAT: ProviderQuirks = ProviderQuirks {
     hosted: "",
     hosts_by_responses: false,
     max_tools: None,
+    batch: None,
 };
 /// OpenAI's service tiers.
 pub(crate) const OPENAI_TIERS: &[&str] = &["fast", "flex", "auto", "default", "priority"];

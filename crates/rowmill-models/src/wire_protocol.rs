@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::error_body::ErrorBody;
 use crate::files::UploadedFiles;
+use crate::surrogate::replace_half_surrogates;
 
 /// A response, before its timing is known.
 #[derive(Debug)]
@@ -79,6 +80,14 @@ pub(crate) trait WireProtocol: Send + Sync + fmt::Debug {
 
     /// Reads a complete response.
     fn read(&self, body: &[u8]) -> Result<ReadAnswer, UnreadableAnswer>;
+
+    /// Reads a complete response, also one with letters that Rust text cannot contain.
+    fn read_repaired(&self, body: &[u8]) -> Result<ReadAnswer, UnreadableAnswer> {
+        self.read(body).or_else(|unread| match replace_half_surrogates(body) {
+            Some(mended) => self.read(&mended),
+            None => Err(unread),
+        })
+    }
 
     /// Starts to assemble a streamed answer.
     fn assembly(&self) -> Self::StreamAssembly;

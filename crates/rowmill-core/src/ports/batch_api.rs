@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rowmill_types::{CallError, Completion, Request};
+use rowmill_types::{CallError, CallFailure, Completion, Request};
 
 /// The batch API of a provider, for the requests of one model.
 ///
@@ -24,7 +24,8 @@ pub trait BatchApi: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// A job cannot contain this request, for example because it needs a file that must be uploaded first.
+    /// A job cannot contain this request, for example because it needs a file that must be uploaded first, or is larger
+    /// than [`BatchRules::max_request_bytes`]. Nothing is appended then.
     fn write_request(&self, custom_id: &str, request: &Request, out: &mut Vec<u8>) -> Result<(), CallError>;
 
     /// Uploads the file of a job and returns its id at the provider; `None` if the provider takes the requests together
@@ -32,7 +33,7 @@ pub trait BatchApi: Send + Sync + Debug {
     fn upload<'a>(&'a self, job: &'a JobFile) -> BoxFuture<'a, Result<Option<String>, CallError>>;
 
     /// Creates a job; `uploaded` is what [`BatchApi::upload`] returned. The job carries its key, if the provider has a
-    /// place for it.
+    /// place for it. The report names the uploaded file, even if the provider does not repeat it.
     ///
     /// Creating is not idempotent: if the response is lost, the job may exist.
     fn create<'a>(
@@ -54,14 +55,17 @@ pub trait BatchApi: Send + Sync + Debug {
     /// if this succeeds. A job without any results gives an empty file.
     fn download<'a>(&'a self, job: &'a JobReport, to: &'a Path) -> BoxFuture<'a, Result<(), CallError>>;
 
-    /// Reads one line of downloaded results.
+    /// Reads one line of downloaded results. Empty lines mean nothing; the caller skips them.
+    ///
+    /// The error of a request that the provider did not run, because its job expired or was cancelled, is transient.
     ///
     /// # Errors
     ///
     /// The line does not follow the protocol, or has no custom id.
     fn read_result(&self, line: &[u8]) -> Result<JobResult, String>;
 
-    /// Deletes what the provider keeps of a job that is no longer needed, as far as that is possible.
+    /// Deletes what the provider keeps of a job that is no longer needed, as far as that is possible. What is gone
+    /// already counts as deleted.
     fn delete<'a>(&'a self, job: &'a JobReport) -> BoxFuture<'a, Result<(), CallError>>;
 }
 
@@ -228,4 +232,13 @@ pub struct JobResult {
     pub custom_id: String,
     /// The answer, as a live call would give it, or the error of the request.
     pub outcome: Result<Completion, CallError>,
+}
+
+impl JobResult {
+    /// The result of a request that an ended job has no line for; the error is transient.
+    #[must_use]
+    pub fn missing(custom_id: impl Into<String>) -> Self {
+        let what = "the job ended without a result for this request";
+        Self { custom_id: custom_id.into(), outcome: Err(CallError::new(CallFailure::Server, what)) }
+    }
 }

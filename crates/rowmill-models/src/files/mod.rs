@@ -15,7 +15,8 @@ mod uploads;
 pub(crate) use cache::UploadedFiles;
 pub(crate) use forms::{FileForm, is_wave};
 pub(crate) use message_parts::{MessageShape, PartWriter, message_file_bytes, write_message};
-pub(crate) use outbound::{FileSender, have_files};
+pub(crate) use multipart::{FormFile, FormFrame};
+pub(crate) use outbound::{FileSender, check_inline_files, have_files};
 pub use rules::attachment_rules;
 pub(crate) use rules::{
     ALIYUN_FILES, ANTHROPIC_FILES, AcceptedFiles, BUILT_IN_FILES, GOOGLE_FILES, GROQ_FILES, IMAGES_ONLY,

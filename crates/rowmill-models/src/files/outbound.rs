@@ -52,7 +52,7 @@ impl FileSender {
     /// Checks the files of a request and uploads those that are not sent inline.
     pub(crate) async fn prepare(&self, messages: &[Message]) -> Result<UploadedFiles, CallError> {
         let files: Vec<&Attachment> = messages.iter().flat_map(|message| &message.attachments).collect();
-        self.check(&files)?;
+        check_files(self.taken, &files)?;
         let mut uploaded = UploadedFiles::default();
         if let Some(uploads) = &self.uploads {
             for file in self.to_upload(&files) {
@@ -71,32 +71,6 @@ impl FileSender {
             )));
         }
         Ok(uploaded)
-    }
-
-    /// Checks them again: a fallback model may accept other files than the model that they were loaded for.
-    fn check(&self, files: &[&Attachment]) -> Result<(), CallError> {
-        if files.len() > self.taken.count {
-            let (files, most) = (files.len(), self.taken.count);
-            return Err(refused(format!(
-                "the request has {files} files, but the provider accepts at most {most}"
-            )));
-        }
-        for file in files {
-            let (name, media_type) = (&file.name, &file.media_type);
-            let Some(group) = self.taken.group(media_type) else {
-                return Err(refused(format!("`{name}` is `{media_type}`, which the model does not accept")));
-            };
-            if file.bytes.len() as u64 > group.max_bytes {
-                let (bytes, most) = (file.bytes.len(), group.max_bytes);
-                return Err(refused(format!(
-                    "`{name}` has {bytes} bytes, but the provider accepts at most {most}"
-                )));
-            }
-            if FileForm::from_media_type(media_type) == FileForm::Text && file.text().is_none() {
-                return Err(refused(format!("`{name}` is declared as text but is not UTF-8")));
-            }
-        }
-        Ok(())
     }
 
     /// Large files, and if the others are still too much for one request, the largest of them.
@@ -153,6 +127,49 @@ impl FileSender {
             uploads.delete_all().await;
         }
     }
+}
+
+/// Checks them again: a fallback model may accept other files than the model that they were loaded for.
+fn check_files(taken: &AcceptedFiles, files: &[&Attachment]) -> Result<(), CallError> {
+    if files.len() > taken.count {
+        let (files, most) = (files.len(), taken.count);
+        return Err(refused(format!(
+            "the request has {files} files, but the provider accepts at most {most}"
+        )));
+    }
+    for file in files {
+        let (name, media_type) = (&file.name, &file.media_type);
+        let Some(group) = taken.group(media_type) else {
+            return Err(refused(format!("`{name}` is `{media_type}`, which the model does not accept")));
+        };
+        if file.bytes.len() as u64 > group.max_bytes {
+            let (bytes, most) = (file.bytes.len(), group.max_bytes);
+            return Err(refused(format!(
+                "`{name}` has {bytes} bytes, but the provider accepts at most {most}"
+            )));
+        }
+        if FileForm::from_media_type(media_type) == FileForm::Text && file.text().is_none() {
+            return Err(refused(format!("`{name}` is declared as text but is not UTF-8")));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the files of a request that has to contain them all.
+pub(crate) fn check_inline_files(taken: &AcceptedFiles, messages: &[Message]) -> Result<(), CallError> {
+    if !have_files(messages) {
+        return Ok(());
+    }
+    let files: Vec<&Attachment> = messages.iter().flat_map(|message| &message.attachments).collect();
+    check_files(taken, &files)?;
+    let (bytes, most) = (files.iter().map(|file| encoded(file)).sum::<u64>(), taken.inline);
+    if bytes > most {
+        return Err(refused(format!(
+            "the files of the request have {bytes} bytes as sent, but a request in a batch takes at most {most}; only \
+             live calls can upload larger ones"
+        )));
+    }
+    Ok(())
 }
 
 fn names(message: &str, entry: &super::cache::UploadCacheEntry) -> bool {
