@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill::{InputFormat, Money};
+use rowmill::{InputFormat, Lane, Money};
 
 /// The number of rows at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,14 @@ pub(crate) fn parse_parallel_rows(text: &str) -> Result<ParallelRows, String> {
             .map_err(
                 |what| if what == "must be a whole number" { format!("{what} or `auto`") } else { what },
             ),
+    }
+}
+
+pub(crate) fn parse_lane(text: &str) -> Result<Lane, String> {
+    match text {
+        "live" => Ok(Lane::Live),
+        "batch" => Ok(Lane::Batch),
+        _ => Err("must be `live` or `batch`".to_owned()),
     }
 }
 

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use rowmill::{InputFormat, Money};
+use rowmill::{InputFormat, Lane, Money};
 
 use crate::agent_flags::AgentFlags;
 use crate::data_flags::DataFlags;
 use crate::flag_values::{
     DeadlineValue, ParallelRows, QuotaAction, SummaryFormat, parse_deadline, parse_dollars, parse_duration,
-    parse_duration_or_none, parse_format, parse_pace, parse_parallel_rows, parse_positive,
+    parse_duration_or_none, parse_format, parse_lane, parse_pace, parse_parallel_rows, parse_positive,
     parse_quota_action, parse_share, parse_summary_format, parse_u32, parse_u64,
 };
 use crate::output_flags::OutputFlags;
@@ -257,6 +257,23 @@ pub(crate) struct CommonFlags {
     /// Cache answers in this folder and reuse them in this and later runs; implies `--dedupe`.
     #[arg(long, value_name = "FOLDER", help_heading = "Cost")]
     pub(crate) cache: Option<PathBuf>,
+
+    /// How requests are sent: `live`, as single calls, or `batch`, as jobs of the provider's batch API,
+    /// which take up to a day and cost half as much with most providers [default: live].
+    ///
+    /// The run waits for its jobs. Ctrl-C ends only the waiting: the jobs go on, and the same command
+    /// with `--resume` collects them. See `docs/batch.md`.
+    #[arg(long, value_name = "live|batch", value_parser = parse_lane, env = "ROWMILL_LANE", help_heading = "Batch jobs")]
+    pub(crate) lane: Option<Lane>,
+
+    /// With `--lane batch`: exit once all jobs are submitted, with code 5.
+    #[arg(long, help_heading = "Batch jobs")]
+    pub(crate) detach: bool,
+
+    /// With `--lane batch`: the first wait between two looks at the jobs; later waits are longer, up to
+    /// five minutes [default: 10s].
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Batch jobs")]
+    pub(crate) poll_every: Option<Duration>,
 
     /// Model to use when the first one fails or its provider is down; repeatable.
     #[arg(long, value_name = "MODEL", help_heading = "Retries and timeouts")]

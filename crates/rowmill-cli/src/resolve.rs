@@ -8,9 +8,9 @@ use std::time::Duration;
 use rowmill::wording::settings::{OUTPUT, SUMMARY_OUTPUT};
 use rowmill::{
     BudgetLimits, ConfigFile, Durability, ErrorRateLimit, ExistingOutput, HttpTimeouts, InputLocation,
-    InputSpec, KeptFiles, MessageText, MinuteLimits, OnQuota, OutputTarget, PaceMode, ParallelSetting,
-    Parallelism, Problem, ProblemCode, PromptSource, ResultSchemaSource, RowSample, RowSelection,
-    RunDefaults, RunSpec, SpecVersion, StopRules, TimeSetting, VariableOptions, WorkSpec,
+    InputSpec, KeptFiles, Lane, LaneOptions, MessageText, MinuteLimits, OnQuota, OutputTarget, PaceMode,
+    ParallelSetting, Parallelism, Problem, ProblemCode, PromptSource, ResultSchemaSource, RowSample,
+    RowSelection, RunDefaults, RunSpec, SpecVersion, StopRules, TimeSetting, VariableOptions, WorkSpec,
 };
 
 use crate::flag_values::{
@@ -62,6 +62,7 @@ fn resolve(flags: CommonFlags, output: OutputTarget, file: &ConfigFile) -> Resul
     let model_given = flags.model.as_ref().is_some_and(|name| !name.is_empty());
     let model = model(flags.model, defaults, !flags.agents.agent_card.is_empty())?;
     let agents = flags.agents.spec(model_given, file);
+    let lane = lane_options(&flags, defaults)?;
     let work = WorkSpec {
         model,
         agents,
@@ -84,6 +85,7 @@ fn resolve(flags: CommonFlags, output: OutputTarget, file: &ConfigFile) -> Resul
         row_timeout: flags.row_timeout,
         timeouts,
         repairs: flags.repairs.or(defaults.repairs).unwrap_or(usual.repairs),
+        lane,
         ..work_of_config(file)
     };
     let spec = RunSpec {
@@ -121,6 +123,21 @@ fn work_of_config(file: &ConfigFile) -> WorkSpec {
 
 fn budget(flags: &CommonFlags) -> BudgetLimits {
     BudgetLimits { cost: flags.max_cost, tokens: flags.max_tokens }
+}
+
+/// How requests are sent.
+fn lane_options(flags: &CommonFlags, defaults: &RunDefaults) -> Result<LaneOptions, Problem> {
+    let usual = LaneOptions::default();
+    let lane = flags.lane.or(defaults.lane).unwrap_or(usual.lane);
+    let given = [("--detach", flags.detach), ("--poll-every", flags.poll_every.is_some())];
+    match given.into_iter().find(|(_, is_given)| *is_given && lane != Lane::Batch) {
+        Some((flag, _)) => Err(usage_problem(format!("{flag} requires --lane batch"))),
+        None => Ok(LaneOptions {
+            lane,
+            detach: flags.detach,
+            poll_every: flags.poll_every.unwrap_or(usual.poll_every),
+        }),
+    }
 }
 
 fn durability(is_asked_for: bool) -> Durability {

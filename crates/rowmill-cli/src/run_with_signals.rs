@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use rowmill::{ExitCode, Problem, ProblemCode, RunControl, SharedLimits, StopHandle};
+use rowmill::{BatchLaneHandle, ExitCode, Problem, ProblemCode, RunControl, SharedLimits, StopHandle};
 
 use crate::process_environment::process_environment;
 use crate::progress::ProgressDisplay;
@@ -32,6 +32,7 @@ pub(crate) fn run_with_signals<T>(
             person: None,
             environment: process_environment().clone(),
             vocabulary: vocabulary(),
+            lane: BatchLaneHandle::default(),
         };
         let outcome = {
             let talk = progress.line_printer();

@@ -84,6 +84,7 @@ fn field(setting: Setting) -> Option<&'static str> {
         Setting::Instruction => "instruction",
         Setting::JsonSchema => "schema.source",
         Setting::KeepGoing => "work.stop_rules.same_failure",
+        Setting::Lane => "work.lane.lane",
         Setting::Limit => "selection.limit",
         Setting::MaxCost => "work.budget.cost",
         Setting::MaxErrors => "work.stop_rules.max_errors",

@@ -103,6 +103,22 @@ impl Price {
         self.cost(&uncached).saturating_sub(self.cost(usage))
     }
 
+    /// The prices of the same calls in the batch lane, rounded up; unchanged if the provider has no discount for it.
+    #[must_use]
+    pub fn in_batch_lane(&self) -> Self {
+        let percent = u64::from(self.batch_percent.unwrap_or(100));
+        let of = |price: Money| Money::from_pico(price.pico().saturating_mul(percent).div_ceil(100));
+        let all = |prices: TokenPrices| TokenPrices {
+            input: of(prices.input),
+            cached: of(prices.cached),
+            cache_write: of(prices.cache_write),
+            output: of(prices.output),
+            reasoning: of(prices.reasoning),
+        };
+        let long = self.long.map(|(above, prices)| (above, all(prices)));
+        Self { tokens: all(self.tokens), long, batch_percent: None }
+    }
+
     /// The cost in the batch lane of calls that would cost `live` dollars, if there is a batch lane.
     #[must_use]
     pub fn batch_cost(&self, live: Money) -> Option<Money> {

@@ -82,7 +82,10 @@ mod tests {
         let part = |outputs: std::ops::Range<u64>| {
             let mut history = UsageHistory::default();
             for output in outputs {
-                history.add(&TokenUsage { output, input: 1, ..TokenUsage::default() }, std::time::Duration::ZERO);
+                history.add(
+                    &TokenUsage { output, input: 1, ..TokenUsage::default() },
+                    std::time::Duration::ZERO,
+                );
             }
             history
         };

@@ -159,8 +159,8 @@ impl ResumeIndex {
     pub fn add_parked_row(&mut self, row: &ParkedRow) {
         self.remove_in_flight(&row.id, row.row);
         let not_there_yet = &self.scope.not_there_yet;
-        let is_waiting = !not_there_yet.is_empty()
-            && row.waits_for.iter().all(|awaited| not_there_yet.contains(awaited));
+        let is_waiting =
+            !not_there_yet.is_empty() && row.waits_for.iter().all(|awaited| not_there_yet.contains(awaited));
         let (now, before) = match is_waiting {
             true => (&mut self.waiting, &mut self.parked),
             false => (&mut self.parked, &mut self.waiting),

@@ -88,13 +88,10 @@ impl CallDemand {
         messages: &[Message],
         row_left: BudgetLimits,
     ) -> Self {
-        let text: usize = messages.iter().map(bytes_of).sum();
-        let files = || messages.iter().flat_map(|message| &message.attachments);
-        let text = text + endpoint.fixed_bytes;
-        let bytes = text + files().map(Attachment::estimated_text_bytes).sum::<usize>();
-        // No tokenizer produces more tokens than there are bytes.
-        let input = text as u64 + files().map(Attachment::max_tokens).sum::<u64>();
-        let input = input + REQUEST_OVERHEAD + MESSAGE_OVERHEAD * messages.len() as u64;
+        let text: usize = messages.iter().map(bytes_of).sum::<usize>() + endpoint.fixed_bytes;
+        let files = messages.iter().flat_map(|message| &message.attachments);
+        let bytes = text + files.map(Attachment::estimated_text_bytes).sum::<usize>();
+        let input = max_input_tokens(endpoint.fixed_bytes, messages);
         Self { bytes, input, row_left, tried: PreviousAttempt::default() }
     }
 
@@ -133,6 +130,15 @@ impl CallDemand {
         });
         CallSizing { cap, max_spend: size.max_spend(cap) }
     }
+}
+
+/// The maximum number of tokens of a prompt: its messages, and the bytes that every request has in common.
+#[must_use]
+pub fn max_input_tokens(fixed_bytes: usize, messages: &[Message]) -> u64 {
+    // No tokenizer produces more tokens than there are bytes.
+    let text = messages.iter().map(bytes_of).sum::<usize>() + fixed_bytes;
+    let files = messages.iter().flat_map(|message| &message.attachments).map(Attachment::max_tokens);
+    text as u64 + files.sum::<u64>() + REQUEST_OVERHEAD + MESSAGE_OVERHEAD * messages.len() as u64
 }
 
 /// The tokens that a limit on an answer counts. Some providers report thinking tokens separately.

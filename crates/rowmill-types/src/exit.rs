@@ -43,9 +43,7 @@ impl ExitCode {
             Self::Usage => "the command line was wrong; nothing was done",
             Self::RowsFailed => "the run finished, some rows failed; retry them with {resume}",
             Self::LimitReached => "the run stopped at a limit you set ({max_errors}); continue with {resume}",
-            Self::Submitted => {
-                "batch jobs are submitted and not finished; continue with {resume}"
-            }
+            Self::Submitted => "batch jobs are submitted and not finished; continue with {resume}",
             Self::Interrupted => "the run was interrupted; continue with {resume}",
         })
     }

@@ -129,6 +129,8 @@ problem_codes! {
         "Raise the limit with `ulimit -n 1024` in the same shell, then run the same command with {resume}.";
     SameFailure = "RM2008", "None of the first fifty rows was ok, and nearly all of them failed for the same reason, so the rest was not sent.",
         "Fix the cause shown in the example, then {do:run_again} to retry these rows; {do:send_regardless}.";
+    BatchRefused = "RM2009", "The provider refused a batch job, or does not know one that it had accepted. Jobs that were submitted stay, and finished rows are kept.",
+        "Correct what the message names, then {do:run_again}.";
     Internal = "RM9001", "rowmill itself failed.",
         "Please report it with the message.";
 }

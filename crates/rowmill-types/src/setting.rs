@@ -56,6 +56,7 @@ setting_table! {
     JsonSchema JSON_SCHEMA "json_schema";
     KeepGoing KEEP_GOING "keep_going";
     Limit LIMIT "limit";
+    Lane LANE "lane";
     MaxCost MAX_COST "max_cost";
     MaxErrors MAX_ERRORS "max_errors";
     MaxOutage MAX_OUTAGE "max_outage";

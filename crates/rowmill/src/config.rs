@@ -11,6 +11,8 @@ use rowmill_tools::McpServerConfig;
 use rowmill_types::{Problem, ProblemCode};
 use serde::Deserialize;
 
+use crate::lane::Lane;
+
 /// The name of the file.
 const CONFIG_FILE_NAME: &str = "rowmill.toml";
 
@@ -80,6 +82,8 @@ pub struct RunDefaults {
     pub timeout: Option<TimeSetting>,
     /// How often an answer that violates the schema may be sent back for correction.
     pub repairs: Option<u32>,
+    /// How requests are sent.
+    pub lane: Option<Lane>,
     /// The maximum number of processes for Python functions.
     pub python_processes: Option<NonZeroU32>,
     /// Variables with API keys of models that are passed to Python functions nevertheless.

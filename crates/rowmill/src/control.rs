@@ -9,6 +9,7 @@ use rowmill_tools::InteractiveSignIn;
 use rowmill_types::{MessageText, SettingVocabulary};
 
 use crate::environment::RunEnvironment;
+use crate::lane::BatchLaneHandle;
 
 /// How a run is watched and stopped.
 #[derive(Clone)]
@@ -28,6 +29,8 @@ pub struct RunControl {
     pub environment: RunEnvironment,
     /// How errors of rows name settings in files.
     pub vocabulary: SettingVocabulary,
+    /// The batch lane of a run that is in progress; callers leave it at its default.
+    pub lane: BatchLaneHandle,
 }
 
 /// An observer that ignores all events.
@@ -56,6 +59,7 @@ impl RunControl {
             person: None,
             environment,
             vocabulary: SettingVocabulary::NEUTRAL,
+            lane: BatchLaneHandle::default(),
         }
     }
 }

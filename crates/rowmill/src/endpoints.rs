@@ -5,12 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rowmill_core::fingerprint::text_digest;
-use rowmill_core::limits::{AnswerLengths, BudgetLimits, RunShareSettings};
+use rowmill_core::limits::{
+    AnswerLengths, BudgetLimits, MinuteLimits, PaceMode, Parallelism, RunShareSettings,
+};
 use rowmill_engine::{EndpointKey, EndpointSettings, ModelEndpoint, OutputCaps};
 use rowmill_http::HttpClient;
 use rowmill_models::{
-    AliasConfig, EndpointFacts, ModelPrice, ModelSettingKey, ModelSetup, ModelString, PriceTable,
-    ProviderConnection, ProviderRegistry, VariableLookup, attachment_rules, build_model, endpoint_facts,
+    AliasConfig, BatchLimitOverrides, EndpointFacts, ModelPrice, ModelSettingKey, ModelSetup, ModelString,
+    PriceTable, ProviderConnection, ProviderRegistry, VariableLookup, attachment_rules, build_batch_api,
+    build_model, endpoint_facts,
 };
 use rowmill_tools::InteractiveSignIn;
 use rowmill_types::actions::SET_PRICES;
@@ -22,6 +25,7 @@ use serde_json::json;
 
 use crate::control::{RunControl, RunNotice};
 use crate::environment::RunEnvironment;
+use crate::lane::{BatchLane, EndpointPlan};
 use crate::work_spec::WorkSpec;
 
 /// The output limit of built-in models, whose answers are always shorter.
@@ -31,6 +35,8 @@ const BUILTIN_OUTPUT: u64 = 4_096;
 const RESERVING: &[&str] = &["openai", "responses", "azure"];
 /// The minimum number of bytes per token, for comparing a prefix with what a provider caches.
 const BYTES_PER_TOKEN: u64 = 4;
+/// Rows that are worked on at once in the batch lane, where none waits for an answer.
+const PARKED_AT_ONCE: usize = 64;
 
 /// The requests of a model role.
 #[derive(Debug, Default)]
@@ -307,6 +313,9 @@ fn endpoint(
     let reserves_output = RESERVING.contains(&setup.model.provider.as_str());
     let caps = OutputCaps { thinking: facts.thinking_budget, reserves_output, ..OutputCaps::default() };
     let output_caps = facts.takes_output_cap.then(|| Arc::new(caps));
+    if let Some(lane) = &control.lane.0 {
+        return lane_endpoint(lane, spec, (setup, facts, priced), (http, control));
+    }
     let share = RunShareSettings {
         parallel: spec.parallel,
         pace: spec.pace,
@@ -331,6 +340,35 @@ fn endpoint(
         output_caps,
         fixed_bytes,
     })
+}
+
+/// A model whose answers come through the batch lane: nothing limits it, because it makes no calls.
+fn lane_endpoint(
+    lane: &Arc<BatchLane>,
+    spec: &WorkSpec,
+    (setup, facts, priced): (ModelSetup, EndpointFacts, Option<ModelPrice<'_>>),
+    (http, control): (&HttpClient, &RunControl),
+) -> Result<ModelEndpoint, Problem> {
+    let api = build_batch_api(&setup, &BatchLimitOverrides::default(), http)?;
+    let max_output = max_output(&facts, priced.as_ref());
+    let share = RunShareSettings {
+        parallel: Parallelism::AtMost(PARKED_AT_ONCE),
+        pace: PaceMode::Off,
+        rates: MinuteLimits::default(),
+        max_output: facts.max_output,
+        reserves_output: false,
+        priming: false,
+        max_outage: Duration::ZERO,
+    };
+    let EndpointFacts { address, account, model, fixed_bytes, .. } = facts;
+    let key = EndpointKey { provider: format!("{address} (batch)"), account, model };
+    let gate = control.limits.gate(key, EndpointSettings { share, on_quota: spec.on_quota });
+    let (name, identity) = (setup.model.to_string(), request_identity(&setup));
+    let price = priced.map(|priced| priced.price.in_batch_lane());
+    let plan =
+        EndpointPlan { identity: identity.clone(), name: name.clone(), api, price, max_output, fixed_bytes };
+    let model = lane.model(plan);
+    Ok(ModelEndpoint { name, identity, model, gate, price, max_output, output_caps: None, fixed_bytes })
 }
 
 /// Whether the shared prefix of all requests is long enough for the provider's cache.

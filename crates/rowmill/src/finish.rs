@@ -19,6 +19,7 @@ use rowmill_types::settings::{RESUME, WORK_DIR};
 use rowmill_types::{Problem, ProblemCode, SettingVocabulary};
 
 use crate::environment::RunEnvironment;
+use crate::lane::BatchLaneHandle;
 use crate::paths::recheck_paths_disjoint;
 use crate::prepare_input::output_claim;
 use crate::report::{OutputChanges, RunReport, RunSummary, run_exit_code, run_status};
@@ -45,13 +46,16 @@ pub(crate) struct EndedRun {
     pub(crate) limits: MinuteLimits,
     /// The ledger, to which nothing is appended any more.
     pub(crate) ledger: OpenLedger,
+    /// The batch lane, if this was one of its passes.
+    pub(crate) lane: BatchLaneHandle,
 }
 
 impl EndedRun {
     /// The number of failed rows. Failed rows that were not retried count, although they did not fail
     /// in this part of the run.
     fn failed_rows(&self) -> u64 {
-        self.end.tally.failed_rows + self.found.counts.map_or(0, |counts| counts.undecided)
+        let before = self.found.counts.unwrap_or_default();
+        self.end.tally.failed_rows + before.undecided + before.given_up
     }
 }
 
@@ -78,6 +82,9 @@ pub(crate) fn finish_run(
         }
     }
     let failed_rows = ended.failed_rows();
+    if let Some(lane) = &ended.lane.0 {
+        lane.add_earlier_passes(&mut ended.end.tally, &mut ended.end.history);
+    }
     let EndedRun { mut end, header, model, agent, started, variables, resumed, limits, .. } = ended;
     if let Some(StopCause::Problem(problem)) =
         end.stopped.as_mut().filter(|_| kept && spec.output.is_stdout())
@@ -96,6 +103,9 @@ pub(crate) fn finish_run(
         history: end.history,
         limits,
         kept: kept.then(|| place.folder.path().to_owned()),
+        parked_rows: end.parked_rows,
+        spent: end.spent,
+        batch: None,
     };
     if may_write_summary {
         write_summary(spec, &mut report);
@@ -118,7 +128,8 @@ fn tidy(
     let mut changes = OutputChanges::default();
     if let Some(output) = output {
         changes = settle_output(spec, place, output, ended)?;
-        if let OutputTarget::Table(table) = &spec.output {
+        // Rows that wait for batch jobs would be missing in the table.
+        if let (OutputTarget::Table(table), 0) = (&spec.output, ended.end.parked_rows) {
             make_table(spec, table, output, (&ended.header, environment))?;
         }
     }
@@ -134,9 +145,9 @@ fn retain(
     ended: &EndedRun,
 ) -> Result<bool, Problem> {
     let EndedRun { end, header, known_by, .. } = ended;
-    let all_ok = end.stopped.is_none() && ended.failed_rows() == 0;
+    let all_ok = end.stopped.is_none() && ended.failed_rows() == 0 && end.parked_rows == 0;
     let at_end = header_with_ledger(header, ended.ledger.ledger.position(), end, output);
-    if spec.keep_temp == KeptFiles::Ledger {
+    if spec.keep_temp == KeptFiles::Ledger || end.parked_rows > 0 {
         place.store.finish(at_end, RunRetention::Ledger)?;
         return Ok(true);
     }

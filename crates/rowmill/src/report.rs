@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rowmill_core::history::UsageHistory;
-use rowmill_core::limits::MinuteLimits;
+use rowmill_core::limits::{MinuteLimits, Spend};
+use rowmill_core::ports::BatchJobCounts;
 use rowmill_core::resume::ResumeCounts;
 use rowmill_core::summary::{FailureExample, FailureGroup, SummaryNumbers};
 use rowmill_engine::StopCause;
@@ -34,6 +35,23 @@ pub struct RunReport {
     pub resumed: Option<ResumeCounts>,
     /// The work folder, if something is kept in it.
     pub kept: Option<PathBuf>,
+    /// Rows that wait for batch jobs.
+    pub parked_rows: u64,
+    /// What the run and its earlier parts spent, or may have.
+    pub spent: Spend,
+    /// The batch jobs of the run, if it used the batch lane.
+    pub batch: Option<BatchLaneReport>,
+}
+
+/// The batch jobs of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchLaneReport {
+    /// The number of passes over the input so far.
+    pub rounds: u32,
+    /// What the jobs are doing.
+    pub jobs: BatchJobCounts,
+    /// Rows that wait for jobs.
+    pub rows_out: u64,
 }
 
 /// What was done to an output once the last row had ended.
@@ -90,7 +108,7 @@ pub struct RunSummary {
     /// The end time in UTC.
     pub completed_at: String,
     /// How the run ended: `finished`, `interrupted`, `max_errors`, `max_error_rate`, `deadline`,
-    /// `budget`, `first_result` or `stopped`.
+    /// `budget`, `first_result`, `submitted` or `stopped`.
     pub status: &'static str,
     /// Why the run was stopped, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use std::path::Path;
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{LedgerPosition, OpenLedger, PreparedRun, RunRetention};
 use rowmill_core::record::EnvelopeHead;
-use rowmill_core::resume::{ResumeCounts, ResumeIndex, ResumeRowStatus};
+use rowmill_core::resume::{ResumeCounts, ResumeIndex, ResumeRowStatus, ResumeScope};
 use rowmill_core::run_header::{RunHeader, UnfinishedInput};
 use rowmill_core::select::{IdRule, RowNumberDigest};
 use rowmill_data::output::{LineSink, OutputFile, OutputScan, scan_output};
@@ -30,6 +30,8 @@ pub(crate) struct NewRun {
     pub(crate) input: Option<NumberedInput>,
     /// Whether the rows are recorded for a resume.
     pub(crate) recording: QueryRecording,
+    /// The rows that a resume leaves alone.
+    pub(crate) scope: ResumeScope,
 }
 
 /// The state that a run starts from.
@@ -132,10 +134,11 @@ pub(crate) fn resume_run(
 ) -> Result<RunBeginning, Problem> {
     let output = files.and_then(|files| files.output);
     let recording = std::mem::take(&mut new.recording);
+    let scope = std::mem::take(&mut new.scope);
     let before = header_before(settings, place, &new.header)?;
     let (mut known_by, now) = row_identity(before.as_ref(), new, output)?;
     let now = recording.with_input_of(before.as_ref(), now);
-    let mut resume = ResumeIndex::new(settings.retry_unknown);
+    let mut resume = ResumeIndex::new(settings.retry_unknown).with_scope(scope);
     let mut settings_unknown = false;
     let saw = |head: EnvelopeHead| {
         settings_unknown = before.is_none();
@@ -233,7 +236,7 @@ fn gone_on_with(before: RunHeader, now: &RunHeader) -> RunHeader {
 /// Whether an output has one envelope per row, in order, if `resume` has seen nothing else yet.
 fn is_settled(found: &OutputScan, resume: &ResumeIndex) -> bool {
     let counts = resume.counts();
-    let rows = counts.done + counts.failed + counts.unknown + counts.undecided;
+    let rows = counts.done + counts.failed + counts.unknown + counts.undecided + counts.given_up;
     !found.unordered && !found.torn && !found.lacks_newline && rows == found.envelopes
 }
 
@@ -333,7 +336,7 @@ pub(crate) fn header_with_ledger(
 
 /// What is still to be done after the end of this part of the run.
 fn unfinished(end: &RunEnd) -> Option<UnfinishedInput> {
-    end.stopped.is_some().then_some(UnfinishedInput { rows: end.tally.all_rows })
+    (end.stopped.is_some() || end.parked_rows > 0).then_some(UnfinishedInput { rows: end.tally.all_rows })
 }
 
 /// The changes, one line for each setting.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::lane::BATCH_JOB_EVENT;
 use rowmill_core::agent::StepEvent;
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::limits::Spend;
@@ -59,7 +60,7 @@ pub(crate) fn scan_ledger(
 
 /// Rejects a ledger with a required entry that this version does not know.
 fn check_known(note: &CustomEvent) -> Result<(), Problem> {
-    if !note.required {
+    if !note.required || note.kind == BATCH_JOB_EVENT {
         return Ok(());
     }
     let message = format!("the ledger has an event that this version does not know: `{}`", note.kind);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rowmill_core::limits::MinuteLimits;
 use rowmill_core::ports::{Dataset, RowSource};
 use rowmill_core::redact::Redactor;
+use rowmill_core::resume::ResumeScope;
 use rowmill_core::run_header::RunHeader;
 use rowmill_core::select::IdRule;
 use rowmill_data::output::OutputFile;
@@ -26,6 +27,7 @@ use crate::finish::{EndedRun, finish_run};
 use crate::first_rows::first_rows;
 use crate::full_paths::full_path_text;
 use crate::inputs::{self, warn_fn};
+use crate::lane::{Lane, check_no_jobs_out, run_in_rounds};
 use crate::notices::{ResumedRows, notify_end, notify_folders_and_changes, notify_resume};
 use crate::paths::{self, AttachedFiles, CreatedFolders};
 use crate::prepare_input;
@@ -67,7 +69,18 @@ use crate::work_spec::PlanParts;
 ///
 /// The run could not start; nothing was sent and none of the user's files was changed. Later problems
 /// are in the report.
-pub async fn run(mut spec: RunSpec, control: &RunControl) -> Result<RunReport, Problem> {
+pub async fn run(spec: RunSpec, control: &RunControl) -> Result<RunReport, Problem> {
+    match spec.work.lane.lane {
+        Lane::Live => {
+            check_no_jobs_out(&spec)?;
+            run_pass(spec, control).await
+        }
+        Lane::Batch => Box::pin(run_in_rounds(spec, control)).await,
+    }
+}
+
+/// Works on every row that can be worked on now. In the live lane, this is the whole run.
+pub(crate) async fn run_pass(mut spec: RunSpec, control: &RunControl) -> Result<RunReport, Problem> {
     let control = &RunControl { limits: control.limits.for_run(), ..control.clone() };
     let started = jiff::Timestamp::now();
     let run = run_id(started);
@@ -157,6 +170,9 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
     let files = files.map(|files| guard_written_paths(&spec, &folder, files, &attached)).transpose()?;
     let reads = paths::source_paths(&spec, texts.cards.as_ref(), &control.environment);
     let mut new = new_run(&spec, &mut rows, (&texts, &redactor, reads), (&run, started, &model))?;
+    if let Some(lane) = &control.lane.0 {
+        new.scope = lane.resume_scope();
+    }
     note_attached(&mut new.header, &attached);
     let place = RunStorage::open(&folder)?;
     let warn = warn_fn(control);
@@ -189,6 +205,9 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
             Arc::new(texts.template),
         )
     };
+    if let Some(lane) = &control.lane.0 {
+        lane.set_spent(spent);
+    }
     let parts = PlanParts {
         run: header.run.clone(),
         source,
@@ -207,8 +226,21 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
     note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let resumed = resumed.map(|rows| rows.counts());
-    let ended =
-        EndedRun { end, model, agent, started, variables, header, known_by, found, resumed, limits, ledger };
+    let lane = control.lane.clone();
+    let ended = EndedRun {
+        end,
+        model,
+        agent,
+        started,
+        variables,
+        header,
+        known_by,
+        found,
+        resumed,
+        limits,
+        ledger,
+        lane,
+    };
     let report = finish_on_thread(spec, control, (place, output), ended).await?;
     drop(locks);
     Ok(report)
@@ -302,7 +334,7 @@ fn new_run(
     let recording = std::mem::take(&mut rows.recording);
     let header = recording.name_in_header(header);
     let input = NumberedInput::for_resume(spec, rows, by_number)?;
-    Ok(NewRun { header, input, recording })
+    Ok(NewRun { header, input, recording, scope: ResumeScope::default() })
 }
 
 /// Carries out a plan, deletes what its models stored at their providers, and shows the notices about

@@ -92,7 +92,7 @@ fn make_whole(place: &RunStorage, output: &OutputFile, ended: &EndedRun) -> Resu
 /// Checks that nothing is missing that an earlier part of the run wrote only to the output.
 fn check_nothing_lost(output: &OutputFile, ended: &EndedRun, envelopes: u64) -> Result<(), Problem> {
     let before = ended.found.counts.unwrap_or_default();
-    let expected = before.done + before.undecided + ended.end.tally.processed_rows;
+    let expected = before.done + before.undecided + before.given_up + ended.end.tally.processed_rows;
     if envelopes >= expected {
         return Ok(());
     }

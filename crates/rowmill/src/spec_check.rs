@@ -47,6 +47,7 @@ impl RunSpec {
             ("work.timeout", is_over(work.timeout)),
             ("work.row_timeout", work.row_timeout.is_some_and(is_over)),
             ("work.retry_wait", is_over(work.retry_wait)),
+            ("work.lane.poll_every", is_over(work.lane.poll_every)),
             ("work.timeouts.connect", is_over(times.connect)),
             ("work.timeouts.first_byte", is_over(times.first_byte)),
             ("work.timeouts.idle", is_over(times.idle)),

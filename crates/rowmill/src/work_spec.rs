@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent_options::AgentOptions;
 use crate::budget_notices;
 use crate::control::RunControl;
+use crate::lane::LaneOptions;
 
 /// Models, agents and limits: the same for every way to start a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,6 +85,8 @@ pub struct WorkSpec {
     pub aliases: AliasConfig,
     /// Prices of the configuration file.
     pub prices: BTreeMap<String, PriceConfig>,
+    /// How requests reach the provider.
+    pub lane: LaneOptions,
 }
 
 impl Default for WorkSpec {
@@ -112,6 +115,7 @@ impl Default for WorkSpec {
             providers: BTreeMap::new(),
             aliases: AliasConfig::default(),
             prices: BTreeMap::new(),
+            lane: LaneOptions::default(),
         }
     }
 }

@@ -116,9 +116,8 @@ impl JobTable {
     /// The most that jobs may cost whose results have not been counted yet.
     #[must_use]
     pub fn reserved(&self) -> Spend {
-        let open = self.jobs.iter().filter(|job| {
-            job.is_out() || matches!(job.stage, JobStage::Downloaded { .. })
-        });
+        let open =
+            self.jobs.iter().filter(|job| job.is_out() || matches!(job.stage, JobStage::Downloaded { .. }));
         open.fold(Spend::default(), |sum, job| sum.plus(job.worst_case))
     }
 

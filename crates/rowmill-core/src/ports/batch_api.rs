@@ -64,6 +64,12 @@ pub trait BatchApi: Send + Sync + Debug {
     /// The line does not follow the protocol, or has no custom id.
     fn read_result(&self, line: &[u8]) -> Result<JobResult, String>;
 
+    /// The custom id of a line of downloaded results, if it has one. Cheaper than reading the whole line, where an
+    /// adapter knows how.
+    fn read_result_id(&self, line: &[u8]) -> Option<String> {
+        self.read_result(line).ok().map(|result| result.custom_id)
+    }
+
     /// Deletes what the provider keeps of a job that is no longer needed, as far as that is possible. What is gone
     /// already counts as deleted.
     fn delete<'a>(&'a self, job: &'a JobReport) -> BoxFuture<'a, Result<(), CallError>>;

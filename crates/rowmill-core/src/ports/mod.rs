@@ -252,6 +252,34 @@ pub enum RunEvent<'a> {
         /// The wait before the next attempt.
         wait: std::time::Duration,
     },
+    /// What the batch jobs of the run are doing.
+    BatchJobs {
+        /// The numbers.
+        counts: &'a BatchJobCounts,
+    },
     /// No further rows are taken; rows in flight are completed.
     Draining,
+}
+
+/// What the batch jobs of a run are doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BatchJobCounts {
+    /// All jobs of the run so far.
+    pub jobs: u64,
+    /// Those that wait to be submitted.
+    pub waiting: u64,
+    /// Those that the provider works on.
+    pub submitted: u64,
+    /// Those that have ended.
+    pub ended: u64,
+    /// Requests in jobs that have not ended.
+    pub requests_out: u64,
+    /// Those of them that are finished, as far as the provider reports it.
+    pub requests_finished: u64,
+    /// The maximum cost of the jobs whose results were not counted yet.
+    pub reserved: rowmill_types::Money,
+    /// When the oldest submitted job was created, in seconds since 1970.
+    pub oldest: Option<i64>,
+    /// When the first submitted job expires, in seconds since 1970.
+    pub first_expiry: Option<i64>,
 }

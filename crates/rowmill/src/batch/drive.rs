@@ -27,6 +27,7 @@ use super::settings::BatchSettings;
 use super::vocabulary::LIBRARY_VOCABULARY;
 use crate::answer_cache::AnswersEnd;
 use crate::control::RunControl;
+use crate::lane::BatchLaneHandle;
 use crate::notices::notify_redactions;
 use crate::work_spec::PlanParts;
 
@@ -171,6 +172,7 @@ fn control(settings: &BatchSettings, observer: Arc<dyn Observer>) -> RunControl 
         person: None,
         environment: settings.environment.clone(),
         vocabulary: LIBRARY_VOCABULARY,
+        lane: BatchLaneHandle::default(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rowmill_core::fingerprint::{RunFingerprint, text_digest};
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{InputIdentity, OpenLedger, RunLock, RunRetention};
-use rowmill_core::resume::ResumeIndex;
+use rowmill_core::resume::{ResumeIndex, ResumeScope};
 use rowmill_core::run_header::RunHeader;
 use rowmill_engine::AnswerCache;
 use rowmill_types::{Problem, ProblemCode};
@@ -124,7 +124,7 @@ pub(super) async fn open_batch_ledger(
         let recording = QueryRecording::Unneeded;
         let beginning = match existing.resumes() {
             true => {
-                let new = NewRun { header, input: None, recording };
+                let new = NewRun { header, input: None, recording, scope: ResumeScope::default() };
                 resume_run(&settings, &place, None, new).map_err(hint)?
             }
             false => {

@@ -70,6 +70,7 @@ fn method(setting: Setting) -> Option<&'static str> {
         | Setting::IncludeInput
         | Setting::Input
         | Setting::InputFormat
+        | Setting::Lane
         | Setting::Limit
         | Setting::Offset
         | Setting::Output

@@ -1,0 +1,173 @@
+//! Submits, polls and downloads the jobs of a run between two passes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::jobs::{JobKey, JobRecord, JobStep, JobTable, PollPace, SubmitPause};
+use rowmill_core::ports::{BatchJobCounts, RunEvent};
+use rowmill_types::{Problem, ProblemCode};
+use tokio::time::Instant;
+
+use super::journal::JobJournal;
+use super::lane_state::BatchLane;
+use super::submission::StepResult;
+use crate::control::{RunControl, RunNotice};
+
+/// How often a job that may have been created is looked for before it is created again.
+const LOOKS: u32 = 3;
+
+/// The jobs of a run, between two passes.
+#[derive(Debug)]
+pub(super) struct JobDriver<'a> {
+    pub(super) lane: &'a Arc<BatchLane>,
+    journal: &'a JobJournal,
+    control: &'a RunControl,
+    pace: PollPace,
+    /// When submissions to a provider may go on, and how often it has had no room.
+    full_queues: HashMap<String, (SubmitPause, Instant)>,
+    /// How often jobs were looked for that may have been created.
+    looks: HashMap<JobKey, u32>,
+}
+
+impl<'a> JobDriver<'a> {
+    pub(super) fn new(
+        lane: &'a Arc<BatchLane>,
+        journal: &'a JobJournal,
+        control: &'a RunControl,
+        poll_every: Duration,
+    ) -> Self {
+        let pace = PollPace::starting_with(poll_every);
+        Self { lane, journal, control, pace, full_queues: HashMap::new(), looks: HashMap::new() }
+    }
+
+    /// Brings every job as far as it gets now.
+    pub(super) async fn advance(&mut self) -> Result<(), Problem> {
+        let keys: Vec<JobKey> = self.lane.lock().jobs.jobs().iter().map(|job| job.key.clone()).collect();
+        for key in keys {
+            let mut result = StepResult::GoOn;
+            while result == StepResult::GoOn {
+                let Some(job) = self.lane.lock().jobs.get(&key).filter(|job| job.is_out()).cloned() else {
+                    break;
+                };
+                let provider = job.provider.clone();
+                result = self.step(job).await?;
+                match result {
+                    StepResult::QueueFull(asked) => self.pause(&provider, asked),
+                    StepResult::GoOn => self.pace.restart(),
+                    StepResult::Later => {}
+                }
+            }
+            self.report_progress();
+        }
+        Ok(())
+    }
+
+    /// Takes the next step for a job.
+    async fn step(&mut self, job: JobRecord) -> Result<StepResult, Problem> {
+        let api = self.lane.lock().api_for(&job).ok_or_else(|| {
+            Problem::new(
+                ProblemCode::BatchRefused,
+                format!("batch job of `{}` is still out, and the run now uses other providers", job.model),
+            )
+            .hint("use the earlier model until its jobs are finished, or cancel them")
+        })?;
+        let step = JobTable::next_step(&job);
+        if matches!(step, JobStep::Upload | JobStep::Create { .. }) && !self.may_submit(&job, &*api) {
+            return Ok(StepResult::Later);
+        }
+        match step {
+            JobStep::Upload => self.upload(job, &*api).await,
+            JobStep::Create { file } => self.create(job, file, &*api).await,
+            JobStep::Find { file, since } => {
+                *self.looks.entry(job.key.clone()).or_default() += 1;
+                self.find(job, (file, since), &*api).await
+            }
+            JobStep::Poll { .. } => self.poll(job, &*api).await,
+            JobStep::Download { .. } => self.download(job, &api).await,
+            JobStep::Nothing => Ok(StepResult::Later),
+        }
+    }
+
+    /// Whether the account's queue has room for a job, as far as is known.
+    fn may_submit(&self, job: &JobRecord, api: &dyn rowmill_core::ports::BatchApi) -> bool {
+        let is_paused = self.full_queues.get(&job.provider).is_some_and(|(_, until)| Instant::now() < *until);
+        !is_paused && self.lane.lock().jobs.queue_use(&job.provider).has_room(job.size, api.rules())
+    }
+
+    /// Stops submissions to a provider for a while.
+    fn pause(&mut self, provider: &str, asked: Option<Duration>) {
+        let (pause, until) =
+            self.full_queues.entry(provider.to_owned()).or_insert((SubmitPause::default(), Instant::now()));
+        let wait = pause.refused(asked);
+        *until = Instant::now() + wait;
+        let seconds = wait.as_secs();
+        self.notice(RunNotice::info(format!(
+            "the batch queue of `{provider}` is full: the other jobs wait, at least {seconds} s"
+        )));
+    }
+
+    /// How long to wait before the next look at the jobs.
+    pub(super) fn next_wait(&mut self) -> Duration {
+        let jitter = (self.now() % 10) as f64 / 10.0;
+        self.pace.next_wait(None, jitter)
+    }
+
+    /// Whether a job that may have been created can be created again.
+    pub(super) fn was_looked_for_long_enough(&self, job: &JobRecord) -> bool {
+        self.looks.get(&job.key).is_some_and(|looks| *looks >= LOOKS)
+    }
+
+    /// Records a job as it is now, in the ledger first.
+    pub(super) async fn record(&self, job: JobRecord) -> Result<(), Problem> {
+        self.journal.record(std::slice::from_ref(&job)).await?;
+        self.lane.lock().jobs.put(job);
+        Ok(())
+    }
+
+    pub(super) fn notice(&self, notice: RunNotice) {
+        (self.control.notice)(notice);
+    }
+
+    /// The time in seconds since 1970.
+    pub(super) fn now(&self) -> i64 {
+        jiff::Timestamp::now().as_second()
+    }
+
+    /// Shows what the jobs are doing.
+    fn report_progress(&self) {
+        let counts = self.lane.job_counts();
+        self.control.observer.observe(&RunEvent::BatchJobs { counts: &counts });
+    }
+}
+
+impl BatchLane {
+    /// The provider's ids of all jobs of the run.
+    pub(super) fn known_provider_ids(&self) -> HashSet<String> {
+        self.lock().jobs.jobs().iter().filter_map(|job| job.provider_id().map(str::to_owned)).collect()
+    }
+
+    /// What the jobs of the run are doing.
+    pub(crate) fn job_counts(&self) -> BatchJobCounts {
+        let state = self.lock();
+        let mut counts = BatchJobCounts { reserved: state.jobs.reserved().cost, ..BatchJobCounts::default() };
+        for job in state.jobs.jobs() {
+            counts.jobs += 1;
+            let finished = job.counts.map_or(0, |reported| reported.completed + reported.failed);
+            if job.is_submitted() {
+                counts.submitted += 1;
+                counts.requests_out += job.size.requests;
+                counts.requests_finished += finished.min(job.size.requests);
+                let first = counts.oldest.into_iter().chain(job.created_at).min();
+                counts.oldest = first;
+                counts.first_expiry = counts.first_expiry.into_iter().chain(job.expires_at).min();
+            } else if job.is_out() {
+                counts.waiting += 1;
+                counts.requests_out += job.size.requests;
+            } else {
+                counts.ended += 1;
+            }
+        }
+        counts
+    }
+}

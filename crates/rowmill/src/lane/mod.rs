@@ -1,0 +1,26 @@
+//! The batch lane: the same run, through a provider's batch API.
+//!
+//! A run makes several passes over its input. In a pass, a model does not call its provider: it looks the answer up in
+//! the results of finished jobs, or writes the request to a job file and parks the row ([`ParkingModel`]). Between two
+//! passes, jobs are submitted, polled and downloaded ([`JobDriver`]). A pass is an ordinary resume, so a process may end
+//! at any point ([`run_in_rounds`]).
+
+mod custom_id;
+mod driver;
+mod failures;
+mod job_files;
+mod journal;
+mod lane_state;
+mod options;
+mod parking_model;
+mod passes;
+mod reserve;
+mod results;
+mod submission;
+
+pub use lane_state::BatchLaneHandle;
+pub use options::{Lane, LaneOptions};
+
+pub(crate) use journal::BATCH_JOB_EVENT;
+pub(crate) use lane_state::{BatchLane, EndpointPlan};
+pub(crate) use passes::{check_no_jobs_out, run_in_rounds};

@@ -1,0 +1,356 @@
+//! A run in the batch lane: passes over the input, and jobs in between.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rowmill_core::history::UsageHistory;
+use rowmill_core::jobs::{JobRecord, JobStage};
+use rowmill_core::ports::JobState;
+use rowmill_core::summary::RunTally;
+use rowmill_engine::StopCause;
+use rowmill_types::settings::{LANE, OUTPUT, RESUME};
+use rowmill_types::{ExitCode, Problem, ProblemCode};
+use tokio::time::Instant;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::driver::JobDriver;
+use super::failures::KnownFailures;
+use super::job_files::{JobPaths, write_problem};
+use super::journal::{JobJournal, read_jobs};
+use super::lane_state::{BatchLane, BatchLaneHandle, LaneState};
+use super::reserve::JobReserve;
+use super::results::ResultIndex;
+use crate::control::RunControl;
+use crate::report::{BatchLaneReport, RunReport};
+use crate::run::{run_on_thread, run_pass};
+use crate::run_storage::RunStorage;
+use crate::spec::{ExistingOutput, RunSpec};
+
+/// Why jobs are no longer waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WaitEnd {
+    /// Rows can be worked on.
+    Results,
+    /// All jobs are submitted, and nobody waits for them.
+    Detached,
+    /// The user has stopped the run.
+    Stopped,
+    /// The time of the run is over.
+    Deadline,
+}
+
+/// Runs a spec in the batch lane.
+///
+/// # Errors
+///
+/// The run could not start, or could not continue. Jobs that were submitted stay as they are.
+pub(crate) async fn run_in_rounds(spec: RunSpec, control: &RunControl) -> Result<RunReport, Problem> {
+    check_lane(&spec)?;
+    let deadline = spec.work.stop_rules.deadline.map(|limit| (limit, Instant::now() + limit));
+    let folder = spec.work_folder().ok_or_else(no_output_file)?;
+    let lane = open_lane(&spec, &folder).await?;
+    let mut existing = spec.existing;
+    loop {
+        let mut pass = spec_of_pass(&spec, existing);
+        pass.work.stop_rules.deadline =
+            deadline.map(|(_, end)| end.saturating_duration_since(Instant::now()));
+        let stop = control.stop.child();
+        lane.begin_pass(&stop)?;
+        let pass_control =
+            RunControl { stop, lane: BatchLaneHandle(Some(Arc::clone(&lane))), ..control.clone() };
+        let report = Box::pin(run_pass(pass, &pass_control)).await?;
+        existing = ExistingOutput::Resume;
+        let open = lane.end_pass(&report)?;
+        if let Some(StopCause::Problem(_)) = &report.stopped {
+            return Ok(lane.report(report, WaitEnd::Results));
+        }
+        let Some(journal) = open_journal(&folder, &spec).await? else {
+            // Everything is done, and nothing of the run is kept.
+            return Ok(lane.finish(report, &folder));
+        };
+        lane.record_pass(&journal, open, &report).await?;
+        let is_stopped = matches!(report.stopped, Some(StopCause::Interrupted | StopCause::Deadline(_)));
+        if is_stopped {
+            return Ok(lane.report(report, WaitEnd::Stopped));
+        }
+        if !lane.lock().jobs.has_jobs_out() {
+            drop(journal);
+            return Ok(lane.finish(report, &folder));
+        }
+        let mut driver = JobDriver::new(&lane, &journal, control, spec.work.lane.poll_every);
+        let end = wait_for_jobs(&mut driver, (&spec, control), deadline.map(|(_, end)| end)).await?;
+        match end {
+            WaitEnd::Results => {}
+            WaitEnd::Detached | WaitEnd::Stopped => return Ok(lane.report(report, end)),
+            WaitEnd::Deadline => {
+                let limit = deadline.map_or(Duration::ZERO, |(limit, _)| limit);
+                let stopped = Some(StopCause::Deadline(limit));
+                return Ok(lane.report(RunReport { stopped, ..report }, end));
+            }
+        }
+    }
+}
+
+/// Works on jobs until rows can be worked on, or nobody waits any more.
+async fn wait_for_jobs(
+    driver: &mut JobDriver<'_>,
+    (spec, control): (&RunSpec, &RunControl),
+    deadline: Option<Instant>,
+) -> Result<WaitEnd, Problem> {
+    let over = async {
+        match deadline {
+            Some(end) => tokio::time::sleep_until(end).await,
+            None => std::future::pending().await,
+        }
+    };
+    let mut over = std::pin::pin!(over);
+    loop {
+        tokio::select! {
+            biased;
+            () = control.stop.wait_for_drain() => return Ok(WaitEnd::Stopped),
+            () = &mut over => return Ok(WaitEnd::Deadline),
+            advanced = driver.advance() => advanced?,
+        }
+        let (has_results, has_unsubmitted) = {
+            let state = driver.lane.lock();
+            let jobs = state.jobs.jobs();
+            (state.jobs.has_collectable(), jobs.iter().any(|job| job.is_out() && !job.is_submitted()))
+        };
+        if has_results {
+            return Ok(WaitEnd::Results);
+        }
+        if spec.work.lane.detach && !has_unsubmitted {
+            return Ok(WaitEnd::Detached);
+        }
+        let wait = driver.next_wait();
+        tokio::select! {
+            biased;
+            () = control.stop.wait_for_drain() => return Ok(WaitEnd::Stopped),
+            () = &mut over => return Ok(WaitEnd::Deadline),
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// Checks what the batch lane needs.
+fn check_lane(spec: &RunSpec) -> Result<(), Problem> {
+    if spec.output.is_stdout() {
+        return Err(no_output_file());
+    }
+    Ok(())
+}
+
+fn no_output_file() -> Problem {
+    let message =
+        format!("{} needs an output file: results arrive in several parts", LANE.with_value("batch"));
+    Problem::new(ProblemCode::Usage, message).hint(format!("name one with {OUTPUT}"))
+}
+
+/// The spec of a pass: what the lane decides itself is switched off in the engine.
+fn spec_of_pass(spec: &RunSpec, existing: ExistingOutput) -> RunSpec {
+    let mut pass = spec.clone();
+    pass.existing = existing;
+    pass.work.agents.checkpoint_turns = true;
+    // Retries are requests in a later job, and a pass makes no calls that could be limited.
+    pass.work.retries = 0;
+    pass.work.max_outage = Duration::ZERO;
+    pass.work.budget = Default::default();
+    pass
+}
+
+async fn open_lane(spec: &RunSpec, folder: &Path) -> Result<Arc<BatchLane>, Problem> {
+    let (spec, folder) = (spec.clone(), folder.to_owned());
+    run_on_thread(move || BatchLane::open(&spec, &folder).map(Arc::new)).await
+}
+
+async fn open_journal(folder: &Path, spec: &RunSpec) -> Result<Option<JobJournal>, Problem> {
+    let (folder, durability) = (folder.to_owned(), spec.work.durability);
+    run_on_thread(move || JobJournal::open(&RunStorage::open(&folder)?.store, durability)).await
+}
+
+impl BatchLane {
+    /// The lane of a run that begins or is resumed.
+    fn open(spec: &RunSpec, folder: &Path) -> Result<Self, Problem> {
+        let paths = JobPaths::in_work_folder(folder);
+        let storage = RunStorage::look_at(folder);
+        let (jobs, end) = read_jobs(&*storage.store)?;
+        if !spec.existing.resumes() && jobs.has_jobs_out() {
+            return Err(jobs_out_problem());
+        }
+        let resumes = spec.existing.resumes();
+        let (jobs, end) = if resumes { (jobs, end) } else { Default::default() };
+        let mut failures = KnownFailures::read(paths.failures());
+        if !jobs.has_jobs_out() && !jobs.has_collectable() {
+            // Every row that failed is tried again.
+            failures.clear();
+        }
+        let now = jiff::Timestamp::now().as_nanosecond();
+        let seed = format!("{}-{now}-{}", folder.display(), std::process::id());
+        let round = jobs.jobs().iter().map(|job| job.round).max().unwrap_or(0);
+        Ok(Self {
+            paths,
+            retries: spec.work.retries,
+            limits: spec.work.budget,
+            prefix: format!("rowmill-{:016x}", xxh3_64(seed.as_bytes())),
+            failures_final_from: end,
+            state: Mutex::new(LaneState {
+                jobs,
+                endpoints: Default::default(),
+                index: ResultIndex::default(),
+                failures,
+                reserve: JobReserve::default(),
+                round,
+                made: 0,
+                written: Vec::new(),
+                problem: None,
+                stop: Default::default(),
+                is_first_pass: true,
+                retries_earlier_failures: true,
+                earlier: None,
+            }),
+        })
+    }
+
+    /// Prepares a pass: what finished jobs have is found in it.
+    fn begin_pass(&self, stop: &rowmill_engine::StopHandle) -> Result<(), Problem> {
+        let mut state = self.lock();
+        state.round += 1;
+        state.stop = stop.clone();
+        let mut index = ResultIndex::default();
+        for job in state.jobs.jobs().iter().filter(|job| job.is_collectable()) {
+            index.add(job, &self.paths)?;
+        }
+        state.index = index;
+        let made = std::fs::create_dir_all(self.paths.folder().parent().unwrap_or(Path::new("")));
+        made.and_then(|()| make_jobs_folder(self.paths.folder()))
+            .map_err(|error| write_problem(self.paths.folder(), &error))?;
+        // Requests of a process that was ended before it recorded their job were never sent.
+        let state = &*state;
+        self.paths.remove_unknown(|name| state.jobs.jobs().iter().any(|job| job.key.0 == name));
+        Ok(())
+    }
+
+    /// Completes the jobs of a pass. If the pass was stopped by a problem, their rows may not be recorded as waiting for
+    /// them, so they are dropped; nothing of them was sent.
+    fn end_pass(&self, report: &RunReport) -> Result<Vec<JobRecord>, Problem> {
+        let mut state = self.lock();
+        state.is_first_pass = false;
+        if let Some(problem) = state.problem.take() {
+            return Err(problem);
+        }
+        if matches!(report.stopped, Some(StopCause::Problem(_))) {
+            for known in state.endpoints.values_mut() {
+                known.drop_open_job();
+            }
+            state.written.clear();
+            return Ok(Vec::new());
+        }
+        state.complete_all()?;
+        Ok(std::mem::take(&mut state.written))
+    }
+
+    /// Records the jobs that a pass has made, and those whose rows it has worked on.
+    async fn record_pass(
+        &self,
+        journal: &JobJournal,
+        written: Vec<JobRecord>,
+        report: &RunReport,
+    ) -> Result<(), Problem> {
+        let reached_end = report.stopped.is_none();
+        let mut changed = written;
+        let mut collected = Vec::new();
+        if reached_end {
+            let state = self.lock();
+            collected.extend(state.jobs.jobs().iter().filter(|job| job.is_collectable()).map(collected_job));
+        }
+        changed.extend(collected.iter().cloned());
+        journal.record(&changed).await?;
+        let mut state = self.lock();
+        changed.into_iter().for_each(|job| state.jobs.put(job));
+        drop(state);
+        collected.iter().for_each(|job| self.paths.remove(&job.key));
+        Ok(())
+    }
+
+    /// Adds what earlier passes have counted to the counts of a pass.
+    pub(crate) fn add_earlier_passes(&self, tally: &mut RunTally, history: &mut UsageHistory) {
+        let mut state = self.lock();
+        if let Some((earlier, before)) = &state.earlier {
+            tally.add_earlier_pass(earlier);
+            history.merge(before);
+        }
+        state.earlier = Some((tally.clone(), history.clone()));
+    }
+
+    /// The report of a run that is complete: nothing of the lane is needed any more.
+    fn finish(&self, report: RunReport, folder: &Path) -> RunReport {
+        let mut report = self.report(report, WaitEnd::Results);
+        if report.parked_rows > 0 {
+            return report;
+        }
+        self.paths.remove_all();
+        // The folder is removed only if nothing else is in it.
+        if std::fs::remove_dir(folder).is_ok() {
+            report.kept = None;
+        }
+        report
+    }
+
+    fn report(&self, mut report: RunReport, end: WaitEnd) -> RunReport {
+        let counts = self.job_counts();
+        let state = self.lock();
+        let is_out = state.jobs.has_jobs_out() || state.jobs.has_collectable();
+        report.batch =
+            Some(BatchLaneReport { rounds: state.round, jobs: counts, rows_out: report.parked_rows });
+        if report.stopped.is_none()
+            && report.parked_rows > 0
+            && let Some(worst) = state.reserve.refused().filter(|_| !is_out)
+        {
+            report.stopped = Some(StopCause::Budget { spent: report.spent, worst });
+            report.exit = ExitCode::LimitReached;
+            report.summary.status = "budget";
+        }
+        let waits = matches!(end, WaitEnd::Detached | WaitEnd::Stopped);
+        if waits && is_out && matches!(report.stopped, None | Some(StopCause::Interrupted)) {
+            report.stopped = None;
+            report.exit = ExitCode::Submitted;
+            report.summary.status = "submitted";
+        }
+        if matches!(report.stopped, Some(StopCause::Deadline(_))) {
+            report.exit = ExitCode::LimitReached;
+            report.summary.status = "deadline";
+        }
+        report
+    }
+}
+
+/// A job whose rows have been worked on.
+fn collected_job(job: &JobRecord) -> JobRecord {
+    let (id, state) = match &job.stage {
+        JobStage::Downloaded { id, state } => (Some(id.clone()), *state),
+        stage => {
+            debug_assert!(matches!(stage, JobStage::Refused { .. }), "only these are collected");
+            (job.provider_id().map(str::to_owned), JobState::Failed)
+        }
+    };
+    JobRecord { stage: JobStage::Collected { id, state }, ..job.clone() }
+}
+
+/// The problem that a run whose jobs are at the provider would be forgotten.
+fn jobs_out_problem() -> Problem {
+    Problem::new(ProblemCode::OutputExists, "batch jobs of an earlier run with this output are not finished")
+        .hint(format!("continue it with {} {RESUME}, or cancel its jobs first", LANE.with_value("batch")))
+}
+
+/// Checks that a run of live calls leaves no batch jobs behind: it would send their rows again.
+pub(crate) fn check_no_jobs_out(spec: &RunSpec) -> Result<(), Problem> {
+    let folder = spec.work_folder().filter(|folder| JobPaths::in_work_folder(folder).folder().exists());
+    let Some(folder) = folder else { return Ok(()) };
+    let (jobs, _) = read_jobs(&*RunStorage::look_at(&folder).store)?;
+    if jobs.has_jobs_out() || jobs.has_collectable() { Err(jobs_out_problem()) } else { Ok(()) }
+}
+
+fn make_jobs_folder(folder: &Path) -> std::io::Result<()> {
+    rowmill_types::make_private_folder(folder)
+}

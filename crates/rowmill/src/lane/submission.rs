@@ -1,0 +1,254 @@
+//! One job, brought one step further at its provider.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::jobs::{JobRecord, JobStage, LostResults};
+use rowmill_core::ports::{BatchApi, JobFile, JobKeyRule, JobReport, JobState};
+use rowmill_types::{CallError, CallFailure, CallFault, Problem, ProblemCode};
+
+use super::driver::JobDriver;
+use super::results::{ResultCounts, write_index};
+use crate::control::RunNotice;
+use crate::counts::count_phrase;
+use crate::run::run_on_thread;
+
+/// Clocks differ: a job that was created this much before its request was sent may be the one.
+const CLOCK_SLACK: i64 = 300;
+/// The maximum number of reasons that a message lists.
+const SHOWN_REASONS: usize = 3;
+
+/// What becomes of a job after a step.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum StepResult {
+    /// The next step can follow at once.
+    GoOn,
+    /// The next step follows later.
+    Later,
+    /// The account's queue has no room for the job; the provider asked for this wait, if it did.
+    QueueFull(Option<Duration>),
+}
+
+impl JobDriver<'_> {
+    /// Uploads the file of a job.
+    pub(super) async fn upload(&self, mut job: JobRecord, api: &dyn BatchApi) -> Result<StepResult, Problem> {
+        match api.upload(&self.job_file(&job)).await {
+            Ok(file) => {
+                job.stage = JobStage::Uploaded { file };
+                self.record(job).await?;
+                Ok(StepResult::GoOn)
+            }
+            Err(error) => self.refused_or_later(&job, &error, "upload the requests of"),
+        }
+    }
+
+    /// Creates a job. That it is being created is recorded first, because the response may be lost.
+    pub(super) async fn create(
+        &self,
+        mut job: JobRecord,
+        file: Option<String>,
+        api: &dyn BatchApi,
+    ) -> Result<StepResult, Problem> {
+        let since = self.now();
+        job.stage = JobStage::Creating { file: file.clone(), since };
+        self.record(job.clone()).await?;
+        match api.create(&self.job_file(&job), file.as_deref()).await {
+            Ok(report) => self.submitted(job, report).await,
+            Err(error) if is_ambiguous(&error) => {
+                // The job may exist; the next step looks for it.
+                self.notice(RunNotice::info(format!(
+                    "whether the provider created a batch job is not known ({error}); looking for it"
+                )));
+                Ok(StepResult::Later)
+            }
+            Err(error) => {
+                job.stage = JobStage::Uploaded { file };
+                self.record(job.clone()).await?;
+                match error.fault() {
+                    CallFault::Throttled { after } | CallFault::Exhausted { after } => {
+                        Ok(StepResult::QueueFull(after))
+                    }
+                    _ => self.refused_or_later(&job, &error, "create"),
+                }
+            }
+        }
+    }
+
+    /// Finds out whether a job was created, by its key, or by its time and its number of requests.
+    pub(super) async fn find(
+        &self,
+        mut job: JobRecord,
+        (file, since): (Option<String>, i64),
+        api: &dyn BatchApi,
+    ) -> Result<StepResult, Problem> {
+        let listed = match api.list(since - CLOCK_SLACK).await {
+            Ok(listed) => listed,
+            Err(error) => return self.refused_or_later(&job, &error, "look for"),
+        };
+        let found = match api.rules().job_key {
+            JobKeyRule::Reported => {
+                listed.into_iter().find(|report| report.key.as_deref() == Some(&job.key.0))
+            }
+            JobKeyRule::NotReported => {
+                let known = self.lane.known_provider_ids();
+                let is_like = |report: &JobReport| {
+                    let uploaded = file.is_none() || report.input_file == file;
+                    let counts = report.counts.filter(|counts| counts.total > 0);
+                    uploaded && counts.is_none_or(|counts| counts.total == job.size.requests)
+                };
+                // The list begins with the newest job; ours is the oldest that nobody knows.
+                listed.into_iter().rev().find(|report| !known.contains(&report.id) && is_like(report))
+            }
+        };
+        match found {
+            Some(report) => self.submitted(job, report).await,
+            None if self.was_looked_for_long_enough(&job) => {
+                job.stage = JobStage::Uploaded { file };
+                self.record(job).await?;
+                Ok(StepResult::GoOn)
+            }
+            None => Ok(StepResult::Later),
+        }
+    }
+
+    async fn submitted(&self, mut job: JobRecord, report: JobReport) -> Result<StepResult, Problem> {
+        let (requests, id) = (count_phrase(job.size.requests, "request"), report.id.clone());
+        update(&mut job, report);
+        self.record(job).await?;
+        self.notice(RunNotice::info(format!("submitted batch job `{id}` with {requests}")));
+        Ok(StepResult::Later)
+    }
+
+    /// Asks for the state of a job.
+    pub(super) async fn poll(&self, mut job: JobRecord, api: &dyn BatchApi) -> Result<StepResult, Problem> {
+        let id = job.provider_id().unwrap_or_default().to_owned();
+        let report = match api.report(&id).await {
+            Ok(report) => report,
+            Err(error) => return self.refused_or_later(&job, &error, "look up"),
+        };
+        let was = job.clone();
+        if report.state == JobState::Failed && report.result_files.is_empty() {
+            return self.failed(job, &report).await;
+        }
+        let has_ended = report.state.has_ended();
+        update(&mut job, report);
+        if job != was {
+            self.record(job).await?;
+        }
+        Ok(if has_ended { StepResult::GoOn } else { StepResult::Later })
+    }
+
+    /// The provider has refused a job as a whole.
+    async fn failed(&self, mut job: JobRecord, report: &JobReport) -> Result<StepResult, Problem> {
+        if report.errors.iter().any(rowmill_core::ports::JobError::is_full_queue) {
+            // Nothing was run: the file is still there, and the job can be created again.
+            job.stage = JobStage::Uploaded { file: report.input_file.clone() };
+            job.counts = None;
+            self.record(job).await?;
+            return Ok(StepResult::QueueFull(None));
+        }
+        let reasons: Vec<String> = report
+            .errors
+            .iter()
+            .take(SHOWN_REASONS)
+            .map(|error| {
+                let line = error.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+                format!("{line}{}", error.message)
+            })
+            .collect();
+        let reason = if reasons.is_empty() { "no reason was given".to_owned() } else { reasons.join("; ") };
+        self.notice(RunNotice::warning(format!("the provider refused batch job `{}`: {reason}", report.id)));
+        job.stage = JobStage::Refused { id: Some(report.id.clone()), reason, lost: LostResults::Fail };
+        self.record(job).await?;
+        Ok(StepResult::Later)
+    }
+
+    /// Downloads the results of a job that has ended.
+    pub(super) async fn download(
+        &self,
+        mut job: JobRecord,
+        api: &Arc<dyn BatchApi>,
+    ) -> Result<StepResult, Problem> {
+        let id = job.provider_id().unwrap_or_default().to_owned();
+        let report = match api.report(&id).await {
+            Ok(report) => report,
+            Err(error) => return self.refused_or_later(&job, &error, "look up"),
+        };
+        if let Err(error) = api.download(&report, &self.lane.paths.results(&job.key)).await {
+            return self.refused_or_later(&job, &error, "download the results of");
+        }
+        let (paths, key, api) = (self.lane.paths.clone(), job.key.clone(), Arc::clone(api));
+        let counts = run_on_thread(move || write_index(&paths, &key, &*api)).await?;
+        self.notify_results(&job, &report, counts);
+        let state = report.state;
+        update(&mut job, report);
+        job.stage = JobStage::Downloaded { id, state };
+        self.record(job).await?;
+        Ok(StepResult::Later)
+    }
+
+    fn notify_results(&self, job: &JobRecord, report: &JobReport, counts: ResultCounts) {
+        let ResultCounts { found, missing, foreign } = counts;
+        let mut text = format!(
+            "batch job `{}` {}: {} of {}",
+            report.id,
+            report.state.name(),
+            count_phrase(found, "result"),
+            job.size.requests
+        );
+        if foreign > 0 {
+            text.push_str(&format!("; {} of no known request ignored", count_phrase(foreign, "line")));
+        }
+        let is_whole = missing == 0 && foreign == 0;
+        self.notice(if is_whole { RunNotice::info(text) } else { RunNotice::warning(text) });
+    }
+
+    /// A failure that may pass is tried again later; any other one stops the command, and the jobs stay as they are.
+    fn refused_or_later(
+        &self,
+        job: &JobRecord,
+        error: &CallError,
+        what: &str,
+    ) -> Result<StepResult, Problem> {
+        match error.fault() {
+            CallFault::Permanent | CallFault::Fatal => {
+                let code = match error.failure {
+                    CallFailure::Unauthorized => ProblemCode::Unauthorized,
+                    _ => ProblemCode::BatchRefused,
+                };
+                let name = job.provider_id().map(|id| format!(" `{id}`")).unwrap_or_default();
+                let message = format!("`{}` refused to {what} batch job{name}: {error}", job.provider);
+                Err(Problem::new(code, message))
+            }
+            CallFault::Throttled { after } | CallFault::Exhausted { after } if !job.is_submitted() => {
+                Ok(StepResult::QueueFull(after))
+            }
+            CallFault::Transient { .. }
+            | CallFault::Throttled { .. }
+            | CallFault::Exhausted { .. }
+            | CallFault::LocalLimit => Ok(StepResult::Later),
+        }
+    }
+
+    fn job_file(&self, job: &JobRecord) -> JobFile {
+        JobFile {
+            key: job.key.0.clone(),
+            path: self.lane.paths.requests(&job.key),
+            requests: job.size.requests,
+            bytes: job.size.bytes,
+        }
+    }
+}
+
+/// Whether the job may have been created although there was no good response.
+fn is_ambiguous(error: &CallError) -> bool {
+    error.failure.may_be_billed() || error.failure == CallFailure::Server
+}
+
+/// Takes over what the provider reports of a job.
+fn update(job: &mut JobRecord, report: JobReport) {
+    job.created_at = report.created_at.or(job.created_at);
+    job.expires_at = report.expires_at.or(job.expires_at);
+    job.counts = report.counts.or(job.counts);
+    job.stage = JobStage::Submitted { id: report.id, state: report.state };
+}
