@@ -8,53 +8,48 @@ use tokio::time::Instant;
 /// The time of jobs, counted from the start of the simulator.
 #[derive(Debug)]
 pub(crate) struct JobClock {
-    started: Instant,
     start: Timestamp,
     scale: f64,
-    moved: Duration,
-    /// The time at which it was stopped, if it is.
-    held: Option<Duration>,
+    /// A time of jobs, and the moment at which it was that time.
+    time: Duration,
+    since: Instant,
+    is_held: bool,
 }
 
 impl JobClock {
     /// A clock that runs `scale` times as fast as the real one.
     pub(crate) fn new(scale: f64, now: Instant) -> Self {
-        Self { started: now, start: Timestamp::now(), scale, moved: Duration::ZERO, held: None }
+        Self { start: Timestamp::now(), scale, time: Duration::ZERO, since: now, is_held: false }
     }
 
     /// The time of jobs at a moment.
     pub(crate) fn at(&self, now: Instant) -> Duration {
-        let running = || now.saturating_duration_since(self.started).mul_f64(self.scale);
-        self.held.unwrap_or_else(|| running() + self.moved)
+        if self.is_held {
+            return self.time;
+        }
+        self.time + now.saturating_duration_since(self.since).mul_f64(self.scale)
     }
 
     /// Moves it on, whether it is stopped or not.
     pub(crate) fn advance(&mut self, by: Duration) {
-        match &mut self.held {
-            Some(held) => *held += by,
-            None => self.moved += by,
-        }
+        self.time += by;
     }
 
     pub(crate) fn hold(&mut self, now: Instant) {
-        self.held = Some(self.at(now));
+        self.time = self.at(now);
+        self.is_held = true;
     }
 
     /// Lets it run on from where it stands.
     pub(crate) fn release(&mut self, now: Instant) {
-        if let Some(held) = self.held.take() {
-            let running = now.saturating_duration_since(self.started).mul_f64(self.scale);
-            self.moved = held.saturating_sub(running);
-            if running > held {
-                // The real time that passed meanwhile does not count.
-                self.started += (running - held).div_f64(self.scale.max(f64::MIN_POSITIVE));
-            }
-        }
+        self.time = self.at(now);
+        self.since = now;
+        self.is_held = false;
     }
 
     /// The real time until a time of jobs; `None` if it stands still.
     pub(crate) fn wait_until(&self, time: Duration, now: Instant) -> Option<Duration> {
-        if self.held.is_some() || self.scale <= 0.0 {
+        if self.is_held || self.scale <= 0.0 {
             return None;
         }
         let left = time.saturating_sub(self.at(now)).as_secs_f64() / self.scale;
