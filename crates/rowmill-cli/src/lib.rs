@@ -23,6 +23,7 @@ mod progress_line;
 mod resolve;
 mod run_with_signals;
 mod signals;
+mod simulate_batch_flags;
 mod simulate_flags;
 mod spec_file;
 mod spec_vocabulary;

@@ -12,12 +12,15 @@ use rowmill_simulator::{
 };
 use serde_json::Value;
 
+use crate::simulate_batch_flags::SimulateBatchFlags;
+
 /// Run a simulated model provider locally, to test limits, faults and costs for free.
 ///
 /// Serves the OpenAI chat completions and Responses APIs, Anthropic Messages and Google
-/// generateContent, with and without streaming, and prints the address that it listens on. Point
-/// rowmill or any other client at it with the provider's base URL. `GET /stats` reports requests,
-/// answers, rate limits and cost. Runs until Ctrl-C.
+/// generateContent, with and without streaming, and the batch APIs of these and of Azure, Groq,
+/// Together and Mistral, and prints the address that it listens on. Point rowmill or any other
+/// client at it with the provider's base URL. `GET /stats` reports requests, answers, rate limits,
+/// batch jobs and cost. Runs until Ctrl-C.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES, after_help = "See `rowmill simulate --help` for examples.")]
 pub(crate) struct SimulateFlags {
@@ -142,6 +145,9 @@ pub(crate) struct SimulateFlags {
     #[arg(long, value_name = "KIND", default_value = "503", help_heading = "Faults")]
     outage_kind: OutageKind,
 
+    #[command(flatten)]
+    batches: SimulateBatchFlags,
+
     /// Dollars per million tokens, such as `input=0.25,cached=0.025,cache_write=0.3,output=2`.
     ///
     /// `/stats` then includes `cost_usd`: the cost of all answers that were generated, whether they
@@ -185,6 +191,9 @@ Examples:
   Inject faults, and count what the answers cost:
     rowmill simulate --fault 503=0.02 --fault reset=0.02 --fault drip=0.01 --price input=0.25,output=2
 
+  Batch jobs of two hours that take two seconds, of which the first answer is lost:
+    rowmill simulate --port 8080 --batch-duration 2h --time-scale 3600 --batch-lose-creates 1
+
   A model that calls tools by rules, and a log of all messages that it receives:
     rowmill simulate --script rules.jsonl --log-requests calls.jsonl --log-messages";
 
@@ -219,6 +228,7 @@ impl SimulateFlags {
             .limits(limits)
             .outage_kind(self.outage_kind)
             .drip_every(DRIP)
+            .batches(self.batches.settings())
             .keep_requests(0);
         script = self.model.into_iter().fold(script, SimulatorScript::model);
         for (fault, rate) in self.fault {

@@ -144,13 +144,14 @@ impl SimulatorState {
             tokio::time::sleep(latency).await;
         }
         let how = match self.decide(&ask, at) {
-            SimulatedAnswer::Default => made(&ask)?,
+            SimulatedAnswer::Default => made_for_schema(&ask)?,
             how => how,
         };
         Ok(AnswerPlan { protocol, ask, how, at, asked, admission })
     }
 
-    fn check_outage(&self) -> Result<(), CallRejection> {
+    /// Rejects a request during an outage.
+    pub(crate) fn check_outage(&self) -> Result<(), CallRejection> {
         let outage = self.conditions().outage();
         if outage.is_some() {
             self.recorder.record_outage();
@@ -186,7 +187,8 @@ impl SimulatorState {
         latency.draw_wait((chance("latency"), chance("latency too"))) + jitter
     }
 
-    fn decide(&self, ask: &ParsedRequest, at: CallCircumstances) -> SimulatedAnswer {
+    /// How a call is answered.
+    pub(crate) fn decide(&self, ask: &ParsedRequest, at: CallCircumstances) -> SimulatedAnswer {
         let prompt = ask.prompt.as_str();
         let struck = self.script.faults.iter().enumerate().find(|(rule, (when, _))| match when {
             FaultTrigger::Always => true,
@@ -219,7 +221,7 @@ impl SimulatorState {
 }
 
 /// A value for the schema of a call, if it has one; an error if that would be too large.
-fn made(ask: &ParsedRequest) -> Result<SimulatedAnswer, RequestRefusal> {
+pub(crate) fn made_for_schema(ask: &ParsedRequest) -> Result<SimulatedAnswer, RequestRefusal> {
     let Some(schema) = &ask.schema else { return Ok(SimulatedAnswer::Default) };
     let value = simulated_value(schema, seed_from(&[&ask.prompt])).map_err(|what| {
         RequestRefusal::invalid(format!("the schema asks for more than the simulator can generate: {what}"))
@@ -233,7 +235,7 @@ pub(crate) fn seeded_chance(seed: u64, purpose: &str, whom: &str) -> f64 {
     (drawn >> 11) as f64 / (1u64 << 53) as f64
 }
 
-const GARBAGE: &str = "<html><body><h1>It works!</h1></body></html>";
+pub(crate) const GARBAGE: &str = "<html><body><h1>It works!</h1></body></html>";
 
 impl AnswerPlan<'_> {
     pub(crate) fn fault(&self) -> Option<&SimulatedFault> {

@@ -73,7 +73,8 @@ impl RandomDistribution {
         })
     }
 
-    fn read(text: &str, number: impl Fn(&str) -> Option<f64>) -> Option<Self> {
+    /// Parses a distribution of what `number` parses.
+    pub(crate) fn read(text: &str, number: impl Fn(&str) -> Option<f64>) -> Option<Self> {
         let Some((kind, rest)) = text.split_once(':') else { return Some(Self::Constant(number(text)?)) };
         match kind {
             "constant" => Some(Self::Constant(number(rest)?)),

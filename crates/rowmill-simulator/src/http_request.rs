@@ -1,5 +1,8 @@
 //! Parses HTTP/1.1 requests.
 
+use std::fs::File;
+use std::io::Write;
+
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -9,6 +12,8 @@ use crate::recorder::RecordedRequest;
 /// Larger heads and bodies are rejected.
 const HEAD_LIMIT: usize = 64 * 1024;
 const BODY_LIMIT: usize = 256 * 1024 * 1024;
+/// Bodies that are written to a file may be larger: Google takes files of two gibibytes.
+const FILE_LIMIT: usize = 2 << 30;
 
 /// A request that was read completely.
 #[derive(Debug)]
@@ -40,15 +45,131 @@ enum BodyFraming {
     Chunked,
 }
 
+/// The head of a request whose body was not read yet.
 #[derive(Debug)]
-struct RequestHead {
-    incoming: HttpRequest,
+pub(crate) struct RequestHead {
+    pub(crate) incoming: HttpRequest,
     length: usize,
     framing: BodyFraming,
 }
 
-/// Reads one request; anything after it stays in `buffer`.
-pub(crate) async fn read(stream: &mut TcpStream, buffer: &mut BytesMut) -> Result<HttpRequest, ReadFailure> {
+/// Where the bytes of a body go.
+trait BodySink {
+    /// The size above which a body is rejected.
+    const LIMIT: usize;
+
+    fn take(&mut self, bytes: &[u8]) -> std::io::Result<()>;
+}
+
+impl BodySink for Vec<u8> {
+    const LIMIT: usize = BODY_LIMIT;
+
+    fn take(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl BodySink for File {
+    const LIMIT: usize = FILE_LIMIT;
+
+    fn take(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.write_all(bytes)
+    }
+}
+
+impl RequestHead {
+    /// Whether the body may be larger than `bytes`.
+    pub(crate) fn may_exceed(&self, bytes: usize) -> bool {
+        match self.framing {
+            BodyFraming::Length(length) => length > bytes,
+            BodyFraming::Chunked => true,
+        }
+    }
+
+    /// Reads the body into memory.
+    pub(crate) async fn read_body(
+        mut self,
+        stream: &mut TcpStream,
+        buffer: &mut BytesMut,
+    ) -> Result<HttpRequest, ReadFailure> {
+        let mut body = Vec::new();
+        self.receive(stream, buffer, &mut body).await?;
+        self.incoming.request.body = body;
+        Ok(self.incoming)
+    }
+
+    /// Writes the body to a file, and leaves that of the request empty.
+    pub(crate) async fn write_body(
+        self,
+        stream: &mut TcpStream,
+        buffer: &mut BytesMut,
+        file: &mut File,
+    ) -> Result<HttpRequest, ReadFailure> {
+        self.receive(stream, buffer, file).await?;
+        Ok(self.incoming)
+    }
+
+    /// Reads about half of the body, which is then dropped.
+    pub(crate) async fn read_half(self, stream: &mut TcpStream, buffer: &mut BytesMut) {
+        let half = match self.framing {
+            BodyFraming::Length(length) => length / 2,
+            BodyFraming::Chunked => buffer.len() / 2 + 1,
+        };
+        let mut read = 0;
+        while read + buffer.len() < half {
+            read += buffer.len();
+            buffer.clear();
+            if more(stream, buffer).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn receive<S: BodySink>(
+        &self,
+        stream: &mut TcpStream,
+        buffer: &mut BytesMut,
+        sink: &mut S,
+    ) -> Result<(), ReadFailure> {
+        let expects = self.incoming.request.header("expect");
+        if expects.is_some_and(|value| value.eq_ignore_ascii_case("100-continue")) {
+            stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        }
+        match self.framing {
+            BodyFraming::Length(length) if length > S::LIMIT => {
+                Err(ReadFailure::Invalid("the content length is invalid"))
+            }
+            BodyFraming::Length(length) => pass(stream, buffer, sink, length).await,
+            BodyFraming::Chunked => read_chunks(stream, buffer, sink).await,
+        }
+    }
+}
+
+/// Passes exactly `length` bytes to the sink.
+async fn pass<S: BodySink>(
+    stream: &mut TcpStream,
+    buffer: &mut BytesMut,
+    sink: &mut S,
+    length: usize,
+) -> Result<(), ReadFailure> {
+    let mut left = length;
+    loop {
+        let piece = buffer.split_to(left.min(buffer.len()));
+        sink.take(&piece)?;
+        left -= piece.len();
+        if left == 0 {
+            return Ok(());
+        }
+        more(stream, buffer).await?;
+    }
+}
+
+/// Reads the head of a request; anything after it stays in `buffer`.
+pub(crate) async fn read_head(
+    stream: &mut TcpStream,
+    buffer: &mut BytesMut,
+) -> Result<RequestHead, ReadFailure> {
     let head = loop {
         if let Some(head) = parse_head(buffer)? {
             break head;
@@ -59,20 +180,12 @@ pub(crate) async fn read(stream: &mut TcpStream, buffer: &mut BytesMut) -> Resul
         more(stream, buffer).await?;
     };
     buffer.advance(head.length);
-    let mut incoming = head.incoming;
-    if incoming.request.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue")) {
-        stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
-    }
-    incoming.request.body = match head.framing {
-        BodyFraming::Length(length) => {
-            while buffer.len() < length {
-                more(stream, buffer).await?;
-            }
-            buffer.split_to(length).to_vec()
-        }
-        BodyFraming::Chunked => read_chunks(stream, buffer).await?,
-    };
-    Ok(incoming)
+    Ok(head)
+}
+
+/// Reads one request; anything after it stays in `buffer`.
+pub(crate) async fn read(stream: &mut TcpStream, buffer: &mut BytesMut) -> Result<HttpRequest, ReadFailure> {
+    read_head(stream, buffer).await?.read_body(stream, buffer).await
 }
 
 /// Reads the next HTTP/1.1 request of a connection; what follows it stays in `buffer`, which is empty at first.
@@ -131,14 +244,18 @@ fn framing(request: &RecordedRequest) -> Result<BodyFraming, ReadFailure> {
         _ if is_chunked => Ok(BodyFraming::Chunked),
         None => Ok(BodyFraming::Length(0)),
         Some(text) => match text.parse::<usize>() {
-            Ok(length) if length <= BODY_LIMIT => Ok(BodyFraming::Length(length)),
+            Ok(length) if length <= FILE_LIMIT => Ok(BodyFraming::Length(length)),
             _ => Err(ReadFailure::Invalid("the content length is invalid")),
         },
     }
 }
 
-async fn read_chunks(stream: &mut TcpStream, buffer: &mut BytesMut) -> Result<Vec<u8>, ReadFailure> {
-    let mut body = Vec::new();
+async fn read_chunks<S: BodySink>(
+    stream: &mut TcpStream,
+    buffer: &mut BytesMut,
+    sink: &mut S,
+) -> Result<(), ReadFailure> {
+    let mut read = 0_usize;
     loop {
         let (start, size) = loop {
             match httparse::parse_chunk_size(buffer) {
@@ -148,20 +265,21 @@ async fn read_chunks(stream: &mut TcpStream, buffer: &mut BytesMut) -> Result<Ve
             }
         };
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        if body.len().saturating_add(size) > BODY_LIMIT {
+        read = read.saturating_add(size);
+        if read > S::LIMIT {
             return Err(ReadFailure::Invalid("the body is too large"));
         }
         buffer.advance(start);
-        while buffer.len() < size + 2 {
+        pass(stream, buffer, sink, size).await?;
+        while buffer.len() < 2 {
             more(stream, buffer).await?;
         }
-        body.extend_from_slice(&buffer.split_to(size));
         if !buffer.starts_with(b"\r\n") {
             return Err(ReadFailure::Invalid("a chunk does not end where it should"));
         }
         buffer.advance(2);
         if size == 0 {
-            return Ok(body);
+            return Ok(());
         }
     }
 }

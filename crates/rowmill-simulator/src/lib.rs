@@ -8,6 +8,7 @@ mod admission;
 mod answer;
 mod answer_hold;
 mod answer_plan;
+mod batch;
 mod bucket;
 mod call_log;
 mod call_marker;
@@ -46,6 +47,7 @@ mod upload_form;
 mod websocket;
 
 pub use answer::SimulatedAnswer;
+pub use batch::{BatchStats, SimulatedBatches};
 pub use conditions::ScriptChange;
 pub use conversation::{
     CallView, RecordedMessage, RecordedRole, RecordedTool, RecordedToolCall, RecordedToolResult,

@@ -45,11 +45,15 @@ pub fn parse_fault_rate(text: &str) -> Result<(SimulatedFault, f64), String> {
             )?;
         fault = fault.with_header(name.trim(), value.trim());
     }
-    Ok((fault, share(rate)?))
+    Ok((fault, parse_share(rate)?))
 }
 
 /// Parses a share such as `0.02` or `2%`.
-fn share(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+///
+/// The text is none; the message says what to write.
+pub fn parse_share(text: &str) -> Result<f64, String> {
     let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
     match number.parse::<f64>().map(|number| number / whole) {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
@@ -185,6 +189,80 @@ pub fn price(text: &str) -> Result<Price, String> {
     Ok(Price { tokens, long: None, batch_percent: None })
 }
 
+/// A longer job is a mistake.
+const LONGEST_JOB: Duration = Duration::from_secs(366 * 86_400);
+
+/// Parses a duration of a job, such as `10s`, `2h` or `3d`.
+///
+/// # Errors
+///
+/// The text is none; the message says what to write.
+pub fn parse_job_duration(text: &str) -> Result<Duration, String> {
+    long_duration(text).ok_or_else(|| format!("`{text}` is not a duration; write `10s`, `20m`, `2h` or `3d`"))
+}
+
+fn long_duration(text: &str) -> Option<Duration> {
+    let unit = text.strip_suffix('h').map(|number| (number, 3_600.0));
+    let Some((number, seconds)) = unit.or_else(|| text.strip_suffix('d').map(|number| (number, 86_400.0)))
+    else {
+        return time_span::parse_time_span(text);
+    };
+    let duration = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
+    (duration <= LONGEST_JOB).then_some(duration)
+}
+
+/// Parses the durations of jobs: `2h`, `uniform:1h..30h`, `lognormal:1h,0.6` or `exponential:1h`.
+///
+/// # Errors
+///
+/// The text is none of these; the message says what to write.
+pub fn parse_job_durations(text: &str) -> Result<RandomDistribution, String> {
+    let seconds = |text: &str| long_duration(text).map(|time| time.as_secs_f64());
+    RandomDistribution::read(text, seconds).ok_or_else(|| {
+        format!(
+            "`{text}` is not a duration; write `2h`, `uniform:1h..30h`, `lognormal:1h,0.6` or `exponential:1h`"
+        )
+    })
+}
+
+/// Parses how many times as fast as real time the time of jobs passes, such as `3600`.
+///
+/// # Errors
+///
+/// The text is none; the message says what to write.
+pub fn parse_time_scale(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(scale) if scale > 0.0 && scale <= 1e9 => Ok(scale),
+        _ => Err(format!("`{text}` is not a factor; write a number above 0, such as `3600`")),
+    }
+}
+
+/// Parses a mistake in the input of jobs: its code and its line, such as `duplicate_custom_id:3`.
+///
+/// # Errors
+///
+/// The text is none; the message says what to write.
+pub fn parse_line_error(text: &str) -> Result<(String, u64), String> {
+    let parsed = text.split_once(':').and_then(|(code, line)| Some((code, line.parse().ok()?)));
+    match parsed {
+        Some((code, line)) if !code.is_empty() && line > 0 => Ok((code.to_owned(), line)),
+        _ => Err(format!("`{text}` is not CODE:LINE, such as `duplicate_custom_id:3`")),
+    }
+}
+
+/// Parses how many creates fail, and with which status: `2` or `2:500`; the usual status is 503.
+///
+/// # Errors
+///
+/// The text is none; the message says what to write.
+pub fn parse_failed_creates(text: &str) -> Result<(u64, u16), String> {
+    let (count, status) = text.split_once(':').unwrap_or((text, "503"));
+    match (count.parse(), status.parse()) {
+        (Ok(count), Ok(status @ 400..=599)) => Ok((count, status)),
+        _ => Err(format!("`{text}` is not N or N:STATUS, such as `2:500`")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,6 +326,28 @@ mod tests {
         ] {
             assert!(price(text).unwrap_err().contains(told), "{text}");
         }
+    }
+
+    #[test]
+    fn settings_of_jobs_can_be_written() {
+        let hours = |count: u64| Duration::from_secs(count * 3_600);
+        assert_eq!(parse_job_duration("2h"), Ok(hours(2)));
+        assert_eq!(parse_job_duration("1.5d"), Ok(hours(36)));
+        assert_eq!(parse_job_durations("30h"), Ok(RandomDistribution::Constant(108_000.0)));
+        let uniform = RandomDistribution::Uniform { low: 3_600.0, high: 108_000.0 };
+        assert_eq!(parse_job_durations("uniform:1h..30h"), Ok(uniform));
+        assert_eq!(parse_line_error("url_mismatch:3"), Ok(("url_mismatch".to_owned(), 3)));
+        assert_eq!((parse_failed_creates("2"), parse_failed_creates("1:500")), (Ok((2, 503)), Ok((1, 500))));
+        for text in ["h", "-1h", "999d", "soon"] {
+            assert!(parse_job_duration(text).unwrap_err().contains("write `10s`"), "{text}");
+        }
+        for text in ["0", "-1", "fast", "inf"] {
+            assert!(parse_time_scale(text).is_err(), "{text}");
+        }
+        for text in ["url_mismatch", ":1", "url_mismatch:0"] {
+            assert!(parse_line_error(text).is_err(), "{text}");
+        }
+        assert!(parse_failed_creates("2:200").is_err());
     }
 
     #[test]

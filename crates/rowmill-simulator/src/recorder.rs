@@ -10,13 +10,14 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::answer_plan::AnsweredPrompt;
+use crate::batch::BatchStats;
 use crate::protocol::ParsedRequest;
 use crate::recorded_call::RecordedCall;
 use crate::script::SimulatorScript;
 use crate::stats::{MinuteStats, SimulatorStats};
 
 /// One request as received.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordedRequest {
     /// The method; `WEBSOCKET` for a message on a WebSocket.
     pub method: String,
@@ -53,7 +54,10 @@ struct RecorderState {
 
 #[derive(Debug, Default)]
 struct PromptCounts {
+    /// Live calls and rows of jobs.
     calls: u64,
+    /// Live calls among them.
+    live: u64,
     answers: u64,
 }
 
@@ -84,7 +88,8 @@ pub(crate) struct RequestRecorder {
 
 impl RequestRecorder {
     pub(crate) fn new(keep_requests: usize, keep_prompts: bool, money: Option<Money>) -> Self {
-        let stats = SimulatorStats { cost_usd: money, ..SimulatorStats::default() };
+        let batches = BatchStats { cost_usd: money, ..BatchStats::default() };
+        let stats = SimulatorStats { cost_usd: money, batches, ..SimulatorStats::default() };
         Self {
             held: Mutex::new(RecorderState { stats, ..RecorderState::default() }),
             changed: Condvar::new(),
@@ -181,12 +186,53 @@ impl RequestRecorder {
         self.change(|held| {
             let prompt = held.prompts.entry(key).or_default();
             prompt.calls += 1;
+            prompt.live += 1;
+            held.stats.distinct_prompts += u64::from(prompt.live == 1);
             let conversation = held.conversations.entry(asked.conversation).or_default();
             conversation.calls += 1;
-            let counted = (prompt.calls, conversation.calls);
-            held.stats.distinct_prompts = held.prompts.len() as u64;
-            counted
+            (prompt.calls, conversation.calls)
         })
+    }
+
+    /// The same for a row of a job.
+    pub(crate) fn count_batch_prompt(&self, asked: &AnsweredPrompt) -> (u64, u64) {
+        let key = seed_from(&[&asked.prompt]);
+        self.change(|held| {
+            let prompt = held.prompts.entry(key).or_default();
+            prompt.calls += 1;
+            let conversation = held.conversations.entry(asked.conversation).or_default();
+            conversation.calls += 1;
+            (prompt.calls, conversation.calls)
+        })
+    }
+
+    /// Records the answer to a row of a job.
+    pub(crate) fn record_batch_answer(
+        &self,
+        asked: &AnsweredPrompt,
+        usage: &TokenUsage,
+        cost: Option<Money>,
+    ) {
+        let key = seed_from(&[&asked.prompt]);
+        self.change(|held| {
+            held.prompts.entry(key).or_default().answers += 1;
+            let counts = held.conversations.entry(asked.conversation).or_default();
+            counts.answers += 1;
+            let batches = &mut held.stats.batches;
+            batches.answers += 1;
+            batches.repeated_answers += u64::from(counts.answers > 1);
+            batches.input_tokens += usage.input;
+            batches.cached_tokens += usage.cached;
+            batches.output_tokens += usage.output;
+            if let Some(cost) = cost {
+                *batches.cost_usd.get_or_insert(Money::ZERO) += cost;
+            }
+        });
+    }
+
+    /// Changes the counts of the batch APIs.
+    pub(crate) fn count_batches(&self, change: impl FnOnce(&mut BatchStats)) {
+        self.change(|held| change(&mut held.stats.batches));
     }
 
     /// Records an admitted call in this minute since the start.

@@ -11,6 +11,7 @@ use rowmill_core::cost::Price;
 use serde_json::Value;
 
 use crate::answer::{AnswerFunction, ReplyFunction, SimulatedAnswer};
+use crate::batch::SimulatedBatches;
 use crate::call_log::CallLog;
 use crate::conditions::ScriptChange;
 use crate::conversation::CallView;
@@ -68,6 +69,7 @@ pub struct SimulatorScript {
     pub(crate) file_processing: u32,
     pub(crate) log: Option<CallLog>,
     pub(crate) log_messages: bool,
+    pub(crate) batches: SimulatedBatches,
 }
 
 impl SimulatorScript {
@@ -108,6 +110,7 @@ impl SimulatorScript {
             file_processing: 0,
             log: None,
             log_messages: false,
+            batches: SimulatedBatches::new(),
         }
     }
 
@@ -341,6 +344,13 @@ impl SimulatorScript {
     #[must_use]
     pub fn log_messages(mut self) -> Self {
         self.log_messages = true;
+        self
+    }
+
+    /// Sets how long jobs of the batch APIs take, what limits them, and what damage is done to them.
+    #[must_use]
+    pub fn batches(mut self, batches: SimulatedBatches) -> Self {
+        self.batches = batches;
         self
     }
 

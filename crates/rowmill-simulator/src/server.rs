@@ -1,5 +1,6 @@
 //! Accepts connections and serves their requests.
 
+use std::fs::File;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +12,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::answer_plan::PreparedAnswer;
+use crate::batch::{self, BatchAnswer, BatchRoute, BatchServed, StoredBytes};
 use crate::canned_answers::{self, CannedAnswers};
-use crate::deliver::{DeliveryOutcome, deliver_answer};
-use crate::http_request::{self, ReadFailure};
+use crate::deliver::{DeliveryOutcome, deliver_answer, reset};
+use crate::fault::AnswerDelivery;
+use crate::http_request::{self, HttpRequest, ReadFailure};
 use crate::outage::OutageKind;
 use crate::outgoing_answer::OutgoingAnswer;
 use crate::protocol::VendorProtocol;
@@ -105,8 +108,8 @@ async fn connection(mut stream: TcpStream, shared: Arc<SimulatorState>, canned: 
         }
     }
     loop {
-        let incoming = match http_request::read(&mut stream, &mut buffer).await {
-            Ok(incoming) => incoming,
+        let received = match receive(&mut stream, &mut buffer, &shared).await {
+            Ok(received) => received,
             Err(ReadFailure::Closed) => return,
             Err(ReadFailure::Invalid(what)) => {
                 let outgoing = OutgoingAnswer::json(400, &[], &json!({"error": {"message": what}}));
@@ -115,32 +118,78 @@ async fn connection(mut stream: TcpStream, shared: Arc<SimulatorState>, canned: 
                 return;
             }
         };
-        if websocket::is_wanted(&incoming.request) {
-            websocket::serve(stream, buffer, &shared, &incoming.request).await;
+        if websocket::is_wanted(&received.incoming.request) {
+            websocket::serve(stream, buffer, &shared, &received.incoming.request).await;
             return;
         }
-        let goes_on = serve_one(&mut stream, &mut buffer, &shared, &incoming.request).await;
-        if !goes_on || !incoming.keep_alive {
+        let keep_alive = received.incoming.keep_alive;
+        let goes_on = serve_one(&mut stream, &mut buffer, &shared, received).await;
+        if !goes_on || !keep_alive {
             return;
         }
     }
+}
+
+/// A request, and its body if that is on disk.
+struct ReceivedRequest {
+    incoming: HttpRequest,
+    body: Option<StoredBytes>,
+}
+
+/// Larger bodies of batch APIs are written to disk.
+const LARGE_BODY: usize = 1 << 20;
+
+/// Reads one request.
+async fn receive(
+    stream: &mut TcpStream,
+    buffer: &mut BytesMut,
+    shared: &SimulatorState,
+) -> Result<ReceivedRequest, ReadFailure> {
+    let head = http_request::read_head(stream, buffer).await?;
+    let request = &head.incoming.request;
+    let route = BatchRoute::read(request).filter(|_| request.method == "POST");
+    if route.is_some_and(|route| route.is_upload()) && shared.cuts_next_upload() {
+        head.read_half(stream, buffer).await;
+        reset(stream);
+        return Err(ReadFailure::Closed);
+    }
+    if !route.is_some_and(|route| route.takes_large_body()) || !head.may_exceed(LARGE_BODY) {
+        return Ok(ReceivedRequest { incoming: head.read_body(stream, buffer).await?, body: None });
+    }
+    let path = shared.batches.new_path()?;
+    let mut file = File::create(&path)?;
+    let incoming = head.write_body(stream, buffer, &mut file).await?;
+    Ok(ReceivedRequest { incoming, body: Some(StoredBytes::whole(path)?) })
 }
 
 /// Serves one request; returns whether the connection can serve another one.
 async fn serve_one(
     stream: &mut TcpStream,
     buffer: &mut BytesMut,
-    shared: &SimulatorState,
-    request: &RecordedRequest,
+    shared: &Arc<SimulatorState>,
+    received: ReceivedRequest,
 ) -> bool {
-    let path = request.path.split('?').next().unwrap_or_default();
-    if path != "/stats" {
-        shared.recorder.keep(request);
+    let ReceivedRequest { incoming: HttpRequest { mut request, .. }, mut body } = received;
+    if request.path != "/stats" {
+        shared.recorder.keep(&request);
     }
+    if BatchRoute::read(&request).is_some() {
+        let served;
+        (request, served) = serve_batch(shared, request, body).await;
+        match served {
+            BatchServed::Answer(answer) => return deliver_batch(stream, buffer, shared, &answer).await,
+            BatchServed::NotMine(held) => body = held,
+        }
+    }
+    if let Some(body) = body {
+        request.body = body.read().unwrap_or_default();
+    }
+    let request = &request;
+    let path = request.path.split('?').next().unwrap_or_default();
     if let Some(outgoing) = shared.serve_file(request) {
         return deliver_whole(stream, buffer, shared, &PreparedAnswer::whole(outgoing)).await;
     }
-    let protocol = VendorProtocol::from_path(path);
+    let protocol = VendorProtocol::from_path(&batch::live_path(path));
     let Some(protocol) = protocol.filter(|_| request.method == "POST") else {
         let exchange = PreparedAnswer::whole(document(shared, request, path, protocol.is_some()));
         return deliver_whole(stream, buffer, shared, &exchange).await;
@@ -157,6 +206,39 @@ async fn serve_one(
             shared.recorder.record_abandoned();
             false
         }
+    }
+}
+
+/// Answers a request of a batch API on a thread that may wait for the disk.
+async fn serve_batch(
+    shared: &Arc<SimulatorState>,
+    request: RecordedRequest,
+    body: Option<StoredBytes>,
+) -> (RecordedRequest, BatchServed) {
+    let state = Arc::clone(shared);
+    let served = tokio::task::spawn_blocking(move || {
+        let served = state.serve_batch(&request, body);
+        (request, served)
+    });
+    // It fails only if it panicked or the runtime ends; then the connection ends, too.
+    served.await.unwrap_or_else(|_| (RecordedRequest::default(), BatchServed::Answer(BatchAnswer::Lost)))
+}
+
+/// Sends the answer of a batch API, which does not count as an answer to a call.
+async fn deliver_batch(
+    stream: &mut TcpStream,
+    buffer: &mut BytesMut,
+    shared: &SimulatorState,
+    answer: &BatchAnswer,
+) -> bool {
+    match answer {
+        BatchAnswer::Document(outgoing) => {
+            let delivery = AnswerDelivery::Whole;
+            let delivered = deliver_answer(stream, buffer, outgoing, delivery, &shared.gate).await;
+            delivered == DeliveryOutcome::Complete
+        }
+        BatchAnswer::File(download) => batch::deliver_download(stream, buffer, download, &shared.gate).await,
+        BatchAnswer::Lost => false,
     }
 }
 

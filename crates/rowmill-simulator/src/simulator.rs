@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -117,6 +118,27 @@ impl Simulator {
         self.shared.stored.clear();
     }
 
+    /// Moves the clock of batch jobs on, and waits until the results that are due then have been made.
+    pub fn advance_jobs(&self, by: Duration) {
+        self.shared.advance_jobs(by);
+    }
+
+    /// Lets all batch jobs that exist end now with all of their rows, and waits until their results have been
+    /// made. Jobs that are being cancelled or have invalid rows end as such.
+    pub fn finish_jobs(&self) {
+        self.shared.finish_jobs();
+    }
+
+    /// Stops the clock of batch jobs, so that only [`Simulator::advance_jobs`] moves it.
+    pub fn hold_jobs(&self) {
+        self.shared.hold_jobs();
+    }
+
+    /// Lets that clock run again.
+    pub fn release_jobs(&self) {
+        self.shared.release_jobs();
+    }
+
     /// Releases every held answer and all later ones.
     pub fn release(&self) {
         self.shared.gate.release();
@@ -175,6 +197,7 @@ impl Simulator {
 impl Drop for Simulator {
     fn drop(&mut self) {
         drop(self.stop.take());
+        self.shared.stop_batch_worker();
         if let Some(thread) = self.thread.take() {
             let joined = thread.join();
             debug_assert!(joined.is_ok() || std::thread::panicking(), "the simulator's thread panicked");

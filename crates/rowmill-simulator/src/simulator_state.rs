@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::answer_hold::AnswerHold;
+use crate::batch::BatchStore;
 use crate::conditions::CurrentConditions;
 use crate::limits::LimitKind;
 use crate::recorder::RequestRecorder;
@@ -23,6 +24,7 @@ pub(crate) struct SimulatorState {
     pub(crate) recorder: RequestRecorder,
     pub(crate) gate: AnswerHold,
     pub(crate) stored: StoredUploads,
+    pub(crate) batches: BatchStore,
     pub(crate) thoughts: ThoughtRegistry,
     conditions: Mutex<CurrentConditions>,
     /// Notifies the server that an outage was started or ended from outside.
@@ -46,8 +48,10 @@ impl SimulatorState {
         let recorder = RequestRecorder::new(script.keep_requests, script.keep_prompts, money);
         let gate = AnswerHold::new(script.hold_after, script.drip_every);
         let conditions = Mutex::new(CurrentConditions::new(&script, server_time()));
+        let batches = BatchStore::new(script.batches.time_scale);
         Self {
             script,
+            batches,
             recorder,
             gate,
             stored: StoredUploads::default(),
@@ -68,6 +72,7 @@ impl SimulatorState {
     pub(crate) fn stats(&self) -> SimulatorStats {
         let mut stats = self.recorder.with_stats(SimulatorStats::clone);
         stats.stored_files = self.stored.count();
+        stats.batches.jobs_by_state = self.batches.jobs_by_state();
         self.with_allowed(stats)
     }
 

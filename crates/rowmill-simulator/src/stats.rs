@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use rowmill_types::Money;
 use serde::Serialize;
 
+use crate::batch::BatchStats;
+
 /// Counts of events so far. An answer counts once its last byte was handed to the kernel; tokens and money
 /// count once the answer was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -54,6 +56,8 @@ pub struct SimulatorStats {
     pub cost_usd: Option<Money>,
     /// The same by minute since the start.
     pub minutes: Vec<MinuteStats>,
+    /// Jobs of the batch APIs and their rows, which count nowhere else.
+    pub batches: BatchStats,
     /// Answers by prompt, unless the script forgets prompts.
     pub answers_by_prompt: BTreeMap<String, u64>,
 }

@@ -54,6 +54,21 @@ impl StoredUploads {
         self.lock().files.get(id).filter(|file| file.processing == 0).map(|file| file.seen.clone())
     }
 
+    /// Whether there is a file with this id, ready or not.
+    pub(crate) fn find_any(&self, id: &str) -> bool {
+        self.lock().files.contains_key(id)
+    }
+
+    /// The media type and the name of an upload that was started with Google's method.
+    pub(crate) fn begun(&self, upload: &str) -> Option<(String, Option<String>)> {
+        self.lock().begun.get(upload).cloned()
+    }
+
+    /// The same, for the end of the upload.
+    pub(crate) fn take_begun(&self, upload: &str) -> Option<(String, Option<String>)> {
+        self.lock().begun.remove(upload)
+    }
+
     /// Forgets all files, as if they had expired.
     pub(crate) fn clear(&self) {
         self.lock().files.clear();
@@ -161,7 +176,9 @@ impl SimulatorState {
         let processing = self.script.file_processing;
         let id = self.stored.keep("f", seen.clone(), processing);
         self.recorder.file_uploaded();
-        Ok(OutgoingAnswer::json(200, &[], &json!({"file": google(&id, &seen, processing, request)})))
+        let status = [("x-goog-upload-status".to_owned(), "final".to_owned())];
+        let body = json!({"file": google(&id, &seen, processing, request)});
+        Ok(OutgoingAnswer::json(200, &status, &body))
     }
 
     fn look(

@@ -66,13 +66,14 @@ impl<'a> UploadForm<'a> {
 }
 
 /// The value of a parameter in a part's headers.
-fn parameter(head: &str, name: &str) -> Option<String> {
+pub(crate) fn parameter(head: &str, name: &str) -> Option<String> {
     let start = format!("; {name}=\"");
     let (_, after) = head.split_once(&start)?;
     let (value, _) = after.split_once('"')?;
     Some(value.replace("%22", "\"").replace("%0D", "\r").replace("%0A", "\n"))
 }
 
-fn broken() -> RequestRefusal {
+/// The rejection of a form that cannot be parsed.
+pub(crate) fn broken() -> RequestRefusal {
     RequestRefusal::invalid("the form is invalid")
 }

@@ -51,15 +51,26 @@ impl VendorProtocol {
     ) -> Result<ParsedRequest, RequestRefusal> {
         let body: Value = serde_json::from_slice(&request.body)
             .map_err(|error| RequestRefusal::invalid(format!("We could not parse the JSON body: {error}")))?;
+        self.read_body(&body, request, stored, thoughts)
+    }
+
+    /// Parses the body of a request; its path and headers are those of `request`.
+    pub(crate) fn read_body(
+        self,
+        body: &Value,
+        request: &RecordedRequest,
+        stored: &StoredUploads,
+        thoughts: &ThoughtRegistry,
+    ) -> Result<ParsedRequest, RequestRefusal> {
         if !body.is_object() {
             return Err(RequestRefusal::invalid("The JSON body must be an object."));
         }
         let reader = ContentReader { protocol: self, request, stored, thoughts };
         match self {
-            Self::Chat => chat::read_chat_request(&body, reader),
-            Self::Responses => responses::read_responses_request(&body, reader),
-            Self::Messages => messages::read_messages_request(&body, reader),
-            Self::Google => google::read_google_request(&request.path, &body, reader),
+            Self::Chat => chat::read_chat_request(body, reader),
+            Self::Responses => responses::read_responses_request(body, reader),
+            Self::Messages => messages::read_messages_request(body, reader),
+            Self::Google => google::read_google_request(&request.path, body, reader),
         }
     }
 
@@ -85,7 +96,8 @@ impl VendorProtocol {
     pub(crate) fn key(self, request: &RecordedRequest) -> Option<&str> {
         let bearer = || request.header("authorization")?.strip_prefix("Bearer ");
         match self {
-            Self::Chat | Self::Responses => bearer(),
+            // Azure's clients send a header of their own.
+            Self::Chat | Self::Responses => bearer().or_else(|| request.header("api-key")),
             // The vendor's own clients send it in either form, depending on their version.
             Self::Messages => request.header("x-api-key").or_else(bearer),
             Self::Google => request

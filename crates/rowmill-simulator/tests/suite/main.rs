@@ -2,6 +2,11 @@
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "what fails here fails the test")]
 
+mod batch_damage;
+mod batch_files;
+mod batch_inline;
+mod batch_lives;
+mod batch_pages;
 mod conversations;
 mod counting;
 mod faults;

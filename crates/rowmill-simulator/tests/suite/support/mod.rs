@@ -1,5 +1,6 @@
 //! A client that sees everything that happens on the wire.
 
+pub(crate) mod jobs;
 pub(crate) mod talk;
 
 use std::io::{ErrorKind, Read, Write};
@@ -69,6 +70,12 @@ impl Client {
 
     pub(crate) fn get(&mut self, path: &str) -> Reply {
         self.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes());
+        self.receive()
+    }
+
+    /// Sends a request without a body.
+    pub(crate) fn ask(&mut self, method: &str, path: &str, headers: &str) -> Reply {
+        self.send(format!("{method} {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n").as_bytes());
         self.receive()
     }
 
