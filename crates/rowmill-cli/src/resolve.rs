@@ -56,13 +56,13 @@ fn resolve(flags: CommonFlags, output: OutputTarget, file: &ConfigFile) -> Resul
     flags.agents.check(flags.instruction.is_some(), flags.resume)?;
     let (defaults, usual) = (&file.config.run, WorkSpec::default());
     check_summary(&flags, &output)?;
+    let lane = lane_options(&flags, defaults)?;
     let (stop_rules, timeouts, rates) = (stop_rules(&flags), timeouts(&flags), rates(&flags, file)?);
     let (input, selection, existing) = (input(&flags)?, selection(&flags), existing_output(&flags));
     let (show, keep_temp) = (display_options(&flags, &output, &selection, budget(&flags)), keep_temp(&flags));
     let model_given = flags.model.as_ref().is_some_and(|name| !name.is_empty());
     let model = model(flags.model, defaults, !flags.agents.agent_card.is_empty())?;
     let agents = flags.agents.spec(model_given, file);
-    let lane = lane_options(&flags, defaults)?;
     let work = WorkSpec {
         model,
         agents,

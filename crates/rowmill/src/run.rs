@@ -189,7 +189,9 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
     });
     let (output, (traces, sinks)) = opened_or_refused(opened, output, &made)?;
     notify_folders_and_changes(control, made.commit(), &changes, &known_by);
-    notify_resume(control, resumed, settings_unknown, spent);
+    if control.lane.0.as_ref().is_none_or(|lane| lane.is_first_pass()) {
+        notify_resume(control, resumed, settings_unknown, spent);
+    }
     let output = output.map(Arc::new);
     let locks: Arc<dyn Any + Send + Sync> = Arc::new((lock, output.clone()));
     let worker = WorkerPlan {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
 use rowmill_core::cost::Price;
 use rowmill_core::history::UsageHistory;
 use rowmill_core::jobs::{JobKey, JobRecord, JobSize, JobSizeLimits, JobStage, JobTable, SizeVerdict};
@@ -12,6 +13,7 @@ use rowmill_core::resume::ResumeScope;
 use rowmill_core::summary::RunTally;
 use rowmill_engine::{StopHandle, max_input_tokens};
 use rowmill_types::{CallError, CallFailure, CallFault, Completion, Problem, Request, TokenUsage};
+use tokio::time::Instant;
 
 use super::custom_id::CustomId;
 use super::failures::KnownFailures;
@@ -48,6 +50,8 @@ pub(crate) struct BatchLane {
     pub(super) prefix: String,
     /// Failures that are recorded from here on are final.
     pub(super) failures_final_from: LedgerPosition,
+    /// When this process started to work on the run.
+    pub(super) started: (Timestamp, Instant),
     pub(super) state: Mutex<LaneState>,
 }
 
@@ -128,6 +132,11 @@ impl BatchLane {
         let open = state.endpoints.remove(&endpoint).and_then(|known| known.open);
         state.endpoints.insert(endpoint.clone(), LaneEndpoint { plan, limits, open });
         Arc::new(ParkingModel { lane: Arc::clone(self), endpoint })
+    }
+
+    /// Whether no pass of this process has ended yet.
+    pub(crate) fn is_first_pass(&self) -> bool {
+        self.lock().is_first_pass
     }
 
     /// Which rows a pass leaves alone.

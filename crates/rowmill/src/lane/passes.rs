@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rowmill_core::history::UsageHistory;
 use rowmill_core::jobs::{JobRecord, JobStage};
 use rowmill_core::ports::JobState;
+use rowmill_core::stats::round_milliseconds;
 use rowmill_core::summary::RunTally;
 use rowmill_engine::StopCause;
 use rowmill_types::settings::{LANE, OUTPUT, RESUME};
@@ -23,9 +25,9 @@ use super::reserve::JobReserve;
 use super::results::ResultIndex;
 use crate::control::RunControl;
 use crate::report::{BatchLaneReport, RunReport};
-use crate::run::{run_on_thread, run_pass};
+use crate::run::{run_on_thread, run_pass, timestamp_text};
 use crate::run_storage::RunStorage;
-use crate::spec::{ExistingOutput, RunSpec};
+use crate::spec::{ExistingOutput, KeptFiles, RunSpec};
 
 /// Why jobs are no longer waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,10 +67,10 @@ pub(crate) async fn run_in_rounds(spec: RunSpec, control: &RunControl) -> Result
         if let Some(StopCause::Problem(_)) = &report.stopped {
             return Ok(lane.report(report, WaitEnd::Results));
         }
-        let Some(journal) = open_journal(&folder, &spec).await? else {
-            // Everything is done, and nothing of the run is kept.
-            return Ok(lane.finish(report, &folder));
-        };
+        let is_done = open.is_empty() && report.parked_rows == 0 && report.stopped.is_none();
+        let keeps_events = !is_done || spec.keep_temp == KeptFiles::Ledger;
+        let journal = if keeps_events { open_journal(&folder, &spec).await? } else { None };
+        let Some(journal) = journal else { return Ok(lane.finish(report, &folder)) };
         lane.record_pass(&journal, open, &report).await?;
         let is_stopped = matches!(report.stopped, Some(StopCause::Interrupted | StopCause::Deadline(_)));
         if is_stopped {
@@ -185,8 +187,8 @@ impl BatchLane {
             // Every row that failed is tried again.
             failures.clear();
         }
-        let now = jiff::Timestamp::now().as_nanosecond();
-        let seed = format!("{}-{now}-{}", folder.display(), std::process::id());
+        let started = (Timestamp::now(), Instant::now());
+        let seed = format!("{}-{}-{}", folder.display(), started.0.as_nanosecond(), std::process::id());
         let round = jobs.jobs().iter().map(|job| job.round).max().unwrap_or(0);
         Ok(Self {
             paths,
@@ -194,6 +196,7 @@ impl BatchLane {
             limits: spec.work.budget,
             prefix: format!("rowmill-{:016x}", xxh3_64(seed.as_bytes())),
             failures_final_from: end,
+            started,
             state: Mutex::new(LaneState {
                 jobs,
                 endpoints: Default::default(),
@@ -301,6 +304,9 @@ impl BatchLane {
         let counts = self.job_counts();
         let state = self.lock();
         let is_out = state.jobs.has_jobs_out() || state.jobs.has_collectable();
+        let (started, began) = self.started;
+        report.summary.started_at = timestamp_text(started);
+        report.summary.numbers.duration_ms = round_milliseconds(began.elapsed().as_secs_f64() * 1_000.0);
         report.batch =
             Some(BatchLaneReport { rounds: state.round, jobs: counts, rows_out: report.parked_rows });
         if report.stopped.is_none()
