@@ -203,7 +203,13 @@ impl RowFeed {
                     batch.waiting += 1;
                     continue;
                 }
-                ResumeRowStatus::Unknown | ResumeRowStatus::Parked => self.recall(&mut taken)?,
+                ResumeRowStatus::Unknown => self.recall(&mut taken)?,
+                ResumeRowStatus::Parked => {
+                    self.recall(&mut taken)?;
+                    if let RowWork::Call(_, recalled) = &mut taken.work {
+                        recalled.was_parked = true;
+                    }
+                }
                 ResumeRowStatus::Failed => {
                     if let RowWork::Call(_, recalled) = &mut taken.work {
                         recalled.failed_before = Some(self.epoch);

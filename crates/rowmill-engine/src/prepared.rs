@@ -58,6 +58,8 @@ pub(crate) struct EarlierEvents {
     pub(crate) reported: usize,
     /// Set if the row failed in an earlier part of the run: the part in which it was started again.
     pub(crate) failed_before: Option<RunEpoch>,
+    /// Whether it was parked: no earlier part of the run has counted its calls.
+    pub(crate) was_parked: bool,
 }
 
 /// The calls made for a row before a crash.
@@ -68,6 +70,8 @@ pub(crate) struct EarlierCalls {
     pub(crate) tools: Vec<ToolReport>,
     /// The cost of the calls that a record includes.
     pub(crate) reported: Spend,
+    /// Whether no earlier part of the run has counted them.
+    pub(crate) uncounted: bool,
 }
 
 impl EarlierCalls {

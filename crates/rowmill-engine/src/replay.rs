@@ -25,8 +25,9 @@ pub(crate) fn question_key(messages: &[Message]) -> AnswerKey {
 ///
 /// A tool that must not run twice was running, or the kept turns belong to another agent graph.
 pub(crate) fn replay_row(graph: &AgentGraph, prepared: &mut PreparedRow) -> Result<(), RowError> {
-    let EarlierEvents { step_events, reported: told, question_key: before, .. } =
+    let EarlierEvents { step_events, reported: told, question_key: before, was_parked, .. } =
         std::mem::take(&mut prepared.earlier_events);
+    prepared.earlier_calls.uncounted = was_parked;
     if before != Some(question_key(&prepared.messages)) {
         // The row has changed since. Its current request was never sent.
         return still_running(&step_events).map_or(Ok(()), |cut| Err(cut.error(graph, None)));

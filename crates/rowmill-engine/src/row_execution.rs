@@ -94,7 +94,7 @@ impl<'r> RowExecution<'r> {
             context,
             row_state,
             first: Some(first),
-            calls_before: before.calls.len(),
+            calls_before: if before.uncounted { 0 } else { before.calls.len() },
             calls: before.calls,
             tools: before.tools,
             failure: None,

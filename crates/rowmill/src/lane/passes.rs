@@ -1,7 +1,8 @@
 //! A run in the batch lane: passes over the input, and jobs in between.
 
+use std::collections::HashSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -23,7 +24,7 @@ use super::journal::{JobJournal, read_jobs};
 use super::lane_state::{BatchLane, BatchLaneHandle, LaneState};
 use super::reserve::JobReserve;
 use super::results::ResultIndex;
-use crate::control::RunControl;
+use crate::control::{RunControl, RunNotice};
 use crate::report::{BatchLaneReport, RunReport};
 use crate::run::{run_on_thread, run_pass, timestamp_text};
 use crate::run_storage::RunStorage;
@@ -53,14 +54,15 @@ pub(crate) async fn run_in_rounds(spec: RunSpec, control: &RunControl) -> Result
     let folder = spec.work_folder().ok_or_else(no_output_file)?;
     let lane = open_lane(&spec, &folder).await?;
     let mut existing = spec.existing;
+    let notice = each_notice_once(control.notice.clone());
     loop {
         let mut pass = spec_of_pass(&spec, existing);
         pass.work.stop_rules.deadline =
             deadline.map(|(_, end)| end.saturating_duration_since(Instant::now()));
         let stop = control.stop.child();
         lane.begin_pass(&stop)?;
-        let pass_control =
-            RunControl { stop, lane: BatchLaneHandle(Some(Arc::clone(&lane))), ..control.clone() };
+        let handle = BatchLaneHandle(Some(Arc::clone(&lane)));
+        let pass_control = RunControl { stop, lane: handle, notice: notice.clone(), ..control.clone() };
         let report = Box::pin(run_pass(pass, &pass_control)).await?;
         existing = ExistingOutput::Resume;
         let open = lane.end_pass(&report)?;
@@ -92,6 +94,17 @@ pub(crate) async fn run_in_rounds(spec: RunSpec, control: &RunControl) -> Result
             }
         }
     }
+}
+
+/// Shows every notice once: passes have much to say that is the same.
+fn each_notice_once(notice: Arc<dyn Fn(RunNotice) + Send + Sync>) -> Arc<dyn Fn(RunNotice) + Send + Sync> {
+    let shown = Mutex::new(HashSet::new());
+    Arc::new(move |new| {
+        let (RunNotice::Info(text) | RunNotice::Warning(text) | RunNotice::SignIn(text)) = &new;
+        if shown.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_string()) {
+            notice(new);
+        }
+    })
 }
 
 /// Works on jobs until rows can be worked on, or nobody waits any more.
