@@ -27,6 +27,7 @@ pub(crate) fn call_report(
             agent: None,
             hosted_tools: completion.hosted_tools.clone(),
             output_cap: None,
+            batch: completion.batch.take(),
         },
         Err(error) => {
             let timing = CallTiming { first_token: None, response: took };
@@ -49,5 +50,6 @@ pub(crate) fn unanswered_call_report(kind: ErrorKind, status: Option<u16>, timin
         agent: None,
         hosted_tools: None,
         output_cap: None,
+        batch: None,
     }
 }

@@ -119,6 +119,19 @@ pub struct Completion {
     pub rate_limits: Option<Box<RateLimits>>,
     /// The result of a check beyond the schema, if there was one.
     pub verdict: Option<Box<AnswerVerdict>>,
+    /// The batch job that it comes from; `None` for a live call.
+    pub batch: Option<Box<BatchOrigin>>,
+}
+
+/// Where an answer of the batch lane comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchOrigin {
+    /// The provider's id of the job.
+    pub job: String,
+    /// The pass over the input in which the request was made, counted from 1.
+    pub round: u32,
+    /// The attempt at the request, counted from 1.
+    pub attempt: u32,
 }
 
 /// The result of a check of an answer that goes beyond its JSON Schema.
@@ -149,6 +162,7 @@ impl Completion {
             service_tier: None,
             rate_limits: None,
             verdict: None,
+            batch: None,
         }
     }
 }

@@ -31,7 +31,7 @@ mod vocabulary;
 
 pub use action::{ActionMention, SuggestedAction, actions};
 pub use attachment::{Attachment, AttachmentKind, AttachmentRules};
-pub use chat::{AnswerVerdict, Completion, FinishReason, Message, MessageRole, Request};
+pub use chat::{AnswerVerdict, BatchOrigin, Completion, FinishReason, Message, MessageRole, Request};
 pub use comparison::{ComparisonOperator, ScalarValue};
 pub use duration_text::DurationText;
 pub use error_kind::{ErrorKind, RowError};

@@ -210,6 +210,7 @@ mod tests {
             agent: None,
             hosted_tools: None,
             output_cap: None,
+            batch: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use rowmill_types::{CallTiming, ErrorKind, HostedToolUse, Money, TokenUsage};
+use rowmill_types::{BatchOrigin, CallTiming, ErrorKind, HostedToolUse, Money, TokenUsage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -38,6 +38,8 @@ pub struct CallReport {
     pub hosted_tools: Option<Box<HostedToolUse>>,
     /// The maximum number of tokens of the answer, if it was chosen for this call.
     pub output_cap: Option<u64>,
+    /// The batch job that answered; `None` for a live call.
+    pub batch: Option<Box<BatchOrigin>>,
 }
 
 impl CallReport {
@@ -184,6 +186,10 @@ fn write_call(out: &mut Vec<u8>, call: &CallReport) {
             out.push(b':');
             write_json(out, value);
         }
+    }
+    if let Some(batch) = &call.batch {
+        out.extend_from_slice(b",\"lane\":\"batch\",\"batch\":");
+        write_json(out, batch);
     }
     if let Some(cap) = call.output_cap {
         out.extend_from_slice(b",\"max_tokens\":");

@@ -12,7 +12,9 @@ use rowmill_core::ports::{BatchApi, LedgerPosition, Model};
 use rowmill_core::resume::ResumeScope;
 use rowmill_core::summary::RunTally;
 use rowmill_engine::{StopHandle, max_input_tokens};
-use rowmill_types::{CallError, CallFailure, CallFault, Completion, Problem, Request, TokenUsage};
+use rowmill_types::{
+    BatchOrigin, CallError, CallFailure, CallFault, Completion, Problem, Request, TokenUsage,
+};
 use tokio::time::Instant;
 
 use super::custom_id::CustomId;
@@ -269,6 +271,8 @@ impl LaneState {
                 format!("the provider refused the batch job: {reason}"),
             )),
         };
+        let origin = BatchOrigin { job: job.clone(), round: found.origin.round, attempt: found.attempt };
+        let outcome = outcome.map(|completion| Completion { batch: Some(Box::new(origin)), ..completion });
         let usage = outcome.as_ref().ok().and_then(|completion| completion.usage);
         let actual = known.plan.spend_for(usage.as_ref());
         self.reserve.settle(known.plan.worst_case(request), actual);

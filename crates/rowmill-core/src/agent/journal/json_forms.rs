@@ -6,8 +6,8 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rowmill_types::{
-    AnswerVerdict, Attachment, CallTiming, Completion, ErrorKind, FinishReason, HostedToolUse, Money,
-    NativeMessage, RateLimits, TokenUsage, ToolCall, ToolOutput,
+    AnswerVerdict, Attachment, BatchOrigin, CallTiming, Completion, ErrorKind, FinishReason, HostedToolUse,
+    Money, NativeMessage, RateLimits, TokenUsage, ToolCall, ToolOutput,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -43,6 +43,8 @@ pub(super) struct CompletionJson {
     rate_limits: Option<Box<RateLimits>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     verdict: Option<Box<AnswerVerdict>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    batch: Option<Box<BatchOrigin>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -80,6 +82,8 @@ struct CallReportJson {
     hosted_tools: Option<Box<HostedToolUse>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output_cap: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    batch: Option<Box<BatchOrigin>>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use rowmill_types::{
-    AnswerVerdict, Attachment, CallTiming, Citation, Completion, ErrorKind, FinishReason, HostedToolUse,
-    Money, NativeMessage, RowError, TokenUsage, ToolCall, ToolOutput,
+    AnswerVerdict, Attachment, BatchOrigin, CallTiming, Citation, Completion, ErrorKind, FinishReason,
+    HostedToolUse, Money, NativeMessage, RowError, TokenUsage, ToolCall, ToolOutput,
 };
 use serde_json::value::RawValue;
 
@@ -36,6 +36,7 @@ fn call() -> CallReport {
         agent: Some("writer".into()),
         hosted_tools: None,
         output_cap: Some(4_096),
+        batch: Some(Box::new(BatchOrigin { job: "batch_1".into(), round: 2, attempt: 1 })),
     }
 }
 
@@ -53,6 +54,7 @@ fn answered() -> StepEvent {
         service_tier: Some("default".into()),
         rate_limits: None,
         verdict: Some(Box::new(AnswerVerdict::Invalid(vec!["at `/n`: too \"low\"".into()]))),
+        batch: call().batch,
     };
     let note = TurnNote {
         start: Duration::from_nanos(5),
