@@ -229,6 +229,9 @@ async fn refused_calls_are_errors_of_their_kind_without_the_key() {
     let answers = [answer("404 Not Found", "", r#"{"error":{"message":"No batch found with id 'b-1'."}}"#)];
     let (_, report) = tokio::join!(serve(&listener, &answers), api.report("b-1"));
     assert_eq!(report.unwrap_err().fault(), CallFault::Permanent, "one job is gone, the address is right");
+    let answers = [answer("409 Conflict", "", r#"{"error":{"message":"Cannot cancel a completed batch"}}"#)];
+    let (_, cancelled) = tokio::join!(serve(&listener, &answers), api.cancel("b-1"));
+    assert_eq!(cancelled.unwrap_err().fault(), CallFault::Permanent, "it has ended");
 }
 
 /// Cancels and deletes a job, and returns the calls.
