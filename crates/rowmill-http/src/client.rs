@@ -1,8 +1,6 @@
 //! Sends a prepared body and waits for the head of the response.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -14,13 +12,12 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rowmill_types::{Problem, ProblemCode};
-use tokio::time::Instant;
 
 use crate::answer::{HttpAnswer, HttpAnswerBody};
 use crate::connector::TimeoutConnector;
 use crate::failure::HttpFailure;
 use crate::proxies::ProxySettings;
-use crate::sized_body::{OutgoingBody, SendProgress, SizedBody};
+use crate::sized_body::{OutgoingBody, SendProgress, SizedBody, head_in_time};
 use crate::timeouts::HttpTimeouts;
 
 /// How long an unused connection is kept open.
@@ -269,23 +266,6 @@ impl ConnectionPools {
             .pool_max_idle_per_host(usize::MAX)
             .retry(reqwest::retry::never());
         Ok(self.proxies.apply_to(client))
-    }
-}
-
-/// Waits for the head of a response; `None` if it does not arrive within `limit` of the start, or of the last piece of the
-/// body.
-async fn head_in_time<T>(
-    limit: Duration,
-    progress: Option<SendProgress>,
-    sending: impl Future<Output = T>,
-) -> Option<T> {
-    let mut sending = pin!(sending);
-    let mut since = Instant::now();
-    loop {
-        if let Ok(sent) = tokio::time::timeout(limit.saturating_sub(since.elapsed()), &mut sending).await {
-            return Some(sent);
-        }
-        since = progress.as_ref().map(SendProgress::last).filter(|last| *last > since)?;
     }
 }
 

@@ -1,10 +1,12 @@
 //! Request bodies that are sent in pieces, so that they need not fit into memory.
 
 use std::fmt;
+use std::future::Future;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, Stream, StreamExt};
@@ -125,5 +127,52 @@ impl Body for OutgoingBody {
             Self::Whole(body) => body.size_hint(),
             Self::Pieces(pieces) => SizeHint::with_exact(pieces.left),
         }
+    }
+}
+
+/// Waits for the head of a response; `None` if it does not arrive within `limit` of the start, or of the last piece of the
+/// body.
+pub(crate) async fn head_in_time<T>(
+    limit: Duration,
+    progress: Option<SendProgress>,
+    sending: impl Future<Output = T>,
+) -> Option<T> {
+    let mut sending = pin!(sending);
+    let mut since = Instant::now();
+    loop {
+        if let Ok(sent) = tokio::time::timeout(limit.saturating_sub(since.elapsed()), &mut sending).await {
+            return Some(sent);
+        }
+        since = progress.as_ref().map(SendProgress::last).filter(|last| *last > since)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_upload_is_in_time_as_long_as_it_goes_on() {
+        let body = SizedBody::new(0, futures_util::stream::empty().boxed());
+        let progress = body.progress();
+        let going = async {
+            for _ in 0..9 {
+                tokio::time::sleep(LIMIT * 9 / 10).await;
+                progress.note();
+            }
+        };
+        assert_eq!(head_in_time(LIMIT, Some(body.progress()), going).await, Some(()));
+        let start = Instant::now();
+        let stalled = async {
+            tokio::time::sleep(LIMIT / 2).await;
+            progress.note();
+            std::future::pending::<()>().await;
+        };
+        assert_eq!(head_in_time(LIMIT, Some(body.progress()), stalled).await, None);
+        assert_eq!(start.elapsed(), LIMIT + LIMIT / 2);
+        assert_eq!(head_in_time(Duration::MAX, None, async { 7 }).await, Some(7));
+        assert_eq!(head_in_time(LIMIT, None, std::future::pending::<()>()).await, None);
     }
 }

@@ -177,10 +177,11 @@ pub(super) fn internal(what: &str) -> CallError {
     CallError::new(CallFailure::Internal, what)
 }
 
-/// An error about a job or a file that the provider does not have: the address and the model are right.
+/// An error about a job or a file: if the provider does not have it, the address and the model may still be right, and if
+/// its state does not allow what is asked for, asking again does not help.
 pub(super) fn about_one_job(error: CallError) -> CallError {
-    match error.failure {
-        CallFailure::UnknownModel | CallFailure::UnknownPath => {
+    match (error.failure, error.status) {
+        (CallFailure::UnknownModel | CallFailure::UnknownPath, _) | (CallFailure::Server, Some(409)) => {
             CallError { failure: CallFailure::Refused, ..error }
         }
         _ => error,

@@ -18,6 +18,7 @@
 //! | port | suite |
 //! |---|---|
 //! | `Model` | [`check_program_model`]; [`check_model`] for models that speak a protocol of the simulator |
+//! | `BatchApi` | [`check_batch_api`] |
 //! | `ToolHost` | [`check_tool_host`] |
 //! | `Hooks` | [`check_hooks`] |
 //! | `Dataset` and `RowSource` | [`check_dataset`] |
@@ -33,6 +34,7 @@
 
 mod answers;
 mod attachments;
+mod batch_api;
 mod check_suite;
 mod dataset;
 mod hooks;
@@ -49,6 +51,7 @@ mod tools;
 
 pub use answers::check_answer_store;
 pub use attachments::{AttachmentFacts, check_attachments};
+pub use batch_api::{BatchFacts, check_batch_api};
 pub use dataset::{DatasetFacts, ReadExtent, RowNumbering, check_dataset};
 pub use hooks::{HookCase, HookFacts, check_hooks};
 pub use killed_store::{append_until_killed, check_killed_store};

@@ -5,6 +5,7 @@
 
 mod answers;
 mod attachments;
+mod batch_api;
 mod dataset;
 mod hooks;
 mod model;

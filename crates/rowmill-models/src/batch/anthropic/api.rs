@@ -185,3 +185,29 @@ impl BatchApi for MessageJobs {
         self.client.delete(self.client.url([job.id.as_str()])).boxed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_job_always_ends_and_its_rows_tell_how() {
+        for (word, cancelled, expected) in [
+            ("in_progress", false, JobState::InProgress),
+            ("pondering", false, JobState::InProgress),
+            ("canceling", true, JobState::Cancelling),
+            ("ended", false, JobState::Completed),
+            ("ended", true, JobState::Cancelled),
+        ] {
+            let at = cancelled.then_some("2026-11-19T06:00:00Z");
+            let report = read_job(&json!({"id": "m", "processing_status": word, "cancel_initiated_at": at}));
+            assert_eq!(report.unwrap().state, expected, "{word}");
+        }
+        let counted = json!({"processing": 1, "succeeded": 2, "errored": 3, "canceled": 4, "expired": 5});
+        let report = read_job(&json!({"id": "m", "request_counts": counted, "results_url": "u"})).unwrap();
+        assert_eq!(report.counts, Some(JobCounts { total: 15, completed: 2, failed: 12 }));
+        assert_eq!((report.result_files.len(), report.key), (1, None));
+    }
+}

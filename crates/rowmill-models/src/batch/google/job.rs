@@ -61,3 +61,59 @@ fn job_error(error: &Value, connection: &ProviderConnection) -> JobError {
         line: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::test_support::setup;
+
+    fn read(job: &Value) -> JobReport {
+        read_job(job, &setup("google.m", None, None).connection).unwrap()
+    }
+
+    #[test]
+    fn states_are_read_with_either_prefix() {
+        for (word, expected) in [
+            ("PENDING", JobState::Validating),
+            ("QUEUED", JobState::Validating),
+            ("RUNNING", JobState::InProgress),
+            ("UNSPECIFIED", JobState::InProgress),
+            ("PAUSED", JobState::InProgress),
+            ("CANCELLING", JobState::Cancelling),
+            ("SUCCEEDED", JobState::Completed),
+            ("PARTIALLY_SUCCEEDED", JobState::Completed),
+            ("FAILED", JobState::Failed),
+            ("CANCELLED", JobState::Cancelled),
+            ("EXPIRED", JobState::Expired),
+        ] {
+            for prefix in ["BATCH_STATE_", "JOB_STATE_"] {
+                let job = json!({"name": "batches/b", "metadata": {"state": format!("{prefix}{word}")}});
+                assert_eq!(read(&job).state, expected, "{prefix}{word}");
+            }
+        }
+        let done = json!({"name": "batches/b", "done": true});
+        assert_eq!(read(&done).state, JobState::Completed);
+        let failed = json!({"name": "batches/b", "done": true, "error": {"code": 8, "message": "sk-secret"}});
+        let report = read(&failed);
+        assert_eq!((report.state, report.errors[0].code.as_deref()), (JobState::Failed, Some("8")));
+        assert!(!report.errors[0].message.contains("sk-secret"));
+    }
+
+    #[test]
+    fn an_operation_is_read_with_its_counts_and_its_file_in_either_place() {
+        let about = json!({
+            "displayName": "k", "state": "BATCH_STATE_SUCCEEDED", "createTime": "1970-01-01T00:01:00Z",
+            "batchStats": {"requestCount": "7", "successfulRequestCount": "7"},
+            "inputConfig": {"fileName": "files/in"}, "output": {"responsesFile": "files/out"},
+        });
+        let report = read(&json!({"name": "batches/b", "metadata": about, "done": true}));
+        assert_eq!((report.key.as_deref(), report.created_at), (Some("k"), Some(60)));
+        assert_eq!(report.counts, Some(JobCounts { total: 7, completed: 7, failed: 0 }));
+        assert_eq!(report.input_file.as_deref(), Some("files/in"));
+        assert_eq!(report.result_files, ["files/out"]);
+        let response = json!({"name": "batches/b", "response": {"responsesFile": "files/other"}});
+        assert_eq!(read(&response).result_files, ["files/other"]);
+    }
+}

@@ -73,3 +73,89 @@ fn errors(job: &Value, connection: &ProviderConnection) -> Vec<JobError> {
     };
     list.into_iter().flatten().chain(single).filter_map(read).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::test_support::setup;
+
+    fn read(job: &Value) -> JobReport {
+        read_job(job, &setup("openai.m", None, None).connection).unwrap()
+    }
+
+    #[test]
+    fn the_states_of_all_providers_are_known_and_others_are_in_progress() {
+        for (words, expected) in [
+            (&["validating", "VALIDATING", "QUEUED"][..], JobState::Validating),
+            (&["in_progress", "IN_PROGRESS", "RUNNING", "pondering", ""], JobState::InProgress),
+            (&["finalizing"], JobState::Finalizing),
+            (&["cancelling", "CANCELLATION_REQUESTED"], JobState::Cancelling),
+            (&["completed", "COMPLETED", "SUCCESS"], JobState::Completed),
+            (&["failed", "FAILED"], JobState::Failed),
+            (&["expired", "EXPIRED", "TIMEOUT_EXCEEDED"], JobState::Expired),
+            (&["cancelled", "CANCELLED"], JobState::Cancelled),
+        ] {
+            for word in words {
+                let report = read(&json!({"id": "b", "status": word}));
+                assert_eq!((report.state, report.provider_state.as_str()), (expected, *word));
+            }
+        }
+        assert_eq!(read(&json!({"id": "b", "status": null})).state, JobState::InProgress);
+    }
+
+    #[test]
+    fn a_job_of_openai_is_read_with_both_files() {
+        let report = read(&json!({
+            "id": "batch_1", "status": "expired", "input_file_id": "file-in", "output_file_id": "file-out",
+            "error_file_id": "file-err", "created_at": 1, "expires_at": 2, "metadata": {"rowmill_job": "k"},
+            "request_counts": {"total": 3, "completed": 2, "failed": 1}, "errors": null,
+        }));
+        assert_eq!(report.key.as_deref(), Some("k"));
+        assert_eq!(report.counts, Some(JobCounts { total: 3, completed: 2, failed: 1 }));
+        assert_eq!((report.created_at, report.expires_at), (Some(1), Some(2)));
+        assert_eq!(report.input_file.as_deref(), Some("file-in"));
+        assert_eq!(report.result_files, ["file-out", "file-err"]);
+        assert_eq!(report.errors, []);
+        let clean = read(&json!({
+            "id": "b", "status": "completed", "output_file_id": "", "error_file_id": null, "metadata": null,
+            "request_counts": {"total": null, "completed": null, "failed": null},
+        }));
+        assert_eq!((clean.counts, clean.result_files.len(), clean.key), (None, 0, None));
+    }
+
+    #[test]
+    fn jobs_of_others_are_read_from_their_own_fields() {
+        let report = read(&json!({
+            "id": "u", "object": "batch", "status": "SUCCESS", "input_files": ["in"], "output_file": "out",
+            "error_file": null, "total_requests": 5, "completed_requests": 5, "succeeded_requests": 4,
+            "failed_requests": 1, "created_at": 7, "errors": [{"message": "bad line", "count": 2}],
+        }));
+        assert_eq!(report.counts, Some(JobCounts { total: 5, completed: 4, failed: 1 }));
+        assert_eq!(
+            (report.input_file.as_deref(), report.result_files.as_slice()),
+            (Some("in"), &["out".to_owned()][..])
+        );
+        assert_eq!(report.errors[0].message, "bad line");
+        let report = read(&json!({
+            "id": "t", "status": "FAILED", "error": "no such model, sk-secret", "progress": 0,
+            "created_at": "2026-11-19T06:00:00.123Z", "job_deadline": "2026-11-20T06:00:00Z",
+        }));
+        assert_eq!(report.expires_at.unwrap() - report.created_at.unwrap(), 86_400);
+        assert!(report.errors[0].message.starts_with("no such model, "));
+        assert!(!report.errors[0].message.contains("sk-secret"));
+    }
+
+    #[test]
+    fn a_full_queue_is_told_apart_from_a_bad_file() {
+        let error = |code: &str| json!({"code": code, "message": "m", "line": 7, "param": null});
+        let report = read(&json!({
+            "id": "b", "status": "failed",
+            "errors": {"object": "list", "data": [error("token_limit_exceeded"), error("invalid_json_line"), {}]},
+        }));
+        let full: Vec<bool> = report.errors.iter().map(JobError::is_full_queue).collect();
+        assert_eq!(full, [true, false]);
+        assert_eq!(report.errors[1].line, Some(7));
+    }
+}

@@ -61,13 +61,13 @@ fn impossible_limits_are_refused() {
         (
             "openai.m",
             "window = \"48h\"",
-            "`window = \"2d\"` is not possible",
+            "`window = \"48h\"` is not possible",
             "the provider always takes 24h; omit `window`",
         ),
         (
             "groq.m",
             "window = \"8d\"",
-            "`window = \"8d\"` is not possible",
+            "`window = \"192h\"` is not possible",
             "use whole hours from 24h to 168h",
         ),
         (

@@ -54,87 +54,65 @@ fn a_letter_that_text_cannot_contain_loses_no_answer() {
     assert_eq!(read("openai.m", &broken).outcome.unwrap().text, "fo\u{fffd}ur");
 }
 
+/// A row of OpenAI that has failed with this status.
+fn failed_row(status: u16, error: &str) -> String {
+    format!(
+        r#"{{"custom_id":"r-1","response":{{"status_code":{status},"body":{{"error":{error}}}}},"error":null}}"#
+    )
+}
+
 #[test]
 fn failed_rows_of_openai_are_the_errors_of_live_calls() {
-    let http = |status: u16, error: &str| {
-        format!(
-            r#"{{"custom_id":"r-1","response":{{"status_code":{status},"body":{{"error":{error}}}}},"error":null}}"#
-        )
-    };
-    for (line, failed, status, code) in [
+    let long = r#"{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}"#;
+    let no_model = r#"{"message":"The model `m` does not exist"}"#;
+    for (status, body, failed, code) in [
+        (400, long, CallFailure::Refused, Some("context_length_exceeded")),
+        (400, r#"{"message":"no","code":"content_filter"}"#, CallFailure::Filtered, Some("content_filter")),
+        (429, r#"{"message":"slow down"}"#, CallFailure::RateLimited, None),
+        (500, r#"{"message":"oops"}"#, CallFailure::Server, None),
+        (404, no_model, CallFailure::UnknownModel, None),
+    ] {
+        let error = failure("openai.m", &failed_row(status, body));
+        assert_eq!((error.failure, error.code.as_deref()), (failed, code), "{body}");
+        assert_eq!(error.status, Some(status), "{body}");
+    }
+}
+
+#[test]
+fn rows_of_openai_without_an_answer_say_why() {
+    for (rest, failed, status, code) in [
+        (r#""response":null,"error":null"#, CallFailure::Server, None, None),
         (
-            http(
-                400,
-                r#"{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}"#,
-            ),
-            CallFailure::Refused,
-            Some(400),
-            Some("context_length_exceeded"),
-        ),
-        (
-            http(400, r#"{"message":"no","code":"content_filter"}"#),
-            CallFailure::Filtered,
-            Some(400),
-            Some("content_filter"),
-        ),
-        (http(429, r#"{"message":"slow down"}"#), CallFailure::RateLimited, Some(429), None),
-        (http(500, r#"{"message":"oops"}"#), CallFailure::Server, Some(500), None),
-        (
-            http(404, r#"{"message":"The model `m` does not exist"}"#),
-            CallFailure::UnknownModel,
-            Some(404),
-            None,
-        ),
-        (
-            r#"{"custom_id":"r-1","response":null,"error":{"code":"batch_expired","message":"late"}}"#
-                .to_owned(),
-            CallFailure::Server,
-            None,
-            Some("batch_expired"),
-        ),
-        (
-            r#"{"custom_id":"r-1","error":{"code":"batch_cancelled","message":"stop"}}"#.to_owned(),
+            r#""error":{"code":"batch_cancelled","message":"stop"}"#,
             CallFailure::Server,
             None,
             Some("batch_cancelled"),
         ),
         (
-            r#"{"custom_id":"r-1","response":null,"error":{"code":"request_timeout","message":"slow"}}"#
-                .to_owned(),
+            r#""response":null,"error":{"code":"request_timeout","message":"slow"}"#,
             CallFailure::Server,
             None,
             Some("request_timeout"),
         ),
-        (r#"{"custom_id":"r-1","response":null,"error":null}"#.to_owned(), CallFailure::Server, None, None),
         (
-            r#"{"custom_id":"r-1","response":null,"error":{"code":"invalid_request","message":"bad"}}"#
-                .to_owned(),
+            r#""response":null,"error":{"code":"invalid_request","message":"bad"}"#,
             CallFailure::Refused,
             None,
             Some("invalid_request"),
         ),
-        (r#"{"custom_id":"r-1","error":"nobody knows"}"#.to_owned(), CallFailure::Malformed, None, None),
-        (
-            r#"{"custom_id":"r-1","response":{"status_code":200,"body":{"choices":[]}}}"#.to_owned(),
-            CallFailure::Malformed,
-            Some(200),
-            None,
-        ),
-        (
-            r#"{"custom_id":"r-1","response":{"status_code":200}}"#.to_owned(),
-            CallFailure::Malformed,
-            None,
-            None,
-        ),
-        (r#"{"custom_id":"r-1","response":[7]}"#.to_owned(), CallFailure::Malformed, None, None),
+        (r#""error":"nobody knows""#, CallFailure::Malformed, None, None),
+        (r#""response":{"status_code":200,"body":{"choices":[]}}"#, CallFailure::Malformed, Some(200), None),
+        (r#""response":{"status_code":200}"#, CallFailure::Malformed, None, None),
+        (r#""response":[7]"#, CallFailure::Malformed, None, None),
     ] {
-        let error = failure("openai.m", &line);
-        assert_eq!((error.failure, error.status, error.code.as_deref()), (failed, status, code), "{line}");
+        let error = failure("openai.m", &format!(r#"{{"custom_id":"r-1",{rest}}}"#));
+        assert_eq!((error.failure, error.status, error.code.as_deref()), (failed, status, code), "{rest}");
     }
     let expired =
         r#"{"custom_id":"r-1","response":null,"error":{"code":"batch_expired","message":"too late"}}"#;
     let error = failure("openai.m", expired);
     assert_eq!(&*error.message, "the request was not answered before the job ended: too late");
+    assert_eq!(error.code.as_deref(), Some("batch_expired"));
     assert!(matches!(error.fault(), CallFault::Transient { after: None }));
 }
 
