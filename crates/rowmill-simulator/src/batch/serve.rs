@@ -90,6 +90,7 @@ impl SimulatorState {
     /// Whether a request concerns files that are not those of batches.
     fn is_for_other_files(&self, call: &BatchCall<'_>) -> bool {
         match call.route.operation {
+            BatchOperation::Files if call.route.vendor == BatchVendor::Gemini => false,
             BatchOperation::Files if call.is_post() => !self.is_batch_upload(call),
             BatchOperation::FinishUpload(upload) => !self.is_batch_piece(upload),
             BatchOperation::BeginUpload => true,
@@ -105,7 +106,9 @@ impl SimulatorState {
         let is_read = call.request.method == "GET";
         let is_delete = call.request.method == "DELETE";
         match call.route.operation {
-            BatchOperation::Files if call.is_post() => self.upload_batch_file(call),
+            BatchOperation::Files if call.is_post() && call.route.vendor != BatchVendor::Gemini => {
+                self.upload_batch_file(call)
+            }
             BatchOperation::FinishUpload(upload) if call.is_post() => self.upload_piece(call, upload),
             BatchOperation::Files if is_read => self.list_files(&call),
             BatchOperation::File(id) if is_read => self.batch_file(&call, id),

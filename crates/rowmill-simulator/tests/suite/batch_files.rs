@@ -74,14 +74,17 @@ fn a_large_file_for_calls_is_still_a_file_for_calls() {
 }
 
 #[test]
-fn a_simulator_can_stop_while_it_makes_results() {
-    let batches = SimulatedBatches::new();
+fn a_simulator_can_stop_while_it_makes_results_and_leaves_no_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let batches = SimulatedBatches::new().folder(folder.path());
     let simulator = Simulator::start_blocking(SimulatorScript::new().batches(batches));
     let mut client = Client::to(&simulator);
     for _ in 0..3 {
         OPENAI.submit(&mut client, &large_rows());
     }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     drop(simulator);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
