@@ -16,6 +16,10 @@ pub(crate) enum BatchOperation<'p> {
     BeginUpload,
     /// Their second step.
     FinishUpload(&'p str),
+    /// The second step of Together's uploads: the bytes.
+    Put(&'p str),
+    /// Their third step.
+    Preprocess(&'p str),
     /// All jobs: create, list.
     Jobs,
     /// Creates a job for this model.
@@ -89,6 +93,7 @@ impl<'p> BatchRoute<'p> {
             self.operation,
             BatchOperation::Files
                 | BatchOperation::FinishUpload(_)
+                | BatchOperation::Put(_)
                 | BatchOperation::Jobs
                 | BatchOperation::CreateFor(_)
         )
@@ -96,7 +101,10 @@ impl<'p> BatchRoute<'p> {
 
     /// Whether this uploads a file.
     pub(crate) fn is_upload(&self) -> bool {
-        matches!(self.operation, BatchOperation::Files | BatchOperation::FinishUpload(_))
+        matches!(
+            self.operation,
+            BatchOperation::Files | BatchOperation::FinishUpload(_) | BatchOperation::Put(_)
+        )
     }
 }
 
@@ -123,9 +131,11 @@ fn operation_of(vendor: BatchVendor, rest: &str) -> Option<BatchOperation<'_>> {
         return Some(BatchOperation::Files);
     }
     if let Some(id) = rest.strip_prefix("/files/") {
-        return Some(match id.strip_suffix("/content") {
-            Some(id) => BatchOperation::Content(id),
-            None => BatchOperation::File(id),
+        return Some(match id.split_once('/') {
+            Some((id, "content")) => BatchOperation::Content(id),
+            Some((id, "bytes")) if vendor == BatchVendor::Together => BatchOperation::Put(id),
+            Some((id, "preprocess")) if vendor == BatchVendor::Together => BatchOperation::Preprocess(id),
+            _ => BatchOperation::File(id),
         });
     }
     let jobs = if vendor == BatchVendor::Mistral { "/batch/jobs" } else { "/batches" };

@@ -44,6 +44,8 @@ pub(crate) struct StoreState {
     pub(crate) submitted: SubmittedRows,
     /// The pieces of Google's uploads that are under way.
     pub(crate) pieces: HashMap<String, Vec<StoredBytes>>,
+    /// The names of files whose bytes Together waits for, by id.
+    pub(crate) awaited: HashMap<String, String>,
     /// How many uploads and downloads there were.
     pub(crate) uploads: u64,
     pub(crate) downloads: u64,
@@ -74,6 +76,7 @@ impl BatchStore {
             jobs: Vec::new(),
             submitted: SubmittedRows::default(),
             pieces: HashMap::new(),
+            awaited: HashMap::new(),
             uploads: 0,
             downloads: 0,
             ids: 0,

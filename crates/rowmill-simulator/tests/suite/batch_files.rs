@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use rowmill_simulator::{SimulatedBatches, Simulator, SimulatorScript};
 
-use crate::support::jobs::{OPENAI, form, held, id_of, row, rows, two_hours};
+use crate::support::jobs::{OPENAI, TOGETHER, form, held, id_of, row, rows, two_hours};
 use crate::support::talk::ANTHROPIC;
 use crate::support::{Client, End};
 use serde_json::json;
@@ -96,4 +96,29 @@ fn a_deleted_input_does_not_disturb_its_job() {
     assert_eq!(client.ask("DELETE", &path, OPENAI.headers).status, 200);
     simulator.finish_jobs();
     assert_eq!(OPENAI.job(&mut client, &id_of(&job))["request_counts"]["completed"], 2);
+}
+
+#[test]
+fn togethers_own_client_uploads_in_three_steps() {
+    let simulator = held(two_hours());
+    let mut client = Client::to(&simulator);
+    let headers = format!("{}content-type: multipart/form-data; boundary=b\r\n", TOGETHER.headers);
+    let part = |name: &str, value: &str| {
+        format!("--b\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    };
+    let body = format!("{}{}--b--\r\n", part("purpose", "batch-api"), part("file_name", "a.jsonl"));
+    let reply = client.post("/together/v1/files", &headers, &body);
+    assert_eq!(reply.status, 302, "{}", reply.body);
+    let header = |name: &str| reply.head.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    let (place, id) = (header("location: http://x").to_owned(), header("x-together-file-id: ").to_owned());
+    assert_eq!(TOGETHER.order(&mut client, &id).status, 404, "the bytes are not there yet");
+    let rows = rows(&["a"]);
+    client.send(
+        format!("PUT {place} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{rows}", rows.len()).as_bytes(),
+    );
+    assert_eq!(client.receive().status, 200);
+    let path = format!("/together/v1/files/{id}/preprocess");
+    assert_eq!(client.post(&path, TOGETHER.headers, "").json()["filename"], "a.jsonl");
+    let reply = TOGETHER.order(&mut client, &id);
+    assert_eq!((reply.status, &reply.json()["job"]["status"]), (200, &json!("VALIDATING")));
 }
