@@ -99,6 +99,18 @@ fn a_deleted_input_does_not_disturb_its_job() {
 }
 
 #[test]
+fn results_can_have_expired() {
+    let simulator = held(two_hours());
+    let mut client = Client::to(&simulator);
+    let id = id_of(&OPENAI.submit(&mut client, &rows(&["a"])));
+    simulator.finish_jobs();
+    let job = OPENAI.job(&mut client, &id);
+    simulator.expire_files();
+    let path = format!("/v1/files/{}/content", job["output_file_id"].as_str().unwrap());
+    assert_eq!(client.ask("GET", &path, OPENAI.headers).status, 404);
+}
+
+#[test]
 fn togethers_own_client_uploads_in_three_steps() {
     let simulator = held(two_hours());
     let mut client = Client::to(&simulator);
