@@ -3,19 +3,22 @@
     rowmill simulate --port 8080 --batch-duration 2s
     python scripts/batch_sdks.py http://127.0.0.1:8080
 
-It needs the packages openai, anthropic, google-genai and mistralai, and prints one line for each call. A client
+It needs the packages openai, anthropic, google-genai, mistralai and together, and prints one line for each call. A client
 that cannot read what the simulator answers stops it with an error.
 """
 
 import io
 import json
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import anthropic
 import openai
 from google import genai
 from mistralai.client import Mistral
+from together import Together
 
 PROMPTS = ["Name a river.", "Name a lake.", "Fail once. [[400]]"]
 DEADLINE_SECONDS = 60
@@ -198,6 +201,38 @@ def with_mistral(base):
     told(vendor, "files.delete", uploaded.id)
 
 
+def with_together(base):
+    vendor = "together"
+    client = Together(base_url=f"{base}/together", api_key="k")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "rows.jsonl")
+        rows = [{"custom_id": f"r-{number}", "body": chat_body(prompt)} for number, prompt in enumerate(PROMPTS)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        uploaded = client.files.upload(file=path, purpose="batch-api", check=False)
+    told(vendor, "files.upload", f"{uploaded.id} {uploaded.bytes} bytes")
+    endpoint = "/v1/chat/completions"
+    job = client.batches.create(input_file_id=uploaded.id, endpoint=endpoint).job
+    assert job.status == "VALIDATING", job
+    told(vendor, "batches.create", f"{job.id} {job.status}")
+    job = ended(lambda: client.batches.retrieve(job.id), lambda job: job.completed_at)
+    assert (job.status, job.progress) == ("COMPLETED", 100), job
+    told(vendor, "batches.retrieve", f"{job.status}, {job.progress} %")
+    results = lines_of(client.files.content(job.output_file_id).read().decode())
+    errors = lines_of(client.files.content(job.error_file_id).read().decode())
+    assert (len(results), len(errors)) == (2, 1), (results, errors)
+    told(vendor, "files.content", f"{len(results)} rows and {len(errors)} error")
+    second = client.batches.create(input_file_id=uploaded.id, endpoint=endpoint).job
+    told(vendor, "batches.cancel", client.batches.cancel(second.id).status)
+    second = ended(lambda: client.batches.retrieve(second.id), lambda job: job.status == "CANCELLED")
+    told(vendor, "batches.retrieve", second.status)
+    listed = [job.id for job in client.batches.list()]
+    assert listed[:2] == [second.id, job.id], listed
+    told(vendor, "batches.list", f"{len(listed)} jobs")
+    told(vendor, "files.list", f"{len(client.files.list().data)} files")
+    client.files.delete(uploaded.id)
+    told(vendor, "files.delete", uploaded.id)
+
+
 def main():
     base = sys.argv[1].rstrip("/")
     with_openai("openai", openai.OpenAI(base_url=f"{base}/v1", api_key="k"), "/v1/chat/completions")
@@ -208,6 +243,7 @@ def main():
     with_anthropic(base)
     with_gemini(base)
     with_mistral(base)
+    with_together(base)
 
 
 if __name__ == "__main__":

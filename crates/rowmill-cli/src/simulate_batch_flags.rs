@@ -78,6 +78,7 @@ impl SimulateBatchFlags {
         let mut settings = SimulatedBatches::new()
             .duration(self.batch_duration)
             .time_scale(self.time_scale)
+            .folder(std::env::temp_dir())
             .missing_rows(self.batch_missing)
             .lose_creates(self.batch_lose_creates)
             .fail_creates(failed, status)

@@ -2,7 +2,7 @@
 //!
 //! It uses the vendors' protocols over real HTTP, so that all parts of a client are exercised: connections,
 //! framing, streaming and failures. It implements rate limits, quotas and a prompt cache like the vendors,
-//! counts what it would have charged, and injects faults on request.
+//! counts what it would have charged, and injects faults on request. It serves the vendors' batch APIs, too.
 
 mod admission;
 mod answer;

@@ -147,7 +147,7 @@ async fn receive(
 ) -> Result<ReceivedRequest, ReadFailure> {
     let head = http_request::read_head(stream, buffer).await?;
     let request = &head.incoming.request;
-    let route = BatchRoute::read(request).filter(|_| request.method == "POST");
+    let route = BatchRoute::read(request).filter(|_| matches!(request.method.as_str(), "POST" | "PUT"));
     if route.is_some_and(|route| route.is_upload()) && shared.cuts_next_upload() {
         head.read_half(stream, buffer).await;
         reset(stream);

@@ -113,9 +113,10 @@ impl Simulator {
         self.shared.recorder.calls()
     }
 
-    /// Forgets all uploaded files, as if they had expired.
+    /// Forgets all uploaded files and the files with results of batch jobs, as if they had expired.
     pub fn expire_files(&self) {
         self.shared.stored.clear();
+        self.shared.batches.lock().files.clear();
     }
 
     /// Moves the clock of batch jobs on, and waits until the results that are due then have been made.

@@ -48,7 +48,7 @@ impl SimulatorState {
         let recorder = RequestRecorder::new(script.keep_requests, script.keep_prompts, money);
         let gate = AnswerHold::new(script.hold_after, script.drip_every);
         let conditions = Mutex::new(CurrentConditions::new(&script, server_time()));
-        let batches = BatchStore::new(script.batches.time_scale);
+        let batches = BatchStore::new(&script.batches);
         Self {
             script,
             batches,

@@ -200,7 +200,7 @@ impl SimulatorState {
 /// The operation of a request, if it is for files.
 fn door(request: &RecordedRequest) -> Option<(VendorProtocol, FileRequest<'_>)> {
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
-    if path == "/upload/v1beta/files" {
+    if matches!(path, "/upload/v1beta/files" | "/upload/v1/files") {
         let upload = query.split('&').find_map(|part| part.strip_prefix("upload_id="));
         return Some((VendorProtocol::Google, upload.map_or(FileRequest::Begin, FileRequest::Finish)));
     }

@@ -4,27 +4,33 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
-use crate::support::{Place, each, finish};
+use crate::support::{Place, each, finish, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+
+/// The headers that Anthropic requires.
+const KEY: &str = "x-api-key: k\r\nanthropic-version: 2023-06-01\r\n";
 
 /// The program while it runs; it ends with the test.
 struct Program {
     child: Option<Child>,
     url: String,
     /// The folder in which it runs, which must live as long as the program.
-    _place: Place,
+    place: Place,
 }
 
 impl Program {
     fn start(flags: &[&str]) -> Self {
-        let place = Place::new();
+        Self::start_in(Place::new(), flags)
+    }
+
+    fn start_in(place: Place, flags: &[&str]) -> Self {
         let mut child =
             place.command(&[&["simulate"], flags].concat()).stderr(Stdio::inherit()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
-        Self { child: Some(child), url, _place: place }
+        Self { child: Some(child), url, place }
     }
 
     /// A folder in which this program is the provider.
@@ -43,18 +49,24 @@ impl Program {
 
     /// The body of a document.
     fn get(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(self.url.strip_prefix("http://").unwrap()).unwrap();
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).unwrap();
-        reply.split_once("\r\n\r\n").unwrap().1.to_owned()
+        self.send(&format!("GET {path} HTTP/1.1\r\n{KEY}connection: close\r\n\r\n")).unwrap()
     }
 
-    /// Ends it like a user with a signal; returns the exit code.
-    fn end(mut self, signal: Signal) -> i32 {
+    /// The body of the answer to a request; `None` if there is no answer.
+    fn send(&self, request: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(self.url.strip_prefix("http://").unwrap()).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        Some(reply.split_once("\r\n\r\n")?.1.to_owned())
+    }
+
+    /// Ends it like a user with a signal; returns the folder in which it ran.
+    fn end(mut self, signal: Signal) -> Place {
         let child = self.child.take().unwrap();
         kill_process(Pid::from_child(&child), signal).unwrap();
-        finish(child).code
+        assert_eq!(finish(child).code, 0, "{signal:?}");
+        std::mem::replace(&mut self.place, Place::new())
     }
 }
 
@@ -129,9 +141,39 @@ fn it_has_an_instant_path() {
 }
 
 #[test]
+fn it_serves_batch_jobs_loses_answers_and_leaves_no_files() {
+    let mut place = Place::new();
+    place.write("temporary/.keep", "");
+    let temporary = place.path("temporary").display().to_string();
+    place.set("TMPDIR", &temporary);
+    let flags = ["--batch-duration", "2h", "--time-scale", "1e9", "--batch-lose-creates", "1"];
+    let program = Program::start_in(place, &flags);
+    let params = json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]});
+    let body = json!({"requests": [{"custom_id": "a", "params": params}]}).to_string();
+    let path = "/v1/messages/batches";
+    let request = format!(
+        "POST {path} HTTP/1.1\r\n{KEY}content-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    assert_eq!(program.send(&request), None, "the first answer is lost");
+    let job: Value = serde_json::from_str(&program.send(&request).unwrap()).unwrap();
+    assert_eq!(job["processing_status"], "in_progress");
+    let results = format!("{path}/{}/results", job["id"].as_str().unwrap());
+    let line = wait_for(|| Some(program.get(&results)).filter(|text| text.contains("custom_id")));
+    assert!(line.contains("answer to: Hi"), "{line}");
+    let stats = wait_for(|| Some(program.stats()).filter(|stats| stats["batches"]["answers"] == 2));
+    let counts = ["jobs", "rows_submitted_more_than_once", "repeated_answers", "result_downloads"];
+    assert_eq!(counts.map(|name| stats["batches"][name].as_u64().unwrap()), [2, 1, 1, 1]);
+    let folder = program.place.path("temporary");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "the folder of the program and `.keep`");
+    let place = program.end(Signal::TERM);
+    assert_eq!(std::fs::read_dir(place.path("temporary")).unwrap().count(), 1);
+}
+
+#[test]
 fn ctrl_c_and_sigterm_end_it_in_order() {
     for signal in [Signal::INT, Signal::TERM] {
-        assert_eq!(Program::start(&[]).end(signal), 0, "{signal:?}");
+        Program::start(&[]).end(signal);
     }
 }
 
@@ -164,6 +206,12 @@ fn flags_that_make_no_sense_are_refused_with_what_to_write() {
         ("--outage-kind", "rain", "write `503`"),
         ("--price", "input=1", "needs `input` and `output`"),
         ("--tokenizer", "words", "write `chars` or `o200k`"),
+        ("--batch-duration", "soon", "write `2h`"),
+        ("--batch-window", "soon", "write `10s`"),
+        ("--time-scale", "0", "not a factor"),
+        ("--batch-invalid", "url_mismatch", "CODE:LINE"),
+        ("--batch-missing", "2", "not a share between 0 and 1"),
+        ("--batch-fail-creates", "1:200", "N:STATUS"),
     ] {
         Place::new().rowmill(&["simulate", flag, value]).code(2).says(told);
     }

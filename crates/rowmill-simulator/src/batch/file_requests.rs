@@ -15,9 +15,17 @@ use super::vendor::{BatchVendor, IdKind};
 use super::{gemini, openai};
 use crate::outgoing_answer::OutgoingAnswer;
 use crate::protocol::RequestRefusal;
+use crate::recorder::RecordedRequest;
 use crate::simulator_state::SimulatorState;
 use crate::stored_uploads::unknown_file_refusal;
 use crate::upload_form::UploadForm;
+
+/// A file that is about to be kept.
+struct NewFile {
+    id: String,
+    vendor: BatchVendor,
+    name: String,
+}
 
 impl SimulatorState {
     /// Whether a form is an upload for a batch.
@@ -59,19 +67,47 @@ impl SimulatorState {
         }
         let named = form.field("file_name").map(str::to_owned);
         let Some((name, start, length)) = form.file else {
-            return Err(RequestRefusal::invalid("'file' is a required property"));
+            return match named {
+                Some(name) if vendor == BatchVendor::Together => Ok(self.await_file(call.request, name)),
+                _ => Err(RequestRefusal::invalid("'file' is a required property")),
+            };
         };
-        let file = self.keep_upload(vendor, named.unwrap_or(name), bytes.part(start, length))?;
+        let id = self.batches.lock().new_id(vendor, IdKind::File, self.script.seed);
+        let new = NewFile { id, vendor, name: named.unwrap_or(name) };
+        let file = self.keep_upload(new, bytes.part(start, length))?;
         let created = self.batches.lock().clock.unix(file.created);
         Ok(document(&openai::file(&file, created)))
     }
 
-    fn keep_upload(
-        &self,
-        vendor: BatchVendor,
-        name: String,
-        bytes: StoredBytes,
-    ) -> Result<BatchFile, RequestRefusal> {
+    /// The first step of the uploads of Together's own client: the address for the bytes.
+    fn await_file(&self, request: &RecordedRequest, name: String) -> BatchAnswer {
+        let mut held = self.batches.lock();
+        let id = held.new_id(BatchVendor::Together, IdKind::File, self.script.seed);
+        held.awaited.insert(id.clone(), name);
+        let host = request.header("host").unwrap_or_default();
+        let headers = [
+            ("location".to_owned(), format!("http://{host}/together/v1/files/{id}/bytes")),
+            ("x-together-file-id".to_owned(), id),
+        ];
+        BatchAnswer::Document(OutgoingAnswer::json(302, &headers, &json!({})))
+    }
+
+    /// The second step: the bytes. The address needs no key.
+    pub(super) fn put_file(&self, call: BatchCall<'_>, id: &str) -> Result<BatchAnswer, RequestRefusal> {
+        let vendor = call.route.vendor;
+        let name = self.batches.lock().awaited.get(id).cloned();
+        let name = name.ok_or_else(|| unknown_file_refusal(vendor.protocol(), id))?;
+        let bytes = match call.body {
+            Some(body) => body,
+            None => self.batches.write(&call.request.body).map_err(disk_failure)?,
+        };
+        self.keep_upload(NewFile { id: id.to_owned(), vendor, name }, bytes)?;
+        self.batches.lock().awaited.remove(id);
+        Ok(document(&json!({})))
+    }
+
+    fn keep_upload(&self, new: NewFile, bytes: StoredBytes) -> Result<BatchFile, RequestRefusal> {
+        let NewFile { id, vendor, name } = new;
         let most = self.script.batches.max_bytes.unwrap_or(vendor.limits().bytes);
         if bytes.length() > most {
             let message = format!("The file is too large: the maximum size is {most} bytes.");
@@ -80,7 +116,7 @@ impl SimulatorState {
         let length = bytes.length();
         let mut held = self.batches.lock();
         let file = BatchFile {
-            id: held.new_id(vendor, IdKind::File, self.script.seed),
+            id,
             vendor,
             name,
             media_type: "application/jsonl".to_owned(),
@@ -124,7 +160,10 @@ impl SimulatorState {
         drop(held);
         let (kind, name) = self.stored.take_begun(upload).unwrap_or_default();
         let bytes = self.join(pieces).map_err(disk_failure)?;
-        let mut file = self.keep_upload(BatchVendor::Gemini, name.unwrap_or_default(), bytes)?;
+        let vendor = BatchVendor::Gemini;
+        let id = self.batches.lock().new_id(vendor, IdKind::File, self.script.seed);
+        let new = NewFile { id, vendor, name: name.unwrap_or_default() };
+        let mut file = self.keep_upload(new, bytes)?;
         file.media_type = kind;
         let created = self.batches.lock().clock.text(file.created);
         let host = call.request.header("host").unwrap_or_default();

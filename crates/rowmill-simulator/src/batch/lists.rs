@@ -41,7 +41,9 @@ fn openai(route: &BatchRoute<'_>, listed: Listed, entries: Vec<ListEntry>) -> Re
         Some(id) => position(&entries, id)? + 1,
         None => 0,
     };
-    Ok(cut(entries, start, limit, true))
+    let mut page = cut(entries, start, limit);
+    page["object"] = json!("list");
+    Ok(page)
 }
 
 fn anthropic(route: &BatchRoute<'_>, entries: Vec<ListEntry>) -> Result<Value, RequestRefusal> {
@@ -49,7 +51,7 @@ fn anthropic(route: &BatchRoute<'_>, entries: Vec<ListEntry>) -> Result<Value, R
     if let Some(id) = route.parameter("before_id") {
         let end = position(&entries, id)?;
         let start = end.saturating_sub(limit);
-        let mut page = cut(entries, start, end - start, false);
+        let mut page = cut(entries, start, end - start);
         page["has_more"] = json!(start > 0);
         return Ok(page);
     }
@@ -57,7 +59,7 @@ fn anthropic(route: &BatchRoute<'_>, entries: Vec<ListEntry>) -> Result<Value, R
         Some(id) => position(&entries, id)? + 1,
         None => 0,
     };
-    Ok(cut(entries, start, limit, false))
+    Ok(cut(entries, start, limit))
 }
 
 fn checked_limit(route: &BatchRoute<'_>, usual: usize, most: usize) -> Result<usize, RequestRefusal> {
@@ -73,17 +75,14 @@ fn position(entries: &[ListEntry], id: &str) -> Result<usize, RequestRefusal> {
     found.ok_or_else(|| RequestRefusal::invalid(format!("No such object: {id}")))
 }
 
-fn cut(entries: Vec<ListEntry>, start: usize, limit: usize, names_list: bool) -> Value {
+/// Entries from `start`, at most `limit` of them.
+fn cut(entries: Vec<ListEntry>, start: usize, limit: usize) -> Value {
     let has_more = entries.len() > start.saturating_add(limit);
     let page: Vec<ListEntry> = entries.into_iter().skip(start).take(limit).collect();
     let id = |entry: Option<&ListEntry>| entry.map(|(id, _)| id.clone());
     let (first, last) = (id(page.first()), id(page.last()));
     let data: Value = page.into_iter().map(|(_, entry)| entry).collect();
-    let mut list = json!({"data": data, "first_id": first, "last_id": last, "has_more": has_more});
-    if names_list {
-        list["object"] = json!("list");
-    }
-    list
+    json!({"data": data, "first_id": first, "last_id": last, "has_more": has_more})
 }
 
 /// Mistral's pages have numbers from 0.

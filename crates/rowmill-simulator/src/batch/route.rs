@@ -16,6 +16,10 @@ pub(crate) enum BatchOperation<'p> {
     BeginUpload,
     /// Their second step.
     FinishUpload(&'p str),
+    /// The second step of Together's uploads: the bytes.
+    Put(&'p str),
+    /// Their third step.
+    Preprocess(&'p str),
     /// All jobs: create, list.
     Jobs,
     /// Creates a job for this model.
@@ -57,14 +61,13 @@ impl<'p> BatchRoute<'p> {
     /// The request of a batch API that this is, if it is one.
     pub(crate) fn read(request: &'p RecordedRequest) -> Option<Self> {
         let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
-        let (vendor, operation) = gemini(path, query)
+        let (vendor, operation) = gemini(path, query, request)
             .map(|operation| (BatchVendor::Gemini, operation))
             .or_else(|| anthropic(path).map(|operation| (BatchVendor::Anthropic, operation)))
             .or_else(|| {
                 let (vendor, rest) = vendor_of(path, request)?;
                 Some((vendor, operation_of(vendor, rest)?))
             })?;
-        // Without its own prefix, Mistral is known by its jobs alone.
         Some(Self { vendor, operation, query })
     }
 
@@ -90,6 +93,7 @@ impl<'p> BatchRoute<'p> {
             self.operation,
             BatchOperation::Files
                 | BatchOperation::FinishUpload(_)
+                | BatchOperation::Put(_)
                 | BatchOperation::Jobs
                 | BatchOperation::CreateFor(_)
         )
@@ -97,7 +101,10 @@ impl<'p> BatchRoute<'p> {
 
     /// Whether this uploads a file.
     pub(crate) fn is_upload(&self) -> bool {
-        matches!(self.operation, BatchOperation::Files | BatchOperation::FinishUpload(_))
+        matches!(
+            self.operation,
+            BatchOperation::Files | BatchOperation::FinishUpload(_) | BatchOperation::Put(_)
+        )
     }
 }
 
@@ -124,9 +131,11 @@ fn operation_of(vendor: BatchVendor, rest: &str) -> Option<BatchOperation<'_>> {
         return Some(BatchOperation::Files);
     }
     if let Some(id) = rest.strip_prefix("/files/") {
-        return Some(match id.strip_suffix("/content") {
-            Some(id) => BatchOperation::Content(id),
-            None => BatchOperation::File(id),
+        return Some(match id.split_once('/') {
+            Some((id, "content")) => BatchOperation::Content(id),
+            Some((id, "bytes")) if vendor == BatchVendor::Together => BatchOperation::Put(id),
+            Some((id, "preprocess")) if vendor == BatchVendor::Together => BatchOperation::Preprocess(id),
+            _ => BatchOperation::File(id),
         });
     }
     let jobs = if vendor == BatchVendor::Mistral { "/batch/jobs" } else { "/batches" };
@@ -150,16 +159,23 @@ fn anthropic(path: &str) -> Option<BatchOperation<'_>> {
     one_of_jobs(path.strip_prefix("/v1/messages/batches")?)
 }
 
-fn gemini<'p>(path: &'p str, query: &'p str) -> Option<BatchOperation<'p>> {
-    if path == "/upload/v1beta/files" {
+/// Google's version `v1` shares paths with OpenAI, but its key has a header of its own.
+fn gemini<'p>(path: &'p str, query: &'p str, request: &RecordedRequest) -> Option<BatchOperation<'p>> {
+    let of_version = |path: &'p str| {
+        let stable = || path.strip_prefix("v1/").filter(|_| request.header("x-goog-api-key").is_some());
+        path.strip_prefix("v1beta/").or_else(stable)
+    };
+    if path.strip_prefix("/upload/").and_then(of_version) == Some("files") {
         let upload = query.split('&').find_map(|part| part.strip_prefix("upload_id="));
         return Some(upload.map_or(BatchOperation::BeginUpload, BatchOperation::FinishUpload));
     }
-    let downloaded = path.strip_prefix("/download/v1beta/files/").and_then(|id| id.strip_suffix(":download"));
-    if let Some(id) = downloaded {
-        return Some(BatchOperation::Content(id));
+    if let Some(rest) = path.strip_prefix("/download/").and_then(of_version) {
+        return rest.strip_prefix("files/")?.strip_suffix(":download").map(BatchOperation::Content);
     }
-    let rest = path.strip_prefix("/v1beta/")?;
+    let rest = of_version(path.strip_prefix('/')?)?;
+    if rest == "files" {
+        return Some(BatchOperation::Files);
+    }
     if let Some(id) = rest.strip_prefix("files/") {
         return Some(match id.strip_suffix(":download") {
             Some(id) => BatchOperation::Content(id),

@@ -76,6 +76,8 @@ impl SimulatorState {
         }
         let vendor = call.route.vendor;
         let refused = match self.check_outage() {
+            // The address itself is the secret.
+            Ok(()) if matches!(call.route.operation, BatchOperation::Put(_)) => None,
             Ok(()) => vendor.protocol().check_headers(request, self.script.key.as_deref()).err(),
             Err(CallRejection::Reset) => return BatchServed::Answer(BatchAnswer::Lost),
             Err(CallRejection::Refused(refused)) => Some(refused),
@@ -90,6 +92,7 @@ impl SimulatorState {
     /// Whether a request concerns files that are not those of batches.
     fn is_for_other_files(&self, call: &BatchCall<'_>) -> bool {
         match call.route.operation {
+            BatchOperation::Files if call.route.vendor == BatchVendor::Gemini => false,
             BatchOperation::Files if call.is_post() => !self.is_batch_upload(call),
             BatchOperation::FinishUpload(upload) => !self.is_batch_piece(upload),
             BatchOperation::BeginUpload => true,
@@ -105,11 +108,15 @@ impl SimulatorState {
         let is_read = call.request.method == "GET";
         let is_delete = call.request.method == "DELETE";
         match call.route.operation {
-            BatchOperation::Files if call.is_post() => self.upload_batch_file(call),
+            BatchOperation::Files if call.is_post() && call.route.vendor != BatchVendor::Gemini => {
+                self.upload_batch_file(call)
+            }
             BatchOperation::FinishUpload(upload) if call.is_post() => self.upload_piece(call, upload),
             BatchOperation::Files if is_read => self.list_files(&call),
             BatchOperation::File(id) if is_read => self.batch_file(&call, id),
             BatchOperation::File(id) if is_delete => self.delete_batch_file(&call, id),
+            BatchOperation::Put(id) if call.request.method == "PUT" => self.put_file(call, id),
+            BatchOperation::Preprocess(id) if call.is_post() => self.batch_file(&call, id),
             BatchOperation::Content(id) if is_read => self.download_file(&call, id),
             BatchOperation::Jobs | BatchOperation::CreateFor(_) if call.is_post() => self.create_job(call),
             BatchOperation::Jobs if is_read => self.list_jobs(&call),

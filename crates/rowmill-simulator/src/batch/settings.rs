@@ -1,5 +1,6 @@
 //! Settings of the batch APIs.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::distribution::RandomDistribution;
@@ -31,6 +32,7 @@ pub struct SimulatedBatches {
     pub(crate) cut_uploads: u64,
     pub(crate) cut_downloads: u64,
     pub(crate) slow_downloads: u64,
+    pub(crate) folder: Option<PathBuf>,
 }
 
 impl SimulatedBatches {
@@ -52,6 +54,7 @@ impl SimulatedBatches {
             cut_uploads: 0,
             cut_downloads: 0,
             slow_downloads: 0,
+            folder: None,
         }
     }
 
@@ -144,6 +147,14 @@ impl SimulatedBatches {
     #[must_use]
     pub fn cut_downloads(mut self, count: u64) -> Self {
         self.cut_downloads = count;
+        self
+    }
+
+    /// Keeps files in a new folder in this one, in place of the system's folder for temporary files. It is
+    /// removed at the end.
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
         self
     }
 

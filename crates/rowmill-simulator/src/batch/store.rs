@@ -13,11 +13,15 @@ use tempfile::TempDir;
 
 use super::clock::JobClock;
 use super::job::{BatchJob, JobView};
+use super::settings::SimulatedBatches;
 use super::stored_bytes::StoredBytes;
 use super::tally::SubmittedRows;
 use super::vendor::{BatchVendor, IdKind};
 use crate::protocol::RequestRefusal;
 use crate::simulator_state::server_time;
+
+/// The start of the name of its folder.
+const FOLDER: &str = "rowmill-simulator-";
 
 /// A file that a client uploaded, or the results of a job.
 #[derive(Debug, Clone)]
@@ -40,6 +44,8 @@ pub(crate) struct StoreState {
     pub(crate) submitted: SubmittedRows,
     /// The pieces of Google's uploads that are under way.
     pub(crate) pieces: HashMap<String, Vec<StoredBytes>>,
+    /// The names of files whose bytes Together waits for, by id.
+    pub(crate) awaited: HashMap<String, String>,
     /// How many uploads and downloads there were.
     pub(crate) uploads: u64,
     pub(crate) downloads: u64,
@@ -47,6 +53,8 @@ pub(crate) struct StoreState {
     ids: u64,
     /// How many jobs there were, with those that were deleted.
     pub(crate) created_jobs: u64,
+    /// Where the folder is made, if not where the system makes such folders.
+    parent: Option<PathBuf>,
     folder: Option<TempDir>,
     paths: u64,
 }
@@ -61,17 +69,19 @@ pub(crate) struct BatchStore {
 }
 
 impl BatchStore {
-    pub(crate) fn new(time_scale: f64) -> Self {
+    pub(crate) fn new(settings: &SimulatedBatches) -> Self {
         let state = StoreState {
-            clock: JobClock::new(time_scale, server_time()),
+            clock: JobClock::new(settings.time_scale, server_time()),
             files: Vec::new(),
             jobs: Vec::new(),
             submitted: SubmittedRows::default(),
             pieces: HashMap::new(),
+            awaited: HashMap::new(),
             uploads: 0,
             downloads: 0,
             ids: 0,
             created_jobs: 0,
+            parent: settings.folder.clone(),
             folder: None,
             paths: 0,
         };
@@ -103,9 +113,10 @@ impl BatchStore {
         let mut held = self.lock();
         held.paths += 1;
         let name = held.paths.to_string();
-        let folder = match held.folder.take() {
-            Some(folder) => folder,
-            None => tempfile::Builder::new().prefix("rowmill-simulator-").tempdir()?,
+        let folder = match (held.folder.take(), &held.parent) {
+            (Some(folder), _) => folder,
+            (None, Some(parent)) => tempfile::Builder::new().prefix(FOLDER).tempdir_in(parent)?,
+            (None, None) => tempfile::Builder::new().prefix(FOLDER).tempdir()?,
         };
         let path = folder.path().join(name);
         held.folder = Some(folder);

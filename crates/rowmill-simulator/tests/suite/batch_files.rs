@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use rowmill_simulator::{SimulatedBatches, Simulator, SimulatorScript};
 
-use crate::support::jobs::{OPENAI, form, held, id_of, row, rows, two_hours};
+use crate::support::jobs::{OPENAI, TOGETHER, form, held, id_of, row, rows, two_hours};
 use crate::support::talk::ANTHROPIC;
 use crate::support::{Client, End};
 use serde_json::json;
@@ -74,14 +74,17 @@ fn a_large_file_for_calls_is_still_a_file_for_calls() {
 }
 
 #[test]
-fn a_simulator_can_stop_while_it_makes_results() {
-    let batches = SimulatedBatches::new();
+fn a_simulator_can_stop_while_it_makes_results_and_leaves_no_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let batches = SimulatedBatches::new().folder(folder.path());
     let simulator = Simulator::start_blocking(SimulatorScript::new().batches(batches));
     let mut client = Client::to(&simulator);
     for _ in 0..3 {
         OPENAI.submit(&mut client, &large_rows());
     }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     drop(simulator);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
@@ -93,4 +96,41 @@ fn a_deleted_input_does_not_disturb_its_job() {
     assert_eq!(client.ask("DELETE", &path, OPENAI.headers).status, 200);
     simulator.finish_jobs();
     assert_eq!(OPENAI.job(&mut client, &id_of(&job))["request_counts"]["completed"], 2);
+}
+
+#[test]
+fn results_can_have_expired() {
+    let simulator = held(two_hours());
+    let mut client = Client::to(&simulator);
+    let id = id_of(&OPENAI.submit(&mut client, &rows(&["a"])));
+    simulator.finish_jobs();
+    let job = OPENAI.job(&mut client, &id);
+    simulator.expire_files();
+    let path = format!("/v1/files/{}/content", job["output_file_id"].as_str().unwrap());
+    assert_eq!(client.ask("GET", &path, OPENAI.headers).status, 404);
+}
+
+#[test]
+fn togethers_own_client_uploads_in_three_steps() {
+    let simulator = held(two_hours());
+    let mut client = Client::to(&simulator);
+    let headers = format!("{}content-type: multipart/form-data; boundary=b\r\n", TOGETHER.headers);
+    let part = |name: &str, value: &str| {
+        format!("--b\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    };
+    let body = format!("{}{}--b--\r\n", part("purpose", "batch-api"), part("file_name", "a.jsonl"));
+    let reply = client.post("/together/v1/files", &headers, &body);
+    assert_eq!(reply.status, 302, "{}", reply.body);
+    let header = |name: &str| reply.head.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    let (place, id) = (header("location: http://x").to_owned(), header("x-together-file-id: ").to_owned());
+    assert_eq!(TOGETHER.order(&mut client, &id).status, 404, "the bytes are not there yet");
+    let rows = rows(&["a"]);
+    client.send(
+        format!("PUT {place} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{rows}", rows.len()).as_bytes(),
+    );
+    assert_eq!(client.receive().status, 200);
+    let path = format!("/together/v1/files/{id}/preprocess");
+    assert_eq!(client.post(&path, TOGETHER.headers, "").json()["filename"], "a.jsonl");
+    let reply = TOGETHER.order(&mut client, &id);
+    assert_eq!((reply.status, &reply.json()["job"]["status"]), (200, &json!("VALIDATING")));
 }
