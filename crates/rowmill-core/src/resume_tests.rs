@@ -78,10 +78,63 @@ fn the_counts_of_all_rows_are_those_of_the_run() {
     assert_eq!(count(1..=2), ResumeCounts { done: 1, failed: 1, ..ResumeCounts::default() });
 }
 
+fn parked_for(row: u64, job: &str) -> ParkedRow {
+    let id = RowId::Text(format!("r{row}").into());
+    ParkedRow { row, id, waits_for: vec![job.into()], failed_before: None }
+}
+
+#[test]
+fn a_row_that_waits_only_for_what_is_not_there_yet_is_left_alone() {
+    let not_there_yet = ["out".to_owned()].into();
+    let mut resume =
+        ResumeIndex::default().with_scope(ResumeScope { not_there_yet, ..ResumeScope::default() });
+    let status = |resume: &ResumeIndex, row| resume.row_status(&parked_for(row, "").id, row);
+    resume.add_parked_row(&parked_for(1, "out"));
+    resume.add_parked_row(&parked_for(2, "back"));
+    let both = vec!["out".into(), "back".into()];
+    resume.add_parked_row(&ParkedRow { waits_for: both, ..parked_for(3, "") });
+    assert_eq!(status(&resume, 1), ResumeRowStatus::Waiting);
+    assert_eq!([2, 3].map(|row| status(&resume, row)), [ResumeRowStatus::Parked; 2]);
+    assert_eq!(resume.counts(), ResumeCounts { parked: 3, ..ResumeCounts::default() });
+    // The latest wait counts, and a row that is taken again waits for nothing.
+    resume.add_parked_row(&parked_for(1, "back"));
+    resume.add_parked_row(&parked_for(2, "out"));
+    assert_eq!(status(&resume, 1), ResumeRowStatus::Parked);
+    assert_eq!(status(&resume, 2), ResumeRowStatus::Waiting);
+    resume.add_taken_rows(with_ids([2]));
+    assert_eq!(status(&resume, 2), ResumeRowStatus::Unknown);
+}
+
+#[test]
+fn a_failure_of_an_earlier_pass_is_final_and_one_of_an_earlier_process_is_not() {
+    let scope = ResumeScope { failures_final_from: Some(record(5).position()), ..ResumeScope::default() };
+    let mut resume = ResumeIndex::default().with_scope(scope);
+    let status = |resume: &ResumeIndex, row| resume.row_status(&RowId::Number(row), row);
+    resume.saw_settled_to(record(8).position());
+    for (row, at) in [(1, 3), (2, 6), (3, 9)] {
+        resume.add_ended_row(&head(row, false), record(at));
+    }
+    assert_eq!(status(&resume, 1), ResumeRowStatus::Failed);
+    assert_eq!(status(&resume, 2), ResumeRowStatus::Done, "the output has its failure");
+    assert_eq!(status(&resume, 3), ResumeRowStatus::Kept(record(9)), "the output lacks its failure");
+    assert_eq!(resume.counts(), ResumeCounts { failed: 1, given_up: 2, ..ResumeCounts::default() });
+    resume.add_ended_row(&head(2, true), record(10));
+    assert_eq!(resume.counts(), ResumeCounts { failed: 1, given_up: 1, done: 1, ..ResumeCounts::default() });
+}
+
+#[test]
+fn what_a_parked_row_is_called_in_requests_stays_the_same_until_it_ends() {
+    let mut resume = ResumeIndex::default();
+    let parked = ParkedRow { failed_before: Some(RunEpoch(4)), ..parked_for(1, "job") };
+    resume.add_parked_row(&parked);
+    assert_eq!(resume.failed_before_parking(&parked.id), Some(RunEpoch(4)));
+    resume.add_ended_row(&EnvelopeHead { id: parked.id.clone(), ..head(1, true) }, record(1));
+    assert_eq!(resume.failed_before_parking(&parked.id), None);
+}
+
 #[test]
 fn a_parked_row_is_neither_in_flight_nor_unknown_until_it_is_taken_again() {
-    let parked =
-        |row| ParkedRow { row, id: RowId::Text(format!("r{row}").into()), waits_for: vec!["job".into()] };
+    let parked = |row| parked_for(row, "job");
     let standing = |resume: &ResumeIndex, row: u64| resume.row_status(&parked(row).id, row);
     let mut resume = ResumeIndex::default();
     resume.add_taken_rows(with_ids([1, 2, 3]));
