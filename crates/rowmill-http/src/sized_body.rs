@@ -28,6 +28,12 @@ impl SizedBody {
         Self { length, pieces: SentPieces { left: length, pieces, progress } }
     }
 
+    /// The pieces, which end with an error if they do not have the announced length.
+    #[must_use]
+    pub fn into_pieces(self) -> BoxStream<'static, io::Result<Bytes>> {
+        self.pieces.boxed()
+    }
+
     /// When the last piece was taken.
     pub(crate) fn progress(&self) -> SendProgress {
         self.pieces.progress.clone()

@@ -69,3 +69,39 @@ fn file_pieces(file: File) -> Pieces {
     })
     .boxed()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A job with lines of these lengths.
+    fn job(folder: &std::path::Path, lengths: &[usize]) -> (JobFile, Vec<String>) {
+        let lines: Vec<String> =
+            lengths.iter().map(|length| format!("\"{}\"", "x".repeat(*length))).collect();
+        let content = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let path = folder.join("job.jsonl");
+        std::fs::write(&path, &content).unwrap();
+        let (requests, bytes) = (lines.len() as u64, content.len() as u64);
+        (JobFile { key: "k".to_owned(), path, requests, bytes }, lines)
+    }
+
+    async fn collected(pieces: Pieces) -> String {
+        let pieces: Vec<io::Result<Bytes>> = pieces.collect().await;
+        let bytes: Vec<Bytes> = pieces.into_iter().collect::<io::Result<_>>().unwrap();
+        String::from_utf8(bytes.concat()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn lines_become_elements_wherever_the_file_is_cut_into_pieces() {
+        let folder = tempfile::tempdir().unwrap();
+        for lengths in [&[1][..], &[1, 2, 3], &[PIECE - 3, 1, PIECE - 6, 7, 2 * PIECE, 0], &[PIECE - 4, 9]] {
+            let (job, lines) = job(folder.path(), lengths);
+            let body = array_body(&job, b"[".to_vec(), b"]".to_vec()).await.unwrap();
+            let expected = format!("[{}\n]", lines.join(","));
+            assert_eq!(collected(body.into_pieces()).await, expected, "{lengths:?}");
+            let body = framed_body(&job, b"<".to_vec(), b">".to_vec()).await.unwrap();
+            let expected = format!("<{}\n>", lines.join("\n"));
+            assert_eq!(collected(body.into_pieces()).await, expected, "{lengths:?}");
+        }
+    }
+}
