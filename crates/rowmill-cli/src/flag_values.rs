@@ -49,7 +49,8 @@ pub(crate) fn parse_lane(text: &str) -> Result<Lane, String> {
     match text {
         "live" => Ok(Lane::Live),
         "batch" => Ok(Lane::Batch),
-        _ => Err("must be `live` or `batch`".to_owned()),
+        "auto" => Ok(Lane::Auto),
+        _ => Err("must be `live`, `batch` or `auto`".to_owned()),
     }
 }
 

@@ -261,9 +261,9 @@ pub(crate) struct CommonFlags {
     /// How requests are sent: `live`, as single calls, or `batch`, as jobs of the provider's batch API,
     /// which take up to a day and cost half as much with most providers [default: live].
     ///
-    /// The run waits for its jobs. Ctrl-C ends only the waiting: the jobs go on, and the same command
+    /// With `auto`, they are sent as batch jobs if the provider has a batch API, and live otherwise. The run waits for its jobs. Ctrl-C ends only the waiting: the jobs go on, and the same command
     /// with `--resume` collects them. See `docs/batch.md`.
-    #[arg(long, value_name = "live|batch", value_parser = parse_lane, env = "ROWMILL_LANE", help_heading = "Batch jobs")]
+    #[arg(long, value_name = "live|batch|auto", value_parser = parse_lane, env = "ROWMILL_LANE", help_heading = "Batch jobs")]
     pub(crate) lane: Option<Lane>,
 
     /// With `--lane batch`: exit once all jobs are submitted, with code 5.

@@ -130,8 +130,8 @@ fn lane_options(flags: &CommonFlags, defaults: &RunDefaults) -> Result<LaneOptio
     let usual = LaneOptions::default();
     let lane = flags.lane.or(defaults.lane).unwrap_or(usual.lane);
     let given = [("--detach", flags.detach), ("--poll-every", flags.poll_every.is_some())];
-    match given.into_iter().find(|(_, is_given)| *is_given && lane != Lane::Batch) {
-        Some((flag, _)) => Err(usage_problem(format!("{flag} requires --lane batch"))),
+    match given.into_iter().find(|(_, is_given)| *is_given && lane == Lane::Live) {
+        Some((flag, _)) => Err(usage_problem(format!("{flag} requires --lane batch or --lane auto"))),
         None => Ok(LaneOptions {
             lane,
             detach: flags.detach,

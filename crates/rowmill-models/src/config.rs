@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ProviderProtocol;
+use crate::{BatchLimitOverrides, ProviderProtocol};
 
 /// An entry `[providers.SCHEMA_NAME]` of `rowmill.toml`.
 ///
@@ -34,4 +34,11 @@ pub struct ProviderConfig {
     /// The protocol that the provider speaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<ProviderProtocol>,
+    /// Limits of its batch API that replace the known ones.
+    #[serde(default, skip_serializing_if = "is_unchanged")]
+    pub batch: BatchLimitOverrides,
+}
+
+fn is_unchanged(limits: &BatchLimitOverrides) -> bool {
+    *limits == BatchLimitOverrides::default()
 }

@@ -11,7 +11,7 @@ use rowmill_core::limits::{
 use rowmill_engine::{EndpointKey, EndpointSettings, ModelEndpoint, OutputCaps};
 use rowmill_http::HttpClient;
 use rowmill_models::{
-    AliasConfig, BatchLimitOverrides, EndpointFacts, ModelPrice, ModelSettingKey, ModelSetup, ModelString,
+    AliasConfig, EndpointFacts, ModelPrice, ModelSettingKey, ModelSetup, ModelString,
     PriceTable, ProviderConnection, ProviderRegistry, VariableLookup, attachment_rules, build_batch_api,
     build_model, endpoint_facts,
 };
@@ -349,7 +349,8 @@ fn lane_endpoint(
     (setup, facts, priced): (ModelSetup, EndpointFacts, Option<ModelPrice<'_>>),
     (http, control): (&HttpClient, &RunControl),
 ) -> Result<ModelEndpoint, Problem> {
-    let api = build_batch_api(&setup, &BatchLimitOverrides::default(), http)?;
+    let limits = spec.providers.get(&setup.connection.provider).map(|config| config.batch.clone());
+    let api = build_batch_api(&setup, &limits.unwrap_or_default(), http)?;
     let max_output = max_output(&facts, priced.as_ref());
     let share = RunShareSettings {
         parallel: Parallelism::AtMost(PARKED_AT_ONCE),

@@ -119,7 +119,7 @@ pub use rowmill_data::{
 pub use rowmill_engine::{ErrorRateLimit, OnQuota, SharedLimits, StopCause, StopHandle, StopRules};
 pub use rowmill_http::HttpTimeouts;
 pub use rowmill_models::{
-    AliasConfig, AliasEntry, AliasSource, CatalogueEntry, CountAccuracy, KeyState, LongPriceConfig,
+    AliasConfig, AliasEntry, AliasSource, BatchLimitOverrides, CatalogueEntry, CountAccuracy, KeyState, LongPriceConfig,
     ModelPrice, ModelSettingKey, ModelSettingValue, ModelString, PriceConfig, PriceEntry, PriceSource,
     PriceTable, ProviderConfig, ProviderProtocol, ProviderRegistry, TokenCounter, built_in_alias_origin,
     provider_catalogue, token_counter,

@@ -27,7 +27,7 @@ use crate::finish::{EndedRun, finish_run};
 use crate::first_rows::first_rows;
 use crate::full_paths::full_path_text;
 use crate::inputs::{self, warn_fn};
-use crate::lane::{Lane, check_no_jobs_out, run_in_rounds};
+use crate::lane::{ChosenLane, check_no_jobs_out, choose_lane, run_in_rounds};
 use crate::notices::{ResumedRows, notify_end, notify_folders_and_changes, notify_resume};
 use crate::paths::{self, AttachedFiles, CreatedFolders};
 use crate::prepare_input;
@@ -70,12 +70,13 @@ use crate::work_spec::PlanParts;
 /// The run could not start; nothing was sent and none of the user's files was changed. Later problems
 /// are in the report.
 pub async fn run(spec: RunSpec, control: &RunControl) -> Result<RunReport, Problem> {
-    match spec.work.lane.lane {
-        Lane::Live => {
+    let lane = choose_lane(&spec, control)?;
+    match lane {
+        ChosenLane::Live => {
             check_no_jobs_out(&spec)?;
             run_pass(spec, control).await
         }
-        Lane::Batch => Box::pin(run_in_rounds(spec, control)).await,
+        ChosenLane::Batch => Box::pin(run_in_rounds(spec, control)).await,
     }
 }
 

@@ -15,7 +15,7 @@ use rowmill_data::{
 };
 use rowmill_engine::{ErrorRateLimit, OnQuota, StopRules};
 use rowmill_http::{HttpTimeouts, Url};
-use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig, ProviderProtocol};
+use rowmill_models::{BatchLimitOverrides, AliasConfig, PriceConfig, ProviderConfig, ProviderProtocol};
 use rowmill_tools::{DurationSetting, McpServerConfig};
 use rowmill_types::Money;
 
@@ -147,12 +147,14 @@ fn agents() -> impl Strategy<Value = AgentOptions> {
 fn config()
 -> impl Strategy<Value = (BTreeMap<String, ProviderConfig>, AliasConfig, BTreeMap<String, PriceConfig>)> {
     let protocol = of(prop_oneof![Just(ProviderProtocol::Chat), Just(ProviderProtocol::Anthropic)]);
-    let provider = (of(text()), of(text()), btree_map(text(), text(), 0..3), protocol).prop_map(
-        |(base_url, api_key_env, headers, protocol)| ProviderConfig {
+    let batch = of(any::<u64>()).prop_map(|max_jobs| BatchLimitOverrides { max_jobs, ..Default::default() });
+    let provider = (of(text()), of(text()), btree_map(text(), text(), 0..3), protocol, batch).prop_map(
+        |(base_url, api_key_env, headers, protocol, batch)| ProviderConfig {
             base_url,
             api_key_env,
             headers,
             protocol,
+            batch,
         },
     );
     let price = (0.0..1e9_f64, of(0.0..1e9_f64), btree_map(text(), 0.0..9.0_f64, 0..2))

@@ -5,6 +5,7 @@
 //! passes, jobs are submitted, polled and downloaded ([`JobDriver`]). A pass is an ordinary resume, so a process may end
 //! at any point ([`run_in_rounds`]).
 
+mod choice;
 mod custom_id;
 mod driver;
 mod failures;
@@ -21,6 +22,7 @@ mod submission;
 pub use lane_state::BatchLaneHandle;
 pub use options::{Lane, LaneOptions};
 
+pub(crate) use choice::{ChosenLane, choose_lane};
 pub(crate) use journal::BATCH_JOB_EVENT;
 pub(crate) use lane_state::{BatchLane, EndpointPlan};
 pub(crate) use passes::{check_no_jobs_out, run_in_rounds};

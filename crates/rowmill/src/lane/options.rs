@@ -15,6 +15,8 @@ pub enum Lane {
     Live,
     /// As jobs of the provider's batch API, answered within about a day at a lower price.
     Batch,
+    /// As batch jobs if the providers of all models have a batch API, as single calls otherwise.
+    Auto,
 }
 
 /// How requests reach the provider, and how jobs are waited for.
