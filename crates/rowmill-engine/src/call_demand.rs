@@ -26,6 +26,18 @@ pub struct OutputCaps {
     pub lengths: Mutex<AnswerLengths>,
     /// Whether an answer was longer than its limit, so that limits are no longer relied on.
     pub is_ignored: AtomicBool,
+    /// How the limits are chosen.
+    pub choice: OutputCapChoice,
+}
+
+/// How the limit on an answer is chosen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OutputCapChoice {
+    /// By the lengths of earlier answers and the rest of the budget.
+    #[default]
+    Learned,
+    /// Only by how often the answer was truncated: the same request has the same limit in every pass over the input.
+    Fixed,
 }
 
 impl OutputCaps {
@@ -34,6 +46,12 @@ impl OutputCaps {
         let needs = lengths.needs(self.thinking, tried.cut_at);
         let needs = if self.reserves_output { needs.reduced() } else { needs };
         tried.cap.map_or(needs, |cap| needs.like_last_attempt(cap))
+    }
+
+    /// The limit that depends on nothing but the limit that truncated the last answer.
+    fn fixed_cap(&self, tried: PreviousAttempt) -> u64 {
+        let needs = AnswerLengths::default().needs(self.thinking, tried.cut_at);
+        if tried.cut_at.is_some() { needs.preferred } else { needs.minimum }
     }
 
     /// Whether there are enough answers to estimate from.
@@ -120,6 +138,11 @@ impl CallDemand {
     /// The size of the call to a model, with `left` of the run's budget for `calls` calls.
     pub(crate) fn sizing(&self, endpoint: &ModelEndpoint, left: RemainingBudget, calls: u64) -> CallSizing {
         let size = self.size(endpoint);
+        if let Some(caps) = endpoint.output_caps.as_ref().filter(|caps| caps.choice == OutputCapChoice::Fixed)
+        {
+            let cap = Some(caps.fixed_cap(self.tried)).filter(|cap| *cap < size.longest);
+            return CallSizing { cap, max_spend: size.max_spend(cap) };
+        }
         let is_limited = left.whole.is_limited() || self.row_left.is_limited();
         let caps = endpoint.output_caps.as_ref().filter(|_| is_limited);
         let cap = caps.filter(|caps| !caps.is_ignored.load(Ordering::Relaxed)).and_then(|caps| {

@@ -150,7 +150,9 @@ impl<'a> CallTicket<'a> {
     }
 
     pub(crate) fn record_answer(mut self, completion: &Completion) {
-        let actual = completion.usage.as_ref().map(|usage| self.endpoint.spend_for(usage));
+        let is_counted = completion.batch.as_ref().is_some_and(|origin| origin.is_counted);
+        let spend = |usage| if is_counted { Spend::default() } else { self.endpoint.spend_for(usage) };
+        let actual = completion.usage.as_ref().map(spend);
         let passed = self.settle(actual);
         let cap = self.cap();
         let longer = self.endpoint.output_caps.as_ref().and_then(|caps| caps.record_answer(completion, cap));

@@ -38,7 +38,7 @@ mod tries;
 mod waiting_rows;
 mod wake;
 
-pub use call_demand::{OutputCaps, max_input_tokens};
+pub use call_demand::{OutputCapChoice, OutputCaps, max_input_tokens};
 pub use call_gate::CallGate;
 pub use endpoint::ModelEndpoint;
 pub use limits::{EndpointKey, EndpointSettings, OnQuota, SharedLimits};

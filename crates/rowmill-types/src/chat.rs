@@ -132,6 +132,9 @@ pub struct BatchOrigin {
     pub round: u32,
     /// The attempt at the request, counted from 1.
     pub attempt: u32,
+    /// Whether an earlier pass has counted what it cost: the row met it before, and was parked again.
+    #[serde(skip)]
+    pub is_counted: bool,
 }
 
 /// The result of a check of an answer that goes beyond its JSON Schema.

@@ -8,12 +8,12 @@ use rowmill_core::fingerprint::text_digest;
 use rowmill_core::limits::{
     AnswerLengths, BudgetLimits, MinuteLimits, PaceMode, Parallelism, RunShareSettings,
 };
-use rowmill_engine::{EndpointKey, EndpointSettings, ModelEndpoint, OutputCaps};
+use rowmill_engine::{EndpointKey, EndpointSettings, ModelEndpoint, OutputCapChoice, OutputCaps};
 use rowmill_http::HttpClient;
 use rowmill_models::{
-    AliasConfig, EndpointFacts, ModelPrice, ModelSettingKey, ModelSetup, ModelString,
-    PriceTable, ProviderConnection, ProviderRegistry, VariableLookup, attachment_rules, build_batch_api,
-    build_model, endpoint_facts,
+    AliasConfig, EndpointFacts, ModelPrice, ModelSettingKey, ModelSetup, ModelString, PriceTable,
+    ProviderConnection, ProviderRegistry, VariableLookup, attachment_rules, build_batch_api, build_model,
+    endpoint_facts,
 };
 use rowmill_tools::InteractiveSignIn;
 use rowmill_types::actions::SET_PRICES;
@@ -366,10 +366,16 @@ fn lane_endpoint(
     let gate = control.limits.gate(key, EndpointSettings { share, on_quota: spec.on_quota });
     let (name, identity) = (setup.model.to_string(), request_identity(&setup));
     let price = priced.map(|priced| priced.price.in_batch_lane());
+    let caps = OutputCaps {
+        thinking: facts.thinking_budget,
+        choice: OutputCapChoice::Fixed,
+        ..OutputCaps::default()
+    };
+    let output_caps = (facts.takes_output_cap && lane.has_budget()).then(|| Arc::new(caps));
     let plan =
         EndpointPlan { identity: identity.clone(), name: name.clone(), api, price, max_output, fixed_bytes };
     let model = lane.model(plan);
-    Ok(ModelEndpoint { name, identity, model, gate, price, max_output, output_caps: None, fixed_bytes })
+    Ok(ModelEndpoint { name, identity, model, gate, price, max_output, output_caps, fixed_bytes })
 }
 
 /// Whether the shared prefix of all requests is long enough for the provider's cache.

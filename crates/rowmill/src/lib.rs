@@ -119,10 +119,10 @@ pub use rowmill_data::{
 pub use rowmill_engine::{ErrorRateLimit, OnQuota, SharedLimits, StopCause, StopHandle, StopRules};
 pub use rowmill_http::HttpTimeouts;
 pub use rowmill_models::{
-    AliasConfig, AliasEntry, AliasSource, BatchLimitOverrides, CatalogueEntry, CountAccuracy, KeyState, LongPriceConfig,
-    ModelPrice, ModelSettingKey, ModelSettingValue, ModelString, PriceConfig, PriceEntry, PriceSource,
-    PriceTable, ProviderConfig, ProviderProtocol, ProviderRegistry, TokenCounter, built_in_alias_origin,
-    provider_catalogue, token_counter,
+    AliasConfig, AliasEntry, AliasSource, BatchLimitOverrides, CatalogueEntry, CountAccuracy, KeyState,
+    LongPriceConfig, ModelPrice, ModelSettingKey, ModelSettingValue, ModelString, PriceConfig, PriceEntry,
+    PriceSource, PriceTable, ProviderConfig, ProviderProtocol, ProviderRegistry, TokenCounter,
+    built_in_alias_origin, provider_catalogue, token_counter,
 };
 pub use rowmill_tools::{InteractiveSignIn, McpServerConfig};
 pub use rowmill_types::{

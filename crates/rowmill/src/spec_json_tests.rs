@@ -15,7 +15,7 @@ use rowmill_data::{
 };
 use rowmill_engine::{ErrorRateLimit, OnQuota, StopRules};
 use rowmill_http::{HttpTimeouts, Url};
-use rowmill_models::{BatchLimitOverrides, AliasConfig, PriceConfig, ProviderConfig, ProviderProtocol};
+use rowmill_models::{AliasConfig, BatchLimitOverrides, PriceConfig, ProviderConfig, ProviderProtocol};
 use rowmill_tools::{DurationSetting, McpServerConfig};
 use rowmill_types::Money;
 

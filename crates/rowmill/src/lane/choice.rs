@@ -30,7 +30,9 @@ pub(crate) fn choose_lane(spec: &RunSpec, control: &RunControl) -> Result<Chosen
             let without = provider_without_batch_api(spec, &known_providers(&spec.work)?);
             let (lane, text) = match without {
                 None => (ChosenLane::Batch, "requests are sent as batch jobs".to_owned()),
-                Some(name) => (ChosenLane::Live, format!("requests are sent live: `{name}` has no batch API")),
+                Some(name) => {
+                    (ChosenLane::Live, format!("requests are sent live: `{name}` has no batch API"))
+                }
             };
             (control.notice)(RunNotice::info(text));
             Ok(lane)

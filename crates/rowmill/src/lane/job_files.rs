@@ -67,6 +67,11 @@ impl JobPaths {
         self.folder.join("failures.jsonl")
     }
 
+    /// The truncated answers that rows have met.
+    pub(super) fn truncated(&self) -> PathBuf {
+        self.folder.join("truncated.txt")
+    }
+
     /// Removes the files of a job that is no longer needed.
     pub(super) fn remove(&self, key: &JobKey) {
         for path in [self.requests(key), self.ids(key), self.results(key), self.index(key)] {
@@ -81,7 +86,7 @@ impl JobPaths {
         for entry in entries {
             let name = entry.file_name();
             let key = name.to_str().and_then(|name| name.split_once('.')).map(|(key, _)| key);
-            if key.is_some_and(|key| key != "failures" && !is_known(key)) {
+            if key.is_some_and(|key| !["failures", "truncated"].contains(&key) && !is_known(key)) {
                 drop(fs::remove_file(entry.path()));
             }
         }
@@ -91,6 +96,7 @@ impl JobPaths {
     pub(super) fn remove_all(&self) {
         self.remove_unknown(|_| false);
         drop(fs::remove_file(self.failures()));
+        drop(fs::remove_file(self.truncated()));
         drop(fs::remove_dir(&self.folder));
     }
 }

@@ -13,7 +13,7 @@ use rowmill_core::resume::ResumeScope;
 use rowmill_core::summary::RunTally;
 use rowmill_engine::{StopHandle, max_input_tokens};
 use rowmill_types::{
-    BatchOrigin, CallError, CallFailure, CallFault, Completion, Problem, Request, TokenUsage,
+    BatchOrigin, CallError, CallFailure, CallFault, Completion, FinishReason, Problem, Request, TokenUsage,
 };
 use tokio::time::Instant;
 
@@ -23,6 +23,7 @@ use super::job_files::{JobPaths, OpenJob};
 use super::parking_model::ParkingModel;
 use super::reserve::JobReserve;
 use super::results::{FoundResult, ResultIndex, StoredResult};
+use super::truncated::{TruncatedAnswer, TruncatedAnswers};
 
 /// What a row waits for whose request did not fit the budget, or could not be written. No job has this name, so the row
 /// is worked on again in the next pass.
@@ -64,6 +65,7 @@ pub(super) struct LaneState {
     pub(super) endpoints: BTreeMap<String, LaneEndpoint>,
     pub(super) index: ResultIndex,
     pub(super) failures: KnownFailures,
+    pub(super) truncated: TruncatedAnswers,
     pub(super) reserve: JobReserve,
     /// The pass, counted from 1 over all processes.
     pub(super) round: u32,
@@ -141,6 +143,11 @@ impl BatchLane {
         self.lock().is_first_pass
     }
 
+    /// Whether money or tokens of the run are limited.
+    pub(crate) fn has_budget(&self) -> bool {
+        self.limits.is_limited()
+    }
+
     /// Which rows a pass leaves alone.
     pub(crate) fn resume_scope(&self) -> ResumeScope {
         let state = self.lock();
@@ -168,7 +175,12 @@ impl BatchLane {
             Ok(found) => found,
             Err(problem) => return Err(state.stop_over(problem)),
         };
-        let Some(found) = found else { return Err(self.park(&mut state, endpoint, request, id)) };
+        let Some(found) = found else {
+            return match state.read_truncated(endpoint, id) {
+                Some(answer) => answer,
+                None => Err(self.park(&mut state, endpoint, request, id)),
+            };
+        };
         match state.read(endpoint, request, found) {
             (_, Ok(completion)) => Ok(completion),
             (attempt, Err(error)) if is_passing(&error) && attempt <= self.retries => {
@@ -253,30 +265,39 @@ impl LaneState {
             let error = CallError::new(CallFailure::Internal, "the model is not in the batch lane");
             return (found.attempt, Err(error));
         };
-        let job = &found.origin.provider_id;
+        let job = found.origin.provider_id;
+        let (round, attempt) = (found.origin.round, found.attempt);
+        let origin = BatchOrigin { job, round, attempt, is_counted: false };
+        let mut cut = None;
         let outcome = match found.result {
-            StoredResult::Line(line) => match known.plan.api.read_result(line.trim_ascii()) {
-                Ok(result) => result.outcome,
-                Err(what) => {
-                    let message = format!("the result in batch job `{job}` cannot be read: {what}");
-                    Err(CallError::new(CallFailure::Server, message))
-                }
-            },
+            StoredResult::Line(line) => {
+                let outcome = read_line(&known.plan, &origin, &line);
+                let is_cut = outcome.as_ref().is_ok_and(|answer| answer.finish == FinishReason::Length);
+                cut = (is_cut && request.output_cap.is_some()).then_some(line);
+                outcome
+            }
             StoredResult::Missing => {
-                let message = format!("batch job `{job}` ended without a result for this request");
+                let message = format!("batch job `{}` ended without a result for this request", origin.job);
                 Err(CallError::new(CallFailure::Server, message))
             }
-            StoredResult::Refused(reason) => Err(CallError::new(
-                CallFailure::Refused,
-                format!("the provider refused the batch job: {reason}"),
-            )),
+            StoredResult::Refused(reason) => {
+                let message = format!("the provider refused the batch job: {reason}");
+                Err(CallError::new(CallFailure::Refused, message))
+            }
         };
-        let origin = BatchOrigin { job: job.clone(), round: found.origin.round, attempt: found.attempt };
-        let outcome = outcome.map(|completion| Completion { batch: Some(Box::new(origin)), ..completion });
         let usage = outcome.as_ref().ok().and_then(|completion| completion.usage);
         let actual = known.plan.spend_for(usage.as_ref());
         self.reserve.settle(known.plan.worst_case(request), actual);
-        (found.attempt, outcome)
+        let Some(line) = cut else { return (attempt, outcome) };
+        let kept = self.truncated.keep(CustomId::first(request).request, TruncatedAnswer { origin, line });
+        (attempt, kept.map_err(|problem| self.stop_over(problem)).and(outcome))
+    }
+
+    /// The truncated answer to a request whose job is gone.
+    fn read_truncated(&self, endpoint: &str, id: CustomId) -> Option<Result<Completion, CallError>> {
+        let TruncatedAnswer { origin, line } = self.truncated.find(id.request)?;
+        let origin = BatchOrigin { is_counted: true, ..origin.clone() };
+        Some(read_line(&self.endpoints.get(endpoint)?.plan, &origin, line))
     }
 
     /// Completes a job file: the job can be submitted.
@@ -322,6 +343,16 @@ impl LaneState {
         self.stop.drain();
         parked(NOT_IN_A_JOB)
     }
+}
+
+/// Reads a line of results as the answer of a model.
+fn read_line(plan: &EndpointPlan, origin: &BatchOrigin, line: &[u8]) -> Result<Completion, CallError> {
+    let read = plan.api.read_result(line.trim_ascii()).map_err(|what| {
+        let message = format!("the result in batch job `{}` cannot be read: {what}", origin.job);
+        CallError::new(CallFailure::Server, message)
+    });
+    let completion = read.and_then(|result| result.outcome)?;
+    Ok(Completion { batch: Some(Box::new(origin.clone())), ..completion })
 }
 
 fn parked(waits_for: &str) -> CallError {

@@ -18,6 +18,7 @@ mod passes;
 mod reserve;
 mod results;
 mod submission;
+mod truncated;
 
 pub use lane_state::BatchLaneHandle;
 pub use options::{Lane, LaneOptions};

@@ -24,6 +24,7 @@ use super::journal::{JobJournal, read_jobs};
 use super::lane_state::{BatchLane, BatchLaneHandle, LaneState};
 use super::reserve::JobReserve;
 use super::results::ResultIndex;
+use super::truncated::TruncatedAnswers;
 use crate::control::{RunControl, RunNotice};
 use crate::report::{BatchLaneReport, RunReport};
 use crate::run::{run_on_thread, run_pass, timestamp_text};
@@ -195,6 +196,7 @@ impl BatchLane {
         }
         let resumes = spec.existing.resumes();
         let (jobs, end) = if resumes { (jobs, end) } else { Default::default() };
+        let paths_of_truncated = paths.truncated();
         let mut failures = KnownFailures::read(paths.failures());
         if !jobs.has_jobs_out() && !jobs.has_collectable() {
             // Every row that failed is tried again.
@@ -215,6 +217,7 @@ impl BatchLane {
                 endpoints: Default::default(),
                 index: ResultIndex::default(),
                 failures,
+                truncated: TruncatedAnswers::read(paths_of_truncated),
                 reserve: JobReserve::default(),
                 round,
                 made: 0,
