@@ -27,7 +27,7 @@ pub(crate) fn call_report(
             agent: None,
             hosted_tools: completion.hosted_tools.clone(),
             output_cap: None,
-            batch: completion.batch.take(),
+            batch: completion.batch.clone(),
         },
         Err(error) => {
             let timing = CallTiming { first_token: None, response: took };
