@@ -122,7 +122,7 @@ pub(crate) struct SimulateFlags {
     /// Change settings at a time after the start, such as `120s:rpm=300,tpm=30000`; repeatable.
     ///
     /// Keys: `rpm`, `tpm`, `itpm`, `otpm` (a number, or `none`), `outage` (its length),
-    /// `outage-status` (as `--outage-kind`), `parse_quota_action` (`exhausted` or `ok`) and `latency`.
+    /// `outage-status` (as `--outage-kind`), `quota` (`exhausted` or `ok`) and `latency`.
     #[arg(long, value_name = "TIME:CHANGES", value_parser = parse_flags::parse_changes, help_heading = "Limits")]
     at: Vec<(Duration, Vec<ScriptChange>)>,
 

@@ -24,7 +24,7 @@ pub struct RunControl {
     /// The person who can sign in to MCP servers; without one, a server that requires a sign-in is a
     /// problem.
     pub person: Option<InteractiveSignIn>,
-    /// Where variables are looked up: keys, addresses, tokens and the values of `${CONFIG_FILE_NAME}`.
+    /// Where variables are looked up: keys, addresses, tokens and the values of `${NAME}`.
     pub environment: RunEnvironment,
     /// How errors of rows name settings in files.
     pub vocabulary: SettingVocabulary,

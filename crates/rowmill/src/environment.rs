@@ -18,7 +18,7 @@ use rowmill_types::{Problem, Secret};
 const TEMP_FOLDER: &str = "/tmp";
 
 /// Where runs and batches look up variables: keys and addresses of providers, tokens, proxies, and the
-/// values of `${CONFIG_FILE_NAME}` in settings. They see nothing else of the process environment.
+/// values of `${NAME}` in settings. They see nothing else of the process environment.
 ///
 /// ```
 /// use rowmill::{Batch, Environment};

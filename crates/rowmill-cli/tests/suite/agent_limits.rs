@@ -1,4 +1,4 @@
-//! SimulatedLimits on the work of a row: turns, money, tokens, time, and concurrency.
+//! Limits on the work of a row: turns, money, tokens, time, and concurrency.
 
 use crate::support;
 

@@ -1,4 +1,4 @@
-//! SimulatedLimits of a provider, seen from outside: calls wait for them, no row fails because of them, and an
+//! Limits of a provider, seen from outside: calls wait for them, no row fails because of them, and an
 //! exhausted quota pauses the run or stops it.
 
 use crate::faults_support::{Home, PROTOCOLS, Running, assert_all_ok, attempts};
