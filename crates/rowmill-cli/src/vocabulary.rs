@@ -72,9 +72,9 @@ mod tests {
         let mut flags = BTreeSet::new();
         flags_of(&crate::command(), &mut flags);
         for setting in Setting::ALL {
-            let said = MessageText::from(setting.to_string()).render(COMMAND_LINE_VOCABULARY);
-            let flag = said.trim_matches('`').trim_start_matches("--");
-            assert!(flags.contains(flag), "there is no {said}");
+            let reported = MessageText::from(setting.to_string()).render(COMMAND_LINE_VOCABULARY);
+            let flag = reported.trim_matches('`').trim_start_matches("--");
+            assert!(flags.contains(flag), "there is no {reported}");
         }
     }
 
@@ -84,11 +84,11 @@ mod tests {
         let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.description(), kind.advice()]);
         for text in problems.chain(kinds) {
             // A setting has a different name here than in the neutral form.
-            let (told, neutral) = (text.render(COMMAND_LINE_VOCABULARY), text.to_string());
-            assert_eq!(told.contains("--"), told != neutral, "{told}");
+            let (reported, neutral) = (text.render(COMMAND_LINE_VOCABULARY), text.to_string());
+            assert_eq!(reported.contains("--"), reported != neutral, "{reported}");
         }
-        let told = ErrorKind::TurnLimit.advice().render(COMMAND_LINE_VOCABULARY);
-        assert!(told.starts_with("Raise `--turns` or"), "{told}");
+        let reported = ErrorKind::TurnLimit.advice().render(COMMAND_LINE_VOCABULARY);
+        assert!(reported.starts_with("Raise `--turns` or"), "{reported}");
     }
 
     #[test]

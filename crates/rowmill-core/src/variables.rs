@@ -11,9 +11,9 @@ use crate::prompt::{TemplatePiece, split_placeholders};
 /// They do not apply to the row template, whose placeholders are fields of the row.
 ///
 /// ```
-/// # use rowmill_core::variables::Variables;
+/// # use rowmill_core::variables::InstructionVariables;
 /// let json = Some((r#"{"tone":"dry"}"#, "vars.json"));
-/// let variables = Variables::from_flags(json, &[], &["tone=warm".into()]).unwrap();
+/// let variables = InstructionVariables::from_settings(json, &[], &["tone=warm".into()]).unwrap();
 /// assert_eq!(variables.apply("Be {{tone}}.").unwrap(), "Be warm.");
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -213,8 +213,8 @@ impl RowFeed {
     /// Reads back the turns of a row that were finished before a crash.
     fn recall(&mut self, taken: &mut TakenRow) -> Result<(), Problem> {
         let RowWork::Call(_, recalled) = &mut taken.work else { return Ok(()) };
-        let (ids, told) = self.resume.turns_of(&taken.id);
-        recalled.reported = told;
+        let (ids, message) = self.resume.turns_of(&taken.id);
+        recalled.reported = message;
         for id in ids {
             let line = self.ledger.read(*id)?;
             let (asked, step_event) = TurnEvent::parse(&line).map_err(|what| {

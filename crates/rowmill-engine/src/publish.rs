@@ -97,8 +97,8 @@ impl Publisher {
     ) -> Self {
         let queue = RecordQueue { sinks, reader, waiting: VecDeque::new(), next: 0, held: 0 };
         let progress = Arc::new(PublishProgress::default());
-        let (told, outcome) = oneshot::channel();
-        let idle = Some(Box::new(PublishWorker { queue, told, progress: Arc::clone(&progress), locks }));
+        let (outcome_sender, outcome) = oneshot::channel();
+        let idle = Some(Box::new(PublishWorker { queue, outcome_sender, progress: Arc::clone(&progress), locks }));
         let state = PublisherState { sent: Vec::new(), idle, is_closed: false };
         Self { shared: Arc::new(Mutex::new(state)), runtime: Handle::current(), outcome, progress }
     }
@@ -140,7 +140,7 @@ impl Drop for Publisher {
 /// The publishing state, independent of the thread.
 struct PublishWorker {
     queue: RecordQueue,
-    told: oneshot::Sender<Result<(), Problem>>,
+    outcome_sender: oneshot::Sender<Result<(), Problem>>,
     progress: Arc<PublishProgress>,
     /// Held until nothing more is written.
     locks: Option<Arc<dyn Any + Send + Sync>>,
@@ -181,13 +181,13 @@ impl PublishWorker {
     }
 
     fn end(self, outcome: Result<(), Problem>) {
-        let Self { queue, told, progress, locks } = self;
+        let Self { queue, outcome_sender, progress, locks } = self;
         progress.failed.store(outcome.is_err(), Ordering::Release);
         progress.moved.notify_one();
         // Sinks are closed and locks released before the end is reported.
         drop((queue, locks));
         // Nobody listens if the run was dropped.
-        drop(told.send(outcome));
+        drop(outcome_sender.send(outcome));
     }
 }
 

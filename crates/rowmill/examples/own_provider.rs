@@ -25,8 +25,8 @@ pub(crate) struct Speaker {
 impl Model for Speaker {
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
         Box::pin(async move {
-            let said: Vec<&str> = request.messages.iter().map(|message| message.text.as_str()).collect();
-            let (head, body) = self.post(&json!({"role": self.role, "said": said}).to_string()).await?;
+            let texts: Vec<&str> = request.messages.iter().map(|message| message.text.as_str()).collect();
+            let (head, body) = self.post(&json!({"role": self.role, "said": texts}).to_string()).await?;
             if let Some(error) = refusal(&head) {
                 return Err(error);
             }
@@ -97,7 +97,7 @@ fn serve(stream: &std::net::TcpStream, is_busy: bool) -> std::io::Result<()> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     let asked: Value = serde_json::from_slice(&body)?;
-    let heard = asked["said"].as_array().and_then(|said| said.last()?.as_str()).unwrap_or_default();
+    let heard = asked["said"].as_array().and_then(|texts| texts.last()?.as_str()).unwrap_or_default();
     let say = format!("{} {}", asked["role"].as_str().unwrap_or_default(), heard.to_uppercase());
     let words = [heard.split_whitespace().count(), say.split_whitespace().count()];
     let (status, body) = match is_busy {
@@ -118,8 +118,8 @@ pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
         .worker(worker.instruction("The crier says:"))
         .output(|done| format!("{} ({} words heard)", done.answer, done.usage.input));
     let results = batch.run_blocking()?;
-    for told in &results {
-        writeln!(out, "{told}")?;
+    for reported in &results {
+        writeln!(out, "{reported}")?;
     }
     writeln!(out, "{} items, {} words said", results.report.ok, results.report.usage.output)?;
     Ok(())

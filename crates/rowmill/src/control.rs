@@ -41,7 +41,7 @@ impl RunControl {
     /// A control without observers, notices or a person, with its own limits. It uses the environment
     /// of this process.
     #[must_use]
-    pub fn quiet() -> Self {
+    pub fn silent() -> Self {
         Self::silent_in(RunEnvironment::from_process())
     }
 
@@ -62,7 +62,7 @@ impl RunControl {
 
 impl Default for RunControl {
     fn default() -> Self {
-        Self::quiet()
+        Self::silent()
     }
 }
 

@@ -43,17 +43,17 @@ use crate::work_spec::PlanParts;
 /// Runs a spec to its end, from files to files, as `rowmill run` does.
 ///
 /// ```
-/// use rowmill::{Control, InputSpec, Location, Output, Prompt, RunSpec, run};
+/// use rowmill::{RunControl, InputSpec, InputLocation, OutputTarget, PromptSource, RunSpec, run};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let (rows, answers) = (folder.path().join("rows.jsonl"), folder.path().join("answers.jsonl"));
 /// # std::fs::write(&rows, "{\"name\": \"Ada\"}\n{\"name\": \"Bo\"}\n")?;
 /// # tokio::runtime::Runtime::new()?.block_on(async {
-/// let input = InputSpec::new(Location::File(rows), None);
-/// let mut spec = RunSpec::new(input, Output::File(answers.clone()));
+/// let input = InputSpec::new(InputLocation::File(rows), None);
+/// let mut spec = RunSpec::new(input, OutputTarget::File(answers.clone()));
 /// spec.work.model = "passthrough".into();
-/// spec.prompt = Prompt::Inline("Hello {{name}}!".into());
-/// let report = run(spec, &Control::quiet()).await?;
+/// spec.prompt = PromptSource::Inline("Hello {{name}}!".into());
+/// let report = run(spec, &RunControl::silent()).await?;
 ///
 /// assert_eq!(report.exit, rowmill::ExitCode::Ok);
 /// let first = std::fs::read_to_string(&answers)?;

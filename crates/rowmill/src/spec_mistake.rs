@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_misspelt_is_told_the_one_that_was_meant() {
-        for (told, expected) in [
+        for (message, expected) in [
             (
                 "unknown field `modle`, expected one of `model`, `agents`",
                 "unknown field `modle`; did you mean `model`?",
@@ -150,12 +150,12 @@ mod tests {
             ),
             ("missing field `input`", "missing field `input`"),
         ] {
-            assert_eq!(plain_mistake(told, SpecText::Json), expected);
+            assert_eq!(plain_mistake(message, SpecText::Json), expected);
         }
     }
 
     /// The message for a spec with this field and value instead of the default.
-    fn told(field: &str, value: &str) -> String {
+    fn message_and_hint(field: &str, value: &str) -> String {
         let (mut input, mut output, mut more) =
             (r#"{"location": "stdin"}"#.to_owned(), r#""stdout""#.to_owned(), String::new());
         match field {
@@ -194,7 +194,7 @@ mod tests {
                 "expected text in quotes, found a number",
             ),
         ] {
-            assert_eq!(told(field, value), expected, "{field}: {value}");
+            assert_eq!(message_and_hint(field, value), expected, "{field}: {value}");
         }
     }
 

@@ -61,12 +61,12 @@ pub(crate) async fn load_texts(
 ) -> Result<RunInputTexts, Problem> {
     let settings = control.environment.fetch_settings();
     // Texts are short, so only warnings are shown.
-    let told = |event: rowmill_data::FetchEvent| {
+    let events = |event: rowmill_data::FetchEvent| {
         if let FetchStep::Warning(text) = event.step {
             (control.notice)(RunNotice::warning(text));
         }
     };
-    let fetcher = &Fetcher { settings: &settings, http, on_event: &told };
+    let fetcher = &Fetcher { settings: &settings, http, on_event: &events };
     let (mut schema_model, mut schema_code) = (None, None);
     let (schema, schema_text) = match &spec.schema {
         ResultSchemaSource::None => (None, None),

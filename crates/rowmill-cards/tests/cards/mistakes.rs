@@ -3,7 +3,7 @@
 use rowmill_cards::{CardOrigin, CardText, CardType, join_problems, parse_card};
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::{assert_mistakes, local, mistake, remote, said};
+use crate::{assert_mistakes, local, mistake, remote, refusal_text};
 
 const DOCS: &str = "`docs/agent-cards.md` lists the fields of every type";
 const SAVE: &str = "save the card to a file that you trust and pass its path to `agent_card`";
@@ -243,7 +243,7 @@ fn a_card_from_elsewhere_may_not_reach_into_this_machine() {
             ", line 1: a remote card may not include files: `{{ file_silent:a.md }}`",
         ),
     ] {
-        let found = said(remote("https://h/a.yaml", text).unwrap_err());
+        let found = refusal_text(remote("https://h/a.yaml", text).unwrap_err());
         assert_eq!(found, (format!("`https://h/a.yaml`{message}"), SAVE.to_owned()), "{text}");
     }
 }
@@ -330,11 +330,11 @@ fn a_mistake_in_one_field_hides_none_in_another() {
     let text: String = MANY.iter().map(|(line, _)| format!("{line}\n")).collect();
     let origin = CardOrigin::Local { environment: &|_| None };
     let problems = parse_card(&CardText { source: "a.yaml", text: &text, origin }).unwrap_err();
-    let told: Vec<_> = problems.iter().map(|problem| problem.message.clone()).collect();
+    let reported: Vec<_> = problems.iter().map(|problem| problem.message.clone()).collect();
     let expected = MANY.iter().zip(1..).filter_map(|((_, message), line)| {
         message.map(|message| format!("`a.yaml`, line {line}: {message}"))
     });
-    assert_eq!(told, expected.collect::<Vec<_>>());
+    assert_eq!(reported, expected.collect::<Vec<_>>());
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn a_text_where_a_file_is_meant_is_answered_with_the_flag_for_texts() {
 fn a_placeholder_in_single_braces_is_shown_as_it_has_to_be_written() {
     let place = Place::new();
     place.write("rows.csv", "message,n\nhello,1\n");
-    for (prompt, said) in [
+    for (prompt, text) in [
         (
             "Classify: {message}",
             "`{message}` is plain text; use two braces to insert a column: `{{message}}`\n",
@@ -70,7 +70,7 @@ fn a_placeholder_in_single_braces_is_shown_as_it_has_to_be_written() {
             "-p",
             prompt,
         ]);
-        ended.ok().says(said);
+        ended.ok().says(text);
     }
 }
 

@@ -194,8 +194,8 @@ fn a_quota_that_is_used_up_is_waited_for_and_the_reason_is_told() {
         let args = ["--retries", "0", "--final-summary"];
         let ended = home.run().model(&simulator, model).args(&args).ends_with(0);
         ended.says(&["waiting for quota: You exceeded your current quota", "; next attempt in "]);
-        let told = ended.err.lines().filter(|line| line.starts_with("waiting for quota")).count();
-        assert_eq!(told, 1, "it is told once: {}", ended.err);
+        let message = ended.err.lines().filter(|line| line.starts_with("waiting for quota")).count();
+        assert_eq!(message, 1, "it is told once: {}", ended.err);
         assert_all_ok(&home.envelopes(), 40);
         let stats = simulator.stats();
         assert_eq!((stats.answers, stats.repeated_answers), (40, 0), "{model}");

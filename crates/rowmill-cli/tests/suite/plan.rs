@@ -129,14 +129,14 @@ fn a_plan_for_machines_has_everything_and_the_batch_lane_its_discount() {
 fn what_nobody_can_expect_is_unknown_and_only_the_most_is_told() {
     let home = home(10);
     let plan = || home.plan().args(&["-m", MODEL, "--rpm", "60", "--tpm", "1000"]);
-    let told = report(plan());
-    assert_eq!(told["output_tokens"], json!({"low": 0.0, "expected": null, "high": 20_000.0}));
+    let reported = report(plan());
+    assert_eq!(reported["output_tokens"], json!({"low": 0.0, "expected": null, "high": 20_000.0}));
     for name in ["cost_usd", "batch_cost_usd"] {
-        assert_eq!(told[name]["expected"], Value::Null, "{told}");
-        assert!(told[name]["high"].as_f64().unwrap() > told[name]["low"].as_f64().unwrap(), "{told}");
+        assert_eq!(reported[name]["expected"], Value::Null, "{reported}");
+        assert!(reported[name]["high"].as_f64().unwrap() > reported[name]["low"].as_f64().unwrap(), "{reported}");
     }
     // One of the limits counts answer tokens, so the time is not known either.
-    assert_eq!(told["seconds"], Value::Null);
+    assert_eq!(reported["seconds"], Value::Null);
     let text = "time:   unknown, because answer length is unknown; use `--sample-calls N` for an estimate\n";
     assert!(plan().ends_with(0).out.contains(text));
     let requests_only = report(home.plan().args(&["-m", MODEL, "--rpm", "60"]));

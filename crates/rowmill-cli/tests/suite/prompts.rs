@@ -16,7 +16,7 @@ fn prompts(rows: &str, flags: &[&str]) -> Vec<String> {
 fn system(simulator: &Simulator) -> Vec<Value> {
     let body = simulator.requests().pop().unwrap().json();
     let messages = body["messages"].as_array().unwrap();
-    messages.iter().filter(|said| said["role"] == "system").map(|said| said["content"].clone()).collect()
+    messages.iter().filter(|message| message["role"] == "system").map(|message| message["content"].clone()).collect()
 }
 
 #[test]
@@ -86,10 +86,10 @@ fn without_an_instruction_there_is_no_system_message_in_any_protocol() {
         }
         assert!(!bare.to_string().contains("system"), "{bare}");
         place.run_rows(&["-m", model, "-p", "hi", "--instruction", "instruction.md", "--overwrite"]).ok();
-        let told = simulator.requests().pop().unwrap().json();
-        assert!(told.to_string().contains("Be brief.\\n"), "{told}");
+        let reported = simulator.requests().pop().unwrap().json();
+        assert!(reported.to_string().contains("Be brief.\\n"), "{reported}");
         assert!(
-            !told.to_string().contains(place.path("").to_str().unwrap()),
+            !reported.to_string().contains(place.path("").to_str().unwrap()),
             "no path leaks into the prompt"
         );
     }

@@ -491,8 +491,8 @@ fn an_alias_is_sent_as_the_model_that_it_stands_for_and_said_once() {
     place.write(".cache/huggingface/token", KEY);
     place.run_rows(&["-m", "kimi26instant", "--overwrite"]).ok();
     let moved = format!("`HF_BASE_URL` has no path; calls go to `{}/v1`", simulator.url());
-    for told in [means, moved.as_str()] {
-        assert_eq!(ended.stderr.matches(told).count(), 1, "{told}: {}", ended.stderr);
+    for message in [means, moved.as_str()] {
+        assert_eq!(ended.stderr.matches(message).count(), 1, "{message}: {}", ended.stderr);
     }
 }
 

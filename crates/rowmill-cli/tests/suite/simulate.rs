@@ -152,7 +152,7 @@ fn another_address_is_warned_of_and_a_port_that_is_taken_is_told() {
 
 #[test]
 fn flags_that_make_no_sense_are_refused_with_what_to_write() {
-    for (flag, value, told) in [
+    for (flag, value, problem) in [
         ("--fault", "weather=1", "is not a fault"),
         ("--fault", "503=2", "not a share between 0 and 1"),
         ("--fault", "503", "KIND=RATE"),
@@ -165,7 +165,7 @@ fn flags_that_make_no_sense_are_refused_with_what_to_write() {
         ("--price", "input=1", "needs `input` and `output`"),
         ("--tokenizer", "words", "write `chars` or `o200k`"),
     ] {
-        Place::new().rowmill(&["simulate", flag, value]).code(2).says(told);
+        Place::new().rowmill(&["simulate", flag, value]).code(2).says(problem);
     }
 }
 

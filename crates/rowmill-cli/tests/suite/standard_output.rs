@@ -141,7 +141,7 @@ fn what_is_printed_to_a_closed_standard_output_is_an_error_of_every_command() {
     ] {
         let ended = led(&place, ">&-", command);
         assert_eq!(ended.code, 1, "{command:?}: {}", ended.stderr);
-        let told = "error[RM1401]: cannot write to standard output\n  cause: standard output is closed";
-        assert!(ended.stderr.contains(told), "{command:?}: {}", ended.stderr);
+        let message = "error[RM1401]: cannot write to standard output\n  cause: standard output is closed";
+        assert!(ended.stderr.contains(message), "{command:?}: {}", ended.stderr);
     }
 }

@@ -102,15 +102,15 @@ fn a_violation_is_sent_back_once_with_what_is_wrong() {
         assert!(satisfies(&envelope["result"]), "{model}: {envelope}");
         let requests = simulator.requests();
         assert_eq!(requests.len(), 2, "{model}");
-        let said = requests[1].json();
-        let said = ["messages", "input", "contents"]
+        let reported = requests[1].json();
+        let reported = ["messages", "input", "contents"]
             .iter()
-            .find_map(|field| said[*field].as_array())
+            .find_map(|field| reported[*field].as_array())
             .unwrap()
             .clone();
-        assert_eq!(said.len(), 3, "{model}");
-        assert!(["assistant", "model"].contains(&said[1]["role"].as_str().unwrap()), "{model}");
-        let feedback = said[2].to_string();
+        assert_eq!(reported.len(), 3, "{model}");
+        assert!(["assistant", "model"].contains(&reported[1]["role"].as_str().unwrap()), "{model}");
+        let feedback = reported[2].to_string();
         assert!(
             feedback.contains("does not satisfy the required JSON Schema") && feedback.contains("label"),
             "{feedback}"

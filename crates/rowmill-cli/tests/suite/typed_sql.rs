@@ -44,12 +44,12 @@ fn the_types_of_columns_can_be_said_and_are_part_of_the_run() {
     assert_eq!(seen(&place), [json!({"zip": "00123", "n": 1})]);
     with_types("zip=text", "--resume").ok();
     with_types("zip=text,n=double", "--resume").code(1).says("query");
-    for (types, code, said) in [
+    for (types, code, message) in [
         ("zap=text", 1, "error[RM1061]"),
         ("zip=colour", 1, "unknown type `colour`"),
         ("zip", 2, "`zip` is not `column=type`"),
     ] {
-        with_types(types, "--overwrite").code(code).says(said);
+        with_types(types, "--overwrite").code(code).says(message);
     }
     run(&place, "rows.csv", &["--overwrite", "--types", "zip=text"])
         .code(2)

@@ -22,8 +22,8 @@ fn opinion(rating: &str, needs_improvement: bool) -> String {
     )
 }
 
-fn asked(graph: AgentGraph) -> Stage {
-    Stage::start(graph, request_with_file("a poem"))
+fn asked(graph: AgentGraph) -> GraphHarness {
+    GraphHarness::start(graph, request_with_file("a poem"))
 }
 
 #[test]
@@ -109,14 +109,14 @@ fn an_answer_that_is_rated_below_what_was_asked_for_says_so() {
             harness.answer("writer", "an answer");
             harness.answer("critic", &opinion(rating, *needs_improvement));
         }
-        let told: Vec<_> = harness
+        let reported: Vec<_> = harness
             .row_state
             .low_ratings()
             .iter()
-            .map(|told| (told.agent_index, told.rating, told.min_rating))
+            .map(|reported| (reported.agent_index, reported.rating, reported.min_rating))
             .collect();
         let expected: Vec<_> = rating.iter().map(|rating| (2, *rating, *min_rating)).collect();
-        assert_eq!(told, expected, "{opinions:?}");
+        assert_eq!(reported, expected, "{opinions:?}");
     }
 }
 

@@ -71,26 +71,26 @@ fn workflows_that_cannot_work_are_refused_before_any_row() {
 }
 
 /// The instructions of all model roles of `last`, by form.
-fn told(agents: Vec<AgentDefinition>, own: Option<&str>) -> Vec<(AnswerFormat, Option<String>)> {
+fn instructions(agents: Vec<AgentDefinition>, own: Option<&str>) -> Vec<(AnswerFormat, Option<String>)> {
     let graph = graph(agents);
     let last = graph.agents().len() - 1;
     let model_roles =
         graph.model_roles().iter().enumerate().filter(|(_, model_role)| model_role.agent_index == last);
-    let mut told: Vec<_> = model_roles
+    let mut answer: Vec<_> = model_roles
         .map(|(index, model_role)| (model_role.answer_format, system_instruction(&graph, index, own)))
         .collect();
-    told.sort();
-    told
+    answer.sort();
+    answer
 }
 
 #[test]
 fn an_agent_is_told_its_own_instruction() {
     assert_eq!(
-        told(vec![agent("a")], Some("Be brief.")),
+        instructions(vec![agent("a")], Some("Be brief.")),
         [(AnswerFormat::Text, Some("Be brief.".to_owned()))]
     );
-    assert_eq!(told(vec![agent("a")], None), [(AnswerFormat::Text, None)]);
-    assert_eq!(told(vec![agent("a")], Some(" \n")), [(AnswerFormat::Text, None)]);
+    assert_eq!(instructions(vec![agent("a")], None), [(AnswerFormat::Text, None)]);
+    assert_eq!(instructions(vec![agent("a")], Some(" \n")), [(AnswerFormat::Text, None)]);
 }
 
 #[test]
@@ -111,9 +111,9 @@ fn routers_and_orchestrators_are_told_their_task_the_agents_and_the_cards_instru
     let mut tasks = std::collections::HashSet::new();
     for (kind, forms) in kinds {
         let silent = AgentDefinition { description: String::new(), name: silent.name.clone(), ..agent("b") };
-        let told = told(vec![agent("a"), silent, agent_index("boss", kind)], Some("Be brief."));
-        assert_eq!(told.iter().map(|(form, _)| *form).collect::<Vec<_>>(), forms);
-        for (_, text) in told {
+        let message = message(vec![agent("a"), silent, agent_index("boss", kind)], Some("Be brief."));
+        assert_eq!(message.iter().map(|(form, _)| *form).collect::<Vec<_>>(), forms);
+        for (_, text) in message {
             let text = text.unwrap();
             let (task, rest) = text.split_once("\n\n").unwrap();
             assert_eq!(rest, format!("{list}\n\nBe brief."));
@@ -126,9 +126,9 @@ fn routers_and_orchestrators_are_told_their_task_the_agents_and_the_cards_instru
 #[test]
 fn a_card_can_say_where_the_list_of_agents_stands() {
     let router = AgentKind::Router { agents: vec![0, 1] };
-    let told =
-        told(vec![agent("a"), agent("b"), agent_index("desk", router)], Some("Team:\n{{agents}}\nChoose."));
-    let text = told[0].1.as_deref().unwrap();
+    let message =
+        message(vec![agent("a"), agent("b"), agent_index("desk", router)], Some("Team:\n{{agents}}\nChoose."));
+    let text = message[0].1.as_deref().unwrap();
     assert!(text.ends_with("\n\nTeam:\n- a: Does a.\n- b: Does b.\nChoose."), "{text}");
     assert_eq!(text.matches("Does a.").count(), 1);
 }

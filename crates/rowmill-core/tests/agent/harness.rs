@@ -11,14 +11,14 @@ use rowmill_types::{Attachment, Completion, Message, RowError, ToolCall, ToolOut
 use serde_json::json;
 
 /// A row being worked on.
-pub(crate) struct Stage {
+pub(crate) struct GraphHarness {
     pub(crate) graph: AgentGraph,
     pub(crate) row_state: RowState,
     /// The open steps.
     pub(crate) open: Vec<RowStep>,
 }
 
-impl Stage {
+impl GraphHarness {
     pub(crate) fn ask(graph: AgentGraph, request: &str) -> Self {
         Self::start(graph, vec![Message::user(request)])
     }
@@ -111,7 +111,7 @@ impl Stage {
         self.gather();
     }
 
-    /// Ends an open tool call, named as in [`Stage::waits_for`]; returns its arguments.
+    /// Ends an open tool call, named as in [`GraphHarness::waits_for`]; returns its arguments.
     pub(crate) fn give(&mut self, tool: &str, output: ToolOutput) -> String {
         let at = self.waits_for().iter().position(|name| name == tool);
         let Some(RowStep::CallTool { node, index, call, .. }) = at.map(|at| self.open.remove(at)) else {

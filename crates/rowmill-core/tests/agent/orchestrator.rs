@@ -11,12 +11,12 @@ fn team(plan: PlanType, iterations: Option<u32>) -> Vec<AgentDefinition> {
     vec![agent("a"), agent("b"), agent_index("boss", kind)]
 }
 
-fn full(iterations: Option<u32>) -> Stage {
-    Stage::start(graph(team(PlanType::Full, iterations)), request_with_file("build"))
+fn full(iterations: Option<u32>) -> GraphHarness {
+    GraphHarness::start(graph(team(PlanType::Full, iterations)), request_with_file("build"))
 }
 
-fn iterative(iterations: Option<u32>) -> Stage {
-    Stage::start(graph(team(PlanType::Iterative, iterations)), request_with_file("build"))
+fn iterative(iterations: Option<u32>) -> GraphHarness {
+    GraphHarness::start(graph(team(PlanType::Iterative, iterations)), request_with_file("build"))
 }
 
 /// A step: its description, and its tasks as agent and description.
@@ -207,7 +207,7 @@ fn a_plan_without_tasks_ends_the_planning() {
 
 #[test]
 fn only_the_answer_is_asked_for_the_schema() {
-    let mut harness = Stage::ask(cast_with_schema(team(PlanType::Full, Some(1))), "build");
+    let mut harness = GraphHarness::ask(cast_with_schema(team(PlanType::Full, Some(1))), "build");
     harness.answer("boss", &plan(&[step("dig", &[("a", "hole")])], false));
     assert_eq!(harness.form("a"), AnswerFormat::Text);
     harness.answer("a", "done");

@@ -79,7 +79,7 @@ fn cast_of(worker: usize, turns: Option<u32>, with_schema: bool) -> AgentGraph {
 }
 
 /// A model's answer, determined only by a number.
-fn said(graph: &AgentGraph, model_role: usize, number: u64) -> Result<Completion, RowError> {
+fn simulated_answer(graph: &AgentGraph, model_role: usize, number: u64) -> Result<Completion, RowError> {
     let pick = |shift: u32, of: u64| (number >> shift) % of;
     if pick(0, 17) == 0 {
         return Err(RowError::new(ErrorKind::ServerError, format!("down {}", pick(8, 3))));
@@ -184,7 +184,7 @@ impl<'c> Run<'c> {
     /// The result of the step at `at`, determined by `number`.
     fn happens(&self, at: usize, number: u64) -> StepEvent {
         match &self.open[at] {
-            RowStep::CallModel { node, model_role, .. } => match said(self.graph, *model_role, number) {
+            RowStep::CallModel { node, model_role, .. } => match simulated_answer(self.graph, *model_role, number) {
                 Ok(completion) => {
                     let prompt = number.is_multiple_of(13).then(|| "changed by a hook".to_owned());
                     StepEvent::ModelAnswered {
@@ -295,13 +295,13 @@ proptest! {
         worker in 0_usize..14, with_schema: bool, world: u64, mut one: u64, mut other: u64,
     ) {
         let graph = cast_of(worker, None, with_schema);
-        prop_assert_eq!(walk(&graph, world, &mut one), walk(&graph, world, &mut other));
+        prop_assert_eq!(play(&graph, world, &mut one), play(&graph, world, &mut other));
     }
 }
 
 /// Runs a row state in an order determined by `order`. The answers of models and tools depend only on the requests, and
 /// no time limit passes.
-fn walk(graph: &AgentGraph, world: u64, order: &mut u64) -> Option<AgentAnswer> {
+fn play(graph: &AgentGraph, world: u64, order: &mut u64) -> Option<AgentAnswer> {
     let mut run = Run::start(graph);
     for _ in 0..3000 {
         if run.row_state.is_finished() {

@@ -15,8 +15,8 @@ fn with_tools(agent: AgentSettings) -> AgentGraph {
     AgentGraph::new(vec![agent_with("a", agent)], tools, 0, None).unwrap()
 }
 
-fn asked_for(agent: AgentSettings, wanted: &[(&str, &str)]) -> Stage {
-    let mut harness = Stage::ask(with_tools(agent), "go");
+fn asked_for(agent: AgentSettings, wanted: &[(&str, &str)]) -> GraphHarness {
+    let mut harness = GraphHarness::ask(with_tools(agent), "go");
     harness.answer_with("a", calls(wanted));
     harness
 }
@@ -68,7 +68,7 @@ fn calls_run_one_after_the_other_where_the_agent_wants_it_so() {
 
 #[test]
 fn what_is_wrong_with_a_call_is_told_to_the_model_and_nothing_is_called() {
-    for (name, arguments, told) in [
+    for (name, arguments, message) in [
         ("secret", Q, "the tool `secret` is denied in this run"),
         ("serch", Q, "there is no tool `serch`; there are: search, final, secret"),
         ("search", "{\"q\":", "the arguments of `search` are not JSON: EOF while parsing a value"),
@@ -85,9 +85,9 @@ fn what_is_wrong_with_a_call_is_told_to_the_model_and_nothing_is_called() {
         let messages = harness.messages("a");
         assert_eq!(messages[1].calls[0].arguments, arguments, "what the model wrote is sent back as it is");
         let results = results(messages);
-        assert!(results[0].1.starts_with(told) && results[0].2, "{results:?}");
+        assert!(results[0].1.starts_with(message) && results[0].2, "{results:?}");
     }
-    let mut harness = Stage::ask(graph(vec![agent("b")]), "go");
+    let mut harness = GraphHarness::ask(graph(vec![agent("b")]), "go");
     harness.answer_with("b", calls(&[("search", Q)]));
     assert_eq!(results(harness.messages("b"))[0].1, "there is no tool `search`; there are no tools");
 }
@@ -124,7 +124,7 @@ fn what_is_passed_through_must_satisfy_the_schema() {
         let agent = agent_with("a", AgentSettings { tools: vec![0], ..AgentSettings::default() });
         let tools = vec![tool("final", ToolRouting::Passthrough)];
         let graph = AgentGraph::new(vec![agent], tools, 0, Some(number_schema())).unwrap().with_repairs(3);
-        let mut harness = Stage::ask(graph, "go");
+        let mut harness = GraphHarness::ask(graph, "go");
         harness.answer_with("a", calls(&[("final", Q)]));
         harness.give("final:0", ToolOutput::from_text(given));
         let got = harness.outcome();
@@ -157,8 +157,8 @@ fn a_conversation_goes_on_over_many_turns_with_everything_said_so_far() {
     for turn in 1..=3 {
         harness.give("search:0", ToolOutput::from_text(format!("r{turn}")));
         assert_eq!(harness.messages("a").len(), 1 + 2 * turn);
-        let said = Completion { text: format!("t{turn}"), ..calls(&[("search", Q)]) };
-        harness.answer_with("a", said);
+        let message = Completion { text: format!("t{turn}"), ..calls(&[("search", Q)]) };
+        harness.answer_with("a", message);
     }
     harness.give("search:0", ToolOutput::from_text("r4"));
     assert_eq!(texts(harness.messages("a")), ["go", "", "r1", "t1", "r2", "t2", "r3", "t3", "r4"]);

@@ -318,10 +318,10 @@ fn text_that_a_program_wrote_with_fonts_for_chinese_japanese_and_korean_is_found
 async fn a_panic_of_a_parser_fails_the_document_and_is_not_printed() {
     let broken = String::from_utf8(pdf_in_encoding("Identity-H", "0041")).unwrap();
     let broken = broken.replace("/DescendantFonts", "/DescendingFonts");
-    let Some(said) = printed_by("extract::a_panic_of_a_parser_fails_the_document_and_is_not_printed") else {
+    let Some(message) = printed_by("extract::a_panic_of_a_parser_fails_the_document_and_is_not_printed") else {
         let error = extracted(TextExtractor::InProcess, "a.pdf", broken.as_bytes()).await.unwrap_err();
         assert_eq!(error, "is broken, or has an unknown format");
         return;
     };
-    assert!(!said.contains("panicked") && !said.contains("Descendant"), "{said}");
+    assert!(!message.contains("panicked") && !message.contains("Descendant"), "{message}");
 }

@@ -35,8 +35,8 @@ async fn an_outage_of_half_a_minute_fails_no_row_and_is_told() {
         let (plan, watched) = bench.split();
         let end = run_plan(plan).await.unwrap();
         assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 300], None));
-        let told = format!("model waits for the provider to come back: {}", error().message);
-        assert!(watched.log.lines().contains(&told), "{told}");
+        let text = format!("model waits for the provider to come back: {}", error().message);
+        assert!(watched.log.lines().contains(&text), "{text}");
         let asked_in_vain = model.times().iter().filter(|at| (21.0..50.0).contains(*at)).count();
         assert!(asked_in_vain <= 8, "it is asked now and then, one call at a time: {asked_in_vain}");
         assert!(end.duration < seconds(100.0), "{:?}", end.duration);

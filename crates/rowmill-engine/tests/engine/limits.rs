@@ -26,8 +26,8 @@ async fn a_refusal_costs_no_try_and_is_waited_out_as_long_as_the_provider_asks()
     assert_eq!(watched.outcomes(), ["ok"; 6]);
     assert!(end.duration >= seconds(40.0) && end.duration < seconds(42.0), "{:?}", end.duration);
     assert!(model.times().iter().all(|at| *at < 0.1 || *at >= 40.0), "{:?}", model.times());
-    let told = "model waits for the provider, which asked for a pause";
-    assert!(watched.log.lines().contains(&told.to_owned()));
+    let message = "model waits for the provider, which asked for a pause";
+    assert!(watched.log.lines().contains(&message.to_owned()));
 }
 
 /// A model on a machine with resources for a limited number of concurrent calls.
@@ -210,8 +210,8 @@ async fn the_first_call_goes_alone_where_it_fills_the_cache_for_the_others() {
     run_plan(plan).await.unwrap();
     let times: Vec<u64> = model.times().iter().map(|at| at.round() as u64).collect();
     assert_eq!(times, [0, 4, 7, 7, 7, 7, 7, 10, 10, 10, 10, 10], "alone until one was answered");
-    let told = "model waits for the first call, which fills the provider's cache";
-    assert!(watched.log.lines().contains(&told.to_owned()));
+    let message = "model waits for the first call, which fills the provider's cache";
+    assert!(watched.log.lines().contains(&message.to_owned()));
 }
 
 #[tokio::test(start_paused = true)]

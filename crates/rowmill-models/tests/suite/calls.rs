@@ -99,8 +99,8 @@ async fn a_refusal_is_told_without_the_key() {
         let first = model.complete(&ask("x")).await.unwrap_err();
         (first, model.complete(&ask("y")).await.unwrap_err())
     });
-    let told = "bad key *** (the key is the one in `OPENAI_API_KEY`)";
-    assert_eq!((errors.0.failure, errors.0.message.as_str()), (CallFailure::Unauthorized, told));
+    let text = "bad key *** (the key is the one in `OPENAI_API_KEY`)";
+    assert_eq!((errors.0.failure, errors.0.message.as_str()), (CallFailure::Unauthorized, text));
     assert_eq!(
         (errors.1.failure, errors.1.retry_after),
         (CallFailure::RateLimited, Some(Duration::from_secs(2)))

@@ -57,8 +57,8 @@ pub enum RowNumbering {
 /// some rows lack finds the most.
 ///
 /// ```
-/// use rowmill_core::ports::{Dataset, InputIdentity, Position, Room, RowSource};
-/// use rowmill_testkit::conformance::{DatasetFacts, Numbering, check_dataset};
+/// use rowmill_core::ports::{Dataset, InputIdentity, ReadPosition, ReadLimit, RowSource};
+/// use rowmill_testkit::conformance::{DatasetFacts, RowNumbering, check_dataset};
 /// use rowmill_types::{Problem, Row, SourceRow};
 ///
 /// /// The squares of the first numbers.
@@ -70,7 +70,7 @@ pub enum RowNumbering {
 ///         Ok(Box::new(Read { at: 0, end: self.0 }))
 ///     }
 ///
-///     fn rereadable(&self) -> bool {
+///     fn is_rereadable(&self) -> bool {
 ///         true
 ///     }
 ///
@@ -85,7 +85,7 @@ pub enum RowNumbering {
 /// }
 ///
 /// impl RowSource for Read {
-///     fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+///     fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
 ///         let (mut rows, mut bytes) = (0, 0);
 ///         while self.at < self.end {
 ///             self.at += 1;
@@ -100,15 +100,15 @@ pub enum RowNumbering {
 ///         Ok(false)
 ///     }
 ///
-///     fn position(&self) -> Position {
-///         Position { read: self.at, total: Some(self.end) }
+///     fn position(&self) -> ReadPosition {
+///         ReadPosition { read: self.at, total: Some(self.end) }
 ///     }
 /// }
 ///
 /// let facts = DatasetFacts {
 ///     rows: Some(20),
 ///     bad: Some(vec![]),
-///     numbering: Numbering::FromOne,
+///     numbering: RowNumbering::FromOne,
 ///     ..DatasetFacts::default()
 /// };
 /// assert_eq!(check_dataset(&Squares(20), &facts), Vec::<String>::new());

@@ -127,7 +127,7 @@ impl fmt::Debug for ToolFacts<'_> {
 ///     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
 ///         if request.tool != "length" {
 ///             let message = format!("there is no tool `{}`", request.tool);
-///             return ready(Err(ToolFailure { message, maybe_ran: false })).boxed();
+///             return ready(Err(ToolFailure { message, may_have_run: false })).boxed();
 ///         }
 ///         let arguments: Value = serde_json::from_str(request.arguments).unwrap_or_default();
 ///         let output = match arguments["word"].as_str() {

@@ -10,7 +10,7 @@ use rowmill_testkit::FakeDataset;
 use rowmill_testkit::conformance::{DatasetFacts, RowNumbering, check_dataset};
 use rowmill_types::{BadRow, ErrorKind, FieldSpan, MessageText, Problem, ProblemCode, Row, SourceRow};
 
-use super::assert_told;
+use super::assert_reported;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -281,7 +281,7 @@ fn what_a_dataset_tells_of_itself_is_checked() {
         (Manner::CallsNumbersText, "values without types: all values are said to be text, and one is 1"),
         (Manner::PanicsAtNotice, "a notice: it panicked: nothing to say"),
     ] {
-        assert_told(&manner, &found(manner), expected);
+        assert_reported(&manner, &found(manner), expected);
     }
 }
 
@@ -316,7 +316,7 @@ fn the_rows_of_a_dataset_and_their_reads_are_checked() {
         (Manner::SkipTakesOneMore, "passing over 1 of 20 rows: row 3 "),
         (Manner::SkipPromisesAll, "passing over more rows than there are: `skip(25)` says 25 instead of 20"),
     ] {
-        assert_told(&manner, &found(manner), expected);
+        assert_reported(&manner, &found(manner), expected);
     }
 }
 
@@ -333,7 +333,7 @@ fn the_parts_of_a_dataset_are_checked() {
         (Manner::PartSpoils, "a part with the column `w`: row 6 is bad: spoilt"),
         (Manner::PartForgetsCondition, "a part where `n` is AtLeast Integer("),
     ] {
-        assert_told(&manner, &found(manner), expected);
+        assert_reported(&manner, &found(manner), expected);
     }
 }
 
@@ -341,6 +341,6 @@ fn the_parts_of_a_dataset_are_checked() {
 fn a_dataset_that_can_be_read_once_is_opened_once() {
     let dataset = FakeDataset::from_texts(["{\"a\":1}", "nope", "{\"a\":\"ü\"}"]).openable_once();
     let facts = DatasetFacts { rows: Some(3), bad: Some(vec![2]), ..DatasetFacts::default() };
-    assert_told(&dataset, &check_dataset(&dataset, &facts), "");
+    assert_reported(&dataset, &check_dataset(&dataset, &facts), "");
     assert_eq!(dataset.open_count(), 1);
 }

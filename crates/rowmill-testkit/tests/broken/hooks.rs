@@ -8,7 +8,7 @@ use rowmill_core::ports::{HookCall, HookKind, HookRunner};
 use rowmill_testkit::conformance::{HookCase, HookFacts, check_hooks};
 use serde_json::{Value, json};
 
-use super::assert_told;
+use super::assert_reported;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -106,6 +106,6 @@ async fn every_promise_of_hooks_is_checked() {
             is_broken: AtomicBool::new(false),
             finished: Mutex::default(),
         };
-        assert_told(&manner, &check_hooks(&hooks, &facts).await, expected);
+        assert_reported(&manner, &check_hooks(&hooks, &facts).await, expected);
     }
 }

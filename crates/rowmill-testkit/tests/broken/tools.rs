@@ -11,7 +11,7 @@ use rowmill_testkit::conformance::{AfterRelease, CountingTool, ToolCase, ToolFac
 use rowmill_types::ToolOutput;
 use serde_json::{Value, json};
 
-use super::assert_told;
+use super::assert_reported;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -214,6 +214,6 @@ async fn every_promise_of_a_tool_host_is_checked() {
             is_broken: AtomicBool::new(false),
             closed: AtomicUsize::new(0),
         };
-        assert_told(&manner, &check_tool_host(&host, &facts(&host)).await, expected);
+        assert_reported(&manner, &check_tool_host(&host, &facts(&host)).await, expected);
     }
 }

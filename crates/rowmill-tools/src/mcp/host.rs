@@ -353,9 +353,9 @@ pub(super) async fn start_server(endpoint: Arc<McpEndpoint>) -> Result<ServerSta
             StartRemedy::Patience,
         ),
     };
-    let said = session.kill_and_describe().await.map(|text| format!("on standard error it printed:\n{text}"));
+    let printed = session.kill_and_describe().await.map(|text| format!("on standard error it printed:\n{text}"));
     session.close().await;
-    Err(StartFailure { what: failure.0, cause: said, remedy: failure.1 })
+    Err(StartFailure { what: failure.0, cause: printed, remedy: failure.1 })
 }
 
 /// Makes a call; repeats it if the connection broke and the tool cannot have run or may run twice.

@@ -149,8 +149,8 @@ impl McpSignIn {
 
 /// The error of a denied sign-in, without the parameters that identify the sign-in.
 fn refusal(query: &str) -> String {
-    let said: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("error")).collect();
-    said.join("&")
+    let errors: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("error")).collect();
+    errors.join("&")
 }
 
 /// The path and query of a request. It is read to the end of its head: a connection that is closed with

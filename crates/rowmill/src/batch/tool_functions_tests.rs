@@ -125,7 +125,7 @@ async fn failures_are_told_to_the_model() {
                     |_: Nothing| std::future::pending::<Result<String, FunctionFailure>>(),
                 )
         };
-    for (prompt, told) in [
+    for (prompt, message) in [
         (call("number", r#"{"word": "17"}"#), "17"),
         (call("number", r#"{"word": "x"}"#), "invalid digit found in string"),
         (call("never", ""), "not today"),
@@ -134,7 +134,7 @@ async fn failures_are_told_to_the_model() {
             "the tool failed: it did not answer within 0.001 s; whether it took effect is unknown",
         ),
     ] {
-        assert_eq!(answer(tools(), prompt).await.unwrap(), told);
+        assert_eq!(answer(tools(), prompt).await.unwrap(), message);
     }
 }
 
@@ -157,14 +157,14 @@ async fn arguments_that_do_not_fit_never_reach_the_function() {
             async { Ok("taken") }
         })
     };
-    for (arguments, told) in [
+    for (arguments, message) in [
         (r#"{"number": 2}"#, "taken"),
         (r#"{"number": 3}"#, "the arguments do not match the tool: an odd number"),
         (r#"{"number": "two"}"#, "number"),
         ("{}", "number"),
     ] {
         let given = answer(tools(), call("take", arguments)).await.unwrap();
-        assert!(given.contains(told), "{arguments}: {given}");
+        assert!(given.contains(message), "{arguments}: {given}");
     }
     assert_eq!(*seen.lock().unwrap(), [2]);
 }
@@ -184,9 +184,9 @@ async fn a_panic_of_a_function_or_of_the_maker_of_its_state_is_the_failure_of_th
         .worker(caller(tools))
         .on_failure(ReturnError);
     let results = batch.run().await.unwrap().items;
-    let told: Vec<_> = results.iter().map(|result| result.as_deref().map_err(ItemError::kind)).collect();
+    let reported: Vec<_> = results.iter().map(|result| result.as_deref().map_err(ItemError::kind)).collect();
     let internal = Err(Some(ErrorKind::Internal));
-    assert_eq!(told, [Ok("a"), internal, internal, Ok("d")]);
+    assert_eq!(reported, [Ok("a"), internal, internal, Ok("d")]);
 }
 
 #[tokio::test]

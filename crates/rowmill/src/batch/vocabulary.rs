@@ -133,12 +133,12 @@ mod tests {
 
     #[test]
     fn programs_are_told_of_methods_where_people_are_told_of_flags() {
-        let told = Problem::new(ProblemCode::UnknownPrice, format!("{MAX_COST} needs the price"))
+        let problem = Problem::new(ProblemCode::UnknownPrice, format!("{MAX_COST} needs the price"))
             .hint(format!("set the key and {RUN_AGAIN}"))
             .with_vocabulary(LIBRARY_VOCABULARY);
-        assert_eq!(told.message, "`Batch::max_cost` needs the price");
+        assert_eq!(problem.message, "`Batch::max_cost` needs the price");
         assert_eq!(
-            told.hint.as_deref(),
+            problem.hint.as_deref(),
             Some("set the key and run again (with `LedgerFolder::resume` nothing is paid for twice)")
         );
     }
@@ -172,8 +172,8 @@ mod tests {
             .map(ToString::to_string)
             .chain(SuggestedAction::ALL.iter().map(ToString::to_string))
         {
-            let told = method_text(text);
-            assert!(told.contains('`') && !told.contains("--"), "{told}");
+            let message = method_text(text);
+            assert!(message.contains('`') && !message.contains("--"), "{message}");
         }
     }
 
@@ -182,11 +182,11 @@ mod tests {
         let problems = ProblemCode::ALL.iter().flat_map(|code| [code.description(), code.advice()]);
         let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.description(), kind.advice()]);
         for text in problems.chain(kinds) {
-            let told = text.render(LIBRARY_VOCABULARY);
-            assert!(!told.contains("--"), "{told}");
+            let message = text.render(LIBRARY_VOCABULARY);
+            assert!(!message.contains("--"), "{message}");
         }
-        let told = ErrorKind::TurnLimit.advice().render(LIBRARY_VOCABULARY);
-        assert!(told.starts_with("Raise `Batch::turns` or"), "{told}");
+        let message = ErrorKind::TurnLimit.advice().render(LIBRARY_VOCABULARY);
+        assert!(message.starts_with("Raise `Batch::turns` or"), "{message}");
     }
 
     #[test]
