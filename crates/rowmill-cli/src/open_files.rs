@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_fitted_to_what_is_left_and_said_where_they_were_asked_for() {
+    fn calls_are_fitted_to_what_is_left_and_reported_where_they_were_asked_for() {
         assert_eq!(fitted(Parallelism::AtMost(20), 30), None);
         let (parallel, notice) = fitted(Parallelism::AtMost(500), 30).unwrap();
         assert_eq!((parallel, notice.as_deref()), (Parallelism::AtMost(30), Some(" instead of 500")));

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_that_explains_a_problem_or_an_error_is_told_as_its_flag() {
+    fn every_setting_that_explains_a_problem_or_an_error_is_reported_as_its_flag() {
         let problems = ProblemCode::ALL.iter().flat_map(|code| [code.description(), code.advice()]);
         let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.description(), kind.advice()]);
         for text in problems.chain(kinds) {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_told_as_they_are_typed() {
+    fn settings_are_reported_as_they_are_typed() {
         for (marked, expected) in [
             (RESUME.to_string(), "`--resume`"),
             (RESUME.and(ACCEPT_CHANGES).to_string(), "`--resume --accept-changes`"),

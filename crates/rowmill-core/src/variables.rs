@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_placeholder_is_told_with_what_was_given() {
+    fn an_unknown_placeholder_is_reported_with_what_was_given() {
         let problem = pairs(&["tone=dry", "lang=en"]).fill_placeholders("{{tone}} {{langs}}").unwrap_err();
         assert_eq!(problem.code, ProblemCode::InvalidVariables);
         let expected = "the instruction uses an unknown variable: `langs`; given: `tone`, `lang`";
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_are_not_used_are_told() {
+    fn variables_that_are_not_used_are_reported() {
         assert_eq!(pairs(&["a=1", "b=2", "c=3"]).unused_names("x {{ b }} {{}}"), ["a", "c"]);
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn question_key(messages: &[Message]) -> AnswerKey {
 ///
 /// A tool that must not run twice was running, or the kept turns belong to another agent graph.
 pub(crate) fn replay_row(graph: &AgentGraph, prepared: &mut PreparedRow) -> Result<(), RowError> {
-    let EarlierEvents { step_events, reported: reported, question_key: before, .. } =
+    let EarlierEvents { step_events, reported, question_key: before, .. } =
         std::mem::take(&mut prepared.earlier_events);
     if before != Some(question_key(&prepared.messages)) {
         // The row has changed since. Its current request was never sent.

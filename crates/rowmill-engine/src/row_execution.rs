@@ -418,7 +418,11 @@ impl<'r> RowExecution<'r> {
             let redactor = &shared.worker.redactor;
             let is_json = self.context.row_worker.graph.schema().is_some();
             let text = if is_json { redactor.redact_json(&text) } else { redactor.redact(&text) };
-            StoredAnswer { text: text.into_owned(), usage: is_reported.then(|| total_usage(&self.calls)), model }
+            StoredAnswer {
+                text: text.into_owned(),
+                usage: is_reported.then(|| total_usage(&self.calls)),
+                model,
+            }
         });
         let attempts = u32::try_from(self.calls.len()).ok().filter(|&made| made > 0);
         let outcome = self.row_state.take_outcome(&self.context.row_worker.graph).unwrap_or_else(|| {

@@ -99,7 +99,7 @@ impl RunDriver {
     /// Returns the number of rows whose calls were aborted.
     pub(crate) async fn drive(&mut self, shared: &RunContext) -> u64 {
         let mut rows_in_flight = FuturesUnordered::new();
-        let mut leaving = None;
+        let mut awaited_ticket = None;
         if let Some(cause) = self.policy.stop_before_start() {
             self.stop_early(cause);
         }
@@ -113,10 +113,10 @@ impl RunDriver {
             if !self.is_closed && self.stop.is_draining() {
                 self.stop_early(StopCause::Interrupted);
             }
-            if leaving.is_some() {
+            if awaited_ticket.is_some() {
                 self.stop_if_hopeless();
             }
-            while leaving.is_none()
+            while awaited_ticket.is_none()
                 && let Some((head, ticket)) = self.next_call(shared, rows_in_flight.len())
             {
                 rows_in_flight.push(head.start_row(shared, ticket));
@@ -132,7 +132,7 @@ impl RunDriver {
             {
                 return 0;
             }
-            match self.wait_for_event(shared, &mut rows_in_flight, &mut leaving).await {
+            match self.wait_for_event(shared, &mut rows_in_flight, &mut awaited_ticket).await {
                 WakeReason::Rows(done) => self.handle_worked_row(done, shared),
                 WakeReason::LookedUp(ended) => {
                     ended.into_iter().for_each(|row| self.handle_row_end(row, shared))

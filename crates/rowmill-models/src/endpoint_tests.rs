@@ -106,7 +106,7 @@ fn the_fixed_bytes_are_those_of_a_body_without_messages() {
 }
 
 #[test]
-fn a_lane_is_named_without_its_key() {
+fn an_endpoint_is_named_without_its_key() {
     let one = facts("openai.m");
     assert_eq!((one.provider.as_str(), one.model.as_str(), one.is_builtin), ("openai", "m", false));
     assert_eq!(one.account.len(), 32);

@@ -66,7 +66,11 @@ pub(crate) fn collect_annotations(gathered: &mut HostedUseCollector, raw: Option
     for one in all {
         let inner = one.url_citation.and_then(|raw| serde_json::from_str::<Annotation<'_>>(raw.get()).ok());
         let reported = inner.as_ref().unwrap_or(&one);
-        gathered.add_citation(reported.url.as_deref(), reported.title.as_deref(), reported.content.as_deref());
+        gathered.add_citation(
+            reported.url.as_deref(),
+            reported.title.as_deref(),
+            reported.content.as_deref(),
+        );
     }
 }
 

@@ -175,7 +175,7 @@ fn anthropic_tells_input_and_output_apart_by_its_own_clock() {
 }
 
 #[test]
-fn what_is_not_told_whole_is_not_told() {
+fn limits_that_are_not_complete_are_not_reported() {
     let cases: [Pairs; 8] = [
         &[],
         &[("content-type", "application/json"), ("date", "Sun, 01 Mar 2026 12:00:00 GMT")],

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told() {
+    fn what_cannot_be_read_is_reported() {
         for (text, message) in [
             ("rpm=1", "TIME:KEY=VALUE"),
             ("soon:rpm=1", "not a duration"),

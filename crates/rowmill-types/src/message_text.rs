@@ -259,10 +259,10 @@ mod tests {
     /// Names settings in capitals, and actions by their names.
     const LOUD: SettingVocabulary = SettingVocabulary {
         name_settings: |mention| {
-            let said = |(setting, value): &(Setting, Option<String>)| {
+            let word = |(setting, value): &(Setting, Option<String>)| {
                 format!("{}={}", setting.name().to_uppercase(), value.as_deref().unwrap_or("?"))
             };
-            mention.quote(&mention.settings.iter().map(said).collect::<Vec<_>>().join("+"))
+            mention.quote(&mention.settings.iter().map(word).collect::<Vec<_>>().join("+"))
         },
         describe_action: |mention| {
             format!("<{:?} {}>", mention.action, mention.value.as_deref().unwrap_or(""))
@@ -270,7 +270,7 @@ mod tests {
     };
 
     #[test]
-    fn what_a_text_names_is_said_in_the_words_of_who_asks() {
+    fn what_a_text_names_is_rendered_in_the_words_of_who_asks() {
         for (marked, neutral, loud) in [
             (format!("continue with {RESUME}!"), "go on with `resume`!", "go on with `RESUME=?`!"),
             (

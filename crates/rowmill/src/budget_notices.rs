@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_person_is_told_what_was_chosen_and_what_to_do_about_a_slow_run() {
+    fn notices_name_what_was_chosen_and_what_to_do_about_a_slow_run() {
         let endpoint = "m";
         let notice_text = |event| match notice(&event, MAX_COST) {
             Some(RunNotice::Info(text) | RunNotice::Warning(text) | RunNotice::SignIn(text)) => {
@@ -106,7 +106,8 @@ mod tests {
              higher `max_cost` to run faster"
         );
         assert!(
-            notice_text(RunEvent::PacedByBudget { endpoint, calls: 1 }).contains("allows only one call at a time;")
+            notice_text(RunEvent::PacedByBudget { endpoint, calls: 1 })
+                .contains("allows only one call at a time;")
         );
         assert_eq!(
             notice_text(RunEvent::OutputCapIgnored { endpoint, allowed: 256, used: 900 }),

@@ -183,7 +183,8 @@ impl ModelFactory<'_> {
     /// Shows a notice to the user, once.
     pub(crate) fn notify_once(&self, notice: RunNotice) {
         let (RunNotice::Info(text) | RunNotice::Warning(text) | RunNotice::SignIn(text)) = &notice;
-        let is_new = self.shown_notices.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_string());
+        let is_new =
+            self.shown_notices.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_string());
         if is_new {
             (self.control.notice)(notice);
         }

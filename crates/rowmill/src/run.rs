@@ -107,8 +107,8 @@ pub async fn run(mut spec: RunSpec, control: &RunControl) -> Result<RunReport, P
         Some(setup) => setup,
         // Servers may take a minute to start, and stopping the run must not wait for that.
         None => {
-            let staged = Box::pin(agents::set_up_card_agents(&spec, &mut texts, &http, control));
-            clock.unless_stopped(staged).await?
+            let setup = Box::pin(agents::set_up_card_agents(&spec, &mut texts, &http, control));
+            clock.unless_stopped(setup).await?
         }
     };
     spec.work.stop_rules.deadline = clock.time_left();

@@ -316,7 +316,7 @@ fn what_a_spec_leaves_out_has_its_default() {
 }
 
 #[test]
-fn a_spec_of_another_version_is_told_so_whatever_else_is_strange_in_it() {
+fn a_spec_of_another_version_is_reported_so_whatever_else_is_strange_in_it() {
     let problem = RunSpec::from_json(r#"{"colour": "red", "version": 2}"#, "spec.json").unwrap_err();
     assert_eq!(problem.message, "`spec.json` is not a valid spec at line 1, column 30: `version`");
     let cause = problem.cause.unwrap();
@@ -324,7 +324,7 @@ fn a_spec_of_another_version_is_told_so_whatever_else_is_strange_in_it() {
 }
 
 #[test]
-fn a_path_that_is_no_text_is_told_and_not_changed() {
+fn a_path_that_is_no_text_is_reported_and_not_changed() {
     use std::os::unix::ffi::OsStringExt;
     let path = PathBuf::from(std::ffi::OsString::from_vec(vec![b'a', 0xff]));
     let spec = RunSpec::new(InputSpec::new(InputLocation::File(path), None), OutputTarget::Stdout);

@@ -134,7 +134,7 @@ mod tests {
     use crate::RunSpec;
 
     #[test]
-    fn a_name_that_is_misspelt_is_told_the_one_that_was_meant() {
+    fn a_misspelt_name_is_reported_with_the_one_that_was_meant() {
         for (message, expected) in [
             (
                 "unknown field `modle`, expected one of `model`, `agents`",
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_another_kind_is_told_without_the_words_of_the_parser() {
+    fn what_is_of_another_kind_is_reported_without_the_words_of_the_parser() {
         for (field, value, expected) in [
             ("input", "5", "expected an object, found a number"),
             ("input", "[]", "expected an object, found a list"),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_json_is_told_what_is_missing() {
+    fn text_that_is_no_json_is_reported_with_what_is_missing() {
         for (text, expected) in [
             ("{\"version\": 1", "the text ends before a `{` is closed by `}`"),
             ("{\"version\": 1, \"config_files\": [", "the text ends before a `[` is closed by `]`"),

@@ -63,7 +63,7 @@ item 2 failed: nobody speaks the language of letter 2
 fn an_own_provider_answers_items() {
     let events = "The crier says: GOOD MORNING (2 words heard)
 The crier says: GOOD NIGHT (2 words heard)
-2 items, 10 words said
+2 items, 10 words answered
 ";
     assert_eq!(shown(own_provider::show), events);
 }
@@ -111,10 +111,11 @@ fn the_four_examples_of_the_guide_have_less_than_40_lines() {
 
 #[tokio::test]
 async fn the_own_provider_keeps_the_contract_of_models() {
-    let speaker = own_provider::Speaker { address: own_provider::provider(0).unwrap(), role: String::new() };
+    let custom_model =
+        own_provider::CustomModel { address: own_provider::provider(0).unwrap(), role: String::new() };
     let belongs = |prompt: &str, answer: &str| answer.trim() == prompt.to_uppercase();
     let facts = ModelFacts { belongs: Box::new(belongs), ..ModelFacts::default() };
-    assert_eq!(check_program_model(&speaker, &facts).await, Vec::<String>::new());
+    assert_eq!(check_program_model(&custom_model, &facts).await, Vec::<String>::new());
 }
 
 #[test]

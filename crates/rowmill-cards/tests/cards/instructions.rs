@@ -8,7 +8,7 @@ use rowmill_cards::{
 };
 use rowmill_core::variables::InstructionVariables;
 
-use crate::{local, mistake, remote, refusal_text};
+use crate::{local, mistake, refusal_text, remote};
 
 fn card(body: &str, variables: &str) -> AgentCard {
     local("a.md", &format!("---\nname: sorter\nvariables: {{{variables}}}\n---\n{body}")).unwrap()
@@ -44,7 +44,7 @@ fn lacks(body: &str, variables: &str, flags: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn an_unknown_variable_is_told_with_the_nearest_one() {
+fn an_unknown_variable_is_reported_with_the_nearest_one() {
     let message = "the instruction uses variables without a value: `{{ton}}` (`a.md`, line 6)";
     let hint = "set the values: var: 'ton=…'; did you mean `tone`? variables: `tone`, `x`; write `\\{{` for \
                 plain text";

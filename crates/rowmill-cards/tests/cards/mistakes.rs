@@ -3,13 +3,13 @@
 use rowmill_cards::{CardOrigin, CardText, CardType, join_problems, parse_card};
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::{assert_mistakes, local, mistake, remote, refusal_text};
+use crate::{assert_mistakes, local, mistake, refusal_text, remote};
 
 const DOCS: &str = "`docs/agent-cards.md` lists the fields of every type";
 const SAVE: &str = "save the card to a file that you trust and pass its path to `agent_card`";
 
 #[test]
-fn a_text_that_is_no_card_is_told_why() {
+fn a_text_that_is_no_card_is_reported_why() {
     for (source, text, message, hint) in [
         (
             "x/SKILL.md",
@@ -41,7 +41,7 @@ fn a_text_that_is_no_card_is_told_why() {
 }
 
 #[test]
-fn yaml_that_is_no_card_is_told_why() {
+fn yaml_that_is_no_card_is_reported_why() {
     for (source, text, message, hint) in [
         (
             "a.md",
@@ -89,7 +89,7 @@ fn yaml_that_is_no_card_is_told_why() {
 }
 
 #[test]
-fn an_unknown_field_is_told_with_the_nearest_one() {
+fn an_unknown_field_is_reported_with_the_nearest_one() {
     assert_mistakes(&[
         ("name: a\nmodle: x", "`a.yaml`, line 2: unknown field `modle`", "did you mean `model`?"),
         ("Model: x", "`a.yaml`, line 1: unknown field `Model`", "did you mean `model`?"),
@@ -262,7 +262,7 @@ fn every_field_of_a_type_is_known_to_it() {
 }
 
 #[test]
-fn all_that_is_wrong_with_a_card_is_told_at_once_in_the_order_of_the_lines() {
+fn all_that_is_wrong_with_a_card_is_reported_at_once_in_the_order_of_the_lines() {
     let text = "modle: m\nname: a\nxyzzy: 1\nshell: maybe\nservers: files\nrequest_params: {max_token: 5}";
     let problems = parse_card(&CardText { source: "a.yaml", text, origin: CardOrigin::Remote }).unwrap_err();
     let messages: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
@@ -338,7 +338,7 @@ fn a_mistake_in_one_field_hides_none_in_another() {
 }
 
 #[test]
-fn all_children_that_a_type_lacks_and_all_variables_that_are_not_set_are_told() {
+fn all_children_that_a_type_lacks_and_all_variables_that_are_not_set_are_reported() {
     let wrong = |text: &str| {
         let problems = parse_card(&CardText {
             source: "a.yaml",

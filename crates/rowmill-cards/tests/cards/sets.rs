@@ -46,7 +46,7 @@ fn children_must_be_there() {
 }
 
 #[test]
-fn a_circle_is_told_with_its_path() {
+fn a_circle_is_reported_with_its_path() {
     let table = [
         ("start", "agents: [leaf, a]"),
         ("leaf", plain()),
@@ -78,7 +78,7 @@ fn the_same_child_may_be_asked_from_several_places() {
 }
 
 #[test]
-fn a_long_row_of_children_is_walked_without_a_deep_stack() {
+fn a_long_row_of_children_is_visited_without_a_deep_stack() {
     let names: Vec<_> = (0..2000).map(|number| format!("n{number}")).collect();
     let texts = names.iter().skip(1).map(|next| format!("agents: [{next}]")).chain([plain().to_owned()]);
     let cards: Vec<_> =
@@ -101,7 +101,7 @@ fn the_worker_is_the_one_that_can_be_meant() {
 }
 
 #[test]
-fn a_worker_that_cannot_be_is_told() {
+fn a_worker_that_cannot_be_is_reported() {
     let tool = "tool_only: true";
     for (table, wanted, message, hint) in [
         (

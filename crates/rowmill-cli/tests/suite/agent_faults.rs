@@ -222,7 +222,7 @@ fn processes(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn tools_that_go_wrong_are_told_to_the_model_and_disturb_no_other_row() {
+fn tools_that_go_wrong_are_reported_to_the_model_and_disturb_no_other_row() {
     let simulator =
         Simulator::start_blocking(SimulatorScript::new().forget_prompts().keep_requests(0).reply(reply));
     let home = Home::with_rows(ROWS);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::agent_support::{
-    Answered, Kept, Mark, Tools, Used, counted, labels, last_call, row_of, run, runs_once, spent, total_usage,
-    turns, wait_for_calls,
+    Answered, Kept, Mark, Tools, Used, counted, labels, last_call, row_of, run, runs_once, spent,
+    total_usage, turns, wait_for_calls,
 };
 use crate::faults_support::{Home, assert_all_ok, attempts};
 use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};

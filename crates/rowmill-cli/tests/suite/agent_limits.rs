@@ -2,7 +2,9 @@
 
 use crate::support;
 
-use crate::agents_support::{call_texts, results, row_error, ruled, run_cards, script, write_cards, write_prompt};
+use crate::agents_support::{
+    call_texts, results, row_error, ruled, run_cards, script, write_cards, write_prompt,
+};
 use crate::support::{Place, scripted};
 use rowmill_testkit::{SimulatorScript, parse_flags};
 use serde_json::{Value, json};
@@ -123,7 +125,7 @@ fn a_bound_on_rows_needs_what_it_is_counted_by() {
 }
 
 #[test]
-fn a_child_that_takes_too_long_is_told_to_its_parent() {
+fn a_child_that_takes_too_long_is_reported_to_its_parent() {
     let (simulator, place) = ruled(&json!([
         {"when": {"system": "Lead.", "turn": 1}, "then": {"calls": [
             {"name": "slow", "arguments": {"message": "x"}}, {"name": "quick", "arguments": {"message": "y"}}]}},
@@ -152,7 +154,7 @@ fn a_child_that_takes_too_long_is_told_to_its_parent() {
 }
 
 #[test]
-fn a_child_that_fails_is_told_to_its_parent() {
+fn a_child_that_fails_is_reported_to_its_parent() {
     let (simulator, place) = ruled(&json!([
         {"when": {"system": "Lead.", "turn": 1}, "then": {"calls": [{"name": "slow", "arguments": {"message": "x"}}]}},
         {"when": {"system": "Slow."}, "then": {"fault": "400"}},

@@ -3,7 +3,7 @@
 use crate::support;
 
 use crate::agents_support::{
-    call_texts, sorted_call_texts, results, row_error, ruled, run_cards, write_cards, write_prompt,
+    call_texts, results, row_error, ruled, run_cards, sorted_call_texts, write_cards, write_prompt,
 };
 use serde_json::{Value, json};
 

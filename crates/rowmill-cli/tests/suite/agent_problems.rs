@@ -75,7 +75,7 @@ fn a_card_without_a_model_says_so_unless_it_asks_none_itself() {
 }
 
 #[test]
-fn a_source_without_cards_is_told() {
+fn a_source_without_cards_is_reported() {
     let (_simulator, place) = ruled(&json!([]));
     write_prompt(&place, "x");
     place.write("empty/README.md", "No card.\n");
@@ -92,7 +92,7 @@ fn a_source_without_cards_is_told() {
 }
 
 #[test]
-fn fields_without_a_meaning_in_a_batch_are_told_once_and_taken() {
+fn fields_without_a_meaning_in_a_batch_are_reported_once_and_taken() {
     let (simulator, place) = ruled(&json!([]));
     write_cards(&place, &[("solo", "model: generic.m\nuse_history: true\nsave_trajectory: true", "Hi.")]);
     write_prompt(&place, "x");

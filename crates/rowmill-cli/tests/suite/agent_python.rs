@@ -44,7 +44,7 @@ fn with_card(place: &mut Place, front: &str) {
 }
 
 #[test]
-fn functions_are_offered_with_their_schemas_and_what_they_give_or_raise_is_told() {
+fn functions_are_offered_with_their_schemas_and_what_they_give_or_raise_is_reported() {
     let (simulator, mut place) = ruled(&json!([
         {"when": {"turn": 1, "tool": "convert"}, "then": {"calls": [
             {"name": "convert", "arguments": {"amount": 1.5}},
@@ -62,7 +62,8 @@ fn functions_are_offered_with_their_schemas_and_what_they_give_or_raise_is_told(
     assert_eq!(schema["amount"], json!({"type": "number", "description": "How much."}));
     assert_eq!(schema["currency"]["enum"], json!(["EUR", "USD"]));
     assert_eq!(offered["parameters"]["required"], json!(["amount"]));
-    let message: Vec<String> = simulator.calls()[1].results.iter().map(|result| result.text.clone()).collect();
+    let message: Vec<String> =
+        simulator.calls()[1].results.iter().map(|result| result.text.clone()).collect();
     assert_eq!(message[..2], [r#"{"amount":3.0,"currency":"EUR"}"#, "ValueError: no debts"]);
     for message in &message[2..] {
         assert!(message.starts_with("the arguments of `convert` do not satisfy its schema: "), "{message}");
@@ -217,7 +218,7 @@ fn hooks_work_without_tools_and_for_their_own_agent_only() {
 }
 
 #[test]
-fn pictures_of_tools_reach_models_that_take_them_and_others_are_told_of_them() {
+fn pictures_of_tools_reach_models_that_take_them_and_others_are_reported_them() {
     let rules = json!([
         {"when": {"turn": 1, "tool": "picture"}, "then": {"calls": [{"name": "picture"}]}},
         {"when": {"turn": 2}, "then": {"text": "{{last}}"}}
@@ -259,7 +260,7 @@ fn a_recorded_function_can_be_replayed_without_it() {
 }
 
 #[test]
-fn a_tool_that_takes_too_long_is_told_to_the_model() {
+fn a_tool_that_takes_too_long_is_reported_to_the_model() {
     for (policy, flags) in
         [("tool_policy: {hang: {timeout: 0.3}}", &[][..]), ("", &["--tool-timeout", "300ms"])]
     {

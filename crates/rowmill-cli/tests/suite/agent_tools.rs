@@ -41,7 +41,7 @@ fn stubs_answer_in_the_place_of_tools_by_row_and_arguments() {
 }
 
 #[test]
-fn stubs_that_cannot_be_used_are_told_before_the_first_row() {
+fn stubs_that_cannot_be_used_are_reported_before_the_first_row() {
     let (simulator, place) = ruled(&finder());
     write_cards(&place, &[SOLO]);
     write_prompt(&place, "x");
@@ -58,7 +58,7 @@ fn stubs_that_cannot_be_used_are_told_before_the_first_row() {
 }
 
 #[test]
-fn a_denied_tool_is_offered_but_never_called_and_the_model_is_told() {
+fn a_denied_tool_is_offered_but_never_called_and_the_model_is_reported() {
     let denied =
         "[Look.]\nuser: x\nassistant: \ncall: find{\"q\":\"x\"}\nfind: the tool `find` is denied in this run";
     let policy = "model: generic.m\ntool_policy: {find: deny}";
@@ -170,7 +170,10 @@ fn the_shell_is_offered_where_it_is_wanted_and_sees_no_keys() {
         let events = call_texts(&simulator).pop().unwrap_or_default();
         if has_shell {
             let note = if front.contains("cwd") { "inner" } else { "outer" };
-            assert!(events.contains(note) && events.contains("key:") && !events.contains(support::KEY), "{events}");
+            assert!(
+                events.contains(note) && events.contains("key:") && !events.contains(support::KEY),
+                "{events}"
+            );
             assert!(events.contains('3'), "{events}");
         } else {
             assert_eq!(results(&place), [json!("no shell")]);

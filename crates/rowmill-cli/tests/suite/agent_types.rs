@@ -1,7 +1,7 @@
 //! Every type of card from end to end, with all messages that each agent received.
 
 use crate::agents_support::{
-    call_texts, sorted_call_texts, results, row_error, ruled, run_cards, write_cards, write_prompt,
+    call_texts, results, row_error, ruled, run_cards, sorted_call_texts, write_cards, write_prompt,
 };
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ const B: (&str, &str, &str) = ("b", "tool_only: true", "You are b.");
 const C: (&str, &str, &str) = ("c", "tool_only: true", "You are c.");
 
 #[test]
-fn an_agent_is_told_its_instruction_and_the_prompt_of_the_row() {
+fn an_agent_gets_its_instruction_and_the_prompt_of_the_row() {
     let (simulator, place) = ruled(&json!(agent_names(&["a"])));
     write_cards(&place, &[("solo", "model: generic.m", "You are a.")]);
     write_prompt(&place, "hello");
@@ -167,7 +167,7 @@ fn a_router_lets_its_model_choose_who_answers() {
 }
 
 #[test]
-fn a_router_is_told_once_that_there_is_no_such_agent() {
+fn a_router_learns_once_that_there_is_no_such_agent() {
     let choice = |agent: &str| json!({"agent": agent, "confidence": "low", "reasoning": "r"});
     let system = format!("[{ROUTING}\n\nThe agents:\n- a: Knows letters.\n- b]");
     let asked = format!("{system}\nuser: hello");

@@ -3,7 +3,7 @@
 use crate::support;
 
 use crate::agents_support::{
-    call_texts, sorted_call_texts, results, ruled, run_cards, script, write_cards, write_prompt,
+    call_texts, results, ruled, run_cards, script, sorted_call_texts, write_cards, write_prompt,
 };
 use crate::support::scripted;
 use rowmill_testkit::Simulator;
@@ -169,7 +169,7 @@ fn a_card_from_elsewhere_may_not_read_files() {
 }
 
 #[test]
-fn flags_that_make_no_sense_are_told_before_anything_is_read() {
+fn flags_that_make_no_sense_are_reported_before_anything_is_read() {
     let (simulator, place) = ruled(&json!([]));
     write_cards(&place, &[("solo", "model: generic.m", "You are a.")]);
     write_prompt(&place, "hello");

@@ -1,11 +1,11 @@
 //! Cards that were written for fast-agent: what works unchanged, the messages, and checking them.
 
-use crate::agents_support::{ruled, run_cards, call_text, with_programs, write_cards, write_prompt};
+use crate::agents_support::{call_text, ruled, run_cards, with_programs, write_cards, write_prompt};
 use crate::support::Place;
 use serde_json::{Value, json};
 
 #[test]
-fn files_that_the_folder_of_a_card_lacks_are_taken_from_the_current_folder_and_that_is_said() {
+fn files_that_the_folder_of_a_card_lacks_are_taken_from_the_current_folder_and_that_is_reported() {
     let (simulator, mut place) = ruled(&json!([
         {"when": {"turn": 1}, "then": {"calls": [{"name": "execute", "arguments": {"command": "cat here.txt"}}]}},
         {"when": {"turn": 2}, "then": {"text": "{{last}}"}}
@@ -107,7 +107,7 @@ fn a_hook_of_fast_agent_is_refused_with_the_difference_before_anything_of_it_is_
 }
 
 #[test]
-fn all_servers_that_nobody_defines_are_told_at_once_before_anything_is_started() {
+fn all_servers_that_nobody_defines_are_reported_at_once_before_anything_is_started() {
     let (_simulator, mut place) = ruled(&json!([]));
     with_programs(&mut place);
     place.write("cards/tools.py", "open('imported', 'w').close()\n\ndef f() -> str:\n    return ''\n");

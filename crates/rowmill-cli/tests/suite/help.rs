@@ -119,7 +119,7 @@ fn the_short_help_has_every_flag_and_points_to_the_examples() {
 }
 
 #[test]
-fn every_default_is_told_once_with_its_flag() {
+fn every_default_is_reported_once_with_its_flag() {
     // Lines are wrapped to the width of the screen.
     let help = printed(&["run", "--help"]).split_whitespace().collect::<Vec<_>>().join(" ");
     for (default, flags) in [
@@ -183,7 +183,7 @@ fn the_manual_page_is_roff_and_has_every_flag() {
 }
 
 #[test]
-fn the_version_is_told_for_every_command() {
+fn the_version_is_reported_for_every_command() {
     let version = format!("rowmill {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!((printed(&["--version"]), printed(&["-V"])), (version.clone(), version));
     assert!(printed(&["run", "--version"]).ends_with(&format!("{}\n", env!("CARGO_PKG_VERSION"))));

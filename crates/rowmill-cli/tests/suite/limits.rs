@@ -183,7 +183,7 @@ fn a_quota_that_is_used_up_stops_the_run_without_a_failed_row_if_the_user_says_s
 }
 
 #[test]
-fn a_quota_that_is_used_up_is_waited_for_and_the_reason_is_told() {
+fn a_quota_that_is_used_up_is_waited_for_and_the_reason_is_reported() {
     // OpenAI does not report when a quota is renewed, but a proxy in front of it may.
     let body = r#"{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}"#;
     let spent = SimulatedFault::status(429).with_header("retry-after", "1").with_body(body);

@@ -257,7 +257,7 @@ fn a_budget_smaller_than_one_call_sends_nothing_and_says_what_a_call_can_cost() 
 }
 
 #[test]
-fn what_the_provider_does_not_price_is_told() {
+fn what_the_provider_does_not_price_is_reported() {
     let simulator = Simulator::start_blocking(script());
     let home = Home::with_rows(3);
     let ended = run(&home, &simulator).args(&["--telemetry-output", "telemetry.jsonl"]).ends_with(0);

@@ -287,7 +287,7 @@ fn an_input_that_would_take_in_what_the_run_writes_is_refused_at_the_first_run()
 }
 
 #[test]
-fn missing_folders_of_outputs_are_made_and_said_and_gone_again_if_the_run_is_refused() {
+fn missing_folders_of_outputs_are_created_reported_and_removed_if_the_run_is_refused() {
     let place = everything();
     let io = ["-i", "rows.jsonl", "-o", "a/b/out.jsonl", "--export-traces", "c/traces"];
     let sides =
@@ -392,7 +392,7 @@ fn a_run_to_standard_output_leaves_nothing_behind_failed_rows_or_not() {
 }
 
 #[test]
-fn a_reader_that_goes_away_costs_no_answer_and_is_told_the_next_command() {
+fn a_reader_that_goes_away_costs_no_answer_and_the_next_command_is_printed() {
     let place = Place::new();
     place.write_rows(5000);
     let mut command = place.command(&[&["run", "-i", "rows.jsonl", "-o", "-", "-p", "{{n}}"], ASK].concat());

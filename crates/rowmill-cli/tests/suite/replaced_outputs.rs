@@ -43,7 +43,8 @@ fn nothing_is_written_through_a_link_to_the_input_that_takes_the_place_of_anothe
         fs::remove_file(place.path(name)).ok();
         symlink("rows.jsonl", place.path(name)).unwrap();
         simulator.release();
-        let message = format!("{flag} must not point to the same file as `--input`: `{name}` is `rows.jsonl`");
+        let message =
+            format!("{flag} must not point to the same file as `--input`: `{name}` is `rows.jsonl`");
         let ended = finish(run).says(&message).says("it was replaced during the run");
         assert_ne!(ended.code, 0);
         ended.says("help: remove the link, then run the same command with `--resume` to continue");
@@ -59,7 +60,7 @@ fn nothing_is_written_through_a_link_to_the_input_that_takes_the_place_of_anothe
 }
 
 #[test]
-fn an_output_that_becomes_a_folder_or_a_pipe_is_told_and_a_resume_writes_it_again() {
+fn an_output_that_becomes_a_folder_or_a_pipe_is_reported_and_a_resume_writes_it_again() {
     for (command, what, remove) in
         [("mkdir", "a folder", "rmdir"), ("mkfifo", "something other than a file", "rm")]
     {

@@ -12,7 +12,7 @@ const OUTPUT: &str = r#"{"id":"a","row_number":1,"ok":true,"result":{"label":"go
 "#;
 
 #[test]
-fn counts_failures_and_values_are_told() {
+fn counts_failures_and_values_are_reported() {
     let place = Place::new();
     place.write("out.jsonl", OUTPUT);
     let shown = place.rowmill(&["results", "out.jsonl"]).ok().stdout;
@@ -106,7 +106,7 @@ fn the_ledger_tells_tokens_and_times_where_it_was_kept() {
 }
 
 #[test]
-fn a_table_is_told_by_the_envelopes_of_its_run() {
+fn a_table_is_recognised_by_the_envelopes_of_its_run() {
     let place = Place::new();
     place.write("out.csv", "id\n1\n");
     place.rowmill(&["results", "out.csv"]).code(1).says("is a table, and the envelopes of its run are gone");

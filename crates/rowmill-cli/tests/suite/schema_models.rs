@@ -174,7 +174,7 @@ fn a_process_that_the_module_leaves_behind_is_not_waited_for() {
 }
 
 #[test]
-fn a_module_that_ends_python_is_told_with_how_it_ended_and_what_shows_why() {
+fn a_module_that_ends_python_is_reported_with_how_it_ended_and_what_shows_why() {
     let (simulator, place) = with_model(&["{}"]);
     place.write_rows(1);
     let silent = "before it returned the schema of `NAME:Review`, without a message";

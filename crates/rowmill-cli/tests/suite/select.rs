@@ -124,7 +124,7 @@ fn a_query_that_is_wrong_is_shown_with_the_place_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn rows_that_no_query_can_see_are_told_of() {
+fn rows_that_no_query_can_see_are_reported() {
     let place = Place::new();
     place.write("rows.jsonl", "{\"n\":1}\nnot json\n{\"n\":3}\n");
     run(&place, &["--sql", "SELECT n FROM input"]).ok().says("1 row").says("row 2");

@@ -136,7 +136,7 @@ fn ctrl_c_and_sigterm_end_it_in_order() {
 }
 
 #[test]
-fn another_address_is_warned_of_and_a_port_that_is_taken_is_told() {
+fn another_address_is_warned_of_and_a_port_that_is_taken_is_reported() {
     let place = Place::new();
     let mut child = place.command(&["simulate", "--host", "0.0.0.0"]).spawn().unwrap();
     let mut line = String::new();

@@ -106,7 +106,7 @@ fn prepared_answers_can_call_a_tool_first() {
 }
 
 #[test]
-fn scripts_that_cannot_be_used_are_told_with_the_rule_and_what_to_write() {
+fn scripts_that_cannot_be_used_are_reported_with_the_rule_and_what_to_write() {
     let place = Place::new();
     place.write("rules.jsonl", "{\"then\": {}}\n{\"then\": {\"txet\": \"x\"}}\n");
     let message = "`rules.jsonl`, rule 2 (line 2): `then` has no key `txet`; did you mean `text`?";

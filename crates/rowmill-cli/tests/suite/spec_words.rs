@@ -46,7 +46,10 @@ fn hints_name_fields_of_the_spec_and_no_flags_that_would_be_refused() {
     let doubled = place_with("/id_field", json!("n"));
     doubled.write("rows.jsonl", "{\"n\":1}\n{\"n\":1}\n");
     let messages = doubled.run(&["--spec", "spec.json"]).code(1).stderr;
-    assert!(messages.contains("omit `id_field` in the spec") && !messages.contains("--id-field"), "{messages}");
+    assert!(
+        messages.contains("omit `id_field` in the spec") && !messages.contains("--id-field"),
+        "{messages}"
+    );
     let summary = place_with("/output", json!("stdout"));
     let ended = summary.run(&["--spec", "spec.json", "--final-summary"]).code(2);
     ended.says("output: \"stdout\"").says("`summary_output` in the spec");
@@ -57,7 +60,8 @@ fn what_a_plan_lacks_is_named_by_the_fields_of_the_spec() {
     let place = place_with("/work/model", json!("generic.m"));
     let message = place.rowmill(&["plan", "--spec", "spec.json"]).ok().stdout;
     assert!(
-        message.contains("`work.rates.requests` in the spec") && message.contains("`work.prices` of the spec"),
+        message.contains("`work.rates.requests` in the spec")
+            && message.contains("`work.prices` of the spec"),
         "{message}"
     );
     assert!(message.contains("`--sample-calls N`") && !message.contains("--rpm"), "{message}");

@@ -184,7 +184,7 @@ fn flags_that_are_part_of_a_spec_are_refused_beside_it_by_name() {
 }
 
 #[test]
-fn what_becomes_of_what_exists_can_be_said_beside_a_spec() {
+fn what_becomes_of_what_exists_can_be_set_beside_a_spec() {
     let place = with_spec();
     let spec = |more: &[&str]| place.run(&[&["--spec", "spec.json"], more].concat());
     spec(&[]).ok();
@@ -354,7 +354,7 @@ fn broken_specs_are_refused_with_the_place_by_the_schema_and_by_the_command() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line_and_what_was_meant() {
+fn what_is_wrong_is_reported_with_its_line_and_what_was_meant() {
     let place = Place::new();
     place.write("spec.json", "{\n  \"version\": 1,\n  \"work\": {\n    \"modle\": \"simulated\"\n  }\n}\n");
     place

@@ -45,7 +45,7 @@ fn answers_are_not_asked_for_where_standard_output_is_closed_or_cannot_be_writte
 }
 
 #[test]
-fn answers_that_standard_output_does_not_take_are_kept_and_it_is_said_where() {
+fn answers_that_standard_output_does_not_take_are_kept_and_it_is_reported_where() {
     let (simulator, place) = simulated();
     place.write_rows(3);
     let ended =

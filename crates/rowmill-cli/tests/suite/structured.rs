@@ -48,7 +48,7 @@ fn every_protocol_gives_results_that_satisfy_the_schema() {
 }
 
 #[test]
-fn each_protocol_is_told_the_schema_in_its_own_strict_way() {
+fn each_protocol_gets_the_schema_in_its_own_strict_way() {
     for (model, place_of_schema, strict) in [
         ("openai.m", "/response_format/json_schema/schema", Some("/response_format/json_schema/strict")),
         ("generic.m", "/response_format/json_schema/schema", None),
@@ -119,7 +119,7 @@ fn a_violation_is_sent_back_once_with_what_is_wrong() {
 }
 
 #[test]
-fn when_repairs_are_used_up_the_row_fails_and_keeps_what_the_model_said() {
+fn when_repairs_are_used_up_the_row_fails_and_keeps_what_the_model_answered() {
     for model in MODELS {
         for (flags, calls) in [(&[][..], 2), (&["--repairs", "0"], 1), (&["--repairs", "3"], 4)] {
             let (simulator, place) = simulated();

@@ -49,7 +49,10 @@ fn rows_before_the_place_where_packed_input_is_cut_are_kept_and_a_resume_does_th
     assert_eq!(place.json("out.jsonl").len(), 2);
     place.write("rows.jsonl.gz", PACKED);
     place.run(&[&flags[..], &["--resume", "--accept-changes"]].concat()).ok();
-    assert_eq!(numbers_and_results(&place.json("out.jsonl")), [(1, "\"1\"".to_owned()), (2, "\"2\"".to_owned())]);
+    assert_eq!(
+        numbers_and_results(&place.json("out.jsonl")),
+        [(1, "\"1\"".to_owned()), (2, "\"2\"".to_owned())]
+    );
 }
 
 #[test]
@@ -85,7 +88,8 @@ fn a_folder_of_parts_is_read_by_run_and_head_alike() {
     place
         .run(&["-i", "sales", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}} {{year}} {{month}}"])
         .ok();
-    let results: Vec<String> = numbers_and_results(&place.json("out.jsonl")).into_iter().map(|(_, result)| result).collect();
+    let results: Vec<String> =
+        numbers_and_results(&place.json("out.jsonl")).into_iter().map(|(_, result)| result).collect();
     assert_eq!(results, [r#""1 2026 1""#, r#""2 2026 1""#, r#""3 2026 2""#]);
     let head: Value = serde_json::from_str(&place.rowmill(&["head", "sales", "--json"]).ok().stdout).unwrap();
     assert_eq!(head["head"][2]["row"], serde_json::json!({"n": "3", "year": 2026, "month": 2}), "{head}");
@@ -95,12 +99,15 @@ fn a_folder_of_parts_is_read_by_run_and_head_alike() {
 }
 
 #[test]
-fn a_delimiter_is_recognised_and_told_and_one_that_changes_rows_belongs_to_the_run() {
+fn a_delimiter_is_recognised_and_reported_and_one_that_changes_rows_belongs_to_the_run() {
     let place = Place::new();
     place.write("rows.csv", "a;b,c\n1;2,3\n4;5,6\n");
     place.write("plain.csv", "a;b\n1;2\n");
     let message = "`plain.csv` is read with semicolons as its delimiter";
-    place.run(&["-i", "plain.csv", "-o", "plain.jsonl", "-m", "passthrough", "-p", "{{b}}"]).ok().says(message);
+    place
+        .run(&["-i", "plain.csv", "-o", "plain.jsonl", "-m", "passthrough", "-p", "{{b}}"])
+        .ok()
+        .says(message);
     place.rowmill(&["head", "plain.csv"]).ok().says(message);
     assert_eq!(place.json("plain.jsonl")[0]["result"], "2");
     let piped = ["--input-format", "csv", "-o", "-", "-m", "passthrough", "-p", "{{b}}"];
@@ -140,7 +147,7 @@ fn a_record_of_csv_over_the_bound_is_one_failed_row_and_the_next_is_worked_on() 
     place.write("rows.csv", format!("n,text\n1,short\n2,\"{long}\"\n3,\"a\nb\"\n"));
     let flags = ["-i", "rows.csv", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}} {{text}}"];
     place.run(&flags).code(3);
-    let message = message(&place.json("out.jsonl"));
+    let message = numbers_and_results(&place.json("out.jsonl"));
     let expected = [
         (2, "\"1 short\"".to_owned()),
         (3, "Line 3: longer than 64 MiB (the record starts on line 3 of the input)".to_owned()),
@@ -172,13 +179,13 @@ fn an_input_that_is_cut_is_never_taken_for_a_shorter_one() {
         let run = |flags: &[&str]| place.run(&[&["-i", name][..], &base, flags].concat());
         for flags in [&[][..], &["--where", "n < 9"]] {
             run(flags).code(3);
-            let message = message(&place.json("out.jsonl"));
+            let message = numbers_and_results(&place.json("out.jsonl"));
             assert_eq!(message.last().unwrap().0, number, "{name} {flags:?}: {message:?}");
             assert!(!message.last().unwrap().1.starts_with('"'), "{name} {flags:?}: {message:?}");
         }
         let problem = format!("error[RM1002]: cannot read the input to its end: `{name}`, {place_in_it}");
         run(&query).code(1).says(&problem).says("--resume --accept-changes");
-        let rows = message(&place.json("out.jsonl"));
+        let rows = numbers_and_results(&place.json("out.jsonl"));
         let before = usize::try_from(number - 1).unwrap().min(2);
         assert_eq!(rows, read[..before], "{name}: what came before is kept");
         run(&["--sql", "SELECT count(*) AS n FROM input"]).code(1).says(&problem);
@@ -198,7 +205,7 @@ fn an_input_that_is_cut_is_never_taken_for_a_shorter_one() {
             place.run(&flags).code(1).says(&format!("error[RM1002]: {what}"));
         }
         if !kept.is_empty() {
-            assert_eq!(message(&place.json("out.jsonl")), kept, "{name}");
+            assert_eq!(numbers_and_results(&place.json("out.jsonl")), kept, "{name}");
         }
         place.rowmill(&["head", name]).code(1).says("error[RM1002]");
     }

@@ -80,7 +80,7 @@ fn a_thousand_parallel_rows_are_accounted_for_and_the_key_is_nowhere() {
 }
 
 #[test]
-fn a_thousand_agent_rows_are_told_with_their_tool_calls_and_without_the_key() {
+fn a_thousand_agent_rows_are_reported_with_their_tool_calls_and_without_the_key() {
     let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     home.write("clerk.md", "---\ndescription: Looks things up.\n---\nLook it up.\n");
@@ -95,7 +95,11 @@ fn a_thousand_agent_rows_are_told_with_their_tool_calls_and_without_the_key() {
         assert_eq!(line["agent"], "clerk");
         let session = home.json_lines(&format!("traces/{}", line["trace"].as_str().unwrap()));
         let payloads = |kind: &str| -> Vec<&Value> {
-            session.iter().map(|record| &record["payload"]).filter(|message| message["type"] == kind).collect()
+            session
+                .iter()
+                .map(|record| &record["payload"])
+                .filter(|message| message["type"] == kind)
+                .collect()
         };
         let (calls, results) = (payloads("function_call"), payloads("function_call_output"));
         assert_eq!((calls.len(), results.len(), payloads("token_count").len()), (1, 1, 2), "{number}");
@@ -183,7 +187,7 @@ fn failed_rows_get_their_newest_line_and_the_traces_of_another_run_are_left_alon
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_told_before_anything_is_sent() {
+fn a_folder_that_cannot_be_used_is_reported_before_anything_is_sent() {
     let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(2);
     home.write("file", "x");

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_fields_are_told_once_each_in_the_order_of_the_template() {
+    fn missing_fields_are_reported_once_each_in_the_order_of_the_template() {
         for (template, message) in [
             ("{{a}}{{x}}{{a}}", "Missing template field: x"),
             ("{{y}}{{x}}{{y}}{{a}}", "Missing template fields: y, x"),

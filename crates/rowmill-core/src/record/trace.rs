@@ -239,7 +239,10 @@ impl<'a> RowTrace<'a> {
             }),
             reused: report.reused.map(|reused| reused.name().into()),
             below_min_rating: report.below_min_rating.into(),
-            conversations: reported.iter().map(|reported| TracedConversation::of(reported, settings)).collect(),
+            conversations: reported
+                .iter()
+                .map(|reported| TracedConversation::of(reported, settings))
+                .collect(),
         }
     }
 

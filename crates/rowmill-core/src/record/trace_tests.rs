@@ -101,7 +101,10 @@ fn a_trace_is_read_back_from_the_ledger_line_without_secrets_and_without_bytes_o
     assert_eq!(settings.system(reported.system.as_deref().unwrap()), Some("Use ***."));
     assert_eq!(reported.messages[0].files[0].name, "a.txt ***");
     assert_eq!(reported.messages[1].calls[0].arguments, "{\"path\":\"a\"} ***");
-    assert_eq!((reported.messages[2].answers.as_deref(), reported.messages[2].is_error), (Some("c1 ***"), true));
+    assert_eq!(
+        (reported.messages[2].answers.as_deref(), reported.messages[2].is_error),
+        (Some("c1 ***"), true)
+    );
     assert_eq!(reported.turns[0].hosted_tools.as_ref().unwrap().uses, [("web_search ***".to_owned(), 2)]);
     assert_eq!((reported.tools[0].start, reported.tools[0].is_error), (1_000_006_000_000, true));
 }

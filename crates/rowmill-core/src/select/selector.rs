@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_as_soon_as_nothing_more_is_taken() {
+    fn the_end_is_reported_as_soon_as_nothing_more_is_taken() {
         let selection = RowSelection { offset: 0, sample: None, limit: Some(1) };
         let mut selector = RowSelector::new(&selection, None).unwrap();
         assert!(!selector.is_finished());
@@ -268,7 +268,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_number_taken_is_the_size_told_before(
+        fn the_number_taken_is_the_size_reported_before(
             offset in 0u64..40,
             count in prop::option::of(0u64..40),
             limit in prop::option::of(0u64..40),

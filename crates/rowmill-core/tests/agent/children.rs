@@ -64,7 +64,7 @@ fn only_max_parallel_children_work_at_once_and_the_others_follow_in_order() {
 }
 
 #[test]
-fn a_child_whose_time_is_up_is_told_as_an_error_and_what_it_still_says_changes_nothing() {
+fn a_child_whose_time_is_up_is_reported_as_an_error_and_what_it_still_says_changes_nothing() {
     let boss = AgentSettings { child_timeout: Some(Duration::from_secs(3)), ..AgentSettings::default() };
     let mut harness = asked_for(family(boss), &[("a", &message("1")), ("b", &message("2"))]);
     assert_eq!(harness.waits_for(), ["watch 1 for 3 s", "a", "watch 2 for 3 s", "b"]);
@@ -131,7 +131,7 @@ fn the_turns_of_a_row_count_those_of_children() {
 #[test]
 fn a_child_is_asked_for_text_even_where_the_row_has_a_schema() {
     let boss = AgentSettings { children: vec![child(0, "a")], ..AgentSettings::default() };
-    let graph = cast_with_schema(vec![agent("a"), agent_with("boss", boss)]);
+    let graph = graph_with_schema(vec![agent("a"), agent_with("boss", boss)]);
     let mut harness = asked_for(graph, &[("a", &message("1"))]);
     harness.answer("a", "plain text");
     harness.answer("boss", r#"{"n":1}"#);
@@ -148,8 +148,10 @@ fn transcripts_hold_every_conversation_even_one_whose_time_was_up() {
     harness.answer("b", "B");
     harness.answer("boss", "done");
     let reported = harness.row_state.into_transcript().conversations;
-    let text: Vec<(usize, Vec<&str>)> =
-        reported.iter().map(|conversation| (conversation.agent_index, texts(&conversation.messages))).collect();
+    let text: Vec<(usize, Vec<&str>)> = reported
+        .iter()
+        .map(|conversation| (conversation.agent_index, texts(&conversation.messages)))
+        .collect();
     let failed = "the agent failed: no answer within 3 s";
     assert_eq!(text, [(2, vec!["go", "", failed, "B", "done"]), (0, vec!["1"]), (1, vec!["2", "B"])]);
 }
@@ -161,7 +163,7 @@ fn a_transcript_tells_who_had_each_conversation_begun_and_by_which_call() {
     let agents = vec![
         agent("a"),
         agent("b"),
-        agent_index("line", chain),
+        agent_of_kind("line", chain),
         agent_with("boss", AgentSettings { children, ..AgentSettings::default() }),
     ];
     let mut harness =

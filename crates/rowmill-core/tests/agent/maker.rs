@@ -12,7 +12,7 @@ fn maker(
     red_flag_max_length: Option<usize>,
 ) -> Vec<AgentDefinition> {
     let kind = AgentKind::Maker { worker: 0, k, max_samples, matching, red_flag_max_length };
-    vec![agent("w"), agent_index("maker", kind)]
+    vec![agent("w"), agent_of_kind("maker", kind)]
 }
 
 #[test]
@@ -27,8 +27,10 @@ fn samples_follow_each_other_until_one_answer_is_ahead_by_k_or_no_more_are_allow
         (&["x", "y", "z", "z", "y"], 3, 5, "y"),
         (&["x", "y", "z", "z"], 3, 4, "z"),
     ] {
-        let mut harness =
-            GraphHarness::start(graph(maker(k, max_samples, AnswerMatching::Exact, None)), request_with_file("go"));
+        let mut harness = GraphHarness::start(
+            graph(maker(k, max_samples, AnswerMatching::Exact, None)),
+            request_with_file("go"),
+        );
         for answer in answers {
             assert_eq!(harness.waits_for(), ["w"], "{answers:?}");
             assert_eq!((harness.asked("w"), files(harness.messages("w"))), ("go", vec![1]));
@@ -98,7 +100,8 @@ fn a_sample_that_fails_fails_the_row() {
 
 #[test]
 fn samples_are_asked_for_the_schema() {
-    let mut harness = GraphHarness::ask(cast_with_schema(maker(2, 9, AnswerMatching::Structured, None)), "go");
+    let mut harness =
+        GraphHarness::ask(graph_with_schema(maker(2, 9, AnswerMatching::Structured, None)), "go");
     assert_eq!(harness.form("w"), AnswerFormat::Result);
     harness.answer("w", r#"{"n":1,"m":2}"#);
     harness.answer("w", r#"{"m":2,"n":1}"#);

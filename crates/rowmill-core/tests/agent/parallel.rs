@@ -7,7 +7,7 @@ use crate::harness::*;
 
 fn agents(fan_in: Option<usize>, include_request: bool) -> Vec<AgentDefinition> {
     let kind = AgentKind::Parallel { fan_out: vec![0, 1, 2], fan_in, include_request };
-    vec![agent("a"), agent("b"), agent("c"), agent("sum"), agent_index("all", kind)]
+    vec![agent("a"), agent("b"), agent("c"), agent("sum"), agent_of_kind("all", kind)]
 }
 
 const ALL: &str = "<fastagent:response agent=\"a\">\nA\n</fastagent:response>\n\n\
@@ -35,7 +35,8 @@ fn the_fan_in_gets_all_answers_as_one_message_and_the_files_where_it_gets_the_re
     for (include_request, asked, sent) in
         [(true, format!("{WITH_REQUEST}{ALL}"), 1), (false, ALL.to_owned(), 0)]
     {
-        let mut harness = GraphHarness::start(graph(agents(Some(3), include_request)), request_with_file("go"));
+        let mut harness =
+            GraphHarness::start(graph(agents(Some(3), include_request)), request_with_file("go"));
         for name in ["b", "a", "c"] {
             harness.answer(name, &name.to_uppercase());
         }
@@ -57,7 +58,7 @@ fn an_empty_request_is_not_shown_to_the_fan_in() {
 
 #[test]
 fn only_the_fan_in_is_asked_for_the_schema() {
-    let mut harness = GraphHarness::ask(cast_with_schema(agents(Some(3), true)), "go");
+    let mut harness = GraphHarness::ask(graph_with_schema(agents(Some(3), true)), "go");
     for name in ["a", "b", "c"] {
         assert_eq!(harness.form(name), AnswerFormat::Text);
         harness.answer(name, "x");
@@ -68,7 +69,7 @@ fn only_the_fan_in_is_asked_for_the_schema() {
 }
 
 #[test]
-fn a_failure_waits_for_the_others_and_the_first_in_order_is_told() {
+fn a_failure_waits_for_the_others_and_the_first_in_order_is_reported() {
     let mut harness = GraphHarness::ask(graph(agents(Some(3), true)), "go");
     harness.fail("c", RowError::new(ErrorKind::Timeout, "slow"));
     assert!(!harness.row_state.is_finished());

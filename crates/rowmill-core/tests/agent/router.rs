@@ -6,7 +6,11 @@ use rowmill_types::{ErrorKind, MessageRole, RowError};
 use crate::harness::*;
 
 fn router(make: fn(Vec<AgentDefinition>) -> AgentGraph) -> AgentGraph {
-    make(vec![agent("cook"), agent("driver"), agent_index("desk", AgentKind::Router { agents: vec![0, 1] })])
+    make(vec![
+        agent("cook"),
+        agent("driver"),
+        agent_of_kind("desk", AgentKind::Router { agents: vec![0, 1] }),
+    ])
 }
 
 fn choice(agent: &str) -> String {
@@ -26,7 +30,7 @@ fn the_model_chooses_and_the_chosen_one_gets_the_request_with_its_files() {
 
 #[test]
 fn the_chosen_one_is_asked_for_the_schema() {
-    let mut harness = GraphHarness::ask(router(cast_with_schema), "lunch");
+    let mut harness = GraphHarness::ask(router(graph_with_schema), "lunch");
     assert_eq!(harness.form("desk"), AnswerFormat::Route);
     harness.answer("desk", &choice("driver"));
     assert_eq!(harness.form("driver"), AnswerFormat::Result);
@@ -36,7 +40,7 @@ fn the_chosen_one_is_asked_for_the_schema() {
 
 #[test]
 fn a_single_agent_is_asked_without_a_choice() {
-    let graph = graph(vec![agent("cook"), agent_index("desk", AgentKind::Router { agents: vec![0] })]);
+    let graph = graph(vec![agent("cook"), agent_of_kind("desk", AgentKind::Router { agents: vec![0] })]);
     assert_eq!(graph.model_roles().len(), 1);
     let mut harness = GraphHarness::ask(graph, "lunch");
     assert_eq!(harness.waits_for(), ["cook"]);
@@ -45,7 +49,7 @@ fn a_single_agent_is_asked_without_a_choice() {
 }
 
 #[test]
-fn a_name_that_does_not_exist_is_told_to_the_model_once() {
+fn a_name_that_does_not_exist_is_reported_to_the_model_once() {
     let mut harness = GraphHarness::start(router(graph), request_with_file("lunch"));
     harness.answer("desk", &choice("baker"));
     let messages = harness.messages("desk");
@@ -64,7 +68,7 @@ fn a_name_that_does_not_exist_is_told_to_the_model_once() {
 }
 
 #[test]
-fn a_model_that_keeps_choosing_nobody_fails_the_row_with_what_it_said() {
+fn a_model_that_keeps_choosing_nobody_fails_the_row_with_its_answer() {
     let mut harness = GraphHarness::ask(router(graph), "lunch");
     harness.answer("desk", &choice("baker"));
     harness.answer("desk", &choice("butcher"));

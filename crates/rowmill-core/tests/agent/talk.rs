@@ -6,7 +6,7 @@ use rowmill_types::{Completion, ErrorKind, FinishReason, Message, MessageRole, N
 use crate::harness::*;
 
 #[test]
-fn a_plain_cast_asks_once_and_the_text_is_the_result() {
+fn a_plain_agent_asks_once_and_the_text_is_the_result() {
     let mut harness = GraphHarness::ask(AgentGraph::single_agent(None, 0).unwrap(), "hello");
     assert_eq!(harness.asked(""), "hello");
     harness.answer("", "a \"b\"\n");
@@ -41,7 +41,7 @@ fn an_answer_that_breaks_the_schema_is_corrected_as_often_as_is_allowed() {
 }
 
 #[test]
-fn answers_that_are_no_answers_fail_the_row_with_what_was_said() {
+fn answers_that_are_no_answers_fail_the_row_with_their_text() {
     for (finish, kind) in [
         (FinishReason::Refused, ErrorKind::Refusal),
         (FinishReason::Filtered, ErrorKind::ContentFilter),
@@ -64,7 +64,7 @@ fn answers_that_are_no_answers_fail_the_row_with_what_was_said() {
 }
 
 #[test]
-fn a_paused_turn_goes_on_with_what_was_said_sent_back_as_it_came() {
+fn a_paused_turn_continues_with_its_content_sent_back_unchanged() {
     let mut harness = GraphHarness::ask(graph(vec![agent("a")]), "search");
     let echo = NativeMessage { format: "anthropic".into(), content: "[]".into() };
     let paused = Completion {
@@ -82,7 +82,7 @@ fn a_paused_turn_goes_on_with_what_was_said_sent_back_as_it_came() {
 }
 
 #[test]
-fn an_agent_stops_at_its_max_iterations_and_keeps_what_was_said_last() {
+fn an_agent_stops_at_its_max_iterations_and_keeps_its_last_answer() {
     let limited = AgentSettings { max_iterations: 2, ..AgentSettings::default() };
     let mut harness = GraphHarness::ask(graph(vec![agent_with("a", limited)]), "search");
     let paused = |text: &str| Completion { finish: FinishReason::Paused, ..Completion::from_text(text) };
@@ -106,7 +106,7 @@ fn a_row_stops_at_its_turns_whoever_makes_them() {
 }
 
 #[test]
-fn examples_stand_before_the_request_and_are_never_taken_for_what_was_said() {
+fn examples_stand_before_the_request_and_are_never_taken_for_answers() {
     let examples = vec![Message::user("2+2"), Message::assistant("4")];
     let with_examples =
         || agent_with("a", AgentSettings { examples: examples.clone(), ..AgentSettings::default() });

@@ -67,7 +67,7 @@ fn calls_run_one_after_the_other_where_the_agent_wants_it_so() {
 }
 
 #[test]
-fn what_is_wrong_with_a_call_is_told_to_the_model_and_nothing_is_called() {
+fn what_is_wrong_with_a_call_is_reported_to_the_model_and_nothing_is_called() {
     for (name, arguments, message) in [
         ("secret", Q, "the tool `secret` is denied in this run"),
         ("serch", Q, "there is no tool `serch`; there are: search, final, secret"),
@@ -112,7 +112,7 @@ fn what_a_passthrough_tool_gives_is_the_result_without_another_turn() {
 }
 
 #[test]
-fn a_passthrough_tool_that_fails_is_told_to_the_model() {
+fn a_passthrough_tool_that_fails_is_reported_to_the_model() {
     let mut harness = asked_for(AgentSettings::default(), &[("final", Q)]);
     harness.give("final:0", ToolOutput::error("no"));
     assert_eq!(results(harness.messages("a")), [("call-0", "no", true)]);
@@ -136,7 +136,7 @@ fn what_is_passed_through_must_satisfy_the_schema() {
 }
 
 #[test]
-fn tools_are_not_called_when_the_model_can_no_longer_be_told() {
+fn tools_are_not_called_when_the_model_gets_no_further_turn() {
     let limited = || AgentSettings { max_iterations: 1, ..AgentSettings::default() };
     let mut harness = asked_for(limited(), &[("search", Q)]);
     let error = harness.outcome().unwrap_err();
@@ -152,7 +152,7 @@ fn tools_are_not_called_when_the_model_can_no_longer_be_told() {
 }
 
 #[test]
-fn a_conversation_goes_on_over_many_turns_with_everything_said_so_far() {
+fn a_conversation_continues_over_many_turns_with_all_messages_so_far() {
     let mut harness = asked_for(AgentSettings::default(), &[("search", Q)]);
     for turn in 1..=3 {
         harness.give("search:0", ToolOutput::from_text(format!("r{turn}")));

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_with_rows_are_told_from_those_about_them() {
+    fn files_with_rows_are_distinguished_from_those_about_them() {
         for (path, expected) in [
             ("train.jsonl", Some(InputFormat::Jsonl)),
             ("data/a.CSV.gz", Some(InputFormat::Csv)),

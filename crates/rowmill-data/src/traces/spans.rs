@@ -240,7 +240,8 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
             let answer = messages.iter().position(|messages| messages.tool == Some(place));
             let before = messages.get(..answer.unwrap_or(messages.len())).unwrap_or_default();
             // Ids are unique only within a turn, so this is the last call before the answer.
-            let calls = before.iter().rev().filter(|messages| messages.message.role == TracedMessageRole::Assistant);
+            let calls =
+                before.iter().rev().filter(|messages| messages.message.role == TracedMessageRole::Assistant);
             let call = calls.flat_map(|messages| &messages.message.calls).find(|call| call.id == tool.call);
             let mut attributes = vec![
                 SpanAttribute::of_text(names::OPERATION, "execute_tool"),
@@ -250,7 +251,8 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
             ];
             attributes
                 .extend(call.map(|call| SpanAttribute::of_text(names::TOOL_ARGUMENTS, &*call.arguments)));
-            let result = answer.and_then(|answer| messages.get(answer)).map(|messages| &*messages.message.text);
+            let result =
+                answer.and_then(|answer| messages.get(answer)).map(|messages| &*messages.message.text);
             attributes.extend(result.map(|text| SpanAttribute::of_text(names::TOOL_RESULT, text)));
             let failure = if answer.is_none() { "outcome_unknown" } else { "tool_error" };
             attributes.extend(tool.is_error.then(|| SpanAttribute::of_text(names::ERROR, failure)));

@@ -82,8 +82,9 @@ fn first(spec: &InputSpec) -> (String, Option<String>) {
 }
 
 #[test]
-fn other_delimiters_are_recognised_and_told_once() {
-    for (text, message) in [("a;b\n1;2,5\n", "semicolons"), ("a\tb\n1\t2,5\n", "tabs"), ("a|b\n1|2,5\n", "`|`")]
+fn other_delimiters_are_recognised_and_reported_once() {
+    for (text, message) in
+        [("a;b\n1;2,5\n", "semicolons"), ("a\tb\n1\t2,5\n", "tabs"), ("a|b\n1|2,5\n", "`|`")]
     {
         let (folder, spec) = csv(text, None);
         let (row, notice) = first(&spec);

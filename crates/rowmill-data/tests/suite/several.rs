@@ -190,7 +190,7 @@ fn a_pattern_that_cannot_be_used_is_refused_with_the_reason() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_that_leads_nowhere_and_a_pipe_are_told_and_not_passed_over() {
+fn a_link_that_leads_nowhere_and_a_pipe_are_reported_and_not_passed_over() {
     let folder = folder(&[("a.jsonl", "{}")]);
     std::os::unix::fs::symlink("nowhere", folder.path().join("b.jsonl")).unwrap();
     assert_eq!(refused(folder.path(), "*.jsonl").code, ProblemCode::InputNotFound);

@@ -22,7 +22,7 @@ use rowmill_types::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Bench, FakeLedger, LANE, Log, SHARE, endpoint, model_role, paced};
+use crate::support::{Bench, ENDPOINT, FakeLedger, Log, SHARE, endpoint, model_role, paced};
 
 /// A host with the tools `look`, `write`, `panic`, `hang` and `long`.
 #[derive(Debug)]
@@ -153,7 +153,7 @@ async fn a_tool_that_hangs_panics_or_says_too_much_is_the_trouble_of_its_row_alo
 async fn a_row_never_spends_more_than_it_may() {
     let turns: Vec<_> = (0..9).map(|_| Ok(calls(&["look"]))).collect();
     let (mut bench, model) = bench(1, FakeModel::default().script("1", turns));
-    let bounded = ModelEndpoint { max_output: Some(100), ..endpoint("model", model.clone(), LANE) };
+    let bounded = ModelEndpoint { max_output: Some(100), ..endpoint("model", model.clone(), ENDPOINT) };
     bench.row_worker().model_roles = vec![model_role(vec![bounded])];
     bench.plan.worker.row_budget = BudgetLimits { cost: None, tokens: Some(680) };
     let (plan, watched) = bench.split();
@@ -174,7 +174,7 @@ async fn a_turn_that_the_budget_cut_is_asked_again_before_any_tool_is_called() {
     let limited = ModelEndpoint {
         max_output: Some(100_000),
         output_caps: Some(Arc::default()),
-        ..endpoint("model", model.clone(), LANE)
+        ..endpoint("model", model.clone(), ENDPOINT)
     };
     bench.row_worker().model_roles = vec![model_role(vec![limited])];
     bench.plan.budget = Budget::new(BudgetLimits { cost: None, tokens: Some(200_000) }, Spend::default());
@@ -398,7 +398,7 @@ impl HookRunner for OneProcess {
 
 /// Otherwise this test never ends.
 #[tokio::test]
-async fn a_row_whose_hook_waits_for_a_process_keeps_no_leave_that_the_row_with_the_process_needs() {
+async fn a_row_whose_hook_waits_for_a_process_keeps_no_ticket_that_the_row_with_the_process_needs() {
     let model = FakeModel::default().script("1", vec![Ok(calls(&["look"])), Ok(fake_answer("done"))]);
     let (mut bench, model) = bench(2, model);
     let one_call = paced(RunShareSettings { parallel: Parallelism::AtMost(1), ..SHARE });

@@ -93,7 +93,11 @@ async fn as_many_calls_are_in_flight_with_a_budget_as_without() {
             let (end, watched) = ended(bench).await;
             assert_eq!((end.tally.failed_rows, end.stopped), (0, None));
             let lines = watched.log.lines();
-            assert_eq!(with_prefix(&lines, "answers of").len(), usize::from(limits.is_limited()), "with_prefix once");
+            assert_eq!(
+                with_prefix(&lines, "answers of").len(),
+                usize::from(limits.is_limited()),
+                "with_prefix once"
+            );
             assert_eq!(with_prefix(&lines, "budget for"), [""; 0]);
             let log = log.lock().unwrap();
             assert_eq!(log.len(), 600, "nothing is asked twice");
@@ -198,7 +202,7 @@ async fn every_budget_is_kept_and_every_run_ends_however_answers_vary() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_that_bounds_the_pace_all_the_same_is_told_once() {
+async fn a_budget_that_bounds_the_pace_all_the_same_is_reported_once() {
     let (model, log) = needing(|_| 9_000);
     // Answers get at least 2 * 16,384 tokens, which cost $0.15: twenty fit.
     let (end, watched) = ended(bench(40, model.clone(), dollars(3.0))).await;

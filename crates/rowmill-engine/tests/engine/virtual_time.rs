@@ -171,7 +171,10 @@ fn of_six_hundred_requests_and_sixty_thousand_tokens_a_minute_all_but_three_in_a
         let (calls, refusals) = played.server.calls();
         assert!(refusals * 200 <= calls, "test_run {seed}: {refusals} of {calls} calls refused");
         let shares = utilisation(&played.server);
-        assert!(!shares.is_empty() && shares.iter().all(|share| *share >= 0.97), "test_run {seed}: {shares:?}");
+        assert!(
+            !shares.is_empty() && shares.iter().all(|share| *share >= 0.97),
+            "test_run {seed}: {shares:?}"
+        );
     }
 }
 

@@ -73,7 +73,8 @@ fn calls_are_read_and_signed_thoughts_are_sent_back() {
         wire(&setup).read(body.as_bytes()).unwrap()
     };
     let spaced = CALL.replace(r#"{"city":"A b","#, r#"{ "city" : "A b", "#);
-    let reading = read(&format!(r#"{THOUGHT},{HIDDEN},{{"type":"text","text":""}},{SPOKEN},{spaced},{OTHER}"#));
+    let reading =
+        read(&format!(r#"{THOUGHT},{HIDDEN},{{"type":"text","text":""}},{SPOKEN},{spaced},{OTHER}"#));
     assert_eq!(text_finish_and_calls(&reading), both());
     let echo = reading.echo.unwrap();
     assert_eq!(echo.format, "anthropic.anthropic");
@@ -173,7 +174,7 @@ const READ: &str = r#"{"type":"web_fetch_tool_result","tool_use_id":"s2","conten
 const CITED: &str = r#"{"type":"text","text":"I look.","citations":[{"type":"web_search_result_location","cited_text":"c","url":"https://a.example","title":"A","encrypted_index":"i"},{"type":"char_location","cited_text":"d","document_index":0,"document_title":"B","start_char_index":0,"end_char_index":1}]}"#;
 
 #[test]
-fn tools_that_run_at_the_provider_are_asked_for_and_told_of() {
+fn tools_that_run_at_the_provider_are_asked_for_and_reported() {
     let setup = setup("claude-x?web_search=true&web_fetch=true", None, None);
     assert_eq!(
         body_of(&wire(&setup), &[Message::user("q")])["tools"],

@@ -257,7 +257,7 @@ fn large_files_are_uploaded_and_others_where_they_are_too_many() {
 }
 
 #[test]
-fn a_lost_file_is_told_apart_from_other_refusals() {
+fn a_lost_file_is_distinguished_from_other_refusals() {
     let openai = files("openai.m", MessageShape::Chat);
     let uploaded = UploadedFiles::with_reference(&pdf(), "file-1");
     for (status, message, failure) in [

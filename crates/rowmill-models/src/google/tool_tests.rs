@@ -115,7 +115,7 @@ fn a_schema_stands_beside_tools_or_is_one_of_them() {
 }
 
 #[test]
-fn tools_that_run_at_the_provider_are_asked_for_and_told_of() {
+fn tools_that_run_at_the_provider_are_asked_for_and_reported() {
     let setup = setup("gemini-3-pro?web_search=true&web_fetch=true", None, Some(person()));
     let sent = body_of(&wire(&setup), &[Message::user("q")]);
     assert_eq!(sent["tools"], json!([{"googleSearch": {}}, {"urlContext": {}}]));

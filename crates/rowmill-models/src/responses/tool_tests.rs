@@ -126,7 +126,7 @@ fn a_schema_is_the_format_of_the_text_also_beside_tools() {
 }
 
 #[test]
-fn searches_are_asked_for_and_told_of() {
+fn searches_are_asked_for_and_reported() {
     let setup = setup("gpt-5?web_search=true", None, None);
     assert_eq!(body_of(&wire(&setup), &[Message::user("q")])["tools"], json!([{"type": "web_search"}]));
     let body = r#"{"status":"completed","output":[{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}},{"type":"web_search_call","id":"ws_2"},{"type":"message","content":[{"type":"output_text","text":"x","annotations":[{"type":"url_citation","start_index":0,"end_index":1,"url":"https://a.example","title":"A"}]}]}]}"#;

@@ -190,7 +190,7 @@ fn the_catalogue_tells_what_is_there_and_what_is_missing() {
 }
 
 #[test]
-fn a_base_url_without_a_path_is_completed_and_said_once_per_connection() {
+fn a_base_url_without_a_path_is_completed_and_reported_once_per_connection() {
     let key = ("OPENAI_API_KEY", "k");
     for (model, environment, expected, message) in [
         (

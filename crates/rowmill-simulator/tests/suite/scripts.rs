@@ -1,6 +1,6 @@
 //! Models that call tools by a file of rules, by prompt markers, and from prepared bytes.
 
-use crate::support::talk::{Talk, ReadAnswer, WAYS, Way};
+use crate::support::talk::{ReadAnswer, Talk, WAYS, Way};
 use crate::support::{CHAT, Client, chat};
 use rowmill_simulator::{AnswerRules, Simulator, SimulatorScript};
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ fn a_fault_of_a_rule_strikes_a_turn_as_often_as_it_says() {
 }
 
 #[test]
-fn mistakes_in_rules_are_told_with_their_place_and_what_is_near() {
+fn mistakes_in_rules_are_reported_with_their_place_and_what_is_near() {
     let line = r#"{"then": {"text": "ok"}}"#;
     for (rules, message) in [
         (
@@ -138,7 +138,7 @@ fn turns(talk: &mut Talk, client: &mut Client) -> (usize, String) {
 }
 
 #[test]
-fn prepared_answers_call_a_tool_for_as_many_turns_as_they_are_told() {
+fn prepared_answers_call_a_tool_for_as_many_turns_as_they_are_asked_to() {
     let script = SimulatorScript::new().instant("ready").instant_turns(3, "find", json!({"q": "x"}));
     let simulator = Simulator::start_blocking(script);
     let mut client = Client::to(&simulator);

@@ -1,7 +1,7 @@
 //! The simulator acts as a model that calls tools, in every protocol, plain and streamed.
 
 use crate::support::Client;
-use crate::support::talk::{Talk, ReadAnswer, WAYS, Way, responses_stream};
+use crate::support::talk::{ReadAnswer, Talk, WAYS, Way, responses_stream};
 use rowmill_simulator::{Citation, RecordedRole, ScriptedTurn, SimulatedAnswer, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite;
@@ -160,12 +160,14 @@ fn leave_out(talk: &mut Talk) {
     match talk.way {
         Way::Responses => drop(talk.messages_mut().remove(1)),
         Way::Messages => drop(talk.messages_mut()[1]["content"].as_array_mut().unwrap().remove(0)),
-        _ => drop(signed(&mut talk.messages_mut()[1]["parts"]).as_object_mut().unwrap().remove("thoughtSignature")),
+        _ => drop(
+            signed(&mut talk.messages_mut()[1]["parts"]).as_object_mut().unwrap().remove("thoughtSignature"),
+        ),
     }
 }
 
 #[test]
-fn thoughts_that_the_vendor_keeps_are_found_by_their_id_unless_it_was_told_not_to_keep_them() {
+fn thoughts_that_the_vendor_keeps_are_found_by_their_id_unless_it_was_asked_not_to_keep_them() {
     let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| match seen.turn {
         1 => ScriptedTurn::new().call("find", json!({})).think().into(),
         _ => SimulatedAnswer::Text("done".into()),

@@ -128,5 +128,5 @@ fn sound(file: &Attachment) -> CheckResult {
     )?;
     ensure(!name.contains(['/', '\\']), || format!("the name `{name}` has folders"))?;
     let is_text = media_type.starts_with("text/");
-    ensure(!is_text || file.text().is_some(), || format!("`{name}` is said to be text and is not"))
+    ensure(!is_text || file.text().is_some(), || format!("`{name}` is declared as text and is not"))
 }

@@ -159,9 +159,10 @@ pub(super) fn number(row: &SourceRow) -> u64 {
 }
 
 fn same_identity(dataset: &dyn Dataset) -> CheckResult {
-    let identity = || dataset.identity().map_err(|problem| format!("it is not told: {}", problem.message));
+    let identity =
+        || dataset.identity().map_err(|problem| format!("it is not reported: {}", problem.message));
     let (first, second) = (identity()?, identity()?);
-    ensure(first == second, || format!("it is told as {first:?} and then as {second:?}"))
+    ensure(first == second, || format!("it is reported as {first:?} and then as {second:?}"))
 }
 
 /// Checks that the text and the fields of a row match, and that a bad row has an error message.
@@ -210,7 +211,7 @@ fn as_known(rows: &[SourceRow], facts: &DatasetFacts) -> CheckResult {
 
 fn counted(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
     let Some(count) = dataset.count().map_err(|problem| problem.to_string())? else { return Ok(()) };
-    ensure(count == rows.len() as u64, || format!("{count} rows are told, and {} were read", rows.len()))
+    ensure(count == rows.len() as u64, || format!("{count} rows are reported, and {} were read", rows.len()))
 }
 
 fn declared(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
@@ -265,6 +266,6 @@ fn untyped(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
     let values = rows.iter().flatten().flat_map(Row::fields);
     let other = values.map(|(_, value)| value).find(|value| *value != "null" && !value.starts_with('"'));
     ensure(other.is_none(), || {
-        format!("all values are said to be text, and one is {}", other.unwrap_or_default())
+        format!("all values are declared as text, and one is {}", other.unwrap_or_default())
     })
 }

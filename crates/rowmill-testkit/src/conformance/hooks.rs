@@ -138,7 +138,7 @@ async fn steps_in(hooks: &dyn HookRunner, row: u64, case: &HookCase, expected: &
 
 async fn fails(hooks: &dyn HookRunner, case: &HookCase) -> CheckResult {
     match hooks.call(call(ROW, case)).await {
-        Ok(given) => Err(format!("it is told as if it had worked: {given:?}")),
+        Ok(given) => Err(format!("it is reported as if it had worked: {given:?}")),
         Err(message) => ensure(!message.is_empty(), || "it does not say why".to_owned()),
     }
 }

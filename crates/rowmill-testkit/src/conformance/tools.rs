@@ -209,7 +209,9 @@ async fn fails(host: &dyn ToolHost, case: &ToolCase) -> CheckResult {
         Ok(output) => {
             ensure(output.is_error, || format!("its output is not marked as an error: {}", output.text))
         }
-        Err(failure) => Err(format!("it is told as a `ToolFailure`, not as an output: {}", failure.message)),
+        Err(failure) => {
+            Err(format!("it is reported as a `ToolFailure`, not as an output: {}", failure.message))
+        }
     }
 }
 

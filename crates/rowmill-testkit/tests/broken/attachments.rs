@@ -111,10 +111,10 @@ async fn every_promise_of_what_brings_files_is_checked() {
         (Manner::OnlyOnce, "the same row again: it fails: not now"),
         (Manner::OnlyOneAtOnce, "rows at once: it fails: not now"),
         (Manner::BreaksWhenDropped, "a row after one was given up: it fails: not now"),
-        (Manner::LiesAboutDigest, "a row with files: the digest of `a.txt` is told as ``"),
+        (Manner::LiesAboutDigest, "a row with files: the digest of `a.txt` is reported as ``"),
         (Manner::HasNoMediaType, "a row with files: `text` is no media type"),
         (Manner::NamesFolders, "a row with files: its files are [\"in/a.txt\""),
-        (Manner::CallsBytesText, "a row with files: `a.txt` is said to be text and is not"),
+        (Manner::CallsBytesText, "a row with files: `a.txt` is declared as text and is not"),
         (Manner::AddsFiles, "a row without files: it has 1 files"),
         (
             Manner::GoesWithout,

@@ -96,7 +96,7 @@ async fn every_promise_of_hooks_is_checked() {
         (Manner::GivesOther, "a hook that steps in: it gives {\"limit\":4} instead of {\"limit\":3}"),
         (Manner::MixesUp, "calls at once: it gives {\"limit\":0} instead of {\"limit\":3}"),
         (Manner::BreaksWhenDropped, "a call after one was given up: it fails: the hook before did not end"),
-        (Manner::HidesFailure, "a hook that fails: it is told as if it had worked: None"),
+        (Manner::HidesFailure, "a hook that fails: it is reported as if it had worked: None"),
         (Manner::FailsSilently, "a hook that fails: it does not say why"),
         (Manner::Panics, "an agent without a hook AfterTool: it panicked: no result"),
     ] {

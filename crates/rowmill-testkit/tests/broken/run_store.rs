@@ -245,7 +245,7 @@ async fn every_promise_of_a_store_of_runs_is_checked() {
 }
 
 #[test]
-fn a_store_that_lost_what_it_confirmed_is_told() {
+fn a_store_that_lost_what_it_confirmed_is_reported() {
     let reported = check_killed_store(&MemoryRunStore::default(), Some(1));
     assert_eq!(reported.len(), 1);
     assert!(reported[0].ends_with("rows are lost that were appended: [0, 1, 2, 3, 4, 5]"), "{reported:?}");

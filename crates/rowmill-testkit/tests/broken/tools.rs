@@ -184,7 +184,7 @@ async fn every_promise_of_a_tool_host_is_checked() {
         (Manner::Right, ""),
         (Manner::GivesNothing, "a call: `echo` gave nothing: nothing came"),
         (Manner::AlwaysFails, "a call: `echo` says that it failed: no"),
-        (Manner::FailureIsNoOutput, "a tool that fails: it is told as a `ToolFailure`, not as an output"),
+        (Manner::FailureIsNoOutput, "a tool that fails: it is reported as a `ToolFailure`, not as an output"),
         (Manner::FailureIsSuccess, "a tool that fails: its output is not marked as an error"),
         (Manner::TakesAnyTool, "a tool that does not exist: it gave an output instead of a `ToolFailure`"),
         (Manner::UnknownMayHaveRun, "a tool that does not exist: the failure says that it may have run"),

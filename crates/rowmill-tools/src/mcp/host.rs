@@ -353,7 +353,8 @@ pub(super) async fn start_server(endpoint: Arc<McpEndpoint>) -> Result<ServerSta
             StartRemedy::Patience,
         ),
     };
-    let printed = session.kill_and_describe().await.map(|text| format!("on standard error it printed:\n{text}"));
+    let printed =
+        session.kill_and_describe().await.map(|text| format!("on standard error it printed:\n{text}"));
     session.close().await;
     Err(StartFailure { what: failure.0, cause: printed, remedy: failure.1 })
 }

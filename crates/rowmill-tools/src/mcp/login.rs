@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_told_without_the_state_of_the_sign_in() {
+    fn a_refusal_is_reported_without_the_state_of_the_sign_in() {
         let query = "state=x7q&error=access_denied&error_description=no&code=c";
         assert_eq!(refusal(query), "error=access_denied&error_description=no");
     }

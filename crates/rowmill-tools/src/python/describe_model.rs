@@ -61,7 +61,8 @@ pub async fn describe_model(
     variables: &[(OsString, OsString)],
     temp_folder: &Path,
 ) -> io::Result<Result<ModelDescription, DescribeFailure>> {
-    let (mut reported, mut errors) = (tempfile::tempfile_in(temp_folder)?, tempfile::tempfile_in(temp_folder)?);
+    let (mut reported, mut errors) =
+        (tempfile::tempfile_in(temp_folder)?, tempfile::tempfile_in(temp_folder)?);
     let mut command = Command::new(interpreter);
     command.args(["-c", PROGRAM, model]).stdin(Stdio::null());
     command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));

@@ -146,7 +146,7 @@ fn what_a_card_names_is_brought_from_its_folder() {
 }
 
 #[test]
-fn what_is_not_there_is_told_before_the_first_row() {
+fn what_is_not_there_is_reported_before_the_first_row() {
     for (card, message) in [
         (
             "function_tools: t.py:f",
@@ -173,7 +173,7 @@ fn what_is_not_there_is_told_before_the_first_row() {
 }
 
 #[test]
-fn all_that_is_wrong_with_a_folder_of_cards_is_told_at_once() {
+fn all_that_is_wrong_with_a_folder_of_cards_is_reported_at_once() {
     let (kept, sources) = folder(&[
         ("a.yaml", "modle: m\nshel: true"),
         ("b.md", "---\nagents: [c]\nskills: [s]\n---\n{{file:none.md}} {{env}}"),

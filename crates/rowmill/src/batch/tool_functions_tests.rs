@@ -112,7 +112,7 @@ async fn a_result_ends_the_item_without_asking_the_model_again() {
 }
 
 #[tokio::test]
-async fn failures_are_told_to_the_model() {
+async fn failures_are_reported_to_the_model() {
     let tools =
         || {
             WorkerTools::none()
@@ -190,7 +190,7 @@ async fn a_panic_of_a_function_or_of_the_maker_of_its_state_is_the_failure_of_th
 }
 
 #[tokio::test]
-async fn tools_that_cannot_be_offered_are_told_before_anything_is_sent() {
+async fn tools_that_cannot_be_offered_are_reported_before_anything_is_sent() {
     let twice = counting().add_function("more", "", |_, _: Nothing| async { Ok("") });
     let text = WorkerTools::none().add_function("text", "", |text: String| async move { Ok(text) });
     let named = |name: &str| WorkerTools::none().add_function(name, "", |_: Nothing| async { Ok("") });

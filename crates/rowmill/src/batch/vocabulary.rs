@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_of_methods_where_people_are_told_of_flags() {
+    fn messages_name_methods_for_programs_and_flags_for_people() {
         let problem = Problem::new(ProblemCode::UnknownPrice, format!("{MAX_COST} needs the price"))
             .hint(format!("set the key and {RUN_AGAIN}"))
             .with_vocabulary(LIBRARY_VOCABULARY);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_does_differently_is_said_differently() {
+    fn what_a_program_does_differently_is_worded_differently() {
         for (marked, expected) in [
             (
                 RUN_AGAIN_CHANGED.to_string(),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn no_setting_and_no_action_is_told_as_a_flag() {
+    fn no_setting_and_no_action_is_reported_as_a_flag() {
         for text in Setting::ALL
             .iter()
             .map(ToString::to_string)

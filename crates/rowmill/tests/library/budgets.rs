@@ -171,7 +171,7 @@ async fn max_cost_without_a_bound_on_answers_leaves_items_side_by_side_and_says_
 }
 
 #[tokio::test]
-async fn a_budget_that_slows_a_batch_down_is_told_in_the_words_of_programs() {
+async fn a_budget_that_slows_a_batch_down_is_reported_in_the_words_of_programs() {
     let simulator = priced_provider();
     let events = Arc::new(Mutex::new(Vec::new()));
     let hear = Arc::clone(&events);

@@ -136,7 +136,10 @@ async fn a_ledger_is_one_batchs_at_a_time() {
     };
     let (first, refused) = futures_util::future::join(first.run(), second).await;
     let message = format!("another run keeps its ledger in `{}`", folder.path().display());
-    assert_eq!(refused, expected_problem(ProblemCode::OutputBusy, message, "wait for it, or choose another folder"));
+    assert_eq!(
+        refused,
+        expected_problem(ProblemCode::OutputBusy, message, "wait for it, or choose another folder")
+    );
     assert_eq!(first.unwrap().items, answered(0..2));
 }
 

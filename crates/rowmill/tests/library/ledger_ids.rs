@@ -69,7 +69,10 @@ async fn an_id_that_is_empty_or_panics_is_that_items_failure() {
     assert_eq!(errors.len(), 2);
     assert!(errors.iter().all(|error| error.kind() == Some(ErrorKind::InvalidIdField)), "{errors:?}");
     let reported = errors[1].to_string();
-    assert!(reported.starts_with("item 2 failed: the function that identifies items panicked: "), "{reported}");
+    assert!(
+        reported.starts_with("item 2 failed: the function that identifies items panicked: "),
+        "{reported}"
+    );
     assert!(reported.contains("no name for this"), "{reported}");
     assert_eq!(simulator.stats().requests, 1);
 }

@@ -122,7 +122,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn nothing_is_written_and_nothing_is_said_unless_it_is_asked_for() {
+fn nothing_is_written_and_nothing_is_reported_unless_it_is_asked_for() {
     let (simulator, place) = (echo(), tempfile::tempdir().unwrap());
     let folders = ["work", "tmp", "home"].map(|name| place.path().join(name));
     folders.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());

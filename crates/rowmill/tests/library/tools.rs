@@ -90,7 +90,7 @@ async fn a_host_per_item_is_made_for_it_and_closed_when_it_has_ended() {
 }
 
 #[tokio::test]
-async fn a_tool_that_fails_is_told_to_the_model() {
+async fn a_tool_that_fails_is_reported_to_the_model() {
     let failure = || ToolFailure { message: "out of order".into(), may_have_run: false };
     for (fails, text) in [(true, "so: the tool failed: out of order"), (false, "so: no such thing")] {
         let simulator = calling("look", 1);
@@ -166,7 +166,7 @@ async fn an_agent_card_can_ask_another_model_and_limits_turns() {
 }
 
 #[tokio::test]
-async fn a_tool_that_nobody_offers_is_told_to_the_model() {
+async fn a_tool_that_nobody_offers_is_reported_to_the_model() {
     let simulator = calling("nothing", 1);
     let host = host(|_, _| Ok(ToolOutput::from_text("x")));
     let worker = Worker::model("generic.m").tools(WorkerTools::from_host(host, vec![tool("look")]));

@@ -188,7 +188,8 @@ async fn an_own_model_sees_only_the_messages_of_its_item() {
     assert_eq!(results.items[7], "answer to: item 7");
     assert_eq!(model.seen().len(), 50);
     for request in model.seen() {
-        let reported: Vec<_> = request.messages.iter().map(|message| (message.role, &*message.text)).collect();
+        let reported: Vec<_> =
+            request.messages.iter().map(|message| (message.role, &*message.text)).collect();
         assert_eq!(reported, [(MessageRole::User, &*format!("item {}", request.row - 1))]);
     }
 }

@@ -39,8 +39,10 @@ impl ItemTrial {
         let (mut seconds, mut cpu, mut peak) = (Vec::new(), Vec::new(), 0.0_f64);
         for _ in 0..rounds {
             let (cost, output) = measure_cost(&mut command())?;
-            let took =
-                output.trim().parse().map_err(TaskFailure::context(format_args!("{name} told no time")))?;
+            let took = output
+                .trim()
+                .parse()
+                .map_err(TaskFailure::context(format_args!("{name} reported no time")))?;
             seconds.push(took);
             cpu.push(cost.cpu.as_secs_f64());
             peak = peak.max(ProcessCost::peak_megabytes(&cost));

@@ -61,7 +61,7 @@ fn results(messages: &[rowmill_testkit::RecordedMessage]) -> String {
 }
 
 #[test]
-fn a_call_that_takes_too_long_is_told_to_the_model_and_others_go_on() {
+fn a_call_that_takes_too_long_is_reported_to_the_model_and_others_go_on() {
     let config = own_entry("t", &[], "timeout = \"300ms\"");
     let policy = "servers: [t]\ntool_policy: {t__hang_twice: {timeout: 0.2}}";
     let home = home(9, &config, &card(policy));
@@ -154,7 +154,10 @@ fn a_program_gets_the_variables_of_its_entry_and_no_key_of_the_run() {
     run(&home, &simulator).env("SHOP_NAME", "corner").key("k-secret").ends_with(0);
     let reported = result(&home);
     assert!(reported.starts_with("corner; "), "{reported}");
-    assert!(reported.contains("PATH") && !reported.contains("KEY") && !reported.contains("SHOP_NAME"), "{reported}");
+    assert!(
+        reported.contains("PATH") && !reported.contains("KEY") && !reported.contains("SHOP_NAME"),
+        "{reported}"
+    );
 }
 
 fn result(home: &Home) -> String {
@@ -316,10 +319,11 @@ fn secrets_in_arguments_and_headers_of_a_card_are_in_no_file_no_error_and_no_dif
 }
 
 #[test]
-fn more_tools_than_the_provider_takes_are_told_at_the_start_with_how_to_offer_fewer() {
+fn more_tools_than_the_provider_takes_are_reported_at_the_start_with_how_to_offer_fewer() {
     let home = home(1, &own_entry("t", &["--many", "120"], ""), &card("servers: [t]"));
     let simulator = Simulator::start_blocking(SimulatorScript::new());
-    let message = ["`openai.m` is offered 141 tools, but `openai` accepts at most 128", "`tools` of a server"];
+    let message =
+        ["`openai.m` is offered 141 tools, but `openai` accepts at most 128", "`tools` of a server"];
     let openai = |home: &Home| {
         let run = home.run().model(&simulator, "openai.m").env("PATH", env!("PATH"));
         run.env("HOME", home.path("").to_str().unwrap()).args(&["--agent-card", "worker.md"]).ends_with(0)
@@ -331,7 +335,7 @@ fn more_tools_than_the_provider_takes_are_told_at_the_start_with_how_to_offer_fe
 }
 
 #[test]
-fn every_provider_that_bounds_tools_is_told_with_its_own_bound() {
+fn every_provider_that_bounds_tools_is_reported_with_its_own_bound() {
     let simulator = Simulator::start_blocking(SimulatorScript::new());
     let url = simulator.url();
     for (model, many, variables, reported) in [
@@ -365,7 +369,7 @@ fn every_provider_that_bounds_tools_is_told_with_its_own_bound() {
 }
 
 #[test]
-fn tools_that_can_be_called_only_as_tasks_are_told_and_not_offered() {
+fn tools_that_can_be_called_only_as_tasks_are_reported_and_not_offered() {
     let home =
         home(1, &own_entry("t", &["--task", "echo"], ""), &card("servers: [t]\ntools: {t: [echo, add]}"));
     let simulator = Simulator::start_blocking(SimulatorScript::new());

@@ -56,7 +56,10 @@ fn the_configuration_completes_variables_folder_and_time_of_a_program() {
     let simulator = Simulator::start_blocking(script);
     run(&home, &simulator).env("SHOP_NAME", "corner").ends_with(0);
     let reported = home.envelopes()[0]["result"].as_str().unwrap().to_owned();
-    assert!(reported.starts_with("corner; card; the tool failed: `t` did not answer within 300 ms"), "{reported}");
+    assert!(
+        reported.starts_with("corner; card; the tool failed: `t` did not answer within 300 ms"),
+        "{reported}"
+    );
     assert_eq!(
         home.read("shop/calls.txt"),
         "\n",

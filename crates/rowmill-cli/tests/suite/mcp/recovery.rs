@@ -81,7 +81,7 @@ fn servers_of_the_card() -> String {
 }
 
 #[test]
-fn a_tool_that_must_not_run_twice_does_not_when_its_server_is_killed_and_the_model_is_told() {
+fn a_tool_that_must_not_run_twice_does_not_when_its_server_is_killed_and_the_model_is_reported() {
     let home = home(ROWS, "", &card("servers: [db]"));
     let database = home.path("rows.db");
     let command = [&installed("mcp-server-sqlite"), "--db-path", database.to_str().unwrap()];
@@ -195,7 +195,11 @@ fn every_row_has_a_server_of_its_own_where_it_is_wanted_and_none_is_left() {
             .iter()
             .map(|text| text.parse().unwrap())
             .collect();
-        assert_eq!((reported[0], reported[1]), (reported[2], reported[3]), "both turns of a row reach the same servers");
+        assert_eq!(
+            (reported[0], reported[1]),
+            (reported[2], reported[3]),
+            "both turns of a row reach the same servers"
+        );
         own.push(reported[0]);
         shared.push(reported[1]);
     }

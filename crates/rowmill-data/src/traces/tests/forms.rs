@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::*;
 
 #[test]
-fn a_session_tells_everything_in_the_order_in_which_it_was_said() {
+fn a_session_has_all_messages_in_their_order() {
     let (home, name) = one_row();
     let message: Vec<String> = lines(home.path(), &name)
         .iter()

@@ -11,7 +11,10 @@ fn a_row_that_failed_is_in_the_manifest_and_one_without_a_call_has_no_trace() {
     let mut sink = open(&home.path().join("traces"), OutputClaim::New);
     let path = home.path().join("traces");
     publish(&mut sink, &record(&RowId::Number(1), 1, &failed(ErrorKind::InvalidJson), None, &settings));
-    publish(&mut sink, &record(&RowId::Number(2), 2, &failed(ErrorKind::TurnLimit), Some(&reported), &settings));
+    publish(
+        &mut sink,
+        &record(&RowId::Number(2), 2, &failed(ErrorKind::TurnLimit), Some(&reported), &settings),
+    );
     let untraced =
         br#"{"event":"row_ended","envelope":{"id":3,"row_number":3,"ok":true,"error":null},"telemetry":{}}"#;
     publish(&mut sink, &RowRecord::parse(untraced.to_vec()).unwrap());

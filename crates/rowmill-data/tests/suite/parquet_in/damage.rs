@@ -53,7 +53,7 @@ fn footer_of(whole: &[u8]) -> usize {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told() {
+fn what_is_wrong_with_a_file_is_reported() {
     let folder = Folder::new();
     let whole = small(&folder, Compression::SNAPPY);
     let mut encrypted = whole.clone();

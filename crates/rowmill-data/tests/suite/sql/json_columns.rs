@@ -63,7 +63,10 @@ fn json_is_compared_sorted_and_grouped_by_that_text() {
     assert!(problem.contains("'x' is not JSON, but is compared with JSON"), "{problem}");
     assert!(problem.contains("`x ->> '$' = 'x'`"), "{problem}");
     let problem = refusal(&input, "SELECT id FROM input WHERE m = 100");
-    assert!(problem.contains("JSON and INTEGER cannot be combined") && problem.contains("TRY_CAST"), "{problem}");
+    assert!(
+        problem.contains("JSON and INTEGER cannot be combined") && problem.contains("TRY_CAST"),
+        "{problem}"
+    );
 }
 
 #[test]

@@ -110,7 +110,10 @@ fn days_times_and_truths_in_other_forms_are_not_compared_as_text() {
         ("\"on\" = 'true'", "AS BOOLEAN)"),
     ] {
         let problem = refusal(&input, &format!("SELECT id FROM input WHERE {condition}"));
-        assert!(problem.contains("is text because of values such as") && problem.contains(reading), "{problem}");
+        assert!(
+            problem.contains("is text because of values such as") && problem.contains(reading),
+            "{problem}"
+        );
     }
     let query = "SELECT id FROM input WHERE strptime(day, '%d.%m.%Y') >= '2024-01-01'";
     assert_eq!(input.rows(query), ["{\"id\":2}"]);

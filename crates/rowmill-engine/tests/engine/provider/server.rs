@@ -82,7 +82,7 @@ pub(crate) struct Server {
 struct Visit {
     usage: TokenUsage,
     latency: Duration,
-    told: Option<RateLimits>,
+    reported: Option<RateLimits>,
     fault: Option<Fault>,
 }
 
@@ -214,10 +214,14 @@ impl Server {
         }
         let reported = match self.test_run.tells {
             Tells::Never => None,
-            Tells::AsItStoodAtFirst => visit.told,
+            Tells::AsItStoodAtFirst => visit.reported,
             Tells::AsItStandsAtLast => Some(self.rates(&books)),
         };
-        Ok(Completion { usage: Some(visit.usage), rate_limits: reported.map(Box::new), ..fake_answer("fine") })
+        Ok(Completion {
+            usage: Some(visit.usage),
+            rate_limits: reported.map(Box::new),
+            ..fake_answer("fine")
+        })
     }
 
     fn cost(&self, usage: &TokenUsage) -> u64 {

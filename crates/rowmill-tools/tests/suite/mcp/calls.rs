@@ -32,7 +32,7 @@ async fn what_a_tool_gives_reaches_the_model() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_object_are_told_to_the_model() {
+async fn arguments_that_are_no_object_are_reported_to_the_model() {
     let mcp = start(ours(&[])).await;
     let ask = async |arguments: &str| {
         let request = ToolRequest {

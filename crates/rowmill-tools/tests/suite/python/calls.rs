@@ -107,7 +107,7 @@ async fn bytes_become_files_and_ten_megabytes_come_whole() {
 }
 
 #[tokio::test]
-async fn an_exception_is_told_to_the_model_without_a_traceback() {
+async fn an_exception_is_reported_to_the_model_without_a_traceback() {
     let folder = folder(RESULTS, &["fails", "leaves", "nan", "strange", "asks", "text"]);
     let host = folder.start().await;
     let cases = [
@@ -190,7 +190,7 @@ async fn arguments_are_of_the_types_that_the_function_names() {
 }
 
 #[tokio::test]
-async fn arguments_of_another_type_are_told_with_their_place() {
+async fn arguments_of_another_type_are_reported_with_their_place() {
     let folder = folder(ARGUMENTS, &["show", "only"]);
     let host = folder.start().await;
     let cases = [
