@@ -1,7 +1,7 @@
 //! Implementations of the port [`Model`](rowmill_core::ports::Model) for model providers.
 //!
 //! A model string names a provider, a model and settings; a connection adds the address and the key;
-//! [`build`] creates a model from both. A call is one HTTP call: nothing here retries, waits or logs.
+//! [`build_model`] creates a model from both. A call is one HTTP call: nothing here retries, waits or logs.
 
 mod aliases;
 mod anthropic;

@@ -61,10 +61,10 @@ impl RowColumns {
         self.columns.get(column).map_or("", |column| &column.start)
     }
 
-    /// A row from consistent parts: `text` has every column after its [`start`], and `ends` holds the end of each value
+    /// A row from consistent parts: `text` has every column after its [`value_prefix`], and `ends` holds the end of each value
     /// in it.
     ///
-    /// [`start`]: Self::start
+    /// [`value_prefix`]: Self::value_prefix
     ///
     /// ```
     /// # use {rowmill_types::RowColumns, std::sync::Arc};

@@ -64,7 +64,7 @@ impl fmt::Debug for ModelFacts<'_> {
 /// impl Model for Shouting {
 ///     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
 ///         let said = request.messages.last().map_or("", |message| message.text.as_str());
-///         ready(Ok(Completion::of_text(said.to_uppercase()))).boxed()
+///         ready(Ok(Completion::from_text(said.to_uppercase()))).boxed()
 ///     }
 /// }
 ///

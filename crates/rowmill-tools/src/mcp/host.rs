@@ -160,7 +160,7 @@ impl McpHost {
     }
 
     /// The tools of a server for agents with this view of it, which must be one of [`McpServer::views`] or
-    /// [`McpServer::view`].
+    /// [`McpServer::default_view`].
     pub fn offered<'a>(&'a self, server: &'a str, view: &'a ServerView) -> impl Iterator<Item = &'a McpTool> {
         let end = self.ends.iter().find(|end| end.endpoint.server.name == server);
         let index = end.and_then(|end| end.views.iter().position(|known| known == view));

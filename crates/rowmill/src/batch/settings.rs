@@ -169,14 +169,14 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     /// impl Model for Ten {
     ///     fn complete<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
     ///         let usage = TokenUsage { output: 10, ..TokenUsage::default() };
-    ///         Box::pin(async move { Ok(Completion { usage: Some(usage), ..Completion::of_text("ten") }) })
+    ///         Box::pin(async move { Ok(Completion { usage: Some(usage), ..Completion::from_text("ten") }) })
     ///     }
     /// }
     ///
     /// let dollar = Money::from_dollars(1.0).unwrap_or_default();
     /// let tokens = TokenPrices { input: Money::ZERO, output: dollar, ..TokenPrices::default() };
     /// let price = Price { tokens, long: None, batch_percent: None };
-    /// let worker = Worker::own("ten", Ten).price(price).max_output(10);
+    /// let worker = Worker::from_model("ten", Ten).price(price).max_output(10);
     /// let batch = Batch::over(0..100).prompt(|_| "").worker(worker).max_cost(dollar.times(35));
     /// let results = batch.on_failure(ReturnNone).run_blocking()?;
     /// assert_eq!((results.report.ok, results.report.cost), (3, dollar.times(30)));
