@@ -18,8 +18,8 @@ impl CardFileFormat {
     ///
     /// ```
     /// # use rowmill_cards::CardFileFormat;
-    /// assert_eq!(CardFileFormat::of("cards/worker.MD"), Some(CardFileFormat::Markdown));
-    /// assert_eq!(CardFileFormat::of("cards/worker.toml"), None);
+    /// assert_eq!(CardFileFormat::from_file_name("cards/worker.MD"), Some(CardFileFormat::Markdown));
+    /// assert_eq!(CardFileFormat::from_file_name("cards/worker.toml"), None);
     /// ```
     #[must_use]
     pub fn from_file_name(name: &str) -> Option<Self> {

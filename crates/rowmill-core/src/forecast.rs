@@ -47,7 +47,7 @@ impl ForecastInterval {
     ///
     /// ```
     /// # use rowmill_core::forecast::ForecastInterval;
-    /// let total = ForecastInterval::of_total(&[10, 20, 30, 40], 1_000).unwrap();
+    /// let total = ForecastInterval::estimate_total(&[10, 20, 30, 40], 1_000).unwrap();
     /// assert_eq!(total.expected, Some(25_000.0));
     /// assert!(total.low < 20_000.0 && total.high > 30_000.0);
     /// ```

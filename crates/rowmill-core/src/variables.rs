@@ -14,7 +14,7 @@ use crate::prompt::{TemplatePiece, split_placeholders};
 /// # use rowmill_core::variables::InstructionVariables;
 /// let json = Some((r#"{"tone":"dry"}"#, "vars.json"));
 /// let variables = InstructionVariables::from_settings(json, &[], &["tone=warm".into()]).unwrap();
-/// assert_eq!(variables.apply("Be {{tone}}.").unwrap(), "Be warm.");
+/// assert_eq!(variables.fill_placeholders("Be {{tone}}.").unwrap(), "Be warm.");
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstructionVariables {

@@ -70,9 +70,9 @@ impl SimulatedFault {
     ///
     /// ```
     /// # use rowmill_simulator::SimulatedFault;
-    /// assert_eq!(SimulatedFault::named("503"), Some(SimulatedFault::status(503)));
-    /// assert_eq!(SimulatedFault::named("reset"), Some(SimulatedFault::Reset));
-    /// assert_eq!(SimulatedFault::named("weather"), None);
+    /// assert_eq!(SimulatedFault::from_name("503"), Some(SimulatedFault::status(503)));
+    /// assert_eq!(SimulatedFault::from_name("reset"), Some(SimulatedFault::Reset));
+    /// assert_eq!(SimulatedFault::from_name("weather"), None);
     /// ```
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

@@ -135,7 +135,7 @@ impl fmt::Display for Setting {
 ///
 /// ```
 /// # use rowmill_types::{Setting, MessageText};
-/// let hint = MessageText::from(format!("{} waits for it", Setting::OnQuota.to("wait")));
+/// let hint = MessageText::from(format!("{} waits for it", Setting::OnQuota.with_value("wait")));
 /// assert_eq!(hint, "`on_quota: wait` waits for it");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]

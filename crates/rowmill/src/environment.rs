@@ -21,10 +21,10 @@ const TEMP_FOLDER: &str = "/tmp";
 /// values of `${NAME}` in settings. They see nothing else of the process environment.
 ///
 /// ```
-/// use rowmill::{Batch, EnvironmentLookup};
+/// use rowmill::{Batch, RunEnvironment};
 ///
 /// // A server gives each of its users a key of their own.
-/// let theirs = EnvironmentLookup::from_variables([("OPENAI_API_KEY", "sk-of-this-user")]);
+/// let theirs = RunEnvironment::from_variables([("OPENAI_API_KEY", "sk-of-this-user")]);
 /// let batch = Batch::over(["a"]).prompt(|item| *item).worker("passthrough").environment(&theirs);
 /// assert_eq!(batch.run_blocking()?.items, ["a"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -69,7 +69,7 @@ pub enum RowChoice {
 /// let selection = RowSelection { offset: 1, limit: Some(1), ..RowSelection::default() };
 /// let mut selector = RowSelector::new(&selection, None).unwrap();
 /// let choices = [selector.decide(), selector.decide(), selector.decide()];
-/// assert_eq!(choices, [RowChoice::Pass, RowChoice::Take, RowChoice::End]);
+/// assert_eq!(choices, [RowChoice::Skip, RowChoice::Take, RowChoice::End]);
 /// ```
 #[derive(Debug)]
 pub struct RowSelector {

@@ -42,7 +42,7 @@ const LONG: usize = 1 << 20;
 ///         ready(self.0.lock().unwrap().get(&key).cloned()).boxed()
 ///     }
 ///
-///     fn keep(&self, key: AnswerKey, answer: &StoredAnswer) {
+///     fn store(&self, key: AnswerKey, answer: &StoredAnswer) {
 ///         self.0.lock().unwrap().insert(key, answer.clone());
 ///     }
 /// }

@@ -131,7 +131,7 @@ impl fmt::Debug for ToolFacts<'_> {
 ///         }
 ///         let arguments: Value = serde_json::from_str(request.arguments).unwrap_or_default();
 ///         let output = match arguments["word"].as_str() {
-///             Some(word) => ToolOutput::of_text(format!("{word}: {}", word.chars().count())),
+///             Some(word) => ToolOutput::from_text(format!("{word}: {}", word.chars().count())),
 ///             None => ToolOutput::error("a word is missing"),
 ///         };
 ///         ready(Ok(output)).boxed()

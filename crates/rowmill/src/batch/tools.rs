@@ -51,7 +51,7 @@ impl OfferedTool {
     ///     customer: u32,
     /// }
     ///
-    /// let tool = OfferedTool::of::<LookUp>("look_up", "Finds a customer.");
+    /// let tool = OfferedTool::for_arguments::<LookUp>("look_up", "Finds a customer.");
     /// let schema = tool.schema();
     /// assert_eq!(schema["properties"]["customer"]["description"], "The number on the invoice.");
     /// ```
@@ -210,7 +210,7 @@ impl WorkerTools {
     ///     url: String,
     /// }
     ///
-    /// let offered = OfferedTool::of::<Page>("read_page", "Reads a page.")
+    /// let offered = OfferedTool::for_arguments::<Page>("read_page", "Reads a page.")
     ///     .timeout(Duration::from_secs(5))
     ///     .idempotent();
     /// let tools = WorkerTools::none().add_tool(offered, |page: Page| async move { Ok(page.url) });
@@ -278,16 +278,16 @@ impl WorkerTools {
     /// use rowmill::{Batch, OfferedTool, ToolOutput, WorkerTools, Worker};
     ///
     /// #[derive(Debug)]
-    /// struct Place(usize);
+    /// struct Seat(usize);
     ///
-    /// impl ToolHost for Place {
+    /// impl ToolHost for Seat {
     ///     fn call<'a>(&'a self, _: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
-    ///         Box::pin(async { Ok(ToolOutput::of_text(self.0.to_string())) })
+    ///         Box::pin(async { Ok(ToolOutput::from_text(self.0.to_string())) })
     ///     }
     /// }
     ///
     /// let offered = OfferedTool::new("place", "Tells the place.", serde_json::json!({"type": "object"}));
-    /// let worker = Worker::model("passthrough").tools(WorkerTools::per_item(Place, vec![offered]));
+    /// let worker = Worker::model("passthrough").tools(WorkerTools::per_item(Seat, vec![offered]));
     /// let batch = Batch::over(["***CALL_TOOL place"; 2]).prompt(|item| *item).worker(worker);
     /// assert_eq!(batch.run_blocking()?.items, ["0", "1"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
