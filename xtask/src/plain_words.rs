@@ -70,6 +70,9 @@ const ALLOWED: &[AllowedUse] = &[
     AllowedUse { below: "crates/rowmill-types/src/problem_code.rs", phrase: "cast", _reason: "SQL" },
     AllowedUse { below: "docs/", phrase: "cast", _reason: "SQL" },
     AllowedUse { below: "docs/", phrase: "casts", _reason: "SQL" },
+    AllowedUse { below: "", phrase: "job stage", _reason: "how far a job at a provider is" },
+    AllowedUse { below: "crates/rowmill-core/src/jobs/", phrase: "stage", _reason: "that of a job" },
+    AllowedUse { below: "crates/rowmill/src/lane/", phrase: "stage", _reason: "that of a job" },
     AllowedUse {
         below: "crates/rowmill-core/src/ledger.rs",
         phrase: "happening",

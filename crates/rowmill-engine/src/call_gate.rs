@@ -319,10 +319,9 @@ impl CallPermit {
         let (is_back, blame) = match error.fault() {
             CallFault::Throttled { after } if self.gate.is_unwaited(sent, after) => {
                 limiter.record_failure(&charge, rates, now);
-                let blame = if limiter.never_fits(&charge) {
-                    FailureBlame::Row
-                } else {
-                    FailureBlame::ProviderNotAwaited
+                let blame = match limiter.never_fits(&charge) {
+                    true => FailureBlame::Row,
+                    false => FailureBlame::ProviderNotAwaited,
                 };
                 (breaker.record_refusal(sent, now), blame)
             }
