@@ -147,10 +147,9 @@ struct ReadyRun {
 /// Runs with everything that was set up.
 async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> Result<RunReport, Problem> {
     let ReadyRun { started, run, folder, made, http, texts, mut rows, source, attached, setup } = prepared;
-    let AgentSetup { graph, model_roles, tools, model, mut identity, rules, traced_agents, redactor, .. } =
-        setup;
+    let AgentSetup { graph, model_roles, tools, mut identity, rules, traced_agents, redactor, .. } = setup;
     // The name appears in messages and files; the models have their own copy.
-    let model = redactor.redact(&model).into_owned();
+    let model = redactor.redact(&setup.model).into_owned();
     // A kept answer is the value that the user's code returned.
     identity.extend(texts.schema_code.iter().map(|code| format!(" checked by {code}")));
     let files = configured_attachments(&spec, &*rows.dataset, rules, (&http, &control.environment))?;
@@ -166,16 +165,15 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
     let found = beginning.earlier_run(&spec);
     let RunBeginning { mut header, known_by, ledger, resume, telemetry, .. } = beginning;
     let RunBeginning { settings_unknown, changes, spent, .. } = beginning;
-    let opened = open_sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
-        let traced =
-            TraceStart { folder: traces, run: &header.run, traced_agents, redactor: redactor.clone() };
-        Ok((traces::begin_traces(&spec, traced, &mut sinks)?, sinks))
-    });
+    let traced = TraceStart { folder: traces, run: &header.run, traced_agents, redactor: redactor.clone() };
+    let opened = open_sinks(&spec, output.as_ref(), telemetry)
+        .and_then(|mut sinks| Ok((traces::begin_traces(&spec, traced, &mut sinks)?, sinks)));
     let (output, (traces, sinks)) = opened_or_refused(opened, output, &made)?;
     notify_folders_and_changes(control, made.commit(), &changes, &known_by);
     notify_resume(control, resumed, settings_unknown, spent);
     let output = output.map(Arc::new);
     let locks: Arc<dyn Any + Send + Sync> = Arc::new((lock, output.clone()));
+    let assignment = WorkerAssignment::Shared(Arc::new(RowWorker { graph, model_roles, tools }));
     let worker = WorkerPlan {
         attachments: files,
         answer_cache: answers,
@@ -184,10 +182,7 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
         traces,
         redactor: redactor.clone(),
         vocabulary: control.vocabulary,
-        ..spec.work.worker(
-            WorkerAssignment::Shared(Arc::new(RowWorker { graph, model_roles, tools })),
-            Arc::new(texts.template),
-        )
+        ..spec.work.worker(assignment, Arc::new(texts.template))
     };
     let parts = PlanParts {
         run: header.run.clone(),

@@ -223,6 +223,13 @@ fn work() -> impl Strategy<Value = WorkSpec> {
     })
 }
 
+const EXISTING: &[ExistingOutput] = &[
+    ExistingOutput::Refuse,
+    ExistingOutput::Resume,
+    ExistingOutput::ResumeChanged,
+    ExistingOutput::Overwrite,
+];
+
 fn spec() -> impl Strategy<Value = RunSpec> {
     let selection = (any::<u64>(), of((any::<u64>(), any::<u64>())), of(any::<u64>())).prop_map(
         |(offset, sample, limit)| RowSelection {
@@ -241,14 +248,7 @@ fn spec() -> impl Strategy<Value = RunSpec> {
         text().prop_map(ResultSchemaSource::Source),
         text().prop_map(ResultSchemaSource::PythonModel)
     ];
-    let existing = proptest::sample::select(
-        &[
-            ExistingOutput::Refuse,
-            ExistingOutput::Resume,
-            ExistingOutput::ResumeChanged,
-            ExistingOutput::Overwrite,
-        ][..],
-    );
+    let existing = proptest::sample::select(EXISTING);
     let keep = proptest::sample::select(&[KeptFiles::Ledger, KeptFiles::Header, KeptFiles::Nothing][..]);
     let rows = (input(), query(), selection, of(text()), texts());
     let asked = (prompt, schema, of(text()), texts(), of(path()));

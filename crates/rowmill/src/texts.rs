@@ -90,8 +90,7 @@ pub(crate) async fn load_texts(
     let variables = variables(&spec.variables, fetcher).await?;
     let cards = cards(&spec.work.agents, &variables, fetcher, control).await?;
     let instruction = match &spec.instruction {
-        None if cards.is_some() => None,
-        None if variables.is_empty() => None,
+        None if cards.is_some() || variables.is_empty() => None,
         None => {
             return Err(Problem::new(
                 ProblemCode::InvalidVariables,
@@ -102,9 +101,8 @@ pub(crate) async fn load_texts(
         Some(source) => {
             let text = text(source, INSTRUCTION, fetcher).await?;
             for name in variables.unused_names(&text) {
-                (control.notice)(RunNotice::warning(format!(
-                    "variable `{name}` is not used by the instruction"
-                )));
+                let message = format!("variable `{name}` is not used by the instruction");
+                (control.notice)(RunNotice::warning(message));
             }
             Some(variables.fill_placeholders(&text)?)
         }
