@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn what_a_text_names_is_rendered_in_the_words_of_who_asks() {
         for (marked, neutral, loud) in [
-            (format!("continue with {RESUME}!"), "go on with `resume`!", "go on with `RESUME=?`!"),
+            (format!("continue with {RESUME}!"), "continue with `resume`!", "continue with `RESUME=?`!"),
             (
                 RESUME.and(ACCEPT_CHANGES).to_string(),
                 "`resume` and `accept_changes`",

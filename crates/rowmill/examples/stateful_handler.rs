@@ -27,8 +27,7 @@ pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
         },
     );
     let worker = Worker::model("generic.clerk").base_url(simulator.url() + "/v1").tools(tools);
-    let batch =
-        Batch::over(["SELECT users", "SELECT orders", "SELECT ghosts"]).prompt(|query| *query).worker(worker);
+    let batch = Batch::over(["SELECT users", "SELECT orders", "SELECT x"]).prompt(|sql| *sql).worker(worker);
     for (answer, turns) in batch.output(|done| (done.answer, done.calls)).run_blocking()? {
         writeln!(out, "`{answer}` in {turns} turns")?;
     }

@@ -96,7 +96,7 @@ async fn as_many_calls_are_in_flight_with_a_budget_as_without() {
             assert_eq!(
                 with_prefix(&lines, "answers of").len(),
                 usize::from(limits.is_limited()),
-                "with_prefix once"
+                "reported once"
             );
             assert_eq!(with_prefix(&lines, "budget for"), [""; 0]);
             let log = log.lock().unwrap();

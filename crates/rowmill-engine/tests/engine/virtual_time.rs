@@ -169,11 +169,11 @@ fn of_six_hundred_requests_and_sixty_thousand_tokens_a_minute_all_but_three_in_a
         let played = play(ProviderTestRun::of_a_minute(seed, factor)).unwrap();
         rows(&played).unwrap();
         let (calls, refusals) = played.server.calls();
-        assert!(refusals * 200 <= calls, "test_run {seed}: {refusals} of {calls} calls refused");
+        assert!(refusals * 200 <= calls, "test run {seed}: {refusals} of {calls} calls refused");
         let shares = utilisation(&played.server);
         assert!(
             !shares.is_empty() && shares.iter().all(|share| *share >= 0.97),
-            "test_run {seed}: {shares:?}"
+            "test run {seed}: {shares:?}"
         );
     }
 }

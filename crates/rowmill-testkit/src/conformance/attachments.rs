@@ -121,7 +121,7 @@ fn sound(file: &Attachment) -> CheckResult {
     let Attachment { name, media_type, bytes, digest: digest_given } = file;
     let found = digest(&SHA256, bytes);
     let found: String = found.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    ensure(found == *digest_given, || format!("the digest of `{name}` is digest_given as `{digest_given}`"))?;
+    ensure(found == *digest_given, || format!("the digest of `{name}` is reported as `{digest_given}`"))?;
     ensure(
         media_type.split_once('/').is_some_and(|(family, kind)| !family.is_empty() && !kind.is_empty()),
         || format!("`{media_type}` is no media type"),
