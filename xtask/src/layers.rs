@@ -1,10 +1,11 @@
 //! `cargo xtask layers`: crates depend on each other only in the directions of the design, only entry points
-//! know what settings are called, and the map names files that exist.
+//! know what settings are called, the map names files that exist, and everything has an ordinary name.
 
 use std::collections::BTreeSet;
 
 use crate::architecture::missing_paths;
 use crate::flag_names::find_named_flags;
+use crate::plain_words::find_avoided_words;
 use crate::process_state::find_process_state_uses;
 use crate::workspace::{Workspace, WorkspaceCrate};
 use crate::{TaskFailure, printer};
@@ -54,7 +55,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// # Errors
 ///
 /// A crate depends on another one that it must not see, reads the environment below the entry points, or
-/// names a flag below the command line.
+/// names a flag below the command line, or a name, a message or a page has a word that is avoided.
 pub fn check_layers(workspace: &Workspace) -> Result<(), TaskFailure> {
     let crates = workspace.own_crates()?;
     for (name, _) in ALLOWED {
@@ -73,7 +74,11 @@ pub fn check_layers(workspace: &Workspace) -> Result<(), TaskFailure> {
         &find_named_flags(workspace.root(), &crates)?,
         "Name the setting with a constant of `rowmill_types::settings`, so that every entry point can word it",
     )?;
-    refuse(&missing_paths(workspace.root())?, "Name the file where it is now")
+    refuse(&missing_paths(workspace.root())?, "Name the file where it is now")?;
+    refuse(
+        &find_avoided_words(workspace.root())?,
+        "If the word is the ordinary one there, add it with the reason to `xtask/src/plain_words.rs`",
+    )
 }
 
 /// An error with all that was found and what to do about it, if anything was found.

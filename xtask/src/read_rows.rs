@@ -43,20 +43,20 @@ pub(crate) fn read_rows(flags: &ReadRowsFlags) -> Result<(), TaskFailure> {
 }
 
 fn with_rowmill(path: &Path, sql: Option<&str>) -> Result<u64, TaskFailure> {
-    let told = |problem: rowmill_types::Problem| TaskFailure::new(problem.to_string());
+    let failure = |problem: rowmill_types::Problem| TaskFailure::new(problem.to_string());
     let location = InputLocation::File(path.to_owned());
     let spec = InputSpec::new(location, None);
-    let mut rows = open_dataset(&spec).map_err(told)?;
+    let mut rows = open_dataset(&spec).map_err(failure)?;
     let temp = std::env::temp_dir();
     if let Some(sql) = sql {
         let settings = SqlSettings { temp: &temp, types: &[] };
-        rows = sql_dataset(rows, sql, &settings, Arc::new(|_| {})).map_err(told)?;
+        rows = sql_dataset(rows, sql, &settings, Arc::new(|_| {})).map_err(failure)?;
     }
-    let mut source = rows.open().map_err(told)?;
+    let mut source = rows.open().map_err(failure)?;
     let mut batch = Vec::new();
     let mut count = 0;
     loop {
-        let more = source.read(&mut batch, ReadLimit { rows: 256, bytes: 256 * 1024 }).map_err(told)?;
+        let more = source.read(&mut batch, ReadLimit { rows: 256, bytes: 256 * 1024 }).map_err(failure)?;
         count += batch.iter().filter(|row| row.is_ok()).count() as u64;
         batch.clear();
         if !more {

@@ -137,8 +137,8 @@ impl Workspace {
             .output()
             .map_err(TaskFailure::context("cannot start cargo"))?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(TaskFailure::new(format!("`cargo metadata --offline` failed: {said}")));
+            let messages = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(TaskFailure::new(format!("`cargo metadata --offline` failed: {messages}")));
         }
         serde_json::from_slice(&output.stdout).map_err(TaskFailure::context("cannot read what cargo tells"))
     }

@@ -1,7 +1,8 @@
 //! The crate graph and the licences of its dependencies.
 
 use xtask::{
-    Workspace, check_layers, check_licences, flags_in_texts, forbidden_lines, layer_violations, paths_in,
+    Workspace, avoided_in_code, avoided_in_page, check_layers, check_licences, flags_in_texts,
+    forbidden_lines, layer_violations, paths_in,
 };
 
 #[test]
@@ -81,4 +82,38 @@ fn every_crate_is_under_an_allowed_licence() {
     if let Err(refused) = check_licences(&Workspace::here().unwrap()) {
         panic!("{refused}");
     }
+}
+
+#[test]
+fn an_avoided_word_is_found_in_names_messages_files_and_pages() {
+    let found = |name: &str, code: &str| avoided_in_code(name, code).unwrap();
+    for code in [
+        "struct AgentCast;",
+        "fn open_stage() {}",
+        "fn f() { let told = 1; }",
+        "fn f() { g(\"the crew stops\") }",
+    ] {
+        assert_eq!(found("crates/a/src/a.rs", code).len(), 1, "{code}");
+    }
+    assert_eq!(
+        found("crates/a/src/a.rs", "fn f() { let told = 1; }"),
+        ["`told` in `crates/a/src/a.rs`: write “message, text; reported, distinguished” in place of “told”"]
+    );
+    assert_eq!(found("crates/a/src/turnstile.rs", "").len(), 1);
+    assert_eq!(avoided_in_page("docs/a.md", "A row\nhas a voice.").len(), 1);
+}
+
+#[test]
+fn an_avoided_word_may_be_used_where_it_is_the_ordinary_one() {
+    let code = "fn calls_in_flight() -> CallInFlight { f(\"calls in flight, of course\") }";
+    assert_eq!(avoided_in_code("crates/a/src/a.rs", code).unwrap(), Vec::<String>::new());
+    assert_eq!(
+        avoided_in_code("crates/rowmill-sql/src/a.rs", "struct CastMode;").unwrap(),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        avoided_in_code("crates/a/tests/a.rs", "fn f() { g(\"the crew\") }").unwrap(),
+        Vec::<String>::new()
+    );
+    assert_eq!(avoided_in_page("docs/a.md", "forecast, broadcast"), Vec::<String>::new());
 }

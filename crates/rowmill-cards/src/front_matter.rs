@@ -17,9 +17,9 @@ impl CardFileFormat {
     /// The format that the extension of a file name indicates, if any.
     ///
     /// ```
-    /// # use rowmill_cards::CardForm;
-    /// assert_eq!(CardForm::of("cards/worker.MD"), Some(CardForm::Markdown));
-    /// assert_eq!(CardForm::of("cards/worker.toml"), None);
+    /// # use rowmill_cards::CardFileFormat;
+    /// assert_eq!(CardFileFormat::from_file_name("cards/worker.MD"), Some(CardFileFormat::Markdown));
+    /// assert_eq!(CardFileFormat::from_file_name("cards/worker.toml"), None);
     /// ```
     #[must_use]
     pub fn from_file_name(name: &str) -> Option<Self> {

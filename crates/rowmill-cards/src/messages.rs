@@ -28,9 +28,9 @@ impl MessageFileFormat {
 /// Reads the messages of a file.
 ///
 /// ```
-/// # use rowmill_cards::{MessageForm, parse_messages};
+/// # use rowmill_cards::{MessageFileFormat, parse_messages};
 /// let text = "---USER\ncat\n---ASSISTANT\nanimal";
-/// let messages = parse_messages(text, MessageForm::Delimited, "examples.txt").unwrap();
+/// let messages = parse_messages(text, MessageFileFormat::Delimited, "examples.txt").unwrap();
 /// assert_eq!(messages[1].text, "animal");
 /// ```
 ///

@@ -89,7 +89,7 @@ impl MessageReader {
     fn add_assistant(&mut self, message: &Value) -> Result<(), CardMistake> {
         self.check_answered()?;
         let text = self.text(message)?;
-        let mut said = Message::assistant(text.clone().unwrap_or_default());
+        let mut answer = Message::assistant(text.clone().unwrap_or_default());
         let written: Vec<(Option<&str>, &Value)> = match message.get("tool_calls") {
             Some(Value::Object(calls)) => calls.iter().map(|(id, call)| (Some(id.as_str()), call)).collect(),
             Some(Value::Array(calls)) => {
@@ -106,12 +106,12 @@ impl MessageReader {
             // Some providers reject ids of other providers. All of them accept nine letters and digits.
             let call = ToolCall { id: format!("ex{:07}", self.calls), name, arguments };
             self.open.push((id.unwrap_or_default().to_owned(), call.clone(), self.number));
-            said.calls.push(call);
+            answer.calls.push(call);
         }
-        if text.is_none() && said.calls.is_empty() {
+        if text.is_none() && answer.calls.is_empty() {
             return Err(self.no_text());
         }
-        self.messages.push(said);
+        self.messages.push(answer);
         Ok(())
     }
 

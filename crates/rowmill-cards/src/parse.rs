@@ -55,9 +55,9 @@ impl fmt::Debug for CardOrigin<'_> {
 /// Parses a card.
 ///
 /// ```
-/// # use rowmill_cards::{CardText, Origin, parse};
+/// # use rowmill_cards::{CardText, CardOrigin, parse_card};
 /// let text = "---\nmodel: openai.gpt-5\n---\nYou sort reviews.";
-/// let card = parse(&CardText { source: "cards/sort reviews.md", text, origin: Origin::Remote }).unwrap();
+/// let card = parse_card(&CardText { source: "cards/sort reviews.md", text, origin: CardOrigin::Remote }).unwrap();
 /// assert_eq!(card.name, "sort_reviews");
 /// assert_eq!(card.instruction.as_deref(), Some("You sort reviews."));
 /// ```

@@ -66,7 +66,7 @@ pub(crate) struct CommonFlags {
     #[arg(long, short, value_name = "INPUT", required_unless_present = "spec", help_heading = "Rows")]
     pub(crate) input: Option<String>,
 
-    /// Input format, if it cannot be told from the file name.
+    /// Input format, if it cannot be determined from the file name.
     #[arg(long, value_name = "FORMAT", value_parser = parse_format, help_heading = "Rows")]
     pub(crate) input_format: Option<InputFormat>,
 

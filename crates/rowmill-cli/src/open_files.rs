@@ -105,10 +105,10 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_fitted_to_what_is_left_and_said_where_they_were_asked_for() {
+    fn calls_are_fitted_to_what_is_left_and_reported_where_they_were_asked_for() {
         assert_eq!(fitted(Parallelism::AtMost(20), 30), None);
-        let (parallel, said) = fitted(Parallelism::AtMost(500), 30).unwrap();
-        assert_eq!((parallel, said.as_deref()), (Parallelism::AtMost(30), Some(" instead of 500")));
+        let (parallel, notice) = fitted(Parallelism::AtMost(500), 30).unwrap();
+        assert_eq!((parallel, notice.as_deref()), (Parallelism::AtMost(30), Some(" instead of 500")));
         assert_eq!(fitted(Parallelism::Auto, 800), Some((Parallelism::AutoUpTo(800), None)));
         assert_eq!(fitted(Parallelism::Auto, 20), Some((Parallelism::AutoUpTo(20), Some(String::new()))));
     }

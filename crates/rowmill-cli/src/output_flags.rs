@@ -17,7 +17,7 @@ pub(crate) struct OutputFlags {
     #[arg(long, short, value_name = "FILE", help_heading = "Results")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Output format, if it cannot be told from the file name: jsonl, csv, tsv or parquet.
+    /// Output format, if it cannot be determined from the file name: jsonl, csv, tsv or parquet.
     #[arg(long, value_name = "FORMAT", value_parser = table_format, help_heading = "Results")]
     pub(crate) output_format: Option<TableFormat>,
 

@@ -51,7 +51,7 @@ struct ProgressCounts {
     tokens_before: AtomicU64,
     waiting: Mutex<Option<CurrentWait>>,
     /// The last serious reason for waiting that was reported, and when.
-    told: Mutex<Option<(WaitReason, Instant)>>,
+    last_wait: Mutex<Option<(WaitReason, Instant)>>,
     /// The row counts at some moments of the last half minute, oldest first.
     recent: Mutex<VecDeque<(Instant, u64)>>,
 }
@@ -225,11 +225,11 @@ impl ProgressObserver {
             return;
         }
         let endpoint = printer::shown(endpoint).into_owned();
-        let told = CurrentWait { endpoint, reason: reason.clone(), since: now, until, over: None };
+        let reported = CurrentWait { endpoint, reason: reason.clone(), since: now, until, over: None };
         if reason.is_serious() && self.tells && self.counts.is_news(reason, now) {
-            self.screen.print_above(&format!("waiting {}", told.text(now)));
+            self.screen.print_above(&format!("waiting {}", reported.text(now)));
         }
-        *waiting = Some(told);
+        *waiting = Some(reported);
     }
 }
 
@@ -250,12 +250,12 @@ impl ProgressCounts {
 
     /// Whether a serious reason was not reported in the last minute; marks it as reported now.
     fn is_news(&self, reason: &WaitReason, now: Instant) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = told
+        let mut current = self.last_wait.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = current
             .as_ref()
             .is_some_and(|(before, at)| before == reason && now.duration_since(*at) < REPORT_AGAIN_AFTER);
         if !known {
-            *told = Some((reason.clone(), now));
+            *current = Some((reason.clone(), now));
         }
         !known
     }

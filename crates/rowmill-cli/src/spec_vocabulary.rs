@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_told_as_they_stand_in_a_spec() {
+    fn settings_are_reported_as_they_stand_in_a_spec() {
         for (marked, expected) in [
             (MAX_COST.to_string(), "`work.budget.cost` in the spec"),
             (ON_QUOTA.with_value("wait").to_string(), r#"`work.on_quota: "wait"` in the spec"#),

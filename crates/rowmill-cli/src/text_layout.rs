@@ -14,8 +14,8 @@ const LEAST_WIDTH: usize = 40;
 
 /// The maximum width of a line: that of the terminal, or `COLUMNS`.
 pub(crate) fn screen_width() -> usize {
-    let told = || process_environment().variable("COLUMNS").and_then(|columns| columns.parse().ok());
-    terminal_width(&std::io::stdout()).or_else(told).unwrap_or(USUAL_WIDTH).max(LEAST_WIDTH)
+    let message = || process_environment().variable("COLUMNS").and_then(|columns| columns.parse().ok());
+    terminal_width(&std::io::stdout()).or_else(message).unwrap_or(USUAL_WIDTH).max(LEAST_WIDTH)
 }
 
 /// The current width of the terminal on standard error.

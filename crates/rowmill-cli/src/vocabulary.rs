@@ -72,27 +72,27 @@ mod tests {
         let mut flags = BTreeSet::new();
         flags_of(&crate::command(), &mut flags);
         for setting in Setting::ALL {
-            let said = MessageText::from(setting.to_string()).render(COMMAND_LINE_VOCABULARY);
-            let flag = said.trim_matches('`').trim_start_matches("--");
-            assert!(flags.contains(flag), "there is no {said}");
+            let reported = MessageText::from(setting.to_string()).render(COMMAND_LINE_VOCABULARY);
+            let flag = reported.trim_matches('`').trim_start_matches("--");
+            assert!(flags.contains(flag), "there is no {reported}");
         }
     }
 
     #[test]
-    fn every_setting_that_explains_a_problem_or_an_error_is_told_as_its_flag() {
+    fn every_setting_that_explains_a_problem_or_an_error_is_reported_as_its_flag() {
         let problems = ProblemCode::ALL.iter().flat_map(|code| [code.description(), code.advice()]);
         let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.description(), kind.advice()]);
         for text in problems.chain(kinds) {
             // A setting has a different name here than in the neutral form.
-            let (told, neutral) = (text.render(COMMAND_LINE_VOCABULARY), text.to_string());
-            assert_eq!(told.contains("--"), told != neutral, "{told}");
+            let (reported, neutral) = (text.render(COMMAND_LINE_VOCABULARY), text.to_string());
+            assert_eq!(reported.contains("--"), reported != neutral, "{reported}");
         }
-        let told = ErrorKind::TurnLimit.advice().render(COMMAND_LINE_VOCABULARY);
-        assert!(told.starts_with("Raise `--turns` or"), "{told}");
+        let reported = ErrorKind::TurnLimit.advice().render(COMMAND_LINE_VOCABULARY);
+        assert!(reported.starts_with("Raise `--turns` or"), "{reported}");
     }
 
     #[test]
-    fn settings_are_told_as_they_are_typed() {
+    fn settings_are_reported_as_they_are_typed() {
         for (marked, expected) in [
             (RESUME.to_string(), "`--resume`"),
             (RESUME.and(ACCEPT_CHANGES).to_string(), "`--resume --accept-changes`"),

@@ -16,10 +16,10 @@ const KEY_FORMAT: u8 = 1;
 /// one part to another unnoticed.
 ///
 /// ```
-/// # use {rowmill_core::asked::asked_key, rowmill_types::Message};
-/// let key = asked_key("openai.small", &[Message::user("Is water wet?")]);
-/// assert_eq!(key, asked_key("openai.small", &[Message::user("Is water wet?")]));
-/// assert_ne!(key, asked_key("openai.large", &[Message::user("Is water wet?")]));
+/// # use {rowmill_core::answer_key::answer_key, rowmill_types::Message};
+/// let key = answer_key("openai.small", &[Message::user("Is water wet?")]);
+/// assert_eq!(key, answer_key("openai.small", &[Message::user("Is water wet?")]));
+/// assert_ne!(key, answer_key("openai.large", &[Message::user("Is water wet?")]));
 /// ```
 #[must_use]
 pub fn answer_key(identity: &str, messages: &[Message]) -> AnswerKey {

@@ -20,11 +20,11 @@ pub struct TokenPrices {
 impl TokenPrices {
     fn cost(&self, usage: &TokenUsage) -> Money {
         let plain = usage.input.saturating_sub(usage.cached).saturating_sub(usage.cache_write);
-        let said = usage.output.saturating_sub(usage.reasoning);
+        let visible_output = usage.output.saturating_sub(usage.reasoning);
         self.input.times(plain)
             + self.cached.times(usage.cached)
             + self.cache_write.times(usage.cache_write)
-            + self.output.times(said)
+            + self.output.times(visible_output)
             + self.reasoning.times(usage.reasoning)
     }
 
@@ -54,14 +54,14 @@ impl Price {
     /// The cost of a call with this usage.
     ///
     /// ```
-    /// # use {rowmill_core::cost::{Price, TokenPrices}, rowmill_types::{Money, Usage}};
+    /// # use {rowmill_core::cost::{Price, TokenPrices}, rowmill_types::{Money, TokenUsage}};
     /// let dollars = |price| Money::from_dollars(price / 1e6).unwrap();
     /// let tokens = TokenPrices {
     ///     input: dollars(1.0), cached: dollars(0.1), cache_write: dollars(1.25),
     ///     output: dollars(4.0), reasoning: dollars(4.0),
     /// };
     /// let price = Price { tokens, long: None, batch_percent: Some(50) };
-    /// let usage = Usage { input: 1_000_000, cached: 500_000, output: 250_000, ..Usage::default() };
+    /// let usage = TokenUsage { input: 1_000_000, cached: 500_000, output: 250_000, ..TokenUsage::default() };
     /// assert_eq!(price.cost(&usage).to_string(), "$1.55");
     /// ```
     #[must_use]

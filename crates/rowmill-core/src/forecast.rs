@@ -46,8 +46,8 @@ impl ForecastInterval {
     /// assumption about the distribution. `None` without a sample. The same sample gives the same interval.
     ///
     /// ```
-    /// # use rowmill_core::forecast::Interval;
-    /// let total = Interval::of_total(&[10, 20, 30, 40], 1_000).unwrap();
+    /// # use rowmill_core::forecast::ForecastInterval;
+    /// let total = ForecastInterval::estimate_total(&[10, 20, 30, 40], 1_000).unwrap();
     /// assert_eq!(total.expected, Some(25_000.0));
     /// assert!(total.low < 20_000.0 && total.high > 30_000.0);
     /// ```

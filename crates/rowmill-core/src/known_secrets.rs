@@ -122,10 +122,10 @@ pub fn variable_secrets(name: &str, value: &str) -> Vec<Secret> {
 /// A text with user, password, query and path keys removed from its addresses.
 ///
 /// ```
-/// # use rowmill_core::known_secrets::bare_addresses;
-/// assert_eq!(bare_addresses("to `http://ann:pw@host:1/v1?key=abc`: no"), "to `http://host:1/v1`: no");
-/// assert_eq!(bare_addresses("https://host/sk-1-2-3-4-5/v1"), "https://host/***/v1");
-/// assert_eq!(bare_addresses("openai.gpt-5?seed=1"), "openai.gpt-5?seed=1");
+/// # use rowmill_core::known_secrets::strip_address_secrets;
+/// assert_eq!(strip_address_secrets("to `http://ann:pw@host:1/v1?key=abc`: no"), "to `http://host:1/v1`: no");
+/// assert_eq!(strip_address_secrets("https://host/sk-1-2-3-4-5/v1"), "https://host/***/v1");
+/// assert_eq!(strip_address_secrets("openai.gpt-5?seed=1"), "openai.gpt-5?seed=1");
 /// ```
 #[must_use]
 pub fn strip_address_secrets(text: &str) -> String {
@@ -143,9 +143,9 @@ pub fn strip_address_secrets(text: &str) -> String {
 /// A parser's message about a value of the wrong type, without the value: users put keys into the wrong field.
 ///
 /// ```
-/// # use rowmill_core::known_secrets::without_value;
-/// assert_eq!(without_value("invalid type: string \"sk-1\", expected a map"), "invalid type: string, expected a map");
-/// assert_eq!(without_value("unknown field `comand`, expected `url`"), "unknown field `comand`, expected `url`");
+/// # use rowmill_core::known_secrets::strip_quoted_value;
+/// assert_eq!(strip_quoted_value("invalid type: string \"sk-1\", expected a map"), "invalid type: string, expected a map");
+/// assert_eq!(strip_quoted_value("unknown field `comand`, expected `url`"), "unknown field `comand`, expected `url`");
 /// ```
 #[must_use]
 pub fn strip_quoted_value(message: &str) -> String {
@@ -181,9 +181,9 @@ pub fn argument_secrets(arguments: &[String]) -> Vec<Secret> {
 /// The arguments of a program with secrets removed.
 ///
 /// ```
-/// # use rowmill_core::known_secrets::shown_arguments;
+/// # use rowmill_core::known_secrets::redacted_arguments;
 /// let words = ["--token=abc", "-H", "X-Key: abc", "http://ann:pw@host/"].map(str::to_owned);
-/// assert_eq!(shown_arguments(&words), ["--token=***", "-H", "X-Key: ***", "http://host/"]);
+/// assert_eq!(redacted_arguments(&words), ["--token=***", "-H", "X-Key: ***", "http://host/"]);
 /// ```
 #[must_use]
 pub fn redacted_arguments(arguments: &[String]) -> Vec<String> {

@@ -62,9 +62,9 @@ pub fn is_secret_name(name: &str) -> bool {
 /// let redactor = Redactor::new([&Secret::new("sk-1/2 3")]).unwrap();
 /// assert_eq!(redactor.redact("key sk-1/2 3, ?key=sk-1%2F2%203"), "key ***, ?key=***");
 /// assert_eq!(redactor.redact("nothing"), "nothing");
-/// redactor.clone().learn([&Secret::new("a-later-token")]).unwrap();
+/// redactor.clone().add_secrets([&Secret::new("a-later-token")]).unwrap();
 /// assert_eq!(redactor.redact("a-later-token"), "***");
-/// assert_eq!(redactor.replaced(), 3);
+/// assert_eq!(redactor.replaced_count(), 3);
 /// ```
 #[derive(Default)]
 pub struct Redactor {

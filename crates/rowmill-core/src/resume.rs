@@ -53,7 +53,7 @@ pub struct ResumeIndex {
 struct StoredTurns {
     spans: Vec<RecordId>,
     /// How many of them a record includes: one that states that the row was not finished.
-    told: usize,
+    reported: usize,
     /// The running tool calls that must not be repeated, by node and index in the turn.
     running: Vec<(usize, usize)>,
 }
@@ -205,14 +205,14 @@ impl ResumeIndex {
     /// Notes that the record of an unfinished row includes the usage of its turns.
     pub fn mark_turns_reported(&mut self, id: &RowId) {
         if let Some(turns) = self.turns.get_mut(id) {
-            turns.told = turns.spans.len();
+            turns.reported = turns.spans.len();
         }
     }
 
     /// The step events of a row that was in flight, in order, and how many of them a record includes.
     #[must_use]
     pub fn turns_of(&self, id: &RowId) -> (&[RecordId], usize) {
-        self.turns.get(id).map(|turns| (turns.spans.as_slice(), turns.told)).unwrap_or_default()
+        self.turns.get(id).map(|turns| (turns.spans.as_slice(), turns.reported)).unwrap_or_default()
     }
 
     /// Adds a row that has ended according to the ledger, with its position there.

@@ -29,13 +29,13 @@ impl RetryPolicy {
     /// never downwards.
     ///
     /// ```
-    /// # use {rowmill_core::retry::Policy, rowmill_types::Fault, std::time::Duration};
-    /// let policy = Policy { retries: 2, base: Duration::from_secs(1), cap: Duration::from_secs(60) };
-    /// let busy = Fault::Transient { after: None };
-    /// assert_eq!(policy.wait(1, busy, 1.0), Some(Duration::from_secs(1)));
-    /// assert_eq!(policy.wait(2, busy, 0.0), Some(Duration::from_secs(1)));
-    /// assert_eq!(policy.wait(3, busy, 1.0), None);
-    /// assert_eq!(policy.wait(1, Fault::Permanent, 1.0), None);
+    /// # use {rowmill_core::retry::RetryPolicy, rowmill_types::CallFault, std::time::Duration};
+    /// let policy = RetryPolicy { retries: 2, base: Duration::from_secs(1), cap: Duration::from_secs(60) };
+    /// let busy = CallFault::Transient { after: None };
+    /// assert_eq!(policy.next_wait(1, busy, 1.0), Some(Duration::from_secs(1)));
+    /// assert_eq!(policy.next_wait(2, busy, 0.0), Some(Duration::from_secs(1)));
+    /// assert_eq!(policy.next_wait(3, busy, 1.0), None);
+    /// assert_eq!(policy.next_wait(1, CallFault::Permanent, 1.0), None);
     /// ```
     #[must_use]
     pub fn next_wait(&self, failed: u32, fault: CallFault, jitter: f64) -> Option<Duration> {

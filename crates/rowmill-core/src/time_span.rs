@@ -8,9 +8,9 @@ const LONGEST_MICROSECONDS: f64 = 86_400e6;
 /// Parses a duration such as `20ms`, `1.5s`, `2m` or `2` (seconds).
 ///
 /// ```
-/// # use {rowmill_core::time_span::parse, std::time::Duration};
-/// assert_eq!(parse("0.3s"), Some(Duration::from_millis(300)));
-/// assert_eq!(parse("2 parsecs"), None);
+/// # use {rowmill_core::time_span::parse_time_span, std::time::Duration};
+/// assert_eq!(parse_time_span("0.3s"), Some(Duration::from_millis(300)));
+/// assert_eq!(parse_time_span("2 parsecs"), None);
 /// ```
 #[must_use]
 pub fn parse_time_span(text: &str) -> Option<Duration> {

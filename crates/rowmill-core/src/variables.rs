@@ -11,10 +11,10 @@ use crate::prompt::{TemplatePiece, split_placeholders};
 /// They do not apply to the row template, whose placeholders are fields of the row.
 ///
 /// ```
-/// # use rowmill_core::variables::Variables;
+/// # use rowmill_core::variables::InstructionVariables;
 /// let json = Some((r#"{"tone":"dry"}"#, "vars.json"));
-/// let variables = Variables::from_flags(json, &[], &["tone=warm".into()]).unwrap();
-/// assert_eq!(variables.apply("Be {{tone}}.").unwrap(), "Be warm.");
+/// let variables = InstructionVariables::from_settings(json, &[], &["tone=warm".into()]).unwrap();
+/// assert_eq!(variables.fill_placeholders("Be {{tone}}.").unwrap(), "Be warm.");
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstructionVariables {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_placeholder_is_told_with_what_was_given() {
+    fn an_unknown_placeholder_is_reported_with_what_was_given() {
         let problem = pairs(&["tone=dry", "lang=en"]).fill_placeholders("{{tone}} {{langs}}").unwrap_err();
         assert_eq!(problem.code, ProblemCode::InvalidVariables);
         let expected = "the instruction uses an unknown variable: `langs`; given: `tone`, `lang`";
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_are_not_used_are_told() {
+    fn variables_that_are_not_used_are_reported() {
         assert_eq!(pairs(&["a=1", "b=2", "c=3"]).unused_names("x {{ b }} {{}}"), ["a", "c"]);
     }
 }

@@ -217,7 +217,7 @@ fn unknown_ending(name: &str) -> Problem {
         .map(|ending| format!("`.{ending}`"))
         .collect();
     let message = format!(
-        "the format of the input cannot be told from its name: `{name}`; known extensions: {}",
+        "the format of the input cannot be determined from its name: `{name}`; known extensions: {}",
         endings.join(", ")
     );
     let problem = Problem::new(ProblemCode::InputFormat, message);

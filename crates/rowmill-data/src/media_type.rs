@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_promises_another_content_is_told() {
+    fn a_name_that_promises_another_content_is_reported() {
         for (name, bytes, broken) in [
             ("a.pdf", &b"%PDF-1.7\n"[..], false),
             ("a.pdf", b"only text", true),

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_of_either_side_is_told() {
+    fn the_first_failure_of_either_side_is_reported() {
         let all = |_| Ok(ControlFlow::Continue(()));
         assert_eq!(read_on_second_thread(numbers(), all).unwrap_err().message, "it broke");
         let refuses = |_| Err(Problem::new(ProblemCode::Internal, "unwanted"));

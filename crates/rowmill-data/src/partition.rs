@@ -42,13 +42,13 @@ pub(crate) fn add_partition_fields(root: &Path, files: &mut [InputFile]) -> Resu
     let expected = names(first);
     if let Some(at) = others.iter().position(|values| names(values) != expected) {
         let shown = |at: usize| files.get(at).map_or("", |file| file.name.as_str());
-        let told = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
+        let listed = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
         let message = format!(
             "the folder names of files in `{}` define different fields: {} for `{}`, {} for `{}`",
             root.display(),
-            told(expected),
+            listed(expected),
             shown(0),
-            told(others.get(at).map(|values| names(values)).unwrap_or_default()),
+            listed(others.get(at).map(|values| names(values)).unwrap_or_default()),
             shown(at + 1)
         );
         return Err(Problem::new(ProblemCode::InputFormat, message).hint(

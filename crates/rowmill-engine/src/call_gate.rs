@@ -132,7 +132,7 @@ impl CallGate {
     pub(crate) async fn admit(
         self: &Arc<Self>,
         need: CallNeed,
-        told: &(dyn Fn(WaitNotice<'_>) + Sync),
+        on_wait: &(dyn Fn(WaitNotice<'_>) + Sync),
         elsewhere: &(dyn Fn() -> bool + Sync),
     ) -> Result<CallPermit, PermitDenied> {
         let _turn = self.turn.lock().await;
@@ -146,7 +146,7 @@ impl CallGate {
             let held = match self.ask(need) {
                 Ok(permit) => {
                     if waited {
-                        told(WaitNotice::Over);
+                        on_wait(WaitNotice::Over);
                     }
                     return Ok(permit);
                 }
@@ -159,7 +159,7 @@ impl CallGate {
             self.check_patience(wait).map_err(PermitDenied::Problem)?;
             waited = true;
             let left = wait.until.map(|until| until.saturating_sub(self.now()));
-            told(WaitNotice::Waiting(wait, left));
+            on_wait(WaitNotice::Waiting(wait, left));
             // The next attempt may be later than the time limit for waiting.
             let longest = left.into_iter().chain(self.patience_left(wait)).min();
             match &held {
@@ -220,15 +220,15 @@ impl CallGate {
         let most = self.patience(&breaker);
         let patience_ended = !most.is_zero() && breaker.blocked_for(self.now()) >= most;
         match &wait.reason {
-            WaitReason::Quota(said) if self.settings.on_quota == OnQuota::Stop => {
-                Err(Problem::new(ProblemCode::QuotaExhausted, said.clone()).hint(format!(
+            WaitReason::Quota(cause) if self.settings.on_quota == OnQuota::Stop => {
+                Err(Problem::new(ProblemCode::QuotaExhausted, cause.clone()).hint(format!(
                     "raise the quota, then {RUN_AGAIN}; use {on_quota} to wait for it",
                     on_quota = ON_QUOTA.with_value("wait")
                 )))
             }
-            WaitReason::Outage(said) if patience_ended => {
+            WaitReason::Outage(cause) if patience_ended => {
                 let waited = most.as_secs_f64();
-                let message = format!("the provider has not answered for {waited} s: {said}");
+                let message = format!("the provider has not answered for {waited} s: {cause}");
                 Err(Problem::new(ProblemCode::ProviderDown, message)
                     .hint(format!("{RUN_AGAIN} when the provider is back")))
             }
@@ -319,10 +319,9 @@ impl CallPermit {
         let (is_back, blame) = match error.fault() {
             CallFault::Throttled { after } if self.gate.is_unwaited(sent, after) => {
                 limiter.record_failure(&charge, rates, now);
-                let blame = if limiter.never_fits(&charge) {
-                    FailureBlame::Row
-                } else {
-                    FailureBlame::ProviderNotAwaited
+                let blame = match limiter.never_fits(&charge) {
+                    true => FailureBlame::Row,
+                    false => FailureBlame::ProviderNotAwaited,
                 };
                 (breaker.record_refusal(sent, now), blame)
             }

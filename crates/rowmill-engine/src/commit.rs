@@ -69,16 +69,17 @@ impl RunDriver {
         records: Vec<RowRecord>,
         ids: Vec<RecordId>,
     ) {
-        let mut parcels = kept;
+        let mut queued_records = kept;
         let mut records = records.into_iter().zip(ids);
         for ended in ended {
             let kept_first = ended.kept_first.take().map(|kept| *kept);
             let Some((record, id)) = kept_first.or_else(|| records.next()) else { break };
-            parcels.push(QueuedRecord { ordinal: ended.ordinal, content: QueuedContent::Ended(record, id) });
+            queued_records
+                .push(QueuedRecord { ordinal: ended.ordinal, content: QueuedContent::Ended(record, id) });
         }
         match (&mut self.held_records, &self.publisher) {
-            (Some(held), _) => held.append(&mut parcels),
-            (None, Some(publisher)) => publisher.send(parcels),
+            (Some(held), _) => held.append(&mut queued_records),
+            (None, Some(publisher)) => publisher.send(queued_records),
             (None, None) => {}
         }
     }

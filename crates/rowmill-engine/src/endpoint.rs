@@ -110,14 +110,14 @@ impl<'a> CallTicket<'a> {
         let tell = |reason: &WaitReason, wait| {
             observer.observe(&RunEvent::Waiting { endpoint: &endpoint.name, reason, wait });
         };
-        let told = |told: WaitNotice<'_>| match told {
+        let on_wait = |on_wait: WaitNotice<'_>| match on_wait {
             WaitNotice::Waiting(wait, left) => tell(&wait.reason, left),
             WaitNotice::Over => observer.observe(&RunEvent::WaitEnded { endpoint: &endpoint.name }),
         };
         loop {
             let reserved = account.reserve(endpoint, &demand, || tell(&WaitReason::Budget, None)).await;
             let mut ticket = Self::reserved(account, endpoint, reserved.map_err(TicketDenied::Halt)?);
-            let permit = endpoint.gate.admit(demand.limiter_need(ticket.cap()), &told, elsewhere).await;
+            let permit = endpoint.gate.admit(demand.limiter_need(ticket.cap()), &on_wait, elsewhere).await;
             ticket.permit = Some(permit.map_err(|denied| match denied {
                 PermitDenied::Down => TicketDenied::Down,
                 PermitDenied::Problem(problem) => TicketDenied::Halt(RunHalt::Problem(problem)),

@@ -228,8 +228,8 @@ impl RowFeed {
     fn recall(&mut self, taken: &mut TakenRow) -> Result<(), Problem> {
         let RowWork::Call(_, recalled) = &mut taken.work else { return Ok(()) };
         recalled.failed_before = self.resume.failed_before_parking(&taken.id);
-        let (ids, told) = self.resume.turns_of(&taken.id);
-        recalled.reported = told;
+        let (ids, reported) = self.resume.turns_of(&taken.id);
+        recalled.reported = reported;
         for id in ids {
             let line = self.ledger.read(*id)?;
             let (asked, step_event) = TurnEvent::parse(&line).map_err(|what| {

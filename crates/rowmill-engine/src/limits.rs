@@ -43,7 +43,7 @@ impl Default for SharedLimits {
 
 impl fmt::Debug for SharedLimits {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Limits({} lanes)", lock_unpoisoned(&self.shared).endpoints.len())
+        write!(out, "SharedLimits({} endpoints)", lock_unpoisoned(&self.shared).endpoints.len())
     }
 }
 

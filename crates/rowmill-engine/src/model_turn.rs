@@ -356,12 +356,8 @@ pub(crate) async fn run_model_turn<'r>(context: &'r RowContext<'r>, step: ModelC
         }
     }
     if let Ok(completion) = &mut outcome {
-        let schema = context
-            .row_worker
-            .graph
-            .model_roles()
-            .get(model_role)
-            .and_then(|model_role| model_role.schema.as_ref());
+        let role = context.row_worker.graph.model_roles().get(model_role);
+        let schema = role.and_then(|role| role.schema.as_ref());
         if let Some(check) = schema.and_then(|schema| schema.answer_check()) {
             Box::pin(check_answer(context, check, completion)).await;
         }

@@ -97,17 +97,18 @@ impl Publisher {
     ) -> Self {
         let queue = RecordQueue { sinks, reader, waiting: VecDeque::new(), next: 0, held: 0 };
         let progress = Arc::new(PublishProgress::default());
-        let (told, outcome) = oneshot::channel();
-        let idle = Some(Box::new(PublishWorker { queue, told, progress: Arc::clone(&progress), locks }));
+        let (outcome_sender, outcome) = oneshot::channel();
+        let idle =
+            Some(Box::new(PublishWorker { queue, outcome_sender, progress: Arc::clone(&progress), locks }));
         let state = PublisherState { sent: Vec::new(), idle, is_closed: false };
         Self { shared: Arc::new(Mutex::new(state)), runtime: Handle::current(), outcome, progress }
     }
 
     /// Passes records on. After a failure they are only in the ledger.
-    pub(crate) fn send(&self, parcels: Vec<QueuedRecord>) {
-        if !parcels.is_empty() && !self.progress.has_failed() {
-            self.progress.queued.fetch_add(bytes(&parcels), Ordering::AcqRel);
-            self.publish_on(|state| state.sent.push(parcels));
+    pub(crate) fn send(&self, queued_records: Vec<QueuedRecord>) {
+        if !queued_records.is_empty() && !self.progress.has_failed() {
+            self.progress.queued.fetch_add(bytes(&queued_records), Ordering::AcqRel);
+            self.publish_on(|state| state.sent.push(queued_records));
         }
     }
 
@@ -140,7 +141,7 @@ impl Drop for Publisher {
 /// The publishing state, independent of the thread.
 struct PublishWorker {
     queue: RecordQueue,
-    told: oneshot::Sender<Result<(), Problem>>,
+    outcome_sender: oneshot::Sender<Result<(), Problem>>,
     progress: Arc<PublishProgress>,
     /// Held until nothing more is written.
     locks: Option<Arc<dyn Any + Send + Sync>>,
@@ -170,9 +171,9 @@ impl PublishWorker {
     }
 
     fn publish(&mut self, sent: Vec<Vec<QueuedRecord>>) -> Result<(), Problem> {
-        for parcels in sent {
-            let taken = bytes(&parcels);
-            self.queue.take(parcels)?;
+        for queued_records in sent {
+            let taken = bytes(&queued_records);
+            self.queue.take(queued_records)?;
             self.progress.queued.fetch_sub(taken, Ordering::AcqRel);
             self.progress.published.store(self.queue.next, Ordering::Release);
             self.progress.moved.notify_one();
@@ -181,13 +182,13 @@ impl PublishWorker {
     }
 
     fn end(self, outcome: Result<(), Problem>) {
-        let Self { queue, told, progress, locks } = self;
+        let Self { queue, outcome_sender, progress, locks } = self;
         progress.failed.store(outcome.is_err(), Ordering::Release);
         progress.moved.notify_one();
         // Sinks are closed and locks released before the end is reported.
         drop((queue, locks));
         // Nobody listens if the run was dropped.
-        drop(told.send(outcome));
+        drop(outcome_sender.send(outcome));
     }
 }
 
@@ -206,8 +207,8 @@ enum RecordSlot {
 }
 
 impl RecordQueue {
-    fn take(&mut self, parcels: Vec<QueuedRecord>) -> Result<(), Problem> {
-        for QueuedRecord { ordinal, content } in parcels {
+    fn take(&mut self, queued_records: Vec<QueuedRecord>) -> Result<(), Problem> {
+        for QueuedRecord { ordinal, content } in queued_records {
             if let QueuedContent::Ended(record, _) = &content {
                 publish(&mut self.sinks.on_arrival, record)?;
             }
@@ -272,11 +273,11 @@ impl RecordQueue {
 }
 
 /// The memory that these records take.
-fn bytes(parcels: &[QueuedRecord]) -> usize {
-    let of = |parcel: &QueuedRecord| {
-        if let QueuedContent::Ended(record, _) = &parcel.content { record.line.len() } else { 0 }
+fn bytes(queued_records: &[QueuedRecord]) -> usize {
+    let of = |queued: &QueuedRecord| {
+        if let QueuedContent::Ended(record, _) = &queued.content { record.line.len() } else { 0 }
     };
-    parcels.iter().map(of).sum()
+    queued_records.iter().map(of).sum()
 }
 
 fn publish(sinks: &mut [Box<dyn RecordSink>], record: &RowRecord) -> Result<(), Problem> {

@@ -148,8 +148,8 @@ impl RunDriver {
         let PreparedRow { ordinal, id, row, earlier_calls: before, row_state, .. } = prepared;
         let unasked =
             EndedRow::without_call(ordinal, id, row.number(), Some(row), Err(error), self.began.elapsed());
-        let told = row_state.filter(|_| row_worker.graph.keeps_transcripts());
-        let trace = told.map(|row_state| Box::new(row_state.into_transcript()));
+        let traced = row_state.filter(|_| row_worker.graph.keeps_transcripts());
+        let trace = traced.map(|row_state| Box::new(row_state.into_transcript()));
         let calls_before = before.calls.len();
         self.handle_row_end(
             EndedRow { calls: before.calls, calls_before, tools: before.tools, trace, ..unasked },

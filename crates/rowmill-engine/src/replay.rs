@@ -25,7 +25,7 @@ pub(crate) fn question_key(messages: &[Message]) -> AnswerKey {
 ///
 /// A tool that must not run twice was running, or the kept turns belong to another agent graph.
 pub(crate) fn replay_row(graph: &AgentGraph, prepared: &mut PreparedRow) -> Result<(), RowError> {
-    let EarlierEvents { step_events, reported: told, question_key: before, was_parked, .. } =
+    let EarlierEvents { step_events, reported, question_key: before, was_parked, .. } =
         std::mem::take(&mut prepared.earlier_events);
     prepared.earlier_calls.uncounted = was_parked;
     if before != Some(question_key(&prepared.messages)) {
@@ -35,13 +35,13 @@ pub(crate) fn replay_row(graph: &AgentGraph, prepared: &mut PreparedRow) -> Resu
     let mut row_state = RowState::start(graph, prepared.messages.clone());
     let running = still_running(&step_events);
     for (place, step_event) in step_events.into_iter().enumerate() {
-        let is_told = place < told;
+        let is_reported = place < reported;
         match &step_event {
             StepEvent::ToolEnded { node, note, .. } => {
                 let report = note.as_ref().map(|note| report(graph, &row_state, *node, note));
-                prepared.earlier_calls.tools.extend(report.filter(|_| !is_told));
+                prepared.earlier_calls.tools.extend(report.filter(|_| !is_reported));
             }
-            StepEvent::ModelAnswered { calls, .. } | StepEvent::ModelFailed { calls, .. } if is_told => {
+            StepEvent::ModelAnswered { calls, .. } | StepEvent::ModelFailed { calls, .. } if is_reported => {
                 prepared.earlier_calls.reported = prepared.earlier_calls.reported.plus(spent_on_calls(calls));
             }
             StepEvent::ModelAnswered { calls, .. } | StepEvent::ModelFailed { calls, .. } => {

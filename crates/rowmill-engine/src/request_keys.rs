@@ -27,7 +27,7 @@ impl RowRequestKey {
         Self(key)
     }
 
-    /// The key of a turn that asks this of a lane with this identity. Both are part of it: the row may have been
+    /// The key of a turn that asks this of an endpoint with this identity. Both are part of it: the row may have been
     /// changed, and so may the model, its settings, the instruction or the schema; or another model is asked instead.
     pub(crate) fn turn_key(&self, turn: u32, identity: &str, messages: &[Message]) -> String {
         let AnswerKey(asked) = answer_key(identity, messages);

@@ -412,13 +412,17 @@ impl<'r> RowExecution<'r> {
         let PreparedRow { ordinal, id, row, key, .. } = prepared;
         let answer = self.row_state.answer().filter(|_| key.is_some() && !self.stood_in);
         let kept = answer.cloned().map(|text| {
-            let told = self.calls.iter().any(|call| call.usage.is_some());
+            let is_reported = self.calls.iter().any(|call| call.usage.is_some());
             let model =
                 self.calls.iter().rev().find(|call| call.error.is_none()).and_then(|call| call.model.clone());
             let redactor = &shared.worker.redactor;
             let is_json = self.context.row_worker.graph.schema().is_some();
             let text = if is_json { redactor.redact_json(&text) } else { redactor.redact(&text) };
-            StoredAnswer { text: text.into_owned(), usage: told.then(|| total_usage(&self.calls)), model }
+            StoredAnswer {
+                text: text.into_owned(),
+                usage: is_reported.then(|| total_usage(&self.calls)),
+                model,
+            }
         });
         let attempts = u32::try_from(self.calls.len()).ok().filter(|&made| made > 0);
         let outcome = self.row_state.take_outcome(&self.context.row_worker.graph).unwrap_or_else(|| {

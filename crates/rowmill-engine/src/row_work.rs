@@ -93,7 +93,7 @@ pub(crate) async fn work_on_row<'a>(
     });
     let context = RowContext::new(shared, row_worker, &prepared, before.spent());
     let mut row_execution = RowExecution::new(&context, *row_state, first, before);
-    let walked = {
+    let executed = {
         // Pinned here, because a combinator would store it twice, and a row is moved with all of it.
         let mut going = pin!(row_execution.run());
         poll_fn(|context| match shared.aborted.load(Ordering::Relaxed) {
@@ -103,7 +103,7 @@ pub(crate) async fn work_on_row<'a>(
         .await
     };
     let cut = row_execution.collect_dropped();
-    match walked {
+    match executed {
         Some(Ok(())) => {}
         Some(Err(panic)) => {
             let what = panic_message(&*panic);

@@ -25,8 +25,8 @@ pub(crate) struct RunAccount {
     /// starved.
     turn: tokio::sync::Mutex<()>,
     observer: Arc<dyn Observer>,
-    told_of_caps: AtomicBool,
-    told_of_pace: AtomicBool,
+    reported_caps: AtomicBool,
+    reported_pace: AtomicBool,
 }
 
 /// Why a call is not sent and the run ends.
@@ -80,8 +80,8 @@ impl RunAccount {
             freed: Notify::new(),
             turn: tokio::sync::Mutex::new(()),
             observer,
-            told_of_caps: AtomicBool::new(false),
-            told_of_pace: AtomicBool::new(false),
+            reported_caps: AtomicBool::new(false),
+            reported_pace: AtomicBool::new(false),
         }
     }
 
@@ -205,13 +205,13 @@ impl RunAccount {
     }
 
     fn report_cap(&self, endpoint: &ModelEndpoint, tokens: u64, calls: Option<u64>) {
-        if !self.told_of_caps.swap(true, Ordering::Relaxed) {
+        if !self.reported_caps.swap(true, Ordering::Relaxed) {
             self.observer.observe(&RunEvent::AnswersCapped { endpoint: &endpoint.name, tokens, calls });
         }
     }
 
     fn report_pace(&self, endpoint: &ModelEndpoint, calls: u64) {
-        if !self.told_of_pace.swap(true, Ordering::Relaxed) {
+        if !self.reported_pace.swap(true, Ordering::Relaxed) {
             self.observer.observe(&RunEvent::PacedByBudget { endpoint: &endpoint.name, calls });
         }
     }

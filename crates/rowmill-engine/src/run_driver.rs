@@ -99,7 +99,7 @@ impl RunDriver {
     /// Returns the number of rows whose calls were aborted.
     pub(crate) async fn drive(&mut self, shared: &RunContext) -> u64 {
         let mut rows_in_flight = FuturesUnordered::new();
-        let mut leaving = None;
+        let mut awaited_ticket = None;
         if let Some(cause) = self.policy.stop_before_start() {
             self.stop_early(cause);
         }
@@ -109,14 +109,11 @@ impl RunDriver {
                 tokio::task::yield_now().await;
                 turn_began = Instant::now();
             }
-            // The stop may have been requested while the loop was busy, by a hook or from another thread.
-            if !self.is_closed && self.stop.is_draining() {
-                self.stop_early(StopCause::Interrupted);
-            }
-            if leaving.is_some() {
+            self.stop_if_asked();
+            if awaited_ticket.is_some() {
                 self.stop_if_hopeless();
             }
-            while leaving.is_none()
+            while awaited_ticket.is_none()
                 && let Some((head, ticket)) = self.next_call(shared, rows_in_flight.len())
             {
                 rows_in_flight.push(head.start_row(shared, ticket));
@@ -128,17 +125,14 @@ impl RunDriver {
             self.commit(shared).await;
             let all_sent = self.feed.is_none() && self.head.is_none() && self.intake.is_empty();
             shared.all_sent.store(all_sent, Ordering::Relaxed);
-            if rows_in_flight.is_empty()
-                && all_sent
-                && self.releasing.is_empty()
-                && self.finishing_rows() == 0
-            {
+            let is_published = self.releasing.is_empty() && self.finishing_rows() == 0;
+            if all_sent && rows_in_flight.is_empty() && is_published {
                 return 0;
             }
-            match self.wait_for_event(shared, &mut rows_in_flight, &mut leaving).await {
+            match self.wait_for_event(shared, &mut rows_in_flight, &mut awaited_ticket).await {
                 WakeReason::Rows(done) => self.handle_worked_row(done, shared),
-                WakeReason::LookedUp(ended) => {
-                    ended.into_iter().for_each(|row| self.handle_row_end(row, shared))
+                WakeReason::LookedUp(rows) => {
+                    rows.into_iter().for_each(|row| self.handle_row_end(row, shared))
                 }
                 WakeReason::Finished(finished) => self.handle_mapped_rows(finished),
                 WakeReason::Ticket(Ok(ticket)) => {
@@ -162,10 +156,21 @@ impl RunDriver {
                     return self.abandon(drop_all_rows(rows_in_flight), shared).await;
                 }
             }
-            if self.publisher.as_ref().is_some_and(|publisher| publisher.progress.has_failed()) {
-                // The publisher reports its error when it is joined.
-                self.close_feed();
-            }
+            self.close_feed_if_unpublished();
+        }
+    }
+
+    /// The stop may have been requested while the loop was busy, by a hook or from another thread.
+    fn stop_if_asked(&mut self) {
+        if !self.is_closed && self.stop.is_draining() {
+            self.stop_early(StopCause::Interrupted);
+        }
+    }
+
+    /// The publisher reports its error when it is joined.
+    fn close_feed_if_unpublished(&mut self) {
+        if self.publisher.as_ref().is_some_and(|publisher| publisher.progress.has_failed()) {
+            self.close_feed();
         }
     }
 

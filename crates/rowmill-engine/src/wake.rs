@@ -43,7 +43,7 @@ impl RunDriver {
         &mut self,
         shared: &'a RunContext,
         rows_in_flight: &mut FuturesUnordered<F>,
-        leaving: &mut TicketFuture<'a>,
+        awaited_ticket: &mut TicketFuture<'a>,
     ) -> WakeReason<'a> {
         // Read only once: if the publisher caught up between two reads, there would be nothing left to wake the loop.
         let lags_behind = self.publisher_lags();
@@ -68,12 +68,13 @@ impl RunDriver {
         let Self { feed, intake, head, stop, publisher, releasing, finishing, .. } = self;
         match head.as_ref().filter(|_| has_room) {
             Some(head) => {
-                leaving.get_or_insert_with(|| Box::pin(acquire_ticket(shared, TicketRequest::of(head))));
+                awaited_ticket
+                    .get_or_insert_with(|| Box::pin(acquire_ticket(shared, TicketRequest::of(head))));
             }
             // A future that is not polled must not hold a position that others wait for.
-            None => *leaving = None,
+            None => *awaited_ticket = None,
         }
-        let is_leaving = leaving.is_some();
+        let awaits_ticket = awaited_ticket.is_some();
         let schema =
             shared.worker.assignment.shared_worker().and_then(|row_worker| row_worker.graph.schema());
         tokio::select! {
@@ -85,7 +86,7 @@ impl RunDriver {
             finished = finished(finishing), if is_finishing => WakeReason::Finished(finished),
             Some(()) = releasing.next(), if !releasing.is_empty() => WakeReason::Published,
             ended = intake.next_lookup(schema, || began.elapsed()), if intake.has_lookups() => WakeReason::LookedUp(ended),
-            leave = left(leaving), if is_leaving => WakeReason::Ticket(leave),
+            ticket = granted(awaited_ticket), if awaits_ticket => WakeReason::Ticket(ticket),
             batch = next_batch(feed), if wants_rows && feed.is_some() => WakeReason::Batch(batch),
             () = moved(publisher.as_ref()), if lags_behind => WakeReason::Published,
             () = shared.waiting_rows.changed(), if busy >= places => WakeReason::Published,
@@ -113,11 +114,11 @@ impl TicketRequest {
 }
 
 /// Continues the wait for a ticket; for ever if none is requested.
-async fn left<'a>(leaving: &mut TicketFuture<'a>) -> Result<CallTicket<'a>, TicketDenied> {
-    let Some(waiting) = leaving else { return std::future::pending().await };
-    let leave = waiting.await;
-    *leaving = None;
-    leave
+async fn granted<'a>(awaited_ticket: &mut TicketFuture<'a>) -> Result<CallTicket<'a>, TicketDenied> {
+    let Some(waiting) = awaited_ticket else { return std::future::pending().await };
+    let ticket = waiting.await;
+    *awaited_ticket = None;
+    ticket
 }
 
 /// Waits for the ticket of the next row.

@@ -12,8 +12,8 @@ use crate::HttpFailure;
 /// Timeouts for the steps of a call. There is no limit for the whole answer here.
 ///
 /// ```
-/// # use {rowmill_http::Timeouts, std::time::Duration};
-/// let timeouts = Timeouts { idle: Duration::from_secs(5), ..Timeouts::default() };
+/// # use {rowmill_http::HttpTimeouts, std::time::Duration};
+/// let timeouts = HttpTimeouts { idle: Duration::from_secs(5), ..HttpTimeouts::default() };
 /// assert_eq!(timeouts.connect, Duration::from_secs(10));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

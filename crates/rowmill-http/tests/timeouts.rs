@@ -36,11 +36,11 @@ async fn listener() -> TcpListener {
 }
 
 /// Accepts a call and sends `told` to it.
-async fn tell(listener: &TcpListener, told: &[u8]) -> TcpStream {
+async fn tell(listener: &TcpListener, reported: &[u8]) -> TcpStream {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut asked = [0; 1024];
     assert!(stream.read(&mut asked).await.unwrap() > 0);
-    stream.write_all(told).await.unwrap();
+    stream.write_all(reported).await.unwrap();
     stream
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BatchLimitOverrides, ProviderProtocol};
 
-/// An entry `[providers.SCHEMA_NAME]` of `rowmill.toml`.
+/// An entry `[providers.NAME]` of `rowmill.toml`.
 ///
 /// A built-in provider's name changes that provider; another name adds one,
 /// which then needs a `base_url`. Keys may be written with `_` or `-`.
@@ -17,7 +17,7 @@ use crate::{BatchLimitOverrides, ProviderProtocol};
 /// base_url = "http://gpu-1:8000/v1"   # OpenAI style: with /v1
 /// protocol = "chat"                   # chat (default), responses, anthropic or google
 /// api_key_env = "LAB_KEY"             # the variable that holds the key, never the key itself
-/// headers = { x-team = "${TEAM}" }    # `${SCHEMA_NAME}` is replaced from the environment
+/// headers = { x-team = "${TEAM}" }    # `${NAME}` is replaced from the environment
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +28,7 @@ pub struct ProviderConfig {
     /// Environment variable that holds the key, instead of the provider's default.
     #[serde(default, alias = "api-key-env", skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
-    /// Additional headers; `${SCHEMA_NAME}` is replaced from the environment.
+    /// Additional headers; `${NAME}` is replaced from the environment.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// The protocol that the provider speaks.

@@ -187,7 +187,7 @@ fn headers(
     Ok(headers)
 }
 
-/// Replaces `${SCHEMA_NAME}`; the error is the name of a variable that is not set.
+/// Replaces `${NAME}`; the error is the name of a variable that is not set.
 fn expand(
     template: &str,
     environment: VariableLookup<'_>,

@@ -89,10 +89,10 @@ fn the_fixed_bytes_are_those_of_a_body_without_messages() {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     for model in ["openai.m", "gpt-5", "anthropic.m", "google.m"] {
         let bare = endpoint_facts(&setup(model, None, None)).fixed_bytes;
-        let told = endpoint_facts(&setup(model, Some("Be kind."), None)).fixed_bytes;
+        let message = endpoint_facts(&setup(model, Some("Be kind."), None)).fixed_bytes;
         let whole = endpoint_facts(&setup(model, Some("Be kind."), Some(schema.clone()))).fixed_bytes;
-        assert!(bare + "Be kind.".len() < told, "{model}: {bare} {told}");
-        assert!(told + schema.to_string().len() < whole, "{model}: {told} {whole}");
+        assert!(bare + "Be kind.".len() < message, "{model}: {bare} {message}");
+        assert!(message + schema.to_string().len() < whole, "{model}: {message} {whole}");
     }
     for model in ["openai.m", "gpt-5", "anthropic.m", "google.m"] {
         let bare = endpoint_facts(&setup(model, None, None)).fixed_bytes;
@@ -106,7 +106,7 @@ fn the_fixed_bytes_are_those_of_a_body_without_messages() {
 }
 
 #[test]
-fn a_lane_is_named_without_its_key() {
+fn an_endpoint_is_named_without_its_key() {
     let one = facts("openai.m");
     assert_eq!((one.provider.as_str(), one.model.as_str(), one.is_builtin), ("openai", "m", false));
     assert_eq!(one.account.len(), 32);

@@ -65,8 +65,12 @@ pub(crate) fn collect_annotations(gathered: &mut HostedUseCollector, raw: Option
     let Ok(all) = serde_json::from_str::<Vec<Annotation<'_>>>(raw) else { return };
     for one in all {
         let inner = one.url_citation.and_then(|raw| serde_json::from_str::<Annotation<'_>>(raw.get()).ok());
-        let told = inner.as_ref().unwrap_or(&one);
-        gathered.add_citation(told.url.as_deref(), told.title.as_deref(), told.content.as_deref());
+        let reported = inner.as_ref().unwrap_or(&one);
+        gathered.add_citation(
+            reported.url.as_deref(),
+            reported.title.as_deref(),
+            reported.content.as_deref(),
+        );
     }
 }
 
@@ -87,8 +91,8 @@ struct ToolUseCounts {
 
 /// Collects the tool uses that a usage reports.
 pub(crate) fn collect_uses(gathered: &mut HostedUseCollector, usage: Option<&RawValue>) {
-    let told = usage.and_then(|raw| serde_json::from_str::<UsageFields>(raw.get()).ok());
-    if let Some(counts) = told.and_then(|used| used.server_tool_use) {
+    let usage_fields = usage.and_then(|raw| serde_json::from_str::<UsageFields>(raw.get()).ok());
+    if let Some(counts) = usage_fields.and_then(|used| used.server_tool_use) {
         gathered.add_use("web_search", counts.web_search_requests.unwrap_or(0));
         gathered.add_use("web_fetch", counts.web_fetch_requests.unwrap_or(0));
     }

@@ -19,8 +19,8 @@ use crate::tool_calls::HOSTED;
 /// name. [`ToString::to_string`] returns the canonical form, which is used in the fingerprint of a run.
 ///
 /// ```
-/// # use rowmill_models::{ModelString, Providers};
-/// let model = ModelString::parse("openai/gpt-5?temp=0.5&max_tokens=100", &Providers::default())?;
+/// # use rowmill_models::{ModelString, ProviderRegistry};
+/// let model = ModelString::parse("openai/gpt-5?temp=0.5&max_tokens=100", &ProviderRegistry::default())?;
 /// assert_eq!(model.to_string(), "openai.gpt-5?temperature=0.5&max_tokens=100");
 /// # Ok::<(), rowmill_types::Problem>(())
 /// ```

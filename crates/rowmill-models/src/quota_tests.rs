@@ -205,7 +205,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn a_used_up_quota_is_told_apart_from_a_rate() {
+fn a_used_up_quota_is_distinguished_from_a_rate() {
     for (status, body, failure, wait) in CASES {
         let error = call(*status, body);
         let expected = (*failure, wait.map(Duration::from_millis));
@@ -216,7 +216,7 @@ fn a_used_up_quota_is_told_apart_from_a_rate() {
 }
 
 #[test]
-fn errors_within_a_good_answer_are_told_apart_too() {
+fn errors_within_a_good_answer_are_distinguished_too() {
     for (error, failure, wait) in [
         (r#"{"code":"insufficient_quota","message":"m"}"#, QuotaExhausted, None),
         (r#"{"type":"billing_error","message":"m"}"#, QuotaExhausted, None),

@@ -15,7 +15,7 @@ use crate::requested_wait::provider_time;
 /// `now` is used to interpret a reset given as a point in time if the response has no date of its own. Daily
 /// and monthly limits are left out: they are quotas and do not set a pace.
 pub(crate) fn rate_limits_from_headers(headers: &HeaderMap, now: Timestamp) -> Option<Box<RateLimits>> {
-    let told = ReportedLimits::read(headers)?;
+    let limits = ReportedLimits::read(headers)?;
     let date = OnceCell::new();
     let clock = || *date.get_or_init(|| provider_time(headers, now));
     let window = |slot: &LimitHeaders<'_>| {
@@ -30,17 +30,17 @@ pub(crate) fn rate_limits_from_headers(headers: &HeaderMap, now: Timestamp) -> O
         })
     };
     let mut rates = RateLimits {
-        requests: window(&told.requests),
-        tokens: window(&told.tokens),
-        input_tokens: window(&told.input),
-        output_tokens: window(&told.output),
+        requests: window(&limits.requests),
+        tokens: window(&limits.tokens),
+        input_tokens: window(&limits.input),
+        output_tokens: window(&limits.output),
     };
     if rates.requests.is_none() {
         // Headers that do not say what they count are taken to count requests, unless others do. Together's
         // tokens share their reset.
-        rates.requests = window(&told.unnamed);
-        let reset = told.tokens.reset.or(told.unnamed.reset);
-        rates.tokens = window(&LimitHeaders { reset, ..told.tokens });
+        rates.requests = window(&limits.unnamed);
+        let reset = limits.tokens.reset.or(limits.unnamed.reset);
+        rates.tokens = window(&LimitHeaders { reset, ..limits.tokens });
     }
     if rates.input_tokens.is_some() && rates.output_tokens.is_some() {
         // The two separate limits are more precise than their sum, which for Anthropic is the tightest of
@@ -52,8 +52,8 @@ pub(crate) fn rate_limits_from_headers(headers: &HeaderMap, now: Timestamp) -> O
 
 /// Whether a limit is zero: the account has no access to this model at all.
 pub(crate) fn has_zero_limit(headers: &HeaderMap) -> bool {
-    let Some(told) = ReportedLimits::read(headers) else { return false };
-    [told.requests, told.tokens, told.input, told.output].iter().any(|slot| slot.limit == Some(0))
+    let Some(limits) = ReportedLimits::read(headers) else { return false };
+    [limits.requests, limits.tokens, limits.input, limits.output].iter().any(|slot| slot.limit == Some(0))
 }
 
 /// What was reported about one limit.
@@ -77,11 +77,11 @@ struct ReportedLimits<'a> {
 impl<'a> ReportedLimits<'a> {
     /// Reads the headers in one pass; `None` if none of them is about limits.
     fn read(headers: &'a HeaderMap) -> Option<Self> {
-        let mut told = None;
+        let mut limits = None;
         for (name, value) in headers {
             let Some((measure, kind)) = place(name.as_str()) else { continue };
             let Ok(value) = value.to_str() else { continue };
-            let slot = told.get_or_insert_with(Self::default).slot(kind);
+            let slot = limits.get_or_insert_with(Self::default).slot(kind);
             match (slot, measure) {
                 (Some(slot), "limit") => slot.limit = count(value),
                 (Some(slot), "remaining") => slot.remaining = count(value),
@@ -89,7 +89,7 @@ impl<'a> ReportedLimits<'a> {
                 _ => {}
             }
         }
-        told
+        limits
     }
 
     fn slot(&mut self, kind: &str) -> Option<&mut LimitHeaders<'a>> {

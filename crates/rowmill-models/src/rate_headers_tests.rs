@@ -19,9 +19,9 @@ fn window(limit: u64, remaining: u64, reset: u64) -> Option<RateWindow> {
     Some(RateWindow { limit, remaining, reset: Duration::from_millis(reset) })
 }
 
-fn told(pairs: Pairs) -> Option<RateLimits> {
+fn limits_from(pairs: Pairs) -> Option<RateLimits> {
     let now: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
-    rate_limits_from_headers(&headers(pairs), now).map(|told| *told)
+    rate_limits_from_headers(&headers(pairs), now).map(|reported| *reported)
 }
 
 const NONE: RateLimits = RateLimits { requests: None, tokens: None, input_tokens: None, output_tokens: None };
@@ -56,7 +56,7 @@ fn openai_and_those_like_it_tell_requests_and_tokens() {
         (groq, window(14_400, 14_370, 179_560), window(18_000, 17_997, 7660)),
         (xai, window(480, 479, 0), window(2_000_000, 1_999_000, 0)),
     ] {
-        assert_eq!(told(pairs), Some(RateLimits { requests, tokens, ..NONE }), "{pairs:?}");
+        assert_eq!(limits_from(pairs), Some(RateLimits { requests, tokens, ..NONE }), "{pairs:?}");
     }
 }
 
@@ -120,7 +120,7 @@ fn every_dialect_is_understood() {
         ),
         (gateway, limits(two(window(100, 99, 30_000), None))),
     ] {
-        assert_eq!(told(pairs), expected, "{pairs:?}");
+        assert_eq!(limits_from(pairs), expected, "{pairs:?}");
     }
 }
 
@@ -136,7 +136,7 @@ fn a_providers_own_word_counts_for_more_than_a_gateways() {
         ("x-ratelimit-remaining-tokens", "900"),
     ];
     let expected = RateLimits { requests: window(600, 599, 0), tokens: window(1000, 900, 0), ..NONE };
-    assert_eq!(told(pairs), Some(expected));
+    assert_eq!(limits_from(pairs), Some(expected));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn anthropic_tells_input_and_output_apart_by_its_own_clock() {
         ("anthropic-priority-input-tokens-limit", "10000"),
     ];
     assert_eq!(
-        told(pairs),
+        limits_from(pairs),
         Some(RateLimits {
             requests: window(4000, 3999, 1000),
             tokens: None,
@@ -171,11 +171,11 @@ fn anthropic_tells_input_and_output_apart_by_its_own_clock() {
         ("anthropic-ratelimit-tokens-remaining", "79000"),
         ("anthropic-ratelimit-tokens-reset", "2026-03-01T00:00:03Z"),
     ];
-    assert_eq!(told(together), Some(RateLimits { tokens: window(80_000, 79_000, 3000), ..NONE }));
+    assert_eq!(limits_from(together), Some(RateLimits { tokens: window(80_000, 79_000, 3000), ..NONE }));
 }
 
 #[test]
-fn what_is_not_told_whole_is_not_told() {
+fn limits_that_are_not_complete_are_not_reported() {
     let cases: [Pairs; 8] = [
         &[],
         &[("content-type", "application/json"), ("date", "Sun, 01 Mar 2026 12:00:00 GMT")],
@@ -188,7 +188,7 @@ fn what_is_not_told_whole_is_not_told() {
         &[("ratelimit-limit", "9"), ("ratelimit-remaining", "9")],
     ];
     for pairs in cases {
-        assert_eq!(told(pairs), None, "{pairs:?}");
+        assert_eq!(limits_from(pairs), None, "{pairs:?}");
     }
 }
 

@@ -110,7 +110,7 @@ impl GenerationBudget {
     }
 }
 
-/// The number of parts of a schema, for [`GenerationBudget::steps`].
+/// The number of parts of a schema, for [`GenerationBudget::count_steps`].
 pub(crate) fn schema_parts(map: &Map<String, Value>) -> u64 {
     map.values().map(|value| value_size(value).0).sum::<u64>() + 1
 }

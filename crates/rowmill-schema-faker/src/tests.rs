@@ -248,7 +248,7 @@ proptest! {
 }
 
 #[test]
-fn a_schema_that_asks_for_too_much_is_told_what_is_too_much() {
+fn a_schema_that_asks_for_too_much_is_reported_what_is_too_much() {
     let many = |schema: Value| json!({"type": "array", "minItems": 1_000_000, "items": schema});
     let nested = (0..10).fold(json!({"type": "null"}), |schema, _| many(schema));
     let choices: Vec<Value> = (0..40)

@@ -43,13 +43,13 @@ const CHECKED_KEYWORDS: &[&str] = &[
 /// The schema requires a value that is larger than the maximum.
 ///
 /// ```
-/// # use rowmill_schema_faker::value_for;
+/// # use rowmill_schema_faker::simulated_value;
 /// # use serde_json::json;
 /// let schema = json!({"type": "object", "properties": {"grade": {"enum": ["a", "b"]}}, "required": ["grade"]});
-/// let value = value_for(&schema, 7).unwrap();
+/// let value = simulated_value(&schema, 7).unwrap();
 /// assert!(["a", "b"].contains(&value["grade"].as_str().unwrap()));
-/// assert_eq!(Ok(value), value_for(&schema, 7));
-/// assert!(value_for(&json!({"type": "string", "minLength": 4_000_000_000u64}), 7).is_err());
+/// assert_eq!(Ok(value), simulated_value(&schema, 7));
+/// assert!(simulated_value(&json!({"type": "string", "minLength": 4_000_000_000u64}), 7).is_err());
 /// ```
 pub fn simulated_value(schema: &Value, seed: u64) -> Result<Value, SchemaTooLarge> {
     let work = GenerationBudget::default();
@@ -75,9 +75,9 @@ pub fn simulated_value(schema: &Value, seed: u64) -> Result<Value, SchemaTooLarg
 /// A seed from texts, the same on every machine. The boundaries between the texts matter.
 ///
 /// ```
-/// # use rowmill_schema_faker::seed_of;
-/// assert_eq!(seed_of(&["a", "b"]), seed_of(&["a", "b"]));
-/// assert_ne!(seed_of(&["a", "b"]), seed_of(&["ab"]));
+/// # use rowmill_schema_faker::seed_from;
+/// assert_eq!(seed_from(&["a", "b"]), seed_from(&["a", "b"]));
+/// assert_ne!(seed_from(&["a", "b"]), seed_from(&["ab"]));
 /// ```
 #[must_use]
 pub fn seed_from(parts: &[&str]) -> u64 {
@@ -92,10 +92,10 @@ pub fn seed_from(parts: &[&str]) -> u64 {
 /// A short sentence that answers `prompt`, generated from `seed`.
 ///
 /// ```
-/// # use rowmill_schema_faker::sentence_for;
-/// let sentence = sentence_for("What is a mill?", 3);
+/// # use rowmill_schema_faker::simulated_sentence;
+/// let sentence = simulated_sentence("What is a mill?", 3);
 /// assert!(sentence.ends_with('.'));
-/// assert_eq!(sentence, sentence_for("What is a mill?", 3));
+/// assert_eq!(sentence, simulated_sentence("What is a mill?", 3));
 /// ```
 #[must_use]
 pub fn simulated_sentence(prompt: &str, seed: u64) -> String {

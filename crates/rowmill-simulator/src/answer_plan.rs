@@ -207,13 +207,13 @@ impl SimulatorState {
             return SimulatedAnswer::Fail(fault);
         }
         let seen = ask.view(at.of_prompt, at.of_turn);
-        let told = match (&self.script.reply, &self.script.answer) {
+        let scripted = match (&self.script.reply, &self.script.answer) {
             (Some(reply), _) => reply(&seen),
             (None, Some(answer)) => answer(prompt, at.of_prompt),
             (None, None) => SimulatedAnswer::Default,
         };
-        if told != SimulatedAnswer::Default {
-            return told;
+        if scripted != SimulatedAnswer::Default {
+            return scripted;
         }
         let ruled = self.script.rules.answer(&seen);
         ruled.or_else(|| call_marker::calls_for(ask)).unwrap_or(SimulatedAnswer::Default)

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_never_told_too_short() {
+    fn a_wait_is_never_reported_too_short() {
         let start = Instant::now();
         for per_minute in [1, 7, 600, 60_000, 29_999_999] {
             let mut bucket = SimulatedBucket::full(per_minute, start);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_can_go_below_zero_and_is_then_told_as_nothing_left() {
+    fn a_level_can_go_below_zero_and_is_then_reported_as_nothing_left() {
         let start = Instant::now();
         let mut bucket = SimulatedBucket::full(60, start);
         bucket.take(90, start);

@@ -8,10 +8,10 @@ use rowmill_core::time_span;
 /// The distribution of a number: seconds of a wait, or tokens of an answer.
 ///
 /// ```
-/// # use rowmill_simulator::Distribution;
-/// let waits = Distribution::of_durations("lognormal:800ms,0.6").unwrap();
-/// assert_eq!(waits, Distribution::LogNormal { median: 0.8, sigma: 0.6 });
-/// assert!(Distribution::of_tokens("uniform:200..10").is_err());
+/// # use rowmill_simulator::RandomDistribution;
+/// let waits = RandomDistribution::parse_durations("lognormal:800ms,0.6").unwrap();
+/// assert_eq!(waits, RandomDistribution::LogNormal { median: 0.8, sigma: 0.6 });
+/// assert!(RandomDistribution::parse_token_counts("uniform:200..10").is_err());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]

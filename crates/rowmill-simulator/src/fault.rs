@@ -69,10 +69,10 @@ impl SimulatedFault {
     /// The fault with this name in a marker or a flag: a status code or a word such as `reset`.
     ///
     /// ```
-    /// # use rowmill_simulator::Fault;
-    /// assert_eq!(Fault::named("503"), Some(Fault::status(503)));
-    /// assert_eq!(Fault::named("reset"), Some(Fault::Reset));
-    /// assert_eq!(Fault::named("weather"), None);
+    /// # use rowmill_simulator::SimulatedFault;
+    /// assert_eq!(SimulatedFault::from_name("503"), Some(SimulatedFault::status(503)));
+    /// assert_eq!(SimulatedFault::from_name("reset"), Some(SimulatedFault::Reset));
+    /// assert_eq!(SimulatedFault::from_name("weather"), None);
     /// ```
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_does_not_fit_takes_nothing_and_is_told_its_own_wait() {
+    fn a_call_that_does_not_fit_takes_nothing_and_is_reported_its_own_wait() {
         let now = Instant::now();
         let limits = SimulatedLimits { requests: Some(60), tokens: Some(600), ..SimulatedLimits::default() };
         let mut limiter = SimulatedLimiter::new(limits);

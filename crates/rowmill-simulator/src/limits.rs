@@ -3,8 +3,8 @@
 /// The limits per minute, for each combination of key and model; an absent one does not limit.
 ///
 /// ```
-/// # use rowmill_simulator::Limits;
-/// let limits = Limits { requests: Some(600), tokens: Some(60_000), ..Limits::default() };
+/// # use rowmill_simulator::SimulatedLimits;
+/// let limits = SimulatedLimits { requests: Some(600), tokens: Some(60_000), ..SimulatedLimits::default() };
 /// assert_eq!(limits.input_tokens, None);
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -26,9 +26,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 /// Parses a fault and the share of calls it affects, such as `503=0.02` or `429=2%,retry-after=1`.
 ///
 /// ```
-/// # use rowmill_simulator::{Fault, notation};
-/// let (fault, rate) = notation::fault_rate("429=2%,retry-after=1").unwrap();
-/// assert_eq!((fault, rate), (Fault::status(429).with_header("retry-after", "1"), 0.02));
+/// # use rowmill_simulator::{SimulatedFault, parse_flags};
+/// let (fault, rate) = parse_flags::parse_fault_rate("429=2%,retry-after=1").unwrap();
+/// assert_eq!((fault, rate), (SimulatedFault::status(429).with_header("retry-after", "1"), 0.02));
 /// ```
 ///
 /// # Errors
@@ -74,11 +74,11 @@ pub fn parse_outage(text: &str) -> Result<(Duration, Duration), String> {
 /// Parses a time and its changes, such as `120s:rpm=300,tpm=30000` or `60s:outage=30s,outage-status=reset`.
 ///
 /// ```
-/// # use rowmill_simulator::{Change, Measure, notation};
+/// # use rowmill_simulator::{ScriptChange, LimitKind, parse_flags};
 /// # use std::time::Duration;
-/// let (after, changes) = notation::changes("2m:rpm=300,tpm=none").unwrap();
+/// let (after, changes) = parse_flags::parse_changes("2m:rpm=300,tpm=none").unwrap();
 /// assert_eq!(after, Duration::from_secs(120));
-/// assert_eq!(changes, [Change::Limit(Measure::Requests, Some(300)), Change::Limit(Measure::Tokens, None)]);
+/// assert_eq!(changes, [ScriptChange::Limit(LimitKind::Requests, Some(300)), ScriptChange::Limit(LimitKind::Tokens, None)]);
 /// ```
 ///
 /// # Errors
@@ -290,8 +290,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told() {
-        for (text, told) in [
+    fn what_cannot_be_read_is_reported() {
+        for (text, message) in [
             ("rpm=1", "TIME:KEY=VALUE"),
             ("soon:rpm=1", "not a duration"),
             ("1s:rpm=0", "not a limit"),
@@ -302,29 +302,29 @@ mod tests {
             ("1s:latency=soon", "not a latency"),
             ("1s:300", "not KEY=VALUE"),
         ] {
-            assert!(parse_changes(text).unwrap_err().contains(told), "{text}");
+            assert!(parse_changes(text).unwrap_err().contains(message), "{text}");
         }
         for text in ["", "search {", "search [1]", "search otters"] {
             assert!(parse_tool_call(text).unwrap_err().contains("not a call"), "{text}");
         }
-        for (text, told) in [
+        for (text, message) in [
             ("429", "KIND=RATE"),
             ("429=soon", "not a share"),
             ("429=101%", "not a share"),
             ("429=0.1,later", "not a header"),
             ("reset=0.1,retry-after=1", "not a header"),
         ] {
-            assert!(parse_fault_rate(text).unwrap_err().contains(told), "{text}");
+            assert!(parse_fault_rate(text).unwrap_err().contains(message), "{text}");
         }
         for text in ["60s", "60s+soon", "+"] {
             assert!(parse_outage(text).is_err(), "{text}");
         }
-        for (text, told) in [
+        for (text, message) in [
             ("input=1", "needs `input` and `output`"),
             ("input=1,output=-1", "not a price"),
             ("input=1,output=1,batch=1", "has no price"),
         ] {
-            assert!(price(text).unwrap_err().contains(told), "{text}");
+            assert!(price(text).unwrap_err().contains(message), "{text}");
         }
     }
 

@@ -239,11 +239,11 @@ mod tests {
              anthropic-ratelimit-tokens-reset: 2026-01-31T23:59:59Z\n"
         );
         let combined = vec![(LimitKind::Tokens, standing(30_000, 500, 59_000))];
-        let told = text(&headers(VendorProtocol::Messages, &combined, now));
+        let printed = text(&headers(VendorProtocol::Messages, &combined, now));
         for unit in ["input-tokens", "tokens"] {
-            assert!(told.contains(&format!("anthropic-ratelimit-{unit}-remaining: 1000\n")), "{told}");
+            assert!(printed.contains(&format!("anthropic-ratelimit-{unit}-remaining: 1000\n")), "{printed}");
         }
-        assert!(!told.contains("output"), "{told}");
+        assert!(!printed.contains("output"), "{printed}");
     }
 
     #[test]

@@ -25,14 +25,14 @@ use crate::tokens::Tokenizer;
 /// Settings that define what a simulator checks, how it answers, and which faults it injects.
 ///
 /// ```
-/// # use rowmill_simulator::{Fault, Script, When};
+/// # use rowmill_simulator::{SimulatedFault, SimulatorScript, FaultTrigger};
 /// # use std::time::Duration;
-/// let script = Script::new()
+/// let script = SimulatorScript::new()
 ///     .key("k")
 ///     .model("m")
 ///     .latency(Duration::from_millis(5))
-///     .fault(When::Nth(3), Fault::status(503))
-///     .fault(When::Rate(0.02), Fault::Reset);
+///     .fault(FaultTrigger::Nth(3), SimulatedFault::status(503))
+///     .fault(FaultTrigger::Rate(0.02), SimulatedFault::Reset);
 /// ```
 #[derive(Clone)]
 pub struct SimulatorScript {
@@ -177,14 +177,14 @@ impl SimulatorScript {
         self
     }
 
-    /// Answers with a function of everything in a call. [`SimulatedAnswer::Made`] leaves it to the rules.
+    /// Answers with a function of everything in a call. [`SimulatedAnswer::Default`] leaves it to the rules.
     ///
     /// ```
-    /// # use rowmill_simulator::{Answer, Script};
+    /// # use rowmill_simulator::{SimulatedAnswer, SimulatorScript};
     /// # use serde_json::json;
-    /// let script = Script::new().reply(|seen| match seen.turn {
-    ///     1 => Answer::Calls { text: String::new(), calls: vec![("search".into(), json!({"query": seen.prompt}))] },
-    ///     _ => Answer::Text(format!("found: {}", seen.last)),
+    /// let script = SimulatorScript::new().reply(|seen| match seen.turn {
+    ///     1 => SimulatedAnswer::Calls { text: String::new(), calls: vec![("search".into(), json!({"query": seen.prompt}))] },
+    ///     _ => SimulatedAnswer::Text(format!("found: {}", seen.last)),
     /// });
     /// ```
     #[must_use]

@@ -22,8 +22,8 @@ use crate::stats::SimulatorStats;
 /// thread.
 ///
 /// ```
-/// # use rowmill_simulator::{Script, Simulator};
-/// let simulator = Simulator::start_blocking(Script::new().key("k"));
+/// # use rowmill_simulator::{SimulatorScript, Simulator};
+/// let simulator = Simulator::start_blocking(SimulatorScript::new().key("k"));
 /// assert!(simulator.url().starts_with("http://127.0.0.1:"));
 /// assert_eq!(simulator.stats().requests, 0);
 /// ```

@@ -43,7 +43,8 @@ impl Tokenizer {
             }
             Self::O200k => {
                 let messages = ask.spoken.iter();
-                let said = messages.map(|(role, text)| PER_MESSAGE + self.count(role) + self.count(text));
+                let message_tokens =
+                    messages.map(|(role, text)| PER_MESSAGE + self.count(role) + self.count(text));
                 let schema = ask.schema.as_ref().map_or(0, |schema| self.count(&schema.to_string()));
                 // A tool that must be called is counted by its schema.
                 let offered = ask.tools.iter().filter(|tool| ask.tool.as_ref() != Some(&tool.name));
@@ -51,7 +52,7 @@ impl Tokenizer {
                     let schema = if tool.schema.is_null() { 0 } else { self.count(&tool.schema.to_string()) };
                     PER_MESSAGE + self.count(&tool.name) + self.count(&tool.description) + schema
                 });
-                said.sum::<u64>() + PER_MESSAGE + schema + tools.sum::<u64>() + files
+                message_tokens.sum::<u64>() + PER_MESSAGE + schema + tools.sum::<u64>() + files
             }
         }
     }

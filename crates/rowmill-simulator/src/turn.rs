@@ -6,9 +6,9 @@ use serde_json::Value;
 /// One answer in full, for [`crate::SimulatedAnswer::Turn`].
 ///
 /// ```
-/// # use rowmill_simulator::Turn;
+/// # use rowmill_simulator::ScriptedTurn;
 /// # use serde_json::json;
-/// let turn = Turn::new().text("Let me look.").call("search", json!({"query": "otters"})).think();
+/// let turn = ScriptedTurn::new().text("Let me look.").call("search", json!({"query": "otters"})).think();
 /// assert_eq!(turn.calls.len(), 1);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -3,8 +3,8 @@
 /// The candidate that `name` is most likely a misspelling of, if one is close enough.
 ///
 /// ```
-/// assert_eq!(rowmill_sql::nearest("splt", ["id", "split"]), Some("split"));
-/// assert_eq!(rowmill_sql::nearest("colour", ["id", "split"]), None);
+/// assert_eq!(rowmill_sql::nearest_name("splt", ["id", "split"]), Some("split"));
+/// assert_eq!(rowmill_sql::nearest_name("colour", ["id", "split"]), None);
 /// ```
 pub fn nearest_name<'n>(name: &str, candidates: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let name = name.to_lowercase();

@@ -9,11 +9,11 @@ use rowmill_types::{Problem, ProblemCode, Row, SourceRow};
 /// Rows that are held in memory.
 ///
 /// ```
-/// # use rowmill_core::ports::{Dataset, Room};
+/// # use rowmill_core::ports::{Dataset, ReadLimit};
 /// # use rowmill_testkit::FakeDataset;
 /// let dataset = FakeDataset::from_texts([r#"{"a": 1}"#, "not a row"]);
 /// let mut rows = Vec::new();
-/// let more = dataset.open().unwrap().read(&mut rows, Room { rows: 10, bytes: 1000 }).unwrap();
+/// let more = dataset.open().unwrap().read(&mut rows, ReadLimit { rows: 10, bytes: 1000 }).unwrap();
 /// assert!(!more && rows[0].is_ok() && rows[1].is_err());
 /// ```
 #[derive(Debug, Clone)]

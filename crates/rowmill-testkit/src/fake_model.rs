@@ -16,8 +16,8 @@ use tokio::sync::watch;
 /// script repeats.
 ///
 /// ```
-/// # use rowmill_testkit::{FakeModel, answer, busy};
-/// let model = FakeModel::default().script("recovers", vec![Err(busy()), Ok(answer("four"))]);
+/// # use rowmill_testkit::{FakeModel, fake_answer, busy_failure};
+/// let model = FakeModel::default().script("recovers", vec![Err(busy_failure()), Ok(fake_answer("four"))]);
 /// assert!(model.seen().is_empty());
 /// ```
 #[derive(Debug)]

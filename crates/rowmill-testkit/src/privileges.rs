@@ -28,8 +28,8 @@ pub fn permissions_are_enforced(closed: &Path, test: &str) -> bool {
         .env(RUN_AGAIN, "1")
         .output()
         .expect("`setpriv` can be started");
-    let said = String::from_utf8_lossy(&ended.stdout);
-    assert!(ended.status.success() && said.contains("1 passed"), "{said}");
+    let message = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && message.contains("1 passed"), "{message}");
     false
 }
 

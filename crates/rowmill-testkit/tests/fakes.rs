@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rowmill_core::ports::Model;
 use rowmill_testkit::{FakeModel, busy_failure, fake_answer};
-use rowmill_types::{Message as Said, Request};
+use rowmill_types::{Message, Request};
 
 #[tokio::test(start_paused = true)]
 async fn a_fake_model_follows_its_scripts_and_keeps_what_it_saw() {
@@ -16,7 +16,7 @@ async fn a_fake_model_follows_its_scripts_and_keeps_what_it_saw() {
         row: 1,
         attempt: 1,
         output_cap: None,
-        messages: vec![Said::user(text)],
+        messages: vec![Message::user(text)],
     };
     let (recovers, other) = (request("recovers"), request("other"));
     assert_eq!(model.complete(&recovers).await.unwrap_err(), busy_failure());
@@ -29,7 +29,7 @@ async fn a_fake_model_follows_its_scripts_and_keeps_what_it_saw() {
 async fn a_held_fake_model_answers_once_it_is_released() {
     let model = FakeModel::default().hold_answers();
     let request =
-        Request { key: "k".into(), row: 1, attempt: 1, output_cap: None, messages: vec![Said::user("x")] };
+        Request { key: "k".into(), row: 1, attempt: 1, output_cap: None, messages: vec![Message::user("x")] };
     let mut call = model.complete(&request);
     assert!(futures_util::poll!(&mut call).is_pending());
     model.release();

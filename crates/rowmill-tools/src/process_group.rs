@@ -112,7 +112,7 @@ impl Drop for ProcessGroup {
             mark.end_processes();
         }
         if let Some(child) = self.child.take() {
-            self.reaper.bury(child);
+            self.reaper.reap(child);
         }
     }
 }
@@ -165,7 +165,7 @@ struct ReaperEntries {
 }
 
 impl ProcessReaper {
-    fn bury(&self, child: Child) {
+    fn reap(&self, child: Child) {
         let mut records = self.lock();
         records.dead.push(child);
         records.dead.retain_mut(|child| matches!(child.try_wait(), Ok(None)));

@@ -25,9 +25,9 @@ const UNITS: [(&str, u128); 7] = [
 /// A length of time that is written as `500ms`, `90s`, `1h 30m` or `unlimited`, or as a number of seconds.
 ///
 /// ```
-/// # use {rowmill_types::TimeText, std::time::Duration};
-/// assert_eq!("1h 30m".parse(), Ok(TimeText(Duration::from_secs(5_400))));
-/// assert_eq!(TimeText(Duration::from_millis(500)).to_string(), "500ms");
+/// # use {rowmill_types::DurationText, std::time::Duration};
+/// assert_eq!("1h 30m".parse(), Ok(DurationText(Duration::from_secs(5_400))));
+/// assert_eq!(DurationText(Duration::from_millis(500)).to_string(), "500ms");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DurationText(pub Duration);

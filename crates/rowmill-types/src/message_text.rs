@@ -13,9 +13,9 @@ use crate::{ActionMention, Setting, SettingMention, SettingVocabulary, Suggested
 /// point can use its own names. As a `str`, it has the names used in specs.
 ///
 /// ```
-/// # use rowmill_types::{Words, settings::RESUME};
-/// let hint = Words::from(format!("go on with {RESUME}"));
-/// assert_eq!(hint, "go on with `resume`");
+/// # use rowmill_types::{MessageText, settings::RESUME};
+/// let hint = MessageText::from(format!("continue with {RESUME}"));
+/// assert_eq!(hint, "continue with `resume`");
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct MessageText {
@@ -96,12 +96,12 @@ impl MessageText {
         edit(&self.with_markers()).into()
     }
 
-    fn with_mentions(&self, said: impl Fn(&TextMention) -> String) -> String {
+    fn with_mentions(&self, word_for: impl Fn(&TextMention) -> String) -> String {
         let mut out = String::with_capacity(self.text.len());
         let mut from = 0;
         for placed in &self.mentions {
             out.push_str(self.text.get(from..placed.start).unwrap_or_default());
-            out.push_str(&said(&placed.mention));
+            out.push_str(&word_for(&placed.mention));
             from = placed.end;
         }
         out.push_str(self.text.get(from..).unwrap_or_default());
@@ -259,10 +259,10 @@ mod tests {
     /// Names settings in capitals, and actions by their names.
     const LOUD: SettingVocabulary = SettingVocabulary {
         name_settings: |mention| {
-            let said = |(setting, value): &(Setting, Option<String>)| {
+            let word = |(setting, value): &(Setting, Option<String>)| {
                 format!("{}={}", setting.name().to_uppercase(), value.as_deref().unwrap_or("?"))
             };
-            mention.quote(&mention.settings.iter().map(said).collect::<Vec<_>>().join("+"))
+            mention.quote(&mention.settings.iter().map(word).collect::<Vec<_>>().join("+"))
         },
         describe_action: |mention| {
             format!("<{:?} {}>", mention.action, mention.value.as_deref().unwrap_or(""))
@@ -270,9 +270,9 @@ mod tests {
     };
 
     #[test]
-    fn what_a_text_names_is_said_in_the_words_of_who_asks() {
+    fn what_a_text_names_is_rendered_in_the_words_of_who_asks() {
         for (marked, neutral, loud) in [
-            (format!("go on with {RESUME}!"), "go on with `resume`!", "go on with `RESUME=?`!"),
+            (format!("continue with {RESUME}!"), "continue with `resume`!", "continue with `RESUME=?`!"),
             (
                 RESUME.and(ACCEPT_CHANGES).to_string(),
                 "`resume` and `accept_changes`",

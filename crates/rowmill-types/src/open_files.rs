@@ -6,9 +6,9 @@ use std::io;
 /// and pipes.
 ///
 /// ```
-/// # use rowmill_types::open_files_used_up;
-/// assert!(open_files_used_up(&std::io::Error::from_raw_os_error(24)));
-/// assert!(!open_files_used_up(&std::io::Error::from_raw_os_error(2)));
+/// # use rowmill_types::is_open_file_limit;
+/// assert!(is_open_file_limit(&std::io::Error::from_raw_os_error(24)));
+/// assert!(!is_open_file_limit(&std::io::Error::from_raw_os_error(2)));
 /// ```
 #[must_use]
 pub fn is_open_file_limit(error: &io::Error) -> bool {

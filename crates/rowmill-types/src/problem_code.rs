@@ -41,7 +41,7 @@ problem_codes! {
         "Check the path given to {input}.";
     InputUnreadable = "RM1002", "The input exists but cannot be read.",
         "Check its permissions; finished rows are kept, continue with {resume}.";
-    InputFormat = "RM1003", "The format of the input cannot be told from its name.",
+    InputFormat = "RM1003", "The format of the input cannot be determined from its name.",
         "Set it with {input_format: jsonl|csv|tsv}.";
     InvalidId = "RM1004", "A row's id is empty, null, an array or an object; nothing was sent.",
         "Correct the row, or name another field with {id_field}.";

@@ -61,15 +61,15 @@ impl RowColumns {
         self.columns.get(column).map_or("", |column| &column.start)
     }
 
-    /// A row from consistent parts: `text` has every column after its [`start`], and `ends` holds the end of each value
+    /// A row from consistent parts: `text` has every column after its [`value_prefix`], and `ends` holds the end of each value
     /// in it.
     ///
-    /// [`start`]: Self::start
+    /// [`value_prefix`]: Self::value_prefix
     ///
     /// ```
     /// # use {rowmill_types::RowColumns, std::sync::Arc};
     /// let columns = Arc::new(RowColumns::new(["a", "b"].into_iter()));
-    /// let row = columns.row(7, r#"{"a":1,"b":null}"#.into(), [6, 15].into());
+    /// let row = columns.build_row(7, r#"{"a":1,"b":null}"#.into(), [6, 15].into());
     /// assert_eq!((row.field("a"), row.field("b")), (Some("1"), Some("null")));
     /// ```
     #[must_use]
@@ -110,9 +110,9 @@ impl SharedFields {
 /// # use {rowmill_types::{RowColumns, RowTextWriter}, std::sync::Arc};
 /// let columns = Arc::new(RowColumns::new(["a", "b"].into_iter()));
 /// let mut writer = RowTextWriter::new(columns, 32);
-/// writer.value(|text| text.push('1'));
-/// writer.value(|text| text.push_str("null"));
-/// let row = writer.finish(7).unwrap();
+/// writer.push_value(|text| text.push('1'));
+/// writer.push_value(|text| text.push_str("null"));
+/// let row = writer.into_row(7).unwrap();
 /// assert_eq!((row.number(), row.text(), row.field("b")), (7, r#"{"a":1,"b":null}"#, Some("null")));
 /// ```
 #[derive(Debug)]

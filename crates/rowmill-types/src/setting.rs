@@ -135,8 +135,8 @@ impl fmt::Display for Setting {
 /// Settings that a message names together, each with a value if it has one.
 ///
 /// ```
-/// # use rowmill_types::{Setting, Words};
-/// let hint = Words::from(format!("{} waits for it", Setting::OnQuota.to("wait")));
+/// # use rowmill_types::{Setting, MessageText};
+/// let hint = MessageText::from(format!("{} waits for it", Setting::OnQuota.with_value("wait")));
 /// assert_eq!(hint, "`on_quota: wait` waits for it");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistake_is_told_right_behind_the_text() {
+    fn a_mistake_is_reported_right_behind_the_text() {
         #[derive(Debug, serde::Deserialize)]
         struct Outer {
             #[serde(deserialize_with = "even")]

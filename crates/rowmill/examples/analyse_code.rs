@@ -28,8 +28,8 @@ pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     });
     let worker = Worker::model("generic.analyst").base_url(simulator.url() + "/v1").tools(tools);
     let batch = Batch::over(FILES).prompt(|(_, code)| format!("Find weak calls:\n{code}")).worker(worker);
-    for ((id, _), told) in FILES.iter().zip(batch.concurrency(5).on_failure(ReturnNone).run_blocking()?) {
-        writeln!(out, "{id}: {}", told.unwrap_or("no analysis".into()))?;
+    for ((id, _), reported) in FILES.iter().zip(batch.concurrency(5).on_failure(ReturnNone).run_blocking()?) {
+        writeln!(out, "{id}: {}", reported.unwrap_or("no analysis".into()))?;
     }
     Ok(())
 }

@@ -17,16 +17,16 @@ use tokio::net::TcpStream;
 
 /// Calls the provider. It already contains everything that is the same for every request.
 #[derive(Debug)]
-pub(crate) struct Speaker {
+pub(crate) struct CustomModel {
     pub(crate) address: SocketAddr,
     pub(crate) role: String,
 }
 
-impl Model for Speaker {
+impl Model for CustomModel {
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
         Box::pin(async move {
-            let said: Vec<&str> = request.messages.iter().map(|message| message.text.as_str()).collect();
-            let (head, body) = self.post(&json!({"role": self.role, "said": said}).to_string()).await?;
+            let texts: Vec<&str> = request.messages.iter().map(|message| message.text.as_str()).collect();
+            let (head, body) = self.post(&json!({"role": self.role, "messages": texts}).to_string()).await?;
             if let Some(error) = refusal(&head) {
                 return Err(error);
             }
@@ -40,13 +40,13 @@ impl Model for Speaker {
     }
 }
 
-impl Speaker {
+impl CustomModel {
     /// Sends one request and returns the head and the body of the answer. Any HTTP client will do.
     async fn post(&self, body: &str) -> Result<(String, String), CallError> {
         let connecting = TcpStream::connect(self.address).await;
         let mut stream =
             connecting.map_err(|error| CallError::new(CallFailure::Connect, error.to_string()))?;
-        let head = "POST /speak HTTP/1.1\r\nhost: speaker\r\nconnection: close";
+        let head = "POST /speak HTTP/1.1\r\nhost: custom_model\r\nconnection: close";
         let broken = |error: std::io::Error| CallError::new(CallFailure::ConnectionBroken, error.to_string());
         let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         stream.write_all(request.as_bytes()).await.map_err(broken)?;
@@ -97,7 +97,7 @@ fn serve(stream: &std::net::TcpStream, is_busy: bool) -> std::io::Result<()> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     let asked: Value = serde_json::from_slice(&body)?;
-    let heard = asked["said"].as_array().and_then(|said| said.last()?.as_str()).unwrap_or_default();
+    let heard = asked["messages"].as_array().and_then(|texts| texts.last()?.as_str()).unwrap_or_default();
     let say = format!("{} {}", asked["role"].as_str().unwrap_or_default(), heard.to_uppercase());
     let words = [heard.split_whitespace().count(), say.split_whitespace().count()];
     let (status, body) = match is_busy {
@@ -110,18 +110,18 @@ fn serve(stream: &std::net::TcpStream, is_busy: bool) -> std::io::Result<()> {
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let address = provider(1)?;
-    let worker = Worker::from_model_maker("speaker", move |brief: &ModelRequirements| {
-        Ok(Arc::new(Speaker { address, role: brief.instruction.clone().unwrap_or_default() }))
+    let worker = Worker::from_model_maker("custom_model", move |brief: &ModelRequirements| {
+        Ok(Arc::new(CustomModel { address, role: brief.instruction.clone().unwrap_or_default() }))
     });
     let batch = Batch::over(["good morning", "good night"])
         .prompt(|words| *words)
         .worker(worker.instruction("The crier says:"))
         .output(|done| format!("{} ({} words heard)", done.answer, done.usage.input));
     let results = batch.run_blocking()?;
-    for told in &results {
-        writeln!(out, "{told}")?;
+    for reported in &results {
+        writeln!(out, "{reported}")?;
     }
-    writeln!(out, "{} items, {} words said", results.report.ok, results.report.usage.output)?;
+    writeln!(out, "{} items, {} words answered", results.report.ok, results.report.usage.output)?;
     Ok(())
 }
 

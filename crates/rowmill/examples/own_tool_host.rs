@@ -67,8 +67,8 @@ pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let batch = Batch::over(["bread and salt", "oil"])
         .prompt(|list| *list)
         .worker(Worker::model("generic.clerk").base_url(simulator.url() + "/v1").tools(tools));
-    for told in batch.run_blocking()? {
-        writeln!(out, "{told}")?;
+    for reported in batch.run_blocking()? {
+        writeln!(out, "{reported}")?;
     }
     Ok(())
 }

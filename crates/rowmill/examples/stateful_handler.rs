@@ -13,8 +13,7 @@ struct Query {
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     // Plays the model: it mistypes its first query, and fixes it after the error.
     let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| {
-        let verb = if seen.turn == 1 { "SELEKT" } else { "SELECT" };
-        let sql = format!("{verb} {}", seen.prompt);
+        let sql = seen.prompt.replace("SELECT", if seen.turn == 1 { "SELEKT" } else { "SELECT" });
         ScriptedTurn::new().call("run_query", serde_json::json!({"sql": sql})).into()
     }));
     let database = Arc::new(["SELECT users", "SELECT orders"]);
@@ -28,7 +27,7 @@ pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
         },
     );
     let worker = Worker::model("generic.clerk").base_url(simulator.url() + "/v1").tools(tools);
-    let batch = Batch::over(["users", "orders", "ghosts"]).prompt(|table| *table).worker(worker);
+    let batch = Batch::over(["SELECT users", "SELECT orders", "SELECT x"]).prompt(|sql| *sql).worker(worker);
     for (answer, turns) in batch.output(|done| (done.answer, done.calls)).run_blocking()? {
         writeln!(out, "`{answer}` in {turns} turns")?;
     }

@@ -27,8 +27,8 @@ pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
         .typed::<Answer>()
         .worker(worker);
     for answer in batch.concurrency(3).on_failure(ReturnNone).run_blocking()? {
-        let told = answer.map(|told| format!("{} ({})", told.answer, told.confidence));
-        writeln!(out, "{}", told.unwrap_or("no answer".into()))?;
+        let reported = answer.map(|reported| format!("{} ({})", reported.answer, reported.confidence));
+        writeln!(out, "{}", reported.unwrap_or("no answer".into()))?;
     }
     Ok(())
 }

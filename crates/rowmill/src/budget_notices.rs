@@ -79,37 +79,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_person_is_told_what_was_chosen_and_what_to_do_about_a_slow_run() {
+    fn notices_name_what_was_chosen_and_what_to_do_about_a_slow_run() {
         let endpoint = "m";
-        let told = |event| match notice(&event, MAX_COST) {
+        let notice_text = |event| match notice(&event, MAX_COST) {
             Some(RunNotice::Info(text) | RunNotice::Warning(text) | RunNotice::SignIn(text)) => {
                 text.to_string()
             }
             None => String::new(),
         };
         assert_eq!(
-            told(RunEvent::AnswersCapped { endpoint, tokens: 14_336, calls: Some(64) }),
+            notice_text(RunEvent::AnswersCapped { endpoint, tokens: 14_336, calls: Some(64) }),
             "answers are capped at 14,336 tokens for now, so that 64 calls at a time fit the budget; \
              truncated answers are requested again with a higher cap"
         );
         assert!(
-            told(RunEvent::AnswersCapped { endpoint, tokens: 9, calls: Some(1) })
+            notice_text(RunEvent::AnswersCapped { endpoint, tokens: 9, calls: Some(1) })
                 .contains(", so that a call fits")
         );
         assert!(
-            told(RunEvent::AnswersCapped { endpoint, tokens: 9, calls: None })
+            notice_text(RunEvent::AnswersCapped { endpoint, tokens: 9, calls: None })
                 .contains("the limits of a row")
         );
         assert_eq!(
-            told(RunEvent::PacedByBudget { endpoint, calls: 3 }),
+            notice_text(RunEvent::PacedByBudget { endpoint, calls: 3 }),
             "the budget allows only 3 calls at a time; set a lower `max_tokens` in the model string or a \
              higher `max_cost` to run faster"
         );
         assert!(
-            told(RunEvent::PacedByBudget { endpoint, calls: 1 }).contains("allows only one call at a time;")
+            notice_text(RunEvent::PacedByBudget { endpoint, calls: 1 })
+                .contains("allows only one call at a time;")
         );
         assert_eq!(
-            told(RunEvent::OutputCapIgnored { endpoint, allowed: 256, used: 900 }),
+            notice_text(RunEvent::OutputCapIgnored { endpoint, allowed: 256, used: 900 }),
             "`m` returned 900 tokens although the cap was 256; reserving at least that much for every call \
              from now on"
         );

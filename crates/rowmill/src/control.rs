@@ -25,7 +25,7 @@ pub struct RunControl {
     /// The person who can sign in to MCP servers; without one, a server that requires a sign-in is a
     /// problem.
     pub person: Option<InteractiveSignIn>,
-    /// Where variables are looked up: keys, addresses, tokens and the values of `${CONFIG_FILE_NAME}`.
+    /// Where variables are looked up: keys, addresses, tokens and the values of `${NAME}`.
     pub environment: RunEnvironment,
     /// How errors of rows name settings in files.
     pub vocabulary: SettingVocabulary,
@@ -44,7 +44,7 @@ impl RunControl {
     /// A control without observers, notices or a person, with its own limits. It uses the environment
     /// of this process.
     #[must_use]
-    pub fn quiet() -> Self {
+    pub fn silent() -> Self {
         Self::silent_in(RunEnvironment::from_process())
     }
 
@@ -66,7 +66,7 @@ impl RunControl {
 
 impl Default for RunControl {
     fn default() -> Self {
-        Self::quiet()
+        Self::silent()
     }
 }
 

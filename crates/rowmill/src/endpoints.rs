@@ -101,7 +101,7 @@ pub(crate) struct ModelFactory<'a> {
     http: HttpClient,
     control: &'a RunControl,
     /// Notices that were already shown: several agents may use the same model.
-    told: Mutex<BTreeSet<String>>,
+    shown_notices: Mutex<BTreeSet<String>>,
 }
 
 impl<'a> ModelFactory<'a> {
@@ -116,7 +116,7 @@ impl<'a> ModelFactory<'a> {
             prices: PriceTable::with_config(&spec.prices)?,
             http: http.clone().with_timeouts(spec.timeouts),
             control,
-            told: Mutex::default(),
+            shown_notices: Mutex::default(),
         })
     }
 
@@ -189,7 +189,8 @@ impl ModelFactory<'_> {
     /// Shows a notice to the user, once.
     pub(crate) fn notify_once(&self, notice: RunNotice) {
         let (RunNotice::Info(text) | RunNotice::Warning(text) | RunNotice::SignIn(text)) = &notice;
-        let is_new = self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_string());
+        let is_new =
+            self.shown_notices.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_string());
         if is_new {
             (self.control.notice)(notice);
         }

@@ -18,13 +18,13 @@ use rowmill_types::{Problem, Secret};
 const TEMP_FOLDER: &str = "/tmp";
 
 /// Where runs and batches look up variables: keys and addresses of providers, tokens, proxies, and the
-/// values of `${CONFIG_FILE_NAME}` in settings. They see nothing else of the process environment.
+/// values of `${NAME}` in settings. They see nothing else of the process environment.
 ///
 /// ```
-/// use rowmill::{Batch, Environment};
+/// use rowmill::{Batch, RunEnvironment};
 ///
 /// // A server gives each of its users a key of their own.
-/// let theirs = Environment::of_variables([("OPENAI_API_KEY", "sk-of-this-user")]);
+/// let theirs = RunEnvironment::from_variables([("OPENAI_API_KEY", "sk-of-this-user")]);
 /// let batch = Batch::over(["a"]).prompt(|item| *item).worker("passthrough").environment(&theirs);
 /// assert_eq!(batch.run_blocking()?.items, ["a"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -5,10 +5,10 @@
 //!
 //! | to bring | implement | use it with |
 //! |---|---|---|
-//! | a provider | [`Model`] | [`Worker::own`](crate::Worker::own), [`Worker::made`](crate::Worker::made) |
+//! | a provider | [`Model`] | [`Worker::from_model`](crate::Worker::from_model), [`Worker::from_model_maker`](crate::Worker::from_model_maker) |
 //! | a source of rows | [`RowSource`], and [`Dataset`] where it can be opened again | [`Batch::over_rows`](crate::Batch::over_rows) |
-//! | tools | [`ToolHost`] | [`Tools::from_host`](crate::Tools::from_host), [`Tools::per_item`](crate::Tools::per_item) |
-//! | eyes | [`Observer`] | [`RunControl`](crate::RunControl); a function for [`Batch::on_event`](crate::Batch::on_event) |
+//! | tools | [`ToolHost`] | [`WorkerTools::from_host`](crate::WorkerTools::from_host), [`WorkerTools::per_item`](crate::WorkerTools::per_item) |
+//! | an observer | [`Observer`] | [`RunControl`](crate::RunControl); a function for [`Batch::on_event`](crate::Batch::on_event) |
 //!
 //! The crate's folder `examples` has a complete provider, source and tool host.
 

@@ -40,12 +40,12 @@ pub(crate) async fn fetch(spec: &mut RunSpec, control: &RunControl) -> Result<()
 pub(crate) async fn bring_input(
     location: &mut InputLocation,
     purpose: FetchPurpose,
-    told: &(dyn Fn(FetchEvent) + Send + Sync),
+    reported: &(dyn Fn(FetchEvent) + Send + Sync),
     environment: &RunEnvironment,
 ) -> Result<(), Problem> {
     let (settings, http) = (environment.fetch_settings(), environment.http_client());
     *location =
-        fetch_to_disk(location, purpose, &Fetcher { settings: &settings, http: &http, on_event: told })
+        fetch_to_disk(location, purpose, &Fetcher { settings: &settings, http: &http, on_event: reported })
             .await?;
     Ok(())
 }

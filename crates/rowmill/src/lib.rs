@@ -17,7 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * Workers: a [`Worker`] calls a model, the agents of cards or your own [`extend::Model`]; [`Tools`]
+//! * Workers: a [`Worker`] calls a model, the agents of cards or your own [`extend::Model`]; [`WorkerTools`]
 //!   are functions that its model may call.
 //! * Failures: [`Raise`], [`ReturnNone`] or [`ReturnError`].
 //! * Persistence: a [`LedgerFolder`], to resume from after a crash.

@@ -132,8 +132,8 @@ pub async fn plan_run(
     let setup = without_key(&control.environment, |environment| {
         model_setup(&spec.work.model, &providers, &asks, control, environment)
     })?;
-    let told = alias_notice(&spec.work.model, &setup.model, &providers);
-    for text in told.into_iter().chain(setup.connection.address_notice.clone()) {
+    let alias = alias_notice(&spec.work.model, &setup.model, &providers);
+    for text in alias.into_iter().chain(setup.connection.address_notice.clone()) {
         (control.notice)(RunNotice::info(text));
     }
     let priced = find_price(&prices, &setup.model);

@@ -106,9 +106,9 @@ impl RecordedSpend {
         }
         let open = self.open.remove(row).unwrap_or_default();
         if is_new {
-            let told = usage.turn.input_tokens + usage.turn.output_tokens;
+            let reported = usage.turn.input_tokens + usage.turn.output_tokens;
             let cost = usage.cost_usd.saturating_sub(open.cost);
-            self.sum = self.sum.plus(Spend { cost, tokens: told.saturating_sub(open.tokens) });
+            self.sum = self.sum.plus(Spend { cost, tokens: reported.saturating_sub(open.tokens) });
         }
         true
     }

@@ -45,17 +45,17 @@ use crate::work_spec::PlanParts;
 /// Runs a spec to its end, from files to files, as `rowmill run` does.
 ///
 /// ```
-/// use rowmill::{Control, InputSpec, Location, Output, Prompt, RunSpec, run};
+/// use rowmill::{RunControl, InputSpec, InputLocation, OutputTarget, PromptSource, RunSpec, run};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let (rows, answers) = (folder.path().join("rows.jsonl"), folder.path().join("answers.jsonl"));
 /// # std::fs::write(&rows, "{\"name\": \"Ada\"}\n{\"name\": \"Bo\"}\n")?;
 /// # tokio::runtime::Runtime::new()?.block_on(async {
-/// let input = InputSpec::new(Location::File(rows), None);
-/// let mut spec = RunSpec::new(input, Output::File(answers.clone()));
+/// let input = InputSpec::new(InputLocation::File(rows), None);
+/// let mut spec = RunSpec::new(input, OutputTarget::File(answers.clone()));
 /// spec.work.model = "passthrough".into();
-/// spec.prompt = Prompt::Inline("Hello {{name}}!".into());
-/// let report = run(spec, &Control::quiet()).await?;
+/// spec.prompt = PromptSource::Inline("Hello {{name}}!".into());
+/// let report = run(spec, &RunControl::silent()).await?;
 ///
 /// assert_eq!(report.exit, rowmill::ExitCode::Ok);
 /// let first = std::fs::read_to_string(&answers)?;
@@ -121,8 +121,8 @@ pub(crate) async fn run_pass(mut spec: RunSpec, control: &RunControl) -> Result<
         Some(setup) => setup,
         // Servers may take a minute to start, and stopping the run must not wait for that.
         None => {
-            let staged = Box::pin(agents::set_up_card_agents(&spec, &mut texts, &http, control));
-            clock.unless_stopped(staged).await?
+            let setup = Box::pin(agents::set_up_card_agents(&spec, &mut texts, &http, control));
+            clock.unless_stopped(setup).await?
         }
     };
     spec.work.stop_rules.deadline = clock.time_left();
@@ -161,10 +161,9 @@ struct ReadyRun {
 /// Runs with everything that was set up.
 async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> Result<RunReport, Problem> {
     let ReadyRun { started, run, folder, made, http, texts, mut rows, source, attached, setup } = prepared;
-    let AgentSetup { graph, model_roles, tools, model, mut identity, rules, traced_agents, redactor, .. } =
-        setup;
+    let AgentSetup { graph, model_roles, tools, mut identity, rules, traced_agents, redactor, .. } = setup;
     // The name appears in messages and files; the models have their own copy.
-    let model = redactor.redact(&model).into_owned();
+    let model = redactor.redact(&setup.model).into_owned();
     // A kept answer is the value that the user's code returned.
     identity.extend(texts.schema_code.iter().map(|code| format!(" checked by {code}")));
     let files = configured_attachments(&spec, &*rows.dataset, rules, (&http, &control.environment))?;
@@ -183,11 +182,9 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
     let found = beginning.earlier_run(&spec);
     let RunBeginning { mut header, known_by, ledger, resume, telemetry, .. } = beginning;
     let RunBeginning { settings_unknown, changes, spent, .. } = beginning;
-    let opened = open_sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
-        let traced =
-            TraceStart { folder: traces, run: &header.run, traced_agents, redactor: redactor.clone() };
-        Ok((traces::begin_traces(&spec, traced, &mut sinks)?, sinks))
-    });
+    let traced = TraceStart { folder: traces, run: &header.run, traced_agents, redactor: redactor.clone() };
+    let opened = open_sinks(&spec, output.as_ref(), telemetry)
+        .and_then(|mut sinks| Ok((traces::begin_traces(&spec, traced, &mut sinks)?, sinks)));
     let (output, (traces, sinks)) = opened_or_refused(opened, output, &made)?;
     notify_folders_and_changes(control, made.commit(), &changes, &known_by);
     if control.lane.0.as_ref().is_none_or(|lane| lane.is_first_pass()) {
@@ -195,6 +192,7 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
     }
     let output = output.map(Arc::new);
     let locks: Arc<dyn Any + Send + Sync> = Arc::new((lock, output.clone()));
+    let assignment = WorkerAssignment::Shared(Arc::new(RowWorker { graph, model_roles, tools }));
     let worker = WorkerPlan {
         attachments: files,
         answer_cache: answers,
@@ -203,10 +201,7 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
         traces,
         redactor: redactor.clone(),
         vocabulary: control.vocabulary,
-        ..spec.work.worker(
-            WorkerAssignment::Shared(Arc::new(RowWorker { graph, model_roles, tools })),
-            Arc::new(texts.template),
-        )
+        ..spec.work.worker(assignment, Arc::new(texts.template))
     };
     if let Some(lane) = &control.lane.0 {
         lane.set_spent(spent);

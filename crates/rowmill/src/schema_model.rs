@@ -47,7 +47,7 @@ pub(crate) async fn load_schema_model(
                 let message = format!("cannot start `{interpreter}` for {SCHEMA_MODEL}");
                 Err(Problem::new(ProblemCode::SchemaModel, message).cause(error))
             }
-            Ok(Ok(told)) => Ok(facts(interpreter, spec, told, variables)),
+            Ok(Ok(description)) => Ok(facts(interpreter, spec, description, variables)),
             Ok(Err(failure)) => Err(problem(interpreter, spec, failure)),
         };
     }
@@ -116,10 +116,10 @@ fn problem(interpreter: &str, spec: &str, failure: DescribeFailure) -> Problem {
 fn facts(
     interpreter: &str,
     spec: &str,
-    told: ModelDescription,
+    description: ModelDescription,
     variables: Vec<(OsString, OsString)>,
 ) -> SchemaModelFacts {
-    let ModelDescription { schema, code } = told;
+    let ModelDescription { schema, code } = description;
     let settings = SchemaModelSettings {
         interpreter: interpreter.into(),
         folder: ".".into(),

@@ -17,7 +17,7 @@ use crate::work_spec::WorkSpec;
 /// Everything that defines a run, as plain data.
 ///
 /// It can be written as JSON and read back without loss. Paths are kept as given; relative ones are
-/// resolved from the current folder. It contains no credentials: `${CONFIG_FILE_NAME}` in the settings of providers
+/// resolved from the current folder. It contains no credentials: `${NAME}` in the settings of providers
 /// and servers is looked up in the environment when the run is prepared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -77,10 +77,10 @@ impl RunSpec {
     /// Serializes the spec to JSON, including all defaults.
     ///
     /// ```
-    /// use rowmill::{InputSpec, Location, Output, RunSpec};
+    /// use rowmill::{InputSpec, InputLocation, OutputTarget, RunSpec};
     ///
-    /// let input = InputSpec::new(Location::File("rows.jsonl".into()), None);
-    /// let mut spec = RunSpec::new(input, Output::File("results.jsonl".into()));
+    /// let input = InputSpec::new(InputLocation::File("rows.jsonl".into()), None);
+    /// let mut spec = RunSpec::new(input, OutputTarget::File("results.jsonl".into()));
     /// spec.work.model = "simulated".into();
     /// assert_eq!(RunSpec::from_json(&spec.to_json()?, "spec.json")?, spec);
     /// # Ok::<(), rowmill::Problem>(())

@@ -225,6 +225,13 @@ fn work() -> impl Strategy<Value = WorkSpec> {
     })
 }
 
+const EXISTING: &[ExistingOutput] = &[
+    ExistingOutput::Refuse,
+    ExistingOutput::Resume,
+    ExistingOutput::ResumeChanged,
+    ExistingOutput::Overwrite,
+];
+
 fn spec() -> impl Strategy<Value = RunSpec> {
     let selection = (any::<u64>(), of((any::<u64>(), any::<u64>())), of(any::<u64>())).prop_map(
         |(offset, sample, limit)| RowSelection {
@@ -243,14 +250,7 @@ fn spec() -> impl Strategy<Value = RunSpec> {
         text().prop_map(ResultSchemaSource::Source),
         text().prop_map(ResultSchemaSource::PythonModel)
     ];
-    let existing = proptest::sample::select(
-        &[
-            ExistingOutput::Refuse,
-            ExistingOutput::Resume,
-            ExistingOutput::ResumeChanged,
-            ExistingOutput::Overwrite,
-        ][..],
-    );
+    let existing = proptest::sample::select(EXISTING);
     let keep = proptest::sample::select(&[KeptFiles::Ledger, KeptFiles::Header, KeptFiles::Nothing][..]);
     let rows = (input(), query(), selection, of(text()), texts());
     let asked = (prompt, schema, of(text()), texts(), of(path()));
@@ -318,7 +318,7 @@ fn what_a_spec_leaves_out_has_its_default() {
 }
 
 #[test]
-fn a_spec_of_another_version_is_told_so_whatever_else_is_strange_in_it() {
+fn a_spec_of_another_version_is_reported_so_whatever_else_is_strange_in_it() {
     let problem = RunSpec::from_json(r#"{"colour": "red", "version": 2}"#, "spec.json").unwrap_err();
     assert_eq!(problem.message, "`spec.json` is not a valid spec at line 1, column 30: `version`");
     let cause = problem.cause.unwrap();
@@ -326,7 +326,7 @@ fn a_spec_of_another_version_is_told_so_whatever_else_is_strange_in_it() {
 }
 
 #[test]
-fn a_path_that_is_no_text_is_told_and_not_changed() {
+fn a_path_that_is_no_text_is_reported_and_not_changed() {
     use std::os::unix::ffi::OsStringExt;
     let path = PathBuf::from(std::ffi::OsString::from_vec(vec![b'a', 0xff]));
     let spec = RunSpec::new(InputSpec::new(InputLocation::File(path), None), OutputTarget::Stdout);

@@ -134,8 +134,8 @@ mod tests {
     use crate::RunSpec;
 
     #[test]
-    fn a_name_that_is_misspelt_is_told_the_one_that_was_meant() {
-        for (told, expected) in [
+    fn a_misspelt_name_is_reported_with_the_one_that_was_meant() {
+        for (message, expected) in [
             (
                 "unknown field `modle`, expected one of `model`, `agents`",
                 "unknown field `modle`; did you mean `model`?",
@@ -150,12 +150,12 @@ mod tests {
             ),
             ("missing field `input`", "missing field `input`"),
         ] {
-            assert_eq!(plain_mistake(told, SpecText::Json), expected);
+            assert_eq!(plain_mistake(message, SpecText::Json), expected);
         }
     }
 
     /// The message for a spec with this field and value instead of the default.
-    fn told(field: &str, value: &str) -> String {
+    fn message_and_hint(field: &str, value: &str) -> String {
         let (mut input, mut output, mut more) =
             (r#"{"location": "stdin"}"#.to_owned(), r#""stdout""#.to_owned(), String::new());
         match field {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_another_kind_is_told_without_the_words_of_the_parser() {
+    fn what_is_of_another_kind_is_reported_without_the_words_of_the_parser() {
         for (field, value, expected) in [
             ("input", "5", "expected an object, found a number"),
             ("input", "[]", "expected an object, found a list"),
@@ -194,12 +194,12 @@ mod tests {
                 "expected text in quotes, found a number",
             ),
         ] {
-            assert_eq!(told(field, value), expected, "{field}: {value}");
+            assert_eq!(message_and_hint(field, value), expected, "{field}: {value}");
         }
     }
 
     #[test]
-    fn text_that_is_no_json_is_told_what_is_missing() {
+    fn text_that_is_no_json_is_reported_with_what_is_missing() {
         for (text, expected) in [
             ("{\"version\": 1", "the text ends before a `{` is closed by `}`"),
             ("{\"version\": 1, \"config_files\": [", "the text ends before a `[` is closed by `]`"),

@@ -61,12 +61,12 @@ pub(crate) async fn load_texts(
 ) -> Result<RunInputTexts, Problem> {
     let settings = control.environment.fetch_settings();
     // Texts are short, so only warnings are shown.
-    let told = |event: rowmill_data::FetchEvent| {
+    let events = |event: rowmill_data::FetchEvent| {
         if let FetchStep::Warning(text) = event.step {
             (control.notice)(RunNotice::warning(text));
         }
     };
-    let fetcher = &Fetcher { settings: &settings, http, on_event: &told };
+    let fetcher = &Fetcher { settings: &settings, http, on_event: &events };
     let (mut schema_model, mut schema_code) = (None, None);
     let (schema, schema_text) = match &spec.schema {
         ResultSchemaSource::None => (None, None),
@@ -90,8 +90,7 @@ pub(crate) async fn load_texts(
     let variables = variables(&spec.variables, fetcher).await?;
     let cards = cards(&spec.work.agents, &variables, fetcher, control).await?;
     let instruction = match &spec.instruction {
-        None if cards.is_some() => None,
-        None if variables.is_empty() => None,
+        None if cards.is_some() || variables.is_empty() => None,
         None => {
             return Err(Problem::new(
                 ProblemCode::InvalidVariables,
@@ -102,9 +101,8 @@ pub(crate) async fn load_texts(
         Some(source) => {
             let text = text(source, INSTRUCTION, fetcher).await?;
             for name in variables.unused_names(&text) {
-                (control.notice)(RunNotice::warning(format!(
-                    "variable `{name}` is not used by the instruction"
-                )));
+                let message = format!("variable `{name}` is not used by the instruction");
+                (control.notice)(RunNotice::warning(message));
             }
             Some(variables.fill_placeholders(&text)?)
         }

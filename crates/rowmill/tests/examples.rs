@@ -45,37 +45,37 @@ fn questions_have_typed_answers() {
 
 #[test]
 fn a_stateful_handler_counts_the_failures_of_every_item() {
-    let told =
+    let message =
         "`the rows of `SELECT users`` in 2 turns\n`the rows of `SELECT orders`` in 2 turns\n`` in 3 turns\n";
-    assert_eq!(shown(stateful_handler::show), told);
+    assert_eq!(shown(stateful_handler::show), message);
 }
 
 #[test]
 fn every_item_has_a_worker_that_was_made_for_it() {
-    let told = "small: Translate into Norwegian. Hello!
+    let message = "small: Translate into Norwegian. Hello!
 large: Translate into French. Thank you for all the fish.
 item 2 failed: nobody speaks the language of letter 2
 ";
-    assert_eq!(shown(worker_per_item::show), told);
+    assert_eq!(shown(worker_per_item::show), message);
 }
 
 #[test]
 fn an_own_provider_answers_items() {
-    let told = "The crier says: GOOD MORNING (2 words heard)
+    let events = "The crier says: GOOD MORNING (2 words heard)
 The crier says: GOOD NIGHT (2 words heard)
-2 items, 10 words said
+2 items, 10 words answered
 ";
-    assert_eq!(shown(own_provider::show), told);
+    assert_eq!(shown(own_provider::show), events);
 }
 
 #[test]
 fn an_own_source_gives_rows() {
-    let told = "\"Dear Ada,\"
+    let message = "\"Dear Ada,\"
 item 1 failed: the paragraph has 97 bytes
 \"It is quiet at night.\"
 \"Yours, Bo\"
 ";
-    assert_eq!(shown(own_source::show), told);
+    assert_eq!(shown(own_source::show), message);
 }
 
 #[test]
@@ -111,10 +111,11 @@ fn the_four_examples_of_the_guide_have_less_than_40_lines() {
 
 #[tokio::test]
 async fn the_own_provider_keeps_the_contract_of_models() {
-    let speaker = own_provider::Speaker { address: own_provider::provider(0).unwrap(), role: String::new() };
+    let custom_model =
+        own_provider::CustomModel { address: own_provider::provider(0).unwrap(), role: String::new() };
     let belongs = |prompt: &str, answer: &str| answer.trim() == prompt.to_uppercase();
     let facts = ModelFacts { belongs: Box::new(belongs), ..ModelFacts::default() };
-    assert_eq!(check_program_model(&speaker, &facts).await, Vec::<String>::new());
+    assert_eq!(check_program_model(&custom_model, &facts).await, Vec::<String>::new());
 }
 
 #[test]

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_used_is_told_apart_from_what_it_started() {
+    fn what_a_process_used_is_distinguished_from_what_it_started() {
         let busy = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let (alone, _) = measure_cost(Command::new("sh").args(["-c", busy])).unwrap();
         assert_eq!(alone.children, Duration::ZERO);

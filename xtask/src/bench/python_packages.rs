@@ -87,7 +87,7 @@ pub(super) fn prepare_tokenizers(workspace: &Workspace, folder: &Path) -> Result
 
 fn perform(command: &mut Command, what: &str) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("`{what}`: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    let messages = String::from_utf8_lossy(&output.stderr);
+    let last = messages.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
     if output.status.success() { Ok(()) } else { Err(format!("`{what}` failed: {last}")) }
 }

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_numbers_are_readable_and_missed_targets_are_said() {
+    fn large_numbers_are_readable_and_missed_targets_are_reported() {
         assert_eq!(whole_number_text(1_234_567.4), "1,234,567");
         assert_eq!(whole_number_text(999.0), "999");
         let verdict = TargetVerdict { target: "at most 3", measured: "3.4".into(), reached: false };

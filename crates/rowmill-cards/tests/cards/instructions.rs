@@ -8,7 +8,7 @@ use rowmill_cards::{
 };
 use rowmill_core::variables::InstructionVariables;
 
-use crate::{local, mistake, remote, said};
+use crate::{local, mistake, refusal_text, remote};
 
 fn card(body: &str, variables: &str) -> AgentCard {
     local("a.md", &format!("---\nname: sorter\nvariables: {{{variables}}}\n---\n{body}")).unwrap()
@@ -40,11 +40,11 @@ fn markers_stay_and_without_variables_so_do_unknown_names() {
 fn lacks(body: &str, variables: &str, flags: &[&str]) -> (String, String) {
     let mut card = card(body, variables);
     let filled = card.fill_variables(&given(flags));
-    said(unfilled_problem(&filled.unfilled.into_iter().map(|one| (&card, one)).collect::<Vec<_>>()))
+    refusal_text(unfilled_problem(&filled.unfilled.into_iter().map(|one| (&card, one)).collect::<Vec<_>>()))
 }
 
 #[test]
-fn an_unknown_variable_is_told_with_the_nearest_one() {
+fn an_unknown_variable_is_reported_with_the_nearest_one() {
     let message = "the instruction uses variables without a value: `{{ton}}` (`a.md`, line 6)";
     let hint = "set the values: var: 'ton=…'; did you mean `tone`? variables: `tone`, `x`; write `\\{{` for \
                 plain text";
@@ -130,7 +130,7 @@ fn includes_that_cannot_be_are_refused() {
     }
     assert!(remote("a.md", "---\n---\n{{url:https://h/x}}").is_ok());
     let texts = [("{{file:a.md}}".to_owned(), "see {{file:b.md}}".to_owned())];
-    let found = said(card("{{file:a.md}}", "").insert_includes(&texts).unwrap_err());
+    let found = refusal_text(card("{{file:a.md}}", "").insert_includes(&texts).unwrap_err());
     assert_eq!(found.0, "`a.md`, line 5: the text of `{{file:a.md}}` includes another: `{{file:b.md}}`");
 }
 

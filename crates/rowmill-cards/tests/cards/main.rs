@@ -38,10 +38,10 @@ fn yaml(text: &str) -> AgentCard {
 
 /// A card that must be invalid: its message without the cause, and its hint.
 fn mistake(source: &str, text: &str) -> (String, String) {
-    said(local(source, text).unwrap_err())
+    refusal_text(local(source, text).unwrap_err())
 }
 
-fn said(problem: Problem) -> (String, String) {
+fn refusal_text(problem: Problem) -> (String, String) {
     assert_eq!(problem.code, ProblemCode::InvalidCard);
     (problem.message.to_string(), problem.hint.unwrap().to_string())
 }

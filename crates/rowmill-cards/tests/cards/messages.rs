@@ -3,7 +3,7 @@
 use rowmill_cards::{MessageFileFormat, parse_messages};
 use rowmill_types::{Message, MessageRole};
 
-use crate::said;
+use crate::refusal_text;
 
 #[test]
 fn messages_are_read_from_text_and_from_json() {
@@ -78,7 +78,7 @@ fn messages_that_are_no_texts_are_refused() {
         ("a.json", r#"[{"role":"assistant"}]"#, "`a.json`: message 1 has a `content` that is not text"),
     ] {
         let problem = parse_messages(text, MessageFileFormat::from_file_name(name), name).unwrap_err();
-        assert_eq!(said(problem).0, message, "{text}");
+        assert_eq!(refusal_text(problem).0, message, "{text}");
     }
 }
 

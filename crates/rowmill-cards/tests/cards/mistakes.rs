@@ -3,13 +3,13 @@
 use rowmill_cards::{CardOrigin, CardText, CardType, join_problems, parse_card};
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::{assert_mistakes, local, mistake, remote, said};
+use crate::{assert_mistakes, local, mistake, refusal_text, remote};
 
 const DOCS: &str = "`docs/agent-cards.md` lists the fields of every type";
 const SAVE: &str = "save the card to a file that you trust and pass its path to `agent_card`";
 
 #[test]
-fn a_text_that_is_no_card_is_told_why() {
+fn a_text_that_is_no_card_is_reported_why() {
     for (source, text, message, hint) in [
         (
             "x/SKILL.md",
@@ -41,7 +41,7 @@ fn a_text_that_is_no_card_is_told_why() {
 }
 
 #[test]
-fn yaml_that_is_no_card_is_told_why() {
+fn yaml_that_is_no_card_is_reported_why() {
     for (source, text, message, hint) in [
         (
             "a.md",
@@ -89,7 +89,7 @@ fn yaml_that_is_no_card_is_told_why() {
 }
 
 #[test]
-fn an_unknown_field_is_told_with_the_nearest_one() {
+fn an_unknown_field_is_reported_with_the_nearest_one() {
     assert_mistakes(&[
         ("name: a\nmodle: x", "`a.yaml`, line 2: unknown field `modle`", "did you mean `model`?"),
         ("Model: x", "`a.yaml`, line 1: unknown field `Model`", "did you mean `model`?"),
@@ -243,7 +243,7 @@ fn a_card_from_elsewhere_may_not_reach_into_this_machine() {
             ", line 1: a remote card may not include files: `{{ file_silent:a.md }}`",
         ),
     ] {
-        let found = said(remote("https://h/a.yaml", text).unwrap_err());
+        let found = refusal_text(remote("https://h/a.yaml", text).unwrap_err());
         assert_eq!(found, (format!("`https://h/a.yaml`{message}"), SAVE.to_owned()), "{text}");
     }
 }
@@ -262,7 +262,7 @@ fn every_field_of_a_type_is_known_to_it() {
 }
 
 #[test]
-fn all_that_is_wrong_with_a_card_is_told_at_once_in_the_order_of_the_lines() {
+fn all_that_is_wrong_with_a_card_is_reported_at_once_in_the_order_of_the_lines() {
     let text = "modle: m\nname: a\nxyzzy: 1\nshell: maybe\nservers: files\nrequest_params: {max_token: 5}";
     let problems = parse_card(&CardText { source: "a.yaml", text, origin: CardOrigin::Remote }).unwrap_err();
     let messages: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
@@ -330,15 +330,15 @@ fn a_mistake_in_one_field_hides_none_in_another() {
     let text: String = MANY.iter().map(|(line, _)| format!("{line}\n")).collect();
     let origin = CardOrigin::Local { environment: &|_| None };
     let problems = parse_card(&CardText { source: "a.yaml", text: &text, origin }).unwrap_err();
-    let told: Vec<_> = problems.iter().map(|problem| problem.message.clone()).collect();
+    let reported: Vec<_> = problems.iter().map(|problem| problem.message.clone()).collect();
     let expected = MANY.iter().zip(1..).filter_map(|((_, message), line)| {
         message.map(|message| format!("`a.yaml`, line {line}: {message}"))
     });
-    assert_eq!(told, expected.collect::<Vec<_>>());
+    assert_eq!(reported, expected.collect::<Vec<_>>());
 }
 
 #[test]
-fn all_children_that_a_type_lacks_and_all_variables_that_are_not_set_are_told() {
+fn all_children_that_a_type_lacks_and_all_variables_that_are_not_set_are_reported() {
     let wrong = |text: &str| {
         let problems = parse_card(&CardText {
             source: "a.yaml",

@@ -3,7 +3,7 @@
 use rowmill_cards::{AgentCard, CardSet};
 use rowmill_types::Problem;
 
-use crate::{local, said};
+use crate::{local, refusal_text};
 
 /// Cards from `name: fields` pairs, each from a file with its name.
 fn cards(cards: &[(&str, &str)]) -> Vec<AgentCard> {
@@ -20,7 +20,7 @@ fn plain() -> &'static str {
 
 #[test]
 fn names_must_differ() {
-    let found = said(set(&[("a", plain()), ("b", "name: a")]).unwrap_err());
+    let found = refusal_text(set(&[("a", plain()), ("b", "name: a")]).unwrap_err());
     let message = "two agent cards have the name `a`: `a.yaml` and `b.yaml`";
     assert_eq!(found, (message.to_owned(), "set a different `name` for one of them".to_owned()));
 }
@@ -37,7 +37,7 @@ fn children_must_be_there() {
         ("type: maker\nworker: summarise", "`a.yaml`, line 3: `worker`"),
         ("agents: [summarise]", "`a.yaml`, line 2: `agents`"),
     ] {
-        let found = said(set(&[("a", card), ("summarize", plain())]).unwrap_err());
+        let found = refusal_text(set(&[("a", card), ("summarize", plain())]).unwrap_err());
         let message = format!("{field} names an agent that was not loaded: `summarise`");
         let hint = "did you mean `summarize`? loaded: `a`, `summarize`; add the card or its folder with \
                     another `agent_card`";
@@ -46,7 +46,7 @@ fn children_must_be_there() {
 }
 
 #[test]
-fn a_circle_is_told_with_its_path() {
+fn a_circle_is_reported_with_its_path() {
     let table = [
         ("start", "agents: [leaf, a]"),
         ("leaf", plain()),
@@ -54,10 +54,10 @@ fn a_circle_is_told_with_its_path() {
         ("b", "type: parallel\nfan_out: [leaf]\nfan_in: c"),
         ("c", "type: router\nagents: [leaf, a]"),
     ];
-    let found = said(set(&table).unwrap_err());
+    let found = refusal_text(set(&table).unwrap_err());
     let message = "`a.yaml`, line 3: agents call each other in a cycle: `a` -> `b` -> `c` -> `a`";
     assert_eq!(found, (message.to_owned(), "remove one of these children from its card".to_owned()));
-    let found = said(set(&[("a", "agents: [a]")]).unwrap_err());
+    let found = refusal_text(set(&[("a", "agents: [a]")]).unwrap_err());
     assert_eq!(found.0, "`a.yaml`, line 2: agents call each other in a cycle: `a` -> `a`");
 }
 
@@ -78,7 +78,7 @@ fn the_same_child_may_be_asked_from_several_places() {
 }
 
 #[test]
-fn a_long_row_of_children_is_walked_without_a_deep_stack() {
+fn a_long_row_of_children_is_visited_without_a_deep_stack() {
     let names: Vec<_> = (0..2000).map(|number| format!("n{number}")).collect();
     let texts = names.iter().skip(1).map(|next| format!("agents: [{next}]")).chain([plain().to_owned()]);
     let cards: Vec<_> =
@@ -101,7 +101,7 @@ fn the_worker_is_the_one_that_can_be_meant() {
 }
 
 #[test]
-fn a_worker_that_cannot_be_is_told() {
+fn a_worker_that_cannot_be_is_reported() {
     let tool = "tool_only: true";
     for (table, wanted, message, hint) in [
         (
@@ -135,7 +135,7 @@ fn a_worker_that_cannot_be_is_told() {
             "agents that can be run: `a`",
         ),
     ] {
-        let found = said(set(&table).unwrap().worker(wanted).unwrap_err());
+        let found = refusal_text(set(&table).unwrap().worker(wanted).unwrap_err());
         assert_eq!(found, (message.to_owned(), hint.to_owned()));
     }
 }

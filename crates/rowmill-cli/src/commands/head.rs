@@ -43,7 +43,7 @@ pub(crate) struct HeadFlags {
     #[arg(long, short = 'n', value_name = "N", value_parser = parse_u64, default_value = "5", allow_negative_numbers = true)]
     rows: u64,
 
-    /// Input format, if it cannot be told from the file name.
+    /// Input format, if it cannot be determined from the file name.
     #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
     input_format: Option<InputFormat>,
 

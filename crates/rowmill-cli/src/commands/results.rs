@@ -180,23 +180,23 @@ fn fields(fields: &[FieldSummary], width: usize) -> Vec<String> {
         let kinds: Vec<&str> = field.kinds.kinds().into_iter().map(JsonKind::name).collect();
         let kinds = if kinds.is_empty() { "null".into() } else { kinds.join(", ") };
         let name = field.name.as_deref().unwrap_or("(whole result)");
-        let mut told = Vec::new();
+        let mut counted = Vec::new();
         if let (Some(min), Some(mean), Some(max)) = (field.min, field.mean, field.max) {
-            told.push(format!("min {}, mean {}, max {}", number(min), number(mean), number(max)));
+            counted.push(format!("min {}, mean {}, max {}", number(min), number(mean), number(max)));
         }
         let nulls = field.kinds.count_of(JsonKind::Null);
         if let Some(values) = &field.values {
             let values =
                 values.iter().map(|(value, count)| format!("{} {}", value_text(value), group_digits(*count)));
-            told.extend(values);
+            counted.extend(values);
         }
         if nulls > 0 {
-            told.push(format!("null {}", group_digits(nulls)));
+            counted.push(format!("null {}", group_digits(nulls)));
         }
         table.row([
             truncate_to_width(&escape_control(name), 24),
             truncate_to_width(&kinds, 20),
-            told.join(" · "),
+            counted.join(" · "),
         ]);
     }
     if fields.is_empty() {

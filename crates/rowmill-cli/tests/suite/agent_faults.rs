@@ -44,7 +44,7 @@ def die(label: str) -> str:
 struct Kind {
     call: fn(usize) -> (&'static str, Value),
     /// Texts in the result.
-    told: fn(usize) -> Vec<String>,
+    expected: fn(usize) -> Vec<String>,
     /// Whether telemetry counts the call, and whether as a success.
     counts: Option<bool>,
 }
@@ -52,12 +52,12 @@ struct Kind {
 const HEALTHY: [Kind; 2] = [
     Kind {
         call: |row| ("shared__echo", json!({"text": format!("own {row}")})),
-        told: |row| vec![format!("\"own {row}\"")],
+        expected: |row| vec![format!("\"own {row}\"")],
         counts: Some(true),
     },
     Kind {
         call: |row| ("double", json!({"n": row})),
-        told: |row| vec![format!("\"{}\"", 2 * row)],
+        expected: |row| vec![format!("\"{}\"", 2 * row)],
         counts: Some(true),
     },
 ];
@@ -73,83 +73,83 @@ fn label(row: usize) -> Value {
 const BROKEN: [Kind; 17] = [
     Kind {
         call: |row| ("shared__fail", json!({"message": format!("bad day {row}")})),
-        told: |row| vec![format!("bad day {row}")],
+        expected: |row| vec![format!("bad day {row}")],
         counts: Some(false),
     },
     Kind {
         call: |row| ("shared__refuse", json!({"message": format!("refused {row}")})),
-        told: |row| vec![format!("refused {row}")],
+        expected: |row| vec![format!("refused {row}")],
         counts: Some(false),
     },
     Kind {
         call: |row| ("slow__hang", label(row)),
-        told: |_| texts(["`slow` did not answer within 500 ms", "whether it took effect is unknown"]),
+        expected: |_| texts(["`slow` did not answer within 500 ms", "whether it took effect is unknown"]),
         counts: Some(false),
     },
     Kind {
         call: |_| ("shared__big", json!({"bytes": 10_485_760})),
-        told: |_| texts(["xxxx", "[cut: the first 2000 of 10485760 bytes]"]),
+        expected: |_| texts(["xxxx", "[cut: the first 2000 of 10485760 bytes]"]),
         counts: Some(true),
     },
     Kind {
         call: |_| ("shared__binary", json!({})),
-        told: |_| texts(["application/octet-stream, 256 bytes, which this model cannot be shown"]),
+        expected: |_| texts(["application/octet-stream, 256 bytes, which this model cannot be shown"]),
         counts: Some(true),
     },
     Kind {
         call: |_| ("shared__structured", json!({})),
-        told: |_| texts(["{\\\"answer\\\":42}"]),
+        expected: |_| texts(["{\\\"answer\\\":42}"]),
         counts: Some(true),
     },
-    Kind { call: |_| ("shared__odd", json!({})), told: |_| texts(["strange"]), counts: Some(true) },
+    Kind { call: |_| ("shared__odd", json!({})), expected: |_| texts(["strange"]), counts: Some(true) },
     Kind {
         call: |row| ("own__crash", label(row)),
-        told: |_| texts(["the tool failed", "whether it took effect is unknown"]),
+        expected: |_| texts(["the tool failed", "whether it took effect is unknown"]),
         counts: Some(false),
     },
     Kind {
         call: |row| ("boom", label(row)),
-        told: |row| vec![format!("ValueError: no luck with l{row}")],
+        expected: |row| vec![format!("ValueError: no luck with l{row}")],
         counts: Some(false),
     },
     Kind {
         call: |row| ("sleepy", label(row)),
-        told: |_| texts(["no answer within 0.5 s", "whether it took effect is unknown"]),
+        expected: |_| texts(["no answer within 0.5 s", "whether it took effect is unknown"]),
         counts: Some(false),
     },
     Kind {
         call: |row| ("huge", label(row)),
-        told: |row| vec![format!("l{row}yyyy"), "[cut: the first 2000 of 100000".to_owned()],
+        expected: |row| vec![format!("l{row}yyyy"), "[cut: the first 2000 of 100000".to_owned()],
         counts: Some(true),
     },
     Kind {
         call: |row| ("raw", label(row)),
-        told: |_| texts(["256 bytes, which this model cannot be shown"]),
+        expected: |_| texts(["256 bytes, which this model cannot be shown"]),
         counts: Some(true),
     },
     Kind {
         call: |row| ("die", label(row)),
-        told: |_| texts(["the tool failed", "whether it took effect is unknown"]),
+        expected: |_| texts(["the tool failed", "whether it took effect is unknown"]),
         counts: Some(false),
     },
     Kind {
         call: |_| ("double", json!({"n": "many"})),
-        told: |_| texts(["the arguments of `double` do not satisfy its schema"]),
+        expected: |_| texts(["the arguments of `double` do not satisfy its schema"]),
         counts: None,
     },
     Kind {
         call: |_| ("double", json!("no object")),
-        told: |_| texts(["the arguments of `double` must be a JSON object"]),
+        expected: |_| texts(["the arguments of `double` must be a JSON object"]),
         counts: None,
     },
     Kind {
         call: |_| ("double", Value::Null),
-        told: |_| texts(["the arguments of `double` are not JSON"]),
+        expected: |_| texts(["the arguments of `double` are not JSON"]),
         counts: None,
     },
     Kind {
         call: |_| ("nonsense", json!({})),
-        told: |_| texts(["there is no tool `nonsense`; there are: ", "shared__echo", "double"]),
+        expected: |_| texts(["there is no tool `nonsense`; there are: ", "shared__echo", "double"]),
         counts: None,
     },
 ];
@@ -172,10 +172,10 @@ fn reply(seen: &CallView<'_>) -> SimulatedAnswer {
         };
     }
     let results = seen.messages.iter().filter(|message| message.role == RecordedRole::Tool);
-    let told: Vec<&str> =
+    let reported: Vec<&str> =
         results.flat_map(|message| &message.answers).map(|answer| answer.text.as_str()).collect();
-    assert!(told.iter().all(|text| text.len() < 2 * LIMIT), "a result was not cut");
-    SimulatedAnswer::Text(format!("row {row} was told {}", json!(told)))
+    assert!(reported.iter().all(|text| text.len() < 2 * LIMIT), "a result was not cut");
+    SimulatedAnswer::Text(format!("row {row} was sent {}", json!(reported)))
 }
 
 /// An answer of the provider with arguments that are not valid JSON.
@@ -222,7 +222,7 @@ fn processes(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn tools_that_go_wrong_are_told_to_the_model_and_disturb_no_other_row() {
+fn tools_that_go_wrong_are_reported_to_the_model_and_disturb_no_other_row() {
     let simulator =
         Simulator::start_blocking(SimulatorScript::new().forget_prompts().keep_requests(0).reply(reply));
     let home = Home::with_rows(ROWS);
@@ -244,8 +244,8 @@ fn tools_that_go_wrong_are_told_to_the_model_and_disturb_no_other_row() {
     let mut wrong = Vec::new();
     for (row, envelope) in (1..).zip(&envelopes) {
         let result = envelope["result"].as_str().unwrap();
-        assert!(result.starts_with(&format!("row {row} was told [\"")), "{result}");
-        let lacking = (kind(row).told)(row).into_iter().filter(|text| !result.contains(text));
+        assert!(result.starts_with(&format!("row {row} was sent [\"")), "{result}");
+        let lacking = (kind(row).expected)(row).into_iter().filter(|text| !result.contains(text));
         wrong.extend(lacking.map(|text| format!("`{text}` is not in: {result}")));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

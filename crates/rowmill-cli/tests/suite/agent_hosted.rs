@@ -29,7 +29,7 @@ fn tools_of_the_provider_are_passed_on_and_their_sources_are_kept() {
 
 #[test]
 fn a_tool_that_the_provider_does_not_have_is_one_error_before_the_first_row() {
-    for (model, front, told) in [
+    for (model, front, message) in [
         ("generic.m?web_search=true", "", "web_search"),
         ("generic.m", "web_search: true", "web_search"),
         ("openai.m", "web_search: true", "web_search"),
@@ -39,7 +39,7 @@ fn a_tool_that_the_provider_does_not_have_is_one_error_before_the_first_row() {
         let (simulator, place) = ruled(&json!([]));
         write_cards(&place, &[("solo", front, "Look it up.")]);
         write_prompt(&place, "weather?");
-        let ended = run_cards(&place, &["-m", model]).code(1).says(told);
+        let ended = run_cards(&place, &["-m", model]).code(1).says(message);
         assert_eq!(ended.stderr.matches("error[").count(), 1, "{}", ended.stderr);
         assert_eq!(simulator.calls().len(), 0);
         assert!(!place.exists("out.jsonl"));

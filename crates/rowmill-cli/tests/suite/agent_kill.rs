@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::agent_support::{
-    Answered, Kept, Mark, Tools, Used, counted, labels, last_call, row_of, run, runs_once, spent, told,
-    turns, wait_for_calls,
+    Answered, Kept, Mark, Tools, Used, counted, labels, last_call, row_of, run, runs_once, spent,
+    total_usage, turns, wait_for_calls,
 };
 use crate::faults_support::{Home, assert_all_ok, attempts};
 use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
@@ -154,7 +154,7 @@ fn finished_turns_are_never_paid_twice_and_tools_run_twice_only_where_they_may()
     let (before, counts) = (simulator.stats().requests, counted(&home));
     let passed = command(&home, &simulator).end();
     assert_eq!((simulator.stats().requests, counted(&home)), (before, counts.clone()));
-    assert_eq!(spent(&home), told(&home).tokens(), "each call is counted once over all lives");
+    assert_eq!(spent(&home), total_usage(&home).tokens(), "each call is counted once over all lives");
     assert_eq!(passed.code, Some(if undecided.is_empty() { 0 } else { 3 }), "{}", passed.err);
     if !undecided.is_empty() {
         let left = match undecided.len() {
@@ -186,7 +186,7 @@ fn finished_turns_are_never_paid_twice_and_tools_run_twice_only_where_they_may()
         assert_eq!(attempts(line), turns(row).len(), "{line}");
         assert_eq!(line["tool_calls"].as_array().unwrap().len(), labels(row).len(), "{line}");
     }
-    let mut paid = told(&home);
+    let mut paid = total_usage(&home);
     paid.add(account.lost_use(&telemetry));
     let stats = simulator.stats();
     assert_eq!(paid, Used { input: stats.input_tokens, output: stats.output_tokens });
@@ -280,13 +280,13 @@ fn a_tool_that_ran_at_the_kill_is_called_again_only_if_it_may_run_twice() {
     assert_eq!(calls["made"], 1, "the turns before the kill are not of this command");
     let envelopes = home.envelopes();
     assert_eq!(envelopes[0]["error"]["type"], "OutcomeUnknown");
-    let told = envelopes[0]["error"]["message"].as_str().unwrap();
+    let message = envelopes[0]["error"]["message"].as_str().unwrap();
     for part in [
         "`solo` called the tool `once__hang` with `{\"label\":\"once\"}`",
         "model call 1",
         "no answer arrived",
     ] {
-        assert!(told.contains(part), "{told}");
+        assert!(message.contains(part), "{message}");
     }
     assert_cut_call_is_traced(&home);
     assert_eq!(envelopes[1]["result"], "it was released");

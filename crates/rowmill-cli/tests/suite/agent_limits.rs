@@ -1,8 +1,10 @@
-//! SimulatedLimits on the work of a row: turns, money, tokens, time, and concurrency.
+//! Limits on the work of a row: turns, money, tokens, time, and concurrency.
 
 use crate::support;
 
-use crate::agents_support::{heard, results, row_error, ruled, run_cards, script, write_cards, write_prompt};
+use crate::agents_support::{
+    call_texts, results, row_error, ruled, run_cards, script, write_cards, write_prompt,
+};
 use crate::support::{Place, scripted};
 use rowmill_testkit::{SimulatorScript, parse_flags};
 use serde_json::{Value, json};
@@ -123,7 +125,7 @@ fn a_bound_on_rows_needs_what_it_is_counted_by() {
 }
 
 #[test]
-fn a_child_that_takes_too_long_is_told_to_its_parent() {
+fn a_child_that_takes_too_long_is_reported_to_its_parent() {
     let (simulator, place) = ruled(&json!([
         {"when": {"system": "Lead.", "turn": 1}, "then": {"calls": [
             {"name": "slow", "arguments": {"message": "x"}}, {"name": "quick", "arguments": {"message": "y"}}]}},
@@ -146,13 +148,13 @@ fn a_child_that_takes_too_long_is_told_to_its_parent() {
     // continues.
     for (parallel, quick) in [("4", "here"), ("1", late)] {
         run_cards(&place, &["-m", "generic.m", "--overwrite", "--parallel", parallel]).ok();
-        let told = heard(&simulator).pop().unwrap_or_default();
-        assert!(told.ends_with(&format!("slow: {late}\nquick: {quick}")), "{parallel}: {told}");
+        let events = call_texts(&simulator).pop().unwrap_or_default();
+        assert!(events.ends_with(&format!("slow: {late}\nquick: {quick}")), "{parallel}: {events}");
     }
 }
 
 #[test]
-fn a_child_that_fails_is_told_to_its_parent() {
+fn a_child_that_fails_is_reported_to_its_parent() {
     let (simulator, place) = ruled(&json!([
         {"when": {"system": "Lead.", "turn": 1}, "then": {"calls": [{"name": "slow", "arguments": {"message": "x"}}]}},
         {"when": {"system": "Slow."}, "then": {"fault": "400"}},
@@ -162,8 +164,8 @@ fn a_child_that_fails_is_told_to_its_parent() {
     write_prompt(&place, "x");
     run_cards(&place, &["-m", "generic.m"]).ok();
     assert_eq!(results(&place), [json!("never mind")]);
-    let told = heard(&simulator).pop().unwrap_or_default();
-    assert!(told.contains("slow: the agent failed: "), "{told}");
+    let events = call_texts(&simulator).pop().unwrap_or_default();
+    assert!(events.contains("slow: the agent failed: "), "{events}");
 }
 
 #[test]

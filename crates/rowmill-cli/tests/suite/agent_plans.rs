@@ -3,7 +3,7 @@
 use crate::support;
 
 use crate::agents_support::{
-    heard, heard_sorted, results, row_error, ruled, run_cards, write_cards, write_prompt,
+    call_texts, results, row_error, ruled, run_cards, sorted_call_texts, write_cards, write_prompt,
 };
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ fn an_answer_is_refined_until_it_is_good_enough() {
         says("You judge.", "round 2", &opinion("FAIR", true, &[])),
         says("You judge.", "round 3", &opinion("GOOD", true, &[])),
     ]);
-    for (extra, told, default) in [
+    for (extra, answer, default) in [
         ("", "", "Judge answers strictly and fairly."),
         ("\nrefinement_instruction: Be brief.", "Be brief.\n\n", "Be brief."),
     ] {
@@ -64,13 +64,13 @@ fn an_answer_is_refined_until_it_is_good_enough() {
         run_cards(&place, &["-m", "generic.m"]).ok();
         assert_eq!(results(&place), [json!("third")]);
         assert_eq!(
-            heard(&simulator),
+            call_texts(&simulator),
             [
                 "[You write.]\nuser: hello".to_owned(),
                 judging(default, 1, "first"),
-                refining(told, 1, "first", "POOR", "- length\n- tone"),
+                refining(answer, 1, "first", "POOR", "- length\n- tone"),
                 judging(default, 2, "second"),
-                refining(told, 2, "second", "FAIR", "- nothing in particular"),
+                refining(answer, 2, "second", "FAIR", "- nothing in particular"),
                 judging(default, 3, "third"),
             ]
         );
@@ -197,9 +197,9 @@ fn an_orchestrator_plans_all_steps_has_them_done_and_answers() {
         task("a", TWO, "compose"),
         answer_asked(THREE, "The plan is complete."),
     ];
-    assert_eq!(heard(&simulator)[4], expected[4]);
+    assert_eq!(call_texts(&simulator)[4], expected[4]);
     expected.sort();
-    assert_eq!(heard_sorted(&simulator), expected);
+    assert_eq!(sorted_call_texts(&simulator), expected);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn an_iterative_plan_is_made_step_by_step() {
             answer_asked(THREE, "The plan is complete."),
         ];
         expected.sort();
-        assert_eq!(heard_sorted(&simulator), expected, "{front}");
+        assert_eq!(sorted_call_texts(&simulator), expected, "{front}");
         assert_eq!(results(&place), [json!("done")], "{front}");
     }
 }
@@ -248,7 +248,7 @@ fn a_plan_that_does_not_come_to_its_end_is_answered_from_what_there_is() {
         format!("{name}\nTask for `{agent}`: read\n<result>\n{result}\n</result>")
     };
     let odd = "error: there is no agent `z`; there are `a`, `b`";
-    for (plan, iterations, told, ending) in [
+    for (plan, iterations, answer, ending) in [
         (
             &nothing,
             5,
@@ -275,7 +275,7 @@ fn a_plan_that_does_not_come_to_its_end_is_answered_from_what_there_is() {
         write_cards(&place, &[A, B, ("top", &front, "Be quick.")]);
         write_prompt(&place, "hello");
         run_cards(&place, &["-m", "generic.m"]).ok();
-        assert_eq!(heard(&simulator).last(), Some(&answer_asked(&told, ending)));
+        assert_eq!(call_texts(&simulator).last(), Some(&answer_asked(&answer, ending)));
     }
 }
 
@@ -320,6 +320,6 @@ fn a_maker_asks_until_one_answer_leads() {
                 assert_eq!(row_error(&place), ("AnswersDiscarded".to_owned(), message.to_owned()));
             }
         }
-        assert_eq!(heard(&simulator), vec!["[You are a.]\nuser: hello"; calls], "{fields}");
+        assert_eq!(call_texts(&simulator), vec!["[You are a.]\nuser: hello"; calls], "{fields}");
     }
 }

@@ -44,7 +44,7 @@ const CASES: &[Case] = &[
 
 #[test]
 fn a_card_that_cannot_be_used_is_one_clear_problem_and_nothing_is_sent() {
-    for (front, others, told) in CASES {
+    for (front, others, problem) in CASES {
         let (simulator, place) = ruled(&json!([]));
         write_cards(&place, &[("solo", front, if front.contains("chain") { "" } else { "Hi." })]);
         write_cards(&place, others);
@@ -52,8 +52,8 @@ fn a_card_that_cannot_be_used_is_one_clear_problem_and_nothing_is_sent() {
         let ended = run_cards(&place, &["-m", "generic.m"]);
         assert_eq!(ended.code, 1, "{front}: {}", ended.stderr);
         assert_eq!(ended.stderr.matches("error[RM").count(), 1, "{front}: {}", ended.stderr);
-        for told in *told {
-            assert!(ended.stderr.contains(told), "{front}: `{told}` is not said in: {}", ended.stderr);
+        for problem in *problem {
+            assert!(ended.stderr.contains(problem), "{front}: `{problem}` is not said in: {}", ended.stderr);
         }
         assert_eq!(simulator.calls().len(), 0, "{front}");
         assert!(!place.exists("out.jsonl"), "{front}");
@@ -75,24 +75,24 @@ fn a_card_without_a_model_says_so_unless_it_asks_none_itself() {
 }
 
 #[test]
-fn a_source_without_cards_is_told() {
+fn a_source_without_cards_is_reported() {
     let (_simulator, place) = ruled(&json!([]));
     write_prompt(&place, "x");
     place.write("empty/README.md", "No card.\n");
     place.write("plain.md", "No card.\n");
     place.write("skill/SKILL.md", "---\nname: s\n---\n");
-    for (source, told) in [
+    for (source, message) in [
         ("empty", "there is no agent card in `empty`"),
         ("missing.md", "missing.md"),
         ("plain.md", "plain.md"),
         ("skill/SKILL.md", "SKILL.md"),
     ] {
-        place.run_rows(&["--agent-card", source, "-m", "generic.m", "-p", "{{p}}"]).code(1).says(told);
+        place.run_rows(&["--agent-card", source, "-m", "generic.m", "-p", "{{p}}"]).code(1).says(message);
     }
 }
 
 #[test]
-fn fields_without_a_meaning_in_a_batch_are_told_once_and_taken() {
+fn fields_without_a_meaning_in_a_batch_are_reported_once_and_taken() {
     let (simulator, place) = ruled(&json!([]));
     write_cards(&place, &[("solo", "model: generic.m\nuse_history: true\nsave_trajectory: true", "Hi.")]);
     write_prompt(&place, "x");

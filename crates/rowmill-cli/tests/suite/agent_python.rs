@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use crate::agents_support::{
-    heard, results, row_error, ruled, run_cards, with_programs, write_cards, write_prompt,
+    call_texts, results, row_error, ruled, run_cards, with_programs, write_cards, write_prompt,
 };
 use crate::faults_support::{Home, PROTOCOLS};
 use crate::support::Place;
@@ -44,7 +44,7 @@ fn with_card(place: &mut Place, front: &str) {
 }
 
 #[test]
-fn functions_are_offered_with_their_schemas_and_what_they_give_or_raise_is_told() {
+fn functions_are_offered_with_their_schemas_and_what_they_give_or_raise_is_reported() {
     let (simulator, mut place) = ruled(&json!([
         {"when": {"turn": 1, "tool": "convert"}, "then": {"calls": [
             {"name": "convert", "arguments": {"amount": 1.5}},
@@ -62,10 +62,11 @@ fn functions_are_offered_with_their_schemas_and_what_they_give_or_raise_is_told(
     assert_eq!(schema["amount"], json!({"type": "number", "description": "How much."}));
     assert_eq!(schema["currency"]["enum"], json!(["EUR", "USD"]));
     assert_eq!(offered["parameters"]["required"], json!(["amount"]));
-    let told: Vec<String> = simulator.calls()[1].results.iter().map(|result| result.text.clone()).collect();
-    assert_eq!(told[..2], [r#"{"amount":3.0,"currency":"EUR"}"#, "ValueError: no debts"]);
-    for told in &told[2..] {
-        assert!(told.starts_with("the arguments of `convert` do not satisfy its schema: "), "{told}");
+    let message: Vec<String> =
+        simulator.calls()[1].results.iter().map(|result| result.text.clone()).collect();
+    assert_eq!(message[..2], [r#"{"amount":3.0,"currency":"EUR"}"#, "ValueError: no debts"]);
+    for message in &message[2..] {
+        assert!(message.starts_with("the arguments of `convert` do not satisfy its schema: "), "{message}");
     }
     let tools = &place.json("t.jsonl")[0]["tool_calls"];
     let ok: Vec<&Value> = tools.as_array().into_iter().flatten().map(|call| &call["ok"]).collect();
@@ -74,7 +75,7 @@ fn functions_are_offered_with_their_schemas_and_what_they_give_or_raise_is_told(
 
 #[test]
 fn functions_that_cannot_be_used_are_one_problem_before_the_first_row() {
-    for (front, told) in [
+    for (front, problem) in [
         ("function_tools: [none.py:f]", "none.py"),
         ("function_tools: [tools.py:unknown]", "unknown"),
         ("tool_hooks: {before_llm_call: tools.py:unknown}", "unknown"),
@@ -86,7 +87,7 @@ fn functions_that_cannot_be_used_are_one_problem_before_the_first_row() {
         let (simulator, mut place) = ruled(&json!([]));
         with_card(&mut place, &format!("model: generic.m\n{front}"));
         write_cards(&place, &[("convert", "tool_only: true", "Convert.")]);
-        run_cards(&place, &[]).code(1).says(told).says("solo.md");
+        run_cards(&place, &[]).code(1).says(problem).says("solo.md");
         assert_eq!(simulator.calls().len(), 0);
     }
 }
@@ -124,7 +125,7 @@ fn each_hook_acts() {
     let plain =
         "assistant: wait\ncall: convert{\"amount\":1}\nconvert: {\"amount\":2.0,\"currency\":\"EUR\"}";
     // The hooks, the messages of the second turn after the prompt, and the result.
-    for (hooks, told, result) in [
+    for (hooks, message, result) in [
         ("before_llm_call: hooks.py:before_llm", format!("hello +before1\n{plain} +before2"), "done"),
         (
             "after_llm_call: hooks.py:after_llm",
@@ -162,7 +163,7 @@ fn each_hook_acts() {
         );
         place.write("cards/hooks.py", HOOKS);
         run_cards(&place, &[]).ok();
-        assert_eq!(heard(&simulator)[1], format!("[Work.]\nuser: {told}"), "{hooks}");
+        assert_eq!(call_texts(&simulator)[1], format!("[Work.]\nuser: {message}"), "{hooks}");
         assert_eq!(results(&place), [json!(result)], "{hooks}");
     }
 }
@@ -210,14 +211,14 @@ fn hooks_work_without_tools_and_for_their_own_agent_only() {
         &[("other", "tool_only: true", "Other."), ("line", "type: chain\nsequence: [solo, other]", "")],
     );
     run_cards(&place, &["-m", "generic.m"]).ok();
-    assert_eq!(heard(&simulator)[1], "[Other.]\nuser: done by solo in row 1");
+    assert_eq!(call_texts(&simulator)[1], "[Other.]\nuser: done by solo in row 1");
     assert_eq!(results(&place), [json!("done")]);
     let started = place.exists("started.txt") || place.exists("cards/started.txt");
     assert!(started, "the lifecycle hook did not run");
 }
 
 #[test]
-fn pictures_of_tools_reach_models_that_take_them_and_others_are_told_of_them() {
+fn pictures_of_tools_reach_models_that_take_them_and_others_are_reported_them() {
     let rules = json!([
         {"when": {"turn": 1, "tool": "picture"}, "then": {"calls": [{"name": "picture"}]}},
         {"when": {"turn": 2}, "then": {"text": "{{last}}"}}
@@ -231,7 +232,7 @@ fn pictures_of_tools_reach_models_that_take_them_and_others_are_told_of_them() {
         let last = simulator.calls().pop();
         let files: Vec<String> =
             last.iter().flat_map(|call| &call.files).map(|file| file.media_type.clone()).collect();
-        let text = heard(&simulator).pop().unwrap_or_default();
+        let text = call_texts(&simulator).pop().unwrap_or_default();
         let cannot = text.contains("image/png, 70 bytes, which this model cannot be shown]");
         match model {
             "deepseek.deepseek-chat" => assert!(files.is_empty() && cannot, "{model}: {files:?} {text}"),
@@ -259,7 +260,7 @@ fn a_recorded_function_can_be_replayed_without_it() {
 }
 
 #[test]
-fn a_tool_that_takes_too_long_is_told_to_the_model() {
+fn a_tool_that_takes_too_long_is_reported_to_the_model() {
     for (policy, flags) in
         [("tool_policy: {hang: {timeout: 0.3}}", &[][..]), ("", &["--tool-timeout", "300ms"])]
     {
@@ -270,8 +271,8 @@ fn a_tool_that_takes_too_long_is_told_to_the_model() {
         with_card(&mut place, &format!("model: generic.m\nfunction_tools: [slow.py:hang]\n{policy}"));
         place.write("cards/slow.py", "import threading\ndef hang():\n    threading.Event().wait()\n");
         run_cards(&place, flags).ok();
-        let told = heard(&simulator).pop().unwrap_or_default();
-        assert!(told.contains("0.3 s") && told.contains("whether it took effect is unknown"), "{told}");
+        let events = call_texts(&simulator).pop().unwrap_or_default();
+        assert!(events.contains("0.3 s") && events.contains("whether it took effect is unknown"), "{events}");
         assert!(row_error(&place).0.is_empty());
     }
 }
@@ -350,9 +351,9 @@ fn a_function_gets_no_key_of_the_models_and_cannot_read_it_from_the_process_that
         let ended = command.args(["--agent-card", "solo.md"]).output().unwrap();
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
         assert_eq!(home.envelopes()[0]["result"], format!("PermissionError; {given}"));
-        let told =
+        let messages =
             String::from_utf8_lossy(&ended.stderr).contains("Python functions do not get `GENERIC_API_KEY`");
-        assert_eq!(told, config.is_empty());
+        assert_eq!(messages, config.is_empty());
     }
 }
 

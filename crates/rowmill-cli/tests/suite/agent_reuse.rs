@@ -1,6 +1,6 @@
 //! Agents with cached answers, equal rows and resumed runs.
 
-use crate::agents_support::{heard, results, ruled, run_cards, write_cards, write_prompt};
+use crate::agents_support::{call_texts, results, ruled, run_cards, write_cards, write_prompt};
 use crate::support::Place;
 use rowmill_testkit::Simulator;
 use serde_json::{Value, json};
@@ -90,14 +90,14 @@ fn rows_know_nothing_of_each_other() {
         })
         .collect();
     expected.sort();
-    let mut heard = heard(&simulator);
+    let mut heard = call_texts(&simulator);
     heard.sort();
     assert_eq!(heard, expected);
-    let mut told: Vec<(u64, Value)> = place
+    let mut message: Vec<(u64, Value)> = place
         .json("out.jsonl")
         .iter()
         .map(|row| (row["row_number"].as_u64().unwrap_or_default(), row["result"].clone()))
         .collect();
-    told.sort_by_key(|(number, _)| *number);
-    assert!(told.iter().all(|(number, result)| *result == format!("so: answer {number}")), "{told:?}");
+    message.sort_by_key(|(number, _)| *number);
+    assert!(message.iter().all(|(number, result)| *result == format!("so: answer {number}")), "{message:?}");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use crate::agent_support::{
-    Answered, Tools, Used, counted, labels, run, runs_once, told, turns, wait_for_calls,
+    Answered, Tools, Used, counted, labels, run, runs_once, total_usage, turns, wait_for_calls,
 };
 use crate::faults_support::{Home, Running, assert_all_ok};
 use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
@@ -34,9 +34,9 @@ fn assert_done_once(home: &Home, answered: &Answered, anew: &BTreeSet<u64>) {
 }
 
 /// Checks that telemetry reports everything that was paid for, once.
-fn assert_all_told(home: &Home, simulator: &Simulator) {
+fn assert_all_reported(home: &Home, simulator: &Simulator) {
     let stats = simulator.stats();
-    assert_eq!(told(home), Used { input: stats.input_tokens, output: stats.output_tokens });
+    assert_eq!(total_usage(home), Used { input: stats.input_tokens, output: stats.output_tokens });
 }
 
 /// A run in which eight calls wait for their answers, and no other call can be made.
@@ -65,7 +65,7 @@ fn ctrl_c_waits_for_what_is_under_way_and_a_resume_goes_on_after_it() {
 
     run(&home).on(&simulator).args(&KEEPS).args(&["--resume"]).ends_with(0);
     assert_done_once(&home, &answered, &BTreeSet::new());
-    assert_all_told(&home, &simulator);
+    assert_all_reported(&home, &simulator);
     assert_eq!(simulator.stats().repeated_turns, 0);
 }
 
@@ -93,7 +93,7 @@ fn a_second_ctrl_c_cuts_calls_and_a_resume_asks_only_those_again() {
     let anew = unknown.iter().map(|envelope| envelope["row_number"].as_u64().unwrap()).collect();
     run(&home).on(&simulator).args(&KEEPS).args(&["--resume", "--retry-unknown"]).ends_with(0);
     assert_done_once(&home, &answered, &anew);
-    assert_all_told(&home, &simulator);
+    assert_all_reported(&home, &simulator);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_second_ctrl_c_while_a_tool_runs_loses_nothing_that_was_paid_for() {
     running.signal(Signal::INT);
     let ended = running.end();
     assert_eq!(ended.code, Some(130), "{}", ended.err);
-    assert_all_told(&home, &simulator);
+    assert_all_reported(&home, &simulator);
     let summary = ended.summary();
     assert_eq!(summary["calls"], json!({"made": 1, "failed": {}, "outcome_unknown": 0}));
     assert_eq!(summary["cost"]["usd"], summary["spent_usd"]);
@@ -137,7 +137,7 @@ fn a_budget_that_stops_a_run_between_turns_loses_none_of_them() {
         let envelopes = home.envelopes();
         assert!(of_type(&envelopes, "Interrupted").is_empty(), "all calls were answered");
         stops += of_type(&envelopes, "RunStopped").len();
-        assert_all_told(&home, &simulator);
+        assert_all_reported(&home, &simulator);
     }
     assert!(stops > 0, "no row was stopped between two turns");
     assert_done_once(&home, &answered, &BTreeSet::new());

@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use crate::agents_support::{heard, results, row_error, ruled, run_cards, write_cards, write_prompt};
+use crate::agents_support::{call_texts, results, row_error, ruled, run_cards, write_cards, write_prompt};
 use crate::faults_support::PROTOCOLS;
 use crate::support::Place;
 use rowmill_testkit::Simulator;
@@ -112,7 +112,7 @@ fn tools_and_a_schema_go_together_in_every_protocol() {
             let name = format!("{model}{setting}");
             with_tool(&place, &name, &["--repairs", "1", "--telemetry-output", "t.jsonl"]).ok();
             assert_eq!(results(&place), [json!({"n": 7})], "{name}");
-            let heard = heard(&simulator);
+            let heard = call_texts(&simulator);
             assert_eq!(heard.len(), 3, "{name}");
             let second = "[You look.]\nuser: hello\nassistant: Looking.\ncall: find{\"q\":\"hello\"}\n\
                           call: find{\"q\":2}\nfind: found\nfind: found";

@@ -3,7 +3,7 @@
 use crate::support;
 
 use crate::agents_support::{
-    heard, results, row_error, ruled, run_cards, script, with_programs, write_cards, write_prompt,
+    call_texts, results, row_error, ruled, run_cards, script, with_programs, write_cards, write_prompt,
 };
 use crate::support::scripted;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ fn stubs_answer_in_the_place_of_tools_by_row_and_arguments() {
     let expected = ["so: anything", "so: second row", "so: {\"n\":3}", "so: broken"];
     assert_eq!(results(&place), expected.map(|text| json!(text)));
     assert_eq!(
-        heard(&simulator)[1],
+        call_texts(&simulator)[1],
         "[Look.]\nuser: one\nassistant: \ncall: find{\"q\":\"one\"}\nfind: anything"
     );
     let ok: Vec<Value> = place.json("t.jsonl").iter().map(|row| row["tool_calls"][0]["ok"].clone()).collect();
@@ -41,24 +41,24 @@ fn stubs_answer_in_the_place_of_tools_by_row_and_arguments() {
 }
 
 #[test]
-fn stubs_that_cannot_be_used_are_told_before_the_first_row() {
+fn stubs_that_cannot_be_used_are_reported_before_the_first_row() {
     let (simulator, place) = ruled(&finder());
     write_cards(&place, &[SOLO]);
     write_prompt(&place, "x");
     place.write("empty.jsonl", "\n");
     place.write("wrong.jsonl", "{\"result\": 1}\n{\"reslt\": 1}\n");
-    for (stub, told) in [
+    for (stub, message) in [
         ("find=none.jsonl", "cannot read the answers for the tool `find`: `none.jsonl`"),
         ("find=empty.jsonl", "`empty.jsonl` has no answers for the tool `find`"),
         ("find=wrong.jsonl", "line 2 of `wrong.jsonl` is not an answer"),
     ] {
-        run_cards(&place, &["--stub", stub]).code(1).says(told);
+        run_cards(&place, &["--stub", stub]).code(1).says(message);
     }
     assert_eq!(simulator.calls().len(), 0);
 }
 
 #[test]
-fn a_denied_tool_is_offered_but_never_called_and_the_model_is_told() {
+fn a_denied_tool_is_offered_but_never_called_and_the_model_is_reported() {
     let denied =
         "[Look.]\nuser: x\nassistant: \ncall: find{\"q\":\"x\"}\nfind: the tool `find` is denied in this run";
     let policy = "model: generic.m\ntool_policy: {find: deny}";
@@ -71,7 +71,7 @@ fn a_denied_tool_is_offered_but_never_called_and_the_model_is_told() {
         write_cards(&place, &[("solo", front, "Look.")]);
         write_prompt(&place, "x");
         run_cards(&place, &[&["--stub", "find=text:found"], flags].concat()).ok();
-        assert_eq!(heard(&simulator)[1], denied, "{front}");
+        assert_eq!(call_texts(&simulator)[1], denied, "{front}");
         assert_eq!(results(&place), [json!("so: the tool `find` is denied in this run")]);
     }
 }
@@ -141,8 +141,8 @@ fn long_results_are_cut_with_a_note() {
     write_cards(&place, &[SOLO]);
     write_prompt(&place, "x");
     run_cards(&place, &["--stub", "find=text:ab\u{e9}def", "--tool-result-limit", "3"]).ok();
-    let told = heard(&simulator).pop().unwrap_or_default();
-    assert!(told.ends_with("find: ab\n[cut: the first 2 of 7 bytes]"), "{told}");
+    let events = call_texts(&simulator).pop().unwrap_or_default();
+    assert!(events.ends_with("find: ab\n[cut: the first 2 of 7 bytes]"), "{events}");
 }
 
 #[test]
@@ -167,11 +167,14 @@ fn the_shell_is_offered_where_it_is_wanted_and_sees_no_keys() {
         write_cards(&place, &[("solo", &format!("model: generic.m\n{front}"), "Work.")]);
         write_prompt(&place, "x");
         run_cards(&place, flags).ok();
-        let told = heard(&simulator).pop().unwrap_or_default();
+        let events = call_texts(&simulator).pop().unwrap_or_default();
         if has_shell {
             let note = if front.contains("cwd") { "inner" } else { "outer" };
-            assert!(told.contains(note) && told.contains("key:") && !told.contains(support::KEY), "{told}");
-            assert!(told.contains('3'), "{told}");
+            assert!(
+                events.contains(note) && events.contains("key:") && !events.contains(support::KEY),
+                "{events}"
+            );
+            assert!(events.contains('3'), "{events}");
         } else {
             assert_eq!(results(&place), [json!("no shell")]);
         }
@@ -229,14 +232,14 @@ fn what_was_recorded_stands_in_for_the_tool_with_the_same_results() {
     write_cards(&place, &[("solo", "model: generic.m\nshell: true", "Work.")]);
     place.write("rows.jsonl", "{\"p\":\"one\"}\n{\"p\":\"two\"}\n{\"p\":\"one\"}\n");
     run_cards(&place, &["--record-tools", "tape"]).ok();
-    let (first, told) = (results(&place), heard(&simulator));
+    let (first, message) = (results(&place), call_texts(&simulator));
     assert_eq!(place.names("tape"), ["execute.jsonl"]);
     assert_eq!(place.read("log.txt"), "one\ntwo\none\n");
     let tape = place.read("tape/execute.jsonl");
     run_cards(&place, &["--stub", "execute=tape/execute.jsonl", "--record-tools", "again", "--overwrite"])
         .ok();
     assert_eq!(results(&place), first);
-    assert_eq!(heard(&simulator)[told.len()..], told);
+    assert_eq!(call_texts(&simulator)[message.len()..], message);
     assert_eq!(place.read("log.txt"), "one\ntwo\none\n");
     let sorted = |text: &str| {
         let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();

@@ -1,12 +1,12 @@
 //! Every type of card from end to end, with all messages that each agent received.
 
 use crate::agents_support::{
-    heard, heard_sorted, results, row_error, ruled, run_cards, write_cards, write_prompt,
+    call_texts, results, row_error, ruled, run_cards, sorted_call_texts, write_cards, write_prompt,
 };
 use serde_json::{Value, json};
 
 /// Agents that answer with their name and the last message.
-fn speakers(names: &[&str]) -> Vec<Value> {
+fn agent_names(names: &[&str]) -> Vec<Value> {
     let rule = |name: &&str| {
         let text = format!("{name}({{{{last}}}})");
         json!({"when": {"system": format!("You are {name}.")}, "then": {"text": text}})
@@ -19,13 +19,13 @@ const B: (&str, &str, &str) = ("b", "tool_only: true", "You are b.");
 const C: (&str, &str, &str) = ("c", "tool_only: true", "You are c.");
 
 #[test]
-fn an_agent_is_told_its_instruction_and_the_prompt_of_the_row() {
-    let (simulator, place) = ruled(&json!(speakers(&["a"])));
+fn an_agent_gets_its_instruction_and_the_prompt_of_the_row() {
+    let (simulator, place) = ruled(&json!(agent_names(&["a"])));
     write_cards(&place, &[("solo", "model: generic.m", "You are a.")]);
     write_prompt(&place, "hello");
     run_cards(&place, &[]).ok();
     assert_eq!(results(&place), [json!("a(hello)")]);
-    assert_eq!(heard(&simulator), ["[You are a.]\nuser: hello"]);
+    assert_eq!(call_texts(&simulator), ["[You are a.]\nuser: hello"]);
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn an_agent_asks_other_agents_as_tools() {
             {"name": "nobody"}
         ]}})];
     rules.push(json!({"when": {"system": "You ask"}, "then": {"text": "together: {{last}}"}}));
-    rules.extend(speakers(&["a", "b"]));
+    rules.extend(agent_names(&["a", "b"]));
     let (simulator, place) = ruled(&json!(rules));
     let schema =
         "tool_input_schema:\n  type: object\n  properties: {topic: {type: string}, deep: {type: boolean}}";
@@ -56,7 +56,7 @@ fn an_agent_asks_other_agents_as_tools() {
     let calls = simulator.calls();
     assert_eq!(calls.len(), 4);
     assert_eq!(calls[0].tools, ["a", "my_b"]);
-    let heard = heard_sorted(&simulator);
+    let heard = sorted_call_texts(&simulator);
     assert_eq!(heard[0], "[You are a.]\nuser: first");
     assert_eq!(heard[1], "[You are b.]\nuser: {\"topic\":\"x\",\"deep\":true}");
     let end = &heard[3];
@@ -74,20 +74,20 @@ fn an_agent_asks_other_agents_as_tools() {
 
 #[test]
 fn a_chain_hands_each_answer_to_the_next() {
-    let (simulator, place) = ruled(&json!(speakers(&["a", "b", "c"])));
+    let (simulator, place) = ruled(&json!(agent_names(&["a", "b", "c"])));
     write_cards(&place, &[A, B, C, ("line", "type: chain\nsequence: [a, b, c]", "")]);
     write_prompt(&place, "hello");
     run_cards(&place, &["-m", "generic.m"]).ok();
     assert_eq!(results(&place), [json!("c(b(a(hello)))")]);
     assert_eq!(
-        heard(&simulator),
+        call_texts(&simulator),
         ["[You are a.]\nuser: hello", "[You are b.]\nuser: a(hello)", "[You are c.]\nuser: b(a(hello))"]
     );
 }
 
 #[test]
 fn a_cumulative_chain_shows_all_answers_to_the_next_and_gives_them_all() {
-    let (simulator, place) = ruled(&json!(speakers(&["a", "b", "c"])));
+    let (simulator, place) = ruled(&json!(agent_names(&["a", "b", "c"])));
     write_cards(&place, &[A, B, C, ("line", "type: chain\nsequence: [a, b, c]\ncumulative: true", "")]);
     write_prompt(&place, "hello");
     run_cards(&place, &["-m", "generic.m"]).ok();
@@ -97,7 +97,7 @@ fn a_cumulative_chain_shows_all_answers_to_the_next_and_gives_them_all() {
                     <fastagent:response agent='c'>c(b(a(hello)))</fastagent:response>";
     assert_eq!(results(&place), [json!(expected)]);
     assert_eq!(
-        heard(&simulator),
+        call_texts(&simulator),
         [
             "[You are a.]\nuser: hello",
             "[You are b.]\nuser: hello\nuser: a(hello)",
@@ -115,7 +115,7 @@ fn parallel_agents_hear_the_same_and_their_answers_stand_in_the_order_of_the_car
         [("", format!("{request}{answers}")), ("\ninclude_request: false", answers.to_owned())]
     {
         for with_fan_in in [false, true] {
-            let (simulator, place) = ruled(&json!(speakers(&["a", "b", "c"])));
+            let (simulator, place) = ruled(&json!(agent_names(&["a", "b", "c"])));
             let fan_in = if with_fan_in { "\nfan_in: c" } else { "" };
             let front = format!("type: parallel\nfan_out: [b, a]{fan_in}{fields}");
             write_cards(&place, &[A, B, C, ("both", &front, "")]);
@@ -128,7 +128,7 @@ fn parallel_agents_hear_the_same_and_their_answers_stand_in_the_order_of_the_car
                 expected.push(format!("[You are c.]\nuser: {gathered}"));
                 result = format!("c({gathered})");
             }
-            assert_eq!(heard_sorted(&simulator), expected, "{front}");
+            assert_eq!(sorted_call_texts(&simulator), expected, "{front}");
             assert_eq!(results(&place), [json!(result)], "{front}");
         }
     }
@@ -151,14 +151,14 @@ fn a_router_lets_its_model_choose_who_answers() {
         ("", format!("{ROUTING}\n\n{list}")),
     ] {
         let mut rules = vec![json!({"when": {"schema": true}, "then": {"json": choice("b")}})];
-        rules.extend(speakers(&["a", "b"]));
+        rules.extend(agent_names(&["a", "b"]));
         let (simulator, place) = ruled(&json!(rules));
         write_cards(&place, &[A, B, ("door", "type: router\nagents: [a, b]", own)]);
         write_prompt(&place, "hello");
         run_cards(&place, &["-m", "generic.m"]).ok();
         assert_eq!(results(&place), [json!("b(hello)")], "{own}");
         assert_eq!(
-            heard(&simulator),
+            call_texts(&simulator),
             [format!("[{system}]\nuser: hello"), "[You are b.]\nuser: hello".to_owned()]
         );
         let schema = &simulator.requests()[0].json()["response_format"]["json_schema"]["schema"];
@@ -167,7 +167,7 @@ fn a_router_lets_its_model_choose_who_answers() {
 }
 
 #[test]
-fn a_router_is_told_once_that_there_is_no_such_agent() {
+fn a_router_learns_once_that_there_is_no_such_agent() {
     let choice = |agent: &str| json!({"agent": agent, "confidence": "low", "reasoning": "r"});
     let system = format!("[{ROUTING}\n\nThe agents:\n- a: Knows letters.\n- b]");
     let asked = format!("{system}\nuser: hello");
@@ -180,12 +180,12 @@ fn a_router_is_told_once_that_there_is_no_such_agent() {
             json!({"when": {"schema": true, "turn": 1}, "then": {"json": choice("z")}}),
             json!({"when": {"schema": true, "turn": 2}, "then": {"json": choice(second)}}),
         ];
-        rules.extend(speakers(&["a"]));
+        rules.extend(agent_names(&["a"]));
         let (simulator, place) = ruled(&json!(rules));
         write_cards(&place, &[A, B, ("door", "type: router\nagents: [a, b]", "")]);
         write_prompt(&place, "hello");
         let ended = run_cards(&place, &["-m", "generic.m"]);
-        let heard = heard(&simulator);
+        let heard = call_texts(&simulator);
         assert_eq!(heard[..2], [asked.clone(), again.clone()]);
         if second == "a" {
             ended.ok();
@@ -201,11 +201,11 @@ fn a_router_is_told_once_that_there_is_no_such_agent() {
 
 #[test]
 fn a_router_with_one_agent_asks_no_model() {
-    let (simulator, place) = ruled(&json!(speakers(&["a"])));
+    let (simulator, place) = ruled(&json!(agent_names(&["a"])));
     write_cards(&place, &[A, ("door", "type: router\nagents: [a]", "Choose.")]);
     write_prompt(&place, "hello");
     run_cards(&place, &["-m", "generic.m"]).ok();
-    assert_eq!(heard(&simulator), ["[You are a.]\nuser: hello"]);
+    assert_eq!(call_texts(&simulator), ["[You are a.]\nuser: hello"]);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_member_that_fails_fails_the_row_and_is_named() {
         ("type: MAKER\nworker: a", "`a`"),
     ] {
         let mut rules = vec![json!({"when": {"system": "You are a."}, "then": {"fault": "400"}})];
-        rules.extend(speakers(&["b"]));
+        rules.extend(agent_names(&["b"]));
         let (_simulator, place) = ruled(&json!(rules));
         write_cards(&place, &[A, B, ("top", front, "")]);
         write_prompt(&place, "hello");
@@ -254,7 +254,7 @@ fn spans_of_agents_stand_under_the_agent_that_called_them() {
         json!({"when": {"system": "You ask", "turn": 1}, "then": {"calls": [{"name": "a", "arguments": {"message": "go"}}]}}),
         json!({"when": {"system": "You ask"}, "then": {"text": "done"}}),
     ];
-    rules.extend(speakers(&["a"]));
+    rules.extend(agent_names(&["a"]));
     let (_simulator, place) = ruled(&json!(rules));
     write_cards(&place, &[A, ("boss", "agents: [a]", "You ask others.")]);
     write_prompt(&place, "hello");

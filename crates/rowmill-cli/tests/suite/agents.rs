@@ -3,7 +3,7 @@
 use crate::support;
 
 use crate::agents_support::{
-    heard, heard_sorted, results, ruled, run_cards, script, write_cards, write_prompt,
+    call_texts, results, ruled, run_cards, script, sorted_call_texts, write_cards, write_prompt,
 };
 use crate::support::scripted;
 use rowmill_testkit::Simulator;
@@ -80,7 +80,7 @@ fn variables_fill_instructions_and_flags_go_before_the_card() {
     );
     write_prompt(&place, "hello");
     run_cards(&place, &["--var", "language=French", "--var", "idle=1"]).ok().says("idle");
-    assert_eq!(heard(&simulator), ["[Speak French as solo, {{kept}}. In plain words.]\nuser: hello"]);
+    assert_eq!(call_texts(&simulator), ["[Speak French as solo, {{kept}}. In plain words.]\nuser: hello"]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn messages_of_a_card_stand_before_every_request() {
     place.write("rows.jsonl", "{\"p\":\"four\"}\n{\"p\":\"five\"}\n");
     run_cards(&place, &[]).ok();
     let shots = "[Digits.]\nuser: two\nassistant: 2\nuser: three\nassistant: 3\nuser: ";
-    assert_eq!(heard(&simulator), [format!("{shots}four"), format!("{shots}five")]);
+    assert_eq!(call_texts(&simulator), [format!("{shots}four"), format!("{shots}five")]);
 }
 
 #[test]
@@ -149,13 +149,13 @@ fn cards_come_from_files_folders_and_addresses() {
         let cards: Vec<&str> = sources.iter().flat_map(|source| ["--agent-card", source]).collect();
         place.run_rows(&[&flags[..], &cards].concat()).ok();
     }
-    assert_eq!(heard_sorted(&simulator), vec!["[You are a.]\nuser: hello"; 3]);
+    assert_eq!(sorted_call_texts(&simulator), vec!["[You are a.]\nuser: hello"; 3]);
     assert_eq!(results(&place), [json!("answer to: hello")]);
 }
 
 #[test]
 fn a_card_from_elsewhere_may_not_read_files() {
-    for (card, told) in [
+    for (card, message) in [
         ("---\nmodel: generic.m\n---\n{{file:/etc/hostname}}", "file"),
         ("---\nmodel: generic.m\nfunction_tools: [x.py:f]\n---\nHi.", "function_tools"),
         ("---\nmodel: ${HOME}\n---\nHi.", "${HOME}"),
@@ -163,13 +163,13 @@ fn a_card_from_elsewhere_may_not_read_files() {
         let (simulator, place) = scripted(script(&json!([])).text("far.md", card));
         write_prompt(&place, "hello");
         let far = format!("{}/text/far.md", simulator.url());
-        place.run_rows(&["--agent-card", &far, "-p", "{{p}}"]).code(1).says(told);
+        place.run_rows(&["--agent-card", &far, "-p", "{{p}}"]).code(1).says(message);
         assert_eq!(simulator.calls().len(), 0);
     }
 }
 
 #[test]
-fn flags_that_make_no_sense_are_told_before_anything_is_read() {
+fn flags_that_make_no_sense_are_reported_before_anything_is_read() {
     let (simulator, place) = ruled(&json!([]));
     write_cards(&place, &[("solo", "model: generic.m", "You are a.")]);
     write_prompt(&place, "hello");
@@ -183,10 +183,10 @@ fn flags_that_make_no_sense_are_told_before_anything_is_read() {
         &["--tool-result-limit", "10"],
         &["--shell"],
     ] {
-        let told = format!("{} requires --agent-card", flags[0]);
-        place.run_rows(&[&["-m", "generic.m", "-p", "{{p}}"], flags].concat()).code(2).says(&told);
+        let message = format!("{} requires --agent-card", flags[0]);
+        place.run_rows(&[&["-m", "generic.m", "-p", "{{p}}"], flags].concat()).code(2).says(&message);
     }
-    for (flags, told) in [
+    for (flags, message) in [
         (&["--instruction", "x.md"][..], "--agent-card and --instruction cannot be used together"),
         (&["--retry-unknown"], "--retry-unknown requires --resume"),
         (&["--stub", "find"], "`--stub find` names no answers"),
@@ -199,7 +199,7 @@ fn flags_that_make_no_sense_are_told_before_anything_is_read() {
         ),
         (&["--stub", "look=text:x", "--passthrough", "find"], "the agents have these tools: `look`"),
     ] {
-        run_cards(&place, flags).code(2).says(told);
+        run_cards(&place, flags).code(2).says(message);
     }
     assert_eq!(simulator.calls().len(), 0);
     assert!(!place.exists("out.jsonl"));

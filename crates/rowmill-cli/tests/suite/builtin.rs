@@ -79,7 +79,7 @@ fn simulated_fails_a_row_whose_schema_asks_for_more_than_it_makes() {
 }
 
 #[test]
-fn simulated_fails_as_often_as_it_is_told() {
+fn simulated_fails_as_often_as_it_is_asked_to() {
     let place = Place::new();
     place.write_rows(40);
     place.run_rows(&["-m", "simulated?failure_rate=1", "--retries", "1", "--retry-wait", "1ms"]).code(3);

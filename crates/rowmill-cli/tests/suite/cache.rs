@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 /// A place with a store of 1,000 answers in `answers/`.
 fn filled() -> Place {
     let place = Place::new();
-    let store = SqliteAnswerStore::open(&place.path("answers"), Arc::new(|said| panic!("{said}"))).unwrap();
+    let store =
+        SqliteAnswerStore::open(&place.path("answers"), Arc::new(|message| panic!("{message}"))).unwrap();
     for number in 0..1_000 {
         let key = answer_key("simulated", &[Message::user(format!("row {number}"))]);
         let usage = TokenUsage { input: 1_000, output: 20, ..TokenUsage::default() };
@@ -75,26 +76,26 @@ fn show_as_json_has_every_number() {
 }
 
 #[test]
-fn prune_removes_what_it_is_told_to_and_says_what_happened() {
+fn prune_removes_what_it_is_asked_to_and_reports_what_was_removed() {
     let place = filled();
-    let said = |arguments: &[&str]| {
+    let message = |arguments: &[&str]| {
         let ended = place.rowmill(&[&["cache", "prune", "answers"], arguments].concat()).ok();
         assert_eq!(ended.stderr, "");
         ended.stdout
     };
-    assert!(said(&["--older-than", "30d"]).starts_with("nothing removed; 1,000 answers left, file size "));
+    assert!(message(&["--older-than", "30d"]).starts_with("nothing removed; 1,000 answers left, file size "));
     file(&place)
         .execute("UPDATE answers SET created_at = created_at - 31 * 86400 WHERE id <= 10", [])
         .unwrap();
     let removed = "removed 10 answers (5.2 kB of text); 990 answers left, file size ";
-    assert!(said(&["--older-than", "30d"]).starts_with(removed));
+    assert!(message(&["--older-than", "30d"]).starts_with(removed));
 
-    said(&["--older-than", "8w", "--max-size", "200kB"]);
+    message(&["--older-than", "8w", "--max-size", "200kB"]);
     let left = shown(&place);
     assert!(left["file_bytes"].as_u64().unwrap() <= 200_000, "{left}");
     assert!((200..990).contains(&left["entries"].as_u64().unwrap()), "{left}");
 
-    assert!(said(&["--all"]).contains("; 0 answers left, file size "));
+    assert!(message(&["--all"]).contains("; 0 answers left, file size "));
     assert_eq!(shown(&place)["entries"], json!(0));
     assert_eq!(place.rowmill(&["cache", "show", "answers"]).ok().stdout.lines().count(), 2);
 }
@@ -111,7 +112,7 @@ fn prune_wants_to_know_what_to_remove() {
 }
 
 #[test]
-fn a_folder_without_a_store_is_told_and_nothing_is_made() {
+fn a_folder_without_a_store_is_reported_and_nothing_is_made() {
     let place = Place::new();
     for arguments in [["cache", "show", "answers"].as_slice(), &["cache", "prune", "answers", "--all"]] {
         place.rowmill(arguments).code(1).says("error[RM1501]: there is no answer cache in `answers`");

@@ -1,11 +1,11 @@
 //! Cards that were written for fast-agent: what works unchanged, the messages, and checking them.
 
-use crate::agents_support::{ruled, run_cards, told, with_programs, write_cards, write_prompt};
+use crate::agents_support::{call_text, ruled, run_cards, with_programs, write_cards, write_prompt};
 use crate::support::Place;
 use serde_json::{Value, json};
 
 #[test]
-fn files_that_the_folder_of_a_card_lacks_are_taken_from_the_current_folder_and_that_is_said() {
+fn files_that_the_folder_of_a_card_lacks_are_taken_from_the_current_folder_and_that_is_reported() {
     let (simulator, mut place) = ruled(&json!([
         {"when": {"turn": 1}, "then": {"calls": [{"name": "execute", "arguments": {"command": "cat here.txt"}}]}},
         {"when": {"turn": 2}, "then": {"text": "{{last}}"}}
@@ -36,7 +36,7 @@ fn files_that_the_folder_of_a_card_lacks_are_taken_from_the_current_folder_and_t
     let calls = simulator.calls();
     assert!(calls[0].system.starts_with("Be brief. The card's own."), "{}", calls[0].system);
     assert!(calls[0].system.contains("The only skill."), "{}", calls[0].system);
-    assert!(told(&calls[1]).contains("found"), "{}", told(&calls[1]));
+    assert!(call_text(&calls[1]).contains("found"), "{}", call_text(&calls[1]));
 }
 
 #[test]
@@ -51,8 +51,8 @@ fn all_placeholders_that_tell_of_the_machine_are_asked_for_at_once_and_the_advic
     );
     write_prompt(&place, "x");
     let ended = run_cards(&place, &[]).code(1);
-    let told = "`{{currentDate}}` (`cards/lead.md`, line 5)";
-    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    let message = "`{{currentDate}}` (`cards/lead.md`, line 5)";
+    assert!(ended.stderr.contains(message), "{}", ended.stderr);
     assert!(ended.stderr.contains("`{{env}}` (`cards/helper.md`, line 4)"), "{}", ended.stderr);
     // The flags can be pasted into a shell as they are.
     let flags = ended.stderr.split("set the values: ").nth(1).and_then(|rest| rest.split(';').next());
@@ -103,11 +103,11 @@ fn a_hook_of_fast_agent_is_refused_with_the_difference_before_anything_of_it_is_
         &[("solo", "model: generic.m\ntool_hooks:\n  before_llm_call: ../hooks/guard.py:guard", "Hi.")],
     );
     run_cards(&place, &[]).ok();
-    assert_eq!(told(&simulator.calls()[0]), "[Hi.]\nuser: solobefore_llm_call");
+    assert_eq!(call_text(&simulator.calls()[0]), "[Hi.]\nuser: solobefore_llm_call");
 }
 
 #[test]
-fn all_servers_that_nobody_defines_are_told_at_once_before_anything_is_started() {
+fn all_servers_that_nobody_defines_are_reported_at_once_before_anything_is_started() {
     let (_simulator, mut place) = ruled(&json!([]));
     with_programs(&mut place);
     place.write("cards/tools.py", "open('imported', 'w').close()\n\ndef f() -> str:\n    return ''\n");
@@ -199,7 +199,7 @@ fn examples_with_calls_of_tools_are_sent_as_each_provider_writes_them() {
         write_cards(&place, &[("solo", &format!("model: {model}\nmessages: examples.json"), "Hi.")]);
         write_prompt(&place, "Where is B-7?");
         run_cards(&place, &["--stub", "find=text:packed"]).ok();
-        let heard = told(&simulator.calls()[0]);
+        let heard = call_text(&simulator.calls()[0]);
         let expected = "[Hi.]\nuser: Where is A-1?\nassistant: \ncall: find{\"n\":\"A-1\"}\nfind: sent\n\
                         assistant: It was sent.\nuser: Where is B-7?";
         assert_eq!(heard, expected, "{model}");

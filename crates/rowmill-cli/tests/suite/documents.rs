@@ -80,7 +80,7 @@ fn each_of_two_hundred_files_is_one_row_and_what_was_sent_was_byte_for_byte_the_
             let id = envelope["id"].as_str().unwrap();
             let message = envelope["error"]["message"].as_str().unwrap_or("ok");
             match bad(id) {
-                Some((_, said)) => assert!(message.contains(said), "{model} {id}: {message}"),
+                Some((_, text)) => assert!(message.contains(text), "{model} {id}: {message}"),
                 None => assert_eq!(message, "ok", "{model} {id}"),
             }
         }

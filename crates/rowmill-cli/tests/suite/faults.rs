@@ -36,7 +36,7 @@ fn error_of(envelope: &Value) -> (&str, Option<u64>, Option<u64>) {
 }
 
 #[test]
-fn a_passing_fault_is_tried_again_until_the_row_is_ok_and_every_try_is_told() {
+fn a_passing_fault_is_tried_again_until_the_row_is_ok_and_every_try_is_reported() {
     let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_prompts(PASSING.map(|(marker, ..)| format!("say [[{marker}x2]]")));
     home.run()
@@ -199,7 +199,7 @@ fn a_model_that_does_not_exist_stops_the_run_at_once_and_the_right_one_finishes_
 }
 
 #[test]
-fn a_path_that_the_server_does_not_have_is_told_as_a_wrong_base_url() {
+fn a_path_that_the_server_does_not_have_is_reported_as_a_wrong_base_url() {
     let (simulator, mut place) = simulated();
     place.write_rows(3);
     place.set("GENERIC_BASE_URL", &format!("{}//", simulator.url()));

@@ -60,7 +60,7 @@ fn values_out_of_range_are_refused_with_the_flag_and_the_reason() {
 }
 
 #[test]
-fn flags_that_exclude_or_need_each_other_are_told() {
+fn flags_that_exclude_or_need_each_other_are_reported() {
     for (arguments, message) in [
         (&["-p", "x", "--template", "t"][..], "--prompt and --template cannot be used together"),
         (&["--resume", "--overwrite"], "--resume and --overwrite cannot be used together"),
@@ -131,7 +131,9 @@ fn an_input_format_overrules_the_name_and_a_name_that_tells_nothing_needs_one() 
         place
             .run(&[&["-i", "rows.txt", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}}"], more].concat())
     };
-    run(&[]).code(1).says("error[RM1003]: the format of the input cannot be told from its name: `rows.txt`");
+    run(&[])
+        .code(1)
+        .says("error[RM1003]: the format of the input cannot be determined from its name: `rows.txt`");
     run(&["--input-format", "csv"]).ok();
     assert_eq!(each(&place.json("out.jsonl"), "/result"), [json!("7")]);
     place.write("rows.csv", "{\"n\":\"8\"}\n");

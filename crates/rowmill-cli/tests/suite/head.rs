@@ -60,7 +60,7 @@ fn wide_rows_are_blocks_with_values_cut_at_the_width_of_the_screen() {
 }
 
 #[test]
-fn a_template_is_rendered_for_each_row_and_what_it_lacks_is_told() {
+fn a_template_is_rendered_for_each_row_and_what_it_lacks_is_reported() {
     let place = Place::new();
     place.write("reviews.jsonl", REVIEWS);
     let shown =
@@ -148,7 +148,7 @@ fn only_the_first_rows_of_a_long_input_are_read() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_told() {
+fn what_cannot_be_shown_is_reported() {
     let place = Place::new();
     place.rowmill(&["head", "none.csv"]).code(1).says("error[RM1001]: input file not found: `none.csv`");
     place.rowmill(&["head", "-"]).code(2).says("standard input needs `--input-format`");

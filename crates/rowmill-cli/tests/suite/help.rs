@@ -66,7 +66,7 @@ const FLAGS: &[&str] = &[
     "--no-progress",
 ];
 
-fn said(arguments: &[&str]) -> String {
+fn printed(arguments: &[&str]) -> String {
     let ended = Place::new().rowmill(arguments).ok();
     assert_eq!(ended.stderr, "");
     ended.stdout
@@ -80,7 +80,7 @@ fn has_flag(text: &str, flag: &str) -> bool {
 #[test]
 fn the_help_of_run_has_every_flag_and_examples() {
     for arguments in [["run", "--help"].as_slice(), &["help", "run"], &["batch", "run", "--help"]] {
-        let help = said(arguments);
+        let help = printed(arguments);
         for flag in FLAGS {
             assert!(has_flag(&help, flag), "{flag} in {arguments:?}");
         }
@@ -111,7 +111,7 @@ fn the_help_of_run_has_every_flag_and_examples() {
 
 #[test]
 fn the_short_help_has_every_flag_and_points_to_the_examples() {
-    let help = said(&["run", "-h"]);
+    let help = printed(&["run", "-h"]);
     for flag in FLAGS {
         assert!(has_flag(&help, flag), "{flag}");
     }
@@ -119,9 +119,9 @@ fn the_short_help_has_every_flag_and_points_to_the_examples() {
 }
 
 #[test]
-fn every_default_is_told_once_with_its_flag() {
+fn every_default_is_reported_once_with_its_flag() {
     // Lines are wrapped to the width of the screen.
-    let help = said(&["run", "--help"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    let help = printed(&["run", "--help"]).split_whitespace().collect::<Vec<_>>().join(" ");
     for (default, flags) in [
         ("auto", 3),
         ("wait", 1),
@@ -149,7 +149,7 @@ fn no_value_of_the_environment_is_shown_in_the_help() {
 
 #[test]
 fn the_command_alone_lists_its_commands() {
-    let help = said(&["--help"]);
+    let help = printed(&["--help"]);
     for command in ["run", "plan", "batch", "models", "cache", "simulate", "completions", "man"] {
         assert!(help.contains(&format!("\n  {command}")), "{command}");
     }
@@ -163,7 +163,7 @@ fn completions_are_there_for_three_shells() {
     for (shell, sign) in
         [("bash", "complete -F"), ("zsh", "#compdef rowmill"), ("fish", "complete -c rowmill")]
     {
-        let script = said(&["completions", shell]);
+        let script = printed(&["completions", shell]);
         assert!(script.contains(sign), "{shell}");
         let flag = if shell == "fish" { "json-schema" } else { "--json-schema" };
         assert!(script.contains(flag), "{shell}");
@@ -173,7 +173,7 @@ fn completions_are_there_for_three_shells() {
 
 #[test]
 fn the_manual_page_is_roff_and_has_every_flag() {
-    let page = said(&["man"]);
+    let page = printed(&["man"]);
     assert!(page.contains(".TH rowmill 1"), "{}", &page.lines().take(5).collect::<Vec<_>>().join("\n"));
     assert!(page.contains(".SH NAME"));
     let plain = page.replace("\\-", "-").replace("\\fB", " ").replace("\\fR", " ");
@@ -183,8 +183,8 @@ fn the_manual_page_is_roff_and_has_every_flag() {
 }
 
 #[test]
-fn the_version_is_told_for_every_command() {
+fn the_version_is_reported_for_every_command() {
     let version = format!("rowmill {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!((said(&["--version"]), said(&["-V"])), (version.clone(), version));
-    assert!(said(&["run", "--version"]).ends_with(&format!("{}\n", env!("CARGO_PKG_VERSION"))));
+    assert_eq!((printed(&["--version"]), printed(&["-V"])), (version.clone(), version));
+    assert!(printed(&["run", "--version"]).ends_with(&format!("{}\n", env!("CARGO_PKG_VERSION"))));
 }

@@ -52,7 +52,7 @@ fn a_text_where_a_file_is_meant_is_answered_with_the_flag_for_texts() {
 fn a_placeholder_in_single_braces_is_shown_as_it_has_to_be_written() {
     let place = Place::new();
     place.write("rows.csv", "message,n\nhello,1\n");
-    for (prompt, said) in [
+    for (prompt, text) in [
         (
             "Classify: {message}",
             "`{message}` is plain text; use two braces to insert a column: `{{message}}`\n",
@@ -70,12 +70,12 @@ fn a_placeholder_in_single_braces_is_shown_as_it_has_to_be_written() {
             "-p",
             prompt,
         ]);
-        ended.ok().says(said);
+        ended.ok().says(text);
     }
 }
 
 #[test]
-fn a_type_that_a_schema_cannot_have_is_told_with_its_place_and_the_types_there_are() {
+fn a_type_that_a_schema_cannot_have_is_reported_with_its_place_and_the_types_there_are() {
     let place = Place::new();
     place.write_rows(1);
     place.write("s.json", r#"{"type":"object","properties":{"label":{"type":"text"}}}"#);
@@ -87,7 +87,7 @@ fn a_type_that_a_schema_cannot_have_is_told_with_its_place_and_the_types_there_a
 }
 
 #[test]
-fn columns_without_a_name_and_outputs_that_nobody_can_make_are_told_before_anything_is_done() {
+fn columns_without_a_name_and_outputs_that_nobody_can_make_are_reported_before_anything_is_done() {
     let place = Place::new();
     place.write_rows(1);
     place
@@ -134,7 +134,7 @@ fn spreadsheets_are_neither_written_nor_taken_for_documents() {
 }
 
 #[test]
-fn numbers_of_rows_are_told_in_groups_of_three_digits() {
+fn numbers_of_rows_are_reported_in_groups_of_three_digits() {
     let place = Place::new();
     place.write_rows(1200);
     place.run_rows(&[ASK, &["--limit", "1100"]].concat()).ok().says("1,100 rows: 1,100 ok");

@@ -177,8 +177,8 @@ fn killed_and_resumed(script: SimulatorScript, answered: &Answered, seed: u64) {
     assert!(excess <= account.total(), "{excess} > {}", account.total());
     assert!(excess <= account.sent_again.iter().sum(), "{excess} > {:?}", account.sent_again);
     let telemetry = home.json_lines("telemetry.jsonl");
-    let told: BTreeSet<u64> = telemetry.iter().map(|line| line["row_number"].as_u64().unwrap()).collect();
-    assert_eq!((told.len(), telemetry.len()), (ROWS, ROWS), "one line per row that ended");
+    let message: BTreeSet<u64> = telemetry.iter().map(|line| line["row_number"].as_u64().unwrap()).collect();
+    assert_eq!((message.len(), telemetry.len()), (ROWS, ROWS), "one line per row that ended");
     assert_eq!(home.names(), ["in.jsonl", "out.jsonl", "telemetry.jsonl"]);
 }
 

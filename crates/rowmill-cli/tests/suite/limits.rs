@@ -1,4 +1,4 @@
-//! SimulatedLimits of a provider, seen from outside: calls wait for them, no row fails because of them, and an
+//! Limits of a provider, seen from outside: calls wait for them, no row fails because of them, and an
 //! exhausted quota pauses the run or stops it.
 
 use crate::faults_support::{Home, PROTOCOLS, Running, assert_all_ok, attempts};
@@ -183,7 +183,7 @@ fn a_quota_that_is_used_up_stops_the_run_without_a_failed_row_if_the_user_says_s
 }
 
 #[test]
-fn a_quota_that_is_used_up_is_waited_for_and_the_reason_is_told() {
+fn a_quota_that_is_used_up_is_waited_for_and_the_reason_is_reported() {
     // OpenAI does not report when a quota is renewed, but a proxy in front of it may.
     let body = r#"{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}"#;
     let spent = SimulatedFault::status(429).with_header("retry-after", "1").with_body(body);
@@ -194,8 +194,8 @@ fn a_quota_that_is_used_up_is_waited_for_and_the_reason_is_told() {
         let args = ["--retries", "0", "--final-summary"];
         let ended = home.run().model(&simulator, model).args(&args).ends_with(0);
         ended.says(&["waiting for quota: You exceeded your current quota", "; next attempt in "]);
-        let told = ended.err.lines().filter(|line| line.starts_with("waiting for quota")).count();
-        assert_eq!(told, 1, "it is told once: {}", ended.err);
+        let message = ended.err.lines().filter(|line| line.starts_with("waiting for quota")).count();
+        assert_eq!(message, 1, "it is told once: {}", ended.err);
         assert_all_ok(&home.envelopes(), 40);
         let stats = simulator.stats();
         assert_eq!((stats.answers, stats.repeated_answers), (40, 0), "{model}");

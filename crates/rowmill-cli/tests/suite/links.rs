@@ -55,7 +55,7 @@ fn links_that_lead_in_a_circle_are_refused_before_anything_is_sent() {
     let place = with_links(&[]);
     symlink("circle.csv", place.path("circle.csv")).unwrap();
     for flags in [&["-o", "circle.csv"][..], &["-o", "out.jsonl", "--error-output", "circle.csv"]] {
-        let said = ["error[RM1302]: `circle.csv`", "is a symbolic link loop"];
-        refused(&place, &[&["-i", "rows.jsonl"], flags].concat(), &said);
+        let message = ["error[RM1302]: `circle.csv`", "is a symbolic link loop"];
+        refused(&place, &[&["-i", "rows.jsonl"], flags].concat(), &message);
     }
 }

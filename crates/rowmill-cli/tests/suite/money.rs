@@ -59,10 +59,10 @@ fn the_cost_is_what_the_provider_counts_in_telemetry_summary_and_progress() {
     assert_eq!(summary["cost"]["calls_without_price"], 0);
     let telemetry = home.json_lines("telemetry.jsonl");
     assert_same(telemetry.iter().filter_map(|line| line["usage"]["cost_usd"].as_f64()).sum(), cost);
-    let told = format!("${cost:.6}");
-    ended.says(&[&format!("cost:   {told}\n")]);
+    let message = format!("${cost:.6}");
+    ended.says(&[&format!("cost:   {message}\n")]);
     let progress = ended.err.lines().find(|line| line.contains(" rows/s, ")).unwrap();
-    assert!(progress.contains(&told), "{progress}");
+    assert!(progress.contains(&message), "{progress}");
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a_budget_smaller_than_one_call_sends_nothing_and_says_what_a_call_can_cost() 
 }
 
 #[test]
-fn what_the_provider_does_not_price_is_told() {
+fn what_the_provider_does_not_price_is_reported() {
     let simulator = Simulator::start_blocking(script());
     let home = Home::with_rows(3);
     let ended = run(&home, &simulator).args(&["--telemetry-output", "telemetry.jsonl"]).ends_with(0);
@@ -431,7 +431,7 @@ fn fuzz(seed: u64) {
     let args = ["--max-cost", &limit, "--parallel", &parallel, "--resume", "--final-summary"];
     let patience = ["--timeout", "200ms", "--max-outage", "0", "--retries", "2"];
     let most: f64 = limit.parse().unwrap();
-    let told = || format!("seed {seed}: `{model}`, {} of {limit}", counted(&simulator));
+    let message = || format!("seed {seed}: `{model}`, {} of {limit}", counted(&simulator));
     for kill in 0..draw(8, 4) {
         let wanted = simulator.stats().requests + 1 + draw(20 + kill, 12);
         let mut running = home.run().model(&simulator, &model).args(&args).args(&patience).start();
@@ -440,13 +440,13 @@ fn fuzz(seed: u64) {
         }
         running.kill();
         simulator.wait_until_blocking(|now| now.in_flight == 0);
-        assert!(counted(&simulator) <= most, "{}", told());
+        assert!(counted(&simulator) <= most, "{}", message());
     }
     let ended = home.run().model(&simulator, &model).args(&args).args(&patience).end();
-    assert!(matches!(ended.code, Some(0 | 3 | 4)), "{}: {:?} {}", told(), ended.code, ended.err);
-    assert!(counted(&simulator) <= most, "{}", told());
+    assert!(matches!(ended.code, Some(0 | 3 | 4)), "{}: {:?} {}", message(), ended.code, ended.err);
+    assert!(counted(&simulator) <= most, "{}", message());
     let spent = spent(&ended);
-    assert!(spent <= most && spent + 1e-10 >= counted(&simulator), "{}, {spent} on record", told());
+    assert!(spent <= most && spent + 1e-10 >= counted(&simulator), "{}, {spent} on record", message());
 }
 
 #[test]

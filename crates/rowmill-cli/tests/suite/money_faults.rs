@@ -65,9 +65,9 @@ fn provider_and_run_count_the_same_money_whatever_goes_wrong() {
                 ["--json-schema", "schema.json", "--retries", "1", "--max-outage", "0", "--final-summary"];
             let ended = home.run().model(&simulator, &model).args(&args).args(&["--max-cost", "5"]).end();
             let summary = ended.summary();
-            let told = summary["cost"]["usd"].as_f64().unwrap();
-            assert!(told > 0.0, "{model}: {summary}");
-            assert_same(told, counted(&simulator), &model);
+            let message = summary["cost"]["usd"].as_f64().unwrap();
+            assert!(message > 0.0, "{model}: {summary}");
+            assert_same(message, counted(&simulator), &model);
             assert_same(summary["spent_usd"].as_f64().unwrap(), counted(&simulator), &model);
             assert_eq!(summary["calls"]["outcome_unknown"], 0, "{model}: {summary}");
         }
@@ -83,9 +83,9 @@ fn what_may_have_been_billed_is_counted_as_unknown_and_never_below_what_it_cost(
         let ended = home.run().model(&simulator, model).args(&args).args(&["--max-cost", "5"]).ends_with(0);
         let summary = ended.summary();
         assert_eq!(summary["calls"]["outcome_unknown"], UNKNOWN.len(), "{model}: {summary}");
-        let (told, spent) = (&summary["cost"]["usd"], &summary["spent_usd"]);
-        let (told, spent) = (told.as_f64().unwrap(), spent.as_f64().unwrap());
-        assert!(told <= counted(&simulator) && counted(&simulator) <= spent, "{model}: {summary}");
+        let (message, spent) = (&summary["cost"]["usd"], &summary["spent_usd"]);
+        let (message, spent) = (message.as_f64().unwrap(), spent.as_f64().unwrap());
+        assert!(message <= counted(&simulator) && counted(&simulator) <= spent, "{model}: {summary}");
     }
 }
 

@@ -56,7 +56,7 @@ fn failures_that_differ_in_ids_and_numbers_are_one_line_with_their_count() {
 }
 
 #[test]
-fn a_run_that_is_still_going_is_told_as_such_when_its_results_are_looked_at() {
+fn a_run_that_is_still_going_is_reported_as_such_when_its_results_are_looked_at() {
     let (simulator, place) = scripted(SimulatorScript::new().key(KEY).hold_after(3));
     place.write_rows(5);
     let run = place.start_rows(&["-m", "openai.m", "-p", "{{n}}", "--parallel", "1"]);
@@ -169,7 +169,7 @@ fn a_plan_of_a_resume_takes_what_was_spent_from_the_budget() {
 }
 
 #[test]
-fn a_resume_that_asks_for_a_table_is_told_that_envelopes_are_there() {
+fn a_resume_that_asks_for_a_table_reports_that_envelopes_are_there() {
     let place = Place::new();
     place.write_rows(5);
     let flags = ["-i", "rows.jsonl", "-o", "out.jsonl", "-m", "simulated", "-p", "{{n}}"];

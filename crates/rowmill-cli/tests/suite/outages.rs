@@ -19,7 +19,7 @@ fn ok_rows(home: &Home) -> u64 {
 }
 
 #[test]
-fn an_outage_in_mid_run_is_waited_out_no_row_fails_and_the_reason_is_told() {
+fn an_outage_in_mid_run_is_waited_out_no_row_fails_and_the_reason_is_reported() {
     for kind in [OutageKind::Status(503), OutageKind::Status(529), OutageKind::Reset, OutageKind::Refuse] {
         let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(30));
         let home = Home::with_rows(60);
@@ -203,7 +203,7 @@ fn too_few_open_files_bound_the_calls_at_once_and_are_no_outage_of_the_provider(
 }
 
 #[test]
-fn a_soft_limit_on_open_files_is_raised_and_nothing_is_said_of_it() {
+fn a_soft_limit_on_open_files_is_raised_and_nothing_is_reported_of_it() {
     let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(300);
     let ended = home.run().on(&simulator).args(&["--parallel", "200"]).under("ulimit -S -n 64").ends_with(0);

@@ -44,10 +44,10 @@ pub(crate) fn contents(place: &Place) -> Vec<(String, Vec<u8>)> {
 
 /// Runs a command, and checks that it is rejected with these messages and changes nothing.
 #[track_caller]
-pub(crate) fn refused(place: &Place, arguments: &[&str], said: &[&str]) {
+pub(crate) fn refused(place: &Place, arguments: &[&str], problem: &[&str]) {
     let before = contents(place);
     let mut ended = place.run(&[arguments, ASK].concat()).code(1);
-    for text in said {
+    for text in problem {
         ended = ended.says(text);
     }
     assert!(contents(place) == before, "{arguments:?} changed something: {}", ended.stderr);
@@ -122,10 +122,10 @@ fn links_of_both_kinds_and_standard_input_are_seen_through() {
     fs::hard_link(place.path("rows.jsonl"), place.path("hard.jsonl")).unwrap();
     symlink("rows.jsonl", place.path("soft.jsonl")).unwrap();
     symlink("parts", place.path("linked")).unwrap();
-    let said = ["error[RM1303]", "the same file as `--input`", "is `rows.jsonl`"];
+    let message = ["error[RM1303]", "the same file as `--input`", "is `rows.jsonl`"];
     for link in ["hard.jsonl", "soft.jsonl"] {
-        refused(&place, &["-i", "rows.jsonl", "-o", link, "--overwrite"], &said);
-        refused(&place, &["-i", "rows.jsonl", "-o", "x", "--telemetry-output", link], &said);
+        refused(&place, &["-i", "rows.jsonl", "-o", link, "--overwrite"], &message);
+        refused(&place, &["-i", "rows.jsonl", "-o", "x", "--telemetry-output", link], &message);
     }
     refused(
         &place,
@@ -161,7 +161,7 @@ fn folders_that_are_written_take_nothing_from_what_is_read_or_written_there() {
     place.write("work/envelopes.jsonl", "{\"id\":1,\"row_number\":1,\"ok\":true}\n");
     let io = ["-i", "rows.jsonl", "-o", "out.jsonl"];
     let agent = ["--agent-card", "cards", "--agent", "worker"];
-    for (more, said) in [
+    for (more, message) in [
         (&["--export-traces", "tr", "--error-output", "tr/spans.jsonl"][..], "`--error-output`"),
         (&["--export-traces", "tr", "--error-output", "tr/row-1.codex.jsonl"], "could overwrite the file of"),
         (&["--work-dir", "w", "--summary-output", "w/run.json"], "`--summary-output`"),
@@ -173,7 +173,7 @@ fn folders_that_are_written_take_nothing_from_what_is_read_or_written_there() {
         (&["--export-traces", "t.md", "--template", "t.md"], "`--template`"),
         (&["--export-traces", "cards/worker.md", "--agent-card", "cards/worker.md"], "`--agent-card`"),
     ] {
-        refused(&place, &[&io[..], more].concat(), &["error[RM1303]", said]);
+        refused(&place, &[&io[..], more].concat(), &["error[RM1303]", message]);
     }
     let stub = ["--stub", "weather=rec/weather.jsonl", "--record-tools", "rec"];
     refused(&place, &[&io[..], &agent, &stub].concat(), &["error[RM1303]", "`--stub`", "`--record-tools`"]);
@@ -208,8 +208,8 @@ fn a_work_folder_with_files_of_the_user_is_refused_or_left_with_them() {
     for name in ["run.json", "envelopes.jsonl", "reserve", "ledger-1.jsonl"] {
         place.write(&format!("mine-{name}/{name}"), "something of mine");
         let folder = format!("mine-{name}");
-        let said = format!("a file that rowmill did not create: `mine-{name}/{name}`");
-        refused(&place, &[&io[..], &["--work-dir", &folder]].concat(), &["error[RM1301]", &said]);
+        let message = format!("a file that rowmill did not create: `mine-{name}/{name}`");
+        refused(&place, &[&io[..], &["--work-dir", &folder]].concat(), &["error[RM1301]", &message]);
     }
     place.write("data/answers/mine.txt", "mine");
     place.run(&[&io[..], &["--work-dir", "data"], ASK].concat()).ok();
@@ -274,8 +274,8 @@ fn an_input_that_would_take_in_what_the_run_writes_is_refused_at_the_first_run()
         &["--export-traces", "parts"],
         &["--work-dir", "parts"],
     ] {
-        let said = format!("would also read what `{}` writes", more[0]);
-        refused(&place, &[&pattern[..], &["out.jsonl"], more].concat(), &["error[RM1303]", &said]);
+        let message = format!("would also read what `{}` writes", more[0]);
+        refused(&place, &[&pattern[..], &["out.jsonl"], more].concat(), &["error[RM1303]", &message]);
     }
     for (input, output) in [("parts", "parts/deep/out.csv"), ("parts", "parts/out.jsonl"), (".", "out.jsonl")]
     {
@@ -287,7 +287,7 @@ fn an_input_that_would_take_in_what_the_run_writes_is_refused_at_the_first_run()
 }
 
 #[test]
-fn missing_folders_of_outputs_are_made_and_said_and_gone_again_if_the_run_is_refused() {
+fn missing_folders_of_outputs_are_created_reported_and_removed_if_the_run_is_refused() {
     let place = everything();
     let io = ["-i", "rows.jsonl", "-o", "a/b/out.jsonl", "--export-traces", "c/traces"];
     let sides =
@@ -392,7 +392,7 @@ fn a_run_to_standard_output_leaves_nothing_behind_failed_rows_or_not() {
 }
 
 #[test]
-fn a_reader_that_goes_away_costs_no_answer_and_is_told_the_next_command() {
+fn a_reader_that_goes_away_costs_no_answer_and_the_next_command_is_printed() {
     let place = Place::new();
     place.write_rows(5000);
     let mut command = place.command(&[&["run", "-i", "rows.jsonl", "-o", "-", "-p", "{{n}}"], ASK].concat());

@@ -50,8 +50,8 @@ fn a_file_beside_the_output_replaces_only_what_a_run_wrote_there_for_the_same_fl
             }
         }
         for existing in [&[][..], &["--resume"], &["--overwrite"]] {
-            let said = ["error[RM1301]: `out.jsonl`", "is the output of another run"];
-            refused(&place, &[&again[..], &[flag, "out.jsonl"], existing].concat(), &said);
+            let message = ["error[RM1301]: `out.jsonl`", "is the output of another run"];
+            refused(&place, &[&again[..], &[flag, "out.jsonl"], existing].concat(), &message);
             // The file was moved away from its work folder; its rows have been paid for all the same.
             fs::copy(place.path("out.jsonl"), place.path("moved.jsonl")).unwrap();
             refused(&place, &[&again[..], &[flag, "moved.jsonl"], existing].concat(), &["error[RM1301]"]);
@@ -84,8 +84,8 @@ fn every_name_of_a_work_folder_is_refused_where_no_run_put_it_there() {
             place.write(&format!("{folder}/{name}"), "something of mine");
             let named: &[&str] = if folder == "mine" { &["--work-dir", folder] } else { &[] };
             for existing in ["--overwrite", "--resume"] {
-                let said = format!("a file that rowmill did not create: `{folder}/{name}`");
-                refused(&place, &[IO, named, &[existing]].concat(), &["error[RM1301]", &said]);
+                let message = format!("a file that rowmill did not create: `{folder}/{name}`");
+                refused(&place, &[IO, named, &[existing]].concat(), &["error[RM1301]", &message]);
             }
             fs::remove_dir_all(place.path(folder)).unwrap();
         }
@@ -196,11 +196,11 @@ fn a_folder_of_traces_replaces_only_what_runs_wrote_there() {
     for name in ["manifest.jsonl", "spans.jsonl", "row-000001__id-1__passthrough.codex.jsonl"] {
         place.write(&format!("traces/{name}"), "{\"mine\":1}\n");
         for existing in [&[][..], &["--overwrite"], &["--resume"]] {
-            let said = format!("`traces/{name}` already exists");
+            let message = format!("`traces/{name}` already exists");
             refused(
                 &place,
                 &[IO, &["--export-traces", "traces"], existing].concat(),
-                &["error[RM1301]", &said],
+                &["error[RM1301]", &message],
             );
         }
         fs::remove_file(place.path(&format!("traces/{name}"))).unwrap();
@@ -220,8 +220,8 @@ fn an_output_with_nothing_but_failed_rows_is_not_taken_for_a_file_of_failed_rows
     let again = ["-i", "rows.jsonl", "-o", "again.jsonl"];
     fs::copy(place.path("out.jsonl"), place.path("moved.jsonl")).unwrap();
     for existing in [&[][..], &["--resume"]] {
-        let said = ["error[RM1301]: `moved.jsonl`", "may be the output of a run whose rows all failed"];
-        refused(&place, &[&again[..], &["--error-output", "moved.jsonl"], existing].concat(), &said);
+        let message = ["error[RM1301]: `moved.jsonl`", "may be the output of a run whose rows all failed"];
+        refused(&place, &[&again[..], &["--error-output", "moved.jsonl"], existing].concat(), &message);
     }
     // The file of failed rows that a run has named belongs to the run, whatever it contains.
     place.run(&[IO, &errors, &["--resume"], ASK].concat()).code(3);
@@ -237,13 +237,13 @@ fn a_name_that_leaves_no_room_for_what_is_made_beside_it_is_refused_before_anyth
     let name = |bytes: usize, ending: &str| format!("{}{ending}", "n".repeat(bytes - ending.len()));
     for (bytes, ending) in [(236, ".jsonl"), (247, ".jsonl"), (255, ".csv"), (300, ".parquet")] {
         let output = name(bytes, ending);
-        let said =
+        let message =
             ["error[RM1302]", &format!("given to `--output`, is {bytes} bytes long"), "at most 235 bytes"];
-        refused(&place, &["-i", "rows.jsonl", "-o", &output], &said);
+        refused(&place, &["-i", "rows.jsonl", "-o", &output], &message);
     }
     for flag in SIDES.into_iter().chain(["--work-dir"]) {
-        let said = format!("given to `{flag}`, is 240 bytes long");
-        refused(&place, &[IO, &[flag, &name(240, ".x")]].concat(), &[&said]);
+        let message = format!("given to `{flag}`, is 240 bytes long");
+        refused(&place, &[IO, &[flag, &name(240, ".x")]].concat(), &[&message]);
     }
     for ending in [".jsonl", ".csv", ".parquet"] {
         let output = name(235, ending);

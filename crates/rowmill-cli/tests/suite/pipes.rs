@@ -151,7 +151,7 @@ fn a_message_does_not_come_into_an_envelope_that_is_longer_than_a_pipe_takes() {
 }
 
 #[test]
-fn a_run_that_waits_for_somebody_to_write_into_a_pipe_heeds_its_deadline_and_ctrl_c() {
+fn a_run_that_waits_for_a_pipe_stops_at_its_deadline_and_at_ctrl_c() {
     let place = Place::new();
     let made = std::process::Command::new("mkfifo").arg(place.path("rows.jsonl")).status().unwrap();
     assert!(made.success());

@@ -54,7 +54,7 @@ fn assert_inside(report: &Value, name: &str, real: f64) {
 }
 
 #[test]
-fn ten_thousand_rows_use_what_the_plan_said() {
+fn ten_thousand_rows_use_what_the_plan_estimated() {
     const ROWS: usize = 10_000;
     let home = home(ROWS);
     home.write("instruction.md", "Classify the review as good, bad or neither, and say why in a few words.");
@@ -126,17 +126,20 @@ fn a_plan_for_machines_has_everything_and_the_batch_lane_its_discount() {
 }
 
 #[test]
-fn what_nobody_can_expect_is_unknown_and_only_the_most_is_told() {
+fn what_nobody_can_expect_is_unknown_and_only_the_most_is_reported() {
     let home = home(10);
     let plan = || home.plan().args(&["-m", MODEL, "--rpm", "60", "--tpm", "1000"]);
-    let told = report(plan());
-    assert_eq!(told["output_tokens"], json!({"low": 0.0, "expected": null, "high": 20_000.0}));
+    let reported = report(plan());
+    assert_eq!(reported["output_tokens"], json!({"low": 0.0, "expected": null, "high": 20_000.0}));
     for name in ["cost_usd", "batch_cost_usd"] {
-        assert_eq!(told[name]["expected"], Value::Null, "{told}");
-        assert!(told[name]["high"].as_f64().unwrap() > told[name]["low"].as_f64().unwrap(), "{told}");
+        assert_eq!(reported[name]["expected"], Value::Null, "{reported}");
+        assert!(
+            reported[name]["high"].as_f64().unwrap() > reported[name]["low"].as_f64().unwrap(),
+            "{reported}"
+        );
     }
     // One of the limits counts answer tokens, so the time is not known either.
-    assert_eq!(told["seconds"], Value::Null);
+    assert_eq!(reported["seconds"], Value::Null);
     let text = "time:   unknown, because answer length is unknown; use `--sample-calls N` for an estimate\n";
     assert!(plan().ends_with(0).out.contains(text));
     let requests_only = report(home.plan().args(&["-m", MODEL, "--rpm", "60"]));
@@ -146,7 +149,7 @@ fn what_nobody_can_expect_is_unknown_and_only_the_most_is_told() {
 }
 
 #[test]
-fn what_is_not_known_is_said_and_a_count_without_a_tokenizer_tells_its_error() {
+fn what_is_not_known_is_reported_and_a_count_without_a_tokenizer_tells_its_error() {
     let home = Home::with_rows(10);
     let ended = home.plan().args(&["-m", "generic.m"]).ends_with(0);
     for text in [
@@ -233,7 +236,7 @@ fn a_plan_is_judged_by_an_earlier_run_that_asked_the_same() {
 }
 
 #[test]
-fn rows_that_ask_the_same_or_cannot_be_sent_are_told_apart() {
+fn rows_that_ask_the_same_or_cannot_be_sent_are_distinguished() {
     let home = Home::with_prompts((0..30).map(|row| format!("prompt {}", row % 10)));
     home.append("in.jsonl", "{\"q\":1}\nnot json\n");
     for (args, calls, reused) in [(&["--dedupe"][..], 10, 20), (&[], 30, 0)] {

@@ -110,7 +110,7 @@ fn the_first_result_ends_the_run_and_accounts_for_the_calls_it_cut() {
 }
 
 #[test]
-fn a_single_call_that_the_first_result_cut_is_told_in_the_singular() {
+fn a_single_call_that_the_first_result_cut_is_reported_in_the_singular() {
     let simulator = Simulator::start_blocking(SimulatorScript::new().hold_after(0));
     let home = Home::with_rows(9);
     let running = home.run().on(&simulator).args(&["--stop-on-first-result", "--parallel", "2"]).start();

@@ -46,8 +46,8 @@ fn the_number_of_rows_at_once_follows_the_same_order() {
         let ended = finish(child).ok();
         assert_eq!(simulator.stats().max_in_flight, most);
         // By default, few calls are sent before the first answer.
-        let told = if most == 8 { json!("auto") } else { json!(most) };
-        assert_eq!(ended.summary()["parallel"], told);
+        let message = if most == 8 { json!("auto") } else { json!(most) };
+        assert_eq!(ended.summary()["parallel"], message);
     }
 }
 

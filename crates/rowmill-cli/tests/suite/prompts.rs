@@ -16,7 +16,11 @@ fn prompts(rows: &str, flags: &[&str]) -> Vec<String> {
 fn system(simulator: &Simulator) -> Vec<Value> {
     let body = simulator.requests().pop().unwrap().json();
     let messages = body["messages"].as_array().unwrap();
-    messages.iter().filter(|said| said["role"] == "system").map(|said| said["content"].clone()).collect()
+    messages
+        .iter()
+        .filter(|message| message["role"] == "system")
+        .map(|message| message["content"].clone())
+        .collect()
 }
 
 #[test]
@@ -86,10 +90,10 @@ fn without_an_instruction_there_is_no_system_message_in_any_protocol() {
         }
         assert!(!bare.to_string().contains("system"), "{bare}");
         place.run_rows(&["-m", model, "-p", "hi", "--instruction", "instruction.md", "--overwrite"]).ok();
-        let told = simulator.requests().pop().unwrap().json();
-        assert!(told.to_string().contains("Be brief.\\n"), "{told}");
+        let reported = simulator.requests().pop().unwrap().json();
+        assert!(reported.to_string().contains("Be brief.\\n"), "{reported}");
         assert!(
-            !told.to_string().contains(place.path("").to_str().unwrap()),
+            !reported.to_string().contains(place.path("").to_str().unwrap()),
             "no path leaks into the prompt"
         );
     }
@@ -125,7 +129,7 @@ fn variables_fill_the_instruction_and_never_the_template() {
 }
 
 #[test]
-fn variables_that_cannot_be_used_are_told() {
+fn variables_that_cannot_be_used_are_reported() {
     let place = Place::new();
     place.write_rows(1);
     place.write("i.md", "{{tone}}");
@@ -205,7 +209,7 @@ fn template_instruction_and_schema_come_from_a_path_or_an_address() {
 }
 
 #[test]
-fn texts_that_cannot_be_had_are_told_before_anything_is_sent() {
+fn texts_that_cannot_be_had_are_reported_before_anything_is_sent() {
     let (simulator, place) = simulated();
     place.write_rows(1);
     place.write("folder/x", "");

@@ -472,7 +472,7 @@ fn a_token_in_the_address_of_a_text_is_nowhere_to_be_seen() {
 }
 
 #[test]
-fn an_alias_is_sent_as_the_model_that_it_stands_for_and_said_once() {
+fn an_alias_is_sent_as_the_model_that_it_stands_for_and_reported_once() {
     let (simulator, mut place) = simulated();
     place.set("HF_BASE_URL", &simulator.url());
     place.set("HF_TOKEN", KEY);
@@ -491,13 +491,13 @@ fn an_alias_is_sent_as_the_model_that_it_stands_for_and_said_once() {
     place.write(".cache/huggingface/token", KEY);
     place.run_rows(&["-m", "kimi26instant", "--overwrite"]).ok();
     let moved = format!("`HF_BASE_URL` has no path; calls go to `{}/v1`", simulator.url());
-    for told in [means, moved.as_str()] {
-        assert_eq!(ended.stderr.matches(told).count(), 1, "{told}: {}", ended.stderr);
+    for message in [means, moved.as_str()] {
+        assert_eq!(ended.stderr.matches(message).count(), 1, "{message}: {}", ended.stderr);
     }
 }
 
 #[test]
-fn an_alias_of_a_built_in_model_is_said_where_a_card_names_it_too() {
+fn an_alias_of_a_built_in_model_is_reported_where_a_card_names_it_too() {
     let place = Place::new();
     place.write("rowmill.toml", "[aliases]\nquick = \"simulated?seed=3\"\n");
     place.write("cards/solo.md", "---\nmodel: quick\nrequest_params: {temperature: 1}\n---\nBe short.");

@@ -43,8 +43,9 @@ fn nothing_is_written_through_a_link_to_the_input_that_takes_the_place_of_anothe
         fs::remove_file(place.path(name)).ok();
         symlink("rows.jsonl", place.path(name)).unwrap();
         simulator.release();
-        let said = format!("{flag} must not point to the same file as `--input`: `{name}` is `rows.jsonl`");
-        let ended = finish(run).says(&said).says("it was replaced during the run");
+        let message =
+            format!("{flag} must not point to the same file as `--input`: `{name}` is `rows.jsonl`");
+        let ended = finish(run).says(&message).says("it was replaced during the run");
         assert_ne!(ended.code, 0);
         ended.says("help: remove the link, then run the same command with `--resume` to continue");
         assert_eq!(place.read("rows.jsonl"), numbered_rows(ROWS));
@@ -59,7 +60,7 @@ fn nothing_is_written_through_a_link_to_the_input_that_takes_the_place_of_anothe
 }
 
 #[test]
-fn an_output_that_becomes_a_folder_or_a_pipe_is_told_and_a_resume_writes_it_again() {
+fn an_output_that_becomes_a_folder_or_a_pipe_is_reported_and_a_resume_writes_it_again() {
     for (command, what, remove) in
         [("mkdir", "a folder", "rmdir"), ("mkfifo", "something other than a file", "rm")]
     {
@@ -69,8 +70,8 @@ fn an_output_that_becomes_a_folder_or_a_pipe_is_told_and_a_resume_writes_it_agai
         assert!(Command::new(command).arg(&path).status().unwrap().success());
         simulator.release();
         let ended = finish(run).code(1);
-        let said = format!("error[RM1401]: `out.jsonl` became {what} while the run was writing it\n");
-        let ended = ended.says(&said);
+        let message = format!("error[RM1401]: `out.jsonl` became {what} while the run was writing it\n");
+        let ended = ended.says(&message);
         ended.says("help: move it away, then run the same command with `--resume` to write the output again");
         assert!(Command::new(remove).arg(&path).status().unwrap().success());
         place.run_rows(&["-m", "openai.m", "-p", "{{n}}", "--resume"]).ok();

@@ -12,7 +12,7 @@ const OUTPUT: &str = r#"{"id":"a","row_number":1,"ok":true,"result":{"label":"go
 "#;
 
 #[test]
-fn counts_failures_and_values_are_told() {
+fn counts_failures_and_values_are_reported() {
     let place = Place::new();
     place.write("out.jsonl", OUTPUT);
     let shown = place.rowmill(&["results", "out.jsonl"]).ok().stdout;
@@ -48,11 +48,11 @@ fn text_results_with_few_values_are_counted_and_others_are_not() {
         (1..=40).map(|n| line(n, if n % 4 == 0 { "\"yes\"" } else { "\"no\"" })).collect::<String>(),
     );
     place.write("many.jsonl", (1..=40).map(|n| line(n, &format!("\"text {n}\""))).collect::<String>());
-    for (name, told) in [
+    for (name, message) in [
         ("few.jsonl", "few.jsonl: 40 rows: 40 ok\n\nresults\n  (whole result)  text  no 30 · yes 10\n"),
         ("many.jsonl", "many.jsonl: 40 rows: 40 ok\n\nresults\n  (whole result)  text\n"),
     ] {
-        assert_eq!(place.rowmill(&["results", name]).ok().stdout, told);
+        assert_eq!(place.rowmill(&["results", name]).ok().stdout, message);
     }
 }
 
@@ -106,7 +106,7 @@ fn the_ledger_tells_tokens_and_times_where_it_was_kept() {
 }
 
 #[test]
-fn a_table_is_told_by_the_envelopes_of_its_run() {
+fn a_table_is_recognised_by_the_envelopes_of_its_run() {
     let place = Place::new();
     place.write("out.csv", "id\n1\n");
     place.rowmill(&["results", "out.csv"]).code(1).says("is a table, and the envelopes of its run are gone");
@@ -136,7 +136,7 @@ fn two_runs_are_compared_row_by_row() {
         );
     let more = r#"{"id":"f","row_number":9,"ok":true,"result":1,"error":null}"#;
     place.write("old.jsonl", format!("{old}{more}\n"));
-    let told = "here:  new.jsonl\n\
+    let message = "here:  new.jsonl\n\
                 there: old.jsonl\n\
                 the runs differ\n\
                 \n\
@@ -162,12 +162,12 @@ fn two_runs_are_compared_row_by_row() {
                 row 4, id d\n\
                 \x20 error  here   —\n\
                 \x20        there  \"Timeout\"\n";
-    assert_eq!(place.rowmill(&["results", "new.jsonl", "--diff", "old.jsonl"]).code(3).stdout, told);
+    assert_eq!(place.rowmill(&["results", "new.jsonl", "--diff", "old.jsonl"]).code(3).stdout, message);
     // In another order, and with other numbers, they are found by their ids.
     let mut lines: Vec<String> = format!("{old}{more}").lines().map(str::to_owned).collect();
     lines.reverse();
     place.write("old.jsonl", lines.join("\n").replace("\"row_number\":4", "\"row_number\":7"));
-    assert_eq!(place.rowmill(&["results", "new.jsonl", "--diff", "old.jsonl"]).code(3).stdout, told);
+    assert_eq!(place.rowmill(&["results", "new.jsonl", "--diff", "old.jsonl"]).code(3).stdout, message);
     let same = place.rowmill(&["results", "new.jsonl", "--diff", "new.jsonl"]).ok().stdout;
     assert_eq!(
         same,

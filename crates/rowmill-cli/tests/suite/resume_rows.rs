@@ -150,7 +150,7 @@ fn rows_that_cannot_be_read_and_moved_are_found_beside_a_ledger_that_was_kept() 
 }
 
 #[test]
-fn rows_that_are_gone_are_kept_at_the_end_and_told_or_dropped_if_the_user_says_so() {
+fn rows_that_are_gone_are_kept_at_the_end_and_reported_or_dropped_if_the_user_says_so() {
     let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     home.write("in.jsonl", &rows("a b c d"));
@@ -232,7 +232,7 @@ fn an_output_that_somebody_changes_while_the_run_goes_on_is_made_whole_from_the_
 }
 
 #[test]
-fn what_only_a_changed_output_had_is_told_and_sent_again_by_a_resume() {
+fn what_only_a_changed_output_had_is_reported_and_sent_again_by_a_resume() {
     let home = Home::with_prompts((1..=10).map(|number| match number {
         9 | 10 => format!("row {number} [[400x1]]"),
         _ => format!("row {number}"),

@@ -41,7 +41,7 @@ fn rows_that_ask_the_same_are_sent_once_and_every_row_gets_its_envelope() {
 }
 
 #[test]
-fn without_being_told_to_rows_that_ask_the_same_are_sent_each() {
+fn without_dedupe_rows_that_ask_the_same_are_sent_each() {
     let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = sixty_rows();
     home.run().on(&simulator).ends_with(0);

@@ -15,7 +15,7 @@ fn echo(name: &str, content: impl AsRef<[u8]>) -> (i32, Vec<Value>) {
 }
 
 /// Row number, and result or type and message of the error.
-fn told(envelopes: &[Value]) -> Vec<(u64, String)> {
+fn numbers_and_results(envelopes: &[Value]) -> Vec<(u64, String)> {
     let outcome = |envelope: &Value| match envelope["error"].as_object() {
         None => envelope["result"].as_str().unwrap_or("?").to_owned(),
         Some(error) => {
@@ -33,7 +33,7 @@ fn expected(rows: &[(u64, &str)]) -> Vec<(u64, String)> {
 fn a_row_number_is_its_line_and_blank_lines_count_but_are_no_rows() {
     let text = "\u{feff}{\"t\":\"a\"}\n\n   \n\t\r\n{\"t\":\"b\"}\r\n\n{\"t\":\"c\"}";
     let (code, envelopes) = echo("rows.jsonl", text);
-    assert_eq!((code, told(&envelopes)), (0, expected(&[(1, "[a]"), (5, "[b]"), (7, "[c]")])));
+    assert_eq!((code, numbers_and_results(&envelopes)), (0, expected(&[(1, "[a]"), (5, "[b]"), (7, "[c]")])));
     assert_eq!(each(&envelopes, "/id"), [json!(1), json!(5), json!(7)]);
 }
 
@@ -73,7 +73,7 @@ fn a_bad_line_is_one_failed_row_and_the_run_goes_on() {
         (11, "InvalidJSON: Line 11: trailing characters at column 11"),
         (12, "[z]"),
     ]);
-    assert_eq!(told(&envelopes), rows);
+    assert_eq!(numbers_and_results(&envelopes), rows);
     assert_eq!(each(&envelopes[1..11], "/input"), vec![Value::Null; 10]);
     assert!(keys(&envelopes[1]).ends_with(&["error", "input"]));
 }
@@ -94,7 +94,7 @@ fn number_text_key_order_and_escapes_survive_in_prompts_and_in_the_input() {
 #[test]
 fn of_a_name_that_occurs_twice_the_last_value_counts() {
     let (_code, envelopes) = echo("rows.jsonl", r#"{"t":"first","t":"last"}"#);
-    assert_eq!(told(&envelopes), expected(&[(1, "[last]")]));
+    assert_eq!(numbers_and_results(&envelopes), expected(&[(1, "[last]")]));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn csv_rows_are_counted_by_record_and_their_values_are_text() {
         (6, "[]"),
         (7, "[last]"),
     ]);
-    assert_eq!(told(&envelopes), rows);
+    assert_eq!(numbers_and_results(&envelopes), rows);
     assert_eq!(envelopes[0]["input"], json!({"t": "a", "n": "1"}));
     assert_eq!(envelopes[1]["input"]["n"], "2.50");
     assert_eq!(envelopes[2]["input"], json!({"t": "short", "n": null}));
@@ -129,7 +129,7 @@ fn csv_rows_are_counted_by_record_and_their_values_are_text() {
 #[test]
 fn tsv_is_csv_with_tabs_and_endings_are_known_in_any_case() {
     let (code, envelopes) = echo("ROWS.TSV", "t\tn\na,b\t1\n");
-    assert_eq!((code, told(&envelopes)), (0, expected(&[(2, "[a,b]")])));
+    assert_eq!((code, numbers_and_results(&envelopes)), (0, expected(&[(2, "[a,b]")])));
     for name in ["rows.NDJSON", "rows.JsonL"] {
         assert_eq!(echo(name, "{\"t\":\"a\"}").1.len(), 1, "{name}");
     }
@@ -145,7 +145,7 @@ fn a_broken_header_is_one_failed_row_and_nothing_more_is_read() {
     ] {
         let (code, envelopes) = echo(name, text);
         assert_eq!(code, 3, "{message}");
-        assert_eq!(told(&envelopes), expected(&[(1, &format!("InvalidRow: {message}"))]));
+        assert_eq!(numbers_and_results(&envelopes), expected(&[(1, &format!("InvalidRow: {message}"))]));
     }
 }
 
@@ -153,13 +153,13 @@ fn a_broken_header_is_one_failed_row_and_nothing_more_is_read() {
 fn csv_that_is_not_utf8_or_not_closed_fails_where_it_is() {
     let (code, envelopes) = echo("rows.csv", b"t,n\na,1\nb,\xff\nc,3\n\"open,4\nd,5\n");
     assert_eq!(code, 3);
-    let told = told(&envelopes);
+    let found = numbers_and_results(&envelopes);
     assert_eq!(
-        told[..3],
+        found[..3],
         expected(&[(2, "[a]"), (3, "InvalidRow: Line 3: column `n` is not valid UTF-8"), (4, "[c]"),])
     );
-    assert!(told[3].1.starts_with("InvalidRow: Line 5: a quote is never closed"), "{}", told[3].1);
-    assert_eq!(told.len(), 4);
+    assert!(found[3].1.starts_with("InvalidRow: Line 5: a quote is never closed"), "{}", found[3].1);
+    assert_eq!(found.len(), 4);
 }
 
 #[test]

@@ -146,9 +146,9 @@ fn answers_that_wait_for_the_model_at_a_second_ctrl_c_are_kept_and_not_paid_for_
     simulator.wait_until_blocking(|stats| stats.answers == ROWS as u64 && stats.in_flight == 0);
     // Once everything that was sent has been read, the rows are waiting.
     wait_for(|| is_all_read(&simulator.url()).then_some(()));
-    for told in ["stopping: finishing rows in progress", "aborting: cancelling calls in flight"] {
+    for reply in ["stopping: finishing rows in progress", "aborting: cancelling calls in flight"] {
         running.signal(Signal::INT);
-        running.wait_for_talk(told);
+        running.wait_for_talk(reply);
     }
     gate.unlock().unwrap();
     let ended = running.end();
@@ -174,7 +174,7 @@ fn a_process_that_the_module_leaves_behind_is_not_waited_for() {
 }
 
 #[test]
-fn a_module_that_ends_python_is_told_with_how_it_ended_and_what_shows_why() {
+fn a_module_that_ends_python_is_reported_with_how_it_ended_and_what_shows_why() {
     let (simulator, place) = with_model(&["{}"]);
     place.write_rows(1);
     let silent = "before it returned the schema of `NAME:Review`, without a message";
@@ -188,9 +188,9 @@ fn a_module_that_ends_python_is_told_with_how_it_ended_and_what_shows_why() {
     ] {
         place.write(&format!("{name}.py"), code);
         let ended = place.run_rows(&["-m", "openai.m", "--schema-model", &format!("{name}:Review")]).code(1);
-        let told = format!("error[RM1103]: `python3` exited ({how}) {}\n", words.replace("NAME", name));
+        let message = format!("error[RM1103]: `python3` exited ({how}) {}\n", words.replace("NAME", name));
         let hint = format!("help: run `python3 -c 'import {name}'` to see why\n");
-        ended.says(&told).says(&hint);
+        ended.says(&message).says(&hint);
     }
     assert_eq!(simulator.stats().requests, 0);
 }

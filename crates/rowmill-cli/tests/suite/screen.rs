@@ -177,7 +177,7 @@ fn progress_on_a_terminal_never_wraps_at_any_width_nor_while_it_changes() {
 }
 
 #[test]
-fn a_column_that_no_row_has_is_told_with_those_there_are_before_anything_is_sent() {
+fn a_column_that_no_row_has_is_reported_with_those_there_are_before_anything_is_sent() {
     let (simulator, place) = simulated();
     place.write(
         "rows.jsonl",
@@ -374,7 +374,7 @@ fn whoever_begins_is_shown_how() {
 }
 
 #[test]
-fn the_sizes_of_documents_are_told_as_people_read_them() {
+fn the_sizes_of_documents_are_reported_as_people_read_them() {
     let place = Place::new();
     place.write("papers/a.txt", "a".repeat(4200));
     place.write("papers/b.txt", "b".repeat(900));

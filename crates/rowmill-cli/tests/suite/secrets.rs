@@ -9,8 +9,8 @@ use serde_json::json;
 /// Checks that a text is in no file of the place and in no output.
 #[track_caller]
 fn assert_nowhere(place: &Place, ended: &[&Ended], secret: &str) {
-    for said in ended.iter().flat_map(|ended| [&ended.stdout, &ended.stderr]) {
-        assert!(!said.contains(secret), "{secret} is in: {said}");
+    for message in ended.iter().flat_map(|ended| [&ended.stdout, &ended.stderr]) {
+        assert!(!message.contains(secret), "{secret} is in: {message}");
     }
     assert_in_no_file(&place.path("."), secret);
 }

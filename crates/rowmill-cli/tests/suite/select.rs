@@ -107,7 +107,7 @@ fn standard_input_can_be_queried() {
 #[test]
 fn a_query_that_is_wrong_is_shown_with_the_place_and_nothing_is_left_behind() {
     let place = orders();
-    for (query, said) in [
+    for (query, message) in [
         ("SELECT idd FROM input", "no such column: idd"),
         ("SELECT id FRM input WHERE", "input WHERE\n"),
         ("SELECT id FROM orders", "no such table: orders"),
@@ -116,7 +116,7 @@ fn a_query_that_is_wrong_is_shown_with_the_place_and_nothing_is_left_behind() {
         ("ATTACH 'x.db' AS x", "SELECT"),
         ("SELECT id, id FROM input", "AS"),
     ] {
-        run(&place, &["--sql", query]).code(1).says(said);
+        run(&place, &["--sql", query]).code(1).says(message);
     }
     run(&place, &["--sql", "SELECT id,\n  cty FROM input"]).code(1).says("  cty FROM input\n").says("^");
     run(&place, &["--where", "cty = 'Rome'"]).code(1).says("`city`");
@@ -124,7 +124,7 @@ fn a_query_that_is_wrong_is_shown_with_the_place_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn rows_that_no_query_can_see_are_told_of() {
+fn rows_that_no_query_can_see_are_reported() {
     let place = Place::new();
     place.write("rows.jsonl", "{\"n\":1}\nnot json\n{\"n\":3}\n");
     run(&place, &["--sql", "SELECT n FROM input"]).ok().says("1 row").says("row 2");
@@ -135,7 +135,7 @@ fn rows_that_no_query_can_see_are_told_of() {
 #[test]
 fn flags_that_say_the_same_twice_are_refused() {
     let place = orders();
-    for (flags, said) in [
+    for (flags, problem) in [
         (&["--sql", "SELECT 1", "--where", "1"][..], "--sql and --where cannot be used together"),
         (&["--sql", "SELECT 1", "--columns", "id"], "--sql and --columns cannot be used together"),
         (&["--id", "content", "--id-field", "id"], "cannot be used with"),
@@ -143,7 +143,7 @@ fn flags_that_say_the_same_twice_are_refused() {
         (&["--extract", "text"], "rows have no files"),
         (&["--archive-inputs", "kept"], "rows have no files"),
     ] {
-        run(&place, flags).code(2).says(said);
+        run(&place, flags).code(2).says(problem);
     }
     assert_eq!(place.names(""), ["rows.csv", "rows.jsonl", "tmp"]);
 }

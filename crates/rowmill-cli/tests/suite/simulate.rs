@@ -178,7 +178,7 @@ fn ctrl_c_and_sigterm_end_it_in_order() {
 }
 
 #[test]
-fn another_address_is_warned_of_and_a_port_that_is_taken_is_told() {
+fn another_address_is_warned_of_and_a_port_that_is_taken_is_reported() {
     let place = Place::new();
     let mut child = place.command(&["simulate", "--host", "0.0.0.0"]).spawn().unwrap();
     let mut line = String::new();
@@ -194,7 +194,7 @@ fn another_address_is_warned_of_and_a_port_that_is_taken_is_told() {
 
 #[test]
 fn flags_that_make_no_sense_are_refused_with_what_to_write() {
-    for (flag, value, told) in [
+    for (flag, value, problem) in [
         ("--fault", "weather=1", "is not a fault"),
         ("--fault", "503=2", "not a share between 0 and 1"),
         ("--fault", "503", "KIND=RATE"),
@@ -213,7 +213,7 @@ fn flags_that_make_no_sense_are_refused_with_what_to_write() {
         ("--batch-missing", "2", "not a share between 0 and 1"),
         ("--batch-fail-creates", "1:200", "N:STATUS"),
     ] {
-        Place::new().rowmill(&["simulate", flag, value]).code(2).says(told);
+        Place::new().rowmill(&["simulate", flag, value]).code(2).says(problem);
     }
 }
 

@@ -52,10 +52,10 @@ impl Program {
 
     /// Answers one tool call of the model; returns the next text of the model.
     fn answer(&self, messages: &mut Value, result: &str) -> Value {
-        let said = self.ask(messages);
+        let message = self.ask(messages);
         let list = messages.as_array_mut().unwrap();
-        let id = said["tool_calls"][0]["id"].clone();
-        list.push(said);
+        let id = message["tool_calls"][0]["id"].clone();
+        list.push(message);
         list.push(json!({"role": "tool", "tool_call_id": id, "content": result}));
         self.ask(messages)
     }
@@ -82,8 +82,8 @@ fn rules_of_a_file_call_tools_and_the_log_tells_what_came() {
     );
     let mut messages =
         json!([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Who swims?"}]);
-    let said = program.answer(&mut messages, "otters");
-    assert_eq!(said["content"], "otters it is");
+    let message = program.answer(&mut messages, "otters");
+    assert_eq!(message["content"], "otters it is");
     assert_eq!(messages[2]["tool_calls"][0]["function"]["arguments"], r#"{"q":"Who swims?"}"#);
     let seen = &place.json("calls.jsonl")[1];
     assert_eq!(
@@ -106,20 +106,20 @@ fn prepared_answers_can_call_a_tool_first() {
 }
 
 #[test]
-fn scripts_that_cannot_be_used_are_told_with_the_rule_and_what_to_write() {
+fn scripts_that_cannot_be_used_are_reported_with_the_rule_and_what_to_write() {
     let place = Place::new();
     place.write("rules.jsonl", "{\"then\": {}}\n{\"then\": {\"txet\": \"x\"}}\n");
-    let told = "`rules.jsonl`, rule 2 (line 2): `then` has no key `txet`; did you mean `text`?";
-    place.rowmill(&["simulate", "--script", "rules.jsonl"]).code(2).says(told);
+    let message = "`rules.jsonl`, rule 2 (line 2): `then` has no key `txet`; did you mean `text`?";
+    place.rowmill(&["simulate", "--script", "rules.jsonl"]).code(2).says(message);
     place
         .rowmill(&["simulate", "--script", "none.jsonl"])
         .code(1)
         .says("cannot read the script `none.jsonl`");
-    for (flags, told) in [
+    for (flags, message) in [
         (["--instant-turns", "2"].as_slice(), "--tool"),
         (&["--instant-turns", "2", "--tool", "find {"], "is not a call; write a tool and its arguments"),
         (&["--log-messages"], "--log-requests"),
     ] {
-        place.rowmill(&[&["simulate"], flags].concat()).code(2).says(told);
+        place.rowmill(&[&["simulate"], flags].concat()).code(2).says(message);
     }
 }

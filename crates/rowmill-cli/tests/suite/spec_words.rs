@@ -41,12 +41,15 @@ fn variables_that_stand_for_flags_are_not_even_looked_at_beside_a_spec() {
 #[test]
 fn hints_name_fields_of_the_spec_and_no_flags_that_would_be_refused() {
     let missing = place_with("/input/location", json!({"file": "none.xyz"}));
-    let said = missing.run(&["--spec", "spec.json"]).code(1).stderr;
-    assert!(!said.contains("--input"), "{said}");
+    let messages = missing.run(&["--spec", "spec.json"]).code(1).stderr;
+    assert!(!messages.contains("--input"), "{messages}");
     let doubled = place_with("/id_field", json!("n"));
     doubled.write("rows.jsonl", "{\"n\":1}\n{\"n\":1}\n");
-    let said = doubled.run(&["--spec", "spec.json"]).code(1).stderr;
-    assert!(said.contains("omit `id_field` in the spec") && !said.contains("--id-field"), "{said}");
+    let messages = doubled.run(&["--spec", "spec.json"]).code(1).stderr;
+    assert!(
+        messages.contains("omit `id_field` in the spec") && !messages.contains("--id-field"),
+        "{messages}"
+    );
     let summary = place_with("/output", json!("stdout"));
     let ended = summary.run(&["--spec", "spec.json", "--final-summary"]).code(2);
     ended.says("output: \"stdout\"").says("`summary_output` in the spec");
@@ -55,12 +58,13 @@ fn hints_name_fields_of_the_spec_and_no_flags_that_would_be_refused() {
 #[test]
 fn what_a_plan_lacks_is_named_by_the_fields_of_the_spec() {
     let place = place_with("/work/model", json!("generic.m"));
-    let said = place.rowmill(&["plan", "--spec", "spec.json"]).ok().stdout;
+    let message = place.rowmill(&["plan", "--spec", "spec.json"]).ok().stdout;
     assert!(
-        said.contains("`work.rates.requests` in the spec") && said.contains("`work.prices` of the spec"),
-        "{said}"
+        message.contains("`work.rates.requests` in the spec")
+            && message.contains("`work.prices` of the spec"),
+        "{message}"
     );
-    assert!(said.contains("`--sample-calls N`") && !said.contains("--rpm"), "{said}");
+    assert!(message.contains("`--sample-calls N`") && !message.contains("--rpm"), "{message}");
 }
 
 #[test]
@@ -68,8 +72,8 @@ fn a_spec_with_control_characters_does_not_reach_the_screen_with_them() {
     let named = place_with("/work/\u{1b}]0;gone\u{7}", json!(1));
     named.run(&["--spec", "spec.json"]).code(1).says(r"\u{1b}]0;gone\u{7}");
     let values = place_with("/input/location", json!({"file": "a\u{1b}[2Jb"}));
-    let said = values.run(&["--spec", "spec.json"]).code(1).says(r"a\u{1b}[2Jb").stderr;
-    assert!(!said.contains('\u{1b}'), "{said:?}");
+    let messages = values.run(&["--spec", "spec.json"]).code(1).says(r"a\u{1b}[2Jb").stderr;
+    assert!(!messages.contains('\u{1b}'), "{messages:?}");
 }
 
 #[test]
@@ -77,14 +81,14 @@ fn what_is_too_large_for_a_spec_is_not_read_to_its_end() {
     let place = place_with("/work/model", json!("passthrough"));
     let text = format!("{}{}", place.read("spec.json"), " ".repeat((16 << 20) + 1));
     place.write("large.json", &text);
-    let told = "is not a spec: it is larger than 16 MiB";
-    place.run(&["--spec", "large.json"]).code(1).says(&format!("error[RM1204]: `large.json` {told}"));
+    let message = "is not a spec: it is larger than 16 MiB";
+    place.run(&["--spec", "large.json"]).code(1).says(&format!("error[RM1204]: `large.json` {message}"));
     let mut child = place.command(&["run", "--spec", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     // The rest is not read.
     stdin.write_all(text.as_bytes()).and_then(|()| stdin.write_all(text.as_bytes())).unwrap_err();
     drop(stdin);
-    finish(child).code(1).says(&format!("`-` {told}"));
+    finish(child).code(1).says(&format!("`-` {message}"));
     place.write("bytes.json", b"{\"version\": 1, \"\xff\"");
     place.run(&["--spec", "bytes.json"]).code(1).says("it is not valid UTF-8 from byte 17");
 }

@@ -172,8 +172,8 @@ fn flags_that_are_part_of_a_spec_are_refused_beside_it_by_name() {
         place.run(&arguments).code(2).says(&format!("{flag} and --spec cannot be used together"));
     }
     for (flag, value) in [("--input", "rows.jsonl"), ("--output", "out.jsonl")] {
-        let said = place.run(&["--spec", "spec.json", flag, value]).code(2).stderr;
-        assert!(said.contains(flag) && said.contains("--spec"), "{said}");
+        let messages = place.run(&["--spec", "spec.json", flag, value]).code(2).stderr;
+        assert!(messages.contains(flag) && messages.contains("--spec"), "{messages}");
     }
     assert!(!place.exists("out.jsonl"));
     // Nothing on the command line set these, and the spec shows it.
@@ -184,7 +184,7 @@ fn flags_that_are_part_of_a_spec_are_refused_beside_it_by_name() {
 }
 
 #[test]
-fn what_becomes_of_what_exists_can_be_said_beside_a_spec() {
+fn what_becomes_of_what_exists_can_be_set_beside_a_spec() {
     let place = with_spec();
     let spec = |more: &[&str]| place.run(&[&["--spec", "spec.json"], more].concat());
     spec(&[]).ok();
@@ -333,7 +333,7 @@ fn broken_specs_are_refused_with_the_place_by_the_schema_and_by_the_command() {
     assert_accepted(&schema, &short().to_string());
     let place = Place::new();
     place.write_rows(1);
-    for (pointer, value, told) in broken() {
+    for (pointer, value, problem) in broken() {
         let mut spec = short();
         let (parent, name) = pointer.rsplit_once('/').unwrap();
         let object = spec.pointer_mut(parent).unwrap().as_object_mut().unwrap();
@@ -347,14 +347,14 @@ fn broken_specs_are_refused_with_the_place_by_the_schema_and_by_the_command() {
         // A missing or unknown field is reported at the object that contains it.
         assert!(places.iter().any(|place| place.starts_with(parent)), "{pointer} in {places:?}: {spec}");
         place.write("spec.json", serde_json::to_string_pretty(&spec).unwrap());
-        place.run(&["--spec", "spec.json"]).code(1).says("error[RM1204]: `spec.json`").says(told);
+        place.run(&["--spec", "spec.json"]).code(1).says("error[RM1204]: `spec.json`").says(problem);
         assert!(!place.exists("out.jsonl"), "{spec}");
     }
     assert!(broken().len() >= 20);
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line_and_what_was_meant() {
+fn what_is_wrong_is_reported_with_its_line_and_what_was_meant() {
     let place = Place::new();
     place.write("spec.json", "{\n  \"version\": 1,\n  \"work\": {\n    \"modle\": \"simulated\"\n  }\n}\n");
     place

@@ -45,7 +45,7 @@ fn answers_are_not_asked_for_where_standard_output_is_closed_or_cannot_be_writte
 }
 
 #[test]
-fn answers_that_standard_output_does_not_take_are_kept_and_it_is_said_where() {
+fn answers_that_standard_output_does_not_take_are_kept_and_it_is_reported_where() {
     let (simulator, place) = simulated();
     place.write_rows(3);
     let ended =
@@ -141,7 +141,7 @@ fn what_is_printed_to_a_closed_standard_output_is_an_error_of_every_command() {
     ] {
         let ended = led(&place, ">&-", command);
         assert_eq!(ended.code, 1, "{command:?}: {}", ended.stderr);
-        let told = "error[RM1401]: cannot write to standard output\n  cause: standard output is closed";
-        assert!(ended.stderr.contains(told), "{command:?}: {}", ended.stderr);
+        let message = "error[RM1401]: cannot write to standard output\n  cause: standard output is closed";
+        assert!(ended.stderr.contains(message), "{command:?}: {}", ended.stderr);
     }
 }

@@ -48,7 +48,7 @@ fn every_protocol_gives_results_that_satisfy_the_schema() {
 }
 
 #[test]
-fn each_protocol_is_told_the_schema_in_its_own_strict_way() {
+fn each_protocol_gets_the_schema_in_its_own_strict_way() {
     for (model, place_of_schema, strict) in [
         ("openai.m", "/response_format/json_schema/schema", Some("/response_format/json_schema/strict")),
         ("generic.m", "/response_format/json_schema/schema", None),
@@ -102,15 +102,15 @@ fn a_violation_is_sent_back_once_with_what_is_wrong() {
         assert!(satisfies(&envelope["result"]), "{model}: {envelope}");
         let requests = simulator.requests();
         assert_eq!(requests.len(), 2, "{model}");
-        let said = requests[1].json();
-        let said = ["messages", "input", "contents"]
+        let reported = requests[1].json();
+        let reported = ["messages", "input", "contents"]
             .iter()
-            .find_map(|field| said[*field].as_array())
+            .find_map(|field| reported[*field].as_array())
             .unwrap()
             .clone();
-        assert_eq!(said.len(), 3, "{model}");
-        assert!(["assistant", "model"].contains(&said[1]["role"].as_str().unwrap()), "{model}");
-        let feedback = said[2].to_string();
+        assert_eq!(reported.len(), 3, "{model}");
+        assert!(["assistant", "model"].contains(&reported[1]["role"].as_str().unwrap()), "{model}");
+        let feedback = reported[2].to_string();
         assert!(
             feedback.contains("does not satisfy the required JSON Schema") && feedback.contains("label"),
             "{feedback}"
@@ -119,7 +119,7 @@ fn a_violation_is_sent_back_once_with_what_is_wrong() {
 }
 
 #[test]
-fn when_repairs_are_used_up_the_row_fails_and_keeps_what_the_model_said() {
+fn when_repairs_are_used_up_the_row_fails_and_keeps_what_the_model_answered() {
     for model in MODELS {
         for (flags, calls) in [(&[][..], 2), (&["--repairs", "0"], 1), (&["--repairs", "3"], 4)] {
             let (simulator, place) = simulated();

@@ -153,7 +153,7 @@ fn a_split_output_is_a_folder_that_can_be_resumed_and_overwritten() {
 #[test]
 fn flags_that_do_not_go_together_are_refused() {
     let (_simulator, place) = labelled();
-    for (arguments, said) in [
+    for (arguments, problem) in [
         (&["-o", "a", "--output-dir", "b", "--split-by", "n"][..], "cannot be used with"),
         (&["--output-dir", "b"], "--split-by"),
         (&["-o", "a", "--split-by", "n"], "--output-dir"),
@@ -162,7 +162,7 @@ fn flags_that_do_not_go_together_are_refused() {
         (&["-o", "a.csv.gz"], "outputs are not compressed"),
         (&["-o", "-", "--output-format", "csv", "--final-summary"], "cannot be used together"),
     ] {
-        run(&place, arguments).code(2).says(said);
+        run(&place, arguments).code(2).says(problem);
     }
     run(&place, &["-o", "rows.jsonl/out.csv"]).code(1).says("leads through `rows.jsonl`");
     run(&place, &["--output-dir", "rows.jsonl/parts", "--split-by", "n"])

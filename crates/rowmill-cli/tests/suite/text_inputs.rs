@@ -14,7 +14,7 @@ use serde_json::Value;
 const PACKED: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xabV\xcaS\xb22\xac\xe5\xaa\x06\xd1F\xb5\\\x00E\xc6\x98\xbe\x10\x00\x00\x00";
 
 /// The row number and the result of each envelope, or the message of its error.
-fn told(envelopes: &[Value]) -> Vec<(u64, String)> {
+fn numbers_and_results(envelopes: &[Value]) -> Vec<(u64, String)> {
     let what = |envelope: &Value| match &envelope["error"]["message"] {
         Value::String(message) => message.clone(),
         _ => envelope["result"].to_string(),
@@ -28,11 +28,11 @@ fn packed_rows_come_from_files_pipes_and_samples_alike() {
     place.write("rows.jsonl.gz", PACKED);
     place.run(&["-i", "rows.jsonl.gz", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}}"]).ok();
     let whole = [(1, "\"1\"".to_owned()), (2, "\"2\"".to_owned())];
-    assert_eq!(told(&place.json("out.jsonl")), whole);
+    assert_eq!(numbers_and_results(&place.json("out.jsonl")), whole);
     for flags in [&[][..], &["--sample", "2"]] {
         let flags =
             [&["--input-format", "jsonl", "-o", "-", "-m", "passthrough", "-p", "{{n}}"], flags].concat();
-        assert_eq!(told(&place.pipe(PACKED, &flags).ok().lines()), whole);
+        assert_eq!(numbers_and_results(&place.pipe(PACKED, &flags).ok().lines()), whole);
     }
 }
 
@@ -49,7 +49,10 @@ fn rows_before_the_place_where_packed_input_is_cut_are_kept_and_a_resume_does_th
     assert_eq!(place.json("out.jsonl").len(), 2);
     place.write("rows.jsonl.gz", PACKED);
     place.run(&[&flags[..], &["--resume", "--accept-changes"]].concat()).ok();
-    assert_eq!(told(&place.json("out.jsonl")), [(1, "\"1\"".to_owned()), (2, "\"2\"".to_owned())]);
+    assert_eq!(
+        numbers_and_results(&place.json("out.jsonl")),
+        [(1, "\"1\"".to_owned()), (2, "\"2\"".to_owned())]
+    );
 }
 
 #[test]
@@ -60,7 +63,7 @@ fn a_pattern_and_a_list_are_inputs_and_bad_rows_name_their_file() {
     place.write("list.json", "[{\"n\": 1},\n 7]");
     place.run(&["-i", "in/*.jsonl", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}}"]).code(3);
     assert_eq!(
-        told(&place.json("out.jsonl")),
+        numbers_and_results(&place.json("out.jsonl")),
         [
             (1, "\"1\"".to_owned()),
             (2, "\"2\"".to_owned()),
@@ -69,7 +72,7 @@ fn a_pattern_and_a_list_are_inputs_and_bad_rows_name_their_file() {
     );
     place.run(&["-i", "list.json", "-o", "list.jsonl", "-m", "passthrough", "-p", "{{n}}"]).code(3);
     assert_eq!(
-        told(&place.json("list.jsonl")),
+        numbers_and_results(&place.json("list.jsonl")),
         [(1, "\"1\"".to_owned()), (2, "Item 2: expected a JSON object, got a number".to_owned())]
     );
     let ended = place.run(&["-i", "in/*.csv", "-o", "none.jsonl", "-m", "passthrough"]);
@@ -85,7 +88,8 @@ fn a_folder_of_parts_is_read_by_run_and_head_alike() {
     place
         .run(&["-i", "sales", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}} {{year}} {{month}}"])
         .ok();
-    let results: Vec<String> = told(&place.json("out.jsonl")).into_iter().map(|(_, result)| result).collect();
+    let results: Vec<String> =
+        numbers_and_results(&place.json("out.jsonl")).into_iter().map(|(_, result)| result).collect();
     assert_eq!(results, [r#""1 2026 1""#, r#""2 2026 1""#, r#""3 2026 2""#]);
     let head: Value = serde_json::from_str(&place.rowmill(&["head", "sales", "--json"]).ok().stdout).unwrap();
     assert_eq!(head["head"][2]["row"], serde_json::json!({"n": "3", "year": 2026, "month": 2}), "{head}");
@@ -95,13 +99,16 @@ fn a_folder_of_parts_is_read_by_run_and_head_alike() {
 }
 
 #[test]
-fn a_delimiter_is_recognised_and_told_and_one_that_changes_rows_belongs_to_the_run() {
+fn a_delimiter_is_recognised_and_reported_and_one_that_changes_rows_belongs_to_the_run() {
     let place = Place::new();
     place.write("rows.csv", "a;b,c\n1;2,3\n4;5,6\n");
     place.write("plain.csv", "a;b\n1;2\n");
-    let told = "`plain.csv` is read with semicolons as its delimiter";
-    place.run(&["-i", "plain.csv", "-o", "plain.jsonl", "-m", "passthrough", "-p", "{{b}}"]).ok().says(told);
-    place.rowmill(&["head", "plain.csv"]).ok().says(told);
+    let message = "`plain.csv` is read with semicolons as its delimiter";
+    place
+        .run(&["-i", "plain.csv", "-o", "plain.jsonl", "-m", "passthrough", "-p", "{{b}}"])
+        .ok()
+        .says(message);
+    place.rowmill(&["head", "plain.csv"]).ok().says(message);
     assert_eq!(place.json("plain.jsonl")[0]["result"], "2");
     let piped = ["--input-format", "csv", "-o", "-", "-m", "passthrough", "-p", "{{b}}"];
     let ended = place.pipe(b"a\tb\n1\t2\n", &piped).ok().says("`-` is read with tabs as its delimiter");
@@ -129,7 +136,7 @@ fn only_the_columns_that_a_run_looks_at_are_read() {
     run(&["-p", "{{b}}"]).code(1).says("columns of the input file are encrypted: `rows.parquet`");
     run(&["-p", "{{a}}", "--columns", "a"]).ok();
     run(&["-p", "{{a}}", "--where", "a > 1"]).ok();
-    assert_eq!(told(&place.json("out.jsonl")), [(2, "\"2\"".to_owned())]);
+    assert_eq!(numbers_and_results(&place.json("out.jsonl")), [(2, "\"2\"".to_owned())]);
     run(&["-p", "{{row_json}}", "--where", "a > 1"]).code(1).says("are encrypted");
 }
 
@@ -140,13 +147,13 @@ fn a_record_of_csv_over_the_bound_is_one_failed_row_and_the_next_is_worked_on() 
     place.write("rows.csv", format!("n,text\n1,short\n2,\"{long}\"\n3,\"a\nb\"\n"));
     let flags = ["-i", "rows.csv", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}} {{text}}"];
     place.run(&flags).code(3);
-    let told = told(&place.json("out.jsonl"));
+    let message = numbers_and_results(&place.json("out.jsonl"));
     let expected = [
         (2, "\"1 short\"".to_owned()),
         (3, "Line 3: longer than 64 MiB (the record starts on line 3 of the input)".to_owned()),
         (4, "\"3 a\\nb\"".to_owned()),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(message, expected);
 }
 
 /// `{"n":1}` and `{"n":2}` on lines in a complete zstd frame, and half of another frame.
@@ -172,13 +179,13 @@ fn an_input_that_is_cut_is_never_taken_for_a_shorter_one() {
         let run = |flags: &[&str]| place.run(&[&["-i", name][..], &base, flags].concat());
         for flags in [&[][..], &["--where", "n < 9"]] {
             run(flags).code(3);
-            let told = told(&place.json("out.jsonl"));
-            assert_eq!(told.last().unwrap().0, number, "{name} {flags:?}: {told:?}");
-            assert!(!told.last().unwrap().1.starts_with('"'), "{name} {flags:?}: {told:?}");
+            let message = numbers_and_results(&place.json("out.jsonl"));
+            assert_eq!(message.last().unwrap().0, number, "{name} {flags:?}: {message:?}");
+            assert!(!message.last().unwrap().1.starts_with('"'), "{name} {flags:?}: {message:?}");
         }
         let problem = format!("error[RM1002]: cannot read the input to its end: `{name}`, {place_in_it}");
         run(&query).code(1).says(&problem).says("--resume --accept-changes");
-        let rows = told(&place.json("out.jsonl"));
+        let rows = numbers_and_results(&place.json("out.jsonl"));
         let before = usize::try_from(number - 1).unwrap().min(2);
         assert_eq!(rows, read[..before], "{name}: what came before is kept");
         run(&["--sql", "SELECT count(*) AS n FROM input"]).code(1).says(&problem);
@@ -198,7 +205,7 @@ fn an_input_that_is_cut_is_never_taken_for_a_shorter_one() {
             place.run(&flags).code(1).says(&format!("error[RM1002]: {what}"));
         }
         if !kept.is_empty() {
-            assert_eq!(told(&place.json("out.jsonl")), kept, "{name}");
+            assert_eq!(numbers_and_results(&place.json("out.jsonl")), kept, "{name}");
         }
         place.rowmill(&["head", name]).code(1).says("error[RM1002]");
     }
@@ -241,9 +248,9 @@ fn a_panic_of_a_parser_is_an_error_of_the_command_and_never_on_the_screen() {
         let mut bytes = whole.clone();
         bytes[at] = 0xff;
         place.write("rows.parquet", &bytes);
-        let said = place.rowmill(&["head", "rows.parquet", "-n", "60"]).stderr;
-        assert!(!said.contains("panicked"), "byte {at}: {said}");
-        said.contains("the decoder gave up")
+        let messages = place.rowmill(&["head", "rows.parquet", "-n", "60"]).stderr;
+        assert!(!messages.contains("panicked"), "byte {at}: {messages}");
+        messages.contains("the decoder gave up")
     });
     assert!(gave_up, "without a panic, nothing is known about what is printed");
 }

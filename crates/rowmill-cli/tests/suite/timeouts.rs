@@ -45,8 +45,8 @@ fn each_timeout_cuts_what_it_is_for_and_is_named() {
         ] {
             let error = error_of(script, model, marker, &[flag, "150ms"]);
             assert_eq!(error["type"], "Timeout", "{model} {flag}: {error}");
-            let said = error["message"].as_str().unwrap();
-            assert!(said.contains(message), "{model} {flag}: {said}");
+            let text = error["message"].as_str().unwrap();
+            assert!(text.contains(message), "{model} {flag}: {text}");
         }
     }
 }

@@ -14,10 +14,10 @@ const KEY: &str = "sk-planted-4711-secret";
 fn checked(home: &Home) -> Vec<Value> {
     let folder = home.path("traces");
     let manifest = home.json_lines("traces/manifest.jsonl");
-    let told = |lines: &[Value]| -> Vec<(Value, Value)> {
+    let message = |lines: &[Value]| -> Vec<(Value, Value)> {
         lines.iter().map(|line| (line["row_number"].clone(), line["ok"].clone())).collect()
     };
-    assert_eq!(told(&manifest), told(&home.envelopes()), "one line per row, in input order");
+    assert_eq!(message(&manifest), message(&home.envelopes()), "one line per row, in input order");
     let mut expected = BTreeSet::from(["manifest.jsonl".to_owned(), "spans.jsonl".to_owned()]);
     for line in &manifest {
         let count = line["record_count"].as_u64().unwrap();
@@ -80,7 +80,7 @@ fn a_thousand_parallel_rows_are_accounted_for_and_the_key_is_nowhere() {
 }
 
 #[test]
-fn a_thousand_agent_rows_are_told_with_their_tool_calls_and_without_the_key() {
+fn a_thousand_agent_rows_are_reported_with_their_tool_calls_and_without_the_key() {
     let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::new();
     home.write("clerk.md", "---\ndescription: Looks things up.\n---\nLook it up.\n");
@@ -95,7 +95,11 @@ fn a_thousand_agent_rows_are_told_with_their_tool_calls_and_without_the_key() {
         assert_eq!(line["agent"], "clerk");
         let session = home.json_lines(&format!("traces/{}", line["trace"].as_str().unwrap()));
         let payloads = |kind: &str| -> Vec<&Value> {
-            session.iter().map(|record| &record["payload"]).filter(|said| said["type"] == kind).collect()
+            session
+                .iter()
+                .map(|record| &record["payload"])
+                .filter(|message| message["type"] == kind)
+                .collect()
         };
         let (calls, results) = (payloads("function_call"), payloads("function_call_output"));
         assert_eq!((calls.len(), results.len(), payloads("token_count").len()), (1, 1, 2), "{number}");
@@ -117,7 +121,7 @@ fn the_trace_of_an_answered_row_holds_prompt_answer_and_tokens() {
     assert_eq!(manifest[7]["trace"], Value::Null, "no call was made");
     assert!(manifest[6]["trace"].is_string(), "a refused row was asked");
     let session = home.json_lines(&format!("traces/{}", manifest[0]["trace"].as_str().unwrap()));
-    let told: Vec<_> = session
+    let message: Vec<_> = session
         .iter()
         .map(|record| match record["payload"]["type"].as_str() {
             Some(kind) => kind.to_owned(),
@@ -135,7 +139,7 @@ fn the_trace_of_an_answered_row_holds_prompt_answer_and_tokens() {
         "token_count",
         "task_complete",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(message, expected);
     assert_eq!(session[1]["payload"]["content"][0]["text"], "Never say ***.");
     assert_eq!(session[3]["payload"]["message"], "say *** 1");
     assert_eq!(session[6]["payload"]["content"][0]["text"], "answer to: say *** 1");
@@ -183,11 +187,11 @@ fn failed_rows_get_their_newest_line_and_the_traces_of_another_run_are_left_alon
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_told_before_anything_is_sent() {
+fn a_folder_that_cannot_be_used_is_reported_before_anything_is_sent() {
     let simulator = Simulator::start_blocking(SimulatorScript::new());
     let home = Home::with_rows(2);
     home.write("file", "x");
-    for (folder, output, said) in [
+    for (folder, output, message) in [
         ("file", "out.jsonl", "error[RM1302]: `file`, given to `--export-traces`, is not a folder"),
         ("file/such", "out.jsonl", "error[RM1302]: `file/such`, given to `--export-traces`, leads through"),
         (
@@ -202,7 +206,7 @@ fn a_folder_that_cannot_be_used_is_told_before_anything_is_sent() {
         ),
     ] {
         let args = ["-i", "in.jsonl", "-o", output, "--export-traces", folder];
-        home.run_with(&args).on(&simulator).ends_with(1).says(&[said]);
+        home.run_with(&args).on(&simulator).ends_with(1).says(&[message]);
     }
     assert_eq!(simulator.stats().requests, 0);
     assert_eq!(home.names(), ["file", "in.jsonl"]);

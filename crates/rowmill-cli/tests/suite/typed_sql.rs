@@ -34,7 +34,7 @@ fn place_with(folder: &str, program: &str) -> Place {
 }
 
 #[test]
-fn the_types_of_columns_can_be_said_and_are_part_of_the_run() {
+fn the_types_of_columns_can_be_set_and_are_part_of_the_run() {
     let place = Place::new();
     place.write("rows.csv", "zip,n\n00123,1\n9000,2\nn/a,3\n");
     let query = "SELECT zip, n FROM input WHERE TRY_CAST(zip AS INTEGER) < 200";
@@ -44,12 +44,12 @@ fn the_types_of_columns_can_be_said_and_are_part_of_the_run() {
     assert_eq!(seen(&place), [json!({"zip": "00123", "n": 1})]);
     with_types("zip=text", "--resume").ok();
     with_types("zip=text,n=double", "--resume").code(1).says("query");
-    for (types, code, said) in [
+    for (types, code, message) in [
         ("zap=text", 1, "error[RM1061]"),
         ("zip=colour", 1, "unknown type `colour`"),
         ("zip", 2, "`zip` is not `column=type`"),
     ] {
-        with_types(types, "--overwrite").code(code).says(said);
+        with_types(types, "--overwrite").code(code).says(message);
     }
     run(&place, "rows.csv", &["--overwrite", "--types", "zip=text"])
         .code(2)
@@ -171,7 +171,7 @@ fn the_program_of_duckdb_and_its_package_give_rows_while_they_run_and_end_with_t
 }
 
 #[test]
-fn duckdb_reads_delimiters_types_and_folders_as_the_run_was_told() {
+fn duckdb_reads_delimiters_types_and_folders_as_the_run_was_set() {
     let place = place_with_duckdb();
     place.write("rows.csv", "id|zip\n1|00123\n2|9000\n");
     let query = "SELECT zip, length(zip) AS n FROM input WHERE id = 1";
@@ -234,7 +234,7 @@ fn duckdb_reads_the_delimiters_and_the_header_that_are_recognised_without_it() {
 }
 
 #[test]
-fn a_type_that_the_user_said_is_not_blamed_on_the_first_rows() {
+fn a_type_that_the_user_set_is_not_blamed_on_the_first_rows() {
     let place = Place::new();
     place.write("rows.csv", "id,x\n1,7\n2,n/a\n");
     run(&place, "rows.csv", &["--types", "x=bigint", "--where", "x > 3"])
@@ -264,7 +264,7 @@ fn the_rows_that_duckdb_gave_are_those_of_a_resume_and_the_engine_is_part_of_the
 }
 
 #[test]
-fn duckdb_reads_parquet_tabs_and_lists_of_json_as_the_run_was_told() {
+fn duckdb_reads_parquet_tabs_and_lists_of_json_as_the_run_was_set() {
     let place = place_with_duckdb();
     place.write("rows.tsv", "id\tcity\n1\tOslo, NO\n2\tBern\n");
     place.write("rows.json", "[{\"id\":1,\"city\":\"Oslo, NO\"},\n {\"id\":2,\"city\":\"Bern\"}]");

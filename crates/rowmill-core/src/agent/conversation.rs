@@ -88,8 +88,8 @@ impl AgentConversation {
     /// The last text of the model, if there is one.
     pub(super) fn last_model_text(&self) -> Option<String> {
         let since = self.messages.get(self.given..).unwrap_or_default();
-        let said = since.iter().rev().find(|message| message.role == MessageRole::Assistant);
-        said.map(|message| message.text.clone()).filter(|text| !text.is_empty())
+        let last_answer = since.iter().rev().find(|message| message.role == MessageRole::Assistant);
+        last_answer.map(|message| message.text.clone()).filter(|text| !text.is_empty())
     }
 
     pub(super) fn add_tool_note(&mut self, note: Option<ToolNote>) {

@@ -45,7 +45,7 @@ enum OutcomeSlot {
 
 impl std::fmt::Debug for RowState {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Course")
+        out.debug_struct("RowState")
             .field("nodes", &self.nodes.len())
             .field("turns", &self.turns)
             .field("is_over", &self.is_finished())

@@ -175,10 +175,10 @@ impl RateBucket {
         &mut self,
         mark: &BucketMark,
         slack: f64,
-        (told, now): (Option<RateWindow>, Duration),
+        (reported, now): (Option<RateWindow>, Duration),
     ) -> bool {
         self.refill(now);
-        let left = told.map_or(self.level, |window| window.remaining as f64);
+        let left = reported.map_or(self.level, |window| window.remaining as f64);
         // The call's need is only an estimate, and the remainder may be rounded.
         let little = (2.0 * (mark.charged + slack)).max(self.limit * NEARLY_EMPTY).max(self.rounding);
         left < little

@@ -37,8 +37,8 @@ fn what_others_take_from_the_account_shows_and_what_we_sent_since_counts() {
 fn more_than_was_thought_is_believed_when_ten_answers_agree_on_it() {
     let mut bucket = learned(window(600, 300, 30.0), seconds(0.0));
     let mark = bucket.take(0.0, 0.0, seconds(0.0));
-    for told in [500, 420, 400, 410, 450, 500, 500, 500, 500] {
-        bucket.update_from_window(window(600, told, 20.0), mark, seconds(0.0), seconds(0.0));
+    for answer in [500, 420, 400, 410, 450, 500, 500, 500, 500] {
+        bucket.update_from_window(window(600, answer, 20.0), mark, seconds(0.0), seconds(0.0));
         assert!((bucket.level - 300.0).abs() < 1e-6, "{}", bucket.level);
     }
     bucket.update_from_window(window(600, 500, 10.0), mark, seconds(0.0), seconds(0.0));
@@ -46,12 +46,12 @@ fn more_than_was_thought_is_believed_when_ten_answers_agree_on_it() {
 }
 
 #[test]
-fn what_is_told_in_thousands_may_be_half_of_one_less() {
+fn what_is_reported_in_thousands_may_be_half_of_one_less() {
     let mut bucket = learned(window(40_000, 1_000, 58.5), seconds(0.0));
     let mark = bucket.take(0.0, 0.0, seconds(0.0));
-    for (told, level) in [(1_000, 500.0), (2_000, 1_500.0), (1_999, 1_999.0), (3_000, 3_000.0)] {
+    for (reported, level) in [(1_000, 500.0), (2_000, 1_500.0), (1_999, 1_999.0), (3_000, 3_000.0)] {
         for _ in 0..AGREE {
-            bucket.update_from_window(window(40_000, told, 58.0), mark, seconds(0.0), seconds(0.0));
+            bucket.update_from_window(window(40_000, reported, 58.0), mark, seconds(0.0), seconds(0.0));
         }
         assert!((bucket.level - level).abs() < 1e-6, "{}", bucket.level);
     }
@@ -99,7 +99,7 @@ fn a_limit_that_changes_is_followed_at_once() {
 }
 
 #[test]
-fn a_limit_per_day_is_told_from_one_per_minute() {
+fn a_limit_per_day_is_distinguished_from_one_per_minute() {
     let bucket = learned(window(14_400, 14_370, 180.0), seconds(0.0));
     assert_eq!(bucket.period, DAY);
     let bucket = learned(window(14_400, 14_370, 0.125), seconds(0.0));
@@ -126,7 +126,7 @@ fn a_limit_of_a_user_allows_no_burst_of_a_whole_minute() {
     assert_eq!(sent, 50);
 }
 #[test]
-fn what_is_in_flight_when_a_limit_is_first_told_counts_and_is_corrected_as_it_ends() {
+fn what_is_in_flight_when_a_limit_is_first_reported_counts_and_is_corrected_as_it_ends() {
     let call = BucketMark::before_limit_known(100.0, 40.0);
     let mut flying = InFlightCharges::default();
     (0..4).for_each(|_| flying.begin(&call));

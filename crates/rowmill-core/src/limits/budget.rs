@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ledger_is_told_an_amount_that_calls_in_flight_cannot_pass() {
+    fn the_ledger_is_reported_an_amount_that_calls_in_flight_cannot_pass() {
         let mut budget = budget(1_000);
         assert_eq!(budget.cover_to_record(), None);
         let ReserveOutcome::Granted(call) = budget.reserve(spend(60, 5)) else { panic!("it fits") };

@@ -367,12 +367,12 @@ impl RateLimiter {
 
     /// Whether the headers of a refusal show that a limit is reached, or, without headers, whether our estimate does.
     fn is_reached(&mut self, charge: &CallCharge, rates: Option<&RateLimits>, now: Duration) -> bool {
-        let told = rates.map(|rates| rates.windows()).unwrap_or_default();
+        let reported = rates.map(|rates| rates.windows()).unwrap_or_default();
         let slack =
             self.share(charge.share).map(|share| share.slack(charge.bytes as usize)).unwrap_or_default();
-        let mut buckets = self.learned.iter_mut().zip(&charge.marks).zip(slack).zip(told);
-        buckets.any(|(((bucket, mark), slack), told)| {
-            bucket.as_mut().is_some_and(|bucket| bucket.is_nearly_empty(mark, slack, (told, now)))
+        let mut buckets = self.learned.iter_mut().zip(&charge.marks).zip(slack).zip(reported);
+        buckets.any(|(((bucket, mark), slack), reported)| {
+            bucket.as_mut().is_some_and(|bucket| bucket.is_nearly_empty(mark, slack, (reported, now)))
         })
     }
 
@@ -439,9 +439,9 @@ impl RateLimiter {
         now: Duration,
     ) {
         let Some(rates) = rates else { return };
-        let told = rates.windows();
+        let reported = rates.windows();
         let marks = marks.iter().zip(self.flying);
-        for ((bucket, (mark, flying)), window) in self.learned.iter_mut().zip(marks).zip(told) {
+        for ((bucket, (mark, flying)), window) in self.learned.iter_mut().zip(marks).zip(reported) {
             let Some(window) = window.filter(|window: &RateWindow| window.limit > 0) else { continue };
             match bucket {
                 Some(bucket) => bucket.update_from_window(window, *mark, charge.sent, now),

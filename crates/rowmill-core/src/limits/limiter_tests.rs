@@ -82,10 +82,10 @@ fn every_run_has_as_many_calls_in_flight_as_its_own_user_allows() {
 }
 
 #[test]
-fn what_an_ended_run_said_holds_up_nobody_after_it() {
+fn what_an_ended_run_reported_holds_up_nobody_after_it() {
     let mut limiter = RateLimiter::default();
-    let said = RunShareSettings { priming: true, parallel: Parallelism::AtMost(1), ..capped(60) };
-    let slow = limiter.add_run(said, seconds(1.0));
+    let reported = RunShareSettings { priming: true, parallel: Parallelism::AtMost(1), ..capped(60) };
+    let slow = limiter.add_run(reported, seconds(1.0));
     let charge = granted_to(&mut limiter, slow, 1.0);
     limiter.record_answer(&charge, None, None, seconds(2.0));
     limiter.remove_run(slow, seconds(2.0));
@@ -120,11 +120,11 @@ fn a_run_without_a_limit_of_its_own_is_not_held_to_that_of_another() {
 }
 
 #[test]
-fn what_answers_told_one_run_paces_all_of_them() {
+fn what_answers_reported_one_run_paces_all_of_them() {
     let mut limiter = RateLimiter::default();
     let first = limiter.add_run(chosen(500), Duration::ZERO);
     let charge = granted_to(&mut limiter, first, 0.0);
-    limiter.record_answer(&charge, None, Some(&told(60, 10)), seconds(0.0));
+    limiter.record_answer(&charge, None, Some(&request_limit(60, 10)), seconds(0.0));
     limiter.remove_run(first, seconds(0.0));
     let second = limiter.add_run(chosen(500), seconds(0.0));
     assert!(calls_at(&mut limiter, second, 0.0) <= 10);
@@ -157,7 +157,7 @@ fn the_first_call_of_a_run_goes_alone_beside_those_of_others() {
     granted_to(&mut limiter, primed, 1.0);
 }
 
-fn told(limit: u64, remaining: u64) -> RateLimits {
+fn request_limit(limit: u64, remaining: u64) -> RateLimits {
     let window = RateWindow { limit, remaining, reset: Duration::from_secs(30) };
     RateLimits { requests: Some(window), ..RateLimits::default() }
 }
@@ -166,7 +166,7 @@ fn told(limit: u64, remaining: u64) -> RateLimits {
 fn an_answer_that_tells_a_limit_paces_the_calls_after_it() {
     let mut limiter = auto();
     let charge = granted(&mut limiter, 0.0);
-    limiter.record_answer(&charge, None, Some(&told(60, 2)), seconds(0.0));
+    limiter.record_answer(&charge, None, Some(&request_limit(60, 2)), seconds(0.0));
     let first = granted(&mut limiter, 0.0);
     let blocked = wait(&mut limiter, 0.0);
     assert_eq!(blocked.reason, WaitReason::Requests(60));
@@ -241,18 +241,22 @@ fn a_refusal_whose_headers_say_that_a_limit_is_reached_pauses_everyone_however_r
     for (remaining, pauses) in [(0, true), (1, true), (30, false)] {
         let (mut limiter, _) = after_calls(auto(), 5_000, None);
         let charge = granted(&mut limiter, 11.0);
-        let refusal =
-            limiter.record_refusal(&charge, Some(seconds(3.0)), Some(&told(60, remaining)), seconds(11.0));
+        let refusal = limiter.record_refusal(
+            &charge,
+            Some(seconds(3.0)),
+            Some(&request_limit(60, remaining)),
+            seconds(11.0),
+        );
         assert_eq!(refusal == RefusalScope::EveryCall, pauses, "{remaining} of 60 are left");
     }
 }
 
 #[test]
-fn a_refusal_without_headers_pauses_everyone_where_a_limit_that_was_told_is_nearly_used_up() {
+fn a_refusal_without_headers_pauses_everyone_where_a_limit_that_was_reported_is_nearly_used_up() {
     for (remaining, pauses) in [(3, true), (900, false)] {
         let (mut limiter, _) = after_calls(auto(), 5_000, None);
         let charges = [granted(&mut limiter, 11.0), granted(&mut limiter, 11.0)];
-        limiter.record_answer(&charges[0], None, Some(&told(1_000, remaining)), seconds(11.0));
+        limiter.record_answer(&charges[0], None, Some(&request_limit(1_000, remaining)), seconds(11.0));
         let refusal = limiter.record_refusal(&charges[1], Some(seconds(3.0)), None, seconds(11.0));
         assert_eq!(refusal == RefusalScope::EveryCall, pauses, "{remaining} of 1,000 are left");
     }
@@ -294,7 +298,7 @@ fn a_pause_does_not_end_by_answers_to_calls_that_were_sent_before_the_refused_on
 }
 
 #[test]
-fn a_quota_that_is_used_up_pauses_with_what_the_provider_said() {
+fn a_quota_that_is_used_up_pauses_with_what_the_provider_reported() {
     let mut limiter = auto();
     let charge = granted(&mut limiter, 0.0);
     assert_eq!(limiter.record_exhaustion(&charge, None, "no credit", seconds(0.0)), seconds(30.0));
@@ -308,11 +312,11 @@ fn a_quota_that_is_used_up_pauses_with_what_the_provider_said() {
 }
 
 #[test]
-fn limits_of_the_user_hold_besides_those_that_are_told_and_the_pace_can_be_off() {
+fn limits_of_the_user_hold_besides_those_that_are_reported_and_the_pace_can_be_off() {
     let flags = MinuteLimits { requests: Some(60), ..MinuteLimits::default() };
     let mut limiter = of_one_run(RunShareSettings { pace: PaceMode::Off, rates: flags, ..AUTO });
     let charge = granted(&mut limiter, 0.0);
-    limiter.record_answer(&charge, None, Some(&told(60, 0)), Duration::ZERO);
+    limiter.record_answer(&charge, None, Some(&request_limit(60, 0)), Duration::ZERO);
     for _ in 0..4 {
         granted(&mut limiter, 0.0);
     }

@@ -166,8 +166,8 @@ impl CallSize {
     /// The limit on the answer to send, so that `calls` calls like this one fit the rest of the budget; `None` if the
     /// longest answer fits anyway.
     ///
-    /// It is below [`AnswerNeeds::roomy`] only if that does not fit the rest of the budget even without any other call,
-    /// and never below [`AnswerNeeds::least`]. It may therefore not fit: then the call has to wait, or cannot be made
+    /// It is below [`AnswerNeeds::preferred`] only if that does not fit the rest of the budget even without any other call,
+    /// and never below [`AnswerNeeds::minimum`]. It may therefore not fit: then the call has to wait, or cannot be made
     /// at all.
     #[must_use]
     pub fn output_cap(&self, needs: AnswerNeeds, left: RemainingBudget, calls: u64) -> Option<u64> {

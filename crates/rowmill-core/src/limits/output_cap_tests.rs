@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_said_where_the_longest_answers_fit_beside_each_other(case in cases()) {
+    fn nothing_is_reported_where_the_longest_answers_fit_beside_each_other(case in cases()) {
         let Case { size, needs, left, calls } = case;
         let mut budget = Budget::new(left.whole, Spend::default());
         let all_fit = (0..calls).all(|_| matches!(budget.reserve(size.max_spend(None)), ReserveOutcome::Granted(_)));

@@ -52,10 +52,10 @@ impl WaitReason {
 }
 
 /// The provider's message, shortened to fit a line.
-fn short(said: &str) -> String {
-    match said.char_indices().nth(SHORT) {
-        Some((end, _)) => format!("{}…", said.get(..end).unwrap_or_default()),
-        None => said.to_owned(),
+fn short(text: &str) -> String {
+    match text.char_indices().nth(SHORT) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }
 
@@ -72,8 +72,8 @@ impl fmt::Display for WaitReason {
                 write!(out, "the limit of {} output tokens/min", group_digits(*limit))
             }
             Self::Throttled => out.write_str("the provider, which asked for a pause"),
-            Self::Quota(said) => write!(out, "quota: {}", short(said)),
-            Self::Outage(said) => write!(out, "the provider to come back: {}", short(said)),
+            Self::Quota(text) => write!(out, "quota: {}", short(text)),
+            Self::Outage(text) => write!(out, "the provider to come back: {}", short(text)),
             Self::Budget => out.write_str("calls in flight, which hold the rest of the budget"),
         }
     }

@@ -27,8 +27,8 @@ const STEP: usize = 2;
 /// the whole row. Values are not searched for placeholders.
 ///
 /// ```
-/// # use {rowmill_core::prompt::Template, rowmill_types::Row};
-/// let template = Template::parse("Is {{name}} in {{ tags }}?".into());
+/// # use {rowmill_core::prompt::PromptTemplate, rowmill_types::Row};
+/// let template = PromptTemplate::parse("Is {{name}} in {{ tags }}?".into());
 /// let row = Row::parse(1, r#"{"name":"Ada","tags":["a","b"]}"#.into()).unwrap();
 /// assert_eq!(template.render(&row).unwrap(), r#"Is Ada in ["a", "b"]?"#);
 /// ```
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_fields_are_told_once_each_in_the_order_of_the_template() {
+    fn missing_fields_are_reported_once_each_in_the_order_of_the_template() {
         for (template, message) in [
             ("{{a}}{{x}}{{a}}", "Missing template field: x"),
             ("{{y}}{{x}}{{y}}{{a}}", "Missing template fields: y, x"),

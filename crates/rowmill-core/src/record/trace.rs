@@ -226,7 +226,7 @@ impl<'a> RowTrace<'a> {
     fn of(report: &RowReport<'a>, trace: TraceReport<'a>) -> Self {
         let TraceReport { transcript, settings } = trace;
         let redactor = settings.redactor();
-        let told = transcript.map(|transcript| transcript.conversations.as_slice()).unwrap_or_default();
+        let reported = transcript.map(|transcript| transcript.conversations.as_slice()).unwrap_or_default();
         Self {
             id: id(report.id, report.number, redactor),
             row_number: report.number,
@@ -239,7 +239,10 @@ impl<'a> RowTrace<'a> {
             }),
             reused: report.reused.map(|reused| reused.name().into()),
             below_min_rating: report.below_min_rating.into(),
-            conversations: told.iter().map(|told| TracedConversation::of(told, settings)).collect(),
+            conversations: reported
+                .iter()
+                .map(|reported| TracedConversation::of(reported, settings))
+                .collect(),
         }
     }
 
@@ -293,19 +296,19 @@ fn id<'a>(id: &'a RowId, number: u64, redactor: &Redactor) -> TracedId<'a> {
 }
 
 impl<'a> TracedConversation<'a> {
-    fn of(told: &'a ConversationTranscript, settings: &'a TraceSettings) -> Self {
+    fn of(reported: &'a ConversationTranscript, settings: &'a TraceSettings) -> Self {
         let redactor = settings.redactor();
         Self {
-            agent: settings.agent_name(told.agent_index).into(),
-            model: settings.model_of_role(told.model_role).into(),
-            system: settings.system_digest(told.model_role).map(Into::into),
-            caller: told.caller.as_ref().map(|caller| TracedCaller {
+            agent: settings.agent_name(reported.agent_index).into(),
+            model: settings.model_of_role(reported.model_role).into(),
+            system: settings.system_digest(reported.model_role).map(Into::into),
+            caller: reported.caller.as_ref().map(|caller| TracedCaller {
                 conversation: caller.conversation,
                 call: caller.call.as_deref().map(|call| redactor.redact(call)),
             }),
-            messages: told.messages.iter().map(|message| TracedMessage::of(message, redactor)).collect(),
-            turns: told.turns.iter().map(|turn| TracedTurn::of(turn, settings)).collect(),
-            tools: told.tools.iter().map(|tool| TracedTool::of(tool, settings)).collect(),
+            messages: reported.messages.iter().map(|message| TracedMessage::of(message, redactor)).collect(),
+            turns: reported.turns.iter().map(|turn| TracedTurn::of(turn, settings)).collect(),
+            tools: reported.tools.iter().map(|tool| TracedTool::of(tool, settings)).collect(),
         }
     }
 }

@@ -54,7 +54,7 @@ fn transcript() -> RowTranscript {
         end: Duration::from_millis(7),
         is_error: true,
     };
-    let told = ConversationTranscript {
+    let message = ConversationTranscript {
         agent_index: 1,
         model_role: 1,
         caller: None,
@@ -62,7 +62,7 @@ fn transcript() -> RowTranscript {
         turns: vec![turn],
         tools: vec![tool],
     };
-    RowTranscript { conversations: vec![told] }
+    RowTranscript { conversations: vec![message] }
 }
 
 fn record(transcript: Option<&RowTranscript>, settings: &TraceSettings) -> RowRecord {
@@ -96,14 +96,17 @@ fn a_trace_is_read_back_from_the_ledger_line_without_secrets_and_without_bytes_o
     assert_eq!((trace.id, trace.row_number, trace.ok), (TracedId::Text("row ***#7".into()), 7, false));
     assert_eq!((trace.start, trace.end), (1_000_000_000_000, 1_000_009_000_000));
     assert_eq!(trace.error.unwrap().message, "it says ***");
-    let [told] = trace.conversations.as_slice() else { panic!("one conversation") };
-    assert_eq!((&*told.agent, &*told.model), ("helper ***", "openai.m"));
-    assert_eq!(settings.system(told.system.as_deref().unwrap()), Some("Use ***."));
-    assert_eq!(told.messages[0].files[0].name, "a.txt ***");
-    assert_eq!(told.messages[1].calls[0].arguments, "{\"path\":\"a\"} ***");
-    assert_eq!((told.messages[2].answers.as_deref(), told.messages[2].is_error), (Some("c1 ***"), true));
-    assert_eq!(told.turns[0].hosted_tools.as_ref().unwrap().uses, [("web_search ***".to_owned(), 2)]);
-    assert_eq!((told.tools[0].start, told.tools[0].is_error), (1_000_006_000_000, true));
+    let [reported] = trace.conversations.as_slice() else { panic!("one conversation") };
+    assert_eq!((&*reported.agent, &*reported.model), ("helper ***", "openai.m"));
+    assert_eq!(settings.system(reported.system.as_deref().unwrap()), Some("Use ***."));
+    assert_eq!(reported.messages[0].files[0].name, "a.txt ***");
+    assert_eq!(reported.messages[1].calls[0].arguments, "{\"path\":\"a\"} ***");
+    assert_eq!(
+        (reported.messages[2].answers.as_deref(), reported.messages[2].is_error),
+        (Some("c1 ***"), true)
+    );
+    assert_eq!(reported.turns[0].hosted_tools.as_ref().unwrap().uses, [("web_search ***".to_owned(), 2)]);
+    assert_eq!((reported.tools[0].start, reported.tools[0].is_error), (1_000_006_000_000, true));
 }
 
 #[test]

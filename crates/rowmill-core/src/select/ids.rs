@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_name_nothing_are_told() {
+    fn values_that_name_nothing_are_reported() {
         for (json, found) in [
             (r#"{"k":null}"#, "null"),
             (r#"{"k":""}"#, "an empty string"),

@@ -65,11 +65,11 @@ pub enum RowChoice {
 /// Candidates are rows and bad rows alike. Memory is constant, except for the indexes of a sample.
 ///
 /// ```
-/// # use rowmill_core::select::{Choice, Selection, Selector};
-/// let selection = Selection { offset: 1, limit: Some(1), ..Selection::default() };
-/// let mut selector = Selector::new(&selection, None).unwrap();
+/// # use rowmill_core::select::{RowChoice, RowSelection, RowSelector};
+/// let selection = RowSelection { offset: 1, limit: Some(1), ..RowSelection::default() };
+/// let mut selector = RowSelector::new(&selection, None).unwrap();
 /// let choices = [selector.decide(), selector.decide(), selector.decide()];
-/// assert_eq!(choices, [Choice::Pass, Choice::Take, Choice::End]);
+/// assert_eq!(choices, [RowChoice::Skip, RowChoice::Take, RowChoice::End]);
 /// ```
 #[derive(Debug)]
 pub struct RowSelector {
@@ -141,7 +141,7 @@ impl RowSelector {
         self.to_pass + next.map_or(0, |next| next - self.decided)
     }
 
-    /// Counts candidates as skipped; at most [`RowSelector::to_pass`].
+    /// Counts candidates as skipped; at most [`RowSelector::certain_skips`].
     pub fn skip_candidates(&mut self, candidates: u64) {
         let of_offset = candidates.min(self.to_pass);
         self.to_pass -= of_offset;
@@ -154,7 +154,7 @@ impl RowSelector {
         if self.to_pass > 0 || self.drawn.is_some() { 0 } else { self.to_take.unwrap_or(u64::MAX) }
     }
 
-    /// Counts candidates as selected; at most [`RowSelector::to_take`].
+    /// Counts candidates as selected; at most [`RowSelector::certain_takes`].
     pub fn take_candidates(&mut self, candidates: u64) {
         self.decided += candidates;
         if let Some(to_take) = &mut self.to_take {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_as_soon_as_nothing_more_is_taken() {
+    fn the_end_is_reported_as_soon_as_nothing_more_is_taken() {
         let selection = RowSelection { offset: 0, sample: None, limit: Some(1) };
         let mut selector = RowSelector::new(&selection, None).unwrap();
         assert!(!selector.is_finished());
@@ -268,7 +268,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_number_taken_is_the_size_told_before(
+        fn the_number_taken_is_the_size_reported_before(
             offset in 0u64..40,
             count in prop::option::of(0u64..40),
             limit in prop::option::of(0u64..40),

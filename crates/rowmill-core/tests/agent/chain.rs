@@ -7,12 +7,12 @@ use crate::harness::*;
 
 fn chain(cumulative: bool, make: fn(Vec<rowmill_core::agent::AgentDefinition>) -> AgentGraph) -> AgentGraph {
     let kind = AgentKind::Chain { sequence: vec![0, 1, 0], cumulative };
-    make(vec![agent("a"), agent("b"), agent_index("line", kind)])
+    make(vec![agent("a"), agent("b"), agent_of_kind("line", kind)])
 }
 
 #[test]
 fn each_gets_only_the_answer_before_it_and_the_first_gets_the_request_with_its_files() {
-    let mut harness = Stage::start(chain(false, graph), request_with_file("go"));
+    let mut harness = GraphHarness::start(chain(false, graph), request_with_file("go"));
     assert_eq!((harness.asked("a"), files(harness.messages("a"))), ("go", vec![1]));
     harness.answer("a", "one");
     assert_eq!((harness.asked("b"), files(harness.messages("b"))), ("one", vec![0]));
@@ -24,7 +24,7 @@ fn each_gets_only_the_answer_before_it_and_the_first_gets_the_request_with_its_f
 
 #[test]
 fn a_cumulative_chain_shows_everyone_all_answers_and_gives_them_all() {
-    let mut harness = Stage::start(chain(true, graph), request_with_file("go"));
+    let mut harness = GraphHarness::start(chain(true, graph), request_with_file("go"));
     assert_eq!(harness.asked("a"), "go");
     harness.answer("a", "one");
     assert_eq!(texts(harness.messages("b")), ["go", "one"]);
@@ -46,7 +46,7 @@ fn a_cumulative_chain_shows_everyone_all_answers_and_gives_them_all() {
 #[test]
 fn an_empty_request_is_named_as_such_in_the_result_of_a_cumulative_chain() {
     let kind = AgentKind::Chain { sequence: vec![0], cumulative: true };
-    let mut harness = Stage::ask(graph(vec![agent("a"), agent_index("line", kind)]), "");
+    let mut harness = GraphHarness::ask(graph(vec![agent("a"), agent_of_kind("line", kind)]), "");
     harness.answer("a", "one");
     assert_eq!(
         harness.text(),
@@ -58,7 +58,7 @@ fn an_empty_request_is_named_as_such_in_the_result_of_a_cumulative_chain() {
 #[test]
 fn only_the_last_one_is_asked_for_the_schema_and_its_json_is_the_result() {
     for cumulative in [false, true] {
-        let mut harness = Stage::ask(chain(cumulative, cast_with_schema), "go");
+        let mut harness = GraphHarness::ask(chain(cumulative, graph_with_schema), "go");
         assert_eq!(harness.form("a"), AnswerFormat::Text);
         harness.answer("a", "one");
         assert_eq!(harness.form("b"), AnswerFormat::Text);
@@ -71,7 +71,7 @@ fn only_the_last_one_is_asked_for_the_schema_and_its_json_is_the_result() {
 
 #[test]
 fn a_member_that_fails_ends_the_chain_and_the_error_says_which_one_it_was() {
-    let mut harness = Stage::ask(chain(true, graph), "go");
+    let mut harness = GraphHarness::ask(chain(true, graph), "go");
     harness.answer("a", "one");
     let error = RowError {
         status: Some(400),
@@ -87,8 +87,10 @@ fn a_member_that_fails_ends_the_chain_and_the_error_says_which_one_it_was() {
 fn chains_of_chains_name_the_way_to_the_one_that_failed() {
     let inner = AgentKind::Chain { sequence: vec![0, 0], cumulative: false };
     let outer = AgentKind::Chain { sequence: vec![1, 0], cumulative: false };
-    let mut harness =
-        Stage::ask(graph(vec![agent("a"), agent_index("inner", inner), agent_index("outer", outer)]), "go");
+    let mut harness = GraphHarness::ask(
+        graph(vec![agent("a"), agent_of_kind("inner", inner), agent_of_kind("outer", outer)]),
+        "go",
+    );
     harness.answer("a", "one");
     harness.fail("a", RowError::new(ErrorKind::Timeout, "slow"));
     assert_eq!(harness.outcome().unwrap_err().message, "`inner`: `a`: slow");
@@ -97,8 +99,8 @@ fn chains_of_chains_name_the_way_to_the_one_that_failed() {
 #[test]
 fn one_that_has_no_result_is_named_once() {
     let limited = agent_with("a", AgentSettings { max_iterations: 1, ..AgentSettings::default() });
-    let line = agent_index("line", AgentKind::Chain { sequence: vec![0, 0], cumulative: false });
-    let mut harness = Stage::ask(graph(vec![limited, line]), "go");
+    let line = agent_of_kind("line", AgentKind::Chain { sequence: vec![0, 0], cumulative: false });
+    let mut harness = GraphHarness::ask(graph(vec![limited, line]), "go");
     harness.answer_with("a", Completion { finish: FinishReason::Paused, ..Completion::from_text("one") });
     let error = harness.outcome().unwrap_err();
     assert_eq!(error.message, "`a` has no result after 1 model call (`max_iterations`)");

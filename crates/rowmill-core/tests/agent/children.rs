@@ -14,8 +14,8 @@ fn family(boss: AgentSettings) -> AgentGraph {
     graph(vec![agent("a"), agent("b"), agent_with("boss", AgentSettings { children, ..boss })])
 }
 
-fn asked_for(graph: AgentGraph, wanted: &[(&str, &str)]) -> Stage {
-    let mut harness = Stage::ask(graph, "go");
+fn asked_for(graph: AgentGraph, wanted: &[(&str, &str)]) -> GraphHarness {
+    let mut harness = GraphHarness::ask(graph, "go");
     harness.answer_with("boss", calls(wanted));
     harness
 }
@@ -64,7 +64,7 @@ fn only_max_parallel_children_work_at_once_and_the_others_follow_in_order() {
 }
 
 #[test]
-fn a_child_whose_time_is_up_is_told_as_an_error_and_what_it_still_says_changes_nothing() {
+fn a_child_whose_time_is_up_is_reported_as_an_error_and_what_it_still_says_changes_nothing() {
     let boss = AgentSettings { child_timeout: Some(Duration::from_secs(3)), ..AgentSettings::default() };
     let mut harness = asked_for(family(boss), &[("a", &message("1")), ("b", &message("2"))]);
     assert_eq!(harness.waits_for(), ["watch 1 for 3 s", "a", "watch 2 for 3 s", "b"]);
@@ -113,8 +113,8 @@ fn arguments_of_a_child_are_checked_like_those_of_a_tool() {
     let mut harness = asked_for(graph, &[("a", "{}"), ("a", r#"{"city": "Ulm"}"#)]);
     assert_eq!(harness.asked("a"), r#"{"city":"Ulm"}"#);
     harness.answer("a", "fine");
-    let told = harness.messages("boss")[2].text.as_str();
-    assert_eq!(told, "the arguments of `a` do not satisfy its schema: \"city\" is a required property");
+    let message = harness.messages("boss")[2].text.as_str();
+    assert_eq!(message, "the arguments of `a` do not satisfy its schema: \"city\" is a required property");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn the_turns_of_a_row_count_those_of_children() {
 #[test]
 fn a_child_is_asked_for_text_even_where_the_row_has_a_schema() {
     let boss = AgentSettings { children: vec![child(0, "a")], ..AgentSettings::default() };
-    let graph = cast_with_schema(vec![agent("a"), agent_with("boss", boss)]);
+    let graph = graph_with_schema(vec![agent("a"), agent_with("boss", boss)]);
     let mut harness = asked_for(graph, &[("a", &message("1"))]);
     harness.answer("a", "plain text");
     harness.answer("boss", r#"{"n":1}"#);
@@ -147,11 +147,13 @@ fn transcripts_hold_every_conversation_even_one_whose_time_was_up() {
     harness.answer("a", "too late");
     harness.answer("b", "B");
     harness.answer("boss", "done");
-    let told = harness.row_state.into_transcript().conversations;
-    let said: Vec<(usize, Vec<&str>)> =
-        told.iter().map(|conversation| (conversation.agent_index, texts(&conversation.messages))).collect();
+    let reported = harness.row_state.into_transcript().conversations;
+    let text: Vec<(usize, Vec<&str>)> = reported
+        .iter()
+        .map(|conversation| (conversation.agent_index, texts(&conversation.messages)))
+        .collect();
     let failed = "the agent failed: no answer within 3 s";
-    assert_eq!(said, [(2, vec!["go", "", failed, "B", "done"]), (0, vec!["1"]), (1, vec!["2", "B"])]);
+    assert_eq!(text, [(2, vec!["go", "", failed, "B", "done"]), (0, vec!["1"]), (1, vec!["2", "B"])]);
 }
 
 #[test]
@@ -161,7 +163,7 @@ fn a_transcript_tells_who_had_each_conversation_begun_and_by_which_call() {
     let agents = vec![
         agent("a"),
         agent("b"),
-        agent_index("line", chain),
+        agent_of_kind("line", chain),
         agent_with("boss", AgentSettings { children, ..AgentSettings::default() }),
     ];
     let mut harness =
@@ -170,10 +172,10 @@ fn a_transcript_tells_who_had_each_conversation_begun_and_by_which_call() {
     harness.answer("a", "first of the chain");
     harness.answer("b", "B");
     harness.answer("boss", "done");
-    let told = harness.row_state.into_transcript().conversations;
-    let callers: Vec<_> = told
+    let reported = harness.row_state.into_transcript().conversations;
+    let callers: Vec<_> = reported
         .iter()
-        .map(|told| told.caller.as_ref().map(|caller| (caller.conversation, caller.call.is_some())))
+        .map(|reported| reported.caller.as_ref().map(|caller| (caller.conversation, caller.call.is_some())))
         .collect();
     // A workflow stands between the boss and the agents of the chain.
     assert_eq!(callers, [None, Some((0, true)), Some((0, false)), Some((0, false))]);

@@ -13,7 +13,7 @@ fn studio(min_rating: AnswerRating, max_refinements: u32, instruction: Option<&s
         max_refinements,
         instruction: instruction.map(str::to_owned),
     };
-    vec![agent("writer"), agent("critic"), agent_index("studio", kind)]
+    vec![agent("writer"), agent("critic"), agent_of_kind("studio", kind)]
 }
 
 fn opinion(rating: &str, needs_improvement: bool) -> String {
@@ -22,8 +22,8 @@ fn opinion(rating: &str, needs_improvement: bool) -> String {
     )
 }
 
-fn asked(graph: AgentGraph) -> Stage {
-    Stage::start(graph, request_with_file("a poem"))
+fn asked(graph: AgentGraph) -> GraphHarness {
+    GraphHarness::start(graph, request_with_file("a poem"))
 }
 
 #[test]
@@ -109,20 +109,20 @@ fn an_answer_that_is_rated_below_what_was_asked_for_says_so() {
             harness.answer("writer", "an answer");
             harness.answer("critic", &opinion(rating, *needs_improvement));
         }
-        let told: Vec<_> = harness
+        let reported: Vec<_> = harness
             .row_state
             .low_ratings()
             .iter()
-            .map(|told| (told.agent_index, told.rating, told.min_rating))
+            .map(|reported| (reported.agent_index, reported.rating, reported.min_rating))
             .collect();
         let expected: Vec<_> = rating.iter().map(|rating| (2, *rating, *min_rating)).collect();
-        assert_eq!(told, expected, "{opinions:?}");
+        assert_eq!(reported, expected, "{opinions:?}");
     }
 }
 
 #[test]
 fn the_generator_is_asked_for_the_schema_and_the_best_json_is_the_result() {
-    let mut harness = asked(cast_with_schema(studio(AnswerRating::Good, 1, None)));
+    let mut harness = asked(graph_with_schema(studio(AnswerRating::Good, 1, None)));
     assert_eq!(harness.form("writer"), AnswerFormat::Result);
     harness.answer("writer", r#"{"n": 1}"#);
     assert!(harness.asked("critic").ends_with("<answer>\n{\"n\":1}\n</answer>"));

@@ -17,9 +17,10 @@ fn model_roles(graph: &AgentGraph) -> Vec<(&str, AnswerFormat)> {
 }
 
 #[test]
-fn only_the_voices_that_rows_can_need_are_there() {
+fn only_the_model_roles_that_rows_can_need_are_there() {
     let chain = AgentKind::Chain { sequence: vec![0, 1], cumulative: false };
-    let graph = cast_with_schema(vec![agent("a"), agent("b"), agent("unused"), agent_index("line", chain)]);
+    let graph =
+        graph_with_schema(vec![agent("a"), agent("b"), agent("unused"), agent_of_kind("line", chain)]);
     assert_eq!(model_roles(&graph), [("a", AnswerFormat::Text), ("b", AnswerFormat::Result)]);
     assert!(graph.schema().is_some());
 
@@ -32,11 +33,11 @@ fn only_the_voices_that_rows_can_need_are_there() {
     };
     let planned = AgentKind::Orchestrator { agents: vec![0], plan: PlanType::Iterative, iterations: None };
     let routed = AgentKind::Router { agents: vec![0, 1] };
-    let graph = cast_with_schema(vec![
+    let graph = graph_with_schema(vec![
         agent("a"),
-        agent_index("planner", planned),
-        agent_index("desk", routed),
-        agent_index("studio", judged),
+        agent_of_kind("planner", planned),
+        agent_of_kind("desk", routed),
+        agent_of_kind("studio", judged),
     ]);
     assert_eq!(
         model_roles(&graph),
@@ -61,40 +62,40 @@ fn workflows_that_cannot_work_are_refused_before_any_row() {
     ];
     for kind in empty {
         let problem =
-            AgentGraph::new(vec![agent("a"), agent_index("w", kind)], Vec::new(), 1, None).unwrap_err();
+            AgentGraph::new(vec![agent("a"), agent_of_kind("w", kind)], Vec::new(), 1, None).unwrap_err();
         assert_eq!(problem.message, "`w` has no agents to call");
     }
     let parallel = AgentKind::Parallel { fan_out: vec![0], fan_in: None, include_request: true };
-    let agents = vec![agent("a"), agent_index("w", parallel)];
+    let agents = vec![agent("a"), agent_of_kind("w", parallel)];
     let problem = AgentGraph::new(agents, Vec::new(), 1, Some(number_schema())).unwrap_err();
     assert!(problem.message.contains("`w` has no `fan_in`"), "{}", problem.message);
 }
 
 /// The instructions of all model roles of `last`, by form.
-fn told(agents: Vec<AgentDefinition>, own: Option<&str>) -> Vec<(AnswerFormat, Option<String>)> {
+fn instructions(agents: Vec<AgentDefinition>, own: Option<&str>) -> Vec<(AnswerFormat, Option<String>)> {
     let graph = graph(agents);
     let last = graph.agents().len() - 1;
     let model_roles =
         graph.model_roles().iter().enumerate().filter(|(_, model_role)| model_role.agent_index == last);
-    let mut told: Vec<_> = model_roles
+    let mut answer: Vec<_> = model_roles
         .map(|(index, model_role)| (model_role.answer_format, system_instruction(&graph, index, own)))
         .collect();
-    told.sort();
-    told
+    answer.sort();
+    answer
 }
 
 #[test]
-fn an_agent_is_told_its_own_instruction() {
+fn an_agent_gets_its_own_instruction() {
     assert_eq!(
-        told(vec![agent("a")], Some("Be brief.")),
+        instructions(vec![agent("a")], Some("Be brief.")),
         [(AnswerFormat::Text, Some("Be brief.".to_owned()))]
     );
-    assert_eq!(told(vec![agent("a")], None), [(AnswerFormat::Text, None)]);
-    assert_eq!(told(vec![agent("a")], Some(" \n")), [(AnswerFormat::Text, None)]);
+    assert_eq!(instructions(vec![agent("a")], None), [(AnswerFormat::Text, None)]);
+    assert_eq!(instructions(vec![agent("a")], Some(" \n")), [(AnswerFormat::Text, None)]);
 }
 
 #[test]
-fn routers_and_orchestrators_are_told_their_task_the_agents_and_the_cards_instruction() {
+fn routers_and_orchestrators_get_their_task_the_agents_and_the_cards_instruction() {
     let silent = AgentDefinition { description: String::new(), ..agent("b") };
     let list = "The agents:\n- a: Does a.\n- b";
     let kinds = [
@@ -111,9 +112,10 @@ fn routers_and_orchestrators_are_told_their_task_the_agents_and_the_cards_instru
     let mut tasks = std::collections::HashSet::new();
     for (kind, forms) in kinds {
         let silent = AgentDefinition { description: String::new(), name: silent.name.clone(), ..agent("b") };
-        let told = told(vec![agent("a"), silent, agent_index("boss", kind)], Some("Be brief."));
-        assert_eq!(told.iter().map(|(form, _)| *form).collect::<Vec<_>>(), forms);
-        for (_, text) in told {
+        let instructions =
+            instructions(vec![agent("a"), silent, agent_of_kind("boss", kind)], Some("Be brief."));
+        assert_eq!(instructions.iter().map(|(form, _)| *form).collect::<Vec<_>>(), forms);
+        for (_, text) in instructions {
             let text = text.unwrap();
             let (task, rest) = text.split_once("\n\n").unwrap();
             assert_eq!(rest, format!("{list}\n\nBe brief."));
@@ -126,9 +128,11 @@ fn routers_and_orchestrators_are_told_their_task_the_agents_and_the_cards_instru
 #[test]
 fn a_card_can_say_where_the_list_of_agents_stands() {
     let router = AgentKind::Router { agents: vec![0, 1] };
-    let told =
-        told(vec![agent("a"), agent("b"), agent_index("desk", router)], Some("Team:\n{{agents}}\nChoose."));
-    let text = told[0].1.as_deref().unwrap();
+    let instructions = instructions(
+        vec![agent("a"), agent("b"), agent_of_kind("desk", router)],
+        Some("Team:\n{{agents}}\nChoose."),
+    );
+    let text = instructions[0].1.as_deref().unwrap();
     assert!(text.ends_with("\n\nTeam:\n- a: Does a.\n- b: Does b.\nChoose."), "{text}");
     assert_eq!(text.matches("Does a.").count(), 1);
 }

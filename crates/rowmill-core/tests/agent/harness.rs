@@ -11,14 +11,14 @@ use rowmill_types::{Attachment, Completion, Message, RowError, ToolCall, ToolOut
 use serde_json::json;
 
 /// A row being worked on.
-pub(crate) struct Stage {
+pub(crate) struct GraphHarness {
     pub(crate) graph: AgentGraph,
     pub(crate) row_state: RowState,
     /// The open steps.
     pub(crate) open: Vec<RowStep>,
 }
 
-impl Stage {
+impl GraphHarness {
     pub(crate) fn ask(graph: AgentGraph, request: &str) -> Self {
         Self::start(graph, vec![Message::user(request)])
     }
@@ -52,10 +52,10 @@ impl Stage {
         &self.graph.agents()[self.graph.model_roles()[model_role].agent_index].name
     }
 
-    fn take(&mut self, agent_index: &str) -> (usize, Vec<Message>) {
-        let is_it = |step: &RowStep| matches!(step, RowStep::CallModel { model_role, .. } if self.current_agent(*model_role) == agent_index);
+    fn take(&mut self, agent_name: &str) -> (usize, Vec<Message>) {
+        let is_it = |step: &RowStep| matches!(step, RowStep::CallModel { model_role, .. } if self.current_agent(*model_role) == agent_name);
         let Some(at) = self.open.iter().position(is_it) else {
-            panic!("`{agent_index}` is not asked, only {:?}", self.waits_for())
+            panic!("`{agent_name}` is not asked, only {:?}", self.waits_for())
         };
         match self.open.remove(at) {
             RowStep::CallModel { node, messages, .. } => (node, messages),
@@ -64,22 +64,22 @@ impl Stage {
     }
 
     /// The messages of the first open call of an agent.
-    pub(crate) fn messages(&self, agent_index: &str) -> &[Message] {
+    pub(crate) fn messages(&self, agent_name: &str) -> &[Message] {
         let found = self.open.iter().find_map(|step| match step {
             RowStep::CallModel { model_role, messages, .. }
-                if self.current_agent(*model_role) == agent_index =>
+                if self.current_agent(*model_role) == agent_name =>
             {
                 Some(messages)
             }
             _ => None,
         });
-        found.unwrap_or_else(|| panic!("`{agent_index}` is not asked, only {:?}", self.waits_for()))
+        found.unwrap_or_else(|| panic!("`{agent_name}` is not asked, only {:?}", self.waits_for()))
     }
 
     /// The answer format of the first open call of an agent.
-    pub(crate) fn form(&self, agent_index: &str) -> AnswerFormat {
+    pub(crate) fn form(&self, agent_name: &str) -> AnswerFormat {
         let found = self.open.iter().find_map(|step| match step {
-            RowStep::CallModel { model_role, .. } if self.current_agent(*model_role) == agent_index => {
+            RowStep::CallModel { model_role, .. } if self.current_agent(*model_role) == agent_name => {
                 Some(*model_role)
             }
             _ => None,
@@ -88,30 +88,30 @@ impl Stage {
     }
 
     /// The only message of an agent's first open call.
-    pub(crate) fn asked(&self, agent_index: &str) -> &str {
-        match self.messages(agent_index) {
+    pub(crate) fn asked(&self, agent_name: &str) -> &str {
+        match self.messages(agent_name) {
             [only] => &only.text,
             several => panic!("{} messages", several.len()),
         }
     }
 
-    pub(crate) fn answer(&mut self, agent_index: &str, text: &str) {
-        self.answer_with(agent_index, Completion::from_text(text));
+    pub(crate) fn answer(&mut self, agent_name: &str, text: &str) {
+        self.answer_with(agent_name, Completion::from_text(text));
     }
 
-    pub(crate) fn answer_with(&mut self, agent_index: &str, completion: Completion) {
-        let (node, messages) = self.take(agent_index);
+    pub(crate) fn answer_with(&mut self, agent_name: &str, completion: Completion) {
+        let (node, messages) = self.take(agent_name);
         self.row_state.handle_answer(&self.graph, node, messages, completion, None);
         self.gather();
     }
 
-    pub(crate) fn fail(&mut self, agent_index: &str, error: RowError) {
-        let (node, messages) = self.take(agent_index);
+    pub(crate) fn fail(&mut self, agent_name: &str, error: RowError) {
+        let (node, messages) = self.take(agent_name);
         self.row_state.handle_failure(&self.graph, node, messages, error);
         self.gather();
     }
 
-    /// Ends an open tool call, named as in [`Stage::waits_for`]; returns its arguments.
+    /// Ends an open tool call, named as in [`GraphHarness::waits_for`]; returns its arguments.
     pub(crate) fn give(&mut self, tool: &str, output: ToolOutput) -> String {
         let at = self.waits_for().iter().position(|name| name == tool);
         let Some(RowStep::CallTool { node, index, call, .. }) = at.map(|at| self.open.remove(at)) else {
@@ -143,7 +143,7 @@ impl Stage {
     }
 }
 
-pub(crate) fn agent_index(name: &str, kind: AgentKind) -> AgentDefinition {
+pub(crate) fn agent_of_kind(name: &str, kind: AgentKind) -> AgentDefinition {
     AgentDefinition { name: name.into(), description: format!("Does {name}."), kind }
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn agent(name: &str) -> AgentDefinition {
 
 pub(crate) fn agent_with(name: &str, agent: AgentSettings) -> AgentDefinition {
     let max_iterations = if agent.max_iterations == 0 { 99 } else { agent.max_iterations };
-    agent_index(name, AgentKind::Agent(AgentSettings { max_iterations, ..agent }))
+    agent_of_kind(name, AgentKind::Agent(AgentSettings { max_iterations, ..agent }))
 }
 
 /// An agent graph whose worker is the last agent.
@@ -163,7 +163,7 @@ pub(crate) fn graph(agents: Vec<AgentDefinition>) -> AgentGraph {
 }
 
 /// The same, with results that have a field `n`.
-pub(crate) fn cast_with_schema(agents: Vec<AgentDefinition>) -> AgentGraph {
+pub(crate) fn graph_with_schema(agents: Vec<AgentDefinition>) -> AgentGraph {
     let worker = agents.len() - 1;
     AgentGraph::new(agents, Vec::new(), worker, Some(number_schema())).unwrap()
 }

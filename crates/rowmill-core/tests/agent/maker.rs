@@ -12,7 +12,7 @@ fn maker(
     red_flag_max_length: Option<usize>,
 ) -> Vec<AgentDefinition> {
     let kind = AgentKind::Maker { worker: 0, k, max_samples, matching, red_flag_max_length };
-    vec![agent("w"), agent_index("maker", kind)]
+    vec![agent("w"), agent_of_kind("maker", kind)]
 }
 
 #[test]
@@ -27,8 +27,10 @@ fn samples_follow_each_other_until_one_answer_is_ahead_by_k_or_no_more_are_allow
         (&["x", "y", "z", "z", "y"], 3, 5, "y"),
         (&["x", "y", "z", "z"], 3, 4, "z"),
     ] {
-        let mut harness =
-            Stage::start(graph(maker(k, max_samples, AnswerMatching::Exact, None)), request_with_file("go"));
+        let mut harness = GraphHarness::start(
+            graph(maker(k, max_samples, AnswerMatching::Exact, None)),
+            request_with_file("go"),
+        );
         for answer in answers {
             assert_eq!(harness.waits_for(), ["w"], "{answers:?}");
             assert_eq!((harness.asked("w"), files(harness.messages("w"))), ("go", vec![1]));
@@ -54,7 +56,7 @@ fn which_answers_are_the_same_is_a_matter_of_matching() {
             (AnswerMatching::Normalized, normalized),
             (AnswerMatching::Structured, structured),
         ] {
-            let mut harness = Stage::ask(graph(maker(2, 9, matching, None)), "go");
+            let mut harness = GraphHarness::ask(graph(maker(2, 9, matching, None)), "go");
             harness.answer("w", one);
             harness.answer("w", other);
             assert_eq!(harness.row_state.is_finished(), same, "{matching:?}: {one} and {other}");
@@ -67,13 +69,13 @@ fn which_answers_are_the_same_is_a_matter_of_matching() {
 
 #[test]
 fn answers_that_are_too_long_are_samples_but_no_votes() {
-    let mut harness = Stage::ask(graph(maker(2, 4, AnswerMatching::Exact, Some(3))), "go");
+    let mut harness = GraphHarness::ask(graph(maker(2, 4, AnswerMatching::Exact, Some(3))), "go");
     for answer in ["äöü", "long", "long", "long"] {
         harness.answer("w", answer);
     }
     assert_eq!(harness.text(), "äöü");
 
-    let mut harness = Stage::ask(graph(maker(2, 2, AnswerMatching::Exact, Some(3))), "go");
+    let mut harness = GraphHarness::ask(graph(maker(2, 2, AnswerMatching::Exact, Some(3))), "go");
     harness.answer("w", "long");
     harness.answer("w", "long");
     let error = harness.outcome().unwrap_err();
@@ -83,14 +85,14 @@ fn answers_that_are_too_long_are_samples_but_no_votes() {
 
 #[test]
 fn a_red_flag_of_nothing_flags_nothing() {
-    let mut harness = Stage::ask(graph(maker(1, 2, AnswerMatching::Exact, Some(0))), "go");
+    let mut harness = GraphHarness::ask(graph(maker(1, 2, AnswerMatching::Exact, Some(0))), "go");
     harness.answer("w", "long");
     assert_eq!(harness.text(), "long");
 }
 
 #[test]
 fn a_sample_that_fails_fails_the_row() {
-    let mut harness = Stage::ask(graph(maker(2, 9, AnswerMatching::Exact, None)), "go");
+    let mut harness = GraphHarness::ask(graph(maker(2, 9, AnswerMatching::Exact, None)), "go");
     harness.answer("w", "x");
     harness.fail("w", RowError::new(ErrorKind::ServerError, "down"));
     assert_eq!(harness.outcome().unwrap_err().message, "`w`: down");
@@ -98,7 +100,8 @@ fn a_sample_that_fails_fails_the_row() {
 
 #[test]
 fn samples_are_asked_for_the_schema() {
-    let mut harness = Stage::ask(cast_with_schema(maker(2, 9, AnswerMatching::Structured, None)), "go");
+    let mut harness =
+        GraphHarness::ask(graph_with_schema(maker(2, 9, AnswerMatching::Structured, None)), "go");
     assert_eq!(harness.form("w"), AnswerFormat::Result);
     harness.answer("w", r#"{"n":1,"m":2}"#);
     harness.answer("w", r#"{"m":2,"n":1}"#);

@@ -8,15 +8,15 @@ use crate::harness::*;
 
 fn team(plan: PlanType, iterations: Option<u32>) -> Vec<AgentDefinition> {
     let kind = AgentKind::Orchestrator { agents: vec![0, 1], plan, iterations };
-    vec![agent("a"), agent("b"), agent_index("boss", kind)]
+    vec![agent("a"), agent("b"), agent_of_kind("boss", kind)]
 }
 
-fn full(iterations: Option<u32>) -> Stage {
-    Stage::start(graph(team(PlanType::Full, iterations)), request_with_file("build"))
+fn full(iterations: Option<u32>) -> GraphHarness {
+    GraphHarness::start(graph(team(PlanType::Full, iterations)), request_with_file("build"))
 }
 
-fn iterative(iterations: Option<u32>) -> Stage {
-    Stage::start(graph(team(PlanType::Iterative, iterations)), request_with_file("build"))
+fn iterative(iterations: Option<u32>) -> GraphHarness {
+    GraphHarness::start(graph(team(PlanType::Iterative, iterations)), request_with_file("build"))
 }
 
 /// A step: its description, and its tasks as agent and description.
@@ -110,7 +110,7 @@ fn a_complete_plan_with_steps_is_done_and_not_planned_again() {
 }
 
 #[test]
-fn plans_that_run_out_are_told_when_the_answer_is_made() {
+fn plans_that_run_out_are_reported_when_the_answer_is_made() {
     let mut harness = full(Some(2));
     harness.answer("boss", &plan(&[step("dig", &[("a", "hole")])], false));
     harness.answer("a", "one");
@@ -158,7 +158,7 @@ fn an_iterative_plan_stops_at_its_iterations() {
 }
 
 #[test]
-fn a_task_for_nobody_and_a_task_that_failed_are_told_to_the_planner() {
+fn a_task_for_nobody_and_a_task_that_failed_are_reported_to_the_planner() {
     let mut harness = full(Some(5));
     let tasks = [("c", "paint"), ("a", "dig"), (" b ", "rest")];
     harness.answer("boss", &plan(&[step("first", &tasks)], false));
@@ -207,7 +207,7 @@ fn a_plan_without_tasks_ends_the_planning() {
 
 #[test]
 fn only_the_answer_is_asked_for_the_schema() {
-    let mut harness = Stage::ask(cast_with_schema(team(PlanType::Full, Some(1))), "build");
+    let mut harness = GraphHarness::ask(graph_with_schema(team(PlanType::Full, Some(1))), "build");
     harness.answer("boss", &plan(&[step("dig", &[("a", "hole")])], false));
     assert_eq!(harness.form("a"), AnswerFormat::Text);
     harness.answer("a", "done");

@@ -7,7 +7,7 @@ use crate::harness::*;
 
 fn agents(fan_in: Option<usize>, include_request: bool) -> Vec<AgentDefinition> {
     let kind = AgentKind::Parallel { fan_out: vec![0, 1, 2], fan_in, include_request };
-    vec![agent("a"), agent("b"), agent("c"), agent("sum"), agent_index("all", kind)]
+    vec![agent("a"), agent("b"), agent("c"), agent("sum"), agent_of_kind("all", kind)]
 }
 
 const ALL: &str = "<fastagent:response agent=\"a\">\nA\n</fastagent:response>\n\n\
@@ -20,7 +20,7 @@ const WITH_REQUEST: &str = "The following request was sent to the agents:\n\n\
 #[test]
 fn all_are_asked_at_once_and_the_result_is_the_same_whatever_the_order_of_arrival() {
     for order in [["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"]] {
-        let mut harness = Stage::start(graph(agents(None, true)), request_with_file("go"));
+        let mut harness = GraphHarness::start(graph(agents(None, true)), request_with_file("go"));
         assert_eq!(harness.waits_for(), ["a", "b", "c"]);
         for name in order {
             assert_eq!((harness.asked(name), files(harness.messages(name))), ("go", vec![1]));
@@ -35,7 +35,8 @@ fn the_fan_in_gets_all_answers_as_one_message_and_the_files_where_it_gets_the_re
     for (include_request, asked, sent) in
         [(true, format!("{WITH_REQUEST}{ALL}"), 1), (false, ALL.to_owned(), 0)]
     {
-        let mut harness = Stage::start(graph(agents(Some(3), include_request)), request_with_file("go"));
+        let mut harness =
+            GraphHarness::start(graph(agents(Some(3), include_request)), request_with_file("go"));
         for name in ["b", "a", "c"] {
             harness.answer(name, &name.to_uppercase());
         }
@@ -48,7 +49,7 @@ fn the_fan_in_gets_all_answers_as_one_message_and_the_files_where_it_gets_the_re
 
 #[test]
 fn an_empty_request_is_not_shown_to_the_fan_in() {
-    let mut harness = Stage::ask(graph(agents(None, true)), "");
+    let mut harness = GraphHarness::ask(graph(agents(None, true)), "");
     for name in ["a", "b", "c"] {
         harness.answer(name, &name.to_uppercase());
     }
@@ -57,7 +58,7 @@ fn an_empty_request_is_not_shown_to_the_fan_in() {
 
 #[test]
 fn only_the_fan_in_is_asked_for_the_schema() {
-    let mut harness = Stage::ask(cast_with_schema(agents(Some(3), true)), "go");
+    let mut harness = GraphHarness::ask(graph_with_schema(agents(Some(3), true)), "go");
     for name in ["a", "b", "c"] {
         assert_eq!(harness.form(name), AnswerFormat::Text);
         harness.answer(name, "x");
@@ -68,8 +69,8 @@ fn only_the_fan_in_is_asked_for_the_schema() {
 }
 
 #[test]
-fn a_failure_waits_for_the_others_and_the_first_in_order_is_told() {
-    let mut harness = Stage::ask(graph(agents(Some(3), true)), "go");
+fn a_failure_waits_for_the_others_and_the_first_in_order_is_reported() {
+    let mut harness = GraphHarness::ask(graph(agents(Some(3), true)), "go");
     harness.fail("c", RowError::new(ErrorKind::Timeout, "slow"));
     assert!(!harness.row_state.is_finished());
     harness.fail("b", RowError { status: Some(500), ..RowError::new(ErrorKind::ServerError, "down") });
@@ -81,7 +82,7 @@ fn a_failure_waits_for_the_others_and_the_first_in_order_is_told() {
 
 #[test]
 fn a_fan_in_that_fails_is_named() {
-    let mut harness = Stage::ask(graph(agents(Some(3), true)), "go");
+    let mut harness = GraphHarness::ask(graph(agents(Some(3), true)), "go");
     for name in ["a", "b", "c"] {
         harness.answer(name, "x");
     }

@@ -48,27 +48,27 @@ fn everyone() -> Vec<AgentDefinition> {
         agent_with("a", limited(AgentSettings { tools: vec![0, 1, 2], ..AgentSettings::default() })),
         agent_with("b", limited(one_by_one)),
         agent_with("c", limited(helped)),
-        agent_index("cumulative", AgentKind::Chain { sequence: vec![0, 1, 2], cumulative: true }),
-        agent_index("line", AgentKind::Chain { sequence: vec![2, 1], cumulative: false }),
-        agent_index(
+        agent_of_kind("cumulative", AgentKind::Chain { sequence: vec![0, 1, 2], cumulative: true }),
+        agent_of_kind("line", AgentKind::Chain { sequence: vec![2, 1], cumulative: false }),
+        agent_of_kind(
             "all",
             AgentKind::Parallel { fan_out: vec![0, 1, 2], fan_in: Some(1), include_request: true },
         ),
-        agent_index("desk", AgentKind::Router { agents: vec![0, 3, 5] }),
-        agent_index("studio", judged),
-        agent_index("boss", planned(vec![0, 5], PlanType::Full)),
-        agent_index("planner", planned(vec![1, 2], PlanType::Iterative)),
-        agent_index("maker", voted),
-        agent_index(
+        agent_of_kind("desk", AgentKind::Router { agents: vec![0, 3, 5] }),
+        agent_of_kind("studio", judged),
+        agent_of_kind("boss", planned(vec![0, 5], PlanType::Full)),
+        agent_of_kind("planner", planned(vec![1, 2], PlanType::Iterative)),
+        agent_of_kind("maker", voted),
+        agent_of_kind(
             "wide",
             AgentKind::Parallel { fan_out: vec![3, 7, 10], fan_in: Some(0), include_request: false },
         ),
-        agent_index("long", AgentKind::Chain { sequence: vec![6, 8], cumulative: false }),
+        agent_of_kind("long", AgentKind::Chain { sequence: vec![6, 8], cumulative: false }),
         agent_with("top", limited(boss)),
     ]
 }
 
-fn cast_of(worker: usize, turns: Option<u32>, with_schema: bool) -> AgentGraph {
+fn agents_of(worker: usize, turns: Option<u32>, with_schema: bool) -> AgentGraph {
     let tools = vec![
         tool("search", ToolRouting::Call),
         tool("final", ToolRouting::Passthrough),
@@ -79,7 +79,7 @@ fn cast_of(worker: usize, turns: Option<u32>, with_schema: bool) -> AgentGraph {
 }
 
 /// A model's answer, determined only by a number.
-fn said(graph: &AgentGraph, model_role: usize, number: u64) -> Result<Completion, RowError> {
+fn simulated_answer(graph: &AgentGraph, model_role: usize, number: u64) -> Result<Completion, RowError> {
     let pick = |shift: u32, of: u64| (number >> shift) % of;
     if pick(0, 17) == 0 {
         return Err(RowError::new(ErrorKind::ServerError, format!("down {}", pick(8, 3))));
@@ -184,19 +184,21 @@ impl<'c> Run<'c> {
     /// The result of the step at `at`, determined by `number`.
     fn happens(&self, at: usize, number: u64) -> StepEvent {
         match &self.open[at] {
-            RowStep::CallModel { node, model_role, .. } => match said(self.graph, *model_role, number) {
-                Ok(completion) => {
-                    let prompt = number.is_multiple_of(13).then(|| "changed by a hook".to_owned());
-                    StepEvent::ModelAnswered {
-                        node: *node,
-                        prompt,
-                        completion,
-                        note: None,
-                        calls: Vec::new(),
+            RowStep::CallModel { node, model_role, .. } => {
+                match simulated_answer(self.graph, *model_role, number) {
+                    Ok(completion) => {
+                        let prompt = number.is_multiple_of(13).then(|| "changed by a hook".to_owned());
+                        StepEvent::ModelAnswered {
+                            node: *node,
+                            prompt,
+                            completion,
+                            note: None,
+                            calls: Vec::new(),
+                        }
                     }
+                    Err(error) => StepEvent::ModelFailed { node: *node, error, calls: Vec::new() },
                 }
-                Err(error) => StepEvent::ModelFailed { node: *node, error, calls: Vec::new() },
-            },
+            }
             RowStep::CallTool { node, index, .. } => {
                 StepEvent::ToolEnded { node: *node, index: *index, output: given(number), note: None }
             }
@@ -256,10 +258,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_replayed_course_has_the_same_open_steps_and_the_same_outcome(
+    fn a_replayed_row_state_has_the_same_open_steps_and_outcome(
         worker in 0_usize..14, with_schema: bool, mut seed: u64, cut in 0_usize..30, turns in 1_u32..30,
     ) {
-        let graph = cast_of(worker, Some(turns), with_schema);
+        let graph = agents_of(worker, Some(turns), with_schema);
         let mut run = Run::start(&graph);
         let mut journal = Vec::new();
         let mut at_cut = (cut == 0).then(|| run.shown());
@@ -294,14 +296,14 @@ proptest! {
     fn results_do_not_depend_on_the_order_of_arrival(
         worker in 0_usize..14, with_schema: bool, world: u64, mut one: u64, mut other: u64,
     ) {
-        let graph = cast_of(worker, None, with_schema);
-        prop_assert_eq!(walk(&graph, world, &mut one), walk(&graph, world, &mut other));
+        let graph = agents_of(worker, None, with_schema);
+        prop_assert_eq!(play(&graph, world, &mut one), play(&graph, world, &mut other));
     }
 }
 
 /// Runs a row state in an order determined by `order`. The answers of models and tools depend only on the requests, and
 /// no time limit passes.
-fn walk(graph: &AgentGraph, world: u64, order: &mut u64) -> Option<AgentAnswer> {
+fn play(graph: &AgentGraph, world: u64, order: &mut u64) -> Option<AgentAnswer> {
     let mut run = Run::start(graph);
     for _ in 0..3000 {
         if run.row_state.is_finished() {
@@ -332,7 +334,7 @@ fn asked_number(step: &RowStep, world: u64) -> u64 {
 }
 
 #[test]
-fn a_node_whose_time_was_up_is_not_asked_for_again_and_what_it_still_said_changes_nothing() {
+fn a_node_whose_time_was_up_is_not_asked_for_again_and_a_late_answer_changes_nothing() {
     let boss = AgentSettings {
         children: vec![child(0, "a")],
         child_timeout: Some(Duration::from_secs(1)),
@@ -367,7 +369,7 @@ fn a_node_whose_time_was_up_is_not_asked_for_again_and_what_it_still_said_change
 }
 
 #[test]
-fn what_does_not_fit_the_course_is_refused() {
+fn events_that_do_not_fit_the_row_state_are_refused() {
     let graph = graph(vec![agent("a")]);
     let end = || StepEvent::ToolEnded { node: 0, index: 0, output: ToolOutput::from_text("x"), note: None };
     let fail = |node| StepEvent::ModelFailed {

@@ -6,7 +6,11 @@ use rowmill_types::{ErrorKind, MessageRole, RowError};
 use crate::harness::*;
 
 fn router(make: fn(Vec<AgentDefinition>) -> AgentGraph) -> AgentGraph {
-    make(vec![agent("cook"), agent("driver"), agent_index("desk", AgentKind::Router { agents: vec![0, 1] })])
+    make(vec![
+        agent("cook"),
+        agent("driver"),
+        agent_of_kind("desk", AgentKind::Router { agents: vec![0, 1] }),
+    ])
 }
 
 fn choice(agent: &str) -> String {
@@ -15,7 +19,7 @@ fn choice(agent: &str) -> String {
 
 #[test]
 fn the_model_chooses_and_the_chosen_one_gets_the_request_with_its_files() {
-    let mut harness = Stage::start(router(graph), request_with_file("lunch"));
+    let mut harness = GraphHarness::start(router(graph), request_with_file("lunch"));
     assert_eq!((harness.asked("desk"), harness.form("desk")), ("lunch", AnswerFormat::Route));
     assert_eq!(files(harness.messages("desk")), [1]);
     harness.answer("desk", &choice("cook"));
@@ -26,7 +30,7 @@ fn the_model_chooses_and_the_chosen_one_gets_the_request_with_its_files() {
 
 #[test]
 fn the_chosen_one_is_asked_for_the_schema() {
-    let mut harness = Stage::ask(router(cast_with_schema), "lunch");
+    let mut harness = GraphHarness::ask(router(graph_with_schema), "lunch");
     assert_eq!(harness.form("desk"), AnswerFormat::Route);
     harness.answer("desk", &choice("driver"));
     assert_eq!(harness.form("driver"), AnswerFormat::Result);
@@ -36,17 +40,17 @@ fn the_chosen_one_is_asked_for_the_schema() {
 
 #[test]
 fn a_single_agent_is_asked_without_a_choice() {
-    let graph = graph(vec![agent("cook"), agent_index("desk", AgentKind::Router { agents: vec![0] })]);
+    let graph = graph(vec![agent("cook"), agent_of_kind("desk", AgentKind::Router { agents: vec![0] })]);
     assert_eq!(graph.model_roles().len(), 1);
-    let mut harness = Stage::ask(graph, "lunch");
+    let mut harness = GraphHarness::ask(graph, "lunch");
     assert_eq!(harness.waits_for(), ["cook"]);
     harness.answer("cook", "soup");
     assert_eq!((harness.text().as_str(), harness.row_state.turns()), ("soup", 1));
 }
 
 #[test]
-fn a_name_that_does_not_exist_is_told_to_the_model_once() {
-    let mut harness = Stage::start(router(graph), request_with_file("lunch"));
+fn a_name_that_does_not_exist_is_reported_to_the_model_once() {
+    let mut harness = GraphHarness::start(router(graph), request_with_file("lunch"));
     harness.answer("desk", &choice("baker"));
     let messages = harness.messages("desk");
     assert_eq!(
@@ -64,8 +68,8 @@ fn a_name_that_does_not_exist_is_told_to_the_model_once() {
 }
 
 #[test]
-fn a_model_that_keeps_choosing_nobody_fails_the_row_with_what_it_said() {
-    let mut harness = Stage::ask(router(graph), "lunch");
+fn a_model_that_keeps_choosing_nobody_fails_the_row_with_its_answer() {
+    let mut harness = GraphHarness::ask(router(graph), "lunch");
     harness.answer("desk", &choice("baker"));
     harness.answer("desk", &choice("butcher"));
     let error = harness.outcome().unwrap_err();
@@ -76,7 +80,7 @@ fn a_model_that_keeps_choosing_nobody_fails_the_row_with_what_it_said() {
 
 #[test]
 fn a_choice_that_breaks_its_schema_is_corrected_like_any_answer() {
-    let mut harness = Stage::ask(router(graph).with_repairs(1), "lunch");
+    let mut harness = GraphHarness::ask(router(graph).with_repairs(1), "lunch");
     harness.answer("desk", "cook");
     assert_eq!(harness.messages("desk").len(), 3);
     harness.answer("desk", &choice("cook"));
@@ -85,10 +89,10 @@ fn a_choice_that_breaks_its_schema_is_corrected_like_any_answer() {
 
 #[test]
 fn failures_say_whether_the_router_or_the_chosen_one_failed() {
-    let mut harness = Stage::ask(router(graph), "lunch");
+    let mut harness = GraphHarness::ask(router(graph), "lunch");
     harness.fail("desk", RowError::new(ErrorKind::Timeout, "slow"));
     assert_eq!(harness.outcome().unwrap_err().message, "`desk`: slow");
-    let mut harness = Stage::ask(router(graph), "lunch");
+    let mut harness = GraphHarness::ask(router(graph), "lunch");
     harness.answer("desk", &choice("cook"));
     harness.fail("cook", RowError::new(ErrorKind::Timeout, "slow"));
     assert_eq!(harness.outcome().unwrap_err().message, "`cook`: slow");

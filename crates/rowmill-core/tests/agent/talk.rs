@@ -6,8 +6,8 @@ use rowmill_types::{Completion, ErrorKind, FinishReason, Message, MessageRole, N
 use crate::harness::*;
 
 #[test]
-fn a_plain_cast_asks_once_and_the_text_is_the_result() {
-    let mut harness = Stage::ask(AgentGraph::single_agent(None, 0).unwrap(), "hello");
+fn a_plain_agent_asks_once_and_the_text_is_the_result() {
+    let mut harness = GraphHarness::ask(AgentGraph::single_agent(None, 0).unwrap(), "hello");
     assert_eq!(harness.asked(""), "hello");
     harness.answer("", "a \"b\"\n");
     assert!(harness.row_state.is_finished() && harness.open.is_empty());
@@ -18,7 +18,7 @@ fn a_plain_cast_asks_once_and_the_text_is_the_result() {
 
 #[test]
 fn an_answer_that_breaks_the_schema_is_corrected_as_often_as_is_allowed() {
-    let mut harness = Stage::ask(AgentGraph::single_agent(Some(number_schema()), 2).unwrap(), "count");
+    let mut harness = GraphHarness::ask(AgentGraph::single_agent(Some(number_schema()), 2).unwrap(), "count");
     assert_eq!(harness.form(""), AnswerFormat::Result);
     harness.answer("", "three");
     let messages = harness.messages("");
@@ -33,7 +33,7 @@ fn an_answer_that_breaks_the_schema_is_corrected_as_often_as_is_allowed() {
     harness.answer("", "```json\n{\"n\": 3}\n```");
     assert_eq!(harness.outcome(), Ok(r#"{"n":3}"#.to_owned()));
 
-    let mut harness = Stage::ask(AgentGraph::single_agent(Some(number_schema()), 1).unwrap(), "count");
+    let mut harness = GraphHarness::ask(AgentGraph::single_agent(Some(number_schema()), 1).unwrap(), "count");
     harness.answer("", "three");
     harness.answer("", "four");
     let error = harness.outcome().unwrap_err();
@@ -41,20 +41,20 @@ fn an_answer_that_breaks_the_schema_is_corrected_as_often_as_is_allowed() {
 }
 
 #[test]
-fn answers_that_are_no_answers_fail_the_row_with_what_was_said() {
+fn answers_that_are_no_answers_fail_the_row_with_their_text() {
     for (finish, kind) in [
         (FinishReason::Refused, ErrorKind::Refusal),
         (FinishReason::Filtered, ErrorKind::ContentFilter),
         (FinishReason::Length, ErrorKind::OutputTruncated),
     ] {
-        let mut harness = Stage::ask(graph(vec![agent("a")]), "hello");
+        let mut harness = GraphHarness::ask(graph(vec![agent("a")]), "hello");
         // Calls in a truncated answer are not made.
         let completion = Completion { finish, text: "half".into(), ..calls(&[("search", "{")]) };
         harness.answer_with("a", completion);
         let error = harness.outcome().unwrap_err();
         assert_eq!((error.kind, error.raw_text.as_deref()), (kind, Some("half")));
     }
-    let mut harness = Stage::ask(graph(vec![agent("a")]), "hello");
+    let mut harness = GraphHarness::ask(graph(vec![agent("a")]), "hello");
     harness.fail("a", RowError { status: Some(500), ..RowError::new(ErrorKind::ServerError, "down") });
     let error = harness.outcome().unwrap_err();
     assert_eq!(
@@ -64,8 +64,8 @@ fn answers_that_are_no_answers_fail_the_row_with_what_was_said() {
 }
 
 #[test]
-fn a_paused_turn_goes_on_with_what_was_said_sent_back_as_it_came() {
-    let mut harness = Stage::ask(graph(vec![agent("a")]), "search");
+fn a_paused_turn_continues_with_its_content_sent_back_unchanged() {
+    let mut harness = GraphHarness::ask(graph(vec![agent("a")]), "search");
     let echo = NativeMessage { format: "anthropic".into(), content: "[]".into() };
     let paused = Completion {
         finish: FinishReason::Paused,
@@ -82,9 +82,9 @@ fn a_paused_turn_goes_on_with_what_was_said_sent_back_as_it_came() {
 }
 
 #[test]
-fn an_agent_stops_at_its_max_iterations_and_keeps_what_was_said_last() {
+fn an_agent_stops_at_its_max_iterations_and_keeps_its_last_answer() {
     let limited = AgentSettings { max_iterations: 2, ..AgentSettings::default() };
-    let mut harness = Stage::ask(graph(vec![agent_with("a", limited)]), "search");
+    let mut harness = GraphHarness::ask(graph(vec![agent_with("a", limited)]), "search");
     let paused = |text: &str| Completion { finish: FinishReason::Paused, ..Completion::from_text(text) };
     harness.answer_with("a", paused("one"));
     harness.answer_with("a", paused("two"));
@@ -97,7 +97,7 @@ fn an_agent_stops_at_its_max_iterations_and_keeps_what_was_said_last() {
 #[test]
 fn a_row_stops_at_its_turns_whoever_makes_them() {
     let paused = Completion { finish: FinishReason::Paused, ..Completion::from_text("one") };
-    let mut harness = Stage::ask(graph(vec![agent("a")]).with_turns(Some(1)), "search");
+    let mut harness = GraphHarness::ask(graph(vec![agent("a")]).with_turns(Some(1)), "search");
     harness.answer_with("a", paused);
     let error = harness.outcome().unwrap_err();
     assert_eq!(error.message, "no result after 1 model call (`turns`)");
@@ -106,23 +106,23 @@ fn a_row_stops_at_its_turns_whoever_makes_them() {
 }
 
 #[test]
-fn examples_stand_before_the_request_and_are_never_taken_for_what_was_said() {
+fn examples_stand_before_the_request_and_are_never_taken_for_answers() {
     let examples = vec![Message::user("2+2"), Message::assistant("4")];
     let with_examples =
         || agent_with("a", AgentSettings { examples: examples.clone(), ..AgentSettings::default() });
-    let mut harness = Stage::ask(graph(vec![with_examples()]), "3+3");
+    let mut harness = GraphHarness::ask(graph(vec![with_examples()]), "3+3");
     assert_eq!(texts(harness.messages("a")), ["2+2", "4", "3+3"]);
     harness.answer("a", "6");
     assert_eq!(harness.text(), "6");
 
-    let mut harness = Stage::ask(graph(vec![with_examples()]).with_turns(Some(0)), "3+3");
+    let mut harness = GraphHarness::ask(graph(vec![with_examples()]).with_turns(Some(0)), "3+3");
     let error = harness.outcome().unwrap_err();
     assert_eq!((error.kind, error.raw_text), (ErrorKind::TurnLimit, None));
 }
 
 #[test]
 fn an_aborted_row_is_over_and_its_first_outcome_stays() {
-    let mut harness = Stage::ask(graph(vec![agent("a")]), "hello");
+    let mut harness = GraphHarness::ask(graph(vec![agent("a")]), "hello");
     harness.row_state.abort(RowError::new(ErrorKind::Interrupted, "stopped"));
     harness.answer("a", "late");
     assert_eq!(harness.outcome().unwrap_err().kind, ErrorKind::Interrupted);

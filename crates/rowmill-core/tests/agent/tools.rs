@@ -15,8 +15,8 @@ fn with_tools(agent: AgentSettings) -> AgentGraph {
     AgentGraph::new(vec![agent_with("a", agent)], tools, 0, None).unwrap()
 }
 
-fn asked_for(agent: AgentSettings, wanted: &[(&str, &str)]) -> Stage {
-    let mut harness = Stage::ask(with_tools(agent), "go");
+fn asked_for(agent: AgentSettings, wanted: &[(&str, &str)]) -> GraphHarness {
+    let mut harness = GraphHarness::ask(with_tools(agent), "go");
     harness.answer_with("a", calls(wanted));
     harness
 }
@@ -67,8 +67,8 @@ fn calls_run_one_after_the_other_where_the_agent_wants_it_so() {
 }
 
 #[test]
-fn what_is_wrong_with_a_call_is_told_to_the_model_and_nothing_is_called() {
-    for (name, arguments, told) in [
+fn what_is_wrong_with_a_call_is_reported_to_the_model_and_nothing_is_called() {
+    for (name, arguments, message) in [
         ("secret", Q, "the tool `secret` is denied in this run"),
         ("serch", Q, "there is no tool `serch`; there are: search, final, secret"),
         ("search", "{\"q\":", "the arguments of `search` are not JSON: EOF while parsing a value"),
@@ -85,9 +85,9 @@ fn what_is_wrong_with_a_call_is_told_to_the_model_and_nothing_is_called() {
         let messages = harness.messages("a");
         assert_eq!(messages[1].calls[0].arguments, arguments, "what the model wrote is sent back as it is");
         let results = results(messages);
-        assert!(results[0].1.starts_with(told) && results[0].2, "{results:?}");
+        assert!(results[0].1.starts_with(message) && results[0].2, "{results:?}");
     }
-    let mut harness = Stage::ask(graph(vec![agent("b")]), "go");
+    let mut harness = GraphHarness::ask(graph(vec![agent("b")]), "go");
     harness.answer_with("b", calls(&[("search", Q)]));
     assert_eq!(results(harness.messages("b"))[0].1, "there is no tool `search`; there are no tools");
 }
@@ -112,7 +112,7 @@ fn what_a_passthrough_tool_gives_is_the_result_without_another_turn() {
 }
 
 #[test]
-fn a_passthrough_tool_that_fails_is_told_to_the_model() {
+fn a_passthrough_tool_that_fails_is_reported_to_the_model() {
     let mut harness = asked_for(AgentSettings::default(), &[("final", Q)]);
     harness.give("final:0", ToolOutput::error("no"));
     assert_eq!(results(harness.messages("a")), [("call-0", "no", true)]);
@@ -124,7 +124,7 @@ fn what_is_passed_through_must_satisfy_the_schema() {
         let agent = agent_with("a", AgentSettings { tools: vec![0], ..AgentSettings::default() });
         let tools = vec![tool("final", ToolRouting::Passthrough)];
         let graph = AgentGraph::new(vec![agent], tools, 0, Some(number_schema())).unwrap().with_repairs(3);
-        let mut harness = Stage::ask(graph, "go");
+        let mut harness = GraphHarness::ask(graph, "go");
         harness.answer_with("a", calls(&[("final", Q)]));
         harness.give("final:0", ToolOutput::from_text(given));
         let got = harness.outcome();
@@ -136,7 +136,7 @@ fn what_is_passed_through_must_satisfy_the_schema() {
 }
 
 #[test]
-fn tools_are_not_called_when_the_model_can_no_longer_be_told() {
+fn tools_are_not_called_when_the_model_gets_no_further_turn() {
     let limited = || AgentSettings { max_iterations: 1, ..AgentSettings::default() };
     let mut harness = asked_for(limited(), &[("search", Q)]);
     let error = harness.outcome().unwrap_err();
@@ -152,13 +152,13 @@ fn tools_are_not_called_when_the_model_can_no_longer_be_told() {
 }
 
 #[test]
-fn a_conversation_goes_on_over_many_turns_with_everything_said_so_far() {
+fn a_conversation_continues_over_many_turns_with_all_messages_so_far() {
     let mut harness = asked_for(AgentSettings::default(), &[("search", Q)]);
     for turn in 1..=3 {
         harness.give("search:0", ToolOutput::from_text(format!("r{turn}")));
         assert_eq!(harness.messages("a").len(), 1 + 2 * turn);
-        let said = Completion { text: format!("t{turn}"), ..calls(&[("search", Q)]) };
-        harness.answer_with("a", said);
+        let message = Completion { text: format!("t{turn}"), ..calls(&[("search", Q)]) };
+        harness.answer_with("a", message);
     }
     harness.give("search:0", ToolOutput::from_text("r4"));
     assert_eq!(texts(harness.messages("a")), ["go", "", "r1", "t1", "r2", "t2", "r3", "t3", "r4"]);

@@ -151,10 +151,10 @@ impl RowFileLoader {
         if !(200..300).contains(&status) {
             return Err(format!("`{shown}` returned status {status}"));
         }
-        let told = answer.headers().get("content-length");
-        let told = told.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let reply = answer.headers().get("content-length");
+        let reply = reply.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         let largest = self.checks().max_file_bytes();
-        match told {
+        match reply {
             Some(size) if size > largest => Err(format!(
                 "`{shown}` is too large: it has {size} bytes, and the model accepts at most {largest}"
             )),

@@ -81,7 +81,7 @@ pub(crate) struct DelimiterChoice {
 
 #[derive(Debug, Default)]
 struct SeenDelimiters {
-    told: Vec<FieldDelimiter>,
+    reported: Vec<FieldDelimiter>,
     untold: Vec<String>,
 }
 
@@ -120,8 +120,8 @@ impl DelimiterChoice {
     /// Each delimiter is reported once, with the first file that has it.
     fn note(&self, found: FieldDelimiter, file: &str) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if !seen.told.contains(&found) {
-            seen.told.push(found);
+        if !seen.reported.contains(&found) {
+            seen.reported.push(found);
             let what = match found.0 {
                 b'\t' => "tabs".to_owned(),
                 b';' => "semicolons".to_owned(),

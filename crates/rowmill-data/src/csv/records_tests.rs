@@ -36,7 +36,7 @@ fn reference(bytes: &[u8]) -> Vec<Vec<Vec<u8>>> {
 }
 
 #[test]
-fn an_input_that_ends_inside_quotes_is_told() {
+fn an_input_that_ends_inside_quotes_is_reported() {
     for bytes in [&b"a,\"b\nc\n"[..], b"\"", b"a\n\"\"\"", b"\"a\"\"\n"] {
         assert_eq!(all(records(bytes, 8, 9)).last(), Some(&Err("unclosed")), "{bytes:?}");
     }

@@ -15,7 +15,7 @@ pub(crate) const MOST_BYTES: u64 = 256 * 1024 * 1024;
 const MEMORY: u64 = 2 * 1024 * 1024 * 1024;
 
 /// Extracts the text of the document on `input` and writes it to `output`. This is all that the child of
-/// [`TextExtractor::Child`](super::Extractor::Child) has to do.
+/// [`TextExtractor::Child`](super::TextExtractor::Child) has to do.
 ///
 /// It limits the memory of the whole process, so it must be the only thing that the process does. On failure, the
 /// process must print the error to standard error and exit with a nonzero code.

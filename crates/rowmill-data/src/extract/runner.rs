@@ -29,7 +29,7 @@ pub enum TextExtractor {
     InProcess,
     /// In a separate process for each document, which is killed if it exceeds the time limit. It is started
     /// with the media type as its last argument, reads the document from standard input and calls
-    /// [`run_extract_child`](super::extract_main).
+    /// [`run_extract_child`](super::run_extract_child).
     Child {
         /// The program.
         program: PathBuf,

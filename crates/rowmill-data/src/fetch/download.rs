@@ -163,7 +163,7 @@ async fn receive(
     let total = partial.promise.total;
     let tell = |step| (fetcher.on_event)(FetchEvent { name: Arc::clone(&name), step });
     tell(FetchStep::Started { done: partial.done, total });
-    let mut told = partial.done;
+    let mut reported = partial.done;
     loop {
         match answer.chunk().await {
             Err(failure) => return Ok(DownloadAttempt::Cut(failure)),
@@ -173,9 +173,9 @@ async fn receive(
         if total.is_some_and(|total| partial.done > total) {
             break;
         }
-        if partial.done >= told + PROGRESS_BYTES {
-            told = partial.done;
-            tell(FetchStep::Progress { done: told, total });
+        if partial.done >= reported + PROGRESS_BYTES {
+            reported = partial.done;
+            tell(FetchStep::Progress { done: reported, total });
         }
     }
     match total {

@@ -109,12 +109,12 @@ pub(crate) async fn refusal_text(answer: HttpAnswer, secret: Option<&Secret>) ->
     let header = answer.headers().get("x-error-message").and_then(|value| value.to_str().ok());
     let header = header.map(str::to_owned);
     let body = answer.body(MAX_ERROR_BODY).await.unwrap_or_default();
-    let told = serde_json::from_slice::<serde_json::Value>(&body)
+    let from_body = serde_json::from_slice::<serde_json::Value>(&body)
         .ok()
         .and_then(|body| body.get("error").and_then(|error| error.as_str()).map(str::to_owned));
-    let said = header.or(told)?;
-    let said = Redactor::new(secret).ok()?.redact(&said).into_owned();
-    Some(said.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_SHOWN).collect())
+    let detail = header.or(from_body)?;
+    let detail = Redactor::new(secret).ok()?.redact(&detail).into_owned();
+    Some(detail.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_SHOWN).collect())
 }
 
 /// Removes name and password from an address; they are only for its own server.

@@ -59,7 +59,7 @@ async fn refused(shown: &str, answer: HttpAnswer) -> Problem {
     };
     let problem = Problem::new(code, format!("`{shown}` returned status {status}")).hint(hint);
     match refusal_text(answer, None).await {
-        Some(said) => problem.cause(said),
+        Some(detail) => problem.cause(detail),
         None => problem,
     }
 }

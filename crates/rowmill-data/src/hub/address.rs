@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_are_wrong_are_told_why() {
+    fn addresses_that_are_wrong_are_reported_why() {
         for (text, why) in [
             ("hf://datasets", "does not name a repository"),
             ("hf://datasets/", "does not name a repository"),

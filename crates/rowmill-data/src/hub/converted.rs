@@ -26,8 +26,8 @@ pub(super) async fn converted_files(hub: &HubClient<'_>) -> Result<Vec<HubFile>,
         return Err(Problem::new(ProblemCode::InputNotFound, message)
             .hint("omit the revision, or give the path of one of its files"));
     }
-    let told = hub.document(hub.api_url(&["parquet"]), RequestSubject::Converted).await?;
-    let configs = told.value.as_object().filter(|configs| !configs.is_empty()).ok_or_else(|| none(hub))?;
+    let listing = hub.document(hub.api_url(&["parquet"]), RequestSubject::Converted).await?;
+    let configs = listing.value.as_object().filter(|configs| !configs.is_empty()).ok_or_else(|| none(hub))?;
     let (config, splits) = chosen_config(hub, configs)?;
     let (split, files) = chosen_split(hub, configs, config, splits)?;
     if split.starts_with(PARTIAL) {

@@ -60,8 +60,8 @@ pub(super) async fn resolve_commit(hub: &HubClient<'_>) -> Result<String, Proble
     if is_commit(revision) {
         return Ok(revision.to_owned());
     }
-    let told = hub.document(hub.api_url(&["revision", revision]), RequestSubject::Repository).await?;
-    let commit = told.value.get("sha").and_then(Value::as_str).filter(|text| is_commit(text));
+    let description = hub.document(hub.api_url(&["revision", revision]), RequestSubject::Repository).await?;
+    let commit = description.value.get("sha").and_then(Value::as_str).filter(|text| is_commit(text));
     commit.map(str::to_owned).ok_or_else(|| unlike_the_hub(hub))
 }
 
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_with_rows_are_told_from_those_about_them() {
+    fn files_with_rows_are_distinguished_from_those_about_them() {
         for (path, expected) in [
             ("train.jsonl", Some(InputFormat::Jsonl)),
             ("data/a.CSV.gz", Some(InputFormat::Csv)),

@@ -26,7 +26,7 @@ pub(super) async fn refusal_problem(
     let status = answer.status();
     let code = answer.headers().get("x-error-code").and_then(|value| value.to_str().ok());
     let code = code.unwrap_or_default().to_owned();
-    let said = refusal_text(answer, hub.fetcher.settings.hub.token.as_ref()).await;
+    let detail = refusal_text(answer, hub.fetcher.settings.hub.token.as_ref()).await;
     let problem = match (status, code.as_str()) {
         (_, "GatedRepo") => gated(hub),
         (401 | 403, _) => unauthorized(hub, status),
@@ -42,8 +42,8 @@ pub(super) async fn refusal_problem(
         (500.., _) => answered(hub, status).hint("the hub failed; run the same command again later"),
         _ => answered(hub, status).hint("check the URL"),
     };
-    match said {
-        Some(said) => problem.cause(said),
+    match detail {
+        Some(detail) => problem.cause(detail),
         None => problem,
     }
 }

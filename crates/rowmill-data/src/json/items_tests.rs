@@ -84,7 +84,7 @@ fn an_item_that_is_not_complete_is_pending_until_it_may_be_waited_for() {
 }
 
 #[test]
-fn brackets_beyond_those_that_are_told_apart_are_counted() {
+fn brackets_beyond_those_that_are_distinguished_are_counted() {
     let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
     assert_eq!(all(items(format!("[{deep},{{}}]").as_bytes(), vec![64], 64, 2000)), [deep.as_str(), "{}"]);
 }

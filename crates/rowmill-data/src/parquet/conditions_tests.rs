@@ -79,7 +79,7 @@ fn texts_dates_and_timestamps_are_compared_as_rows_show_them() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_said_to_be_so() {
+fn what_cannot_be_compared_is_reported_to_be_so() {
     for (shape, value) in [
         (ValueShape::Text, ScalarValue::Integer(1)),
         (ValueShape::Integer, ScalarValue::Text("1".into())),

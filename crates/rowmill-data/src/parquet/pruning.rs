@@ -83,8 +83,8 @@ fn check_pages(
         (converter.data_page_mins(&**index, [&group])?, converter.data_page_maxes(&**index, [&group])?);
     let may_hold = may_hold(check, &bounds);
     let rows = groups.get(group).map_or(0, |group| group.num_rows());
-    let told: u64 = counts.values().iter().fold(0, |sum, count| sum.saturating_add(*count));
-    if counts.null_count() > 0 || counts.len() != may_hold.len() || u64::try_from(rows) != Ok(told) {
+    let counted: u64 = counts.values().iter().fold(0, |sum, count| sum.saturating_add(*count));
+    if counts.null_count() > 0 || counts.len() != may_hold.len() || u64::try_from(rows) != Ok(counted) {
         return Ok(None);
     }
     let mut of_use = BooleanBufferBuilder::new(0);

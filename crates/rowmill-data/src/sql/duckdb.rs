@@ -154,10 +154,10 @@ impl DuckDbDataset {
         if output.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
+        let messages = String::from_utf8_lossy(&output.stderr);
         Err(Problem::new(
             ProblemCode::InvalidQuery,
-            format!("{SQL} cannot be run: {}", strip_traceback(&said)),
+            format!("{SQL} cannot be run: {}", strip_traceback(&messages)),
         )
         .hint("correct the query; it runs in your own DuckDB"))
     }
@@ -187,19 +187,19 @@ struct RunningDuckDb(Child);
 
 impl RunningDuckDb {
     fn finish(&mut self) -> Result<(), Problem> {
-        let mut said = Vec::new();
+        let mut reported = Vec::new();
         if let Some(errors) = self.0.stderr.take() {
             // An incomplete message is shown as far as it could be read.
-            let _read = errors.take(SHOWN).read_to_end(&mut said);
+            let _read = errors.take(SHOWN).read_to_end(&mut reported);
         }
         let status = self.0.wait().map_err(|error| not_started(&error))?;
         if status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&said);
+        let reported = String::from_utf8_lossy(&reported);
         Err(Problem::new(
             ProblemCode::QueryFailed,
-            format!("{SQL} failed while it ran: {}", strip_traceback(&said)),
+            format!("{SQL} failed while it ran: {}", strip_traceback(&reported)),
         )
         .hint("correct the query; it runs in your own DuckDB"))
     }
@@ -246,8 +246,8 @@ fn quoted_numbers(line: String) -> String {
 }
 
 /// The error message without its location in a program.
-fn strip_traceback(said: &str) -> String {
-    let lines: Vec<_> = said.lines().collect();
+fn strip_traceback(message: &str) -> String {
+    let lines: Vec<_> = message.lines().collect();
     let start = lines.iter().rposition(|line| line.contains("Error")).unwrap_or(0);
     let text = lines.get(start..).unwrap_or_default().join("\n    ");
     let text = text.strip_prefix("_duckdb.").unwrap_or(&text).trim().to_owned();

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_from_what_only_looks_like_them() {
+    fn numbers_are_distinguished_from_what_only_looks_like_them() {
         for (text, expected) in [
             ("0", true),
             ("-12", true),

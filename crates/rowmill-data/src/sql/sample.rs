@@ -98,11 +98,11 @@ mod tests {
         let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sql.md");
         let manual = std::fs::read_to_string(manual).unwrap();
         let (thousands, rest) = (SAMPLE_ROWS / 1000, SAMPLE_ROWS % 1000);
-        let said = format!(
+        let sampled = format!(
             "first {thousands},{rest:03} rows have, or fewer where those have {} MiB",
             SAMPLE_BYTES >> 20
         );
-        assert!(manual.contains(&said), "`docs/sql.md` does not say: {said}");
+        assert!(manual.contains(&sampled), "`docs/sql.md` does not say: {sampled}");
     }
 
     #[test]

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_times_and_truths_in_other_forms_are_told_with_what_reads_them() {
+    fn days_times_and_truths_in_other_forms_are_reported_with_what_reads_them() {
         for (value, expected) in [
             ("28.11.2023", "strptime(d, '%d.%m.%Y')"),
             ("05/01/2024", "strptime(d, '%m/%d/%Y')"),

@@ -181,7 +181,7 @@ struct SessionTask<'t> {
     id: String,
     started: u64,
     completed: u64,
-    last_said: Option<&'t str>,
+    last_message: Option<&'t str>,
 }
 
 struct SessionWriter<'t, 'a> {
@@ -221,8 +221,8 @@ impl<'t, 'a> SessionWriter<'t, 'a> {
     }
 
     fn write_record(&mut self, conversation: &'t TracedConversation<'a>, is_last: bool) {
-        let said = timed_messages(self.row, conversation);
-        let began = said.first().map_or(self.row.start, |said| said.at);
+        let messages = timed_messages(self.row, conversation);
+        let began = messages.first().map_or(self.row.start, |messages| messages.at);
         if let Some(text) = self.system(conversation) {
             let content = vec![SessionContent::InputText { text: text.into() }];
             self.item(
@@ -231,21 +231,21 @@ impl<'t, 'a> SessionWriter<'t, 'a> {
             );
         }
         let mut task = None;
-        for said in &said {
-            if said.message.role == TracedMessageRole::User {
+        for messages in &messages {
+            if messages.message.role == TracedMessageRole::User {
                 self.finish(task.take());
             }
-            let task = task.get_or_insert_with(|| self.start(conversation, said));
-            task.completed = task.completed.max(said.at);
-            match said.message.role {
-                TracedMessageRole::User => self.user(said),
+            let task = task.get_or_insert_with(|| self.start(conversation, messages));
+            task.completed = task.completed.max(messages.at);
+            match messages.message.role {
+                TracedMessageRole::User => self.user(messages),
                 TracedMessageRole::Assistant => {
-                    self.assistant(said);
-                    if !said.message.text.is_empty() {
-                        task.last_said = Some(&said.message.text);
+                    self.assistant(messages);
+                    if !messages.message.text.is_empty() {
+                        task.last_message = Some(&messages.message.text);
                     }
                 }
-                TracedMessageRole::Tool => self.tool(said),
+                TracedMessageRole::Tool => self.tool(messages),
             }
         }
         for RatingReport { agent, rating, min_rating } in self.row.below_min_rating.iter().filter(|_| is_last)
@@ -265,23 +265,23 @@ impl<'t, 'a> SessionWriter<'t, 'a> {
     fn start(
         &mut self,
         conversation: &'t TracedConversation<'a>,
-        said: &TimedMessage<'t, 'a>,
+        timed: &TimedMessage<'t, 'a>,
     ) -> SessionTask<'t> {
         self.tasks += 1;
         let id = format!("turn-{}", self.tasks);
         let started = SessionEvent::TaskStarted {
             turn_id: &id,
-            started_at: seconds(said.at),
+            started_at: seconds(timed.at),
             collaboration_mode_kind: "default",
         };
-        self.push(said.at, "event_msg", &started);
-        if said.message.role == TracedMessageRole::User {
+        self.push(timed.at, "event_msg", &started);
+        if timed.message.role == TracedMessageRole::User {
             let message = SessionEvent::UserMessage {
-                message: &said.message.text,
+                message: &timed.message.text,
                 local_images: [],
                 text_elements: [],
             };
-            self.push(said.at, "event_msg", &message);
+            self.push(timed.at, "event_msg", &message);
         }
         let model = conversation.turns.first().map_or(&conversation.model, |turn| &turn.model);
         let context = TurnContext {
@@ -289,37 +289,37 @@ impl<'t, 'a> SessionWriter<'t, 'a> {
             cwd: FOLDER,
             timezone: "UTC",
             summary: "auto",
-            current_date: time(said.at).strftime("%Y-%m-%d").to_string(),
+            current_date: time(timed.at).strftime("%Y-%m-%d").to_string(),
             model,
             model_spec: &conversation.model,
             agent: &conversation.agent,
         };
-        self.push(said.at, "turn_context", &context);
-        SessionTask { id, started: said.at, completed: said.at, last_said: None }
+        self.push(timed.at, "turn_context", &context);
+        SessionTask { id, started: timed.at, completed: timed.at, last_message: None }
     }
 
     fn finish(&mut self, task: Option<SessionTask<'_>>) {
-        let Some(SessionTask { id, started, completed, last_said }) = task else { return };
+        let Some(SessionTask { id, started, completed, last_message }) = task else { return };
         let event = SessionEvent::TaskComplete {
             turn_id: &id,
-            last_agent_message: last_said,
+            last_agent_message: last_message,
             completed_at: seconds(completed),
             duration_ms: completed.saturating_sub(started) / 1_000_000,
         };
         self.push(completed, "event_msg", &event);
     }
 
-    fn user(&mut self, said: &TimedMessage<'t, 'a>) {
-        let mut content = vec![SessionContent::InputText { text: (&*said.message.text).into() }];
-        content.extend(said.message.files.iter().map(file));
+    fn user(&mut self, timed: &TimedMessage<'t, 'a>) {
+        let mut content = vec![SessionContent::InputText { text: (&*timed.message.text).into() }];
+        content.extend(timed.message.files.iter().map(file));
         self.item(
-            said.at,
+            timed.at,
             &SessionItem::Message { role: "user", content, end_turn: None, finish_reason: None },
         );
     }
 
-    fn assistant(&mut self, said: &TimedMessage<'t, 'a>) {
-        let TimedMessage { message, at, turn, .. } = said;
+    fn assistant(&mut self, timed: &TimedMessage<'t, 'a>) {
+        let TimedMessage { message, at, turn, .. } = timed;
         let hosted = turn.and_then(|turn| turn.hosted_tools.as_deref());
         for (tool, uses) in hosted.map(|hosted| hosted.uses.as_slice()).unwrap_or_default() {
             self.item(*at, &SessionItem::WebSearchCall { status: "completed", tool, uses: *uses });
@@ -350,8 +350,8 @@ impl<'t, 'a> SessionWriter<'t, 'a> {
         }
     }
 
-    fn tool(&mut self, said: &TimedMessage<'t, 'a>) {
-        let message = said.message;
+    fn tool(&mut self, timed: &TimedMessage<'t, 'a>) {
+        let message = timed.message;
         let output = if message.files.is_empty() {
             FunctionOutput::Text(&message.text)
         } else {
@@ -361,7 +361,7 @@ impl<'t, 'a> SessionWriter<'t, 'a> {
         };
         let status = if message.is_error { "error" } else { "success" };
         let call_id = message.answers.as_deref().unwrap_or_default();
-        self.item(said.at, &SessionItem::FunctionCallOutput { call_id, output, status });
+        self.item(timed.at, &SessionItem::FunctionCallOutput { call_id, output, status });
     }
 
     fn count(&mut self, turn: &TracedTurn<'_>) {

@@ -144,9 +144,9 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
         attributes.extend(
             system.map(|text| SpanAttribute::of_text(names::SYSTEM, message_attributes::instruction(text))),
         );
-        let said = timed_messages(self.row, conversation);
+        let messages = timed_messages(self.row, conversation);
         if turns.is_empty() {
-            let asked = message_attributes::input(said.iter().map(|said| said.message));
+            let asked = message_attributes::input(messages.iter().map(|messages| messages.message));
             attributes.push(SpanAttribute::of_text(names::INPUT, asked));
         }
         let call = caller.as_ref().and_then(|caller| caller.call.as_deref());
@@ -156,8 +156,8 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
         let name = format!("invoke_agent {agent}").into();
         let own = self.add(parent, name, names::INTERNAL, (start, end), attributes);
         self.conversations.push(own.clone());
-        self.add_turns(&own, place, conversation, &said);
-        self.add_tools(&own, conversation, &said);
+        self.add_turns(&own, place, conversation, &messages);
+        self.add_tools(&own, conversation, &messages);
     }
 
     /// The end of a conversation, including everything that it delegated.
@@ -178,12 +178,12 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
         parent: &str,
         place: usize,
         conversation: &'t TracedConversation<'a>,
-        said: &[TimedMessage<'t, 'a>],
+        messages: &[TimedMessage<'t, 'a>],
     ) {
         let mut seen = 0;
-        for (at, TimedMessage { message, turn, .. }) in said.iter().enumerate() {
+        for (at, TimedMessage { message, turn, .. }) in messages.iter().enumerate() {
             let Some(turn) = turn else { continue };
-            let asked = said.get(seen..at).unwrap_or_default();
+            let asked = messages.get(seen..at).unwrap_or_default();
             seen = at + 1;
             let reason = names::finish_reason(turn.finish, !message.calls.is_empty());
             let mut attributes = vec![
@@ -197,7 +197,7 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
                 },
                 SpanAttribute::of_text(
                     names::INPUT,
-                    message_attributes::input(asked.iter().map(|said| said.message)),
+                    message_attributes::input(asked.iter().map(|messages| messages.message)),
                 ),
                 SpanAttribute::of_text(names::OUTPUT, message_attributes::output(message, reason)),
             ];
@@ -234,14 +234,15 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
         &mut self,
         parent: &str,
         conversation: &'t TracedConversation<'a>,
-        said: &[TimedMessage<'t, 'a>],
+        messages: &[TimedMessage<'t, 'a>],
     ) {
         for (place, tool) in conversation.tools.iter().enumerate() {
-            let answer = said.iter().position(|said| said.tool == Some(place));
-            let before = said.get(..answer.unwrap_or(said.len())).unwrap_or_default();
+            let answer = messages.iter().position(|messages| messages.tool == Some(place));
+            let before = messages.get(..answer.unwrap_or(messages.len())).unwrap_or_default();
             // Ids are unique only within a turn, so this is the last call before the answer.
-            let calls = before.iter().rev().filter(|said| said.message.role == TracedMessageRole::Assistant);
-            let call = calls.flat_map(|said| &said.message.calls).find(|call| call.id == tool.call);
+            let calls =
+                before.iter().rev().filter(|messages| messages.message.role == TracedMessageRole::Assistant);
+            let call = calls.flat_map(|messages| &messages.message.calls).find(|call| call.id == tool.call);
             let mut attributes = vec![
                 SpanAttribute::of_text(names::OPERATION, "execute_tool"),
                 SpanAttribute::of_text(names::TOOL, &*tool.tool),
@@ -250,7 +251,8 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
             ];
             attributes
                 .extend(call.map(|call| SpanAttribute::of_text(names::TOOL_ARGUMENTS, &*call.arguments)));
-            let result = answer.and_then(|answer| said.get(answer)).map(|said| &*said.message.text);
+            let result =
+                answer.and_then(|answer| messages.get(answer)).map(|messages| &*messages.message.text);
             attributes.extend(result.map(|text| SpanAttribute::of_text(names::TOOL_RESULT, text)));
             let failure = if answer.is_none() { "outcome_unknown" } else { "tool_error" };
             attributes.extend(tool.is_error.then(|| SpanAttribute::of_text(names::ERROR, failure)));

@@ -82,8 +82,9 @@ fn first(spec: &InputSpec) -> (String, Option<String>) {
 }
 
 #[test]
-fn other_delimiters_are_recognised_and_told_once() {
-    for (text, told) in [("a;b\n1;2,5\n", "semicolons"), ("a\tb\n1\t2,5\n", "tabs"), ("a|b\n1|2,5\n", "`|`")]
+fn other_delimiters_are_recognised_and_reported_once() {
+    for (text, message) in
+        [("a;b\n1;2,5\n", "semicolons"), ("a\tb\n1\t2,5\n", "tabs"), ("a|b\n1|2,5\n", "`|`")]
     {
         let (folder, spec) = csv(text, None);
         let (row, notice) = first(&spec);
@@ -92,7 +93,7 @@ fn other_delimiters_are_recognised_and_told_once() {
         assert_eq!(
             notice.unwrap(),
             format!(
-                "`{}` is read with {told} as its delimiter; use `delimiter: ,` to read it with commas",
+                "`{}` is read with {message} as its delimiter; use `delimiter: ,` to read it with commas",
                 path.display()
             )
         );

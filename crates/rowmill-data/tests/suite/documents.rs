@@ -174,7 +174,7 @@ fn a_file_that_cannot_be_read_is_a_failed_row_and_never_left_out() {
 }
 
 #[test]
-fn with_ids_by_content_copies_are_left_out_and_told() {
+fn with_ids_by_content_copies_are_left_out_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[("a", b"one"), ("b", b"two"), ("c", b"one"), ("d", b"one"), ("e", b"three")]);
     let data = documents(folder.path(), DocumentIds::Content);

@@ -240,7 +240,7 @@ async fn a_document_that_overflows_the_stack_ends_only_the_child() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn children_that_fail_in_other_ways_are_told() {
+async fn children_that_fail_in_other_ways_are_reported() {
     let pdf = made::pdf(&["x"]);
     for (script, expected) in [
         ("echo 'first' >&2; echo 'is wrong' >&2; exit 3", "is wrong"),
@@ -318,10 +318,11 @@ fn text_that_a_program_wrote_with_fonts_for_chinese_japanese_and_korean_is_found
 async fn a_panic_of_a_parser_fails_the_document_and_is_not_printed() {
     let broken = String::from_utf8(pdf_in_encoding("Identity-H", "0041")).unwrap();
     let broken = broken.replace("/DescendantFonts", "/DescendingFonts");
-    let Some(said) = printed_by("extract::a_panic_of_a_parser_fails_the_document_and_is_not_printed") else {
+    let Some(message) = printed_by("extract::a_panic_of_a_parser_fails_the_document_and_is_not_printed")
+    else {
         let error = extracted(TextExtractor::InProcess, "a.pdf", broken.as_bytes()).await.unwrap_err();
         assert_eq!(error, "is broken, or has an unknown format");
         return;
     };
-    assert!(!said.contains("panicked") && !said.contains("Descendant"), "{said}");
+    assert!(!message.contains("panicked") && !message.contains("Descendant"), "{message}");
 }

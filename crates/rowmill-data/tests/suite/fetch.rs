@@ -164,7 +164,7 @@ async fn headers_tell_the_format_where_the_address_does_not() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_apart() {
+async fn refusals_are_distinguished() {
     let machine = Machine::new();
     for (status, code, hint) in [
         (404, ProblemCode::InputNotFound, "check the URL"),
@@ -216,7 +216,7 @@ async fn only_the_owner_can_read_what_is_kept() {
 }
 
 #[tokio::test]
-async fn a_cache_that_cannot_be_written_is_told() {
+async fn a_cache_that_cannot_be_written_is_reported() {
     let mut machine = Machine::new();
     machine.hub.page("/rows.csv", page("a\n", &[]));
     let file = machine.folder.path().join("file");

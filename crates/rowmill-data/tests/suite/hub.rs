@@ -188,7 +188,7 @@ async fn configurations_and_splits_are_chosen_and_never_guessed() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_or_not_allowed_is_told_with_what_to_do() {
+async fn what_is_not_there_or_not_allowed_is_reported_with_what_to_do() {
     let machine = Machine::new();
     machine.hub.put(SET, "rows.jsonl", ROWS, FileKind::Small);
     machine.hub.put("datasets/o/private", "rows.jsonl", ROWS, FileKind::Small);
@@ -299,7 +299,7 @@ async fn wrong_bytes_are_thrown_away() {
 }
 
 #[tokio::test]
-async fn the_hubs_limit_is_waited_for_and_then_told() {
+async fn the_hubs_limit_is_waited_for_and_then_reported() {
     let machine = Machine::new();
     machine.hub.put(SET, "rows.jsonl", ROWS, FileKind::Small);
     let limited = || AnswerDamage::Status(429, vec![header("ratelimit", "\"api\";r=0;t=0")]);

@@ -24,7 +24,7 @@ fn numbers(data: &dyn Dataset) -> Vec<u64> {
 }
 
 #[test]
-fn a_missing_input_an_empty_folder_and_an_unknown_ending_are_told_apart() {
+fn a_missing_input_an_empty_folder_and_an_unknown_ending_are_distinguished() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("rows.jsonl");
     let problem = refused(&missing);
@@ -43,7 +43,7 @@ fn a_missing_input_an_empty_folder_and_an_unknown_ending_are_told_apart() {
 
 #[cfg(unix)]
 #[test]
-fn an_input_without_permission_is_told_apart_from_a_missing_one() {
+fn an_input_without_permission_is_distinguished_from_a_missing_one() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.csv");
@@ -51,7 +51,7 @@ fn an_input_without_permission_is_told_apart_from_a_missing_one() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     if !permissions_are_enforced(
         &path,
-        "inputs::an_input_without_permission_is_told_apart_from_a_missing_one",
+        "inputs::an_input_without_permission_is_distinguished_from_a_missing_one",
     ) {
         return;
     }

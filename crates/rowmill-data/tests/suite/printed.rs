@@ -17,9 +17,9 @@ pub(crate) fn printed_by(test: &str) -> Option<String> {
     }
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     let output = command.args(["--exact", test, "--nocapture"]).env(PANICS_HERE, "1").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     // A name that no test has any more would be a success, too: nothing ran.
     let ran = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && ran.contains("1 passed"), "{ran}{said}");
-    Some(said)
+    assert!(output.status.success() && ran.contains("1 passed"), "{ran}{messages}");
+    Some(messages)
 }

@@ -155,7 +155,7 @@ fn invalid_utf8_in_a_record_names_the_row_and_the_column() {
 }
 
 #[test]
-fn a_quote_that_is_never_closed_is_told_with_its_place() {
+fn a_quote_that_is_never_closed_is_reported_with_its_place() {
     assert_eq!(
         csv(b"a\n\"x\ny\"\n\"stray\n1\n2\n"),
         [

@@ -162,7 +162,7 @@ fn patterns_find_files_in_order_and_leave_out_folders_and_hidden_ones() {
 #[test]
 fn a_pattern_that_cannot_be_used_is_refused_with_the_reason() {
     let folder = folder(&[("a.jsonl", "{}"), ("b.csv", "a\n"), ("odd [1]/x.jsonl", "{}")]);
-    let told = |pattern: &str| {
+    let reported = |pattern: &str| {
         let problem = refused(folder.path(), pattern);
         let message = problem.message.replace(&format!("{}/", folder.path().display()), "");
         (problem.code, message, problem.hint.unwrap_or_default())
@@ -179,7 +179,7 @@ fn a_pattern_that_cannot_be_used_is_refused_with_the_reason() {
             "`input_format`",
         ),
     ] {
-        let (found_code, found_message, found_hint) = told(pattern);
+        let (found_code, found_message, found_hint) = reported(pattern);
         assert_eq!((found_code, found_message.as_str()), (code, message));
         assert!(found_hint.contains(hint), "{found_hint}");
     }
@@ -190,7 +190,7 @@ fn a_pattern_that_cannot_be_used_is_refused_with_the_reason() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_that_leads_nowhere_and_a_pipe_are_told_and_not_passed_over() {
+fn a_link_that_leads_nowhere_and_a_pipe_are_reported_and_not_passed_over() {
     let folder = folder(&[("a.jsonl", "{}")]);
     std::os::unix::fs::symlink("nowhere", folder.path().join("b.jsonl")).unwrap();
     assert_eq!(refused(folder.path(), "*.jsonl").code, ProblemCode::InputNotFound);

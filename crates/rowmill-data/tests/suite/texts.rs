@@ -59,7 +59,7 @@ async fn files_are_read_as_text_without_a_byte_order_mark() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_from_a_file_is_told() {
+async fn what_cannot_be_read_from_a_file_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing").display().to_string();
     assert_eq!(refused(&missing).await, format!("file not found for `template`: `{missing}`"));
@@ -85,7 +85,7 @@ async fn an_address_gives_its_body() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_success_is_told_without_secrets() {
+async fn an_answer_that_is_no_success_is_reported_without_secrets() {
     let (host, loaded) = load_answer("404 Not Found\r\ncontent-length: 2", b"no").await;
     let problem = loaded.unwrap_err();
     let expected = format!("cannot get the text for `template`, status 404: `http://{host}/a.txt`");
@@ -101,7 +101,7 @@ async fn a_body_that_breaks_off_or_never_ends_is_refused() {
 }
 
 #[tokio::test]
-async fn an_address_where_nobody_answers_is_told() {
+async fn an_address_where_nobody_answers_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap();
     drop(listener);

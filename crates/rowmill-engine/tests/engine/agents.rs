@@ -22,7 +22,7 @@ use rowmill_types::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Bench, FakeLedger, LANE, Log, SHARE, endpoint, model_role, paced};
+use crate::support::{Bench, ENDPOINT, FakeLedger, Log, SHARE, endpoint, model_role, paced};
 
 /// A host with the tools `look`, `write`, `panic`, `hang` and `long`.
 #[derive(Debug)]
@@ -138,13 +138,13 @@ async fn a_tool_that_hangs_panics_or_says_too_much_is_the_trouble_of_its_row_alo
     let (plan, watched) = bench.split();
     run_plan(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok", "InternalError", "ok", "ok"]);
-    let told = |prompt: &str| {
+    let reported = |prompt: &str| {
         let seen = model.seen();
         let last = seen.iter().rev().find(|request| request.messages[0].text == prompt).unwrap();
         last.messages.last().unwrap().text.clone()
     };
-    assert_eq!(told("1"), "the tool did not answer within 240 s; whether it took effect is unknown");
-    assert_eq!(told("3"), format!("{}\n[cut: the first 100 of 2000 bytes]", "ä".repeat(50)));
+    assert_eq!(reported("1"), "the tool did not answer within 240 s; whether it took effect is unknown");
+    assert_eq!(reported("3"), format!("{}\n[cut: the first 100 of 2000 bytes]", "ä".repeat(50)));
     let message = watched.envelopes()[1]["error"]["message"].clone();
     assert_eq!(message, "the worker panicked: the tool broke");
 }
@@ -153,7 +153,7 @@ async fn a_tool_that_hangs_panics_or_says_too_much_is_the_trouble_of_its_row_alo
 async fn a_row_never_spends_more_than_it_may() {
     let turns: Vec<_> = (0..9).map(|_| Ok(calls(&["look"]))).collect();
     let (mut bench, model) = bench(1, FakeModel::default().script("1", turns));
-    let bounded = ModelEndpoint { max_output: Some(100), ..endpoint("model", model.clone(), LANE) };
+    let bounded = ModelEndpoint { max_output: Some(100), ..endpoint("model", model.clone(), ENDPOINT) };
     bench.row_worker().model_roles = vec![model_role(vec![bounded])];
     bench.plan.worker.row_budget = BudgetLimits { cost: None, tokens: Some(680) };
     let (plan, watched) = bench.split();
@@ -174,7 +174,7 @@ async fn a_turn_that_the_budget_cut_is_asked_again_before_any_tool_is_called() {
     let limited = ModelEndpoint {
         max_output: Some(100_000),
         output_caps: Some(Arc::default()),
-        ..endpoint("model", model.clone(), LANE)
+        ..endpoint("model", model.clone(), ENDPOINT)
     };
     bench.row_worker().model_roles = vec![model_role(vec![limited])];
     bench.plan.budget = Budget::new(BudgetLimits { cost: None, tokens: Some(200_000) }, Spend::default());
@@ -184,8 +184,8 @@ async fn a_turn_that_the_budget_cut_is_asked_again_before_any_tool_is_called() {
     let end = run_plan(plan).await.unwrap();
     assert_eq!((watched.outcomes(), end.tally.calls), (vec!["ok".to_owned()], 3));
     let seen = model.seen();
-    let said: Vec<usize> = seen.iter().map(|request| request.messages.len()).collect();
-    assert_eq!(said, [1, 1, 3], "what was cut is not part of the conversation");
+    let message: Vec<usize> = seen.iter().map(|request| request.messages.len()).collect();
+    assert_eq!(message, [1, 1, 3], "what was cut is not part of the conversation");
     let caps: Vec<u64> = seen.iter().map(|request| request.output_cap.unwrap()).collect();
     assert_eq!((caps[0], caps[1]), (16_384, 65_536));
     assert_ne!(seen[0].key, seen[1].key, "they are two requests");
@@ -289,8 +289,8 @@ async fn waiting_for_its_turn_is_not_the_tools_time() {
     let (plan, watched) = bench.split();
     run_plan(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"], "an hour in the queue is no timeout");
-    let told = model.seen().last().unwrap().messages.last().unwrap().text.clone();
-    assert_eq!(told, "write gave {\"waits\":1}");
+    let message = model.seen().last().unwrap().messages.last().unwrap().text.clone();
+    assert_eq!(message, "write gave {\"waits\":1}");
     let took: Vec<String> = watched.log.lines().into_iter().filter(|line| line.contains(" took ")).collect();
     assert_eq!(took, ["\"write\" took 0.0 ms"]);
 }
@@ -303,8 +303,8 @@ async fn a_call_that_never_left_is_a_certain_failure_and_leaves_no_mark() {
     bench.plan.worker.checkpoint = true;
     let (plan, watched) = bench.split();
     run_plan(plan).await.unwrap();
-    let told = model.seen().last().unwrap().messages.last().unwrap().text.clone();
-    assert_eq!(told, "the tool failed: connection refused");
+    let message = model.seen().last().unwrap().messages.last().unwrap().text.clone();
+    assert_eq!(message, "the tool failed: connection refused");
     let kept: Vec<String> =
         watched.log.lines().into_iter().filter(|line| line.starts_with("turn ")).collect();
     assert_eq!(kept, ["turn answered of 1", "turn tool_ended of 1"]);
@@ -332,8 +332,8 @@ async fn secrets_are_in_no_result_no_error_and_no_kept_turn() {
         "the call and what it gave were kept, too: {}",
         redactor.replaced_count()
     );
-    let told = model.seen().last().unwrap().messages.last().unwrap().text.clone();
-    assert!(told.contains(SECRET), "the model is told what the tool gave: {told}");
+    let message = model.seen().last().unwrap().messages.last().unwrap().text.clone();
+    assert!(message.contains(SECRET), "the model is told what the tool gave: {message}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -399,7 +399,7 @@ impl HookRunner for OneProcess {
 
 /// Otherwise this test never ends.
 #[tokio::test]
-async fn a_row_whose_hook_waits_for_a_process_keeps_no_leave_that_the_row_with_the_process_needs() {
+async fn a_row_whose_hook_waits_for_a_process_keeps_no_ticket_that_the_row_with_the_process_needs() {
     let model = FakeModel::default().script("1", vec![Ok(calls(&["look"])), Ok(fake_answer("done"))]);
     let (mut bench, model) = bench(2, model);
     let one_call = paced(RunShareSettings { parallel: Parallelism::AtMost(1), ..SHARE });

@@ -72,8 +72,8 @@ async fn calls_wait_for_those_in_flight_when_only_their_worst_cases_do_not_fit()
     let end = run_plan(plan).await.unwrap();
     assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 9], None));
     assert_eq!(model.most_at_once(), 2, "two worst cases fit at once");
-    let told = "model waits for calls in flight, which hold the rest of the budget";
-    assert!(watched.log.lines().contains(&told.to_owned()));
+    let message = "model waits for calls in flight, which hold the rest of the budget";
+    assert!(watched.log.lines().contains(&message.to_owned()));
 }
 
 #[tokio::test(start_paused = true)]

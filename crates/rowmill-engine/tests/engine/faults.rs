@@ -11,7 +11,7 @@ use rowmill_testkit::{FakeModel, busy_failure, fake_answer, fake_failure};
 use rowmill_types::{CallError, CallFailure, ProblemCode};
 
 use crate::acting::{Acting, broken, exhausted, refused, seconds};
-use crate::support::{Bench, LANE, SHARE, endpoint, model_role, paced, shared};
+use crate::support::{Bench, ENDPOINT, SHARE, endpoint, model_role, paced, shared};
 
 /// A provider that is down during some seconds and otherwise answers after one.
 fn down(between: std::ops::Range<f64>, error: fn() -> CallError) -> Arc<Acting> {
@@ -26,7 +26,7 @@ fn no_connection() -> CallError {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_of_half_a_minute_fails_no_row_and_is_told() {
+async fn an_outage_of_half_a_minute_fails_no_row_and_is_reported() {
     for error in [busy_failure, broken, no_connection] {
         let model = down(20.0..50.0, error);
         let mut bench = Bench::new(300, model.clone());
@@ -35,8 +35,8 @@ async fn an_outage_of_half_a_minute_fails_no_row_and_is_told() {
         let (plan, watched) = bench.split();
         let end = run_plan(plan).await.unwrap();
         assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 300], None));
-        let told = format!("model waits for the provider to come back: {}", error().message);
-        assert!(watched.log.lines().contains(&told), "{told}");
+        let text = format!("model waits for the provider to come back: {}", error().message);
+        assert!(watched.log.lines().contains(&text), "{text}");
         let asked_in_vain = model.times().iter().filter(|at| (21.0..50.0).contains(*at)).count();
         assert!(asked_in_vain <= 8, "it is asked now and then, one call at a time: {asked_in_vain}");
         assert!(end.duration < seconds(100.0), "{:?}", end.duration);
@@ -84,7 +84,7 @@ async fn a_provider_that_lets_nothing_through_for_too_long_stops_the_run_and_fai
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_ends_when_the_provider_was_waited_for_as_long_as_was_said_though_the_next_try_is_later() {
+async fn a_run_ends_when_the_longest_outage_is_over_though_the_next_try_is_later() {
     // Attempts are made 1, 3, 7, 15 … seconds after the provider went down.
     for patience in [4.0, 9.0, 40.0] {
         let model = down(20.0..1e9, busy_failure);
@@ -235,10 +235,10 @@ async fn a_row_that_breaks_the_provider_fails_alone_after_its_tries() {
     assert!(!watched.log.lines().iter().any(|line| line.contains("is down")));
 }
 
-fn two_lanes(rows: usize, first: Arc<dyn Model>, second: Arc<dyn Model>) -> Bench {
+fn two_endpoints(rows: usize, first: Arc<dyn Model>, second: Arc<dyn Model>) -> Bench {
     let mut bench = Bench::new(rows, first.clone());
     bench.row_worker().model_roles[0].endpoints =
-        shared(vec![endpoint("first", first, LANE), endpoint("second", second, LANE)]);
+        shared(vec![endpoint("first", first, ENDPOINT), endpoint("second", second, ENDPOINT)]);
     bench
 }
 
@@ -250,7 +250,7 @@ async fn another_model_is_asked_when_the_tries_of_a_row_are_used_up() {
         _ => (seconds(0.5), Ok(fake_answer("fine"))),
     }));
     let second = Arc::new(FakeModel::default().script("9", vec![Err(broken())]));
-    let mut bench = two_lanes(20, first.clone(), second.clone());
+    let mut bench = two_endpoints(20, first.clone(), second.clone());
     bench.plan.worker.retry.retries = 1;
     let (plan, watched) = bench.split();
     run_plan(plan).await.unwrap();
@@ -267,7 +267,8 @@ async fn a_request_has_one_key_for_all_its_tries_and_another_one_at_another_mode
     let first = Arc::new(FakeModel::default().script("1", vec![Err(broken()), Err(broken())]));
     let second = Arc::new(FakeModel::default());
     let mut bench = Bench::new(1, first.clone());
-    let named = |name: &str, model| ModelEndpoint { identity: name.into(), ..endpoint(name, model, LANE) };
+    let named =
+        |name: &str, model| ModelEndpoint { identity: name.into(), ..endpoint(name, model, ENDPOINT) };
     bench.row_worker().model_roles[0].endpoints =
         shared(vec![named("first", first.clone()), named("second", second.clone())]);
     bench.plan.worker.retry.retries = 1;
@@ -286,7 +287,7 @@ async fn another_model_takes_over_at_once_while_a_provider_is_down_and_hands_bac
     for error in [busy_failure, no_connection] {
         let first = down(20.0..60.0, error);
         let second = down(0.0..0.0, busy_failure);
-        let bench = two_lanes(400, first.clone(), second.clone());
+        let bench = two_endpoints(400, first.clone(), second.clone());
         let (plan, watched) = bench.split();
         let end = run_plan(plan).await.unwrap();
         assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 400], None));
@@ -342,8 +343,9 @@ async fn what_one_agent_of_a_row_works_counts_while_another_waits_for_its_provid
     let mut bench = Bench::new(1, Arc::new(FakeModel::default()));
     let row_worker = bench.row_worker();
     row_worker.graph = Arc::new(AgentGraph::new(agents, Vec::new(), 0, None).unwrap());
-    row_worker.model_roles =
-        [slow, refused, last].map(|model| model_role(vec![endpoint("model", Arc::new(model), LANE)])).into();
+    row_worker.model_roles = [slow, refused, last]
+        .map(|model| model_role(vec![endpoint("model", Arc::new(model), ENDPOINT)]))
+        .into();
     bench.plan.worker.row_timeout = Some(seconds(12.0));
     let (plan, watched) = bench.split();
     run_plan(plan).await.unwrap();
@@ -351,7 +353,7 @@ async fn what_one_agent_of_a_row_works_counts_while_another_waits_for_its_provid
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_leave_is_not_the_time_of_a_row() {
+async fn waiting_for_a_ticket_is_not_the_time_of_a_row() {
     let model = Arc::new(Acting::new(|call| match call.before {
         0 => (seconds(1.0), Err(refused(Some(90.0)))),
         _ => (seconds(1.0), Ok(fake_answer("fine"))),

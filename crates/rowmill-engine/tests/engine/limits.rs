@@ -11,7 +11,7 @@ use rowmill_testkit::{fake_answer, fake_failure};
 use rowmill_types::{CallError, CallFailure, Completion, ProblemCode, RateLimits, RateWindow, Request};
 
 use crate::acting::{Acting, exhausted, refused, seconds};
-use crate::support::{Bench, LANE, SHARE, endpoint, paced, shared, with_lane};
+use crate::support::{Bench, ENDPOINT, SHARE, endpoint, paced, shared, with_endpoint};
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_costs_no_try_and_is_waited_out_as_long_as_the_provider_asks() {
@@ -26,8 +26,8 @@ async fn a_refusal_costs_no_try_and_is_waited_out_as_long_as_the_provider_asks()
     assert_eq!(watched.outcomes(), ["ok"; 6]);
     assert!(end.duration >= seconds(40.0) && end.duration < seconds(42.0), "{:?}", end.duration);
     assert!(model.times().iter().all(|at| *at < 0.1 || *at >= 40.0), "{:?}", model.times());
-    let told = "model waits for the provider, which asked for a pause";
-    assert!(watched.log.lines().contains(&told.to_owned()));
+    let message = "model waits for the provider, which asked for a pause";
+    assert!(watched.log.lines().contains(&message.to_owned()));
 }
 
 /// A model on a machine with resources for a limited number of concurrent calls.
@@ -120,7 +120,7 @@ async fn a_quota_that_is_used_up_stops_the_run_if_that_is_wanted_and_rows_are_gi
     }));
     let share = RunShareSettings { parallel: Parallelism::AtMost(4), ..SHARE };
     let settings = EndpointSettings { on_quota: OnQuota::Stop, share };
-    let (plan, watched) = with_lane(Bench::new(50, model.clone()), &model, settings).split();
+    let (plan, watched) = with_endpoint(Bench::new(50, model.clone()), &model, settings).split();
     let end = run_plan(plan).await.unwrap();
     let Some(StopCause::Problem(problem)) = end.stopped else { panic!("{:?}", end.stopped) };
     assert_eq!((problem.code, problem.message.as_str()), (ProblemCode::QuotaExhausted, "no credit is left"));
@@ -146,7 +146,7 @@ async fn a_model_that_must_wait_does_not_slow_another_of_the_same_provider() {
     let mut plans = [("slow", slow.clone()), ("fast", fast.clone())].map(|(name, model)| {
         let mut bench = Bench::new(40, model.clone());
         let key = EndpointKey { provider: "one".into(), account: "mine".into(), model: name.into() };
-        bench.endpoint().gate = limits.gate(key, LANE);
+        bench.endpoint().gate = limits.gate(key, ENDPOINT);
         bench.plan
     });
     plans[0].parallel = 1;
@@ -181,7 +181,7 @@ async fn runs_that_share_a_model_share_its_limits() {
 async fn more_calls_than_at_first_are_in_flight_when_they_are_slow_and_more_help() {
     let model = Arc::new(Acting::new(|_| (seconds(10.0), Ok(fake_answer("fine")))));
     let settings = paced(RunShareSettings { parallel: Parallelism::Auto, ..SHARE });
-    let (plan, watched) = with_lane(Bench::new(600, model.clone()), &model, settings).split();
+    let (plan, watched) = with_endpoint(Bench::new(600, model.clone()), &model, settings).split();
     let end = run_plan(plan).await.unwrap();
     assert_eq!(watched.numbers().len(), 600);
     assert!(model.most_at_once() >= 128, "{}", model.most_at_once());
@@ -192,7 +192,7 @@ async fn more_calls_than_at_first_are_in_flight_when_they_are_slow_and_more_help
 async fn few_calls_are_sent_before_the_first_answer_and_then_as_many_as_are_allowed() {
     let model = Arc::new(Acting::new(|_| (seconds(10.0), Ok(fake_answer("fine")))));
     let settings = paced(RunShareSettings { parallel: Parallelism::AtMost(50), ..SHARE });
-    let (plan, _) = with_lane(Bench::new(200, model.clone()), &model, settings).split();
+    let (plan, _) = with_endpoint(Bench::new(200, model.clone()), &model, settings).split();
     run_plan(plan).await.unwrap();
     let at = |time: f64| model.times().iter().filter(|at| (*at - time).abs() < 0.01).count();
     assert_eq!([at(0.0), at(10.0), at(20.0)], [8, 50, 50]);
@@ -206,12 +206,12 @@ async fn the_first_call_goes_alone_where_it_fills_the_cache_for_the_others() {
         _ => (seconds(3.0), Ok(fake_answer("fine"))),
     }));
     let settings = paced(RunShareSettings { priming: true, parallel: Parallelism::AtMost(5), ..SHARE });
-    let (plan, watched) = with_lane(Bench::new(11, model.clone()), &model, settings).split();
+    let (plan, watched) = with_endpoint(Bench::new(11, model.clone()), &model, settings).split();
     run_plan(plan).await.unwrap();
     let times: Vec<u64> = model.times().iter().map(|at| at.round() as u64).collect();
     assert_eq!(times, [0, 4, 7, 7, 7, 7, 7, 10, 10, 10, 10, 10], "alone until one was answered");
-    let told = "model waits for the first call, which fills the provider's cache";
-    assert!(watched.log.lines().contains(&told.to_owned()));
+    let message = "model waits for the first call, which fills the provider's cache";
+    assert!(watched.log.lines().contains(&message.to_owned()));
 }
 
 #[tokio::test(start_paused = true)]

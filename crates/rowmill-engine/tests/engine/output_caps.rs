@@ -75,7 +75,7 @@ async fn ended(bench: Bench) -> (RunEnd, Watched) {
     (run_plan(plan).await.unwrap(), watched)
 }
 
-fn told<'w>(watched: &'w [String], start: &str) -> Vec<&'w str> {
+fn with_prefix<'w>(watched: &'w [String], start: &str) -> Vec<&'w str> {
     watched.iter().map(String::as_str).filter(|line| line.starts_with(start)).collect()
 }
 
@@ -93,8 +93,12 @@ async fn as_many_calls_are_in_flight_with_a_budget_as_without() {
             let (end, watched) = ended(bench).await;
             assert_eq!((end.tally.failed_rows, end.stopped), (0, None));
             let lines = watched.log.lines();
-            assert_eq!(told(&lines, "answers of").len(), usize::from(limits.is_limited()), "told once");
-            assert_eq!(told(&lines, "budget for"), [""; 0]);
+            assert_eq!(
+                with_prefix(&lines, "answers of").len(),
+                usize::from(limits.is_limited()),
+                "reported once"
+            );
+            assert_eq!(with_prefix(&lines, "budget for"), [""; 0]);
             let log = log.lock().unwrap();
             assert_eq!(log.len(), 600, "nothing is asked twice");
             assert!(log.iter().all(|(_, cap, _)| cap.is_some() == limits.is_limited()));
@@ -172,7 +176,7 @@ async fn an_answer_that_the_users_limit_cut_is_not_asked_for_again() {
     let (_, watched) = ended(bench).await;
     assert_eq!(watched.outcomes(), ["OutputTruncated"]);
     assert_eq!(log.lock().unwrap().len(), 1);
-    assert_eq!(told(&watched.log.lines(), "answers of"), [""; 0]);
+    assert_eq!(with_prefix(&watched.log.lines(), "answers of"), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,13 +202,13 @@ async fn every_budget_is_kept_and_every_run_ends_however_answers_vary() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_that_bounds_the_pace_all_the_same_is_told_once() {
+async fn a_budget_that_bounds_the_pace_all_the_same_is_reported_once() {
     let (model, log) = needing(|_| 9_000);
     // Answers get at least 2 * 16,384 tokens, which cost $0.15: twenty fit.
     let (end, watched) = ended(bench(40, model.clone(), dollars(3.0))).await;
     assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 40], None));
     let lines = watched.log.lines();
-    assert_eq!(told(&lines, "budget for").len(), 1, "{lines:?}");
+    assert_eq!(with_prefix(&lines, "budget for").len(), 1, "{lines:?}");
     assert!(log.lock().unwrap().len() >= 40);
 }
 
@@ -221,7 +225,7 @@ async fn a_model_that_ignores_limits_is_not_relied_on_any_more() {
     assert!(matches!(end.stopped, Some(StopCause::Budget { .. })), "{:?}", end.stopped);
     assert!(end.spent.cost <= Money::from_dollars(4.0).unwrap(), "{}", end.spent.cost);
     let lines = watched.log.lines();
-    assert_eq!(told(&lines, "20000 of ").len(), 1, "{lines:?}");
+    assert_eq!(with_prefix(&lines, "20000 of ").len(), 1, "{lines:?}");
     let caps = caps.lock().unwrap();
     let later = caps.iter().position(Option::is_none).unwrap();
     assert!(later <= 16 && caps[later..].iter().all(Option::is_none), "{caps:?}");
@@ -239,7 +243,7 @@ async fn a_model_that_ignores_the_users_limit_stops_the_run_before_the_budget_is
     let (end, watched) = ended(bench).await;
     assert!(matches!(end.stopped, Some(StopCause::Budget { .. })), "{:?}", end.stopped);
     assert!(end.spent.cost <= Money::from_dollars(0.05).unwrap(), "{}", end.spent.cost);
-    assert_eq!(told(&watched.log.lines(), "600 of 100").len(), 1, "{:?}", watched.log.lines());
+    assert_eq!(with_prefix(&watched.log.lines(), "600 of 100").len(), 1, "{:?}", watched.log.lines());
 }
 
 #[tokio::test(start_paused = true)]
@@ -269,7 +273,7 @@ async fn what_a_row_may_spend_limits_its_answers_too() {
             .sum()
     };
     assert!(spent("2") > 0 && spent("2") <= 100_000_000_000, "{}", spent("2"));
-    assert_eq!(told(&watched.log.lines(), "answers of"), ["answers of 5120 tokens, None calls"]);
+    assert_eq!(with_prefix(&watched.log.lines(), "answers of"), ["answers of 5120 tokens, None calls"]);
 }
 
 #[tokio::test(start_paused = true)]

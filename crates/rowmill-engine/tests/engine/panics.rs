@@ -105,8 +105,8 @@ async fn an_input_whose_reader_panics_has_not_ended_and_stops_the_run_with_a_pro
     let (plan, watched) = bench.split();
     let problem = problem(run_plan(plan).await.unwrap().stopped);
     assert_eq!(problem.code, ProblemCode::Internal);
-    let told = (problem.message.as_str(), problem.cause.as_deref());
-    assert_eq!(told, ("reading the input failed", Some("the source broke")));
+    let reported = (problem.message.as_str(), problem.cause.as_deref());
+    assert_eq!(reported, ("reading the input failed", Some("the source broke")));
     assert_eq!(watched.numbers(), (1..=300).collect::<Vec<_>>(), "rows before it are answered");
 }
 
@@ -132,8 +132,8 @@ async fn a_source_that_panics_on_the_loop_stops_the_run_with_a_problem_like_any_
     let (plan, watched) = bench.split();
     let problem = problem(run_plan(plan).await.unwrap().stopped);
     assert_eq!(problem.code, ProblemCode::Internal);
-    let told = (problem.message.as_str(), problem.cause.as_deref());
-    assert_eq!(told, ("reading the input failed", Some("the source broke on the loop")));
+    let reported = (problem.message.as_str(), problem.cause.as_deref());
+    assert_eq!(reported, ("reading the input failed", Some("the source broke on the loop")));
     let answered = watched.numbers();
     assert!(!answered.is_empty() && answered.iter().copied().eq(1..=answered.len() as u64), "{answered:?}");
 }

@@ -53,7 +53,7 @@ async fn a_run_with_one_call_at_a_time_holds_up_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_run_said_is_forgotten_when_it_has_ended() {
+async fn what_a_run_reported_is_forgotten_when_it_has_ended() {
     let (limits, model) = (SharedLimits::default(), answering(0.1));
     let slow = paced(RunShareSettings { parallel: Parallelism::AtMost(1), ..per_minute(60).share });
     let first = run_plan(plan(&limits, &model, 20, slow)).await.unwrap();
@@ -110,7 +110,7 @@ async fn every_run_waits_for_a_provider_that_is_down_as_long_as_it_wants_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_row_that_waits_for_leave_keeps_its_place_whatever_else_its_run_wakes_up_for() {
+async fn a_row_that_waits_for_a_ticket_keeps_its_place_whatever_else_its_run_wakes_up_for() {
     const BEFORE: f64 = 300.0;
     let limits = SharedLimits::default();
     // The calls of five minutes are answered within half a minute, so that its run wakes up several times a second.

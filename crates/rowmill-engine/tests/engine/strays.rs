@@ -12,7 +12,7 @@ use rowmill_testkit::fake_answer;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::acting::{Acting, refused, seconds};
-use crate::support::{Bench, SHARE, paced, with_lane};
+use crate::support::{Bench, SHARE, paced, with_endpoint};
 
 /// A provider that refuses a share of the calls at random, like a gateway in front of several backends.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ async fn five_thousand_rows(gateway: Gateway) -> (Duration, usize) {
             false => (seconds(answers), Ok(fake_answer("fine"))),
         }
     }));
-    let mut bench = with_lane(Bench::new(5_000, model.clone()), &model, settings);
+    let mut bench = with_endpoint(Bench::new(5_000, model.clone()), &model, settings);
     bench.plan.worker.retry.retries = 0;
     let (plan, watched) = bench.split();
     let end = run_plan(plan).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_refusal_that_stands_alone_and_asks_for_a_minute_holds_up_nobody_else(
         _ => (seconds(0.1), Ok(fake_answer("fine"))),
     }));
     let settings = paced(RunShareSettings { parallel: Parallelism::AtMost(1), ..SHARE });
-    let (plan, watched) = with_lane(Bench::new(300, model.clone()), &model, settings).split();
+    let (plan, watched) = with_endpoint(Bench::new(300, model.clone()), &model, settings).split();
     let end = run_plan(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"; 300]);
     assert!(end.duration < seconds(72.0), "{:?}", end.duration);
@@ -120,7 +120,7 @@ async fn when_most_calls_are_refused_all_wait_as_long_as_the_provider_asks() {
         }));
         let settings = paced(RunShareSettings { parallel: Parallelism::AtMost(at_once), ..SHARE });
         let rows = at_once * 12;
-        let (plan, watched) = with_lane(Bench::new(rows, model.clone()), &model, settings).split();
+        let (plan, watched) = with_endpoint(Bench::new(rows, model.clone()), &model, settings).split();
         run_plan(plan).await.unwrap();
         assert_eq!(watched.outcomes(), vec!["ok"; rows]);
         let in_vain = model.times().iter().filter(|at| (10.0..40.0).contains(*at)).count();

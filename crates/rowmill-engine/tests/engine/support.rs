@@ -218,7 +218,7 @@ pub(crate) fn model_role(endpoints: Vec<ModelEndpoint>) -> RoleModels {
 }
 
 /// The default pace of model endpoints in tests.
-pub(crate) const LANE: EndpointSettings = EndpointSettings { share: SHARE, on_quota: OnQuota::Wait };
+pub(crate) const ENDPOINT: EndpointSettings = EndpointSettings { share: SHARE, on_quota: OnQuota::Wait };
 
 /// The default pace of a run's calls in tests.
 pub(crate) const SHARE: RunShareSettings = RunShareSettings {
@@ -233,11 +233,11 @@ pub(crate) const SHARE: RunShareSettings = RunShareSettings {
 
 /// The settings of a model endpoint whose calls are paced in this way.
 pub(crate) fn paced(share: RunShareSettings) -> EndpointSettings {
-    EndpointSettings { share, ..LANE }
+    EndpointSettings { share, ..ENDPOINT }
 }
 
 /// The bench with this model at a model endpoint of its own.
-pub(crate) fn with_lane<M: Model + 'static>(
+pub(crate) fn with_endpoint<M: Model + 'static>(
     mut bench: Bench,
     model: &Arc<M>,
     settings: EndpointSettings,
@@ -294,7 +294,7 @@ impl Bench {
             worker: WorkerPlan {
                 assignment: WorkerAssignment::Shared(Arc::new(RowWorker {
                     graph: Arc::new(AgentGraph::single_agent(None, 1).unwrap()),
-                    model_roles: vec![model_role(vec![endpoint("model", model, LANE)])],
+                    model_roles: vec![model_role(vec![endpoint("model", model, ENDPOINT)])],
                     tools: None,
                 })),
                 row_budget: BudgetLimits::default(),

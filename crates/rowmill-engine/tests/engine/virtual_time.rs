@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::provider::{HANGS, MAX_OUTPUT, Scene, Server, utilisation};
+use crate::provider::{HANGS, MAX_OUTPUT, ProviderTestRun, Server, utilisation};
 use crate::support::{Bench, SHARE, Watched, endpoint, paced, shared};
 use rowmill_core::limits::{Budget, BudgetLimits, RunShareSettings, Spend};
 use rowmill_core::ports::{Observer, RunEvent};
@@ -55,37 +55,37 @@ async fn standstill(pulse: &Pulse) {
 }
 
 struct Played {
-    scene: Arc<Scene>,
+    test_run: Arc<ProviderTestRun>,
     server: Arc<Server>,
     end: RunEnd,
     watched: Watched,
 }
 
 /// Runs a test run; `None` if it comes to a standstill.
-fn play(scene: Scene) -> Option<Played> {
+fn play(test_run: ProviderTestRun) -> Option<Played> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.unwrap().block_on(async {
-        let scene = Arc::new(scene);
-        let server = Arc::new(Server::new(scene.clone()));
-        let texts = scene.prompts.iter().map(|prompt| format!("{{\"p\":\"{prompt}\"}}"));
+        let test_run = Arc::new(test_run);
+        let server = Arc::new(Server::new(test_run.clone()));
+        let texts = test_run.prompts.iter().map(|prompt| format!("{{\"p\":\"{prompt}\"}}"));
         let mut bench = Bench::over(FakeDataset::from_texts(texts), server.clone());
         let settings =
-            paced(RunShareSettings { parallel: scene.parallel, max_output: Some(MAX_OUTPUT), ..SHARE });
+            paced(RunShareSettings { parallel: test_run.parallel, max_output: Some(MAX_OUTPUT), ..SHARE });
         let mut endpoint = endpoint("model", server.clone(), settings);
-        endpoint.price = Some(scene.price);
+        endpoint.price = Some(test_run.price);
         bench.row_worker().model_roles[0].endpoints = shared(vec![endpoint]);
         let plan = &mut bench.plan;
         plan.worker.timeout = HANGS;
         // At most one fault in twenty, so that no row ever hits that many in a row.
         plan.worker.retry = retry::RetryPolicy { retries: 14, ..retry::RetryPolicy::default() };
-        plan.parallel = scene.parallel.max_calls();
-        let limits = BudgetLimits { cost: scene.budget, tokens: None };
+        plan.parallel = test_run.parallel.max_calls();
+        let limits = BudgetLimits { cost: test_run.budget, tokens: None };
         plan.budget = Budget::new(limits, Spend::default());
-        let pulse = Arc::new(Pulse { rows: scene.prompts.len() as u64, ..Pulse::default() });
+        let pulse = Arc::new(Pulse { rows: test_run.prompts.len() as u64, ..Pulse::default() });
         plan.observer = pulse.clone();
         let (plan, watched) = bench.split();
         tokio::select! {
-            end = run_plan(plan) => Some(Played { scene, server, end: end.unwrap(), watched }),
+            end = run_plan(plan) => Some(Played { test_run, server, end: end.unwrap(), watched }),
             () = standstill(&pulse) => None,
         }
     })
@@ -93,24 +93,24 @@ fn play(scene: Scene) -> Option<Played> {
 
 /// The defects of a run, if there are any.
 fn fault(seed: u64) -> Result<(), String> {
-    let Some(played) = play(Scene::new(seed)) else { return Err("standstill".into()) };
+    let Some(played) = play(ProviderTestRun::new(seed)) else { return Err("standstill".into()) };
     rows(&played)?;
     money(&played)?;
     pace(&played)
 }
 
 fn rows(played: &Played) -> Result<(), String> {
-    let Played { scene, end, watched, .. } = played;
+    let Played { test_run, end, watched, .. } = played;
     let numbers = watched.numbers();
     let stopped = matches!(end.stopped, Some(StopCause::Budget { .. }));
-    if end.stopped.is_some() && !(stopped && scene.budget.is_some()) {
+    if end.stopped.is_some() && !(stopped && test_run.budget.is_some()) {
         return Err(format!("stopped by {:?}", end.stopped));
     }
     if !numbers.is_sorted_by(|a, b| a < b) {
         return Err("envelopes out of order".into());
     }
-    if !stopped && numbers.len() != scene.prompts.len() {
-        return Err(format!("{} envelopes for {} rows", numbers.len(), scene.prompts.len()));
+    if !stopped && numbers.len() != test_run.prompts.len() {
+        return Err(format!("{} envelopes for {} rows", numbers.len(), test_run.prompts.len()));
     }
     let released = watched.log.rows("released");
     let mut sent = watched.log.rows("taken");
@@ -126,9 +126,9 @@ fn rows(played: &Played) -> Result<(), String> {
 }
 
 fn money(played: &Played) -> Result<(), String> {
-    let Played { scene, server, end, .. } = played;
+    let Played { test_run, server, end, .. } = played;
     let (billed, spent) = (server.billed(), end.spent.cost.pico());
-    match scene.budget {
+    match test_run.budget {
         Some(limit) if billed > limit.pico() => Err(format!("{billed} billed of {}", limit.pico())),
         Some(_) if billed > spent => Err(format!("{billed} billed, but only {spent} counted")),
         _ => Ok(()),
@@ -136,15 +136,15 @@ fn money(played: &Played) -> Result<(), String> {
 }
 
 fn pace(played: &Played) -> Result<(), String> {
-    let Played { scene, server, .. } = played;
+    let Played { test_run, server, .. } = played;
     let (calls, refusals) = server.calls();
     // A reduced limit becomes known only with the next answer.
-    let handful = if scene.change.is_some() { 12 } else { 3 };
-    if scene.is_told_its_limits() && refusals > calls / 200 + handful {
+    let handful = if test_run.change.is_some() { 12 } else { 3 };
+    if test_run.is_given_its_limits() && refusals > calls / 200 + handful {
         return Err(format!("{refusals} of {calls} calls refused"));
     }
     let shares = utilisation(server);
-    match shares.iter().find(|&&share| scene.can_use_all() && share < 0.95) {
+    match shares.iter().find(|&&share| test_run.can_use_all() && share < 0.95) {
         Some(share) => Err(format!("{:.1} % of the quota used", share * 100.0)),
         None => Ok(()),
     }
@@ -166,12 +166,15 @@ fn seeds_that_are_looked_at_alone_end_well() {
 #[test]
 fn of_six_hundred_requests_and_sixty_thousand_tokens_a_minute_all_but_three_in_a_hundred_are_used() {
     for (seed, factor) in (0..8).zip([0.5, 2.0, 2.0, 0.5, 2.0, 0.5, 0.5, 2.0]) {
-        let played = play(Scene::of_a_minute(seed, factor)).unwrap();
+        let played = play(ProviderTestRun::of_a_minute(seed, factor)).unwrap();
         rows(&played).unwrap();
         let (calls, refusals) = played.server.calls();
-        assert!(refusals * 200 <= calls, "scene {seed}: {refusals} of {calls} calls refused");
+        assert!(refusals * 200 <= calls, "test run {seed}: {refusals} of {calls} calls refused");
         let shares = utilisation(&played.server);
-        assert!(!shares.is_empty() && shares.iter().all(|share| *share >= 0.97), "scene {seed}: {shares:?}");
+        assert!(
+            !shares.is_empty() && shares.iter().all(|share| *share >= 0.97),
+            "test run {seed}: {shares:?}"
+        );
     }
 }
 

@@ -17,15 +17,15 @@ pub(super) fn read_message(body: &[u8], terms: &AnswerTerms) -> Result<ReadAnswe
     let Some(blocks) = answer.content else {
         return Err(UnreadableAnswer::Malformed("the answer has no content".to_owned()));
     };
-    let mut said = AnswerContent::default();
+    let mut reported = AnswerContent::default();
     let mut sources = CitationCollector::default();
     for block in &blocks {
-        said.take(block, terms);
+        reported.take(block, terms);
         sources.take(block, terms);
     }
     let finish = finish_reason(answer.stop_reason.as_deref());
-    let settled = terms.separate_calls(said.text, said.calls, finish);
-    let must_return = finish == FinishReason::Paused || (said.is_more && !settled.calls.is_empty());
+    let settled = terms.separate_calls(reported.text, reported.calls, finish);
+    let must_return = finish == FinishReason::Paused || (reported.is_more && !settled.calls.is_empty());
     let echo = if must_return {
         let raw = serde_json::from_slice::<RawBlocks<'_>>(body)?.content;
         native_message(blocks.iter().zip(raw.into_iter().map(RawValue::get)), terms)

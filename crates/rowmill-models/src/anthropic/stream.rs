@@ -102,32 +102,32 @@ impl AnthropicAssembly {
 
     /// The last event repeats some counts of the first one with newer values.
     fn take_usage(&mut self, usage: Option<Map<String, Value>>) {
-        let told = usage.unwrap_or_default().into_iter().filter(|(_, value)| !value.is_null());
-        self.usage.extend(told);
+        let reported = usage.unwrap_or_default().into_iter().filter(|(_, value)| !value.is_null());
+        self.usage.extend(reported);
     }
 }
 
 impl StreamAssembly for AnthropicAssembly {
     fn push_event(&mut self, data: &str) -> Result<StreamStep, UnreadableAnswer> {
-        let told: StreamEvent<'_> = serde_json::from_str(data)?;
-        match &*told.kind {
+        let event: StreamEvent<'_> = serde_json::from_str(data)?;
+        match &*event.kind {
             "error" => Err(UnreadableAnswer::Error(ErrorBody::parse(data.as_bytes()))),
             "message_stop" => Ok(StreamStep::Done),
             "message_start" => {
-                let start = told.message.unwrap_or_default();
+                let start = event.message.unwrap_or_default();
                 self.model = start.model;
                 self.take_usage(start.usage);
                 Ok(StreamStep::NoContent)
             }
             "content_block_start" if self.terms.has_tools() => {
                 let start =
-                    told.content_block.map_or(Ok(Map::new()), |raw| serde_json::from_str(raw.get()))?;
-                self.blocks.push(PartialBlock::new(told.index, start));
+                    event.content_block.map_or(Ok(Map::new()), |raw| serde_json::from_str(raw.get()))?;
+                self.blocks.push(PartialBlock::new(event.index, start));
                 Ok(StreamStep::NoContent)
             }
             "content_block_delta" | "message_delta" => {
-                self.take_usage(told.usage);
-                Ok(told.delta.map_or(StreamStep::NoContent, |delta| self.take_delta(told.index, &delta)))
+                self.take_usage(event.usage);
+                Ok(event.delta.map_or(StreamStep::NoContent, |delta| self.take_delta(event.index, &delta)))
             }
             _ => Ok(StreamStep::NoContent),
         }
@@ -143,17 +143,17 @@ impl StreamAssembly for AnthropicAssembly {
         let whole: Vec<String> = self.blocks.into_iter().map(PartialBlock::whole).collect();
         let blocks: Vec<AnswerBlock<'_>> =
             whole.iter().map(|raw| serde_json::from_str(raw)).collect::<Result<_, _>>()?;
-        let mut said = AnswerContent { text: self.text, ..AnswerContent::default() };
+        let mut answer = AnswerContent { text: self.text, ..AnswerContent::default() };
         if !self.input.is_empty() {
-            said.calls.push(tool_call(None, None, self.input));
+            answer.calls.push(tool_call(None, None, self.input));
         }
         let mut sources = CitationCollector::default();
         for block in &blocks {
-            said.take(block, &self.terms);
+            answer.take(block, &self.terms);
             sources.take(block, &self.terms);
         }
-        let settled = self.terms.separate_calls(said.text, said.calls, finish);
-        let must_return = finish == FinishReason::Paused || (said.is_more && !settled.calls.is_empty());
+        let settled = self.terms.separate_calls(answer.text, answer.calls, finish);
+        let must_return = finish == FinishReason::Paused || (answer.is_more && !settled.calls.is_empty());
         let returned = blocks.iter().zip(whole.iter().map(String::as_str));
         let (usage, service_tier) = read_usage(raw_usage.as_deref()).unzip();
         Ok(ReadAnswer {

@@ -56,7 +56,7 @@ fn files_stand_inside_their_result_and_odd_ids_and_arguments_are_mended() {
 
 const THOUGHT: &str = r#"{"type":"thinking","thinking":"hm \"so\"","signature":"EqQB"}"#;
 const HIDDEN: &str = r#"{"type":"redacted_thinking","data":"EmwK"}"#;
-const SAID: &str = r#"{"type":"text","text":"I look."}"#;
+const SPOKEN: &str = r#"{"type":"text","text":"I look."}"#;
 const CALL: &str = r#"{"type":"tool_use","id":"t1","name":"weather","input":{"city":"A b","n":1.50}}"#;
 const OTHER: &str = r#"{"type":"tool_use","id":"t2","name":"now","input":{}}"#;
 
@@ -73,11 +73,12 @@ fn calls_are_read_and_signed_thoughts_are_sent_back() {
         wire(&setup).read(body.as_bytes()).unwrap()
     };
     let spaced = CALL.replace(r#"{"city":"A b","#, r#"{ "city" : "A b", "#);
-    let reading = read(&format!(r#"{THOUGHT},{HIDDEN},{{"type":"text","text":""}},{SAID},{spaced},{OTHER}"#));
+    let reading =
+        read(&format!(r#"{THOUGHT},{HIDDEN},{{"type":"text","text":""}},{SPOKEN},{spaced},{OTHER}"#));
     assert_eq!(text_finish_and_calls(&reading), both());
     let echo = reading.echo.unwrap();
     assert_eq!(echo.format, "anthropic.anthropic");
-    assert_eq!(echo.content, format!("[{THOUGHT},{HIDDEN},{SAID},{spaced},{OTHER}]"));
+    assert_eq!(echo.content, format!("[{THOUGHT},{HIDDEN},{SPOKEN},{spaced},{OTHER}]"));
     let sent = wire(&setup).body(
         &conversation_with_native("anthropic.anthropic", &echo.content),
         &UploadedFiles::NONE,
@@ -90,8 +91,8 @@ fn calls_are_read_and_signed_thoughts_are_sent_back() {
     );
     let foreign = body_of(&wire(&setup), &conversation_with_native("google.google", &echo.content));
     assert_eq!(foreign["messages"][1]["content"][0]["text"], "Let me see.");
-    assert!(read(&format!("{SAID},{CALL}")).echo.is_none(), "text and calls say it all");
-    let cut = format!(r#"{{"content":[{THOUGHT},{SAID},{CALL}],"stop_reason":"max_tokens"}}"#);
+    assert!(read(&format!("{SPOKEN},{CALL}")).echo.is_none(), "text and calls say it all");
+    let cut = format!(r#"{{"content":[{THOUGHT},{SPOKEN},{CALL}],"stop_reason":"max_tokens"}}"#);
     let cut = wire(&setup).read(cut.as_bytes()).unwrap();
     assert_eq!((text_finish_and_calls(&cut), &cut.echo), (("I look.", FinishReason::Length, vec![]), &None));
 }
@@ -173,7 +174,7 @@ const READ: &str = r#"{"type":"web_fetch_tool_result","tool_use_id":"s2","conten
 const CITED: &str = r#"{"type":"text","text":"I look.","citations":[{"type":"web_search_result_location","cited_text":"c","url":"https://a.example","title":"A","encrypted_index":"i"},{"type":"char_location","cited_text":"d","document_index":0,"document_title":"B","start_char_index":0,"end_char_index":1}]}"#;
 
 #[test]
-fn tools_that_run_at_the_provider_are_asked_for_and_told_of() {
+fn tools_that_run_at_the_provider_are_asked_for_and_reported() {
     let setup = setup("claude-x?web_search=true&web_fetch=true", None, None);
     assert_eq!(
         body_of(&wire(&setup), &[Message::user("q")])["tools"],
@@ -228,7 +229,7 @@ proptest! {
         sizes in prop::collection::vec(1_usize..9, 1..4),
         cuts in prop::collection::vec(any::<usize>(), 0..12),
     ) {
-        let blocks = [THOUGHT, HIDDEN, SAID, CALL, OTHER];
+        let blocks = [THOUGHT, HIDDEN, SPOKEN, CALL, OTHER];
         let events = stream(&blocks, "tool_use", &sizes);
         let stream: String = events.iter().map(|event| format!("event: x\ndata: {event}\n\n")).collect();
         let reading = assemble_bytes(&wire(&with_tools("claude-x", None)), &stream, &cuts);

@@ -39,14 +39,14 @@ pub(crate) fn build_builtin_model(setup: &ModelSetup) -> Result<Arc<dyn Model>, 
 
 /// The text of the last user message.
 pub(super) fn last_text(request: &Request) -> &str {
-    let said = request.messages.iter().rev().find(|message| message.role == MessageRole::User);
-    said.map_or("", |message| message.text.as_str())
+    let last_message = request.messages.iter().rev().find(|message| message.role == MessageRole::User);
+    last_message.map_or("", |message| message.text.as_str())
 }
 
 /// The files of the last user message.
 pub(super) fn last_files(request: &Request) -> &[Attachment] {
-    let said = request.messages.iter().rev().find(|message| message.role == MessageRole::User);
-    said.map_or(&[], |message| message.attachments.as_slice())
+    let last_message = request.messages.iter().rev().find(|message| message.role == MessageRole::User);
+    last_message.map_or(&[], |message| message.attachments.as_slice())
 }
 
 /// An answer with estimated token counts, four characters per token.

@@ -30,8 +30,8 @@ impl PassthroughModel {
     }
 
     fn text(&self, request: &Request) -> String {
-        let said = last_text(request);
-        if let Some(fixed) = said.strip_prefix(FIXED) {
+        let message = last_text(request);
+        if let Some(fixed) = message.strip_prefix(FIXED) {
             let fixed = fixed.trim().to_owned();
             *self.fixed.write().unwrap_or_else(PoisonError::into_inner) = Some(fixed.clone());
             return fixed;
@@ -39,7 +39,7 @@ impl PassthroughModel {
         let fixed = self.fixed.read().unwrap_or_else(PoisonError::into_inner);
         match fixed.as_deref() {
             Some(fixed) => fixed.to_owned(),
-            None => with_files(said, last_files(request)),
+            None => with_files(message, last_files(request)),
         }
     }
 
@@ -81,8 +81,8 @@ fn calls(prompt: &str) -> Vec<ToolCall> {
 }
 
 /// A text followed by one line per attached file.
-fn with_files(said: &str, files: &[Attachment]) -> String {
-    let mut text = said.to_owned();
+fn with_files(prompt: &str, files: &[Attachment]) -> String {
+    let mut text = prompt.to_owned();
     for file in files {
         if !text.is_empty() {
             text.push('\n');

@@ -80,7 +80,7 @@ async fn playback_replays_its_first_conversation_and_then_says_that_it_is_over()
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_takes_as_long_as_it_is_told() {
+async fn slow_takes_as_long_as_it_is_asked_to() {
     for (name, delay) in [("slow", Duration::from_secs(3)), ("slow?delay=100ms", Duration::from_millis(100))]
     {
         let request = Request {

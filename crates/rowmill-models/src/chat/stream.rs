@@ -92,14 +92,14 @@ impl StreamAssembly for ChatAssembly {
         if self.terms.hosts {
             collect_uses(&mut self.hosted, self.usage.as_deref());
         }
-        let said = |text: String| Some(text).filter(|text| !text.is_empty());
+        let non_empty = |text: String| Some(text).filter(|text| !text.is_empty());
         let details: Vec<Value> = self.details.into_iter().map(Value::Object).collect();
         let whole = CompleteAnswer {
             content: self.content,
-            refusal: said(self.refusal),
+            refusal: non_empty(self.refusal),
             pieces: self.pieces,
             finish: finish_reason(self.finish.as_deref())?,
-            reasoning: said(self.reasoning).map(|text| Value::from(text).to_string()),
+            reasoning: non_empty(self.reasoning).map(|text| Value::from(text).to_string()),
             details: (!details.is_empty()).then(|| Value::from(details).to_string()),
         };
         let outcome = whole.separate_calls(&self.terms);

@@ -100,11 +100,11 @@ fn a_schema_is_sent_as_the_provider_takes_it() {
             r#"{{"model":"m",{messages},"tools":[{{"type":"function","function":{{"name":"structured_output","description":"Gives the answer.","parameters":{closed}}}}}],"tool_choice":{{"type":"function","function":{{"name":"structured_output"}}}}}}"#
         )
     );
-    let told: Value =
+    let message: Value =
         serde_json::from_str(&plain_body(&wire("deepseek.m", Some("Be kind."), Some(person())))).unwrap();
-    assert_eq!(told["response_format"], json!({"type": "json_object"}));
+    assert_eq!(message["response_format"], json!({"type": "json_object"}));
     assert_eq!(
-        told["messages"][0]["content"],
+        message["messages"][0]["content"],
         format!(
             "Be kind.\n\nAnswer with one JSON object that satisfies this JSON Schema, and with nothing else:\n{closed}"
         )

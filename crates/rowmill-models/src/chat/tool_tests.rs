@@ -200,7 +200,7 @@ fn a_schema_stands_beside_tools_or_is_one_of_them() {
 }
 
 #[test]
-fn tools_that_openrouter_runs_are_asked_for_and_told_of() {
+fn tools_that_openrouter_runs_are_asked_for_and_reported() {
     let setup = setup("openrouter.m?web_search=true&web_fetch=on", None, None);
     let body = body_of(&wire(&setup), &[Message::user("q")]);
     assert_eq!(body["tools"], json!([{"type": "openrouter:web_search"}, {"type": "openrouter:web_fetch"}]));

@@ -1,6 +1,6 @@
 //! Messages with files, as each protocol writes them. Files come before the text.
 //!
-//! Text files are sent as text if the protocol has no form of its own for them: a line `File: SCHEMA_NAME`, an empty
+//! Text files are sent as text if the protocol has no form of its own for them: a line `File: NAME`, an empty
 //! line, and the text.
 
 use base64::Engine;

@@ -216,8 +216,8 @@ impl FileStore {
 
 /// Adds a beta to those that the headers already request.
 pub(crate) fn add_beta(headers: &mut HeaderMap, beta: &'static str) {
-    let said = headers.get(BETA).and_then(|value| value.to_str().ok());
-    let both = said.and_then(|said| HeaderValue::from_str(&format!("{said},{beta}")).ok());
+    let betas = headers.get(BETA).and_then(|value| value.to_str().ok());
+    let both = betas.and_then(|betas| HeaderValue::from_str(&format!("{betas},{beta}")).ok());
     headers.insert(BETA, both.unwrap_or(HeaderValue::from_static(beta)));
 }
 

@@ -60,7 +60,7 @@ fn text() -> Attachment {
 
 /// Files and the parts that OpenAI's protocols write for them.
 fn parts_of_openai() -> Vec<(&'static str, Attachment, Value)> {
-    let said = json!({"type": "text", "text": "File: d.md\n\n# Ü\n"});
+    let message = json!({"type": "text", "text": "File: d.md\n\n# Ü\n"});
     vec![
         (
             "openai.m",
@@ -83,7 +83,7 @@ fn parts_of_openai() -> Vec<(&'static str, Attachment, Value)> {
             json!({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}),
         ),
         ("openai.m", mp3(), json!({"type": "input_audio", "input_audio": {"data": "SUQz", "format": "mp3"}})),
-        ("openai.m", text(), said),
+        ("openai.m", text(), message),
         (
             "gpt-5",
             png(),
@@ -257,7 +257,7 @@ fn large_files_are_uploaded_and_others_where_they_are_too_many() {
 }
 
 #[test]
-fn a_lost_file_is_told_apart_from_other_refusals() {
+fn a_lost_file_is_distinguished_from_other_refusals() {
     let openai = files("openai.m", MessageShape::Chat);
     let uploaded = UploadedFiles::with_reference(&pdf(), "file-1");
     for (status, message, failure) in [

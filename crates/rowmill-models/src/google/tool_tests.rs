@@ -58,7 +58,7 @@ fn files_stand_inside_a_result_or_behind_all_and_made_up_ids_stay_here() {
 
 const SIGNED: &str = r#"{"functionCall":{"name":"weather","args":{"city":"A b","n":1.50},"id":"g1"},"thoughtSignature":"CiQB"}"#;
 const OTHER: &str = r#"{"functionCall":{"name":"now","args":{}}}"#;
-const SAID: &str = r#"{"text":"I look."}"#;
+const SPOKEN: &str = r#"{"text":"I look."}"#;
 
 fn body(parts: &str, reason: &str) -> String {
     format!(
@@ -75,12 +75,12 @@ fn both() -> (&'static str, FinishReason, Vec<(&'static str, &'static str, &'sta
 fn calls_are_read_and_signatures_are_sent_back() {
     let setup = with_tools("gemini-3-pro", None);
     let read = |parts: &str, reason: &str| wire(&setup).read(body(parts, reason).as_bytes()).unwrap();
-    let reading = read(&[SAID, SIGNED, OTHER].join(","), "STOP");
+    let reading = read(&[SPOKEN, SIGNED, OTHER].join(","), "STOP");
     assert_eq!(text_finish_and_calls(&reading), both());
     let echo = reading.echo.unwrap();
     assert_eq!(
         (echo.format.as_str(), &echo.content),
-        ("google.google", &format!("[{SAID},{SIGNED},{OTHER}]"))
+        ("google.google", &format!("[{SPOKEN},{SIGNED},{OTHER}]"))
     );
     let sent = wire(&setup).body(
         &conversation_with_native("google.google", &echo.content),
@@ -91,8 +91,8 @@ fn calls_are_read_and_signatures_are_sent_back() {
     assert!(sent.contains(&format!(r#"{{"role":"model","parts":{}}}"#, echo.content)), "{sent}");
     let foreign = body_of(&wire(&setup), &conversation_with_native("anthropic.anthropic", &echo.content));
     assert_eq!(foreign["contents"][1]["parts"][0]["text"], "Let me see.");
-    assert!(read(&[SAID, OTHER].join(","), "STOP").echo.is_none(), "text and calls say it all");
-    let cut = read(&[SAID, SIGNED].join(","), "MAX_TOKENS");
+    assert!(read(&[SPOKEN, OTHER].join(","), "STOP").echo.is_none(), "text and calls say it all");
+    let cut = read(&[SPOKEN, SIGNED].join(","), "MAX_TOKENS");
     assert_eq!((text_finish_and_calls(&cut), &cut.echo), (("I look.", FinishReason::Length, vec![]), &None));
 }
 
@@ -115,7 +115,7 @@ fn a_schema_stands_beside_tools_or_is_one_of_them() {
 }
 
 #[test]
-fn tools_that_run_at_the_provider_are_asked_for_and_told_of() {
+fn tools_that_run_at_the_provider_are_asked_for_and_reported() {
     let setup = setup("gemini-3-pro?web_search=true&web_fetch=true", None, Some(person()));
     let sent = body_of(&wire(&setup), &[Message::user("q")]);
     assert_eq!(sent["tools"], json!([{"googleSearch": {}}, {"urlContext": {}}]));
@@ -124,9 +124,9 @@ fn tools_that_run_at_the_provider_are_asked_for_and_told_of() {
     assert_eq!(mixed["tools"].as_array().unwrap().len(), 2);
     assert_eq!(mixed["toolConfig"], json!({"includeServerSideToolInvocations": true}));
     let grounding = r#""groundingMetadata":{"webSearchQueries":["q","r"],"groundingChunks":[{"web":{"uri":"https://a.example","title":"A"}},{"web":{"uri":"https://b.example","title":"B"}}],"groundingSupports":[{"segment":{"startIndex":0,"endIndex":3,"text":"I l"},"groundingChunkIndices":[0,7]}]},"urlContextMetadata":{"urlMetadata":[{"retrievedUrl":"https://c.example","urlRetrievalStatus":"URL_RETRIEVAL_STATUS_SUCCESS"}]}"#;
-    let first = body(SAID, "STOP").replace(r#","finishReason":"STOP""#, "");
+    let first = body(SPOKEN, "STOP").replace(r#","finishReason":"STOP""#, "");
     let last = format!(r#"{{"candidates":[{{"finishReason":"STOP",{grounding}}}]}}"#);
-    let whole = body(SAID, "STOP").replace(r#""finishReason""#, &format!(r#"{grounding},"finishReason""#));
+    let whole = body(SPOKEN, "STOP").replace(r#""finishReason""#, &format!(r#"{grounding},"finishReason""#));
     let expected = (
         vec![
             ("https://a.example", "A", "I l"),
@@ -168,7 +168,7 @@ proptest! {
         cuts in prop::collection::vec(any::<usize>(), 0..12),
     ) {
         let mut chunks = vec![Vec::new()];
-        for (part, ends) in [SAID, SIGNED, OTHER].into_iter().zip(breaks) {
+        for (part, ends) in [SPOKEN, SIGNED, OTHER].into_iter().zip(breaks) {
             chunks.last_mut().unwrap().push(part);
             if ends {
                 chunks.push(Vec::new());
@@ -183,6 +183,6 @@ proptest! {
         }
         let reading = assemble_bytes(&wire(&with_tools("gemini-3-pro", None)), &stream, &cuts);
         prop_assert_eq!(text_finish_and_calls(&reading), both());
-        prop_assert_eq!(reading.echo.unwrap().content, format!("[{SAID},{SIGNED},{OTHER}]"));
+        prop_assert_eq!(reading.echo.unwrap().content, format!("[{SPOKEN},{SIGNED},{OTHER}]"));
     }
 }

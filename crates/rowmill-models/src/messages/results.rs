@@ -87,9 +87,9 @@ fn chat(writer: &mut PartWriter<'_>, results: &[Message], uploaded: &UploadedFil
 fn with_texts(message: &Message) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(message.text.as_str());
     for file in &message.attachments {
-        if let Some(said) = file.text() {
+        if let Some(note) = file.text() {
             let separator = if text.is_empty() { "" } else { "\n\n" };
-            text.to_mut().push_str(&format!("{separator}File: {}\n\n{said}", file.name));
+            text.to_mut().push_str(&format!("{separator}File: {}\n\n{note}", file.name));
         }
     }
     text

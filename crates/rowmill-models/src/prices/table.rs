@@ -20,10 +20,10 @@ const ALL: &str = "*";
 /// The prices of models.
 ///
 /// ```
-/// # use {rowmill_models::PriceTable, rowmill_types::Usage, std::collections::BTreeMap};
+/// # use {rowmill_models::PriceTable, rowmill_types::TokenUsage, std::collections::BTreeMap};
 /// let table = PriceTable::with_config(&BTreeMap::new())?;
 /// let priced = table.find("responses", "gpt-4o-2024-08-06", None).unwrap();
-/// let usage = Usage { input: 1_000, output: 100, ..Usage::default() };
+/// let usage = TokenUsage { input: 1_000, output: 100, ..TokenUsage::default() };
 /// assert_eq!(priced.price.cost(&usage).to_string(), "$0.003500");
 /// # Ok::<(), rowmill_types::Problem>(())
 /// ```

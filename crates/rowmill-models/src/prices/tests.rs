@@ -206,7 +206,7 @@ fn the_rows_of_a_provider_are_those_of_its_vendor() {
 }
 
 #[test]
-fn a_price_that_cannot_be_is_told_with_its_key() {
+fn a_price_that_cannot_be_is_reported_with_its_key() {
     for (toml, message) in [
         ("[\"lab.m\"]\ninput = -1\noutput = 1", "`input` of `[prices.\"lab.m\"]` cannot be `-1`"),
         ("[\"lab.m\"]\ninput = 1\noutput = nan", "`output` of `[prices.\"lab.m\"]` cannot be `NaN`"),

@@ -46,26 +46,26 @@ pub(super) fn read_response(
     if is_left_out {
         output = streamed.items.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
     }
-    let said = OutputContent::of(output, terms);
+    let output_content = OutputContent::of(output, terms);
     let reason = response.incomplete_details.and_then(|details| details.reason);
     let finish = match (status, reason.as_deref()) {
-        _ if !said.refusal.is_empty() => FinishReason::Refused,
+        _ if !output_content.refusal.is_empty() => FinishReason::Refused,
         ("incomplete", Some("content_filter")) => FinishReason::Filtered,
         ("incomplete", _) => FinishReason::Length,
         _ => FinishReason::Complete,
     };
-    let text = match said.text {
-        _ if finish == FinishReason::Refused => said.refusal,
+    let text = match output_content.text {
+        _ if finish == FinishReason::Refused => output_content.refusal,
         text if text.is_empty() => streamed.text,
         text => text,
     };
-    let mut hosted = said.hosted;
+    let mut hosted = output_content.hosted;
     if let Some(raw) = response.citations.filter(|_| terms.hosts) {
         let urls: Vec<String> = serde_json::from_str(raw.get()).unwrap_or_default();
         urls.iter().for_each(|url| hosted.add_source(url, None));
     }
-    let settled = terms.separate_calls(text, said.calls, finish);
-    let echo = if settled.calls.is_empty() || !said.is_more {
+    let settled = terms.separate_calls(text, output_content.calls, finish);
+    let echo = if settled.calls.is_empty() || !output_content.is_more {
         None
     } else if is_left_out {
         echo(streamed.items.iter().map(|raw| &**raw), terms)
@@ -112,33 +112,33 @@ struct OutputContent {
 
 impl OutputContent {
     fn of(output: Vec<OutputItem<'_>>, terms: &AnswerTerms) -> Self {
-        let mut said = Self::default();
+        let mut reported = Self::default();
         for item in output {
             let name = item.name.as_deref();
             match item.kind.as_ref().map(|kind| &*kind.0) {
                 Some("function_call" | "custom_tool_call")
                     if terms.hosts && name.is_some_and(|name| X_SEARCHES.contains(&name)) =>
                 {
-                    said.hosted.add_use("x_search", 1);
-                    said.is_more = true;
+                    reported.hosted.add_use("x_search", 1);
+                    reported.is_more = true;
                 }
                 Some("function_call") => {
                     let arguments = item.arguments.map(arguments_text).unwrap_or_default();
-                    said.calls.push(tool_call(item.call_id.as_deref(), name, arguments));
+                    reported.calls.push(tool_call(item.call_id.as_deref(), name, arguments));
                 }
                 Some("message") | None => {}
                 Some(other) => {
                     if let Some(tool) = other.strip_suffix("_call").filter(|_| terms.hosts) {
-                        said.hosted.add_use(tool, 1);
+                        reported.hosted.add_use(tool, 1);
                     }
-                    said.is_more = true;
+                    reported.is_more = true;
                 }
             }
             for content in item.content.into_iter().flatten() {
-                said.take(content);
+                reported.take(content);
             }
         }
-        said
+        reported
     }
 
     fn take(&mut self, content: ItemContent<'_>) {

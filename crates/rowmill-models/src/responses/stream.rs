@@ -25,19 +25,19 @@ impl ResponsesAssembly {
 
     /// Processes the JSON of one event.
     pub(super) fn take_json(&mut self, json: &str) -> Result<StreamStep, UnreadableAnswer> {
-        let told: ResponseEvent<'_> = serde_json::from_str(json)?;
-        match &*told.kind {
+        let event: ResponseEvent<'_> = serde_json::from_str(json)?;
+        match &*event.kind {
             "response.output_text.delta" => {
-                self.streamed.text.push_str(told.delta.as_deref().unwrap_or_default());
+                self.streamed.text.push_str(event.delta.as_deref().unwrap_or_default());
                 Ok(StreamStep::Content)
             }
             "response.refusal.delta" | "response.function_call_arguments.delta" => Ok(StreamStep::Content),
             "response.output_item.done" if self.terms.has_tools() => {
-                self.streamed.items.extend(to_owned_raw(told.item));
+                self.streamed.items.extend(to_owned_raw(event.item));
                 Ok(StreamStep::NoContent)
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
-                self.response = to_owned_raw(told.response);
+                self.response = to_owned_raw(event.response);
                 Ok(StreamStep::Done)
             }
             "error" => Err(UnreadableAnswer::Error(ErrorBody::parse(json.as_bytes()))),

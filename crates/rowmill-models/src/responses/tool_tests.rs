@@ -58,7 +58,7 @@ fn files_stand_inside_their_result() {
 
 const THOUGHT: &str = r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA"}"#;
 const NAMED: &str = r#"{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":null}"#;
-const SAID: &str = r#"{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"hm","annotations":[]}]}"#;
+const SPOKEN: &str = r#"{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"hm","annotations":[]}]}"#;
 const CALL: &str = r#"{"type":"function_call","id":"fc_1","call_id":"x","name":"weather","arguments":"{\"city\": \"A\"}","status":"completed"}"#;
 const OTHER: &str = r#"{"type":"function_call","id":"fc_2","call_id":"y","name":"now","arguments":"{}"}"#;
 
@@ -69,14 +69,14 @@ fn both() -> (&'static str, FinishReason, Vec<(&'static str, &'static str, &'sta
 #[test]
 fn calls_are_read_and_what_was_thought_is_sent_back() {
     let setup = with_tools("gpt-5", None);
-    let body = format!(r#"{{"status":"completed","output":[{THOUGHT},{NAMED},{SAID},{CALL},{OTHER}]}}"#);
+    let body = format!(r#"{{"status":"completed","output":[{THOUGHT},{NAMED},{SPOKEN},{CALL},{OTHER}]}}"#);
     let reading = wire(&setup).read(body.as_bytes()).unwrap();
     assert_eq!(text_finish_and_calls(&reading), both());
     let echo = reading.echo.unwrap();
     assert_eq!(echo.format, "responses.responses");
     assert_eq!(
         echo.content,
-        format!("[{THOUGHT},{SAID},{CALL},{OTHER}]"),
+        format!("[{THOUGHT},{SPOKEN},{CALL},{OTHER}]"),
         "a thought that only has a name stays"
     );
     let sent = body_of(&wire(&setup), &conversation_with_native("responses.responses", &echo.content));
@@ -85,9 +85,9 @@ fn calls_are_read_and_what_was_thought_is_sent_back() {
     assert_eq!((items.len(), &items[5]["call_id"]), (6, &json!("a1")));
     let foreign = body_of(&wire(&setup), &conversation_with_native("responses.xai", &echo.content));
     assert_eq!(foreign["input"][1], json!({"role": "assistant", "content": "Let me see."}));
-    let plain = format!(r#"{{"status":"completed","output":[{SAID},{CALL}]}}"#);
+    let plain = format!(r#"{{"status":"completed","output":[{SPOKEN},{CALL}]}}"#);
     assert!(wire(&setup).read(plain.as_bytes()).unwrap().echo.is_none(), "text and calls say it all");
-    let cut = format!(r#"{{"status":"incomplete","output":[{THOUGHT},{SAID},{CALL}]}}"#);
+    let cut = format!(r#"{{"status":"incomplete","output":[{THOUGHT},{SPOKEN},{CALL}]}}"#);
     let cut = wire(&setup).read(cut.as_bytes()).unwrap();
     assert_eq!((text_finish_and_calls(&cut), &cut.echo), (("hm", FinishReason::Length, vec![]), &None));
 }
@@ -95,8 +95,8 @@ fn calls_are_read_and_what_was_thought_is_sent_back() {
 #[test]
 fn a_stream_gives_the_same_with_and_without_its_items_at_the_end() {
     let setup = with_tools("gpt-5", None);
-    for output in [format!("[{THOUGHT},{SAID},{CALL},{OTHER}]"), "[]".to_owned()] {
-        let items = [THOUGHT, SAID, CALL, OTHER];
+    for output in [format!("[{THOUGHT},{SPOKEN},{CALL},{OTHER}]"), "[]".to_owned()] {
+        let items = [THOUGHT, SPOKEN, CALL, OTHER];
         let mut events = vec![r#"{"type":"response.function_call_arguments.delta","delta":"{"}"#.to_owned()];
         events.extend(items.map(|item| format!(r#"{{"type":"response.output_item.done","item":{item}}}"#)));
         events.push(format!(
@@ -107,7 +107,7 @@ fn a_stream_gives_the_same_with_and_without_its_items_at_the_end() {
         assert_eq!(steps[0], StreamStep::Content);
         let reading = reading.unwrap();
         assert_eq!(text_finish_and_calls(&reading), both(), "{output}");
-        assert_eq!(reading.echo.unwrap().content, format!("[{THOUGHT},{SAID},{CALL},{OTHER}]"));
+        assert_eq!(reading.echo.unwrap().content, format!("[{THOUGHT},{SPOKEN},{CALL},{OTHER}]"));
     }
 }
 
@@ -126,7 +126,7 @@ fn a_schema_is_the_format_of_the_text_also_beside_tools() {
 }
 
 #[test]
-fn searches_are_asked_for_and_told_of() {
+fn searches_are_asked_for_and_reported() {
     let setup = setup("gpt-5?web_search=true", None, None);
     assert_eq!(body_of(&wire(&setup), &[Message::user("q")])["tools"], json!([{"type": "web_search"}]));
     let body = r#"{"status":"completed","output":[{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}},{"type":"web_search_call","id":"ws_2"},{"type":"message","content":[{"type":"output_text","text":"x","annotations":[{"type":"url_citation","start_index":0,"end_index":1,"url":"https://a.example","title":"A"}]}]}]}"#;

@@ -41,10 +41,10 @@ enum CounterKind {
 /// The counter for a model.
 ///
 /// ```
-/// # use rowmill_models::{Accuracy, counter};
-/// let counter = counter("responses", "gpt-5.4-mini");
+/// # use rowmill_models::{CountAccuracy, token_counter};
+/// let counter = token_counter("responses", "gpt-5.4-mini");
 /// assert_eq!(counter.count("hello world"), 2);
-/// assert_eq!(counter.accuracy(), Accuracy::Exact { name: "o200k_base" });
+/// assert_eq!(counter.accuracy(), CountAccuracy::Exact { name: "o200k_base" });
 /// ```
 #[must_use]
 pub fn token_counter(provider: &str, model: &str) -> TokenCounter {

@@ -156,14 +156,14 @@ fn pages(pdf: &[u8]) -> u64 {
         let digits = rest.split(|byte| !byte.is_ascii_digit()).next()?;
         std::str::from_utf8(digits).ok()?.parse::<u64>().ok()
     });
-    let told = counts.max().filter(|count| (1..100_000).contains(count));
-    told.unwrap_or_else(|| (pdf.len() as u64).div_ceil(PAGE_BYTES).max(1))
+    let reported = counts.max().filter(|count| (1..100_000).contains(count));
+    reported.unwrap_or_else(|| (pdf.len() as u64).div_ceil(PAGE_BYTES).max(1))
 }
 
 /// The length of an audio file, in seconds.
 fn seconds(media_type: &str, bytes: &[u8]) -> u64 {
-    let told = bytes.get(28..32).and_then(|rate| Some(u32::from_le_bytes(rate.try_into().ok()?)));
-    let rate = told.filter(|rate| is_wave(media_type) && *rate > 0).map_or(SOUND_BYTES, u64::from);
+    let byte_rate = bytes.get(28..32).and_then(|rate| Some(u32::from_le_bytes(rate.try_into().ok()?)));
+    let rate = byte_rate.filter(|rate| is_wave(media_type) && *rate > 0).map_or(SOUND_BYTES, u64::from);
     (bytes.len() as u64).div_ceil(rate).max(1)
 }
 

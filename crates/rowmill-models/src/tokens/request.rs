@@ -23,9 +23,9 @@ pub fn fixed_tokens(counter: &TokenCounter, instruction: Option<&str>, schema: O
     if counter.is_built_in() {
         return 0;
     }
-    let said = instruction.map_or(0, |text| PER_MESSAGE + PER_ROLE + counter.count(text));
+    let instruction_tokens = instruction.map_or(0, |text| PER_MESSAGE + PER_ROLE + counter.count(text));
     let schema = schema.map_or(0, |text| counter.count(&compact(text)));
-    said + schema + REPLY
+    instruction_tokens + schema + REPLY
 }
 
 /// The prompt tokens of the tools that every request of a run offers.

@@ -84,7 +84,7 @@ async fn every_protocol_asks_at_its_own_place_with_its_own_header() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_without_the_key() {
+async fn a_refusal_is_reported_without_the_key() {
     let (listener, address) = listen().await;
     let (model, _) = model("openai.m", &address);
     let answers = [
@@ -99,8 +99,8 @@ async fn a_refusal_is_told_without_the_key() {
         let first = model.complete(&ask("x")).await.unwrap_err();
         (first, model.complete(&ask("y")).await.unwrap_err())
     });
-    let told = "bad key *** (the key is the one in `OPENAI_API_KEY`)";
-    assert_eq!((errors.0.failure, errors.0.message.as_str()), (CallFailure::Unauthorized, told));
+    let text = "bad key *** (the key is the one in `OPENAI_API_KEY`)";
+    assert_eq!((errors.0.failure, errors.0.message.as_str()), (CallFailure::Unauthorized, text));
     assert_eq!(
         (errors.1.failure, errors.1.retry_after),
         (CallFailure::RateLimited, Some(Duration::from_secs(2)))
@@ -109,7 +109,7 @@ async fn a_refusal_is_told_without_the_key() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_is_told_apart_from_a_connection_that_breaks() {
+async fn nobody_at_the_address_is_distinguished_from_a_connection_that_breaks() {
     let (listener, address) = listen().await;
     let (model, _) = model("openai.m", &address);
     let mut half = answer("200 OK", "", CHAT);

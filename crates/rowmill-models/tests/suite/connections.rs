@@ -190,9 +190,9 @@ fn the_catalogue_tells_what_is_there_and_what_is_missing() {
 }
 
 #[test]
-fn a_base_url_without_a_path_is_completed_and_said_once_per_connection() {
+fn a_base_url_without_a_path_is_completed_and_reported_once_per_connection() {
     let key = ("OPENAI_API_KEY", "k");
-    for (model, environment, expected, told) in [
+    for (model, environment, expected, message) in [
         (
             "generic.m",
             &[("GENERIC_BASE_URL", "http://localhost:11434")][..],
@@ -231,10 +231,10 @@ fn a_base_url_without_a_path_is_completed_and_said_once_per_connection() {
     ] {
         let connection = resolve(model, "", environment).unwrap();
         assert_eq!(connection.base_url(), Some(expected), "{model}");
-        assert_eq!(connection.address_notice.as_deref(), told, "{model}");
+        assert_eq!(connection.address_notice.as_deref(), message, "{model}");
     }
     let own = resolve("lab.m", "[lab]\nbase_url = \"http://lab\"", &[]).unwrap();
     assert_eq!(own.base_url(), Some("http://lab/v1"));
-    let told = "`base_url` of `[providers.lab]` has no path; calls go to `http://lab/v1`";
-    assert_eq!(own.address_notice.as_deref(), Some(told));
+    let message = "`base_url` of `[providers.lab]` has no path; calls go to `http://lab/v1`";
+    assert_eq!(own.address_notice.as_deref(), Some(message));
 }

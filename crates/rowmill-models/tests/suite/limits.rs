@@ -23,7 +23,7 @@ const SHORT: Duration = Duration::from_millis(50);
 const LONG: Duration = Duration::from_secs(600);
 const PATIENT: HttpTimeouts = HttpTimeouts { connect: LONG, first_byte: LONG, idle: LONG };
 
-fn told() -> Option<RateLimits> {
+fn expected_limits() -> Option<RateLimits> {
     let window = RateWindow { limit: 600, remaining: 599, reset: Duration::from_millis(100) };
     Some(RateLimits { requests: Some(window), ..RateLimits::default() })
 }
@@ -48,7 +48,7 @@ async fn every_protocol_tells_the_rates_with_answers_and_with_refusals() {
             [first, refused, malformed, model.complete(&ask("4")).await.unwrap().rate_limits]
         });
         let rates = rates.map(|rates| rates.map(|rates| *rates));
-        assert_eq!(rates, [told(), told(), told(), None], "{text}");
+        assert_eq!(rates, [expected_limits(), expected_limits(), expected_limits(), None], "{text}");
     }
 }
 
@@ -60,7 +60,7 @@ async fn a_stream_tells_the_rates_of_its_head() {
     let answers = [answer("200 OK", OPENAI, body)];
     let request = ask("x");
     let (_, completion) = tokio::join!(serve(&listener, &answers), model.complete(&request));
-    assert_eq!(completion.unwrap().rate_limits.map(|rates| *rates), told());
+    assert_eq!(completion.unwrap().rate_limits.map(|rates| *rates), expected_limits());
 }
 
 #[tokio::test]
@@ -76,11 +76,11 @@ async fn a_used_up_quota_is_no_failure_of_the_row() {
     assert!(!error.failure.may_be_billed());
 }
 
-/// Takes one request and answers it with `told`, then keeps the connection open.
-async fn hang(listener: &TcpListener, told: &[u8]) -> TcpStream {
+/// Takes one request and answers it with `expected_limits`, then keeps the connection open.
+async fn hang(listener: &TcpListener, reported: &[u8]) -> TcpStream {
     let mut stream = listener.accept().await.unwrap().0;
     assert!(read_request(&mut stream, &mut BytesMut::new()).await.is_some());
-    stream.write_all(told).await.unwrap();
+    stream.write_all(reported).await.unwrap();
     stream
 }
 

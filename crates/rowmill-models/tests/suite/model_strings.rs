@@ -192,8 +192,8 @@ fn wrong_strings_say_what_is_wrong_and_what_to_write() {
         let problem = parse(text).unwrap_err();
         assert_eq!(problem.code, ProblemCode::InvalidModel, "{text}");
         assert_eq!(problem.message, *message, "{text}");
-        let told = problem.hint.unwrap();
-        assert!(told.starts_with(hint), "{text}: {told}");
+        let reported = problem.hint.unwrap();
+        assert!(reported.starts_with(hint), "{text}: {reported}");
     }
 }
 
@@ -348,7 +348,7 @@ fn names_that_stand_for_nothing_say_what_is_near_and_what_to_add() {
     ] {
         let problem = ModelString::parse(text, &providers).unwrap_err();
         assert_eq!(problem.message, message);
-        let told = problem.hint.unwrap();
-        assert!(told.starts_with(hint), "{text}: {told}");
+        let reported = problem.hint.unwrap();
+        assert!(reported.starts_with(hint), "{text}: {reported}");
     }
 }

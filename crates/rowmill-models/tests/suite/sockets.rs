@@ -133,8 +133,8 @@ async fn a_socket_that_was_asked_for_and_refused_is_an_error() {
     let request = ask("x");
     let (_, error) = tokio::join!(serve(&listener, &answers), model.complete(&request));
     let error = error.unwrap_err();
-    let told = "no, *** (the key is the one in `OPENAI_API_KEY`)";
-    assert_eq!((error.failure, error.message.as_str()), (CallFailure::Unauthorized, told));
+    let text = "no, *** (the key is the one in `OPENAI_API_KEY`)";
+    assert_eq!((error.failure, error.message.as_str()), (CallFailure::Unauthorized, text));
     drop(listener);
     assert_eq!(model.complete(&request).await.unwrap_err().failure, CallFailure::Connect);
 }

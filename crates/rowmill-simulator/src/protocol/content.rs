@@ -43,8 +43,8 @@ impl ContentReader<'_> {
         ask: &mut ParsedRequest,
         parts: &[Value],
     ) -> Result<(), RequestRefusal> {
-        let said = self.content(ask, parts)?;
-        ask.say_user(said);
+        let reported = self.content(ask, parts)?;
+        ask.say_user(reported);
         Ok(())
     }
 
@@ -183,8 +183,8 @@ impl ContentReader<'_> {
 
     fn google<'v>(&self, part: &'v Value) -> Result<ContentPart<'v>, RequestRefusal> {
         let either = |names: [&str; 2]| names.into_iter().find_map(|name| part.get(name));
-        if let Some(said) = text(part, "text") {
-            return Ok(ContentPart::Text(said));
+        if let Some(content) = text(part, "text") {
+            return Ok(ContentPart::Text(content));
         }
         let kind = |data: &'v Value| text(data, "mimeType").or_else(|| text(data, "mime_type"));
         if let Some(data) = either(["inlineData", "inline_data"]) {

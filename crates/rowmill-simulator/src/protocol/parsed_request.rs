@@ -146,8 +146,8 @@ impl ParsedRequest {
 
     /// A hash of all texts, which identifies this conversation.
     pub(crate) fn conversation(&self) -> u64 {
-        let said = self.spoken.iter().flat_map(|(role, text)| [*role, text.as_str()]);
-        let all: Vec<&str> = std::iter::once(self.model.as_str()).chain(said).collect();
+        let texts = self.spoken.iter().flat_map(|(role, text)| [*role, text.as_str()]);
+        let all: Vec<&str> = std::iter::once(self.model.as_str()).chain(texts).collect();
         seed_from(&all)
     }
 

@@ -15,8 +15,8 @@ use crate::turn::ScriptedTurn;
 /// An ordered list of rules: the first that matches a call defines how it is answered.
 ///
 /// ```
-/// # use rowmill_simulator::Rules;
-/// let rules = Rules::read(
+/// # use rowmill_simulator::AnswerRules;
+/// let rules = AnswerRules::read(
 ///     "rules.jsonl",
 ///     r#"{"when": {"turn": 1, "tool": "search"}, "then": {"calls": [{"name": "search", "arguments": {"query": "{{prompt}}"}}]}}
 ///        {"when": {"turn": 2}, "then": {"text": "It says: {{last}}"}}"#,

@@ -6,12 +6,12 @@ use rowmill_simulator::{Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 /// A body with these messages and tools, with the vendor's field names.
-fn body(way: Way, said: &Value, more: &Value) -> String {
+fn body(way: Way, message: &Value, more: &Value) -> String {
     let mut body = match way {
-        Way::Chat => json!({"model": "m", "messages": said}),
-        Way::Responses => json!({"model": "m", "input": said}),
-        Way::Messages => json!({"model": "m", "max_tokens": 9, "messages": said}),
-        Way::Google => json!({"contents": said}),
+        Way::Chat => json!({"model": "m", "messages": message}),
+        Way::Responses => json!({"model": "m", "input": message}),
+        Way::Messages => json!({"model": "m", "max_tokens": 9, "messages": message}),
+        Way::Google => json!({"contents": message}),
     };
     for (name, value) in more.as_object().into_iter().flatten() {
         body[name] = value.clone();
@@ -25,24 +25,24 @@ fn refused(way: Way, table: Vec<(String, &str)>) {
     let mut client = Client::to(&simulator);
     let path = Talk::new(way, false, "").path();
     let headers = if way == Way::Messages { ANTHROPIC } else { "" };
-    for (body, told) in table {
+    for (body, problem) in table {
         let reply = client.post(path, headers, &body);
         let answer = reply.json();
         let message = answer.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
-        assert_eq!(reply.status, 400, "{told}: {answer}");
-        assert!(message.contains(told), "{told}: {message}");
+        assert_eq!(reply.status, 400, "{problem}: {answer}");
+        assert!(message.contains(problem), "{problem}: {message}");
     }
 }
 
 /// Expects that these messages are rejected.
 fn refuses(way: Way, table: &[(Value, &str)]) {
-    refused(way, table.iter().map(|(said, told)| (body(way, said, &json!({})), *told)).collect());
+    refused(way, table.iter().map(|(problem, message)| (body(way, problem, &json!({})), *message)).collect());
 }
 
 /// Expects that these tools are rejected beside a plain question.
 fn refuses_offer(way: Way, table: &[(Value, &str)]) {
-    let said = json!([{"role": "user", "content": "x", "parts": [{"text": "x"}]}]);
-    refused(way, table.iter().map(|(more, told)| (body(way, &said, more), *told)).collect());
+    let message = json!([{"role": "user", "content": "x", "parts": [{"text": "x"}]}]);
+    refused(way, table.iter().map(|(more, problem)| (body(way, &message, more), *problem)).collect());
 }
 
 #[test]

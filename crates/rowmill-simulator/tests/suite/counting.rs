@@ -109,8 +109,8 @@ fn every_answer_that_was_made_is_charged_for_whether_it_arrived_or_not() {
     let stats = simulator.stats();
     let cost = stats.input_tokens * 1_000_000 + stats.output_tokens * 4_000_000;
     assert_eq!(stats.cost_usd.unwrap().pico(), cost);
-    let told = Client::to(&simulator).get("/stats").json();
-    assert_eq!(told["cost_usd"].as_f64(), Some(cost as f64 / 1e12));
+    let message = Client::to(&simulator).get("/stats").json();
+    assert_eq!(message["cost_usd"].as_f64(), Some(cost as f64 / 1e12));
     assert_eq!(stats.minutes.iter().map(|minute| minute.output_tokens).sum::<u64>(), stats.output_tokens);
 }
 
@@ -226,7 +226,7 @@ fn statistics_are_cheap_with_many_prompts() {
     for row in 0..300 {
         client.post(CHAT, "", &chat(&format!("row {row}")));
     }
-    let told = client.get("/stats");
-    assert_eq!(told.json()["distinct_prompts"], 300);
-    assert!(told.body.len() < 1_000, "{}", told.body);
+    let message = client.get("/stats");
+    assert_eq!(message.json()["distinct_prompts"], 300);
+    assert!(message.body.len() < 1_000, "{}", message.body);
 }

@@ -111,13 +111,13 @@ fn anthropic_tells_input_and_output_apart() {
     let simulator = Simulator::start_blocking(SimulatorScript::new().limits(limits));
     let mut client = Client::to(&simulator);
     let reply = client.post("/v1/messages", ANTHROPIC, &messages(&"x".repeat(10_000)));
-    let told: Vec<String> = ["requests", "input-tokens", "output-tokens", "tokens"]
+    let message: Vec<String> = ["requests", "input-tokens", "output-tokens", "tokens"]
         .iter()
         .flat_map(|unit| {
             ["limit", "remaining", "reset"].map(|what| format!("anthropic-ratelimit-{unit}-{what}"))
         })
         .collect();
-    assert_eq!((reply.status, limit_headers(&reply)), (200, told.iter().map(String::as_str).collect()));
+    assert_eq!((reply.status, limit_headers(&reply)), (200, message.iter().map(String::as_str).collect()));
     for (name, value) in [
         ("requests-remaining", "49"),
         ("input-tokens-limit", "30000"),

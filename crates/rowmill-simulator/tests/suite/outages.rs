@@ -68,7 +68,7 @@ fn an_outage_on_the_script_comes_at_its_time() {
 }
 
 #[test]
-fn it_listens_on_the_loopback_address_unless_told_otherwise() {
+fn it_listens_on_the_loopback_address_unless_set_otherwise() {
     let simulator = Simulator::start_blocking(SimulatorScript::new());
     assert!(simulator.url().starts_with("http://127.0.0.1:"), "{}", simulator.url());
     let everywhere = Simulator::start_blocking(SimulatorScript::new().host("0.0.0.0".parse().unwrap()));

@@ -123,7 +123,7 @@ fn chunked_bodies_and_expectations_are_read_like_others() {
 }
 
 #[test]
-fn what_is_not_http_is_told_so() {
+fn what_is_not_http_is_reported_as_such() {
     let simulator = Simulator::start_blocking(SimulatorScript::new());
     let mut client = Client::to(&simulator);
     client.send(b"\x16\x03\x01 this is no request\r\n\r\n");

@@ -1,6 +1,6 @@
 //! Models that call tools by a file of rules, by prompt markers, and from prepared bytes.
 
-use crate::support::talk::{Talk, Told, WAYS, Way};
+use crate::support::talk::{ReadAnswer, Talk, WAYS, Way};
 use crate::support::{CHAT, Client, chat};
 use rowmill_simulator::{AnswerRules, Simulator, SimulatorScript};
 use serde_json::{Value, json};
@@ -30,15 +30,15 @@ fn the_first_rule_that_fits_answers() {
     let mut client = Client::to(&simulator);
     for way in WAYS {
         let mut talk = Talk::new(way, true, "Rate it.");
-        let told = talk.ask(&mut client);
+        let answer = talk.ask(&mut client);
         assert_eq!(
-            (told.text.as_str(), &told.calls[0].2),
+            (answer.text.as_str(), &answer.calls[0].2),
             ("Wait.", &json!({"q": "<Rate it.>", "deep": ["1", 1]}))
         );
-        talk.give(&[(&told.calls[0], "good {{turn}}")]);
-        let told = talk.ask(&mut client);
-        let said: Value = serde_json::from_str(&told.text).unwrap();
-        assert_eq!(said, json!({"said": "good {{turn}}", "system": "Be brief."}), "{way:?}");
+        talk.give(&[(&answer.calls[0], "good {{turn}}")]);
+        let answer = talk.ask(&mut client);
+        let message: Value = serde_json::from_str(&answer.text).unwrap();
+        assert_eq!(message, json!({"said": "good {{turn}}", "system": "Be brief."}), "{way:?}");
     }
     assert_eq!(text(&mut client, "Rate it."), "answer to: Rate it.");
     assert_eq!(text(&mut client, "brace"), "brace {{other}} {{ 1");
@@ -59,8 +59,8 @@ fn a_fault_of_a_rule_strikes_a_turn_as_often_as_it_says() {
     let mut client = Client::to(&simulator);
     for (prompt, after) in [("once", json!("answer to: 1")), ("always", Value::Null)] {
         let mut talk = Talk::new(Way::Chat, false, prompt);
-        let told = talk.ask(&mut client);
-        talk.give(&[(&told.calls[0], "1")]);
+        let answer = talk.ask(&mut client);
+        talk.give(&[(&answer.calls[0], "1")]);
         let statuses: Vec<u16> = (0..3).map(|_| talk.post(&mut client).status).collect();
         assert_eq!(statuses, [503, 503, 200]);
         assert_eq!(talk.ask(&mut client).whole["choices"][0]["message"]["content"], after);
@@ -68,9 +68,9 @@ fn a_fault_of_a_rule_strikes_a_turn_as_often_as_it_says() {
 }
 
 #[test]
-fn mistakes_in_rules_are_told_with_their_place_and_what_is_near() {
+fn mistakes_in_rules_are_reported_with_their_place_and_what_is_near() {
     let line = r#"{"then": {"text": "ok"}}"#;
-    for (rules, told) in [
+    for (rules, message) in [
         (
             format!("{line}\n\n{{\"whne\": {{}}, \"then\": {{}}}}"),
             "`r.jsonl`, rule 2 (line 3): a rule has no key `whne`; did you mean `when`?",
@@ -97,7 +97,7 @@ fn mistakes_in_rules_are_told_with_their_place_and_what_is_near() {
         ("[\n{".into(), "`r.jsonl`, line 2: not a JSON array"),
     ] {
         let error = AnswerRules::read("r.jsonl", &rules).unwrap_err();
-        assert!(error.contains(told), "{told}: {error}");
+        assert!(error.contains(message), "{message}: {error}");
     }
 }
 
@@ -107,10 +107,10 @@ fn markers_in_a_prompt_call_tools_and_then_the_results_are_echoed() {
     let mut client = Client::to(&simulator);
     for way in WAYS {
         let mut talk = Talk::new(way, true, "***CALL_TOOL find {\"q\": \"a\"}\n***CALL_TOOL give\nPlease.");
-        let told = talk.ask(&mut client);
-        let called: Vec<&str> = told.calls.iter().map(|(_, name, _)| name.as_str()).collect();
-        assert_eq!((called, &told.calls[0].2), (vec!["find", "give"], &json!({"q": "a"})), "{way:?}");
-        talk.give(&[(&told.calls[0], "one"), (&told.calls[1], "two")]);
+        let answer = talk.ask(&mut client);
+        let called: Vec<&str> = answer.calls.iter().map(|(_, name, _)| name.as_str()).collect();
+        assert_eq!((called, &answer.calls[0].2), (vec!["find", "give"], &json!({"q": "a"})), "{way:?}");
+        talk.give(&[(&answer.calls[0], "one"), (&answer.calls[1], "two")]);
         assert_eq!(talk.ask(&mut client).text, "answer to: one\ntwo", "{way:?}");
 
         let mut talk = Talk::new(way, false, "***TURNS 3 find {\"q\": \"b\"}");
@@ -125,7 +125,7 @@ fn markers_in_a_prompt_call_tools_and_then_the_results_are_echoed() {
 fn turns(talk: &mut Talk, client: &mut Client) -> (usize, String) {
     let mut ids = Vec::new();
     loop {
-        let Told { calls, text, .. } = talk.ask(client);
+        let ReadAnswer { calls, text, .. } = talk.ask(client);
         let Some(call) = calls.first() else {
             let count = ids.len();
             ids.dedup();
@@ -138,7 +138,7 @@ fn turns(talk: &mut Talk, client: &mut Client) -> (usize, String) {
 }
 
 #[test]
-fn prepared_answers_call_a_tool_for_as_many_turns_as_they_are_told() {
+fn prepared_answers_call_a_tool_for_as_many_turns_as_they_are_asked_to() {
     let script = SimulatorScript::new().instant("ready").instant_turns(3, "find", json!({"q": "x"}));
     let simulator = Simulator::start_blocking(script);
     let mut client = Client::to(&simulator);
@@ -165,8 +165,8 @@ fn the_log_tells_turns_and_results_and_where_asked_for_whole_conversations() {
         let simulator = Simulator::start_blocking(script);
         let mut client = Client::to(&simulator);
         let mut talk = Talk::new(Way::Chat, false, "***CALL_TOOL find {}");
-        let told = talk.ask(&mut client);
-        talk.give(&[(&told.calls[0], "one")]);
+        let answer = talk.ask(&mut client);
+        talk.give(&[(&answer.calls[0], "one")]);
         talk.ask(&mut client);
         let text = std::fs::read_to_string(&log.0).unwrap();
         std::fs::remove_file(&log.0).unwrap();

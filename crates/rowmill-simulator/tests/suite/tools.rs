@@ -1,7 +1,7 @@
 //! The simulator acts as a model that calls tools, in every protocol, plain and streamed.
 
 use crate::support::Client;
-use crate::support::talk::{Talk, Told, WAYS, Way, responses_stream};
+use crate::support::talk::{ReadAnswer, Talk, WAYS, Way, responses_stream};
 use rowmill_simulator::{Citation, RecordedRole, ScriptedTurn, SimulatedAnswer, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite;
@@ -27,9 +27,9 @@ fn a_model_calls_tools_and_answers_with_what_they_gave() {
     let mut client = Client::to(&simulator);
     for (way, streamed) in each() {
         let mut talk = Talk::new(way, streamed, "Rate it.");
-        let told = talk.ask(&mut client);
+        let answer = talk.ask(&mut client);
         let called: Vec<(&str, &Value)> =
-            told.calls.iter().map(|(_, name, arguments)| (name.as_str(), arguments)).collect();
+            answer.calls.iter().map(|(_, name, arguments)| (name.as_str(), arguments)).collect();
         assert_eq!(called, [("find", &json!({"q": "Rate it.", "n": 1})), ("give", &json!({}))], "{way:?}");
         let finish = match way {
             Way::Chat => "tool_calls",
@@ -37,10 +37,10 @@ fn a_model_calls_tools_and_answers_with_what_they_gave() {
             Way::Messages => "tool_use",
             Way::Google => "STOP",
         };
-        assert_eq!((told.text.as_str(), told.finish.as_str()), ("Looking.", finish), "{way:?}");
-        assert_ne!(told.calls[0].0, told.calls[1].0);
+        assert_eq!((answer.text.as_str(), answer.finish.as_str()), ("Looking.", finish), "{way:?}");
+        assert_ne!(answer.calls[0].0, answer.calls[1].0);
 
-        talk.give(&[(&told.calls[1], "second"), (&told.calls[0], "first")]);
+        talk.give(&[(&answer.calls[1], "second"), (&answer.calls[0], "first")]);
         let last = talk.ask(&mut client);
         assert_eq!((last.text.as_str(), last.calls.len()), ("got second\nfirst", 0), "{way:?} {streamed}");
     }
@@ -53,13 +53,13 @@ fn what_each_call_brought_can_be_checked_to_the_word() {
     let mut client = Client::to(&simulator);
     for way in WAYS {
         let mut talk = Talk::new(way, false, "Rate it.");
-        let told = talk.ask(&mut client);
-        talk.give(&[(&told.calls[0], "first"), (&told.calls[1], "second")]);
+        let answer = talk.ask(&mut client);
+        talk.give(&[(&answer.calls[0], "first"), (&answer.calls[1], "second")]);
         talk.ask(&mut client);
         let seen = simulator.calls().pop().unwrap();
         assert_eq!((seen.system.as_str(), seen.prompt.as_str(), seen.turn), ("Be brief.", "Rate it.", 2));
         assert_eq!(seen.tools, ["find", "give"]);
-        let id = |at: usize| told.calls[at].0.clone();
+        let id = |at: usize| answer.calls[at].0.clone();
         let expected = json!([
             {"role": "user", "text": "Rate it."},
             {"role": "assistant", "text": "Looking.", "calls": [
@@ -92,9 +92,9 @@ fn scripts_see_tools_schemas_failures_and_how_often_a_turn_came() {
     }));
     let mut client = Client::to(&simulator);
     let mut talk = Talk::new(Way::Messages, false, "x");
-    let told = talk.ask(&mut client);
-    talk.said().push(json!({"role": "user", "content": [
-        {"type": "tool_result", "tool_use_id": told.calls[0].0, "content": [{"type": "text", "text": "no"}], "is_error": true}
+    let answer = talk.ask(&mut client);
+    talk.messages_mut().push(json!({"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": answer.calls[0].0, "content": [{"type": "text", "text": "no"}], "is_error": true}
     ]}));
     assert_eq!(talk.clone().ask(&mut client).text, "true 1");
     assert_eq!(talk.ask(&mut client).text, "true 2");
@@ -118,13 +118,13 @@ fn thoughts_come_back_as_they_were_or_the_request_is_refused() {
     let mut client = Client::to(&simulator);
     for (way, streamed) in each() {
         let mut talk = Talk::new(way, streamed, "Think.");
-        let told = talk.ask(&mut client);
-        talk.give(&[(&told.calls[0], "1"), (&told.calls[1], "2")]);
+        let answer = talk.ask(&mut client);
+        talk.give(&[(&answer.calls[0], "1"), (&answer.calls[1], "2")]);
         assert_eq!(talk.clone().ask(&mut client).text, "done", "{way:?}");
         let (place, altered, missing) = match way {
             // Chats have no signed thoughts.
             Way::Chat => {
-                assert!(told.content["reasoning_content"].is_string());
+                assert!(answer.content["reasoning_content"].is_string());
                 continue;
             }
             Way::Responses => ("/input/1", "could not be verified", "without its required 'reasoning' item"),
@@ -158,14 +158,16 @@ fn signed(parts: &mut Value) -> &mut Value {
 
 fn leave_out(talk: &mut Talk) {
     match talk.way {
-        Way::Responses => drop(talk.said().remove(1)),
-        Way::Messages => drop(talk.said()[1]["content"].as_array_mut().unwrap().remove(0)),
-        _ => drop(signed(&mut talk.said()[1]["parts"]).as_object_mut().unwrap().remove("thoughtSignature")),
+        Way::Responses => drop(talk.messages_mut().remove(1)),
+        Way::Messages => drop(talk.messages_mut()[1]["content"].as_array_mut().unwrap().remove(0)),
+        _ => drop(
+            signed(&mut talk.messages_mut()[1]["parts"]).as_object_mut().unwrap().remove("thoughtSignature"),
+        ),
     }
 }
 
 #[test]
-fn thoughts_that_the_vendor_keeps_are_found_by_their_id_unless_it_was_told_not_to_keep_them() {
+fn thoughts_that_the_vendor_keeps_are_found_by_their_id_unless_it_was_asked_not_to_keep_them() {
     let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| match seen.turn {
         1 => ScriptedTurn::new().call("find", json!({})).think().into(),
         _ => SimulatedAnswer::Text("done".into()),
@@ -173,9 +175,9 @@ fn thoughts_that_the_vendor_keeps_are_found_by_their_id_unless_it_was_told_not_t
     let mut client = Client::to(&simulator);
     let mut talk = Talk::new(Way::Responses, false, "Think.");
     talk.body["include"] = json!([]);
-    let told = talk.ask(&mut client);
-    assert!(told.content[0].get("encrypted_content").is_none());
-    talk.give(&[(&told.calls[0], "1")]);
+    let answer = talk.ask(&mut client);
+    assert!(answer.content[0].get("encrypted_content").is_none());
+    talk.give(&[(&answer.calls[0], "1")]);
     assert_eq!(talk.clone().ask(&mut client).text, "done");
     talk.body["store"] = json!(false);
     let reply = talk.post(&mut client);
@@ -193,13 +195,13 @@ fn anthropic_pauses_a_turn_that_goes_on_when_it_is_sent_back() {
     for streamed in [false, true] {
         let mut talk = Talk::new(Way::Messages, streamed, "Search.");
         offer_search(&mut talk);
-        let told = talk.ask(&mut client);
+        let answer = talk.ask(&mut client);
         assert_eq!(
-            (told.finish.as_str(), &told.content[0]["type"]),
+            (answer.finish.as_str(), &answer.content[0]["type"]),
             ("pause_turn", &json!("server_tool_use"))
         );
-        let told = talk.ask(&mut client);
-        assert_eq!((told.finish.as_str(), told.text.as_str()), ("end_turn", "Found."));
+        let answer = talk.ask(&mut client);
+        assert_eq!((answer.finish.as_str(), answer.text.as_str()), ("end_turn", "Found."));
     }
 }
 
@@ -232,10 +234,10 @@ fn a_search_at_the_provider_is_cited_and_counted_as_the_vendor_does() {
     let mut client = Client::to(&simulator);
     for (way, streamed) in each() {
         let mut talk = Talk::new(way, streamed, "Do otters swim?");
-        let without: Told = talk.clone().ask(&mut client);
+        let without: ReadAnswer = talk.clone().ask(&mut client);
         assert!(!without.content.to_string().contains("otters.example"), "{way:?}");
         offer_search(&mut talk);
-        let told = talk.ask(&mut client);
+        let answer = talk.ask(&mut client);
         let place = match way {
             // A stream of this protocol is assembled without its annotations.
             Way::Chat if streamed => continue,
@@ -244,15 +246,15 @@ fn a_search_at_the_provider_is_cited_and_counted_as_the_vendor_does() {
             Way::Messages => "/content/2/citations/0/url",
             Way::Google => "/candidates/0/groundingMetadata/groundingChunks/0/web/uri",
         };
-        assert_eq!(told.whole.pointer(place), Some(&json!("https://otters.example/1")), "{}", told.whole);
+        assert_eq!(answer.whole.pointer(place), Some(&json!("https://otters.example/1")), "{}", answer.whole);
         match way {
-            Way::Responses => assert_eq!(told.content[0]["type"], "web_search_call"),
-            Way::Messages => assert_eq!(told.whole["usage"]["server_tool_use"]["web_search_requests"], 1),
+            Way::Responses => assert_eq!(answer.content[0]["type"], "web_search_call"),
+            Way::Messages => assert_eq!(answer.whole["usage"]["server_tool_use"]["web_search_requests"], 1),
             _ => {}
         }
         assert_eq!(simulator.calls().pop().unwrap().tools, ["find", "give", "web_search"]);
         // The result of the provider's tool is accepted back, as is the next question.
-        talk.said().push(match way {
+        talk.messages_mut().push(match way {
             Way::Google => json!({"role": "user", "parts": [{"text": "And?"}]}),
             _ => json!({"role": "user", "content": "And?"}),
         });
@@ -281,11 +283,11 @@ fn a_websocket_carries_calls_and_results_too() {
         events
     };
     let mut talk = Talk::new(Way::Responses, true, "Rate it.");
-    let told = responses_stream(&ask(&talk.body));
-    assert_eq!(told.calls.len(), 2);
-    talk.said().extend(told.content.as_array().unwrap().clone());
+    let reported = responses_stream(&ask(&talk.body));
+    assert_eq!(reported.calls.len(), 2);
+    talk.messages_mut().extend(reported.content.as_array().unwrap().clone());
     let refused = ask(&talk.body);
     assert_eq!((refused.len(), &refused[0]["status"]), (1, &json!(400)));
-    talk.give(&[(&told.calls[0], "first"), (&told.calls[1], "second")]);
+    talk.give(&[(&reported.calls[0], "first"), (&reported.calls[1], "second")]);
     assert_eq!(responses_stream(&ask(&talk.body)).text, "got first\nsecond");
 }

@@ -45,20 +45,7 @@ pub(crate) fn evaluate_expression<'d>(
         }
         ExpressionNode::In(value, list) => {
             let value = evaluate_expression(value, arguments)?;
-            let mut found = Some(false);
-            for item in list {
-                let is_equal = compare_values(
-                    ComparisonKind::Equal,
-                    &value,
-                    evaluate_expression(item, arguments)?.as_ref(),
-                );
-                match is_equal {
-                    Some(true) => return Ok(truth(Some(true))),
-                    Some(false) => {}
-                    None => found = None,
-                }
-            }
-            Ok(truth(found))
+            Ok(truth(is_in(&value, list, arguments)?))
         }
         ExpressionNode::Case(branches, otherwise) => {
             for (condition, result) in branches {
@@ -92,6 +79,24 @@ pub(crate) fn evaluate_expression<'d>(
             (call.computation)(&values).map(Cow::Owned).map_err(failure)
         }
     }
+}
+
+/// Whether a list has a value; `None` if it has nulls instead.
+fn is_in(
+    value: &Datum,
+    list: &[TypedExpression],
+    arguments: &[Datum],
+) -> Result<Option<bool>, EvaluationFailure> {
+    let mut found = Some(false);
+    for item in list {
+        let item = evaluate_expression(item, arguments)?;
+        match compare_values(ComparisonKind::Equal, value, &item) {
+            Some(true) => return Ok(Some(true)),
+            Some(false) => {}
+            None => found = None,
+        }
+    }
+    Ok(found)
 }
 
 /// `AND` and `OR`: evaluation stops at the first part that decides the result.

@@ -25,9 +25,9 @@ pub enum TextRule {
 /// The value of a field for a query; `None` if it does not have the column's type.
 ///
 /// ```
-/// use rowmill_sql::{FieldText, SqlType, Value, column_value};
-/// assert_eq!(column_value("7", &SqlType::BigInt, FieldText::IsText), Some(Value::Integer(7)));
-/// assert_eq!(column_value("\"n/a\"", &SqlType::BigInt, FieldText::MayBeAnything), None);
+/// use rowmill_sql::{TextRule, SqliteRowValue, SqlType, column_value};
+/// assert_eq!(column_value("7", &SqlType::BigInt, TextRule::IsText), Some(SqliteRowValue::Integer(7)));
+/// assert_eq!(column_value("\"n/a\"", &SqlType::BigInt, TextRule::MayBeAnything), None);
 /// ```
 #[must_use]
 pub fn column_value<'j>(json: &'j str, kind: &SqlType, text: TextRule) -> Option<SqliteRowValue<'j>> {

@@ -206,7 +206,7 @@ fn columns_of_every_type_are_compared_sorted_and_grouped_by_their_values() {
 #[test]
 fn what_duckdb_refuses_or_means_otherwise_elsewhere_is_refused() {
     let table = Arc::new(Memory::people());
-    for (sql, said) in [
+    for (sql, reported) in [
         (
             "SELECT id FROM input WHERE name ~ 'A'",
             "`~` has different meanings in different versions of DuckDB",
@@ -222,7 +222,7 @@ fn what_duckdb_refuses_or_means_otherwise_elsewhere_is_refused() {
         ("SELECT now() AS x FROM input", "no such function: now"),
     ] {
         let problem = rows(&table, sql).unwrap_err();
-        assert!(problem.message.contains(said), "{sql}: {}", problem.message);
+        assert!(problem.message.contains(reported), "{sql}: {}", problem.message);
         assert!(problem.hint.is_some(), "{sql}");
     }
 }

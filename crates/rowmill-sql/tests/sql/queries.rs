@@ -9,7 +9,7 @@ use rowmill_sql::{ComparisonOperator, ScalarValue, ScanCondition, ScanRequest};
 use rowmill_types::ProblemCode;
 
 #[test]
-fn only_columns_that_are_used_are_asked_for_and_conditions_are_told() {
+fn only_columns_that_are_used_are_asked_for_and_conditions_are_reported() {
     let equal = |column, value| ScanCondition { column, comparison: ComparisonOperator::Equal, value };
     for (sql, columns, conditions) in [
         ("SELECT name FROM input", vec![1], vec![]),
@@ -237,7 +237,7 @@ fn a_query_that_fails_on_a_value_says_what_to_do() {
 }
 
 #[test]
-fn the_problem_of_a_table_is_told_as_it_is() {
+fn the_problem_of_a_table_is_reported_as_it_is() {
     let table = Arc::new(Memory::people().failing_after(2));
     let problem = rows(&table, "SELECT id FROM input").unwrap_err();
     assert_eq!((problem.code, problem.message.as_str()), (ProblemCode::InputUnreadable, "the disk is gone"));

@@ -223,8 +223,8 @@ pub(super) fn read_count(row: &Row<'_>, column: usize) -> Result<u64, Error> {
 }
 
 fn kept_answer(row: &Row<'_>) -> Result<StoredAnswer, Error> {
-    let told = row.get::<_, Option<i64>>(2)?.is_some();
-    let usage = if told { Some(read_usage(row, 2)?) } else { None };
+    let has_usage = row.get::<_, Option<i64>>(2)?.is_some();
+    let usage = if has_usage { Some(read_usage(row, 2)?) } else { None };
     Ok(StoredAnswer { text: row.get(0)?, model: row.get(1)?, usage })
 }
 

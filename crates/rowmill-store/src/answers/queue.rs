@@ -162,7 +162,7 @@ impl StoreQueue {
         }
     }
 
-    /// A group to be written; it stays findable in memory until [`StoreQueue::written`].
+    /// A group to be written; it stays findable in memory until [`StoreQueue::group_written`].
     pub(super) fn take_group(&self) -> WriteBatch {
         let mut state = self.lock();
         let group = state.order.len().min(GROUP);

@@ -28,7 +28,7 @@ const FILE: &str = "answers.sqlite";
 
 /// Answers in an SQLite file, for any number of runs and processes at once.
 ///
-/// The file has a thread of its own. [`AnswerStore::find`] asks it and waits without blocking; [`AnswerStore::keep`]
+/// The file has a thread of its own. [`AnswerStore::find`] asks it and waits without blocking; [`AnswerStore::store`]
 /// only puts the answer into memory, where it is found at once, and the thread writes up to 256 of them in one
 /// transaction, at most a tenth of a second later. Dropping the store writes the rest.
 ///

@@ -30,19 +30,19 @@ const LONG: usize = 1 << 20;
 /// use std::sync::Mutex;
 ///
 /// use futures_util::future::{BoxFuture, FutureExt, ready};
-/// use rowmill_core::ports::{AnswerStore, AskedKey, KeptAnswer};
+/// use rowmill_core::ports::{AnswerStore, AnswerKey, StoredAnswer};
 /// use rowmill_testkit::conformance::check_answer_store;
 ///
 /// /// Keeps answers in memory.
 /// #[derive(Debug, Default)]
-/// struct Memory(Mutex<HashMap<AskedKey, KeptAnswer>>);
+/// struct Memory(Mutex<HashMap<AnswerKey, StoredAnswer>>);
 ///
 /// impl AnswerStore for Memory {
-///     fn find(&self, key: AskedKey) -> BoxFuture<'_, Option<KeptAnswer>> {
+///     fn find(&self, key: AnswerKey) -> BoxFuture<'_, Option<StoredAnswer>> {
 ///         ready(self.0.lock().unwrap().get(&key).cloned()).boxed()
 ///     }
 ///
-///     fn keep(&self, key: AskedKey, answer: &KeptAnswer) {
+///     fn store(&self, key: AnswerKey, answer: &StoredAnswer) {
 ///         self.0.lock().unwrap().insert(key, answer.clone());
 ///     }
 /// }

@@ -33,7 +33,7 @@ pub struct AttachmentFacts {
 ///
 /// ```
 /// use futures_util::future::{BoxFuture, FutureExt, ready};
-/// use rowmill_core::ports::Attachments;
+/// use rowmill_core::ports::AttachmentLoader;
 /// use rowmill_testkit::conformance::{AttachmentFacts, check_attachments};
 /// use rowmill_types::{Attachment, ErrorKind, Row, RowError};
 ///
@@ -41,7 +41,7 @@ pub struct AttachmentFacts {
 /// #[derive(Debug)]
 /// struct Notes;
 ///
-/// impl Attachments for Notes {
+/// impl AttachmentLoader for Notes {
 ///     fn load<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Vec<Attachment>, RowError>> {
 ///         let file = match row.field("note").map(serde_json::from_str::<String>) {
 ///             None => return ready(Ok(Vec::new())).boxed(),
@@ -118,15 +118,15 @@ async fn brings(attachments: &dyn AttachmentLoader, facts: &AttachmentFacts) -> 
 
 /// Checks that the metadata of a file is correct.
 fn sound(file: &Attachment) -> CheckResult {
-    let Attachment { name, media_type, bytes, digest: told } = file;
+    let Attachment { name, media_type, bytes, digest: digest_given } = file;
     let found = digest(&SHA256, bytes);
     let found: String = found.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    ensure(found == *told, || format!("the digest of `{name}` is told as `{told}`"))?;
+    ensure(found == *digest_given, || format!("the digest of `{name}` is reported as `{digest_given}`"))?;
     ensure(
         media_type.split_once('/').is_some_and(|(family, kind)| !family.is_empty() && !kind.is_empty()),
         || format!("`{media_type}` is no media type"),
     )?;
     ensure(!name.contains(['/', '\\']), || format!("the name `{name}` has folders"))?;
     let is_text = media_type.starts_with("text/");
-    ensure(!is_text || file.text().is_some(), || format!("`{name}` is said to be text and is not"))
+    ensure(!is_text || file.text().is_some(), || format!("`{name}` is declared as text and is not"))
 }

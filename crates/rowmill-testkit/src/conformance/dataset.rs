@@ -57,8 +57,8 @@ pub enum RowNumbering {
 /// some rows lack finds the most.
 ///
 /// ```
-/// use rowmill_core::ports::{Dataset, InputIdentity, Position, Room, RowSource};
-/// use rowmill_testkit::conformance::{DatasetFacts, Numbering, check_dataset};
+/// use rowmill_core::ports::{Dataset, InputIdentity, ReadPosition, ReadLimit, RowSource};
+/// use rowmill_testkit::conformance::{DatasetFacts, RowNumbering, check_dataset};
 /// use rowmill_types::{Problem, Row, SourceRow};
 ///
 /// /// The squares of the first numbers.
@@ -70,7 +70,7 @@ pub enum RowNumbering {
 ///         Ok(Box::new(Read { at: 0, end: self.0 }))
 ///     }
 ///
-///     fn rereadable(&self) -> bool {
+///     fn is_rereadable(&self) -> bool {
 ///         true
 ///     }
 ///
@@ -85,7 +85,7 @@ pub enum RowNumbering {
 /// }
 ///
 /// impl RowSource for Read {
-///     fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+///     fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
 ///         let (mut rows, mut bytes) = (0, 0);
 ///         while self.at < self.end {
 ///             self.at += 1;
@@ -100,15 +100,15 @@ pub enum RowNumbering {
 ///         Ok(false)
 ///     }
 ///
-///     fn position(&self) -> Position {
-///         Position { read: self.at, total: Some(self.end) }
+///     fn position(&self) -> ReadPosition {
+///         ReadPosition { read: self.at, total: Some(self.end) }
 ///     }
 /// }
 ///
 /// let facts = DatasetFacts {
 ///     rows: Some(20),
 ///     bad: Some(vec![]),
-///     numbering: Numbering::FromOne,
+///     numbering: RowNumbering::FromOne,
 ///     ..DatasetFacts::default()
 /// };
 /// assert_eq!(check_dataset(&Squares(20), &facts), Vec::<String>::new());
@@ -159,9 +159,10 @@ pub(super) fn number(row: &SourceRow) -> u64 {
 }
 
 fn same_identity(dataset: &dyn Dataset) -> CheckResult {
-    let identity = || dataset.identity().map_err(|problem| format!("it is not told: {}", problem.message));
+    let identity =
+        || dataset.identity().map_err(|problem| format!("it is not reported: {}", problem.message));
     let (first, second) = (identity()?, identity()?);
-    ensure(first == second, || format!("it is told as {first:?} and then as {second:?}"))
+    ensure(first == second, || format!("it is reported as {first:?} and then as {second:?}"))
 }
 
 /// Checks that the text and the fields of a row match, and that a bad row has an error message.
@@ -210,7 +211,7 @@ fn as_known(rows: &[SourceRow], facts: &DatasetFacts) -> CheckResult {
 
 fn counted(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
     let Some(count) = dataset.count().map_err(|problem| problem.to_string())? else { return Ok(()) };
-    ensure(count == rows.len() as u64, || format!("{count} rows are told, and {} were read", rows.len()))
+    ensure(count == rows.len() as u64, || format!("{count} rows are reported, and {} were read", rows.len()))
 }
 
 fn declared(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
@@ -265,6 +266,6 @@ fn untyped(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
     let values = rows.iter().flatten().flat_map(Row::fields);
     let other = values.map(|(_, value)| value).find(|value| *value != "null" && !value.starts_with('"'));
     ensure(other.is_none(), || {
-        format!("all values are said to be text, and one is {}", other.unwrap_or_default())
+        format!("all values are declared as text, and one is {}", other.unwrap_or_default())
     })
 }

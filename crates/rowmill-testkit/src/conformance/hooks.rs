@@ -52,7 +52,7 @@ pub struct HookFacts {
 ///
 /// ```
 /// use futures_util::future::{BoxFuture, FutureExt, ready};
-/// use rowmill_core::ports::{HookCall, HookKind, Hooks};
+/// use rowmill_core::ports::{HookCall, HookKind, HookRunner};
 /// use rowmill_testkit::conformance::{HookCase, HookFacts, check_hooks};
 /// use serde_json::{Value, json};
 ///
@@ -60,7 +60,7 @@ pub struct HookFacts {
 /// #[derive(Debug)]
 /// struct FullStop;
 ///
-/// impl Hooks for FullStop {
+/// impl HookRunner for FullStop {
 ///     fn call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Option<Value>, String>> {
 ///         let text = call.about.as_str().filter(|text| !text.ends_with('.'));
 ///         let changes = call.agent == "editor" && call.kind == HookKind::AfterTurn;
@@ -138,7 +138,7 @@ async fn steps_in(hooks: &dyn HookRunner, row: u64, case: &HookCase, expected: &
 
 async fn fails(hooks: &dyn HookRunner, case: &HookCase) -> CheckResult {
     match hooks.call(call(ROW, case)).await {
-        Ok(given) => Err(format!("it is told as if it had worked: {given:?}")),
+        Ok(given) => Err(format!("it is reported as if it had worked: {given:?}")),
         Err(message) => ensure(!message.is_empty(), || "it does not say why".to_owned()),
     }
 }

@@ -20,7 +20,7 @@
 //! | `Model` | [`check_program_model`]; [`check_model`] for models that speak a protocol of the simulator |
 //! | `BatchApi` | [`check_batch_api`] |
 //! | `ToolHost` | [`check_tool_host`] |
-//! | `Hooks` | [`check_hooks`] |
+//! | `HookRunner` | [`check_hooks`] |
 //! | `Dataset` and `RowSource` | [`check_dataset`] |
 //! | `AttachmentLoader` | [`check_attachments`] |
 //! | `RunStore`, `Ledger` and `RecordReader` | [`check_run_store`]; [`append_until_killed`] and [`check_killed_store`] for stores that outlive a process |

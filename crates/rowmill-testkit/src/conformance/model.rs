@@ -54,7 +54,7 @@ impl fmt::Debug for ModelFacts<'_> {
 /// ```
 /// use futures_util::future::{BoxFuture, FutureExt, ready};
 /// use rowmill_core::ports::Model;
-/// use rowmill_testkit::conformance::{ModelFacts, check_own_model};
+/// use rowmill_testkit::conformance::{ModelFacts, check_program_model};
 /// use rowmill_types::{CallError, Completion, Request};
 ///
 /// /// Answers with the last message, in capitals.
@@ -64,7 +64,7 @@ impl fmt::Debug for ModelFacts<'_> {
 /// impl Model for Shouting {
 ///     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
 ///         let said = request.messages.last().map_or("", |message| message.text.as_str());
-///         ready(Ok(Completion::of_text(said.to_uppercase()))).boxed()
+///         ready(Ok(Completion::from_text(said.to_uppercase()))).boxed()
 ///     }
 /// }
 ///
@@ -73,7 +73,7 @@ impl fmt::Debug for ModelFacts<'_> {
 ///     belongs: Box::new(|prompt, answer| answer == prompt.to_uppercase()),
 ///     ..ModelFacts::default()
 /// };
-/// assert_eq!(check_own_model(&Shouting, &facts).await, Vec::<String>::new());
+/// assert_eq!(check_program_model(&Shouting, &facts).await, Vec::<String>::new());
 /// # });
 /// ```
 pub async fn check_program_model(model: &dyn Model, facts: &ModelFacts<'_>) -> Vec<String> {

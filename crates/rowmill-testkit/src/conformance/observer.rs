@@ -24,7 +24,7 @@ const THREADS: usize = 4;
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
 ///
-/// use rowmill_core::ports::{Event, Observer};
+/// use rowmill_core::ports::{RunEvent, Observer};
 /// use rowmill_testkit::conformance::check_observer;
 ///
 /// /// Counts rows that failed.
@@ -32,8 +32,8 @@ const THREADS: usize = 4;
 /// struct Failures(AtomicU64);
 ///
 /// impl Observer for Failures {
-///     fn observe(&self, event: &Event<'_>) {
-///         if let Event::Ended { error: Some(_), .. } = event {
+///     fn observe(&self, event: &RunEvent<'_>) {
+///         if let RunEvent::Ended { error: Some(_), .. } = event {
 ///             self.0.fetch_add(1, Ordering::Relaxed);
 ///         }
 ///     }

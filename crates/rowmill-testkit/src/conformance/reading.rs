@@ -54,7 +54,9 @@ fn append(source: &mut dyn RowSource, rows: &mut Vec<SourceRow>, room: ReadLimit
     ensure(new.len() <= room.rows, || {
         format!("a read with room for {} rows appended {}", room.rows, new.len())
     })?;
-    ensure(!(more && new.is_empty()), || "a read appended no row and said that there is more".to_owned())?;
+    ensure(!(more && new.is_empty()), || {
+        "a read appended no row and reported that there is more".to_owned()
+    })?;
     let but_last = new.split_last().map_or(&[][..], |(_, rest)| rest);
     let bytes: usize = but_last.iter().flatten().map(|row| row.text().len()).sum();
     ensure(but_last.iter().all(Result::is_err) || bytes < room.bytes, || {
@@ -72,9 +74,9 @@ pub(super) fn ended(source: &mut dyn RowSource) -> CheckResult {
             .map_err(|problem| format!("the end is a problem: {}", problem.message))?;
         ensure(rows.is_empty(), || {
             let row = rows.first().map_or(0, number);
-            format!("a read said that the input has ended, and then row {row} came")
+            format!("a read reported that the input has ended, and then row {row} came")
         })?;
-        ensure(!more, || "a read after the end said that there is more".to_owned())?;
+        ensure(!more, || "a read after the end reported that there is more".to_owned())?;
     }
     Ok(())
 }

@@ -263,7 +263,7 @@ async fn append(open: &OpenLedger, records: &[RowRecord], kept: &mut Vec<Appende
     let appended = open.ledger.append(open.epoch, group).await.map_err(problem_text)?;
     ensure(appended.records.len() == records.len(), || "not every record has an id".into())?;
     for (id, RowRecord { line, .. }) in appended.records.iter().zip(records) {
-        ensure(id.position() >= before, || "a record is said to stand before earlier events".into())?;
+        ensure(id.position() >= before, || "a record is reported to stand before earlier events".into())?;
         kept.push((*id, line.clone()));
     }
     let trouble = appended.problem.map(|problem| problem.to_string());

@@ -103,8 +103,9 @@ fn deviation(result: &Result<Completion, CallError>, expected: &ExpectedOutcome)
 /// A wait that the provider asks for must be passed on.
 async fn check_wait(model: &dyn Model) -> Option<String> {
     let prompt = "conformance [[429,retry-after=7]]";
-    let told = model.complete(&request(prompt)).await.err().and_then(|error| error.retry_after);
-    (told != Some(Duration::from_secs(7))).then(|| format!("`{prompt}`: the wait is told as {told:?}"))
+    let requested_wait = model.complete(&request(prompt)).await.err().and_then(|error| error.retry_after);
+    (requested_wait != Some(Duration::from_secs(7)))
+        .then(|| format!("`{prompt}`: the wait is reported as {requested_wait:?}"))
 }
 
 /// A call whose future is dropped must end.

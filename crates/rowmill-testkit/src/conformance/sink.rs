@@ -40,15 +40,15 @@ impl fmt::Debug for SinkFacts<'_> {
 /// ```
 /// use std::sync::{Arc, Mutex};
 ///
-/// use rowmill_core::ports::{Published, Sink};
+/// use rowmill_core::ports::{PublishedRecord, RecordSink};
 /// use rowmill_testkit::conformance::{SinkFacts, check_sink};
 /// use rowmill_types::Problem;
 ///
 /// /// Keeps the envelopes of failed rows.
 /// struct Failures(Arc<Mutex<Vec<u8>>>);
 ///
-/// impl Sink for Failures {
-///     fn publish(&mut self, published: Published<'_>) -> Result<(), Problem> {
+/// impl RecordSink for Failures {
+///     fn publish(&mut self, published: PublishedRecord<'_>) -> Result<(), Problem> {
 ///         if !published.ok {
 ///             self.0.lock().unwrap().extend_from_slice(published.envelope);
 ///         }

@@ -127,11 +127,11 @@ impl fmt::Debug for ToolFacts<'_> {
 ///     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
 ///         if request.tool != "length" {
 ///             let message = format!("there is no tool `{}`", request.tool);
-///             return ready(Err(ToolFailure { message, maybe_ran: false })).boxed();
+///             return ready(Err(ToolFailure { message, may_have_run: false })).boxed();
 ///         }
 ///         let arguments: Value = serde_json::from_str(request.arguments).unwrap_or_default();
 ///         let output = match arguments["word"].as_str() {
-///             Some(word) => ToolOutput::of_text(format!("{word}: {}", word.chars().count())),
+///             Some(word) => ToolOutput::from_text(format!("{word}: {}", word.chars().count())),
 ///             None => ToolOutput::error("a word is missing"),
 ///         };
 ///         ready(Ok(output)).boxed()
@@ -209,7 +209,9 @@ async fn fails(host: &dyn ToolHost, case: &ToolCase) -> CheckResult {
         Ok(output) => {
             ensure(output.is_error, || format!("its output is not marked as an error: {}", output.text))
         }
-        Err(failure) => Err(format!("it is told as a `ToolFailure`, not as an output: {}", failure.message)),
+        Err(failure) => {
+            Err(format!("it is reported as a `ToolFailure`, not as an output: {}", failure.message))
+        }
     }
 }
 

@@ -27,9 +27,9 @@ pub enum SampleFormat {
 /// or null).
 ///
 /// ```
-/// # use rowmill_testkit::made_rows::{MadeFormat, write_made_rows};
+/// # use rowmill_testkit::sample_rows::{SampleFormat, write_sample_rows};
 /// let mut out = Vec::new();
-/// write_made_rows(&mut out, MadeFormat::Jsonl, 2, 0).unwrap();
+/// write_sample_rows(&mut out, SampleFormat::Jsonl, 2, 0).unwrap();
 /// let lines = String::from_utf8(out).unwrap();
 /// assert!(lines.starts_with(r#"{"id":1,"split":""#));
 /// assert_eq!(lines.lines().count(), 2);

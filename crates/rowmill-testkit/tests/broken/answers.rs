@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use rowmill_core::ports::{AnswerKey, AnswerStore, StoredAnswer};
 use rowmill_testkit::conformance::check_answer_store;
 
-use super::assert_told;
+use super::assert_reported;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -101,6 +101,6 @@ async fn every_promise_of_a_store_of_answers_is_checked() {
     ] {
         let thread = std::thread::current().id();
         let store = Broken { manner, thread, is_broken: AtomicBool::new(false), kept: Mutex::default() };
-        assert_told(&manner, &check_answer_store(&store).await, expected);
+        assert_reported(&manner, &check_answer_store(&store).await, expected);
     }
 }

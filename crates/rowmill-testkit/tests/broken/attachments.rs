@@ -8,7 +8,7 @@ use rowmill_core::ports::AttachmentLoader;
 use rowmill_testkit::conformance::{AttachmentFacts, check_attachments};
 use rowmill_types::{Attachment, ErrorKind, Row, RowError};
 
-use super::assert_told;
+use super::assert_reported;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -111,10 +111,10 @@ async fn every_promise_of_what_brings_files_is_checked() {
         (Manner::OnlyOnce, "the same row again: it fails: not now"),
         (Manner::OnlyOneAtOnce, "rows at once: it fails: not now"),
         (Manner::BreaksWhenDropped, "a row after one was given up: it fails: not now"),
-        (Manner::LiesAboutDigest, "a row with files: the digest of `a.txt` is told as ``"),
+        (Manner::LiesAboutDigest, "a row with files: the digest of `a.txt` is reported as ``"),
         (Manner::HasNoMediaType, "a row with files: `text` is no media type"),
         (Manner::NamesFolders, "a row with files: its files are [\"in/a.txt\""),
-        (Manner::CallsBytesText, "a row with files: `a.txt` is said to be text and is not"),
+        (Manner::CallsBytesText, "a row with files: `a.txt` is declared as text and is not"),
         (Manner::AddsFiles, "a row without files: it has 1 files"),
         (
             Manner::GoesWithout,
@@ -125,12 +125,12 @@ async fn every_promise_of_what_brings_files_is_checked() {
     ] {
         let loads = AtomicUsize::new(0);
         let attachments = Broken { manner, loads, under_way: AtomicUsize::new(0) };
-        assert_told(&manner, &check_attachments(&attachments, &facts).await, expected);
+        assert_reported(&manner, &check_attachments(&attachments, &facts).await, expected);
     }
     let mut folders = facts.clone();
     folders.names = vec!["in/a.txt".to_owned(), "in/b.txt".to_owned()];
     let manner = Manner::NamesFolders;
     let attachments = Broken { manner, loads: AtomicUsize::new(0), under_way: AtomicUsize::new(0) };
     let found = check_attachments(&attachments, &folders).await;
-    assert_told(&manner, &found, "a row with files: the name `in/a.txt` has folders");
+    assert_reported(&manner, &found, "a row with files: the name `in/a.txt` has folders");
 }

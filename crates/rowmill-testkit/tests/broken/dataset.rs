@@ -10,7 +10,7 @@ use rowmill_testkit::FakeDataset;
 use rowmill_testkit::conformance::{DatasetFacts, RowNumbering, check_dataset};
 use rowmill_types::{BadRow, ErrorKind, FieldSpan, MessageText, Problem, ProblemCode, Row, SourceRow};
 
-use super::assert_told;
+use super::assert_reported;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -271,17 +271,17 @@ fn found(manner: Manner) -> Vec<String> {
 fn what_a_dataset_tells_of_itself_is_checked() {
     for (manner, expected) in [
         (Manner::Right, ""),
-        (Manner::ShiftsIdentity, "what the input is: it is told as "),
-        (Manner::Miscounts, "counting rows: 7 rows are told, and 20 were read"),
+        (Manner::ShiftsIdentity, "what the input is: it is reported as "),
+        (Manner::Miscounts, "counting rows: 7 rows are reported, and 20 were read"),
         (Manner::DeclaresTooLittle, "columns: row 1 has `w`, which is not declared"),
         (Manner::DeclaresTwice, "columns: `n` is declared twice"),
         (Manner::DeclaresOther, "columns: `n` is declared as Boolean, and row 1 has 1"),
         (Manner::HasNoId, "the field that names rows: row 4 has no `id`"),
         (Manner::HasIdTwice, "the field that names rows: two rows have \"r1\" as their `id`"),
-        (Manner::CallsNumbersText, "values without types: all values are said to be text, and one is 1"),
+        (Manner::CallsNumbersText, "values without types: all values are declared as text, and one is 1"),
         (Manner::PanicsAtNotice, "a notice: it panicked: nothing to say"),
     ] {
-        assert_told(&manner, &found(manner), expected);
+        assert_reported(&manner, &found(manner), expected);
     }
 }
 
@@ -301,11 +301,11 @@ fn the_rows_of_a_dataset_and_their_reads_are_checked() {
         (Manner::IgnoresBytes, "reading one byte at a time: a read with room for 1 bytes went on after "),
         (
             Manner::GivesNone,
-            "reading a few rows at a time: a read appended no row and said that there is more",
+            "reading a few rows at a time: a read appended no row and reported that there is more",
         ),
         (Manner::ClearsBatch, "reading everything: a read changed the rows that were in the batch before it"),
-        (Manner::EndsEarly, "after the end: a read said that the input has ended, and then row 8 came"),
-        (Manner::NeverEnds, "after the end: a read after the end said that there is more"),
+        (Manner::EndsEarly, "after the end: a read reported that the input has ended, and then row 8 came"),
+        (Manner::NeverEnds, "after the end: a read after the end reported that there is more"),
         (Manner::EndIsProblem, "after the end: the end is a problem: over"),
         (Manner::PositionGoesBack, "how far a read has come: it goes back from 20 to 13"),
         (Manner::PositionFallsShort, "how far a read has come: it is 10 of 20 at the end"),
@@ -316,7 +316,7 @@ fn the_rows_of_a_dataset_and_their_reads_are_checked() {
         (Manner::SkipTakesOneMore, "passing over 1 of 20 rows: row 3 "),
         (Manner::SkipPromisesAll, "passing over more rows than there are: `skip(25)` says 25 instead of 20"),
     ] {
-        assert_told(&manner, &found(manner), expected);
+        assert_reported(&manner, &found(manner), expected);
     }
 }
 
@@ -333,7 +333,7 @@ fn the_parts_of_a_dataset_are_checked() {
         (Manner::PartSpoils, "a part with the column `w`: row 6 is bad: spoilt"),
         (Manner::PartForgetsCondition, "a part where `n` is AtLeast Integer("),
     ] {
-        assert_told(&manner, &found(manner), expected);
+        assert_reported(&manner, &found(manner), expected);
     }
 }
 
@@ -341,6 +341,6 @@ fn the_parts_of_a_dataset_are_checked() {
 fn a_dataset_that_can_be_read_once_is_opened_once() {
     let dataset = FakeDataset::from_texts(["{\"a\":1}", "nope", "{\"a\":\"ü\"}"]).openable_once();
     let facts = DatasetFacts { rows: Some(3), bad: Some(vec![2]), ..DatasetFacts::default() };
-    assert_told(&dataset, &check_dataset(&dataset, &facts), "");
+    assert_reported(&dataset, &check_dataset(&dataset, &facts), "");
     assert_eq!(dataset.open_count(), 1);
 }

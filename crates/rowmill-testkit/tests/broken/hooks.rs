@@ -8,7 +8,7 @@ use rowmill_core::ports::{HookCall, HookKind, HookRunner};
 use rowmill_testkit::conformance::{HookCase, HookFacts, check_hooks};
 use serde_json::{Value, json};
 
-use super::assert_told;
+use super::assert_reported;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -96,7 +96,7 @@ async fn every_promise_of_hooks_is_checked() {
         (Manner::GivesOther, "a hook that steps in: it gives {\"limit\":4} instead of {\"limit\":3}"),
         (Manner::MixesUp, "calls at once: it gives {\"limit\":0} instead of {\"limit\":3}"),
         (Manner::BreaksWhenDropped, "a call after one was given up: it fails: the hook before did not end"),
-        (Manner::HidesFailure, "a hook that fails: it is told as if it had worked: None"),
+        (Manner::HidesFailure, "a hook that fails: it is reported as if it had worked: None"),
         (Manner::FailsSilently, "a hook that fails: it does not say why"),
         (Manner::Panics, "an agent without a hook AfterTool: it panicked: no result"),
     ] {
@@ -106,6 +106,6 @@ async fn every_promise_of_hooks_is_checked() {
             is_broken: AtomicBool::new(false),
             finished: Mutex::default(),
         };
-        assert_told(&manner, &check_hooks(&hooks, &facts).await, expected);
+        assert_reported(&manner, &check_hooks(&hooks, &facts).await, expected);
     }
 }

@@ -17,7 +17,7 @@ mod tools;
 use std::fmt::Debug;
 
 /// Asserts that the suite finds nothing in a correct implementation, and reports a broken one.
-fn assert_told(manner: &dyn Debug, found: &[String], expected: &str) {
+fn assert_reported(manner: &dyn Debug, found: &[String], expected: &str) {
     if expected.is_empty() {
         assert!(found.is_empty(), "{manner:?} keeps the contract: {found:#?}");
     } else {

@@ -10,7 +10,7 @@ use rowmill_testkit::conformance::{ModelFacts, check_program_model};
 use rowmill_testkit::{busy_failure, fake_answer};
 use rowmill_types::{CallError, Completion, MessageRole, Request};
 
-use super::assert_told;
+use super::assert_reported;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -73,7 +73,7 @@ impl Broken {
     }
 
     async fn answer(&self, request: &Request) -> Result<Completion, CallError> {
-        let said = request.messages[0].text.clone();
+        let message = request.messages[0].text.clone();
         self.check_panics(request);
         if self.manner == Manner::Fails
             || self.is_broken.load(Ordering::SeqCst)
@@ -81,11 +81,11 @@ impl Broken {
         {
             return Err(busy_failure());
         }
-        self.last.lock().unwrap().clone_from(&said);
+        self.last.lock().unwrap().clone_from(&message);
         if self.manner != Manner::Hides {
             self.under_way.fetch_add(1, Ordering::SeqCst);
         }
-        let is_given_up = said.ends_with("given up");
+        let is_given_up = message.ends_with("given up");
         let _counted = (self.manner != Manner::Hides).then(|| Counted(self, is_given_up));
         self.is_broken.store(is_given_up && self.manner == Manner::BreaksWhenDropped, Ordering::SeqCst);
         tokio::task::yield_now().await;
@@ -95,7 +95,7 @@ impl Broken {
         Ok(match self.manner {
             Manner::AnswersOther => fake_answer("something else"),
             Manner::MixesUp => fake_answer(self.last.lock().unwrap().clone()),
-            _ => fake_answer(said),
+            _ => fake_answer(message),
         })
     }
 }
@@ -151,6 +151,6 @@ async fn every_promise_of_a_model_is_checked() {
             belongs: Box::new(|prompt, answer| prompt == answer),
             under_way: Some(Box::new(|| model.under_way.load(Ordering::SeqCst))),
         };
-        assert_told(&manner, &check_program_model(&model, &facts).await, expected);
+        assert_reported(&manner, &check_program_model(&model, &facts).await, expected);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rowmill_core::ports::{Observer, RunEvent};
 use rowmill_testkit::conformance::check_observer;
 
-use super::assert_told;
+use super::assert_reported;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -41,6 +41,6 @@ fn every_promise_of_an_observer_is_checked() {
         (Manner::PanicsInThreads, "events from several threads: it panicked"),
         (Manner::HoldsUp, "Draining: it held up the run for 1"),
     ] {
-        assert_told(&manner, &check_observer(&Broken(manner, std::thread::current().id())), expected);
+        assert_reported(&manner, &check_observer(&Broken(manner, std::thread::current().id())), expected);
     }
 }

@@ -13,7 +13,7 @@ use rowmill_testkit::MemoryRunStore;
 use rowmill_testkit::conformance::{check_killed_store, check_run_store};
 use rowmill_types::{Problem, ProblemCode};
 
-use super::assert_told;
+use super::assert_reported;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -240,13 +240,13 @@ async fn every_promise_of_a_store_of_runs_is_checked() {
         (Manner::Panics, "appending many records: it panicked: too many"),
     ] {
         let store = Broken { manner, inner: MemoryRunStore::default() };
-        assert_told(&manner, &check_run_store(&|| Arc::new(store.clone())).await, expected);
+        assert_reported(&manner, &check_run_store(&|| Arc::new(store.clone())).await, expected);
     }
 }
 
 #[test]
-fn a_store_that_lost_what_it_confirmed_is_told() {
-    let told = check_killed_store(&MemoryRunStore::default(), Some(1));
-    assert_eq!(told.len(), 1);
-    assert!(told[0].ends_with("rows are lost that were appended: [0, 1, 2, 3, 4, 5]"), "{told:?}");
+fn a_store_that_lost_what_it_confirmed_is_reported() {
+    let reported = check_killed_store(&MemoryRunStore::default(), Some(1));
+    assert_eq!(reported.len(), 1);
+    assert!(reported[0].ends_with("rows are lost that were appended: [0, 1, 2, 3, 4, 5]"), "{reported:?}");
 }

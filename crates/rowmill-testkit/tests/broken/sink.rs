@@ -6,7 +6,7 @@ use rowmill_core::ports::{PublishedRecord, RecordSink};
 use rowmill_testkit::conformance::{SinkFacts, check_sink};
 use rowmill_types::{Problem, ProblemCode};
 
-use super::assert_told;
+use super::assert_reported;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -87,6 +87,6 @@ fn every_promise_of_a_sink_is_checked() {
             leaves: Box::new(|published| Some(published.envelope.to_vec())),
         };
         let mut sink = Broken { manner, written: written.clone(), pending: Vec::new(), flushed: Vec::new() };
-        assert_told(&manner, &check_sink(&mut sink, &facts), expected);
+        assert_reported(&manner, &check_sink(&mut sink, &facts), expected);
     }
 }

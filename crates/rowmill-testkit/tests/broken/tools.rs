@@ -11,7 +11,7 @@ use rowmill_testkit::conformance::{AfterRelease, CountingTool, ToolCase, ToolFac
 use rowmill_types::ToolOutput;
 use serde_json::{Value, json};
 
-use super::assert_told;
+use super::assert_reported;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -184,7 +184,7 @@ async fn every_promise_of_a_tool_host_is_checked() {
         (Manner::Right, ""),
         (Manner::GivesNothing, "a call: `echo` gave nothing: nothing came"),
         (Manner::AlwaysFails, "a call: `echo` says that it failed: no"),
-        (Manner::FailureIsNoOutput, "a tool that fails: it is told as a `ToolFailure`, not as an output"),
+        (Manner::FailureIsNoOutput, "a tool that fails: it is reported as a `ToolFailure`, not as an output"),
         (Manner::FailureIsSuccess, "a tool that fails: its output is not marked as an error"),
         (Manner::TakesAnyTool, "a tool that does not exist: it gave an output instead of a `ToolFailure`"),
         (Manner::UnknownMayHaveRun, "a tool that does not exist: the failure says that it may have run"),
@@ -214,6 +214,6 @@ async fn every_promise_of_a_tool_host_is_checked() {
             is_broken: AtomicBool::new(false),
             closed: AtomicUsize::new(0),
         };
-        assert_told(&manner, &check_tool_host(&host, &facts(&host)).await, expected);
+        assert_reported(&manner, &check_tool_host(&host, &facts(&host)).await, expected);
     }
 }

@@ -112,11 +112,11 @@ impl ServerCatalogue {
                 let name = known.get_or_insert_with(|| names.unique_name(&server.name, name));
                 offered.push(made_tool(server, name, (kind, index), words, schema));
             };
-            if let Some(told) = self.describe_resources(server, &view.resources) {
-                made("read_resource", &mut reading, McpToolKind::Resources, told);
+            if let Some(description) = self.describe_resources(server, &view.resources) {
+                made("read_resource", &mut reading, McpToolKind::Resources, description);
             }
-            if let Some(told) = self.describe_prompts(server, &view.prompts) {
-                made("get_prompt", &mut fetching, McpToolKind::Prompts, told);
+            if let Some(description) = self.describe_prompts(server, &view.prompts) {
+                made("get_prompt", &mut fetching, McpToolKind::Prompts, description);
             }
         }
         Ok(offered)

@@ -89,7 +89,7 @@ fn a_server_without_a_name_is_called_after_its_place() {
 }
 
 #[test]
-fn what_cannot_be_used_is_said_with_what_to_do() {
+fn what_cannot_be_used_is_reported_with_what_to_do() {
     let cases = [
         (
             "url = 'https://x'\nheaders = { X-Key = 'a${MISSING}' }",

@@ -198,12 +198,12 @@ impl McpEndpoint {
             Err(_) => (self.late(), HandshakeFailure::Failed),
         };
         process.kill_and_reap().await;
-        let said = [("standard error", process.last_output().await), ("standard output", talk.text())];
-        let said = said
+        let printed = [("standard error", process.last_output().await), ("standard output", talk.text())];
+        let printed = printed
             .into_iter()
             .filter_map(|(where_to, text)| Some(format!("on {where_to} it printed:\n{}", text?)));
-        let said: Vec<_> = failure.cause.take().into_iter().chain(said).collect();
-        failure.cause = (!said.is_empty()).then(|| said.join("\n"));
+        let printed: Vec<_> = failure.cause.take().into_iter().chain(printed).collect();
+        failure.cause = (!printed.is_empty()).then(|| printed.join("\n"));
         Err((failure, handshake))
     }
 

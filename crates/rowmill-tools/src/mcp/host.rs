@@ -160,7 +160,7 @@ impl McpHost {
     }
 
     /// The tools of a server for agents with this view of it, which must be one of [`McpServer::views`] or
-    /// [`McpServer::view`].
+    /// [`McpServer::default_view`].
     pub fn offered<'a>(&'a self, server: &'a str, view: &'a ServerView) -> impl Iterator<Item = &'a McpTool> {
         let end = self.ends.iter().find(|end| end.endpoint.server.name == server);
         let index = end.and_then(|end| end.views.iter().position(|known| known == view));
@@ -353,9 +353,10 @@ pub(super) async fn start_server(endpoint: Arc<McpEndpoint>) -> Result<ServerSta
             StartRemedy::Patience,
         ),
     };
-    let said = session.kill_and_describe().await.map(|text| format!("on standard error it printed:\n{text}"));
+    let printed =
+        session.kill_and_describe().await.map(|text| format!("on standard error it printed:\n{text}"));
     session.close().await;
-    Err(StartFailure { what: failure.0, cause: said, remedy: failure.1 })
+    Err(StartFailure { what: failure.0, cause: printed, remedy: failure.1 })
 }
 
 /// Makes a call; repeats it if the connection broke and the tool cannot have run or may run twice.

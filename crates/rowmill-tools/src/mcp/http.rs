@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_redirect_is_told_without_user_and_query() {
+    fn a_redirect_is_reported_without_user_and_query() {
         for (location, place) in [
             ("https://ann:pw@host/new?key=x7q", "https://host/new"),
             ("/login?token=x7q", "/login"),

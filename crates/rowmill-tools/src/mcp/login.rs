@@ -149,8 +149,8 @@ impl McpSignIn {
 
 /// The error of a denied sign-in, without the parameters that identify the sign-in.
 fn refusal(query: &str) -> String {
-    let said: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("error")).collect();
-    said.join("&")
+    let errors: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("error")).collect();
+    errors.join("&")
 }
 
 /// The path and query of a request. It is read to the end of its head: a connection that is closed with
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_told_without_the_state_of_the_sign_in() {
+    fn a_refusal_is_reported_without_the_state_of_the_sign_in() {
         let query = "state=x7q&error=access_denied&error_description=no&code=c";
         assert_eq!(refusal(query), "error=access_denied&error_description=no");
     }

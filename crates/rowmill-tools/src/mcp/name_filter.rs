@@ -3,10 +3,10 @@
 /// A filter of names.
 ///
 /// ```
-/// # use rowmill_tools::Filter;
-/// let filter = Filter::Only(vec!["read_*".to_owned(), "echo".to_owned()]);
-/// assert!(filter.admits("read_file") && filter.admits("echo"));
-/// assert!(!filter.admits("write_file"));
+/// # use rowmill_tools::NameFilter;
+/// let filter = NameFilter::Only(vec!["read_*".to_owned(), "echo".to_owned()]);
+/// assert!(filter.allows("read_file") && filter.allows("echo"));
+/// assert!(!filter.allows("write_file"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameFilter {

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_told_with_who_speaks_where_several_do() {
+    fn a_prompt_is_reported_with_who_speaks_where_several_do() {
         let message =
             |role: &str, text: &str| json!({"role": role, "content": {"type": "text", "text": text}});
         let one = output(json!({"messages": [message("user", "hello")]}));

@@ -61,11 +61,12 @@ pub async fn describe_model(
     variables: &[(OsString, OsString)],
     temp_folder: &Path,
 ) -> io::Result<Result<ModelDescription, DescribeFailure>> {
-    let (mut told, mut errors) = (tempfile::tempfile_in(temp_folder)?, tempfile::tempfile_in(temp_folder)?);
+    let (mut reported, mut errors) =
+        (tempfile::tempfile_in(temp_folder)?, tempfile::tempfile_in(temp_folder)?);
     let mut command = Command::new(interpreter);
     command.args(["-c", PROGRAM, model]).stdin(Stdio::null());
     command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
-    command.stdout(told.try_clone()?).stderr(errors.try_clone()?);
+    command.stdout(reported.try_clone()?).stderr(errors.try_clone()?);
     let reaper = ProcessReaper::default();
     let mut group = ProcessGroup::start(&mut command, &reaper)?;
     let ended = tokio::time::timeout(START_TIMEOUT, group.wait_for_end()).await;
@@ -73,8 +74,8 @@ pub async fn describe_model(
     reaper.reap_all().await;
     let Ok(status) = ended else { return Ok(Err(DescribeFailure::TooSlow(START_TIMEOUT))) };
     let status = status.ok_or_else(|| io::Error::other("it could not be waited for"))?;
-    let told = text(&mut told)?;
-    let (first, second) = told.trim_end().split_once('\n').unwrap_or((told.trim_end(), ""));
+    let reported = text(&mut reported)?;
+    let (first, second) = reported.trim_end().split_once('\n').unwrap_or((reported.trim_end(), ""));
     let second = (!second.is_empty()).then(|| second.to_owned());
     Ok(match status.code() {
         Some(0) if !first.is_empty() => Ok(ModelDescription { schema: first.to_owned(), code: second }),

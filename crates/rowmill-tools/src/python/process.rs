@@ -71,13 +71,13 @@ impl PythonProcess {
 
     /// Ends the process after its `on_shutdown` hooks, or without them if they take too long.
     pub(super) async fn finish(mut self, timeout: Duration) {
-        let leave = async {
+        let shutdown = async {
             if self.request(PythonRequest::Shutdown, 0, b"").await.is_ok() {
                 self.group.wait_for_end().await;
             }
         };
         // Whether it ended by itself or not, it is killed now.
-        drop(tokio::time::timeout(timeout, leave).await);
+        drop(tokio::time::timeout(timeout, shutdown).await);
         self.group.kill_and_wait().await;
     }
 

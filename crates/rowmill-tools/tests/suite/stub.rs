@@ -67,7 +67,7 @@ async fn lines_are_used_in_turn_by_each_row_and_the_last_one_repeats() {
 }
 
 #[tokio::test]
-async fn a_call_without_an_answer_is_told_and_a_text_answers_all() {
+async fn a_call_without_an_answer_is_reported_and_a_text_answers_all() {
     let (_folder, read) = stub("{\"arguments\": {\"city\": \"Bonn\"}, \"result\": \"rain\"}");
     let host = StubHost::new(vec![read.unwrap()]);
     let output = ask(&host, 1, "weather", json!({"city": "Rome"})).await.unwrap();
@@ -179,7 +179,7 @@ async fn secrets_are_in_no_recording() {
 }
 
 #[tokio::test]
-async fn a_recording_that_cannot_be_written_disturbs_no_call_and_is_told() {
+async fn a_recording_that_cannot_be_written_disturbs_no_call_and_is_reported() {
     let folder = TempDir::new().unwrap();
     let recorder = ToolRecorder::new(Arc::new(Echo("real")), folder.path().into(), HashMap::new()).unwrap();
     fs::create_dir(folder.path().join("search.jsonl")).unwrap();

@@ -261,7 +261,7 @@ fn merge(under: &mut Value, over: Value) {
 /// Looks up a variable; may record the value that was found.
 type NotingLookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// The entry with `${CONFIG_FILE_NAME}` and `${CONFIG_FILE_NAME:default}` replaced; the error is a name that is not set.
+/// The entry with `${NAME}` and `${NAME:default}` replaced; the error is a name that is not set.
 fn expanded(
     entry: &Map<String, Value>,
     environment: &NotingLookup<'_>,

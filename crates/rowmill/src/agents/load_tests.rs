@@ -146,7 +146,7 @@ fn what_a_card_names_is_brought_from_its_folder() {
 }
 
 #[test]
-fn what_is_not_there_is_told_before_the_first_row() {
+fn what_is_not_there_is_reported_before_the_first_row() {
     for (card, message) in [
         (
             "function_tools: t.py:f",
@@ -173,24 +173,24 @@ fn what_is_not_there_is_told_before_the_first_row() {
 }
 
 #[test]
-fn all_that_is_wrong_with_a_folder_of_cards_is_told_at_once() {
+fn all_that_is_wrong_with_a_folder_of_cards_is_reported_at_once() {
     let (kept, sources) = folder(&[
         ("a.yaml", "modle: m\nshel: true"),
         ("b.md", "---\nagents: [c]\nskills: [s]\n---\n{{file:none.md}} {{env}}"),
         ("c.yaml", "tool_only: true\ncwd: nowhere"),
     ]);
-    let told = |agent: Option<&str>| {
+    let reported = |agent: Option<&str>| {
         let problem = load_with(&sources, agent, &[]).unwrap_err();
         problem.message.replace(&format!("{}/", kept.path().display()), "")
     };
     assert_eq!(
-        told(Some("b")),
+        reported(Some("b")),
         "the agent cards have 2 problems:\n  `a.yaml`, line 1: unknown field `modle`\n    help: did you mean \
          `model`?\n  `a.yaml`, line 2: unknown field `shel`\n    help: did you mean `shell`?"
     );
     fs::write(kept.path().join("a.yaml"), "tool_only: true").unwrap();
     assert_eq!(
-        told(None),
+        reported(None),
         "the agent cards have 4 problems:\n  `b.md`, line 5: file not found for `{{file:…}}`: `none.md`\n  \
          `b.md`, line 3: `skills` names a folder that does not exist: `s`\n  `c.yaml`, line 2: `cwd` names a \
          folder that does not exist: `nowhere`\n    help: relative paths are resolved from the card's \

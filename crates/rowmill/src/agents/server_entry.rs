@@ -96,8 +96,8 @@ fn add_credentials(whole: &mut McpServerConfig, entry: &McpServerConfig) {
     }
     for (name, value) in &entry.headers {
         let lower = name.to_ascii_lowercase();
-        let is_said = names.contains(&lower) || (says_who && lower == "authorization");
-        if !is_said {
+        let is_plain = names.contains(&lower) || (says_who && lower == "authorization");
+        if !is_plain {
             whole.headers.insert(name.clone(), value.clone());
         }
     }

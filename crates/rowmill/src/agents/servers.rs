@@ -67,9 +67,7 @@ pub(super) fn resolve_servers(
             server.tools = NameFilter::Everything;
             (server.resources, server.prompts) = (NameFilter::Nothing, NameFilter::Nothing);
             match found.get(&connect.name) {
-                None => {
-                    found.insert(connect.name.clone(), (server, Some(card)));
-                }
+                None => drop(found.insert(connect.name.clone(), (server, Some(card)))),
                 Some((same, _)) if same.transport.address_text() == server.transport.address_text() => {}
                 Some((_, other)) => {
                     let whose = other.map_or("the configuration", |card| card.source.as_str());

@@ -126,11 +126,8 @@ pub(crate) async fn set_up_agents(
     };
     let graph = Arc::clone(&setup.graph);
     for (index, model_role) in graph.model_roles().iter().enumerate() {
-        let (Some(card), Some(model)) =
-            (members.get(model_role.agent_index), models.get(model_role.agent_index))
-        else {
-            continue;
-        };
+        let agent = model_role.agent_index;
+        let (Some(card), Some(model)) = (members.get(agent), models.get(agent)) else { continue };
         let own = instructions.get(model_role.agent_index).and_then(|text| text.as_deref());
         let mut names = vec![model.clone()];
         names.extend(spec.fallback_models.iter().cloned());

@@ -308,12 +308,12 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
     /// function delays no other item, as with [`Batch::prompt`].
     ///
     /// ```
-    /// use rowmill::{Batch, Failure, ReturnNone, Worker};
+    /// use rowmill::{Batch, FunctionFailure, ReturnNone, Worker};
     ///
     /// let results = Batch::over(["a", "?"])
     ///     .prompt(|item| *item)
     ///     .worker_for(|_index, item| match *item {
-    ///         "?" => Err(Failure::new("nobody knows")),
+    ///         "?" => Err(FunctionFailure::new("nobody knows")),
     ///         _ => Ok(Worker::model("passthrough")),
     ///     })
     ///     .on_failure(ReturnNone)

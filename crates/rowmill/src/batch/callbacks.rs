@@ -27,11 +27,11 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU64, Ordering};
-    /// use rowmill::{Batch, Event};
+    /// use rowmill::{Batch, RunEvent};
     ///
     /// static ENDED: AtomicU64 = AtomicU64::new(0);
     /// let batch = Batch::over(["a"; 3]).prompt(|item| *item).worker("passthrough").on_event(|event| {
-    ///     if let Event::Ended { error: None, .. } = event {
+    ///     if let RunEvent::Ended { error: None, .. } = event {
     ///         ENDED.fetch_add(1, Ordering::Relaxed);
     ///     }
     /// });

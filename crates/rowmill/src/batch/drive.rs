@@ -246,13 +246,8 @@ where
         vocabulary: control.vocabulary,
         ..settings.work.worker(batch_workers.assignment(), maps.prompts)
     };
-    let begun = open_batch_ledger(
-        settings.ledger.take(),
-        &settings.work,
-        worker.answer_cache.clone(),
-        worker_identity,
-    )
-    .await?;
+    let cache = worker.answer_cache.clone();
+    let begun = open_batch_ledger(settings.ledger.take(), &settings.work, cache, worker_identity).await?;
     let BatchStart { run, ledger, resume, spent, held } = begun;
     let reading = items.reading();
     let (pull, pump) = match items {

@@ -14,11 +14,11 @@ use super::report::BatchReport;
 /// conversion from all errors would then be impossible.
 ///
 /// ```
-/// use rowmill::Failure;
+/// use rowmill::FunctionFailure;
 ///
-/// fn number(text: &str) -> Result<u8, Failure> {
+/// fn number(text: &str) -> Result<u8, FunctionFailure> {
 ///     if text.is_empty() {
-///         return Err(Failure::temporary("nothing there yet"));
+///         return Err(FunctionFailure::temporary("nothing there yet"));
 ///     }
 ///     Ok(text.parse()?)
 /// }
@@ -131,7 +131,7 @@ impl Error for ItemError {}
 /// The error of a batch that did not give results for all items. It holds the results that there are.
 ///
 /// ```
-/// use rowmill::{Batch, BatchCause, Failure};
+/// use rowmill::{Batch, BatchCause, FunctionFailure};
 ///
 /// let batch = Batch::over(["1", "x"]).worker_fn(|item| async move { Ok(item.parse::<u8>()?) });
 /// let error = batch.sequential().run_blocking().unwrap_err();

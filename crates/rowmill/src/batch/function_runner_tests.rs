@@ -115,10 +115,10 @@ async fn a_panic_of_a_function_is_one_of_whoever_waits_for_it() {
 async fn a_call_that_is_given_up_is_dropped_where_it_waits() {
     let runner = Arc::new(FunctionRunner::default());
     let (held, begun) = (Arc::new(()), Arc::new(tokio::sync::Notify::new()));
-    let (kept, told) = (Arc::clone(&held), Arc::clone(&begun));
+    let (kept, reported) = (Arc::clone(&held), Arc::clone(&begun));
     let mut call = Box::pin(runner.call(move || {
         async move {
-            told.notify_one();
+            reported.notify_one();
             std::future::pending::<()>().await;
             drop(kept);
         }

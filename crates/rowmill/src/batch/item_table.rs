@@ -34,7 +34,7 @@ impl<T, A, U> Default for ItemTable<T, A, U> {
 
 impl<T, A, U> fmt::Debug for ItemTable<T, A, U> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Shelf({} items)", self.locked().len())
+        write!(out, "ItemTable({} items)", self.locked().len())
     }
 }
 

@@ -68,9 +68,9 @@ impl<T, A, U> fmt::Debug for OutputMap<T, A, U> {
 }
 
 impl<T, A, U> OutputMap<T, A, U> {
-    fn answer(&self, finishing: &AnsweredRow<'_>, on_shelf: Option<A>) -> Result<A, RowError> {
+    fn answer(&self, finishing: &AnsweredRow<'_>, in_table: Option<A>) -> Result<A, RowError> {
         match self.decode {
-            None => on_shelf.ok_or_else(gone),
+            None => in_table.ok_or_else(gone),
             Some(decode) => decode(finishing.result).map_err(|what| {
                 let message = format!("the answer does not match its type: {what}");
                 let raw_text = Some(finishing.result.to_owned());
@@ -83,8 +83,8 @@ impl<T, A, U> OutputMap<T, A, U> {
 impl<T: Send + Sync, A: Send, U: Send> AnswerMapper for OutputMap<T, A, U> {
     fn map_answer(&self, finishing: AnsweredRow<'_>) -> Result<MappedResult, RowError> {
         let AnsweredRow { row, calls, .. } = finishing;
-        let (item, on_shelf) = self.item_table.take_answer(row).ok_or_else(gone)?;
-        let answer = self.answer(&finishing, on_shelf)?;
+        let (item, in_table) = self.item_table.take_answer(row).ok_or_else(gone)?;
+        let answer = self.answer(&finishing, in_table)?;
         let done = AnsweredItem {
             index: item_index(row),
             item,

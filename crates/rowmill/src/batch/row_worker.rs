@@ -136,13 +136,13 @@ impl WorkerContext {
 
     /// An agent graph of one agent that calls a model, with or without tools.
     fn of_model(&self, inner: &WorkerParts) -> Result<ReadyWorker, Problem> {
-        let (cast_tools, specs, host, given) =
+        let (card_tools, specs, host, given) =
             match inner.tools.as_ref().map(WorkerTools::prepare).transpose()? {
                 Some(ReadyTools { tools, specs, host, given }) => (tools, specs, Some(host), given),
                 None => (Vec::new(), Vec::new(), None, Vec::new()),
             };
         let agent = AgentSettings {
-            tools: (0..cast_tools.len()).collect(),
+            tools: (0..card_tools.len()).collect(),
             max_iterations: if host.is_some() { MAX_ITERATIONS } else { u32::MAX },
             ..AgentSettings::default()
         };
@@ -151,7 +151,7 @@ impl WorkerContext {
             description: String::new(),
             kind: AgentKind::Agent(agent),
         };
-        let graph = AgentGraph::new(vec![member], cast_tools, 0, self.result_schema()?)?;
+        let graph = AgentGraph::new(vec![member], card_tools, 0, self.result_schema()?)?;
         let graph = graph
             .with_turns(self.work.agents.turns)
             .with_repairs(self.work.repairs)
@@ -183,7 +183,7 @@ impl WorkerContext {
             }
             WorkerModel::Model(name) => return self.resolve_provider_model(inner, name, brief),
             WorkerModel::Cards { .. } => {
-                return Err(Problem::new(ProblemCode::Internal, "cards have voices"));
+                return Err(Problem::new(ProblemCode::Internal, "cards have model roles"));
             }
         };
         let files = AttachmentRules { kinds: Vec::new(), max_total: 0, max_count: 0 };
@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_own_model_is_told_counts_by_text_that_no_change_of_the_code_changes() {
+    fn what_an_own_model_gets_counts_by_text_that_no_change_of_the_code_changes() {
         let tool = ToolSpec { name: "look".into(), description: None, schema: json!({}) };
         let brief =
             ModelRequirements { instruction: Some("Be \"brief\".".into()), schema: None, tools: vec![tool] };

@@ -103,9 +103,9 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     /// its own calls stays with that batch. By default, a batch shares nothing.
     ///
     /// ```
-    /// use rowmill::{Batch, Limits};
+    /// use rowmill::{Batch, SharedLimits};
     ///
-    /// let account = Limits::default();
+    /// let account = SharedLimits::default();
     /// for items in [["a", "b"], ["c", "d"]] {
     ///     Batch::over(items).prompt(|item| *item).worker("passthrough").limits(&account).run_blocking()?;
     /// }
@@ -160,7 +160,7 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     /// Limits the cost of this batch, including resumes. No call is sent that could exceed it.
     ///
     /// ```
-    /// use rowmill::extend::{BoxFuture, CallError, Completion, Model, Request, Usage};
+    /// use rowmill::extend::{BoxFuture, CallError, Completion, Model, Request, TokenUsage};
     /// use rowmill::{Batch, Money, Price, ReturnNone, TokenPrices, Worker};
     ///
     /// #[derive(Debug)]
@@ -168,15 +168,15 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     ///
     /// impl Model for Ten {
     ///     fn complete<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
-    ///         let usage = Usage { output: 10, ..Usage::default() };
-    ///         Box::pin(async move { Ok(Completion { usage: Some(usage), ..Completion::of_text("ten") }) })
+    ///         let usage = TokenUsage { output: 10, ..TokenUsage::default() };
+    ///         Box::pin(async move { Ok(Completion { usage: Some(usage), ..Completion::from_text("ten") }) })
     ///     }
     /// }
     ///
     /// let dollar = Money::from_dollars(1.0).unwrap_or_default();
     /// let tokens = TokenPrices { input: Money::ZERO, output: dollar, ..TokenPrices::default() };
     /// let price = Price { tokens, long: None, batch_percent: None };
-    /// let worker = Worker::own("ten", Ten).price(price).max_output(10);
+    /// let worker = Worker::from_model("ten", Ten).price(price).max_output(10);
     /// let batch = Batch::over(0..100).prompt(|_| "").worker(worker).max_cost(dollar.times(35));
     /// let results = batch.on_failure(ReturnNone).run_blocking()?;
     /// assert_eq!((results.report.ok, results.report.cost), (3, dollar.times(30)));
@@ -240,10 +240,10 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     /// decide for itself. `rowmill run` stops after fifty such rows.
     ///
     /// ```
-    /// use rowmill::{Batch, Failure, ReturnNone};
+    /// use rowmill::{Batch, FunctionFailure, ReturnNone};
     ///
     /// let broken = Batch::over(1..);
-    /// let broken = broken.worker_fn(|_| async move { Err::<u32, _>(Failure::new("no such table")) });
+    /// let broken = broken.worker_fn(|_| async move { Err::<u32, _>(FunctionFailure::new("no such table")) });
     /// let stopped = broken.stop_on_same_failure(10).on_failure(ReturnNone).run_blocking();
     /// assert!(stopped.unwrap_err().to_string().contains("rows all failed with FunctionError"));
     /// ```
@@ -257,9 +257,9 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     /// program.
     ///
     /// ```
-    /// use rowmill::{Batch, ReturnNone, Stop};
+    /// use rowmill::{Batch, ReturnNone, StopHandle};
     ///
-    /// let stop = Stop::default();
+    /// let stop = StopHandle::default();
     /// let enough = stop.clone();
     /// let batch = Batch::over(1..).worker_fn(|item| async move { Ok(*item) }).stop(&stop);
     /// let batch = batch.on_progress(move |progress| if progress.ok >= 100 { enough.drain() });
@@ -279,13 +279,13 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use rowmill::{Batch, Failure};
+    /// use rowmill::{Batch, FunctionFailure};
     /// use std::sync::atomic::{AtomicU32, Ordering};
     ///
     /// static TRIES: AtomicU32 = AtomicU32::new(0);
     /// let batch = Batch::over([()]).worker_fn(|_| async {
     ///     match TRIES.fetch_add(1, Ordering::Relaxed) {
-    ///         0 => Err(Failure::temporary("not yet")),
+    ///         0 => Err(FunctionFailure::temporary("not yet")),
     ///         tries => Ok(tries),
     ///     }
     /// });

@@ -41,7 +41,7 @@ impl<S: Send + Sync + 'static> StatefulTools<S> {
     }
 
     /// Adds an async function that takes the state and the arguments. Everything else is as with
-    /// [`WorkerTools::function`].
+    /// [`WorkerTools::add_function`].
     pub fn add_function<A, R, F, Fut>(
         self,
         name: impl Into<String>,
@@ -57,7 +57,7 @@ impl<S: Send + Sync + 'static> StatefulTools<S> {
         self.add_tool(OfferedTool::for_arguments::<A>(name, description), function)
     }
 
-    /// Adds an async function with the settings of an [`OfferedTool`], as [`WorkerTools::offer`] does.
+    /// Adds an async function with the settings of an [`OfferedTool`], as [`WorkerTools::add_tool`] does.
     pub fn add_tool<A, R, F, Fut>(mut self, offered: OfferedTool, function: F) -> Self
     where
         A: DeserializeOwned,
@@ -71,8 +71,8 @@ impl<S: Send + Sync + 'static> StatefulTools<S> {
             }
             Ok(arguments) => {
                 let calling = function(state, arguments);
-                let told = |failure: FunctionFailure| ToolOutput::error(failure.message());
-                calling.map(move |given| given.map_or_else(told, Into::into)).boxed()
+                let error_output = |failure: FunctionFailure| ToolOutput::error(failure.message());
+                calling.map(move |given| given.map_or_else(error_output, Into::into)).boxed()
             }
         });
         self.functions.push((offered, call));

@@ -112,7 +112,7 @@ async fn a_result_ends_the_item_without_asking_the_model_again() {
 }
 
 #[tokio::test]
-async fn failures_are_told_to_the_model() {
+async fn failures_are_reported_to_the_model() {
     let tools =
         || {
             WorkerTools::none()
@@ -125,7 +125,7 @@ async fn failures_are_told_to_the_model() {
                     |_: Nothing| std::future::pending::<Result<String, FunctionFailure>>(),
                 )
         };
-    for (prompt, told) in [
+    for (prompt, message) in [
         (call("number", r#"{"word": "17"}"#), "17"),
         (call("number", r#"{"word": "x"}"#), "invalid digit found in string"),
         (call("never", ""), "not today"),
@@ -134,7 +134,7 @@ async fn failures_are_told_to_the_model() {
             "the tool failed: it did not answer within 0.001 s; whether it took effect is unknown",
         ),
     ] {
-        assert_eq!(answer(tools(), prompt).await.unwrap(), told);
+        assert_eq!(answer(tools(), prompt).await.unwrap(), message);
     }
 }
 
@@ -157,14 +157,14 @@ async fn arguments_that_do_not_fit_never_reach_the_function() {
             async { Ok("taken") }
         })
     };
-    for (arguments, told) in [
+    for (arguments, message) in [
         (r#"{"number": 2}"#, "taken"),
         (r#"{"number": 3}"#, "the arguments do not match the tool: an odd number"),
         (r#"{"number": "two"}"#, "number"),
         ("{}", "number"),
     ] {
         let given = answer(tools(), call("take", arguments)).await.unwrap();
-        assert!(given.contains(told), "{arguments}: {given}");
+        assert!(given.contains(message), "{arguments}: {given}");
     }
     assert_eq!(*seen.lock().unwrap(), [2]);
 }
@@ -184,13 +184,13 @@ async fn a_panic_of_a_function_or_of_the_maker_of_its_state_is_the_failure_of_th
         .worker(caller(tools))
         .on_failure(ReturnError);
     let results = batch.run().await.unwrap().items;
-    let told: Vec<_> = results.iter().map(|result| result.as_deref().map_err(ItemError::kind)).collect();
+    let reported: Vec<_> = results.iter().map(|result| result.as_deref().map_err(ItemError::kind)).collect();
     let internal = Err(Some(ErrorKind::Internal));
-    assert_eq!(told, [Ok("a"), internal, internal, Ok("d")]);
+    assert_eq!(reported, [Ok("a"), internal, internal, Ok("d")]);
 }
 
 #[tokio::test]
-async fn tools_that_cannot_be_offered_are_told_before_anything_is_sent() {
+async fn tools_that_cannot_be_offered_are_reported_before_anything_is_sent() {
     let twice = counting().add_function("more", "", |_, _: Nothing| async { Ok("") });
     let text = WorkerTools::none().add_function("text", "", |text: String| async move { Ok(text) });
     let named = |name: &str| WorkerTools::none().add_function(name, "", |_: Nothing| async { Ok("") });

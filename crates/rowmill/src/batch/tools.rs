@@ -51,7 +51,7 @@ impl OfferedTool {
     ///     customer: u32,
     /// }
     ///
-    /// let tool = OfferedTool::of::<LookUp>("look_up", "Finds a customer.");
+    /// let tool = OfferedTool::for_arguments::<LookUp>("look_up", "Finds a customer.");
     /// let schema = tool.schema();
     /// assert_eq!(schema["properties"]["customer"]["description"], "The number on the invoice.");
     /// ```
@@ -136,19 +136,19 @@ struct ToolGroup {
 
 /// The tools of a worker: what its model is offered, and which host runs the calls.
 ///
-/// Tools are functions of the program ([`WorkerTools::function`], [`WorkerTools::with_state`]) or come from your
+/// Tools are functions of the program ([`WorkerTools::add_function`], [`WorkerTools::with_state`]) or come from your
 /// own [`ToolHost`] ([`WorkerTools::from_host`], [`WorkerTools::per_item`]); [`WorkerTools::and`] combines several kinds.
 /// Names must be unique among all tools of a worker.
 ///
 /// ```
-/// use rowmill::{Batch, Tools, Worker};
+/// use rowmill::{Batch, WorkerTools, Worker};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct LookUp {
 ///     id: u32,
 /// }
 ///
-/// let tools = Tools::functions().function("look_up", "Finds a customer by id.", |args: LookUp| async move {
+/// let tools = WorkerTools::none().add_function("look_up", "Finds a customer by id.", |args: LookUp| async move {
 ///     Ok(format!("customer {} lives in Bergen", args.id))
 /// });
 /// // The built-in model `passthrough` calls the tool that the prompt names.
@@ -165,7 +165,7 @@ pub struct WorkerTools {
 }
 
 impl WorkerTools {
-    /// An empty set of tools; [`WorkerTools::function`] adds to it.
+    /// An empty set of tools; [`WorkerTools::add_function`] adds to it.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
@@ -176,13 +176,13 @@ impl WorkerTools {
     /// function.
     ///
     /// The return value of the function goes to the model: a text, or a [`ToolOutput`], which can also
-    /// be the result of the item ([`ToolOutput::result`]: the model is not called again) or a failure
+    /// be the result of the item ([`ToolOutput::final_result`]: the model is not called again) or a failure
     /// that is reported to the model ([`ToolOutput::error`]). An `Err` is such a failure, too, so `?`
     /// works on every error. A panic is the failure of this item only.
     ///
     /// It runs on the same threads as functions of [`Batch::worker_fn`](super::Batch::worker_fn):
     /// computing is fine, blocking code belongs in `tokio::task::spawn_blocking`. One call may take a
-    /// minute; use [`WorkerTools::offer`] to change that.
+    /// minute; use [`WorkerTools::add_tool`] to change that.
     pub fn add_function<A, R, F, Fut>(
         self,
         name: impl Into<String>,
@@ -203,17 +203,17 @@ impl WorkerTools {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use rowmill::{OfferedTool, Tools};
+    /// use rowmill::{OfferedTool, WorkerTools};
     ///
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
     /// struct Page {
     ///     url: String,
     /// }
     ///
-    /// let offered = OfferedTool::of::<Page>("read_page", "Reads a page.")
+    /// let offered = OfferedTool::for_arguments::<Page>("read_page", "Reads a page.")
     ///     .timeout(Duration::from_secs(5))
     ///     .idempotent();
-    /// let tools = Tools::functions().offer(offered, |page: Page| async move { Ok(page.url) });
+    /// let tools = WorkerTools::none().add_tool(offered, |page: Page| async move { Ok(page.url) });
     /// # drop(tools);
     /// ```
     pub fn add_tool<A, R, F, Fut>(self, offered: OfferedTool, function: F) -> Self
@@ -234,12 +234,12 @@ impl WorkerTools {
     /// ```
     /// use std::sync::atomic::{AtomicU32, Ordering};
     /// use std::sync::Arc;
-    /// use rowmill::{Batch, Tools, Worker};
+    /// use rowmill::{Batch, WorkerTools, Worker};
     ///
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
     /// struct Nothing {}
     ///
-    /// let tools = Tools::with_state(|_index| AtomicU32::new(0)).function(
+    /// let tools = WorkerTools::with_state(|_index| AtomicU32::new(0)).add_function(
     ///     "count",
     ///     "Counts its calls.",
     ///     |calls: Arc<AtomicU32>, _: Nothing| async move {
@@ -275,19 +275,19 @@ impl WorkerTools {
     ///
     /// ```
     /// use rowmill::extend::{BoxFuture, ToolFailure, ToolHost, ToolRequest};
-    /// use rowmill::{Batch, OfferedTool, ToolOutput, Tools, Worker};
+    /// use rowmill::{Batch, OfferedTool, ToolOutput, WorkerTools, Worker};
     ///
     /// #[derive(Debug)]
-    /// struct Place(usize);
+    /// struct Seat(usize);
     ///
-    /// impl ToolHost for Place {
+    /// impl ToolHost for Seat {
     ///     fn call<'a>(&'a self, _: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
-    ///         Box::pin(async { Ok(ToolOutput::of_text(self.0.to_string())) })
+    ///         Box::pin(async { Ok(ToolOutput::from_text(self.0.to_string())) })
     ///     }
     /// }
     ///
     /// let offered = OfferedTool::new("place", "Tells the place.", serde_json::json!({"type": "object"}));
-    /// let worker = Worker::model("passthrough").tools(Tools::per_item(Place, vec![offered]));
+    /// let worker = Worker::model("passthrough").tools(WorkerTools::per_item(Seat, vec![offered]));
     /// let batch = Batch::over(["***CALL_TOOL place"; 2]).prompt(|item| *item).worker(worker);
     /// assert_eq!(batch.run_blocking()?.items, ["0", "1"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -304,13 +304,13 @@ impl WorkerTools {
     /// Combines these tools with others.
     ///
     /// ```
-    /// # use rowmill::Tools;
+    /// # use rowmill::WorkerTools;
     /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
     /// # struct Nothing {}
-    /// let clock = Tools::functions().function("clock", "Tells the time.", |_: Nothing| async { Ok("noon") });
-    /// let notes = Tools::with_state(|_| std::sync::Mutex::new(Vec::<String>::new()))
-    ///     .function("notes", "Reads the notes.", |notes, _: Nothing| async move {
-    ///         Ok(notes.lock().map_err(|_| rowmill::Failure::new("the notes are lost"))?.join("\n"))
+    /// let clock = WorkerTools::none().add_function("clock", "Tells the time.", |_: Nothing| async { Ok("noon") });
+    /// let notes = WorkerTools::with_state(|_| std::sync::Mutex::new(Vec::<String>::new()))
+    ///     .add_function("notes", "Reads the notes.", |notes, _: Nothing| async move {
+    ///         Ok(notes.lock().map_err(|_| rowmill::FunctionFailure::new("the notes are lost"))?.join("\n"))
     ///     });
     /// let both = clock.and(notes);
     /// assert_eq!(both.names(), ["clock", "notes"]);

@@ -133,19 +133,19 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_of_methods_where_people_are_told_of_flags() {
-        let told = Problem::new(ProblemCode::UnknownPrice, format!("{MAX_COST} needs the price"))
+    fn messages_name_methods_for_programs_and_flags_for_people() {
+        let problem = Problem::new(ProblemCode::UnknownPrice, format!("{MAX_COST} needs the price"))
             .hint(format!("set the key and {RUN_AGAIN}"))
             .with_vocabulary(LIBRARY_VOCABULARY);
-        assert_eq!(told.message, "`Batch::max_cost` needs the price");
+        assert_eq!(problem.message, "`Batch::max_cost` needs the price");
         assert_eq!(
-            told.hint.as_deref(),
+            problem.hint.as_deref(),
             Some("set the key and run again (with `LedgerFolder::resume` nothing is paid for twice)")
         );
     }
 
     #[test]
-    fn what_a_program_does_differently_is_said_differently() {
+    fn what_a_program_does_differently_is_worded_differently() {
         for (marked, expected) in [
             (
                 RUN_AGAIN_CHANGED.to_string(),
@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn no_setting_and_no_action_is_told_as_a_flag() {
+    fn no_setting_and_no_action_is_reported_as_a_flag() {
         for text in Setting::ALL
             .iter()
             .map(ToString::to_string)
             .chain(SuggestedAction::ALL.iter().map(ToString::to_string))
         {
-            let told = method_text(text);
-            assert!(told.contains('`') && !told.contains("--"), "{told}");
+            let message = method_text(text);
+            assert!(message.contains('`') && !message.contains("--"), "{message}");
         }
     }
 
@@ -183,11 +183,11 @@ mod tests {
         let problems = ProblemCode::ALL.iter().flat_map(|code| [code.description(), code.advice()]);
         let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.description(), kind.advice()]);
         for text in problems.chain(kinds) {
-            let told = text.render(LIBRARY_VOCABULARY);
-            assert!(!told.contains("--"), "{told}");
+            let message = text.render(LIBRARY_VOCABULARY);
+            assert!(!message.contains("--"), "{message}");
         }
-        let told = ErrorKind::TurnLimit.advice().render(LIBRARY_VOCABULARY);
-        assert!(told.starts_with("Raise `Batch::turns` or"), "{told}");
+        let message = ErrorKind::TurnLimit.advice().render(LIBRARY_VOCABULARY);
+        assert!(message.starts_with("Raise `Batch::turns` or"), "{message}");
     }
 
     #[test]

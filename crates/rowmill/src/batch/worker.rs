@@ -121,11 +121,11 @@ impl Worker {
     ///
     /// impl Model for Yes {
     ///     fn complete<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
-    ///         Box::pin(async { Ok(Completion::of_text("yes")) })
+    ///         Box::pin(async { Ok(Completion::from_text("yes")) })
     ///     }
     /// }
     ///
-    /// let batch = Batch::over(["May I?"]).prompt(|question| *question).worker(Worker::own("yes", Yes));
+    /// let batch = Batch::over(["May I?"]).prompt(|question| *question).worker(Worker::from_model("yes", Yes));
     /// assert_eq!(batch.run_blocking()?.items, ["yes"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -143,15 +143,15 @@ impl Worker {
     /// use rowmill::{Batch, Worker};
     ///
     /// #[derive(Debug)]
-    /// struct Told(String);
+    /// struct Instructed(String);
     ///
-    /// impl Model for Told {
+    /// impl Model for Instructed {
     ///     fn complete<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
-    ///         Box::pin(async { Ok(Completion::of_text(self.0.as_str())) })
+    ///         Box::pin(async { Ok(Completion::from_text(self.0.as_str())) })
     ///     }
     /// }
     ///
-    /// let worker = Worker::made("told", |brief| Ok(Arc::new(Told(brief.instruction.clone().unwrap_or_default()))));
+    /// let worker = Worker::from_model_maker("instructed", |brief| Ok(Arc::new(Instructed(brief.instruction.clone().unwrap_or_default()))));
     /// let batch = Batch::over([1]).prompt(|_| "").worker(worker.instruction("Be kind."));
     /// assert_eq!(batch.run_blocking()?.items, ["Be kind."]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_told_apart_by_what_they_are_and_not_by_their_names() {
+    fn files_are_distinguished_by_what_they_are_and_not_by_their_names() {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| home.path().join(name);
         fs::write(at("a"), "").unwrap();

@@ -149,8 +149,8 @@ async fn max_tokens_of_an_item_are_that_items_failure() {
 #[tokio::test]
 async fn max_cost_without_a_bound_on_answers_leaves_items_side_by_side_and_says_what_was_chosen() {
     let simulator = priced_provider();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let hear = Arc::clone(&told);
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let hear = Arc::clone(&events);
     let price = PriceConfig { input: 1.0, output: 4.0, max_output: Some(100_000), ..PriceConfig::default() };
     let results = Batch::over(0..ITEMS as usize)
         .prompt(ask)
@@ -165,20 +165,20 @@ async fn max_cost_without_a_bound_on_answers_leaves_items_side_by_side_and_says_
         .await
         .unwrap();
     assert_eq!((results.report.ok, results.report.stopped), (ITEMS, None));
-    let told = told.lock().unwrap();
-    let [RunNotice::Info(text)] = &told[..] else { unreachable!("{told:?}") };
+    let events = events.lock().unwrap();
+    let [RunNotice::Info(text)] = &events[..] else { unreachable!("{events:?}") };
     assert!(text.starts_with("answers are capped at ") && text.contains("fit the budget"), "{text}");
 }
 
 #[tokio::test]
-async fn a_budget_that_slows_a_batch_down_is_told_in_the_words_of_programs() {
+async fn a_budget_that_slows_a_batch_down_is_reported_in_the_words_of_programs() {
     let simulator = priced_provider();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let hear = Arc::clone(&told);
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let hear = Arc::clone(&events);
     let batch = batch(&simulator).max_cost(dollars(2.0)).on_failure(ReturnNone);
     batch.on_notice(move |notice| hear.lock().unwrap().push(notice)).run().await.unwrap();
-    let told = told.lock().unwrap();
-    let [RunNotice::Info(text)] = &told[..] else { unreachable!("{told:?}") };
+    let events = events.lock().unwrap();
+    let [RunNotice::Info(text)] = &events[..] else { unreachable!("{events:?}") };
     assert!(text.starts_with("the budget allows only "), "{text}");
     assert!(text.contains("a higher `Batch::max_cost` to run faster"), "{text}");
 }

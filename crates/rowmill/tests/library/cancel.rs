@@ -1,5 +1,5 @@
 //! Stopping from outside: in Langroid only an exception ends a batch, and calls in flight have been
-//! paid for in vain. Here dropping the future cancels the batch, a `Stop` drains or aborts it, a
+//! paid for in vain. Here dropping the future cancels the batch, a `StopHandle` drains or aborts it, a
 //! deadline ends it, and every item is accounted for.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
@@ -167,11 +167,11 @@ fn dropping_the_future_of_a_run_of_files_keeps_others_away_until_nothing_is_writ
     spec.include_input = true;
     spec.error_output = Some(errors.clone());
     let (begun, (go_on, waiting)) = (Arc::new(Notify::new()), mpsc::channel::<()>());
-    let told = Arc::clone(&begun);
+    let reported = Arc::clone(&begun);
     let reader = std::thread::spawn(move || {
         let mut pipe = File::open(errors).unwrap();
         pipe.read_exact(&mut [0]).unwrap();
-        told.notify_one();
+        reported.notify_one();
         // A test that fails meanwhile closes the channel, and nobody must wait for a reader then.
         waiting.recv().ok();
         let mut rest = String::new();

@@ -27,10 +27,10 @@ async fn run_batch_function_has_a_policy_for_failures_and_panics() {
         if *item == 2 { Err(FunctionFailure::new("two is no good")) } else { Ok(*item) }
     });
     let results = batch.on_failure(ReturnError).run().await.unwrap();
-    let told: Vec<String> = results.into_iter().filter_map(Result::err).map(|e| e.to_string()).collect();
-    assert!(told[0].starts_with("item 1 failed: the worker panicked: "), "{told:?}");
-    assert!(told[0].contains("one is no good"), "{told:?}");
-    assert_eq!(told[1], "item 2 failed: two is no good");
+    let message: Vec<String> = results.into_iter().filter_map(Result::err).map(|e| e.to_string()).collect();
+    assert!(message[0].starts_with("item 1 failed: the worker panicked: "), "{message:?}");
+    assert!(message[0].contains("one is no good"), "{message:?}");
+    assert_eq!(message[1], "item 2 failed: two is no good");
 }
 
 #[tokio::test]

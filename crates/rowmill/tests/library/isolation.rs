@@ -109,8 +109,8 @@ async fn a_thousand_items_with_a_function_that_keeps_state() {
 #[tokio::test]
 async fn a_thousand_items_whose_model_sees_only_their_own_messages() {
     let script = SimulatorScript::new().forget_prompts().reply(|seen| {
-        let said: Vec<&str> = seen.messages.iter().map(|message| message.text.as_str()).collect();
-        SimulatedAnswer::Text(format!("{} heard {}", seen.prompt, said.join(" and ")))
+        let reported: Vec<&str> = seen.messages.iter().map(|message| message.text.as_str()).collect();
+        SimulatedAnswer::Text(format!("{} heard {}", seen.prompt, reported.join(" and ")))
     });
     let simulator = Simulator::start_blocking(script);
     let batch = Batch::over(0..ITEMS).prompt(ask).worker(MODEL).at(&simulator).concurrency(AT_ONCE);

@@ -36,7 +36,7 @@ async fn broken_off(simulator: &Simulator, folder: &Path) {
     assert_eq!(accounts(&ended.report, 10), (3, 0, 0, 7));
 }
 
-fn told(code: ProblemCode, message: String, hint: &str) -> Problem {
+fn expected_problem(code: ProblemCode, message: String, hint: &str) -> Problem {
     Problem::new(code, message).hint(hint)
 }
 
@@ -75,7 +75,7 @@ async fn a_new_ledger_is_refused_where_one_is() {
     let error = batch(&simulator, 10, LedgerFolder::new(folder.path())).run().await.unwrap_err();
     let message = format!("`{}` has the ledger of an earlier batch", folder.path().display());
     let hint = "continue it (`LedgerFolder::resume`) or replace it (`LedgerFolder::replace`)";
-    assert_eq!(problem(&error), told(ProblemCode::OutputExists, message.clone(), hint));
+    assert_eq!(problem(&error), expected_problem(ProblemCode::OutputExists, message.clone(), hint));
     assert_eq!(error.to_string(), format!("{message} ({hint})"));
     assert!(error.report().is_none() && error.partial().is_empty());
     assert_eq!(simulator.stats().requests, 3);
@@ -136,7 +136,10 @@ async fn a_ledger_is_one_batchs_at_a_time() {
     };
     let (first, refused) = futures_util::future::join(first.run(), second).await;
     let message = format!("another run keeps its ledger in `{}`", folder.path().display());
-    assert_eq!(refused, told(ProblemCode::OutputBusy, message, "wait for it, or choose another folder"));
+    assert_eq!(
+        refused,
+        expected_problem(ProblemCode::OutputBusy, message, "wait for it, or choose another folder")
+    );
     assert_eq!(first.unwrap().items, answered(0..2));
 }
 

@@ -50,8 +50,8 @@ async fn an_id_that_came_before_is_that_items_failure() {
         let results = batch.on_failure(ReturnError).run().await.unwrap();
         let error = results.items[2].as_ref().unwrap_err();
         assert_eq!((error.index(), error.kind()), (2, Some(ErrorKind::DuplicateId)));
-        let told = "item 2 failed: Duplicate value 'a' of id field 'id': an earlier row has it too";
-        assert_eq!(error.to_string(), told);
+        let message = "item 2 failed: Duplicate value 'a' of id field 'id': an earlier row has it too";
+        assert_eq!(error.to_string(), message);
         assert_eq!((results.report.ok, simulator.stats().requests), (3, 3));
     }
 }
@@ -68,9 +68,12 @@ async fn an_id_that_is_empty_or_panics_is_that_items_failure() {
     let errors: Vec<_> = results.items.iter().filter_map(|item| item.as_ref().err()).collect();
     assert_eq!(errors.len(), 2);
     assert!(errors.iter().all(|error| error.kind() == Some(ErrorKind::InvalidIdField)), "{errors:?}");
-    let told = errors[1].to_string();
-    assert!(told.starts_with("item 2 failed: the function that identifies items panicked: "), "{told}");
-    assert!(told.contains("no name for this"), "{told}");
+    let reported = errors[1].to_string();
+    assert!(
+        reported.starts_with("item 2 failed: the function that identifies items panicked: "),
+        "{reported}"
+    );
+    assert!(reported.contains("no name for this"), "{reported}");
     assert_eq!(simulator.stats().requests, 1);
 }
 

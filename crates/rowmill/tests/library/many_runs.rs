@@ -134,10 +134,10 @@ fn a_function_that_computes_holds_up_neither_its_own_batch_nor_another() {
 fn an_output_that_computes_holds_up_neither_its_own_batch_nor_another() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let (begun, (sender, receiver)) = (Arc::new(Notify::new()), mpsc::channel::<()>());
-    let (told, receiver) = (Arc::clone(&begun), std::sync::Mutex::new(receiver));
+    let (reported, receiver) = (Arc::clone(&begun), std::sync::Mutex::new(receiver));
     // It computes, so to speak, until the other batch has ended.
     let slow = Batch::over([7]).worker_fn(async |item: BatchItem<i32>| Ok(*item)).output(move |done| {
-        told.notify_one();
+        reported.notify_one();
         receiver.lock().unwrap().recv_timeout(PATIENCE).expect("the other batch should end meanwhile");
         done.answer
     });

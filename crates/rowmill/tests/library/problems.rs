@@ -22,14 +22,14 @@ fn fake() -> Worker {
     Worker::from_model("fake", FakeModel::default())
 }
 
-fn told(code: ProblemCode, message: &str, hint: &str) -> Problem {
+fn expected_problem(code: ProblemCode, message: &str, hint: &str) -> Problem {
     Problem::new(code, message).hint(hint)
 }
 
 #[tokio::test]
-async fn nobody_who_works_on_the_items_is_told() {
+async fn a_batch_without_a_worker_is_refused() {
     let hint = "set one with `Batch::worker`, `worker_fn` or `worker_for`";
-    let expected = told(ProblemCode::Usage, "the batch has no worker", hint);
+    let expected = expected_problem(ProblemCode::Usage, "the batch has no worker", hint);
     assert_eq!(problem(&items().prompt(ask).run().await.unwrap_err()), expected);
     // The type of answers is set before the function that returns them.
     let retyped = items().prompt(ask).typed::<String>();
@@ -37,16 +37,18 @@ async fn nobody_who_works_on_the_items_is_told() {
 }
 
 #[tokio::test]
-async fn a_missing_prompt_is_told() {
-    let expected = told(ProblemCode::Usage, "the batch has no prompt", "set it with `Batch::prompt`");
+async fn a_missing_prompt_is_reported() {
+    let expected =
+        expected_problem(ProblemCode::Usage, "the batch has no prompt", "set it with `Batch::prompt`");
     assert_eq!(problem(&items().worker(MODEL).run().await.unwrap_err()), expected);
     let each = items().worker_for(|_, _| Ok(MODEL.into()));
     assert_eq!(problem(&each.run().await.unwrap_err()), expected);
 }
 
 #[tokio::test]
-async fn max_concurrency_and_batch_size_of_0_are_told_before_anything_is_called() {
-    let expected = told(ProblemCode::Usage, "a batch cannot run 0 items at once", "use at least 1");
+async fn max_concurrency_and_batch_size_of_0_are_reported_before_anything_is_called() {
+    let expected =
+        expected_problem(ProblemCode::Usage, "a batch cannot run 0 items at once", "use at least 1");
     let room = Room::default();
     for by in [|batch: Batch<usize, ()>| batch.concurrency(0), |batch: Batch<usize, ()>| batch.batches_of(0)]
     {
@@ -61,19 +63,21 @@ async fn max_concurrency_and_batch_size_of_0_are_told_before_anything_is_called(
 }
 
 #[tokio::test]
-async fn a_ledger_for_a_function_without_an_id_is_told() {
+async fn a_ledger_for_a_function_without_an_id_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let error = numbers().ledger(LedgerFolder::new(folder.path())).run().await.unwrap_err();
     let hint = "set it with `Batch::id`";
-    let expected = told(ProblemCode::Usage, "the batch does not say how items are identified", hint);
+    let expected =
+        expected_problem(ProblemCode::Usage, "the batch does not say how items are identified", hint);
     assert_eq!(problem(&error), expected);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[tokio::test]
-async fn a_limit_on_what_a_function_spends_is_told() {
+async fn a_limit_on_what_a_function_spends_is_reported() {
     let message = "the spending of a function is not known, so it cannot be limited";
-    let expected = told(ProblemCode::Usage, message, "implement `Model` for it and use `Worker::own`");
+    let expected =
+        expected_problem(ProblemCode::Usage, message, "implement `Model` for it and use `Worker::own`");
     let limits = rowmill::BudgetLimits { cost: None, tokens: Some(9) };
     for batch in [numbers().max_cost(Money::MAX), numbers().max_tokens(9), numbers().item_budget(limits)] {
         assert_eq!(problem(&batch.run().await.unwrap_err()), expected);
@@ -81,19 +85,20 @@ async fn a_limit_on_what_a_function_spends_is_told() {
 }
 
 #[tokio::test]
-async fn a_cache_without_one_worker_for_all_items_is_told() {
+async fn a_cache_without_one_worker_for_all_items_is_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let expected = told(ProblemCode::Usage, "a cache needs one worker for all items", "use `Batch::worker`");
+    let expected =
+        expected_problem(ProblemCode::Usage, "a cache needs one worker for all items", "use `Batch::worker`");
     assert_eq!(problem(&numbers().cache(folder.path()).run().await.unwrap_err()), expected);
     let each = items().prompt(ask).worker_for(|_, _| Ok(MODEL.into())).cache(folder.path());
     assert_eq!(problem(&each.run().await.unwrap_err()), expected);
 }
 
 #[tokio::test]
-async fn a_card_with_an_instruction_or_tools_beside_it_is_told() {
+async fn a_card_with_an_instruction_or_tools_beside_it_is_reported() {
     let message = "an agent card defines its own instruction and tools";
     let hint = "add them to the card, or use `Worker::model`";
-    let expected = told(ProblemCode::InvalidCard, message, hint);
+    let expected = expected_problem(ProblemCode::InvalidCard, message, hint);
     let tools = WorkerTools::from_host(host(|_, _| Ok(ToolOutput::from_text(""))), vec![tool("look")]);
     let card = Worker::card("card.md");
     for worker in [card.clone().instruction("Be brief."), card.tools(tools)] {
@@ -102,10 +107,10 @@ async fn a_card_with_an_instruction_or_tools_beside_it_is_told() {
 }
 
 #[tokio::test]
-async fn an_own_model_whose_worst_case_is_not_known_is_told_where_spending_is_limited() {
+async fn an_own_model_whose_worst_case_is_not_known_is_reported_where_spending_is_limited() {
     let unknown = |what: &str, method: &str| {
         let message = format!("a spending limit needs {what} of `fake`, which is not known");
-        told(ProblemCode::UnknownPrice, &message, &format!("set it with `Worker::{method}`"))
+        expected_problem(ProblemCode::UnknownPrice, &message, &format!("set it with `Worker::{method}`"))
     };
     let dollar = Money::from_pico(1_000_000_000);
     let tokens =
@@ -121,8 +126,11 @@ async fn an_own_model_whose_worst_case_is_not_known_is_told_where_spending_is_li
     let known = fake().price(price).max_output(2_000);
     let too_dear = batch(known.clone()).max_cost(Money::from_dollars(1.0).unwrap());
     let message = "one answer of `fake` can cost $2.00, more than the limit of $1.00";
-    let expected =
-        told(ProblemCode::UnknownPrice, message, "limit the length of answers, or raise the limit");
+    let expected = expected_problem(
+        ProblemCode::UnknownPrice,
+        message,
+        "limit the length of answers, or raise the limit",
+    );
     assert_eq!(problem(&too_dear.run().await.unwrap_err()), expected);
     let enough = batch(known).max_cost(Money::from_dollars(100.0).unwrap()).run().await.unwrap();
     assert_eq!((enough.report.ok, enough.report.cost > Money::ZERO), (3, true));
@@ -142,7 +150,7 @@ async fn a_worker_that_cannot_be_made_ready_keeps_the_batch_from_starting() {
 }
 
 #[tokio::test]
-async fn items_that_panic_are_told_and_never_taken_for_the_end() {
+async fn items_that_panic_are_reported_and_never_taken_for_the_end() {
     for known_length in [false, true] {
         let items = (0..300_usize).inspect(|item| assert_ne!(*item, 280, "nothing at {item}"));
         let batch = match known_length {
@@ -161,7 +169,7 @@ async fn items_that_panic_are_told_and_never_taken_for_the_end() {
 }
 
 #[tokio::test]
-async fn a_stream_that_panics_is_told_and_never_taken_for_the_end() {
+async fn a_stream_that_panics_is_reported_and_never_taken_for_the_end() {
     let items = futures_util::stream::iter(0..9_usize).map(|item| {
         assert_ne!(item, 5, "nothing at {item}");
         item

@@ -122,7 +122,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn nothing_is_written_and_nothing_is_said_unless_it_is_asked_for() {
+fn nothing_is_written_and_nothing_is_reported_unless_it_is_asked_for() {
     let (simulator, place) = (echo(), tempfile::tempdir().unwrap());
     let folders = ["work", "tmp", "home"].map(|name| place.path().join(name));
     folders.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
@@ -134,8 +134,8 @@ fn nothing_is_written_and_nothing_is_said_unless_it_is_asked_for() {
         .env(PROVIDER, format!("{}/v1", simulator.url()))
         .output()
         .unwrap();
-    let (said, wrong) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success() && said.contains("1 passed"), "{said}{wrong}");
+    let (message, wrong) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success() && message.contains("1 passed"), "{message}{wrong}");
     assert_eq!(wrong, "");
     assert_eq!(simulator.stats().requests, 10);
     for folder in folders {

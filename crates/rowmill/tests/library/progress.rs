@@ -90,6 +90,6 @@ async fn notices_go_to_the_program_and_nowhere_else() {
     });
     // Whether the setting causes a notice or an error, it is not silently ignored.
     let refused = batch.run().await.err().map(|error| error.to_string()).unwrap_or_default();
-    let told = notes.all().join("\n");
-    assert!(format!("{told}{refused}").contains("wibble"), "{told} {refused}");
+    let message = notes.all().join("\n");
+    assert!(format!("{message}{refused}").contains("wibble"), "{message} {refused}");
 }

@@ -33,8 +33,8 @@ fn the_key_of_a_worker_is_masked_in_the_ledger_and_in_results() {
     assert_eq!(batch.run_blocking().unwrap().into_vec(), ["re: my key is ***"]);
     let written = written(folder.path());
     assert!(written.contains("re: my key is ***") && !written.contains(KEY), "{written}");
-    let is_told = |notice: &RunNotice| matches!(notice, RunNotice::Warning(text) if text.starts_with("known secrets were replaced"));
-    assert!(heard.all().iter().any(is_told), "{:?}", heard.all());
+    let is_reported = |notice: &RunNotice| matches!(notice, RunNotice::Warning(text) if text.starts_with("known secrets were replaced"));
+    assert!(heard.all().iter().any(is_reported), "{:?}", heard.all());
 }
 
 #[test]

@@ -69,7 +69,7 @@ async fn a_quota_that_is_used_up_stops_the_batch_where_that_is_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_waited_for_as_long_as_was_said() {
+async fn an_outage_is_waited_for_as_long_as_was_set() {
     let scripts = (0..40)
         .fold(FakeModel::default(), |model, item: usize| model.script(ask(&item), vec![Err(busy_failure())]));
     let model = Arc::new(scripts);

@@ -52,8 +52,8 @@ async fn an_own_host_gets_the_item_the_tool_and_the_arguments() {
     let results = batch.run().await.unwrap();
     assert_eq!(results.items, ["so: 1 look {\"q\":\"item 0\"}", "so: 2 look {\"q\":\"item 1\"}"]);
     assert_eq!(notes.all(), ["released 1", "released 2", "closed"]);
-    let told = &simulator.requests()[0].json()["tools"][0]["function"];
-    assert_eq!((&told["description"], &told["parameters"]), (&json!("Looks."), &schema));
+    let message = &simulator.requests()[0].json()["tools"][0]["function"];
+    assert_eq!((&message["description"], &message["parameters"]), (&json!("Looks."), &schema));
 }
 
 #[derive(Debug)]
@@ -90,15 +90,15 @@ async fn a_host_per_item_is_made_for_it_and_closed_when_it_has_ended() {
 }
 
 #[tokio::test]
-async fn a_tool_that_fails_is_told_to_the_model() {
+async fn a_tool_that_fails_is_reported_to_the_model() {
     let failure = || ToolFailure { message: "out of order".into(), may_have_run: false };
-    for (fails, told) in [(true, "so: the tool failed: out of order"), (false, "so: no such thing")] {
+    for (fails, text) in [(true, "so: the tool failed: out of order"), (false, "so: no such thing")] {
         let simulator = calling("look", 1);
         let host =
             host(move |_, _| if fails { Err(failure()) } else { Ok(ToolOutput::error("no such thing")) });
         let worker = Worker::model(MODEL).tools(WorkerTools::from_host(host, vec![tool("look")]));
         let batch = Batch::over(["a"]).prompt(|item: &&str| *item).worker(worker).at(&simulator);
-        assert_eq!(batch.run().await.unwrap().items, [told]);
+        assert_eq!(batch.run().await.unwrap().items, [text]);
     }
 }
 
@@ -166,18 +166,18 @@ async fn an_agent_card_can_ask_another_model_and_limits_turns() {
 }
 
 #[tokio::test]
-async fn a_tool_that_nobody_offers_is_told_to_the_model() {
+async fn a_tool_that_nobody_offers_is_reported_to_the_model() {
     let simulator = calling("nothing", 1);
     let host = host(|_, _| Ok(ToolOutput::from_text("x")));
     let worker = Worker::model("generic.m").tools(WorkerTools::from_host(host, vec![tool("look")]));
     let batch = Batch::over(["a"]).prompt(|item: &&str| *item).worker(worker).at(&simulator);
     let results = batch.on_failure(ReturnError).run().await.unwrap();
-    let told = match &results.items[0] {
+    let reply = match &results.items[0] {
         Ok(answer) => answer.clone(),
         Err(error) => {
             assert_ne!(error.kind(), Some(ErrorKind::Internal));
             error.to_string()
         }
     };
-    assert!(told.contains("nothing"), "{told}");
+    assert!(reply.contains("nothing"), "{reply}");
 }

@@ -26,8 +26,8 @@ async fn message_history_begins_anew_with_every_item_after_the_instruction() {
     assert_eq!(calls.len(), 10);
     for (index, call) in calls.iter().enumerate() {
         assert_eq!(call.system, "Be brief.");
-        let said: Vec<_> = call.messages.iter().map(|message| (message.role, &*message.text)).collect();
-        assert_eq!(said, [(RecordedRole::User, &*ask(&(index % 5)))]);
+        let reported: Vec<_> = call.messages.iter().map(|message| (message.role, &*message.text)).collect();
+        assert_eq!(reported, [(RecordedRole::User, &*ask(&(index % 5)))]);
     }
 }
 
@@ -57,8 +57,8 @@ struct Watched {
 
 impl Model for Watched {
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
-        let said = request.messages.last().map(|message| message.text.clone()).unwrap_or_default();
-        Box::pin(async move { Ok(fake_answer(format!("{} on {said}", self.name))) })
+        let reported = request.messages.last().map(|message| message.text.clone()).unwrap_or_default();
+        Box::pin(async move { Ok(fake_answer(format!("{} on {reported}", self.name))) })
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -125,9 +125,9 @@ async fn gen_task_that_fails_or_panics_is_that_items_failure() {
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     let failed: Vec<_> = results.into_iter().filter_map(Result::err).collect();
     assert!(failed.iter().all(|error| error.kind() == Some(ErrorKind::Function)));
-    let told: Vec<String> = failed.iter().map(ToString::to_string).collect();
+    let message: Vec<String> = failed.iter().map(ToString::to_string).collect();
     let panicked = "item 2 failed: choosing the worker panicked: nobody for 2";
-    assert_eq!(told, ["item 1 failed: nobody for this one", panicked]);
+    assert_eq!(message, ["item 1 failed: nobody for this one", panicked]);
 }
 
 #[tokio::test]
@@ -188,8 +188,9 @@ async fn an_own_model_sees_only_the_messages_of_its_item() {
     assert_eq!(results.items[7], "answer to: item 7");
     assert_eq!(model.seen().len(), 50);
     for request in model.seen() {
-        let said: Vec<_> = request.messages.iter().map(|message| (message.role, &*message.text)).collect();
-        assert_eq!(said, [(MessageRole::User, &*format!("item {}", request.row - 1))]);
+        let reported: Vec<_> =
+            request.messages.iter().map(|message| (message.role, &*message.text)).collect();
+        assert_eq!(reported, [(MessageRole::User, &*format!("item {}", request.row - 1))]);
     }
 }
 

@@ -100,7 +100,7 @@ pub(super) fn three_tool_turns(context: &BenchContext) -> Result<ReportSection, 
         about: "The model calls a trivial tool three times, then answers: four model calls for each row, 64 rows at \
                 once. CPU is user and system time. That of the first 64 rows is taken off, with the start of \
                 whatever has to start, and stands beside; the rows are those beyond. Processes that rowmill \
-                starts for tools are counted with it, and told apart: for a Python function one for each of the \
+                starts for tools are counted with it, and listed apart: for a Python function one for each of the \
                 64 rows at once, for MCP a single server. Langroid and fast-agent call the function in their own \
                 process; fast-agent reads the same card. rowmill: the median of three runs; others: one run of \
                 fewer rows, because they take so long. Memory is that of the largest process.",

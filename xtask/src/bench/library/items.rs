@@ -39,8 +39,10 @@ impl ItemTrial {
         let (mut seconds, mut cpu, mut peak) = (Vec::new(), Vec::new(), 0.0_f64);
         for _ in 0..rounds {
             let (cost, output) = measure_cost(&mut command())?;
-            let took =
-                output.trim().parse().map_err(TaskFailure::context(format_args!("{name} told no time")))?;
+            let took = output
+                .trim()
+                .parse()
+                .map_err(TaskFailure::context(format_args!("{name} reported no time")))?;
             seconds.push(took);
             cpu.push(cost.cpu.as_secs_f64());
             peak = peak.max(ProcessCost::peak_megabytes(&cost));
@@ -67,20 +69,7 @@ impl ItemTrial {
 /// Items without cost, as a list and as a stream, and some of them by Langroid.
 pub(super) fn nothing(context: &BenchContext) -> Result<ReportSection, TaskFailure> {
     let (items, many) = (context.rows(ITEMS), context.rows(ITEMS * TIMES));
-    let own = |results: &str, items: u64| {
-        let (results, items) = (results.to_owned(), items.to_string());
-        move || {
-            let mut command = Command::new(&context.xtask);
-            command.current_dir(&context.folder).args([
-                "work-items",
-                "--items",
-                &items,
-                "--results",
-                &results,
-            ]);
-            command
-        }
-    };
+    let own = |results, items| move || own_command(context, results, items);
     let list = ItemTrial::of("rowmill, a list", items, ROUNDS, own("list", items))?;
     let stream = ItemTrial::of("rowmill, a stream", items, ROUNDS, own("stream", items))?;
     let long = ItemTrial::of("rowmill, a longer stream", many, 1, own("stream", many))?;
@@ -133,6 +122,14 @@ pub(super) fn nothing(context: &BenchContext) -> Result<ReportSection, TaskFailu
         numbers,
         verdicts,
     })
+}
+
+/// The command that works on as many items, and returns the results in this way.
+fn own_command(context: &BenchContext, results: &str, items: u64) -> Command {
+    let mut command = Command::new(&context.xtask);
+    let items = items.to_string();
+    command.current_dir(&context.folder).args(["work-items", "--items", &items, "--results", results]);
+    command
 }
 
 /// The same items by Langroid, or why not.

@@ -240,7 +240,7 @@ impl Used {
 }
 
 /// The sum over all lines of telemetry, whose costs must match their tokens.
-pub(crate) fn told(home: &Home) -> Used {
+pub(crate) fn total_usage(home: &Home) -> Used {
     let mut sum = Used::default();
     for line in home.json_lines("telemetry.jsonl") {
         let used = Used::of_telemetry(&line["usage"]["turn"]);

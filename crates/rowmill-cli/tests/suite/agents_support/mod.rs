@@ -45,38 +45,38 @@ pub(crate) fn with_programs(place: &mut Place) {
 }
 
 /// The calls in the order in which they arrived.
-pub(crate) fn heard(simulator: &Simulator) -> Vec<String> {
-    simulator.calls().iter().map(told).collect()
+pub(crate) fn call_texts(simulator: &Simulator) -> Vec<String> {
+    simulator.calls().iter().map(call_text).collect()
 }
 
 /// The same, sorted, for agents that are called at the same time.
-pub(crate) fn heard_sorted(simulator: &Simulator) -> Vec<String> {
-    let mut heard = heard(simulator);
+pub(crate) fn sorted_call_texts(simulator: &Simulator) -> Vec<String> {
+    let mut heard = call_texts(simulator);
     heard.sort();
     heard
 }
 
 /// A call as one text: the system text in brackets, then a line for the start of each message.
-pub(crate) fn told(call: &RecordedCall) -> String {
-    let mut told = format!("[{}]", call.system);
+pub(crate) fn call_text(call: &RecordedCall) -> String {
+    let mut reported = format!("[{}]", call.system);
     for message in &call.messages {
         match message.role {
-            RecordedRole::User => told.push_str(&format!("\nuser: {}", message.text)),
+            RecordedRole::User => reported.push_str(&format!("\nuser: {}", message.text)),
             RecordedRole::Assistant => {
-                told.push_str(&format!("\nassistant: {}", message.text));
+                reported.push_str(&format!("\nassistant: {}", message.text));
                 for call in &message.calls {
-                    told.push_str(&format!("\ncall: {}{}", call.name, call.arguments));
+                    reported.push_str(&format!("\ncall: {}{}", call.name, call.arguments));
                 }
             }
             RecordedRole::Tool => {
                 for answer in &message.answers {
                     let failed = if answer.is_error { " (error)" } else { "" };
-                    told.push_str(&format!("\n{}{failed}: {}", answer.tool, answer.text));
+                    reported.push_str(&format!("\n{}{failed}: {}", answer.tool, answer.text));
                 }
             }
         }
     }
-    told
+    reported
 }
 
 /// The result of every envelope.

@@ -37,7 +37,7 @@ fn guide_with(script: SimulatorScript) -> (Simulator, Place) {
     place.write(
         "reviews.jsonl",
         "{\"id\": \"r1\", \"review\": \"The battery lasts all day.\", \"product\": \"phone\"}\n\
-         {\"id\": \"r2\", \"review\": \"Arrived late and the box was damaged.\", \"product\": \"speaker\"}\n",
+         {\"id\": \"r2\", \"review\": \"Arrived late and the box was damaged.\", \"product\": \"custom_model\"}\n",
     );
     place.write("sentiment-instructions.md", INSTRUCTIONS);
     place.write("review-template.md", "Product: {{product}}\nReview: {{review}}\n");

@@ -49,8 +49,8 @@ fn each_card_is_offered_what_it_asks_for_and_resources_and_prompts_are_tools() {
     let envelopes = home.envelopes();
     assert_all_ok(&envelopes, 4);
     for envelope in envelopes {
-        let said = envelope["result"].as_str().unwrap();
-        assert!(said.contains(&format!("Hello, {read}!")), "{said}");
+        let message = envelope["result"].as_str().unwrap();
+        assert!(message.contains(&format!("Hello, {read}!")), "{message}");
     }
 }
 
@@ -61,7 +61,7 @@ fn results(messages: &[rowmill_testkit::RecordedMessage]) -> String {
 }
 
 #[test]
-fn a_call_that_takes_too_long_is_told_to_the_model_and_others_go_on() {
+fn a_call_that_takes_too_long_is_reported_to_the_model_and_others_go_on() {
     let config = own_entry("t", &[], "timeout = \"300ms\"");
     let policy = "servers: [t]\ntool_policy: {t__hang_twice: {timeout: 0.2}}";
     let home = home(9, &config, &card(policy));
@@ -152,9 +152,12 @@ fn a_program_gets_the_variables_of_its_entry_and_no_key_of_the_run() {
     });
     let simulator = Simulator::start_blocking(script);
     run(&home, &simulator).env("SHOP_NAME", "corner").key("k-secret").ends_with(0);
-    let told = result(&home);
-    assert!(told.starts_with("corner; "), "{told}");
-    assert!(told.contains("PATH") && !told.contains("KEY") && !told.contains("SHOP_NAME"), "{told}");
+    let reported = result(&home);
+    assert!(reported.starts_with("corner; "), "{reported}");
+    assert!(
+        reported.contains("PATH") && !reported.contains("KEY") && !reported.contains("SHOP_NAME"),
+        "{reported}"
+    );
 }
 
 fn result(home: &Home) -> String {
@@ -281,11 +284,11 @@ fn secrets_in_arguments_and_headers_of_a_card_are_in_no_file_no_error_and_no_dif
         )
     };
     let home = home(3, "", &card(&fields(&[])));
-    let told = "planted-flagged planted-password planted-query planted-bearer planted-address planted-header \
+    let message = "planted-flagged planted-password planted-query planted-bearer planted-address planted-header \
                 planted-tenant planted-url-query";
     let script = SimulatorScript::new().reply(move |seen| match seen.turn {
-        1 => call("t__echo", json!({"text": told})),
-        2 => call("two__echo", json!({"text": told})),
+        1 => call("t__echo", json!({"text": message})),
+        2 => call("two__echo", json!({"text": message})),
         _ => SimulatedAnswer::Text(seen.last.to_owned()),
     });
     let simulator = Simulator::start_blocking(script);
@@ -316,25 +319,26 @@ fn secrets_in_arguments_and_headers_of_a_card_are_in_no_file_no_error_and_no_dif
 }
 
 #[test]
-fn more_tools_than_the_provider_takes_are_told_at_the_start_with_how_to_offer_fewer() {
+fn more_tools_than_the_provider_takes_are_reported_at_the_start_with_how_to_offer_fewer() {
     let home = home(1, &own_entry("t", &["--many", "120"], ""), &card("servers: [t]"));
     let simulator = Simulator::start_blocking(SimulatorScript::new());
-    let told = ["`openai.m` is offered 141 tools, but `openai` accepts at most 128", "`tools` of a server"];
+    let message =
+        ["`openai.m` is offered 141 tools, but `openai` accepts at most 128", "`tools` of a server"];
     let openai = |home: &Home| {
         let run = home.run().model(&simulator, "openai.m").env("PATH", env!("PATH"));
         run.env("HOME", home.path("").to_str().unwrap()).args(&["--agent-card", "worker.md"]).ends_with(0)
     };
-    openai(&home).says(&told);
+    openai(&home).says(&message);
     home.remove("out.jsonl");
     home.write("rowmill.toml", &own_entry("t", &["--many", "120"], "tools = [\"more_*\"]"));
     assert!(!openai(&home).err.contains("at most"));
 }
 
 #[test]
-fn every_provider_that_bounds_tools_is_told_with_its_own_bound() {
+fn every_provider_that_bounds_tools_is_reported_with_its_own_bound() {
     let simulator = Simulator::start_blocking(SimulatorScript::new());
     let url = simulator.url();
-    for (model, many, variables, told) in [
+    for (model, many, variables, reported) in [
         ("google.m", "500", None, Some("`google.m` is offered 521 tools, but `google` accepts at most 512")),
         ("google.m", "120", None, None),
         ("anthropic.m", "500", None, None),
@@ -355,9 +359,9 @@ fn every_provider_that_bounds_tools_is_told_with_its_own_bound() {
         }
         let run = run.env("HOME", home.path("").to_str().unwrap()).args(&["--agent-card", "worker.md"]);
         let ended = run.ends_with(0);
-        match told {
-            Some(told) => {
-                ended.says(&[told]);
+        match reported {
+            Some(reported) => {
+                ended.says(&[reported]);
             }
             None => assert!(!ended.err.contains("at most"), "{model}: {}", ended.err),
         }
@@ -365,7 +369,7 @@ fn every_provider_that_bounds_tools_is_told_with_its_own_bound() {
 }
 
 #[test]
-fn tools_that_can_be_called_only_as_tasks_are_told_and_not_offered() {
+fn tools_that_can_be_called_only_as_tasks_are_reported_and_not_offered() {
     let home =
         home(1, &own_entry("t", &["--task", "echo"], ""), &card("servers: [t]\ntools: {t: [echo, add]}"));
     let simulator = Simulator::start_blocking(SimulatorScript::new());

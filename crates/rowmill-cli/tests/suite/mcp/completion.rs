@@ -55,8 +55,11 @@ fn the_configuration_completes_variables_folder_and_time_of_a_program() {
     });
     let simulator = Simulator::start_blocking(script);
     run(&home, &simulator).env("SHOP_NAME", "corner").ends_with(0);
-    let said = home.envelopes()[0]["result"].as_str().unwrap().to_owned();
-    assert!(said.starts_with("corner; card; the tool failed: `t` did not answer within 300 ms"), "{said}");
+    let reported = home.envelopes()[0]["result"].as_str().unwrap().to_owned();
+    assert!(
+        reported.starts_with("corner; card; the tool failed: `t` did not answer within 300 ms"),
+        "{reported}"
+    );
     assert_eq!(
         home.read("shop/calls.txt"),
         "\n",
@@ -111,9 +114,9 @@ fn servers_and_models_that_only_fast_agent_defines_are_taken_from_its_files() {
     assert_all_ok(&home.envelopes(), 2);
     assert_eq!(home.envelopes()[0]["result"], "corner; 4711");
     assert!(simulator.calls().iter().all(|call| call.model == "quick"));
-    let told =
+    let reported =
         "taken from `fastagent.config.yaml`: the MCP server `t`, `$system.fast`; ignored: `roots` of `t`";
-    assert_eq!(ended.err.matches(told).count(), 1, "{}", ended.err);
+    assert_eq!(ended.err.matches(reported).count(), 1, "{}", ended.err);
 
     home.write("worker.md", &card("servers: [unused]\nmodel: generic.m"));
     let refused = begin().args(&["--overwrite"]).ends_with(1);

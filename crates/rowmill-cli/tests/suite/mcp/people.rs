@@ -40,10 +40,10 @@ fn rowmill(home: &Home, arguments: &[&str]) -> Command {
 fn sign_in(home: &Home, server: &str) -> (String, bool) {
     let mut child = rowmill(home, &["mcp", "login", server]).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let mut said = String::new();
+    let mut message = String::new();
     for line in lines.by_ref() {
         let line = line.unwrap();
-        said.push_str(&format!("{line}\n"));
+        message.push_str(&format!("{line}\n"));
         if line.starts_with("http://") {
             // Browsers request an icon as well, which is not an answer.
             let back = get(&line);
@@ -53,8 +53,8 @@ fn sign_in(home: &Home, server: &str) -> (String, bool) {
             break;
         }
     }
-    said.extend(lines.map(|line| line.unwrap() + "\n"));
-    (said, child.wait().unwrap().success())
+    message.extend(lines.map(|line| line.unwrap() + "\n"));
+    (message, child.wait().unwrap().success())
 }
 
 pub(super) fn token_files(home: &Home) -> Vec<PathBuf> {
@@ -86,12 +86,12 @@ fn a_person_signs_in_once_and_runs_use_and_renew_the_tokens_until_they_sign_out(
         &format!("sign in with `rowmill mcp login {}`", server.url),
     ]);
 
-    let (said, ok) = sign_in(&home, "docs");
-    assert!(ok && said.contains("open this address to sign in"), "{said}");
-    assert!(said.contains(&format!("signed in to {}", server.url)), "{said}");
+    let (message, ok) = sign_in(&home, "docs");
+    assert!(ok && message.contains("open this address to sign in"), "{message}");
+    assert!(message.contains(&format!("signed in to {}", server.url)), "{message}");
     let [file] = token_files(&home).try_into().unwrap();
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    assert!(!said.contains("planted"), "{said}");
+    assert!(!message.contains("planted"), "{message}");
 
     run(&home, &simulator).args(&["--export-traces", "traces"]).ends_with(0);
     assert_all_ok(&home.envelopes(), 4);
@@ -134,16 +134,16 @@ fn a_token_that_is_renewed_in_the_middle_of_a_run_is_in_no_file_but_its_own() {
 fn a_sign_in_that_is_refused_or_impossible_says_so_and_keeps_nothing() {
     let server = OwnServer::start(&["--people", "no"]);
     let home = home(1, "[mcp.servers.local]\ncommand = \"true\"\n", "");
-    let (said, ok) = sign_in(&home, &server.url);
-    assert!(!ok && said.contains("was denied") && said.contains("access_denied"), "{said}");
+    let (messages, ok) = sign_in(&home, &server.url);
+    assert!(!ok && messages.contains("was denied") && messages.contains("access_denied"), "{messages}");
     for (name, expected) in [
         ("nowhere", "`rowmill.toml` has no MCP server `nowhere`"),
         ("local", "the MCP server `local` is a process, so it needs no sign-in"),
     ] {
         let ended = rowmill(&home, &["mcp", "login", name]).output().unwrap();
         assert_eq!(ended.status.code(), Some(1));
-        let said = String::from_utf8(ended.stderr).unwrap();
-        assert!(said.contains(expected), "{said}");
+        let messages = String::from_utf8(ended.stderr).unwrap();
+        assert!(messages.contains(expected), "{messages}");
     }
     assert_eq!(token_files(&home), [] as [PathBuf; 0]);
 }

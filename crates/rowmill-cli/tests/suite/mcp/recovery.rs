@@ -81,7 +81,7 @@ fn servers_of_the_card() -> String {
 }
 
 #[test]
-fn a_tool_that_must_not_run_twice_does_not_when_its_server_is_killed_and_the_model_is_told() {
+fn a_tool_that_must_not_run_twice_does_not_when_its_server_is_killed_and_the_model_is_reported() {
     let home = home(ROWS, "", &card("servers: [db]"));
     let database = home.path("rows.db");
     let command = [&installed("mcp-server-sqlite"), "--db-path", database.to_str().unwrap()];
@@ -110,18 +110,18 @@ fn a_tool_that_must_not_run_twice_does_not_when_its_server_is_killed_and_the_mod
     let mut statement = connection.prepare("SELECT row, count(*) FROM done GROUP BY row").unwrap();
     let done: BTreeMap<u32, u32> =
         statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect();
-    let mut told = 0;
+    let mut reported = 0;
     for (row, result) in (1..).zip(results(&home)) {
         let times = done.get(&row).copied().unwrap_or_default();
         if result.ends_with("whether it took effect is unknown") {
             assert!(times <= 1, "row {row} ran {times} times");
             assert!(result.starts_with("the tool failed: the connection with the MCP server `db` broke"));
-            told += 1;
+            reported += 1;
         } else {
             assert_eq!((times, result.as_str()), (1, "[{'affected_rows': 1}]"), "row {row}");
         }
     }
-    assert!((1..=PARALLEL).contains(&told), "{told} rows were told");
+    assert!((1..=PARALLEL).contains(&reported), "{reported} rows were told");
 }
 
 #[test]
@@ -190,14 +190,18 @@ fn every_row_has_a_server_of_its_own_where_it_is_wanted_and_none_is_left() {
     assert_all_ok(&envelopes, ROWS);
     let (mut own, mut shared) = (Vec::new(), Vec::new());
     for envelope in &envelopes {
-        let told: Vec<u32> = serde_json::from_str::<Vec<String>>(envelope["result"].as_str().unwrap())
+        let reported: Vec<u32> = serde_json::from_str::<Vec<String>>(envelope["result"].as_str().unwrap())
             .unwrap()
             .iter()
             .map(|text| text.parse().unwrap())
             .collect();
-        assert_eq!((told[0], told[1]), (told[2], told[3]), "both turns of a row reach the same servers");
-        own.push(told[0]);
-        shared.push(told[1]);
+        assert_eq!(
+            (reported[0], reported[1]),
+            (reported[2], reported[3]),
+            "both turns of a row reach the same servers"
+        );
+        own.push(reported[0]);
+        shared.push(reported[1]);
     }
     for (numbers, different) in [(&mut own, ROWS), (&mut shared, 1)] {
         numbers.sort_unstable();

@@ -61,7 +61,7 @@ fn an_address_where_nothing_is_or_that_refuses_is_one_error_before_the_first_row
 }
 
 #[test]
-fn what_a_card_wants_and_nobody_has_is_told_with_what_there_is() {
+fn what_a_card_wants_and_nobody_has_is_reported_with_what_there_is() {
     let home = home(1, &own_entry("notes", &[], ""), &card("servers: [notes]\ntools: {notes: [ehco]}"));
     let simulator = Simulator::start_blocking(SimulatorScript::new());
     let ended = run(&home, &simulator).ends_with(1);

@@ -303,7 +303,10 @@ pub(crate) fn chat_prompts(simulator: &Simulator) -> Vec<String> {
     let calls = requests.iter().filter(|request| request.path == "/v1/chat/completions");
     let prompt = |body: Value| {
         let messages = body["messages"].as_array().unwrap().clone();
-        messages.iter().find(|said| said["role"] == "user").unwrap()["content"].as_str().unwrap().to_owned()
+        messages.iter().find(|message| message["role"] == "user").unwrap()["content"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     calls.map(|request| prompt(request.json())).collect()
 }

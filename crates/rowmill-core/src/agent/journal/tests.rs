@@ -74,7 +74,7 @@ fn answered() -> StepEvent {
     }
 }
 
-fn every_happening() -> Vec<StepEvent> {
+fn every_step_event() -> Vec<StepEvent> {
     let file = Attachment {
         name: "p.png".into(),
         media_type: "image/png".into(),
@@ -133,7 +133,7 @@ fn written(step_event: &StepEvent) -> String {
 
 #[test]
 fn what_is_written_is_one_line_and_reads_as_it_was() {
-    for step_event in every_happening() {
+    for step_event in every_step_event() {
         let line = written(&step_event);
         assert!(!line.contains('\n'), "{line}");
         let read = StepEvent::parse(line.as_bytes()).unwrap();

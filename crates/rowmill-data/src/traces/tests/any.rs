@@ -30,7 +30,7 @@ fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
-fn told() -> impl Strategy<Value = RowTranscript> {
+fn any_transcript() -> impl Strategy<Value = RowTranscript> {
     let turns = prop::collection::vec((0..99u64, 0..99u64).prop_map(|(start, end)| turn(start, end)), 0..4);
     let tool = (text(), text(), 0..99u64).prop_map(|(call, tool, at)| ToolNote {
         call,
@@ -57,16 +57,16 @@ proptest! {
 
     #[test]
     fn any_transcript_gives_files_that_parse_and_hold_no_secret(
-        rows in prop::collection::vec((text(), told(), any::<bool>()), 1..4),
+        rows in prop::collection::vec((text(), any_transcript(), any::<bool>()), 1..4),
     ) {
         let home = tempfile::tempdir().unwrap();
         let settings = settings();
         let mut sink = open(home.path(), OutputClaim::New);
-        for (number, (id, told, is_ok)) in (1..).zip(&rows) {
+        for (number, (id, transcript, is_ok)) in (1..).zip(&rows) {
             let outcome = if *is_ok { ok() } else { failed(ErrorKind::TurnLimit) };
             // Ids are unique in a run.
             let id = RowId::Text(format!("{id}{number}").into());
-            let record = record(&id, number, &outcome, Some(told), &settings);
+            let record = record(&id, number, &outcome, Some(transcript), &settings);
             publish(&mut sink, &record);
             if number % 2 == 0 {
                 publish(&mut sink, &record);
@@ -77,9 +77,9 @@ proptest! {
         let manifest = lines(home.path(), "manifest.jsonl");
         prop_assert_eq!(manifest.len(), rows.len());
         prop_assert_eq!(lines(home.path(), "spans.jsonl").len(), rows.len());
-        for (line, (_, told, _)) in manifest.iter().zip(&rows) {
+        for (line, (_, transcript, _)) in manifest.iter().zip(&rows) {
             let Some(name) = line["trace"].as_str() else {
-                prop_assert!(told.conversations.is_empty());
+                prop_assert!(transcript.conversations.is_empty());
                 continue;
             };
             prop_assert_eq!(lines(home.path(), name).len() as u64, line["record_count"].as_u64().unwrap());

@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::*;
 
 #[test]
-fn a_session_tells_everything_in_the_order_in_which_it_was_said() {
+fn a_session_has_all_messages_in_their_order() {
     let (home, name) = one_row();
-    let told: Vec<String> = lines(home.path(), &name)
+    let message: Vec<String> = lines(home.path(), &name)
         .iter()
         .map(|record| {
             let payload = &record["payload"];
@@ -46,7 +46,7 @@ fn a_session_tells_everything_in_the_order_in_which_it_was_said() {
         "event_msg token_count",
         "event_msg task_complete",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(message, expected);
     let manifest = lines(home.path(), "manifest.jsonl");
     let line = serde_json::json!({"run_id":"20260101T000000Z-0badcafe","row_number":3,"id":"a/b","ok":true,
         "trace":name,"record_count":expected.len(),"agent":"lead"});

@@ -7,11 +7,14 @@ use super::*;
 #[test]
 fn a_row_that_failed_is_in_the_manifest_and_one_without_a_call_has_no_trace() {
     let home = tempfile::tempdir().unwrap();
-    let (settings, told) = (settings(), transcript());
+    let (settings, reported) = (settings(), transcript());
     let mut sink = open(&home.path().join("traces"), OutputClaim::New);
     let path = home.path().join("traces");
     publish(&mut sink, &record(&RowId::Number(1), 1, &failed(ErrorKind::InvalidJson), None, &settings));
-    publish(&mut sink, &record(&RowId::Number(2), 2, &failed(ErrorKind::TurnLimit), Some(&told), &settings));
+    publish(
+        &mut sink,
+        &record(&RowId::Number(2), 2, &failed(ErrorKind::TurnLimit), Some(&reported), &settings),
+    );
     let untraced =
         br#"{"event":"row_ended","envelope":{"id":3,"row_number":3,"ok":true,"error":null},"telemetry":{}}"#;
     publish(&mut sink, &RowRecord::parse(untraced.to_vec()).unwrap());
@@ -32,7 +35,7 @@ fn a_row_that_failed_is_in_the_manifest_and_one_without_a_call_has_no_trace() {
 #[test]
 fn a_run_that_goes_on_after_a_crash_ends_with_one_line_per_row_in_input_order() {
     let (home, name) = one_row();
-    let (settings, told) = (settings(), transcript());
+    let (settings, reported) = (settings(), transcript());
     let before = files(home.path());
     // The crash interrupted a trace and a line.
     fs::write(home.path().join(".trace.rowmill-new"), "{\"half").unwrap();
@@ -42,13 +45,13 @@ fn a_run_that_goes_on_after_a_crash_ends_with_one_line_per_row_in_input_order() 
     }
     let mut sink = open(home.path(), OutputClaim::Resume);
     let stands_in = failed(ErrorKind::InvalidJson);
-    publish(&mut sink, &record(&RowId::Number(1), 1, &stands_in, Some(&told), &settings));
-    publish(&mut sink, &record(&RowId::Text("a/b".into()), 3, &ok(), Some(&told), &settings));
+    publish(&mut sink, &record(&RowId::Number(1), 1, &stands_in, Some(&reported), &settings));
+    publish(&mut sink, &record(&RowId::Text("a/b".into()), 3, &ok(), Some(&reported), &settings));
     drop(sink);
     settle_traces(home.path()).unwrap();
     // The row became readable later, and has an id.
     let mut sink = open(home.path(), OutputClaim::Resume);
-    publish(&mut sink, &record(&RowId::Text("one".into()), 1, &ok(), Some(&told), &settings));
+    publish(&mut sink, &record(&RowId::Text("one".into()), 1, &ok(), Some(&reported), &settings));
     drop(sink);
     settle_traces(home.path()).unwrap();
 

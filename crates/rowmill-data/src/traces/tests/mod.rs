@@ -114,7 +114,7 @@ pub(super) fn record(
     id: &RowId,
     number: u64,
     outcome: &Result<String, RowError>,
-    told: Option<&RowTranscript>,
+    message: Option<&RowTranscript>,
     settings: &TraceSettings,
 ) -> RowRecord {
     let record = RowRecord::from_report(&RowReport {
@@ -129,7 +129,7 @@ pub(super) fn record(
         below_min_rating: &[],
         reused: None,
         reusable: None,
-        trace: Some(TraceReport { transcript: told, settings }),
+        trace: Some(TraceReport { transcript: message, settings }),
     });
     RowRecord::parse(record.line).unwrap()
 }
@@ -174,8 +174,8 @@ pub(super) fn attribute<'v>(span: &'v Value, key: &str) -> &'v Value {
 /// A single row with every feature.
 pub(super) fn one_row() -> (tempfile::TempDir, String) {
     let home = tempfile::tempdir().unwrap();
-    let (settings, told) = (settings(), transcript());
+    let (settings, message) = (settings(), transcript());
     let mut sink = open(home.path(), OutputClaim::New);
-    publish(&mut sink, &record(&RowId::Text("a/b".into()), 3, &ok(), Some(&told), &settings));
+    publish(&mut sink, &record(&RowId::Text("a/b".into()), 3, &ok(), Some(&message), &settings));
     (home, "row-000003__id-a_b__lead.codex.jsonl".to_owned())
 }

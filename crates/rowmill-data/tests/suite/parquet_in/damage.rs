@@ -53,7 +53,7 @@ fn footer_of(whole: &[u8]) -> usize {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told() {
+fn what_is_wrong_with_a_file_is_reported() {
     let folder = Folder::new();
     let whole = small(&folder, Compression::SNAPPY);
     let mut encrypted = whole.clone();
@@ -145,7 +145,7 @@ fn no_damage_makes_the_reader_panic_or_hang() {
 #[test]
 fn panics_of_the_decoder_are_problems_and_are_not_printed() {
     let name = "parquet_in::damage::panics_of_the_decoder_are_problems_and_are_not_printed";
-    let Some(said) = printed_by(name) else {
+    let Some(message) = printed_by(name) else {
         let folder = Folder::new();
         let path = folder.path("damaged.parquet");
         let whole = small(&folder, Compression::UNCOMPRESSED);
@@ -161,7 +161,7 @@ fn panics_of_the_decoder_are_problems_and_are_not_printed() {
         assert!(panics > 0, "without a panic, nothing is known about what is printed");
         return;
     };
-    assert!(!said.contains("panicked"), "{said}");
+    assert!(!message.contains("panicked"), "{message}");
 }
 
 #[test]

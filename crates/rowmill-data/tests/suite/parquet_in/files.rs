@@ -128,7 +128,7 @@ fn files_are_joined_by_the_names_of_their_columns() {
 }
 
 #[test]
-fn a_type_that_differs_between_files_is_told_with_both_names() {
+fn a_type_that_differs_between_files_is_reported_with_both_names() {
     let folder = Folder::new();
     let paths = [
         folder.write("1.parquet", vec![("a", numbers(1))]),

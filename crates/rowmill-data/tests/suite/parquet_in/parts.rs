@@ -72,7 +72,7 @@ fn only_the_columns_asked_for_are_given_in_the_order_of_the_file() {
 }
 
 #[test]
-fn a_column_that_is_not_there_is_told_with_those_that_are() {
+fn a_column_that_is_not_there_is_reported_with_those_that_are() {
     let folder = Folder::new();
     let dataset = open(&sorted(&folder, "a.parquet")).unwrap();
     for part in [

@@ -42,8 +42,8 @@ impl Machine {
     /// Fetches like a separate command: with new connections.
     pub(crate) async fn bring(&self, address: &str, purpose: FetchPurpose) -> Result<FileList, Problem> {
         let http = HttpClient::new(&|_| self.proxied.then(|| "a proxy".to_owned()));
-        let told = |event| self.events.lock().unwrap().push(event);
-        let fetcher = Fetcher { settings: &self.settings, http: &http, on_event: &told };
+        let reported = |event| self.events.lock().unwrap().push(event);
+        let fetcher = Fetcher { settings: &self.settings, http: &http, on_event: &reported };
         match fetch_to_disk(&InputLocation::parse(address)?, purpose, &fetcher).await? {
             InputLocation::Files(list) => Ok(list),
             other => unreachable!("not fetched: {other:?}"),

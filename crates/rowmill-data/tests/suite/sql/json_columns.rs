@@ -59,11 +59,14 @@ fn json_is_compared_sorted_and_grouped_by_that_text() {
             "{\"n\":1,\"first\":2}",
         ],
     );
-    let said = refusal(&input, "SELECT id FROM input WHERE m = 'x'");
-    assert!(said.contains("'x' is not JSON, but is compared with JSON"), "{said}");
-    assert!(said.contains("`x ->> '$' = 'x'`"), "{said}");
-    let said = refusal(&input, "SELECT id FROM input WHERE m = 100");
-    assert!(said.contains("JSON and INTEGER cannot be combined") && said.contains("TRY_CAST"), "{said}");
+    let problem = refusal(&input, "SELECT id FROM input WHERE m = 'x'");
+    assert!(problem.contains("'x' is not JSON, but is compared with JSON"), "{problem}");
+    assert!(problem.contains("`x ->> '$' = 'x'`"), "{problem}");
+    let problem = refusal(&input, "SELECT id FROM input WHERE m = 100");
+    assert!(
+        problem.contains("JSON and INTEGER cannot be combined") && problem.contains("TRY_CAST"),
+        "{problem}"
+    );
 }
 
 #[test]

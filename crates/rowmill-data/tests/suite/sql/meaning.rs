@@ -64,9 +64,9 @@ fn times_of_parquet_are_compared_with_times_that_are_written_as_text() {
 #[test]
 fn a_csv_column_with_one_word_among_its_numbers_is_not_compared_with_a_number_unless_it_is_cast() {
     let input = Input::new("rows.csv", "id,x\n1,7\n2,n/a\n3,9\n4,10\n");
-    let said = refusal(&input, "SELECT id FROM input WHERE x > 8");
-    assert!(said.contains("`x` is text because of values such as `n/a`"), "{said}");
-    assert!(said.contains("TRY_CAST(x AS DOUBLE)"), "{said}");
+    let problem = refusal(&input, "SELECT id FROM input WHERE x > 8");
+    assert!(problem.contains("`x` is text because of values such as `n/a`"), "{problem}");
+    assert!(problem.contains("TRY_CAST(x AS DOUBLE)"), "{problem}");
     check(&input, "SELECT id FROM input WHERE TRY_CAST(x AS DOUBLE) > 8", &["{\"id\":3}", "{\"id\":4}"]);
 }
 
@@ -77,8 +77,8 @@ fn numbers_with_decimal_commas_are_never_compared_as_text() {
     let hint = problem.hint.unwrap();
     assert!(hint.contains("`price` is text because of values such as `1,50`"), "{hint}");
     assert!(hint.contains("CAST(replace(price, ',', '.') AS DOUBLE)"), "{hint}");
-    let said = refusal(&input, "SELECT sum(price + 1) AS s FROM input");
-    assert!(said.contains("decimal comma"), "{said}");
+    let message = refusal(&input, "SELECT sum(price + 1) AS s FROM input");
+    assert!(message.contains("decimal comma"), "{message}");
     check(
         &input,
         "SELECT id FROM input WHERE CAST(replace(price, ',', '.') AS DOUBLE) > 1",
@@ -92,11 +92,11 @@ fn times_with_their_distance_from_utc_are_instants_and_never_compared_as_text() 
     let input = Input::new("rows.jsonl", rows);
     check(&input, "SELECT id FROM input WHERE t < '2024-01-01 06:00:00Z'", &["{\"id\":1}"]);
     check(&input, "SELECT id FROM input WHERE t AT TIME ZONE 'UTC' > '2024-01-01 06:00:00'", &["{\"id\":2}"]);
-    let said = refusal(&input, "SELECT id FROM input WHERE t < '2024-01-01 06:00:00'");
-    assert!(said.contains("UTC"), "{said}");
+    let problem = refusal(&input, "SELECT id FROM input WHERE t < '2024-01-01 06:00:00'");
+    assert!(problem.contains("UTC"), "{problem}");
     let mixed = Input::new("rows.csv", "id,t\n1,2024-01-01T05:00:00\n2,2024-01-01\n");
-    let said = refusal(&mixed, "SELECT id FROM input WHERE t < '2024-01-01 06:00:00'");
-    assert!(said.contains("dates and times have several formats"), "{said}");
+    let problem = refusal(&mixed, "SELECT id FROM input WHERE t < '2024-01-01 06:00:00'");
+    assert!(problem.contains("dates and times have several formats"), "{problem}");
     let query = "SELECT id FROM input WHERE CAST(t AS TIMESTAMP) < '2024-01-01 03:00:00'";
     assert_eq!(mixed.rows(query), ["{\"id\":2}"]);
 }
@@ -109,8 +109,11 @@ fn days_times_and_truths_in_other_forms_are_not_compared_as_text() {
         ("at > '10:00'", "CAST(at AS TIME)"),
         ("\"on\" = 'true'", "AS BOOLEAN)"),
     ] {
-        let said = refusal(&input, &format!("SELECT id FROM input WHERE {condition}"));
-        assert!(said.contains("is text because of values such as") && said.contains(reading), "{said}");
+        let problem = refusal(&input, &format!("SELECT id FROM input WHERE {condition}"));
+        assert!(
+            problem.contains("is text because of values such as") && problem.contains(reading),
+            "{problem}"
+        );
     }
     let query = "SELECT id FROM input WHERE strptime(day, '%d.%m.%Y') >= '2024-01-01'";
     assert_eq!(input.rows(query), ["{\"id\":2}"]);

@@ -63,7 +63,7 @@ fn values_of_csv_are_numbers_where_all_of_a_column_are() {
 }
 
 #[test]
-fn rows_that_cannot_be_read_are_left_out_of_a_query_and_told_once() {
+fn rows_that_cannot_be_read_are_left_out_of_a_query_and_reported_once() {
     let input = Input::new("rows.jsonl", "{\"a\":1}\nnope\n{\"a\":2}\n[3]\n");
     let results = input.sql("SELECT sum(a) AS s FROM input").unwrap();
     for _ in 0..2 {
@@ -80,7 +80,7 @@ fn rows_that_cannot_be_read_are_left_out_of_a_query_and_told_once() {
 }
 
 #[test]
-fn a_field_that_comes_late_is_told_once_with_its_row() {
+fn a_field_that_comes_late_is_reported_once_with_its_row() {
     let mut text = "{\"a\":1}\n".repeat(20_480);
     text.push_str("{\"a\":2,\"late\":1}\n{\"later\":1,\"a\":3}\n");
     let input = Input::new("rows.jsonl", &text);
@@ -91,7 +91,7 @@ fn a_field_that_comes_late_is_told_once_with_its_row() {
 }
 
 #[test]
-fn fields_that_differ_in_case_are_told_and_can_both_be_used() {
+fn fields_that_differ_in_case_are_reported_and_can_both_be_used() {
     let input = Input::new("rows.jsonl", "{\"a\":1,\"A\":2}\n");
     assert_eq!(input.rows("SELECT a, A_1 FROM input"), [r#"{"a":1,"A_1":2}"#]);
     assert!(input.heard()[0].contains("the field `A` is the column `A_1`"), "{:?}", input.heard());

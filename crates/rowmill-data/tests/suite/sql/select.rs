@@ -134,7 +134,7 @@ impl Dataset for Declared {
 }
 
 #[test]
-fn an_input_that_can_leave_things_out_is_told_what() {
+fn an_input_that_can_leave_things_out_is_reported_what() {
     let text =
         "{\"id\":1,\"split\":\"eval\",\"price\":\"12.50\"}\n{\"id\":2,\"split\":\"x\",\"price\":\"0.10\"}\n";
     let input = Input::new("rows.jsonl", text);

@@ -7,4 +7,4 @@ mod test_run;
 
 pub(crate) use judge::utilisation;
 pub(crate) use server::Server;
-pub(crate) use test_run::{HANGS, MAX_OUTPUT, Scene};
+pub(crate) use test_run::{HANGS, MAX_OUTPUT, ProviderTestRun};

@@ -12,7 +12,7 @@ use rowmill_types::{CallError, CallFailure, Completion, RateLimits, RateWindow, 
 use tokio::time::{Instant, sleep};
 
 use super::chance::Chance;
-use super::test_run::{Form, MAX_OUTPUT, Outage, Scene, Tells, seconds};
+use super::test_run::{Form, MAX_OUTPUT, Outage, ProviderTestRun, Tells, seconds};
 
 /// A limit as the provider tracks it.
 #[derive(Debug, Clone)]
@@ -73,7 +73,7 @@ pub(super) struct Books {
 /// The provider of a test run.
 #[derive(Debug)]
 pub(crate) struct Server {
-    pub(super) test_run: Arc<Scene>,
+    pub(super) test_run: Arc<ProviderTestRun>,
     epoch: Instant,
     books: Mutex<Books>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Server {
 struct Visit {
     usage: TokenUsage,
     latency: Duration,
-    told: Option<RateLimits>,
+    reported: Option<RateLimits>,
     fault: Option<Fault>,
 }
 
@@ -95,7 +95,7 @@ enum Fault {
 }
 
 impl Server {
-    pub(crate) fn new(test_run: Arc<Scene>) -> Self {
+    pub(crate) fn new(test_run: Arc<ProviderTestRun>) -> Self {
         let [requests, input, output] = test_run.limits;
         let buckets = match test_run.form {
             Form::Tokens => vec![Bucket::new(requests), Bucket::new(input + output)],
@@ -178,8 +178,8 @@ impl Server {
         if matches!(fault, Some(Fault::Hangs)) {
             books.billed += self.cost(&usage);
         }
-        let told = (self.test_run.tells == Tells::AsItStoodAtFirst).then(|| self.rates(&books));
-        Ok(Visit { usage, latency, told, fault })
+        let reported = (self.test_run.tells == Tells::AsItStoodAtFirst).then(|| self.rates(&books));
+        Ok(Visit { usage, latency, reported, fault })
     }
 
     fn refusal(&self, books: &mut Books, tokens: f64) -> Option<CallError> {
@@ -212,12 +212,16 @@ impl Server {
                 None,
             ));
         }
-        let told = match self.test_run.tells {
+        let reported = match self.test_run.tells {
             Tells::Never => None,
-            Tells::AsItStoodAtFirst => visit.told,
+            Tells::AsItStoodAtFirst => visit.reported,
             Tells::AsItStandsAtLast => Some(self.rates(&books)),
         };
-        Ok(Completion { usage: Some(visit.usage), rate_limits: told.map(Box::new), ..fake_answer("fine") })
+        Ok(Completion {
+            usage: Some(visit.usage),
+            rate_limits: reported.map(Box::new),
+            ..fake_answer("fine")
+        })
     }
 
     fn cost(&self, usage: &TokenUsage) -> u64 {

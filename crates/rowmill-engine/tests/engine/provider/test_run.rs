@@ -45,7 +45,7 @@ pub(super) struct Outage {
 
 /// One run and its provider.
 #[derive(Debug, Clone)]
-pub(crate) struct Scene {
+pub(crate) struct ProviderTestRun {
     pub(crate) seed: u64,
     pub(crate) prompts: Vec<String>,
     pub(super) form: Form,
@@ -65,7 +65,7 @@ pub(crate) struct Scene {
     pub(crate) budget: Option<Money>,
 }
 
-impl Scene {
+impl ProviderTestRun {
     pub(crate) fn new(seed: u64) -> Self {
         let chance = &mut Chance::new(seed);
         let calls_a_minute = chance.spread(20.0, 100.0);
@@ -153,7 +153,7 @@ impl Scene {
     }
 
     /// Whether limits are reported and nothing interferes.
-    pub(crate) fn is_told_its_limits(&self) -> bool {
+    pub(crate) fn is_given_its_limits(&self) -> bool {
         self.tells != Tells::Never
     }
 }

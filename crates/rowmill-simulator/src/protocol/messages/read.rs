@@ -107,8 +107,8 @@ fn read_answer(
     for (index, block) in blocks.iter().enumerate() {
         let place = format!("messages.{at}.content.{index}");
         match text(block, "type").unwrap_or_default() {
-            "text" => match text(block, "text").filter(|said| !said.is_empty()) {
-                Some(said) => texts.push(said),
+            "text" => match text(block, "text").filter(|message| !message.is_empty()) {
+                Some(message) => texts.push(message),
                 None => {
                     return Err(RequestRefusal::invalid("messages: text content blocks must be non-empty"));
                 }
@@ -244,7 +244,7 @@ fn read_result(
             "{place}.tool_result: content cannot be empty if `is_error` is true"
         )));
     }
-    let said = match content {
+    let message = match content {
         Some(Value::Array(blocks)) => {
             let plain = ["text", "image", "document", "search_result"];
             let odd =
@@ -257,7 +257,7 @@ fn read_result(
         content => text_of(content),
     };
     let tool = ask.tool_of(id).unwrap_or_default().to_owned();
-    ask.add_result(RecordedToolResult { call: id.to_owned(), tool, text: said, is_error });
+    ask.add_result(RecordedToolResult { call: id.to_owned(), tool, text: message, is_error });
     Ok(())
 }
 

@@ -103,11 +103,11 @@ fn blocks(reply: &SimulatedReply) -> Vec<AnswerBlock> {
     }
     blocks.extend(hosted(reply));
     if !reply.text.is_empty() {
-        let mut said = json!({"type": "text", "text": reply.text});
+        let mut text_block = json!({"type": "text", "text": reply.text});
         if !reply.citations.is_empty() {
-            said["citations"] = citations(reply);
+            text_block["citations"] = citations(reply);
         }
-        blocks.push(whole(said));
+        blocks.push(whole(text_block));
     }
     for call in &reply.calls {
         // Truncated arguments are not JSON; streamed, they are sent as they are.
@@ -210,8 +210,8 @@ fn in_pieces(mut block: AnswerBlock) -> (Value, Vec<Value>) {
         return (block.value, deltas);
     }
     for field in ["thinking", "text"] {
-        if let Some(Value::String(said)) = block.value.get_mut(field).map(Value::take) {
-            let parts = stream_pieces(&said).into_iter();
+        if let Some(Value::String(blocks)) = block.value.get_mut(field).map(Value::take) {
+            let parts = stream_pieces(&blocks).into_iter();
             deltas.extend(parts.map(|piece| json!({"type": format!("{field}_delta"), field: piece})));
             block.value[field] = json!("");
         }

@@ -26,7 +26,7 @@ pub(in crate::protocol) fn read_responses_request(
         ask.say_system(instructions);
     }
     match body.get("input") {
-        Some(Value::String(said)) => ask.say_user(said.clone()),
+        Some(Value::String(reported)) => ask.say_user(reported.clone()),
         Some(Value::Array(items)) if !items.is_empty() => {
             let is_stored = body.get("store") != Some(&Value::Bool(false));
             let mut items_read =

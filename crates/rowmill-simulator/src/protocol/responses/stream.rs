@@ -88,14 +88,14 @@ impl EventList {
 
     fn thought(&mut self, item: &Value, place: &Value) {
         let summary = item.pointer("/summary/0").cloned().unwrap_or_default();
-        let said = text(&summary, "text").unwrap_or_default();
+        let summary_text = text(&summary, "text").unwrap_or_default();
         let at = |more: Value| with(with(place.clone(), json!({"summary_index": 0})), more);
         let empty = json!({"type": "summary_text", "text": ""});
         self.add("response.reasoning_summary_part.added", at(json!({"part": empty})));
-        for piece in stream_pieces(said) {
+        for piece in stream_pieces(summary_text) {
             self.add("response.reasoning_summary_text.delta", at(json!({"delta": piece})));
         }
-        self.add("response.reasoning_summary_text.done", at(json!({"text": said})));
+        self.add("response.reasoning_summary_text.done", at(json!({"text": summary_text})));
         self.add("response.reasoning_summary_part.done", at(json!({"part": summary})));
     }
 }

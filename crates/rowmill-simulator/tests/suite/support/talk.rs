@@ -27,7 +27,7 @@ pub(crate) struct Talk {
 
 /// An answer.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ReadAnswer {
     pub(crate) text: String,
     /// Ids, names and arguments.
     pub(crate) calls: Vec<(String, String, Value)>,
@@ -84,7 +84,7 @@ impl Talk {
     }
 
     /// All messages, for changes.
-    pub(crate) fn said(&mut self) -> &mut Vec<Value> {
+    pub(crate) fn messages_mut(&mut self) -> &mut Vec<Value> {
         let field = match self.way {
             Way::Chat | Way::Messages => "messages",
             Way::Responses => "input",
@@ -99,10 +99,10 @@ impl Talk {
     }
 
     /// Sends a request, and adds the answer to the conversation.
-    pub(crate) fn ask(&mut self, client: &mut Client) -> Told {
+    pub(crate) fn ask(&mut self, client: &mut Client) -> ReadAnswer {
         let reply = self.post(client);
         assert_eq!(reply.status, 200, "{self:?}: {}", reply.body);
-        let told = match (self.way, self.streamed) {
+        let reported = match (self.way, self.streamed) {
             (Way::Chat, false) => chat(reply.json()),
             (Way::Chat, true) => chat_stream(&reply.events()),
             (Way::Responses, false) => responses(reply.json()),
@@ -112,14 +112,14 @@ impl Talk {
             (Way::Google, false) => google(&[reply.json()]),
             (Way::Google, true) => google(&reply.events()),
         };
-        let content = told.content.clone();
+        let content = reported.content.clone();
         match self.way {
-            Way::Chat => self.said().push(content),
-            Way::Responses => self.said().extend(content.as_array().unwrap().clone()),
-            Way::Messages => self.said().push(json!({"role": "assistant", "content": content})),
-            Way::Google => self.said().push(json!({"role": "model", "parts": content})),
+            Way::Chat => self.messages_mut().push(content),
+            Way::Responses => self.messages_mut().extend(content.as_array().unwrap().clone()),
+            Way::Messages => self.messages_mut().push(json!({"role": "assistant", "content": content})),
+            Way::Google => self.messages_mut().push(json!({"role": "model", "parts": content})),
         }
-        told
+        reported
     }
 
     /// Adds tool results for these calls.
@@ -134,9 +134,9 @@ impl Talk {
         });
         let each: Vec<Value> = each.collect();
         match self.way {
-            Way::Chat | Way::Responses => self.said().extend(each),
-            Way::Messages => self.said().push(json!({"role": "user", "content": each})),
-            Way::Google => self.said().push(json!({"role": "user", "parts": each})),
+            Way::Chat | Way::Responses => self.messages_mut().extend(each),
+            Way::Messages => self.messages_mut().push(json!({"role": "user", "content": each})),
+            Way::Google => self.messages_mut().push(json!({"role": "user", "parts": each})),
         }
     }
 }
@@ -153,7 +153,7 @@ fn list(value: &Value) -> Vec<Value> {
     value.as_array().cloned().unwrap_or_default()
 }
 
-fn chat(whole: Value) -> Told {
+fn chat(whole: Value) -> ReadAnswer {
     let choice = &whole["choices"][0];
     let content = choice["message"].clone();
     let calls = list(&content["tool_calls"]);
@@ -163,7 +163,7 @@ fn chat(whole: Value) -> Told {
             (string(&call["id"]), string(&call["function"]["name"]), parsed(&call["function"]["arguments"]))
         })
         .collect();
-    Told {
+    ReadAnswer {
         text: string(&content["content"]),
         calls,
         finish: string(&choice["finish_reason"]),
@@ -173,7 +173,7 @@ fn chat(whole: Value) -> Told {
 }
 
 /// Assembles a stream as the vendor's own clients do.
-fn chat_stream(events: &[Value]) -> Told {
+fn chat_stream(events: &[Value]) -> ReadAnswer {
     let mut message = json!({"role": "assistant", "content": "", "tool_calls": []});
     let mut finish = Value::Null;
     for choice in events.iter().filter_map(|event| event["choices"].get(0)) {
@@ -203,7 +203,7 @@ fn chat_stream(events: &[Value]) -> Told {
     chat(json!({"choices": [{"message": message, "finish_reason": finish}]}))
 }
 
-fn responses(whole: Value) -> Told {
+fn responses(whole: Value) -> ReadAnswer {
     let items = list(&whole["output"]);
     let of = |kind: &str| items.iter().filter(|item| item["type"] == kind).cloned().collect::<Vec<_>>();
     let text = of("message").iter().map(|item| string(&item["content"][0]["text"])).collect();
@@ -211,10 +211,10 @@ fn responses(whole: Value) -> Told {
         .iter()
         .map(|call| (string(&call["call_id"]), string(&call["name"]), parsed(&call["arguments"])))
         .collect();
-    Told { text, calls, finish: string(&whole["status"]), content: json!(items), whole }
+    ReadAnswer { text, calls, finish: string(&whole["status"]), content: json!(items), whole }
 }
 
-pub(crate) fn responses_stream(events: &[Value]) -> Told {
+pub(crate) fn responses_stream(events: &[Value]) -> ReadAnswer {
     let numbers: Vec<u64> = events.iter().map(|event| event["sequence_number"].as_u64().unwrap()).collect();
     assert_eq!(numbers, (0..events.len() as u64).collect::<Vec<_>>());
     let joined = |kind: &str, item: &Value| -> String {
@@ -247,7 +247,7 @@ pub(crate) fn responses_stream(events: &[Value]) -> Told {
     responses(last["response"].clone())
 }
 
-fn messages(whole: Value) -> Told {
+fn messages(whole: Value) -> ReadAnswer {
     let blocks = list(&whole["content"]);
     let of = |kind: &str| blocks.iter().filter(|block| block["type"] == kind).cloned().collect::<Vec<_>>();
     let text = of("text").iter().map(|block| string(&block["text"])).collect();
@@ -255,7 +255,7 @@ fn messages(whole: Value) -> Told {
         .iter()
         .map(|call| (string(&call["id"]), string(&call["name"]), call["input"].clone()))
         .collect();
-    Told { text, calls, finish: string(&whole["stop_reason"]), content: json!(blocks), whole }
+    ReadAnswer { text, calls, finish: string(&whole["stop_reason"]), content: json!(blocks), whole }
 }
 
 fn messages_stream(events: &[Value]) -> Value {
@@ -304,7 +304,7 @@ fn messages_stream(events: &[Value]) -> Value {
     message
 }
 
-fn google(pieces: &[Value]) -> Told {
+fn google(pieces: &[Value]) -> ReadAnswer {
     let parts: Vec<Value> =
         pieces.iter().flat_map(|piece| list(&piece["candidates"][0]["content"]["parts"])).collect();
     let text =
@@ -314,5 +314,5 @@ fn google(pieces: &[Value]) -> Told {
         calls.map(|call| (string(&call["id"]), string(&call["name"]), call["args"].clone())).collect();
     let whole = pieces.last().unwrap().clone();
     let finish = string(&whole["candidates"][0]["finishReason"]);
-    Told { text, calls, finish, content: json!(parts), whole }
+    ReadAnswer { text, calls, finish, content: json!(parts), whole }
 }

@@ -16,7 +16,7 @@ use super::SqliteAnswerStore;
 
 /// A store that is expected to have no trouble.
 fn open(folder: &Path) -> SqliteAnswerStore {
-    SqliteAnswerStore::open(folder, Arc::new(|said| panic!("{said}"))).unwrap()
+    SqliteAnswerStore::open(folder, Arc::new(|message| panic!("{message}"))).unwrap()
 }
 
 /// A store and its notices.
@@ -24,7 +24,7 @@ fn open_listening(folder: &Path) -> (SqliteAnswerStore, Arc<Mutex<Vec<String>>>)
     let heard = Arc::new(Mutex::new(Vec::new()));
     let ear = Arc::clone(&heard);
     let store =
-        SqliteAnswerStore::open(folder, Arc::new(move |said| ear.lock().unwrap().push(said))).unwrap();
+        SqliteAnswerStore::open(folder, Arc::new(move |events| ear.lock().unwrap().push(events))).unwrap();
     (store, heard)
 }
 

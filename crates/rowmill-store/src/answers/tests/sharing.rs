@@ -130,7 +130,7 @@ async fn a_process_that_writes_for_long_holds_up_no_look_up_and_costs_no_answer(
 }
 
 #[tokio::test]
-async fn answers_that_wait_take_bounded_memory_and_what_was_not_kept_is_told() {
+async fn answers_that_wait_take_bounded_memory_and_what_was_not_kept_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (store, heard) = open_listening(folder.path());
     let other = other_program(folder.path());

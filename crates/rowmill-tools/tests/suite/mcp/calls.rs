@@ -32,7 +32,7 @@ async fn what_a_tool_gives_reaches_the_model() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_object_are_told_to_the_model() {
+async fn arguments_that_are_no_object_are_reported_to_the_model() {
     let mcp = start(ours(&[])).await;
     let ask = async |arguments: &str| {
         let request = ToolRequest {
@@ -75,8 +75,8 @@ async fn rows_share_a_connection_and_their_calls_run_side_by_side() {
     let hanging = call(&mcp, 1, "hang", json!({}));
     let others = async {
         assert_eq!(events.next().await, "call hang");
-        let (first, told) = tokio::join!(text(&mcp, 2, "whoami", json!({})), events.next());
-        assert_eq!((first, told), (process.to_string(), "call whoami".to_owned()));
+        let (first, reported) = tokio::join!(text(&mcp, 2, "whoami", json!({})), events.next());
+        assert_eq!((first, reported), (process.to_string(), "call whoami".to_owned()));
         let (done, _) = tokio::join!(text(&mcp, 3, "release", json!({})), events.next());
         done
     };
@@ -111,10 +111,10 @@ async fn a_call_that_takes_too_long_is_cancelled() {
     server.timeout = Duration::from_millis(300);
     let mcp = start(server).await;
     events.process("started").await;
-    let (failure, told) = tokio::join!(call(&mcp, 1, "hang", json!({})), events.next());
+    let (failure, reported) = tokio::join!(call(&mcp, 1, "hang", json!({})), events.next());
     let failure = failure.unwrap_err();
     assert_eq!((failure.message.as_str(), failure.may_have_run), ("`t` did not answer within 300 ms", true));
-    assert_eq!((told.as_str(), events.next().await.as_str()), ("call hang", "cancelled"));
+    assert_eq!((reported.as_str(), events.next().await.as_str()), ("call hang", "cancelled"));
     mcp.close().await;
 }
 
@@ -125,7 +125,7 @@ async fn a_call_that_is_dropped_is_cancelled() {
     events.process("started").await;
     tokio::select! {
         answer = call(&mcp, 1, "hang", json!({})) => panic!("{answer:?}"),
-        told = events.next() => assert_eq!(told, "call hang"),
+        reported = events.next() => assert_eq!(reported, "call hang"),
     }
     assert_eq!(events.next().await, "cancelled");
     mcp.close().await;

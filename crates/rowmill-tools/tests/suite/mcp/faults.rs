@@ -63,8 +63,8 @@ async fn a_server_that_does_not_start_is_one_problem_that_says_why() {
         let found = problem(vec![server]).await;
         assert_eq!(found.code, ProblemCode::ToolServer);
         assert_eq!(found.message, format!("the MCP server `t` {what}: `{place}`"));
-        let (told, advice) = (found.cause.unwrap_or_default(), found.hint.unwrap());
-        assert!(told.contains(cause), "{told}");
+        let (reported, advice) = (found.cause.unwrap_or_default(), found.hint.unwrap());
+        assert!(reported.contains(cause), "{reported}");
         assert!(advice.contains(hint), "{advice}");
     }
 }
@@ -104,12 +104,12 @@ async fn a_server_that_died_between_calls_is_back_for_the_next() {
     kill(events.process("started").await);
     // The next call may find the connection closed, or break with it: either way it must not run twice, and
     // it cannot have run before the server was back.
-    let (answer, told) = tokio::join!(call(&mcp, 1, "echo", json!({"text": "again"})), async {
+    let (answer, reported) = tokio::join!(call(&mcp, 1, "echo", json!({"text": "again"})), async {
         let started = events.next().await;
         (started.starts_with("started "), events.next().await)
     });
     assert_eq!(answer.unwrap().text, "again");
-    assert_eq!(told, (true, "call echo".to_owned()));
+    assert_eq!(reported, (true, "call echo".to_owned()));
     mcp.close().await;
 }
 
@@ -131,8 +131,8 @@ async fn when_a_server_is_killed_its_calls_share_one_new_start() {
         for _ in 0..8 {
             assert_eq!(events.next().await, "call hang_twice");
         }
-        let (done, told) = tokio::join!(text(&mcp, 99, "release", json!({})), events.next());
-        assert_eq!((done.as_str(), told.as_str()), ("done", "call release"));
+        let (done, reported) = tokio::join!(text(&mcp, 99, "release", json!({})), events.next());
+        assert_eq!((done.as_str(), reported.as_str()), ("done", "call release"));
     };
     let (outcomes, ()) = tokio::join!(calls, watch);
     for (row, outcome) in outcomes.into_iter().enumerate() {

@@ -104,11 +104,11 @@ async fn a_call_that_takes_too_long_is_cancelled() {
     let mut server = network.server();
     server.timeout = Duration::from_millis(300);
     let mcp = start(server).await;
-    let (failure, told) = tokio::join!(call(&mcp, 1, "hang", json!({})), events.next());
+    let (failure, reported) = tokio::join!(call(&mcp, 1, "hang", json!({})), events.next());
     assert!(failure.unwrap_err().may_have_run);
-    assert_eq!((told.as_str(), events.next().await.as_str()), ("call hang", "cancelled"));
-    let ((), told) = tokio::join!(mcp.close(), events.next());
-    assert_eq!(told, "deleted");
+    assert_eq!((reported.as_str(), events.next().await.as_str()), ("call hang", "cancelled"));
+    let ((), reported) = tokio::join!(mcp.close(), events.next());
+    assert_eq!(reported, "deleted");
 }
 
 #[tokio::test]
@@ -243,8 +243,8 @@ async fn a_proxy_that_only_the_process_knows_of_is_not_used() {
         }
         let ended =
             again.env_remove("NO_PROXY").env_remove("no_proxy").env(AGAIN, "1").output().await.unwrap();
-        let said = String::from_utf8_lossy(&ended.stdout);
-        assert!(ended.status.success() && said.contains("1 passed"), "{said}");
+        let message = String::from_utf8_lossy(&ended.stdout);
+        assert!(ended.status.success() && message.contains("1 passed"), "{message}");
         return;
     }
     let network = Network::new(&[]).await;

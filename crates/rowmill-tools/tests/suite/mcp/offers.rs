@@ -91,7 +91,7 @@ async fn resources_and_prompts_are_tools_when_they_are_asked_for() {
 }
 
 #[tokio::test]
-async fn which_tools_may_run_twice_is_said_by_the_server_or_the_user() {
+async fn which_tools_may_run_twice_is_declared_by_the_server_or_the_user() {
     let cases = [
         (IdempotentTools::ByServer, [true, false]),
         (IdempotentTools::All, [true, true]),
@@ -110,7 +110,7 @@ async fn which_tools_may_run_twice_is_said_by_the_server_or_the_user() {
 }
 
 #[tokio::test]
-async fn instructions_are_told_unless_they_are_not_wanted() {
+async fn instructions_are_reported_unless_they_are_not_wanted() {
     let mut server = ours(&[]);
     let mcp = start(server.clone()).await;
     assert_eq!(mcp.instructions("t"), Some("Use it wisely."));
@@ -150,7 +150,7 @@ async fn a_server_without_a_handshake_is_found_out_or_named() {
 }
 
 #[tokio::test]
-async fn a_tool_that_can_be_called_only_as_a_task_is_not_offered_and_that_is_said() {
+async fn a_tool_that_can_be_called_only_as_a_task_is_not_offered_and_that_is_reported() {
     let network = Network::new(&["--task", "add"]).await;
     let events = Network::new(&["--task", "add", "--sse"]).await;
     for server in [ours(&["--task", "add"]), network.server(), events.server()] {

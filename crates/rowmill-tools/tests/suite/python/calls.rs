@@ -107,7 +107,7 @@ async fn bytes_become_files_and_ten_megabytes_come_whole() {
 }
 
 #[tokio::test]
-async fn an_exception_is_told_to_the_model_without_a_traceback() {
+async fn an_exception_is_reported_to_the_model_without_a_traceback() {
     let folder = folder(RESULTS, &["fails", "leaves", "nan", "strange", "asks", "text"]);
     let host = folder.start().await;
     let cases = [
@@ -118,9 +118,9 @@ async fn an_exception_is_told_to_the_model_without_a_traceback() {
         ("asks", "EOFError: EOF when reading a line"),
     ];
     for (name, expected) in cases {
-        let told = host.error(1, name, json!({})).await;
-        assert!(told.starts_with(expected), "{name}: {told}");
-        assert!(!told.contains("Traceback"), "{told}");
+        let reported = host.error(1, name, json!({})).await;
+        assert!(reported.starts_with(expected), "{name}: {reported}");
+        assert!(!reported.contains("Traceback"), "{reported}");
     }
     assert!(!host.text(1, "text", json!({})).await.is_empty());
     host.close().await;
@@ -190,7 +190,7 @@ async fn arguments_are_of_the_types_that_the_function_names() {
 }
 
 #[tokio::test]
-async fn arguments_of_another_type_are_told_with_their_place() {
+async fn arguments_of_another_type_are_reported_with_their_place() {
     let folder = folder(ARGUMENTS, &["show", "only"]);
     let host = folder.start().await;
     let cases = [
@@ -205,8 +205,8 @@ async fn arguments_of_another_type_are_told_with_their_place() {
         (json!({"both": [1]}), "`both`: expected 2 items, got 1"),
     ];
     for (arguments, expected) in cases {
-        let told = host.error(1, "show", arguments).await;
-        assert!(told.starts_with("wrong arguments: ") && told.contains(expected), "{told}");
+        let message = host.error(1, "show", arguments).await;
+        assert!(message.starts_with("wrong arguments: ") && message.contains(expected), "{message}");
     }
     assert!(host.error(1, "only", json!({})).await.contains("`a` is missing"));
     host.close().await;
@@ -247,8 +247,8 @@ async fn pydantic_models_are_taken_checked_and_given() {
         made.parse::<serde_json::Value>().unwrap(),
         json!({"items": [item("a"), item("a"), item("5")]})
     );
-    let told = host.error(1, "order", json!({"order": {"items": [{}]}, "count": 1})).await;
-    assert_eq!(told, "wrong arguments: `order`: items.0.name: Field required");
+    let message = host.error(1, "order", json!({"order": {"items": [{}]}, "count": 1})).await;
+    assert_eq!(message, "wrong arguments: `order`: items.0.name: Field required");
     host.close().await;
 }
 
@@ -295,8 +295,8 @@ async fn thirty_two_rows_at_once_keep_what_their_modules_remember_apart() {
     processes.sort_unstable();
     processes.dedup();
     assert_eq!(processes.len(), 32);
-    let told = join_all((0..32).map(|row| host.text(row, "tell", json!({})))).await;
-    assert_eq!(told, (0..32).map(|row| row.to_string()).collect::<Vec<_>>());
+    let message = join_all((0..32).map(|row| host.text(row, "tell", json!({})))).await;
+    assert_eq!(message, (0..32).map(|row| row.to_string()).collect::<Vec<_>>());
     host.close().await;
 }
 

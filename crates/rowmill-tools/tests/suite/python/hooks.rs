@@ -85,8 +85,8 @@ async fn a_hook_that_fails_or_returns_something_else_is_an_error() {
         vec![hook(&folder, HookKind::AfterTurn, "fails"), hook(&folder, HookKind::BeforeModel, "wrong")];
     let host = folder.start().await;
     assert_eq!(called(&host, HookKind::AfterTurn, json!("x")).await.unwrap_err(), "KeyError: 'x'");
-    let told = called(&host, HookKind::BeforeModel, json!("x")).await.unwrap_err();
-    assert_eq!(told, "TypeError: the hook returned `int`; it may return None or `str`");
+    let problem = called(&host, HookKind::BeforeModel, json!("x")).await.unwrap_err();
+    assert_eq!(problem, "TypeError: the hook returned `int`; it may return None or `str`");
     host.close().await;
 }
 

@@ -64,7 +64,7 @@ async fn all_functions_that_cannot_be_used_are_named_in_one_problem() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_imported_is_told_with_the_place() {
+async fn a_file_that_cannot_be_imported_is_reported_with_the_place() {
     let cases = [
         (
             "import no_such_module\n",
@@ -87,7 +87,7 @@ async fn a_file_that_cannot_be_imported_is_told_with_the_place() {
 }
 
 #[tokio::test]
-async fn a_missing_file_a_missing_python_and_a_missing_folder_are_told() {
+async fn a_missing_file_a_missing_python_and_a_missing_folder_are_reported() {
     let folder_without = folder("def f(): pass", &["f"]);
     fs::remove_file(folder_without.path.path().join("tools.py")).unwrap();
     let problem = folder_without.try_start().await.unwrap_err();
@@ -106,7 +106,7 @@ async fn a_missing_file_a_missing_python_and_a_missing_folder_are_told() {
 }
 
 #[tokio::test]
-async fn imports_that_hang_or_end_the_process_are_told() {
+async fn imports_that_hang_or_end_the_process_are_reported() {
     let mut hanging = folder("import signal\nsignal.pause()\n", &["f"]);
     hanging.settings.start_timeout = Duration::from_millis(500);
     let problem = hanging.try_start().await.unwrap_err();

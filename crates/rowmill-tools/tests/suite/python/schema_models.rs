@@ -130,7 +130,7 @@ async fn no_process_is_left_when_the_run_ends() {
 }
 
 #[tokio::test]
-async fn a_model_that_cannot_be_imported_is_told() {
+async fn a_model_that_cannot_be_imported_is_reported() {
     let (folder, model) = model(LONG);
     fs::write(folder.path().join("shapes.py"), "import none_of_this\n").unwrap();
     let verdict = model.check("{}").await;

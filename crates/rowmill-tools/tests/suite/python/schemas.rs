@@ -194,8 +194,8 @@ async fn descriptions_come_from_docstrings_and_annotations() {
     ];
     let found = specs(&cases.each_ref().map(|case| case.0)).await;
     for ((function, description, arguments), spec) in cases.into_iter().zip(found) {
-        let ToolSpec { description: told, schema, .. } = spec;
-        assert_eq!(told.as_deref(), description, "{function}");
+        let ToolSpec { description: found, schema, .. } = spec;
+        assert_eq!(found.as_deref(), description, "{function}");
         for (name, text) in arguments.as_object().unwrap() {
             assert_eq!(
                 schema["properties"][name].get("description").unwrap_or(&Value::Null),
