@@ -60,6 +60,7 @@ impl ProcessGroup {
     }
 
     /// Whether the process has ended by itself.
+    #[cfg(any(test, feature = "python"))]
     pub(crate) fn has_exited(&mut self) -> bool {
         match self.leader {
             Some(leader) => has_exited(leader),

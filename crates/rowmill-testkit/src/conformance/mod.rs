@@ -32,6 +32,7 @@
 //! implementations without I/O.
 
 mod answers;
+#[cfg(feature = "attachments")]
 mod attachments;
 mod check_suite;
 mod dataset;
@@ -43,11 +44,13 @@ mod parts;
 mod reading;
 mod records;
 mod run_store;
+#[cfg(feature = "simulator")]
 mod simulator;
 mod sink;
 mod tools;
 
 pub use answers::check_answer_store;
+#[cfg(feature = "attachments")]
 pub use attachments::{AttachmentFacts, check_attachments};
 pub use dataset::{DatasetFacts, ReadExtent, RowNumbering, check_dataset};
 pub use hooks::{HookCase, HookFacts, check_hooks};
@@ -55,6 +58,7 @@ pub use killed_store::{append_until_killed, check_killed_store};
 pub use model::{AnswerMatchFn, ModelFacts, check_program_model};
 pub use observer::check_observer;
 pub use run_store::check_run_store;
+#[cfg(feature = "simulator")]
 pub use simulator::check_model;
 pub use sink::{ExpectedBytesFn, SinkFacts, check_sink};
 pub use tools::{AfterRelease, CountingTool, EchoTool, ToolCase, ToolFacts, check_tool_host};
