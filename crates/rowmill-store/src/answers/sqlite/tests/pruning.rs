@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{PruneReport, PruneSpec, SqliteAnswerStore};
+use crate::answers::{PruneReport, PruneSpec, SqliteAnswerStore};
 use super::{fill, open, other_program, texts};
 
 const DAY: Duration = Duration::from_secs(86_400);

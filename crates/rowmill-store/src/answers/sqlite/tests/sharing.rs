@@ -7,7 +7,7 @@ use std::thread;
 
 use rowmill_core::ports::AnswerStore;
 
-use super::super::PruneSpec;
+use crate::answers::PruneSpec;
 use super::{answer, fill, key, open, open_listening, other_program, text, texts};
 
 const EACH: u64 = 5_000;

@@ -7,7 +7,7 @@ use rowmill_core::ports::AnswerStore;
 use rowmill_types::{Problem, ProblemCode};
 use rusqlite::Connection;
 
-use super::super::{PruneSpec, SqliteAnswerStore};
+use crate::answers::{PruneSpec, SqliteAnswerStore};
 use super::{answer, fill, key, open_listening, other_program, texts};
 
 fn refused(folder: &std::path::Path) -> Problem {
