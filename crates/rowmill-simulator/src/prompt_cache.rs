@@ -40,8 +40,7 @@ impl PromptCache {
     pub(crate) fn look_up(
         &self,
         protocol: VendorProtocol,
-        account: &LimitAccount,
-        ask: &ParsedRequest,
+        (account, ask): (&LimitAccount, &ParsedRequest),
         tokens: u64,
         now: Instant,
     ) -> PrefixUse {

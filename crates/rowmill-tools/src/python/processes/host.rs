@@ -122,7 +122,7 @@ impl PythonToolHost {
         };
         let arguments = request.arguments.as_bytes();
         let asked =
-            self.pool.ask(request.row, PythonRequest::Call, *number, arguments, request.timeout).await;
+            self.pool.ask(request.row, (PythonRequest::Call, *number), arguments, request.timeout).await;
         let answer =
             asked.map_err(|failure| ToolFailure { message: self.redact(failure.message), ..failure })?;
         Ok(match answer.kind {
@@ -136,7 +136,7 @@ impl PythonToolHost {
     async fn call_hook(&self, call: HookCall<'_>) -> Result<Option<Value>, String> {
         let Some(number) = self.hook(call.agent, call.kind) else { return Ok(None) };
         let facts = wire::facts(&call).map_err(|error| error.to_string())?;
-        let asked = self.pool.ask(call.row, PythonRequest::Hook, number, &facts, None).await;
+        let asked = self.pool.ask(call.row, (PythonRequest::Hook, number), &facts, None).await;
         let answer: PythonAnswer = asked.map_err(|failure| self.redact(failure.message))?;
         match answer.kind {
             AnswerKind::None => Ok(None),

@@ -58,8 +58,7 @@ impl ProcessPool {
     pub(super) async fn ask(
         &self,
         row: u64,
-        ask: PythonRequest,
-        index: usize,
+        (ask, index): (PythonRequest, usize),
         body: &[u8],
         timeout: Option<Duration>,
     ) -> Result<PythonAnswer, ToolFailure> {

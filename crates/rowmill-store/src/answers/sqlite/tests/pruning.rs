@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::answers::{PruneReport, PruneSpec, SqliteAnswerStore};
 use super::{fill, open, other_program, texts};
+use crate::answers::{PruneReport, PruneSpec, SqliteAnswerStore};
 
 const DAY: Duration = Duration::from_secs(86_400);
 

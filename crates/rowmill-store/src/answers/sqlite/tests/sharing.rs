@@ -7,8 +7,8 @@ use std::thread;
 
 use rowmill_core::ports::AnswerStore;
 
-use crate::answers::PruneSpec;
 use super::{answer, fill, key, open, open_listening, other_program, text, texts};
+use crate::answers::PruneSpec;
 
 const EACH: u64 = 5_000;
 

@@ -7,8 +7,8 @@ use rowmill_core::ports::AnswerStore;
 use rowmill_types::{Problem, ProblemCode};
 use rusqlite::Connection;
 
-use crate::answers::{PruneSpec, SqliteAnswerStore};
 use super::{answer, fill, key, open_listening, other_program, texts};
+use crate::answers::{PruneSpec, SqliteAnswerStore};
 
 fn refused(folder: &std::path::Path) -> Problem {
     let problem = SqliteAnswerStore::open(folder, Arc::new(|_| {})).unwrap_err();
