@@ -86,9 +86,9 @@ pub(crate) struct AgentFlags {
 
 impl AgentFlags {
     /// Refuses what makes no sense without cards, or beside them.
-    pub(crate) fn check(&self, has_instruction: bool, resumes: bool) -> Result<(), Problem> {
+    pub(crate) fn check(&self, instruction: Option<&str>, resumes: bool) -> Result<(), Problem> {
         let has_cards = !self.agent_card.is_empty();
-        if has_cards && has_instruction {
+        if has_cards && instruction.is_some() {
             return Err(usage_problem("--agent-card and --instruction cannot be used together")
                 .hint("put the instruction into the card"));
         }

@@ -53,7 +53,7 @@ pub(crate) fn resolve_command(flags: CommonFlags, output: OutputFlags) -> Result
 fn resolve(flags: CommonFlags, output: OutputTarget, file: &ConfigFile) -> Result<ResolvedCommand, Problem> {
     check_conflicts(&flags)?;
     flags.data.check()?;
-    flags.agents.check(flags.instruction.is_some(), flags.resume)?;
+    flags.agents.check(flags.instruction.as_deref(), flags.resume)?;
     let (defaults, usual) = (&file.config.run, WorkSpec::default());
     check_summary(&flags, &output)?;
     let lane = lane_options(&flags, defaults)?;

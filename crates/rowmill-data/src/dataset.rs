@@ -29,7 +29,7 @@ pub fn open_dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
         }
     }
     match format {
-        InputFormat::Documents => Ok(documents::documents_dataset(list, spec.document_ids)),
+        InputFormat::Documents => documents::documents_dataset(list, spec.document_ids),
         InputFormat::Parquet => parquet::parquet_dataset(list),
         InputFormat::Jsonl | InputFormat::Csv | InputFormat::Tsv | InputFormat::Json => {
             Ok(Arc::new(TextFilesDataset::new(list, format, spec.delimiter)?))

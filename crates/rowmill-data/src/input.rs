@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::csv::FieldDelimiter;
-use crate::documents::DocumentIds;
-use crate::hub::HubAddress;
+use crate::document_ids::DocumentIds;
+use crate::hub_address::HubAddress;
 use crate::input_format::{InputFormat, format_from_name};
 
 /// Where and how rows are read.

@@ -11,7 +11,8 @@ use rowmill_types::{Problem, ProblemCode, Setting};
 
 use crate::block_reader::BYTE_ORDER_MARK;
 use crate::fetch::Fetcher;
-use crate::hub::{HubAddress, fetch_single_file};
+use crate::hub::fetch_single_file;
+use crate::hub_address::HubAddress;
 
 /// The maximum size of a text.
 const MAX_TEXT: usize = 16 * 1024 * 1024;

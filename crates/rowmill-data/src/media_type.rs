@@ -4,6 +4,8 @@ use std::io::{Read, Seek};
 
 use memchr::memmem;
 
+use crate::office_archive::kind_of_archive;
+
 /// How many bytes at the beginning of a file are examined.
 pub(crate) const DETECTION_BYTES: usize = 8 * 1024;
 
@@ -13,13 +15,16 @@ pub(crate) const UNKNOWN_MEDIA_TYPE: &str = "application/octet-stream";
 pub(crate) const PDF: &str = "application/pdf";
 /// The media type of DOCX.
 pub(crate) const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
-const XLSX: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
-const PPTX: &str = "application/vnd.openxmlformats-officedocument.presentationml.presentation";
+/// The media type of XLSX.
+pub(crate) const XLSX: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+/// The media type of PPTX.
+pub(crate) const PPTX: &str = "application/vnd.openxmlformats-officedocument.presentationml.presentation";
 /// The media type of HTML.
 pub(crate) const HTML: &str = "text/html";
 /// The media type of plain text.
 pub(crate) const PLAIN: &str = "text/plain";
-const ZIP: &str = "application/zip";
+/// The media type of ZIP.
+pub(crate) const ZIP: &str = "application/zip";
 
 /// Types that are reliably detected from their first bytes, so that a file with their extension can be
 /// checked.
@@ -161,24 +166,6 @@ fn usual(kind: &'static str) -> &'static str {
         "audio/mp3" => "audio/mpeg",
         "image/jpg" | "image/pjpeg" => "image/jpeg",
         other => other,
-    }
-}
-
-/// Office documents are archives and can be distinguished only by their contents.
-fn kind_of_archive(head: &[u8], content: impl Read + Seek) -> &'static str {
-    let Ok(archive) = zip::ZipArchive::new(content) else { return ZIP };
-    let holds = |folder: &str, stem: &str| {
-        let begins = format!("{folder}/{stem}");
-        archive.file_names().flatten().any(|name| name.starts_with(&begins) && name.ends_with(".xml"))
-    };
-    if holds("word", "document") {
-        DOCX
-    } else if holds("xl", "workbook") {
-        XLSX
-    } else if holds("ppt", "presentation") {
-        PPTX
-    } else {
-        infer::get(head).map_or(ZIP, |kind| kind.mime_type())
     }
 }
 

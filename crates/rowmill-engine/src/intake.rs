@@ -17,7 +17,7 @@ use rowmill_core::validate::ResultSchema;
 use rowmill_types::{Attachment, ErrorKind, Message, RowError};
 
 use crate::feed::TakenRow;
-use crate::prepared::{EndedRow, PreparedRow};
+use crate::prepared::{EndedRow, NamedInputRow, PreparedRow};
 use crate::row_work::panic_message;
 use crate::{AnswerCache, RowWorker, RowWorkerSource, WorkerAssignment, WorkerPlan};
 
@@ -339,5 +339,5 @@ pub(crate) fn prompt_panicked(panic: &(dyn Any + Send)) -> RowError {
 /// A row that failed before anything was sent for it.
 fn failed(prepared: PreparedRow, error: RowError, now: Duration) -> EndedRow {
     let PreparedRow { ordinal, id, row, .. } = prepared;
-    EndedRow::without_call(ordinal, id, row.number(), Some(row), Err(error), now)
+    EndedRow::without_call(NamedInputRow::of(ordinal, id, row), Err(error), now)
 }

@@ -132,7 +132,7 @@ impl PreparedRow {
             AnswerJudgement::Repair(_) | AnswerJudgement::Failed(_) => return Err(Box::new(self)),
         };
         let unasked =
-            EndedRow::without_call(self.ordinal, self.id, self.row.number(), Some(self.row), Ok(result), now);
+            EndedRow::without_call(NamedInputRow::of(self.ordinal, self.id, self.row), Ok(result), now);
         Ok(EndedRow { reused: Some(reused), ..unasked })
     }
 }
@@ -178,16 +178,32 @@ pub(crate) struct EndedRow {
     pub(crate) kept_first: Option<Box<(RowRecord, RecordId)>>,
 }
 
+/// A row of the input with its id.
+pub(crate) struct NamedInputRow {
+    /// Its place among the rows that were taken.
+    pub(crate) ordinal: u64,
+    pub(crate) id: RowId,
+    /// Its number in the input.
+    pub(crate) number: u64,
+    /// The row, unless it could not be read.
+    pub(crate) row: Option<Row>,
+}
+
+impl NamedInputRow {
+    /// A row that could be read.
+    pub(crate) fn of(ordinal: u64, id: RowId, row: Row) -> Self {
+        Self { ordinal, id, number: row.number(), row: Some(row) }
+    }
+}
+
 impl EndedRow {
     /// A row that ended without a call.
     pub(crate) fn without_call(
-        ordinal: u64,
-        id: RowId,
-        number: u64,
-        row: Option<Row>,
+        named: NamedInputRow,
         outcome: Result<String, RowError>,
         now: Duration,
     ) -> Self {
+        let NamedInputRow { ordinal, id, number, row } = named;
         Self {
             ordinal,
             number,

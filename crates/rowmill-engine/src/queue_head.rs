@@ -13,7 +13,7 @@ use crate::call_demand::CallDemand;
 use crate::endpoint::CallTicket;
 use crate::feed::{RowWork, TakenRow};
 use crate::intake::prompt_panicked;
-use crate::prepared::{EarlierCalls, EndedRow, PreparedRow};
+use crate::prepared::{EarlierCalls, EndedRow, NamedInputRow, PreparedRow};
 use crate::publish::{QueuedContent, QueuedRecord};
 use crate::replay::{question_key, replay_row};
 use crate::row_work::{FirstCall, RunContext, WorkedRow, work_on_row};
@@ -147,7 +147,7 @@ impl RunDriver {
         };
         let PreparedRow { ordinal, id, row, earlier_calls: before, row_state, .. } = prepared;
         let unasked =
-            EndedRow::without_call(ordinal, id, row.number(), Some(row), Err(error), self.began.elapsed());
+            EndedRow::without_call(NamedInputRow::of(ordinal, id, row), Err(error), self.began.elapsed());
         let traced = row_state.filter(|_| row_worker.graph.keeps_transcripts());
         let trace = traced.map(|row_state| Box::new(row_state.into_transcript()));
         let calls_before = before.calls.len();
@@ -182,8 +182,11 @@ impl RunDriver {
             }
             RowWork::MapAgain(record, outcome) => {
                 self.uncommitted.kept.push(QueuedRecord { ordinal, content: QueuedContent::Kept(record) });
-                let unasked =
-                    EndedRow::without_call(ordinal, id, number, None, outcome, self.began.elapsed());
+                let unasked = EndedRow::without_call(
+                    NamedInputRow { ordinal, id, number, row: None },
+                    outcome,
+                    self.began.elapsed(),
+                );
                 self.handle_row_end(EndedRow { again: true, ..unasked }, shared);
                 return;
             }
@@ -203,7 +206,11 @@ impl RunDriver {
             }
         };
         self.handle_row_end(
-            EndedRow::without_call(ordinal, id, number, row, Err(error), self.began.elapsed()),
+            EndedRow::without_call(
+                NamedInputRow { ordinal, id, number, row },
+                Err(error),
+                self.began.elapsed(),
+            ),
             shared,
         );
     }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use rowmill_core::agent::{AgentGraph, LowRating, RowState, RowStep, StepEvent, TurnNote};
+use rowmill_core::agent::{
+    AgentGraph, LowRating, ModelAnswer, RowState, RowStep, StepEvent, ToolResult, TurnNote,
+};
 use rowmill_core::ports::{MappedResult, StoredAnswer};
 use rowmill_core::record::{CallReport, RatingReport, ToolReport, total_usage};
 use rowmill_types::{CallError, Completion, ErrorKind, Message, Money, RowError};
@@ -240,7 +242,7 @@ impl<'r> RowExecution<'r> {
                 let answered = StepEvent::ModelAnswered { node, prompt, completion, note, calls: reports };
                 let line = self.line(&answered);
                 let StepEvent::ModelAnswered { completion, note, .. } = answered else { return };
-                self.row_state.handle_answer(graph, node, messages, completion, note);
+                self.row_state.handle_answer(graph, node, ModelAnswer { messages, completion, note });
                 self.keep(line).await;
             }
             Err(NoModelAnswer::Released(halt)) => {
@@ -303,7 +305,7 @@ impl<'r> RowExecution<'r> {
                 let line = self.line(&ended);
                 let StepEvent::ToolEnded { output, note, .. } = ended else { return };
                 let note = note.filter(|_| graph.keeps_transcripts());
-                self.row_state.handle_tool_output(graph, node, index, output, note);
+                self.row_state.handle_tool_output(graph, node, ToolResult { index, output, note });
                 self.keep(line).await;
             }
             Err(ToolCallStop::Failed(error)) => self.end_with(error),

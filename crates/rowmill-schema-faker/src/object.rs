@@ -32,7 +32,7 @@ impl ValueGenerator<'_> {
         let room = most.saturating_sub(object.len());
         let extra = self.extra_count(map, depth).min(room).max(least.saturating_sub(object.len()));
         if *additional != Value::Bool(false) {
-            self.add_extras(map, additional, extra, depth, &mut object);
+            self.add_extras((map, additional), extra, depth, &mut object);
         }
         Value::Object(object)
     }
@@ -90,8 +90,7 @@ impl ValueGenerator<'_> {
 
     fn add_extras(
         &mut self,
-        map: &Map<String, Value>,
-        additional: &Value,
+        (map, additional): (&Map<String, Value>, &Value),
         extra: usize,
         depth: u32,
         object: &mut Map<String, Value>,

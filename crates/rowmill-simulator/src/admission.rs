@@ -53,7 +53,7 @@ impl SimulatorState {
         })?;
         conditions.quota.take(now);
         self.recorder.record_admission(minute);
-        let prefix = conditions.cache.look_up(protocol, &account, ask, prefix_tokens, now);
+        let prefix = conditions.cache.look_up(protocol, (&account, ask), prefix_tokens, now);
         let headers = rate_headers::headers(protocol, &standings, Timestamp::now());
         Ok(AdmittedCall { shared: self, account, claim: Some(claim), minute, prefix, headers })
     }

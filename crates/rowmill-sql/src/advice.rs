@@ -2,8 +2,8 @@
 
 use rowmill_types::settings::{INPUT, SQL_ENGINE};
 
-use crate::names::nearest_name;
 use crate::{aggregates, scalars};
+use rowmill_types::nearest_name;
 
 /// How many names a hint lists.
 const LISTED: usize = 12;

@@ -14,7 +14,6 @@ mod connection;
 mod elements;
 mod expression;
 mod fields;
-mod names;
 mod output;
 mod query;
 mod query_problems;
@@ -26,7 +25,6 @@ mod table;
 mod unwinding;
 mod values;
 
-pub use names::nearest_name;
 pub use output::{ResultColumn, ResultRecord};
 pub use query::{QueryText, SqlQuery};
 pub use table::{

@@ -5,6 +5,10 @@ mod combined_host;
 mod inherited_variables;
 mod mcp;
 mod parallel_limits;
+#[cfg_attr(
+    not(any(test, all(feature = "mcp", feature = "python"))),
+    expect(dead_code, reason = "parts of it are only for MCP servers, or only for Python")
+)]
 mod process_group;
 mod python;
 mod shell;

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rowmill_types::is_open_file_limit;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, test_kill_process_group, waitid,
+};
 #[cfg(target_os = "linux")]
 use rustix::process::{PidfdFlags, pidfd_open};
 #[cfg(target_os = "linux")]
@@ -20,9 +22,12 @@ use crate::survivors::ProcessMark;
 /// notification.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
+/// How long to wait until killed processes are gone.
+const REAP_TIMEOUT: Duration = Duration::from_millis(300);
+
 /// The error for a process that could not be started, with a hint if the cause is this machine's limit on
 /// open files: a process needs three of them for its pipes.
-pub(crate) fn with_remedy(error: io::Error) -> io::Error {
+fn with_remedy(error: io::Error) -> io::Error {
     match is_open_file_limit(&error) {
         true => {
             io::Error::new(error.kind(), "the open file limit is reached; raise it with `ulimit -n 1024`")
@@ -77,13 +82,39 @@ impl ProcessGroup {
         self.child.as_mut()?.wait().await.ok()
     }
 
+    /// Asks all processes of the group to end.
+    pub(crate) fn terminate(&self) {
+        if let Some(leader) = self.leader {
+            // Fails only if nothing is left to signal.
+            kill_process_group(leader, Signal::TERM).ok();
+        }
+    }
+
+    /// How the process ended, if it ends within this time. It is not reaped.
+    pub(crate) async fn end_within(&self, time: Duration) -> Option<WaitIdStatus> {
+        let leader = self.leader?;
+        drop(tokio::time::timeout(time, exited(leader)).await);
+        exit_status(leader)
+    }
+
     /// Kills all processes of the group and waits for the leader.
-    pub(crate) async fn kill_and_wait(mut self) {
+    pub(crate) async fn kill_and_wait(&mut self) {
         self.kill();
         self.end_survivors().await;
         if let Some(mut child) = self.child.take() {
             // It was killed, so its exit status says nothing.
             drop(child.wait().await);
+        }
+    }
+
+    /// The same, and waits a moment until the others are gone, too.
+    pub(crate) async fn kill_and_wait_for_all(&mut self) {
+        let leader = self.leader;
+        self.kill_and_wait().await;
+        let Some(leader) = leader else { return };
+        let until = tokio::time::Instant::now() + REAP_TIMEOUT;
+        while test_kill_process_group(leader).is_ok() && tokio::time::Instant::now() < until {
+            tokio::time::sleep(LOOK_AGAIN.0).await;
         }
     }
 
@@ -122,11 +153,18 @@ fn kill(leader: Pid) {
     kill_process_group(leader, Signal::KILL).ok();
 }
 
+/// How to look at a process without waiting for it or reaping it.
+const LOOK: WaitIdOptions = WaitIdOptions::EXITED.union(WaitIdOptions::NOHANG).union(WaitIdOptions::NOWAIT);
+
 /// Whether a process has ended. It is not reaped.
 fn has_exited(leader: Pid) -> bool {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     // If it cannot be waited for, it does not exist.
-    !matches!(waitid(WaitId::Pid(leader), options), Ok(None))
+    !matches!(waitid(WaitId::Pid(leader), LOOK), Ok(None))
+}
+
+/// How a process has ended, if it has. It is not reaped.
+fn exit_status(leader: Pid) -> Option<WaitIdStatus> {
+    waitid(WaitId::Pid(leader), LOOK).ok().flatten()
 }
 
 /// Waits until a process has ended. Does not reap it, unlike waiting for it as a child.
@@ -197,8 +235,6 @@ impl ProcessReaper {
 mod tests {
     use std::process::Stdio;
 
-    use rustix::process::test_kill_process_group;
-
     use super::*;
 
     /// A process that ends immediately.
@@ -259,7 +295,7 @@ mod tests {
     #[tokio::test]
     async fn a_process_that_is_ended_is_waited_for_after_its_group_was_killed() {
         let reaper = ProcessReaper::default();
-        let group = brief(&reaper);
+        let mut group = brief(&reaper);
         let leader = group.leader.unwrap();
         exited(leader).await;
         with_number_kept(leader, group.kill_and_wait()).await;

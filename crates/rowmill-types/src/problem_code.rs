@@ -37,6 +37,8 @@ problem_codes! {
         "Read the message; {do:list_settings}.";
     Interrupted = "RM0002", "Ctrl-C, SIGTERM or SIGHUP was received while the servers and functions of agents were starting; nothing was sent.",
         "Run the same command again.";
+    MissingFeature = "RM0003", "The library was built without a part that the command needs; nothing was sent.",
+        "Enable the feature named in the message in `Cargo.toml`; the program `rowmill` has all of them.";
     InputNotFound = "RM1001", "The input does not exist or is not a file.",
         "Check the path given to {input}.";
     InputUnreadable = "RM1002", "The input exists but cannot be read.",

@@ -177,7 +177,7 @@ impl<'a> ModelFactory<'a> {
                 check_budget(setting, limits, &setup.model, &facts, priced.as_ref())?;
             }
             secrets.extend_from_slice(setup.connection.secrets());
-            endpoints.push(Arc::new(endpoint(self.spec, setup, facts, priced, &self.http, self.control)?));
+            endpoints.push(Arc::new(endpoint(self.spec, (setup, facts), priced, &self.http, self.control)?));
         }
         let (model, identity, rules) =
             first.ok_or_else(|| Problem::new(ProblemCode::Internal, "a run needs a model"))?;
@@ -304,8 +304,7 @@ pub(crate) fn max_output(facts: &EndpointFacts, priced: Option<&ModelPrice<'_>>)
 
 fn endpoint(
     spec: &WorkSpec,
-    setup: ModelSetup,
-    facts: EndpointFacts,
+    (setup, facts): (ModelSetup, EndpointFacts),
     priced: Option<ModelPrice<'_>>,
     http: &HttpClient,
     control: &RunControl,

@@ -65,6 +65,7 @@ pub struct ExportReport {
 /// There is no such run, it has no results, or the table cannot be written.
 pub async fn export_table(spec: ExportSpec) -> Result<ExportReport, Problem> {
     let claim = if spec.overwrite { OutputClaim::Overwrite } else { OutputClaim::New };
+    spec.table.format.check_built()?;
     spec.table.target.check(claim).map_err(without_resume)?;
     let schema = match &spec.schema {
         Some(source) => Some(load_one_text(source, JSON_SCHEMA, &spec.environment).await?),

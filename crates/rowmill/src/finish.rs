@@ -93,7 +93,7 @@ pub(crate) fn finish_run(
     }
     let exit = run_exit_code(end.stopped.as_ref(), failed_rows);
     let mut report = RunReport {
-        summary: summary(spec, header.run, (model, agent), started, variables, (&end, vocabulary)),
+        summary: summary(spec, (header.run, started), (model, agent), variables, (&end, vocabulary)),
         exit,
         stopped: end.stopped,
         unknown_rows: end.unknown_rows,
@@ -231,9 +231,8 @@ fn make_table(
 
 fn summary(
     spec: &RunSpec,
-    run: String,
+    (run, started): (String, jiff::Timestamp),
     (model, agent): (String, Option<String>),
-    started: jiff::Timestamp,
     variables: Vec<String>,
     (end, vocabulary): (&RunEnd, SettingVocabulary),
 ) -> RunSummary {

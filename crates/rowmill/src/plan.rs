@@ -147,11 +147,10 @@ pub async fn plan_run(
         Some(_) => return Ok(None),
         None => {}
     }
-    let model = setup.model.to_string();
     let mut gather_answer_statistics = gather_answer_statistics.or_stored_answers(kept);
     gather_answer_statistics.judged_by =
         gather_answer_statistics.judged_by.with_vocabulary(control.vocabulary);
-    Ok(Some(report(&model, &end, input, counter, &setup, priced.as_ref(), gather_answer_statistics)))
+    Ok(Some(report(&setup, &end, (input, counter), priced.as_ref(), gather_answer_statistics)))
 }
 
 /// The tokens of all prompts, how accurate the count is, what the run to be resumed has spent, and how
@@ -164,11 +163,9 @@ struct CountedPrompts {
 }
 
 fn report(
-    model: &str,
-    end: &RunEnd,
-    input: CountedPrompts,
-    counter: TokenCounter,
     setup: &ModelSetup,
+    end: &RunEnd,
+    (input, counter): (CountedPrompts, TokenCounter),
     priced: Option<&ModelPrice<'_>>,
     gather_answer_statistics: AnswerStatistics,
 ) -> PlanReport {
@@ -194,11 +191,11 @@ fn report(
     let shared = fixed_bytes_tokens(&facts, counter, setup);
     let cost_usd = priced
         .zip(output_tokens)
-        .map(|(priced, output)| cost(&priced.price, calls, input_tokens, output, shared, cached_share));
+        .map(|(priced, output)| cost(&priced.price, calls, (input_tokens, output), (shared, cached_share)));
     let limits = gather_answer_statistics.limits;
     let output = output_tokens.and_then(|output| output.expected);
     PlanReport {
-        model: model.to_owned(),
+        model: setup.model.to_string(),
         rows: end.tally.selected_rows,
         calls,
         unsendable_rows: end.tally.failed_rows,
@@ -250,10 +247,8 @@ fn fixed_bytes_tokens(
 fn cost(
     price: &Price,
     calls: u64,
-    input: ForecastInterval,
-    output: ForecastInterval,
-    shared: u64,
-    cached_share: f64,
+    (input, output): (ForecastInterval, ForecastInterval),
+    (shared, cached_share): (u64, f64),
 ) -> ForecastInterval {
     let of = |input: f64, output: f64, cached: u64, written: u64| {
         let calls = calls.max(1);

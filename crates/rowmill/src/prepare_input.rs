@@ -64,7 +64,10 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
     match &spec.output {
         OutputTarget::File(path) => OutputFile::check(path, OUTPUT, output_claim(spec.existing))?,
         OutputTarget::Stdout => StandardOutput::check()?,
-        OutputTarget::Table(table) => table.target.check(output_claim(spec.existing))?,
+        OutputTarget::Table(table) => {
+            table.format.check_built()?;
+            table.target.check(output_claim(spec.existing))?;
+        }
     }
     // A header that cannot be read is reported when it is needed.
     let before = RunStorage::look_at(work_folder).store.header().ok().flatten();

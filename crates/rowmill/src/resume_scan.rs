@@ -41,7 +41,9 @@ pub(crate) fn scan_ledger(
                     resume.add_turn(&id, record);
                     step_event.iter().for_each(|step_event| resume.add_step_event(&id, step_event));
                 }
-                recorded.turn(id, step_event.as_ref(), is_new, is_current);
+                if let Some(step_event) = &step_event {
+                    recorded.turn(id, step_event, TurnPart { is_new, is_current });
+                }
             }
             LedgerEvent::Ended(head) => {
                 resume.add_ended_row(&head, record);
@@ -75,10 +77,20 @@ struct RecordedSpend {
     open: HashMap<RowId, Spend>,
 }
 
+/// Where in the ledger a turn is.
+#[derive(Clone, Copy)]
+struct TurnPart {
+    /// Whether what it spent is not in the header's sum yet.
+    is_new: bool,
+    /// Whether a resume takes its row up after it.
+    is_current: bool,
+}
+
 impl RecordedSpend {
     /// Adds the usage of a turn.
-    fn turn(&mut self, row: RowId, step_event: Option<&StepEvent>, is_new: bool, is_current: bool) {
-        let Some(StepEvent::ModelAnswered { calls, .. } | StepEvent::ModelFailed { calls, .. }) = step_event
+    fn turn(&mut self, row: RowId, step_event: &StepEvent, part: TurnPart) {
+        let TurnPart { is_new, is_current } = part;
+        let (StepEvent::ModelAnswered { calls, .. } | StepEvent::ModelFailed { calls, .. }) = step_event
         else {
             return;
         };

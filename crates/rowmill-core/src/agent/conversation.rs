@@ -6,7 +6,7 @@ use rowmill_types::{
 
 use super::answer_format::AnswerFormat;
 use super::graph::{AgentGraph, AgentKind, AgentSettings, AgentTool, ChildAgent, ToolRouting};
-use super::step::{AgentAnswer, NodeAction, NodeTask, StartAgent, model_calls_text};
+use super::step::{AgentAnswer, ModelAnswer, NodeAction, NodeTask, StartAgent, model_calls_text};
 use super::transcript::{self, ToolNote, TurnNote};
 use crate::answer_judgement::{AnswerJudgement, judge_answer};
 use crate::validate::{ResultSchema, SchemaVerdict};
@@ -128,13 +128,8 @@ impl AgentConversation {
         }
     }
 
-    pub(super) fn handle_answer(
-        &mut self,
-        graph: &AgentGraph,
-        messages: Vec<Message>,
-        completion: Completion,
-        note: Option<TurnNote>,
-    ) -> NodeAction {
+    pub(super) fn handle_answer(&mut self, graph: &AgentGraph, answer: ModelAnswer) -> NodeAction {
+        let ModelAnswer { messages, completion, note } = answer;
         self.messages = messages;
         self.turn_notes.extend(note);
         match completion.finish {

@@ -26,7 +26,7 @@ pub use graph::{
 };
 pub use journal::StepEvent;
 pub use row_state::RowState;
-pub use step::{AgentAnswer, RowStep};
+pub use step::{AgentAnswer, ModelAnswer, RowStep, ToolResult};
 pub use transcript::{
     ConversationCaller, ConversationTranscript, LowRating, RowTranscript, ToolNote, TurnNote,
 };

@@ -5,7 +5,7 @@ use rowmill_types::Message;
 use super::graph::AgentGraph;
 use super::journal::StepEvent;
 use super::row_state::RowState;
-use super::step::RowStep;
+use super::step::{ModelAnswer, RowStep, ToolResult};
 
 impl RowState {
     /// Applies a step event from before a crash. Steps that it answers are not requested again. Events of a node after
@@ -32,7 +32,8 @@ impl RowState {
                 if let (Some(prompt), Some(last)) = (prompt, messages.last_mut()) {
                     last.text = prompt;
                 }
-                self.handle_answer(graph, node, messages, completion, note.filter(|_| graph.traced));
+                let note = note.filter(|_| graph.traced);
+                self.handle_answer(graph, node, ModelAnswer { messages, completion, note });
             }
             StepEvent::ModelFailed { node, error, .. } => {
                 let messages = self.take_model_step(node)?;
@@ -40,7 +41,8 @@ impl RowState {
             }
             StepEvent::ToolEnded { node, index, output, note } => {
                 self.take_tool_step(node, index)?;
-                self.handle_tool_output(graph, node, index, output, note.filter(|_| graph.traced));
+                let note = note.filter(|_| graph.traced);
+                self.handle_tool_output(graph, node, ToolResult { index, output, note });
             }
             StepEvent::NodeTimedOut { node, limit } => self.handle_timeout(graph, node, limit),
             StepEvent::ToolStarted { .. } => {}

@@ -3,13 +3,15 @@
 use std::collections::VecDeque;
 
 use rowmill_types::settings::TURNS;
-use rowmill_types::{Completion, ErrorKind, Message, RowError, ToolOutput};
+use rowmill_types::{ErrorKind, Message, RowError};
 
 use super::answer_format::AnswerFormat;
 use super::conversation::AgentConversation;
 use super::graph::{AgentGraph, ToolRouting};
-use super::step::{AgentAnswer, NodeAction, NodeTask, RowStep, StartAgent, model_calls_text};
-use super::transcript::{ConversationCaller, LowRating, RowTranscript, ToolNote, TurnNote};
+use super::step::{
+    AgentAnswer, ModelAnswer, NodeAction, NodeTask, RowStep, StartAgent, ToolResult, model_calls_text,
+};
+use super::transcript::{ConversationCaller, LowRating, RowTranscript};
 use super::workflow::{self, Workflow};
 
 enum NodeState {
@@ -165,22 +167,15 @@ impl RowState {
     }
 
     /// Reports a model's answer, with the messages that were sent.
-    pub fn handle_answer(
-        &mut self,
-        graph: &AgentGraph,
-        node: usize,
-        messages: Vec<Message>,
-        completion: Completion,
-        note: Option<TurnNote>,
-    ) {
+    pub fn handle_answer(&mut self, graph: &AgentGraph, node: usize, answer: ModelAnswer) {
         let step = match self.nodes.get_mut(node).map(|node| &mut node.state) {
             Some(NodeState::Conversation(conversation)) => {
                 let before = conversation.repairs();
-                let step = conversation.handle_answer(graph, messages, completion, note);
+                let step = conversation.handle_answer(graph, answer);
                 self.repairs += u64::from(conversation.repairs() - before);
                 step
             }
-            _ => return self.give_back(node, messages),
+            _ => return self.give_back(node, answer.messages),
         };
         let step = self.unless_in_vain(graph, node, step);
         self.go(graph, node, step);
@@ -201,14 +196,8 @@ impl RowState {
     }
 
     /// Reports the result of a tool.
-    pub fn handle_tool_output(
-        &mut self,
-        graph: &AgentGraph,
-        node: usize,
-        index: usize,
-        output: ToolOutput,
-        note: Option<ToolNote>,
-    ) {
+    pub fn handle_tool_output(&mut self, graph: &AgentGraph, node: usize, result: ToolResult) {
+        let ToolResult { index, output, note } = result;
         let step = match self.nodes.get_mut(node).map(|node| &mut node.state) {
             Some(NodeState::Conversation(conversation)) => {
                 conversation.add_tool_note(note);

@@ -1,8 +1,9 @@
 //! The steps that a row state requests, and the moves that its nodes make.
 
-use rowmill_types::{Message, RowError, ToolCall};
+use rowmill_types::{Completion, Message, RowError, ToolCall, ToolOutput};
 
 use super::answer_format::AnswerFormat;
+use super::transcript::{ToolNote, TurnNote};
 
 /// The next thing to do for a row. Steps that are available at the same time can be carried out concurrently.
 #[derive(Debug)]
@@ -34,6 +35,28 @@ pub enum RowStep {
         /// The time limit.
         limit: std::time::Duration,
     },
+}
+
+/// A model's answer to a step.
+#[derive(Debug)]
+pub struct ModelAnswer {
+    /// The messages that were sent.
+    pub messages: Vec<Message>,
+    /// What the model answered.
+    pub completion: Completion,
+    /// What a transcript tells of the turn, if transcripts are kept.
+    pub note: Option<TurnNote>,
+}
+
+/// The result of a tool call that a step asked for.
+#[derive(Debug)]
+pub struct ToolResult {
+    /// The index of the call in the turn.
+    pub index: usize,
+    /// What the tool returned.
+    pub output: ToolOutput,
+    /// What a transcript tells of the call, if transcripts are kept.
+    pub note: Option<ToolNote>,
 }
 
 /// A number of model calls, in words.

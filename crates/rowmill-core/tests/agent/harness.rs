@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rowmill_core::agent::{
     AgentAnswer, AgentDefinition, AgentGraph, AgentKind, AgentSettings, AgentTool, AnswerFormat, ChildAgent,
-    RowState, RowStep, ToolRouting,
+    ModelAnswer, RowState, RowStep, ToolResult, ToolRouting,
 };
 use rowmill_core::validate::ResultSchema;
 use rowmill_types::{Attachment, Completion, Message, RowError, ToolCall, ToolOutput, ToolSpec};
@@ -101,7 +101,8 @@ impl GraphHarness {
 
     pub(crate) fn answer_with(&mut self, agent_name: &str, completion: Completion) {
         let (node, messages) = self.take(agent_name);
-        self.row_state.handle_answer(&self.graph, node, messages, completion, None);
+        let answer = ModelAnswer { messages, completion, note: None };
+        self.row_state.handle_answer(&self.graph, node, answer);
         self.gather();
     }
 
@@ -117,7 +118,8 @@ impl GraphHarness {
         let Some(RowStep::CallTool { node, index, call, .. }) = at.map(|at| self.open.remove(at)) else {
             panic!("`{tool}` is not called, only {:?}", self.waits_for())
         };
-        self.row_state.handle_tool_output(&self.graph, node, index, output, None);
+        let result = ToolResult { index, output, note: None };
+        self.row_state.handle_tool_output(&self.graph, node, result);
         self.gather();
         call.arguments
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use rowmill_core::agent::{
     AgentAnswer, AgentDefinition, AgentGraph, AgentKind, AgentSettings, AnswerFormat, AnswerMatching,
-    AnswerRating, PlanType, RowState, RowStep, StepEvent, ToolRouting,
+    AnswerRating, ModelAnswer, PlanType, RowState, RowStep, StepEvent, ToolResult, ToolRouting,
 };
 use rowmill_types::{Completion, ErrorKind, FinishReason, Message, RowError, ToolCall, ToolOutput};
 
@@ -215,7 +215,7 @@ impl<'c> Run<'c> {
                 if let (Some(prompt), Some(last)) = (prompt, messages.last_mut()) {
                     last.text = prompt;
                 }
-                row_state.handle_answer(graph, node, messages, completion, note);
+                row_state.handle_answer(graph, node, ModelAnswer { messages, completion, note });
             }
             StepEvent::ModelFailed { node, error, .. } => {
                 let messages = take_messages(&mut self.open, node);
@@ -224,7 +224,7 @@ impl<'c> Run<'c> {
             StepEvent::ToolEnded { node, index, output, note } => {
                 let is_other = |step: &RowStep| !matches!(step, RowStep::CallTool { node: n, index: i, .. } if (*n, *i) == (node, index));
                 self.open.retain(is_other);
-                row_state.handle_tool_output(graph, node, index, output, note);
+                row_state.handle_tool_output(graph, node, ToolResult { index, output, note });
             }
             StepEvent::NodeTimedOut { node, limit } => row_state.handle_timeout(graph, node, limit),
             StepEvent::ToolStarted { .. } => {}

@@ -1,5 +1,6 @@
 //! Documents: every file is a row.
 
+mod file_digest;
 mod source;
 
 use std::path::Path;
@@ -9,12 +10,10 @@ use std::sync::{Mutex, PoisonError};
 
 use rowmill_core::ports::{ColumnKind, Dataset, DatasetColumn, DatasetPart, InputIdentity, RowSource};
 use rowmill_types::{MessageText, Problem, group_digits};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use source::{DocumentRowSource, WantedFields};
 
-use crate::FileList;
+use crate::{DocumentIds, FileList};
 
 /// The fields of a document's row, in order.
 const COLUMNS: [(&str, ColumnKind); 6] = [
@@ -26,30 +25,8 @@ const COLUMNS: [(&str, ColumnKind); 6] = [
     ("modified", ColumnKind::Text),
 ];
 
-/// How documents are identified.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DocumentIds {
-    /// By path: every file is a row.
-    #[default]
-    Path,
-    /// By content: of files with the same content, only the first is a row.
-    Content,
-}
-
-impl DocumentIds {
-    /// The field of a document's row that holds its id.
-    #[must_use]
-    pub fn field(self) -> &'static str {
-        match self {
-            Self::Path => "path",
-            Self::Content => "digest",
-        }
-    }
-}
-
 /// Builds the dataset of documents.
-pub(crate) fn documents_dataset(list: FileList, ids: DocumentIds) -> Arc<dyn Dataset> {
+pub(crate) fn documents_dataset(list: FileList, ids: DocumentIds) -> Result<Arc<dyn Dataset>, Problem> {
     let FileList { name, files, identity } = list;
     let document = |file: crate::InputFile| {
         let called = (file.path.as_os_str() != file.name.as_str()).then(|| file.name.into_boxed_str());
@@ -57,14 +34,14 @@ pub(crate) fn documents_dataset(list: FileList, ids: DocumentIds) -> Arc<dyn Dat
     };
     let files = files.into_iter().map(document).collect();
     let rows = AtomicU64::new(UNCOUNTED);
-    Arc::new(DocumentsDataset(Arc::new(SharedDocuments {
+    Ok(Arc::new(DocumentsDataset(Arc::new(SharedDocuments {
         name,
         files,
         identity,
         ids,
         rows,
         copies: Mutex::default(),
-    })))
+    }))))
 }
 
 /// Means that the rows have not been counted yet.

@@ -11,8 +11,9 @@ use rowmill_core::json_text::write_string;
 use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
 use rowmill_types::{BadRow, ErrorKind, FieldSpan, Problem, Row, SourceRow};
 
+use super::file_digest::of_reader;
 use super::{DocumentFile, DocumentIds, SharedDocuments, SkippedCopies};
-use crate::{digest, media_type};
+use crate::media_type;
 
 /// After this many bytes of files a read returns what it has, so that the first calls do not wait for a batch
 /// of large files.
@@ -141,7 +142,7 @@ impl DocumentRowSource {
         }
         if hashed {
             file.rewind()?;
-            let (digest, size) = digest::of_reader(&file, &mut self.buffer)?;
+            let (digest, size) = of_reader(&file, &mut self.buffer)?;
             into.full_digest = Some(digest);
             into.size = size;
             into.work += size;

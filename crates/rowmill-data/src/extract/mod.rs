@@ -1,10 +1,8 @@
 //! Extracts the text of documents locally.
 
 mod child;
-mod docx;
-mod html;
-mod pdf;
-mod pdf_fonts;
+#[cfg_attr(not(feature = "documents"), path = "without_formats.rs")]
+mod formats;
 mod runner;
 
 pub use child::run_extract_child;
@@ -35,13 +33,10 @@ pub(crate) fn is_extractable(media_type: &str) -> bool {
 ///
 /// The document is broken, encrypted or of another type, or it has no text.
 pub fn extract_text(media_type: &str, bytes: &[u8]) -> Result<String, String> {
-    let text = match media_type {
-        PDF => pdf::pdf_text(bytes)?,
-        DOCX => docx::docx_text(bytes)?,
-        _ if is_extractable(media_type) => html::html_text(bytes)?,
-        _ => return Err(format!("is {media_type}, from which no text can be extracted")),
-    };
-    let text = tidy(&text);
+    if !is_extractable(media_type) {
+        return Err(format!("is {media_type}, from which no text can be extracted"));
+    }
+    let text = tidy(&formats::document_text(media_type, bytes)?);
     if text.is_empty() {
         return Err("has no text; send it as a file, to a model that accepts such files".into());
     }

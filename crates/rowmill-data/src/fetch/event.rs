@@ -50,10 +50,3 @@ pub enum FetchStep {
     /// Something that may be wrong.
     Warning(String),
 }
-
-impl FetchStep {
-    /// Another process is fetching the same file.
-    pub(crate) fn waiting_for_process() -> Self {
-        Self::Waiting { wait: None, reason: "another process is downloading it".into() }
-    }
-}

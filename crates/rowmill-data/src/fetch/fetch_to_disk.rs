@@ -5,10 +5,10 @@ use std::fmt;
 use rowmill_http::HttpClient;
 use rowmill_types::Problem;
 
-use super::event::{FetchEvent, FetchStep};
+use super::event::FetchEvent;
 use super::settings::FetchSettings;
-use super::web::fetch_web_file;
 use crate::InputLocation;
+use crate::download::fetch_web_file;
 
 /// Fetches remote files with these settings and connections, and reports progress.
 #[derive(Clone, Copy)]
@@ -52,12 +52,6 @@ pub async fn fetch_to_disk(
         | InputLocation::File(_)
         | InputLocation::Pattern(_)
         | InputLocation::Files(_) => Ok(location.clone()),
-    }
-}
-
-impl Fetcher<'_> {
-    pub(crate) fn emit(&self, name: &str, step: FetchStep) {
-        (self.on_event)(FetchEvent { name: name.into(), step });
     }
 }
 

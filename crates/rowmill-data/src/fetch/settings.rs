@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rowmill_types::{Problem, ProblemCode, Secret};
+use rowmill_types::Secret;
 
 /// The hub's address, unless `HF_ENDPOINT` names another.
 const ENDPOINT: &str = "https://huggingface.co";
@@ -69,17 +69,6 @@ impl FetchSettings {
         };
         Self { cache, hub, patience: RetrySettings::default() }
     }
-
-    /// The folder for downloads.
-    pub(crate) fn downloads(&self) -> Result<PathBuf, Problem> {
-        if self.cache.as_os_str().is_empty() {
-            let message = "no folder for downloads: neither `HOME` nor `XDG_CACHE_HOME` is set";
-            return Err(
-                Problem::new(ProblemCode::FetchFailed, message).hint("set one with `ROWMILL_CACHE_DIR`")
-            );
-        }
-        Ok(self.cache.join("downloads"))
-    }
 }
 
 /// The folder of all of this user's caches.
@@ -135,7 +124,6 @@ mod tests {
         ] {
             assert_eq!(settings(variables).cache, Path::new(expected));
         }
-        assert!(settings(&[]).downloads().is_err());
     }
 
     #[test]

@@ -7,9 +7,10 @@ use rowmill_http::{
 use rowmill_types::{Problem, ProblemCode};
 use serde_json::Value;
 
-use super::address::HubAddress;
 use super::refusal::{RequestSubject, refusal_problem};
-use crate::fetch::{ExpectedFile, Fetcher, FileDigest, fetch_answer};
+use crate::download::{ExpectedFile, FileDigest, fetch_answer};
+use crate::fetch::Fetcher;
+use crate::hub_address::HubAddress;
 
 /// The maximum size of a document of the hub: a page of a file listing.
 const MAX_DOCUMENT: usize = 64 * 1024 * 1024;

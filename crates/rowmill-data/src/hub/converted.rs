@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use super::client::HubClient;
 use super::refusal::RequestSubject;
 use super::selection::HubFile;
-use crate::fetch::{ExpectedFile, FetchStep};
+use crate::download::ExpectedFile;
+use crate::fetch::FetchStep;
 
 /// How many choices a message lists.
 const NAMED: usize = 20;

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use rowmill_types::{Problem, ProblemCode};
 
-use super::address::is_commit;
+use super::address_parts::is_commit;
 use super::client::{FileHead, HubClient};
 use super::refusal::{RequestSubject, refusal_problem};
 use super::selection::HubFile;
-use crate::fetch::{
-    CachedVersion, DownloadEntry, DownloadOutcome, DownloadRequest, ExpectedFile, FetchStep, FileDigest,
-    download, safe_file_name, version_folder_name,
+use crate::download::{
+    CachedVersion, DownloadEntry, DownloadOutcome, DownloadRequest, ExpectedFile, FileDigest, download,
+    safe_file_name, version_folder_name,
 };
+use crate::fetch::FetchStep;
 
 /// A file that is now in the cache.
 #[derive(Debug)]

@@ -3,11 +3,11 @@
 use rowmill_types::{Problem, ProblemCode};
 use serde_json::Value;
 
-use super::address::is_commit;
+use super::address_parts::is_commit;
 use super::client::HubClient;
 use super::refusal::RequestSubject;
 use crate::InputFormat;
-use crate::fetch::{ExpectedFile, FileDigest};
+use crate::download::{ExpectedFile, FileDigest};
 use crate::input_format::format_from_name;
 
 /// How many choices a message lists.

@@ -1,6 +1,6 @@
 //! Datasets and files of the Hugging Face hub.
 
-mod address;
+mod address_parts;
 mod client;
 mod converted;
 mod file;
@@ -8,5 +8,4 @@ mod listing;
 mod refusal;
 mod selection;
 
-pub use address::HubAddress;
 pub(crate) use selection::{fetch_hub_files, fetch_single_file};

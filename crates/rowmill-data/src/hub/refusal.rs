@@ -4,7 +4,7 @@ use rowmill_http::HttpAnswer;
 use rowmill_types::{Problem, ProblemCode};
 
 use super::client::HubClient;
-use crate::fetch::refusal_text;
+use crate::download::refusal_text;
 
 /// The subject of a request to the hub.
 #[derive(Debug, Clone, Copy)]

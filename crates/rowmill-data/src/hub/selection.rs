@@ -7,12 +7,14 @@ use rowmill_http::Url;
 use rowmill_types::{Problem, ProblemCode};
 use serde::{Deserialize, Serialize};
 
-use super::address::{HubAddress, is_commit};
+use super::address_parts::is_commit;
 use super::client::HubClient;
 use super::converted::converted_files;
 use super::file::fetch_hub_file;
 use super::listing::{ListedFile, files_matching, resolve_commit, single_data_file};
-use crate::fetch::{DownloadEntry, ExpectedFile, FetchPurpose, Fetcher, sha256_hex};
+use crate::download::{DownloadEntry, ExpectedFile, sha256_hex};
+use crate::fetch::{FetchPurpose, Fetcher};
+use crate::hub_address::HubAddress;
 use crate::{FileList, InputFile};
 
 /// How many files are downloaded at once.

@@ -11,10 +11,10 @@ use rowmill_types::settings::{SQL, WHERE};
 use rowmill_types::{MessageText, Problem, ProblemCode};
 
 use super::handoff::{RowHandoff, ThreadRowSource};
-use super::query::SqlSettings;
-use super::query_warnings::{QueryWarnings, WarnFn};
+use super::query_warnings::QueryWarnings;
 use super::shape::SqlColumns;
 use super::table::{DatasetTable, RowTap};
+use crate::{SqlSettings, WarnFn};
 
 /// The name of the table whose rows are returned. Subqueries of the condition read `input`.
 const ROWS: &str = "rowmill_rows";

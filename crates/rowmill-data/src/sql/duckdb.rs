@@ -8,45 +8,18 @@ use std::sync::Arc;
 use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
 use rowmill_types::settings::{SQL, SQL_ENGINE};
 use rowmill_types::{MessageText, Problem, ProblemCode, Row};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::duckdb_environment::variables_for_duckdb;
 use super::duckdb_view::view_statement;
 use super::handoff::{RowHandoff, ThreadRowSource};
-use super::shape::ColumnType;
+use crate::DuckDbInput;
 use crate::csv::DelimiterChoice;
-use crate::{FieldDelimiter, FileList, InputFormat};
 
 /// Runs statements with the Python package: the first prepares, the second returns rows.
 const PROGRAM: &str = "import sys, duckdb\nconnection = duckdb.connect()\nfor statement in sys.argv[1:]:\n    connection.execute(statement)\n";
 
 /// How much of DuckDB's error output is read.
 const SHOWN: u64 = 4096;
-
-/// What runs a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SqlEngine {
-    /// The built-in engine.
-    #[default]
-    BuiltIn,
-    /// Your installed DuckDB.
-    DuckDb,
-}
-
-/// The files that DuckDB reads, and how.
-#[derive(Debug, Clone, Copy)]
-pub struct DuckDbInput<'i> {
-    /// The files and their format.
-    pub files: &'i (FileList, InputFormat),
-    /// The delimiter of a CSV input, if it was named.
-    pub delimiter: Option<FieldDelimiter>,
-    /// The declared types of columns.
-    pub types: &'i [ColumnType],
-    /// All variables that there are, of which DuckDB gets those that it needs.
-    pub variables: &'i [(OsString, OsString)],
-}
 
 /// A way to DuckDB, and the only variables that it sees.
 #[derive(Debug, Clone)]

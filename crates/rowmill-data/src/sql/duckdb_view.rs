@@ -3,11 +3,9 @@
 use rowmill_types::settings::SQL_ENGINE;
 use rowmill_types::{Problem, ProblemCode};
 
-use super::duckdb::DuckDbInput;
-use super::shape::ColumnType;
 use crate::csv::DelimiterChoice;
 use crate::text_dataset::open_blocks;
-use crate::{FieldDelimiter, InputFile, InputFormat};
+use crate::{ColumnType, DuckDbInput, FieldDelimiter, InputFile, InputFormat};
 
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))

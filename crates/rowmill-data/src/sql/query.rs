@@ -1,7 +1,7 @@
 //! `--sql`: the results of a query as rows.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rowmill_core::ports::{
@@ -12,19 +12,11 @@ use rowmill_types::settings::SQL;
 use rowmill_types::{MessageText, Problem, SourceRow};
 
 use super::handoff::{RowHandoff, ThreadRowSource};
-use super::query_warnings::{QueryWarnings, WarnFn};
+use super::query_warnings::QueryWarnings;
 use super::result_row::ResultRowWriter;
-use super::shape::{ColumnType, SqlColumns};
+use super::shape::SqlColumns;
 use super::table::DatasetTable;
-
-/// The settings of a query besides its text.
-#[derive(Debug, Clone, Copy)]
-pub struct SqlSettings<'s> {
-    /// The folder for temporary files; it must exist.
-    pub temp: &'s Path,
-    /// The declared types of columns.
-    pub types: &'s [ColumnType],
-}
+use crate::{SqlSettings, WarnFn};
 
 /// The rows that a query over the table `input` returns. Row numbers count the results.
 ///

@@ -1,15 +1,12 @@
 //! Warnings about rows that a query cannot see as they are.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rowmill_types::{BadRow, MessageText};
+use rowmill_types::BadRow;
 
-use super::sample::SAMPLE_ROWS;
-
-/// Reports a warning to the user.
-pub type WarnFn = Arc<dyn Fn(MessageText) + Send + Sync>;
+use crate::WarnFn;
+use crate::columns::SAMPLE_ROWS;
 
 /// Reports each warning once, however often the rows are read.
 pub(crate) struct QueryWarnings {

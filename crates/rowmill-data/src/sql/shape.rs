@@ -4,28 +4,17 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rowmill_core::ports::{ColumnKind, Dataset};
-use rowmill_sql::{SqlColumn, SqlType, TextRule, nearest_name};
+use rowmill_sql::{SqlColumn, SqlType, TextRule};
 use rowmill_types::settings::TYPES;
-use rowmill_types::{Problem, ProblemCode};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use rowmill_types::{Problem, ProblemCode, nearest_name};
 
 use super::infer::ColumnTypeInference;
-use super::query_warnings::{QueryWarnings, WarnFn};
-use super::sample::sample_rows;
+use super::query_warnings::QueryWarnings;
+use crate::columns::sample_rows;
+use crate::{ColumnType, WarnFn};
 
 /// The maximum number of columns for queries.
 const MOST_COLUMNS: usize = 2000;
-
-/// A column and its type: `--types zip=text`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ColumnType {
-    /// The name of the column.
-    pub column: String,
-    /// The name of the type, as in DuckDB.
-    pub type_name: String,
-}
 
 /// The origin of a column's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,6 +32,7 @@ enum ColumnSource {
 #[derive(Debug)]
 pub(super) struct OutputColumn {
     pub(super) name: String,
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet has typed columns"))]
     pub(super) kind: OutputType,
     source: ColumnSource,
 }

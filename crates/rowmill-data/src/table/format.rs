@@ -1,5 +1,6 @@
 //! How a table is written.
 
+use rowmill_types::{Feature, Problem};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,18 @@ impl TableFormat {
             Self::Csv => "csv",
             Self::Tsv => "tsv",
             Self::Parquet => "parquet",
+        }
+    }
+
+    /// Checks that this build can write the format.
+    ///
+    /// # Errors
+    ///
+    /// The format is Parquet, and the library was built without it.
+    pub fn check_built(self) -> Result<(), Problem> {
+        match self {
+            Self::Parquet if !cfg!(feature = "parquet") => Err(Feature::Parquet.missing_problem()),
+            Self::Jsonl | Self::Csv | Self::Tsv | Self::Parquet => Ok(()),
         }
     }
 

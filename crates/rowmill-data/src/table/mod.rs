@@ -13,12 +13,14 @@ mod input_rows;
 mod jsonl;
 mod kind;
 mod names;
+#[cfg_attr(not(feature = "parquet"), path = "without_parquet.rs")]
 mod parquet;
 mod schema;
 mod split;
 mod survey;
 mod target;
 mod values;
+#[cfg(feature = "parquet")]
 mod vectors;
 mod writer;
 

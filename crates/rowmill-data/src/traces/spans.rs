@@ -124,7 +124,7 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
             .error
             .as_ref()
             .map(|error| SpanStatus { message: Some(&error.message), ..SpanStatus::FAILED });
-        self.add(None, "rowmill.row".into(), names::INTERNAL, (row.start, row.end), attributes);
+        self.add(None, ("rowmill.row".into(), names::INTERNAL), (row.start, row.end), attributes);
         self.set_status(status);
     }
 
@@ -154,7 +154,7 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
         let parent = caller.as_ref().and_then(|caller| self.conversations.get(caller.conversation));
         let parent = Some(parent.cloned().unwrap_or_else(|| self.root_id()));
         let name = format!("invoke_agent {agent}").into();
-        let own = self.add(parent, name, names::INTERNAL, (start, end), attributes);
+        let own = self.add(parent, (name, names::INTERNAL), (start, end), attributes);
         self.conversations.push(own.clone());
         self.add_turns(&own, place, conversation, &messages);
         self.add_tools(&own, conversation, &messages);
@@ -226,7 +226,7 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
                     .push(SpanAttribute::of_text(names::HOSTED, message_attributes::json(&hosted.uses)));
             }
             let name = format!("chat {}", conversation.model).into();
-            self.add(Some(parent.to_owned()), name, names::CLIENT, (turn.start, turn.end), attributes);
+            self.add(Some(parent.to_owned()), (name, names::CLIENT), (turn.start, turn.end), attributes);
         }
     }
 
@@ -257,7 +257,7 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
             let failure = if answer.is_none() { "outcome_unknown" } else { "tool_error" };
             attributes.extend(tool.is_error.then(|| SpanAttribute::of_text(names::ERROR, failure)));
             let name = format!("execute_tool {}", tool.tool).into();
-            self.add(Some(parent.to_owned()), name, names::INTERNAL, (tool.start, tool.end), attributes);
+            self.add(Some(parent.to_owned()), (name, names::INTERNAL), (tool.start, tool.end), attributes);
             self.set_status(tool.is_error.then_some(SpanStatus::FAILED));
         }
     }
@@ -266,8 +266,7 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
     fn add(
         &mut self,
         parent_span_id: Option<String>,
-        name: Cow<'t, str>,
-        kind: u8,
+        (name, kind): (Cow<'t, str>, u8),
         (start, end): (u64, u64),
         attributes: Vec<SpanAttribute<'t>>,
     ) -> String {

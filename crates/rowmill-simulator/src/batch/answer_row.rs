@@ -64,7 +64,8 @@ impl SimulatorState {
         let key = protocol.key(&context.request).unwrap_or_default();
         let account = LimitAccount { key: key.to_owned(), model: ask.model.clone() };
         let prefix_tokens = self.script.tokenizer.count(&ask.system);
-        let prefix = self.conditions().cache.look_up(protocol, &account, &ask, prefix_tokens, server_time());
+        let prefix =
+            self.conditions().cache.look_up(protocol, (&account, &ask), prefix_tokens, server_time());
         let input = self.script.tokenizer.count_prompt(&ask);
         let at = CallCircumstances { number, of_prompt, of_turn, input, prefix };
         let how = match self.decide(&ask, at) {

@@ -138,10 +138,10 @@ pub(crate) fn bind_aggregate(
         }
         "median" => call.quantile(None),
         "quantile_cont" | "quantile_disc" => call.quantile_with_fraction(),
-        "stddev" | "stddev_samp" => call.variance(true, true),
-        "stddev_pop" => call.variance(false, true),
-        "variance" | "var_samp" => call.variance(true, false),
-        "var_pop" => call.variance(false, false),
+        "stddev" | "stddev_samp" => call.variance(AggregateKind::Variance { of_sample: true, is_root: true }),
+        "stddev_pop" => call.variance(AggregateKind::Variance { of_sample: false, is_root: true }),
+        "variance" | "var_samp" => call.variance(AggregateKind::Variance { of_sample: true, is_root: false }),
+        "var_pop" => call.variance(AggregateKind::Variance { of_sample: false, is_root: false }),
         "arg_max" | "max_by" | "argmax" => call.extreme(Ordering::Greater),
         "arg_min" | "min_by" | "argmin" => call.extreme(Ordering::Less),
         "any_value" => call.own(AggregateKind::AnyValue),
@@ -252,12 +252,16 @@ impl AggregateArguments<'_> {
         Ok(BoundAggregate { function: Err(kind), arguments, result, window: WindowUse::Refused })
     }
 
-    fn variance(self, of_sample: bool, is_root: bool) -> BindResult<BoundAggregate> {
+    fn variance(self, kind: AggregateKind) -> BindResult<BoundAggregate> {
         self.number()?;
         let [number] = self.exactly()?;
         let arguments = vec![cast_to(number, &SqlType::Double, CastMode::Fail)?];
-        let function = Err(AggregateKind::Variance { of_sample, is_root });
-        Ok(BoundAggregate { function, arguments, result: SqlType::Double, window: WindowUse::Refused })
+        Ok(BoundAggregate {
+            function: Err(kind),
+            arguments,
+            result: SqlType::Double,
+            window: WindowUse::Refused,
+        })
     }
 
     fn quantile_with_fraction(mut self) -> BindResult<BoundAggregate> {

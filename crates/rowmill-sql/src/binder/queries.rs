@@ -103,7 +103,7 @@ impl QueryBinder<'_> {
             }
             SetExpr::Query(query) => self.bind_query(query, parent, purpose),
             SetExpr::SetOperation { left, op, set_quantifier, right } => {
-                self.bind_operation([left, right], *op, *set_quantifier, parent, purpose)
+                self.bind_operation([left, right], (*op, *set_quantifier), parent, purpose)
             }
             SetExpr::Values(values) => self.bind_values(values, parent, purpose),
             other => Err(QueryRefusal::new("a query may only read", QueryPosition::from(other.span()))),

@@ -16,8 +16,7 @@ impl QueryBinder<'_> {
     pub(super) fn bind_operation(
         &mut self,
         sides: [&SetExpr; 2],
-        operator: SetOperator,
-        quantifier: SetQuantifier,
+        (operator, quantifier): (SetOperator, SetQuantifier),
         parent: Option<&NameScope<'_>>,
         purpose: &QueryPurpose,
     ) -> BindResult<BoundQuery> {

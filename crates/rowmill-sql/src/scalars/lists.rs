@@ -5,11 +5,11 @@ use super::texts::{count_result, substring, text_argument};
 use crate::expression::coerce::{adapt_argument, can_adapt, cast_to, common_argument_type, fold_constant};
 use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
 use crate::expression::typed::{EvaluatedArguments, TypedExpression};
-use crate::names::nearest_name;
 use crate::values::cast::{CastMode, to_text};
 use crate::values::common_type::common_type;
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
+use rowmill_types::nearest_name;
 
 pub(super) const FUNCTIONS: &[BoundFunction] = &[
     BoundFunction {

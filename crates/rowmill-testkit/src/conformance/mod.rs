@@ -33,6 +33,7 @@
 //! implementations without I/O.
 
 mod answers;
+#[cfg(feature = "attachments")]
 mod attachments;
 mod batch_api;
 mod check_suite;
@@ -45,11 +46,13 @@ mod parts;
 mod reading;
 mod records;
 mod run_store;
+#[cfg(feature = "simulator")]
 mod simulator;
 mod sink;
 mod tools;
 
 pub use answers::check_answer_store;
+#[cfg(feature = "attachments")]
 pub use attachments::{AttachmentFacts, check_attachments};
 pub use batch_api::{BatchFacts, check_batch_api};
 pub use dataset::{DatasetFacts, ReadExtent, RowNumbering, check_dataset};
@@ -58,6 +61,7 @@ pub use killed_store::{append_until_killed, check_killed_store};
 pub use model::{AnswerMatchFn, ModelFacts, check_program_model};
 pub use observer::check_observer;
 pub use run_store::check_run_store;
+#[cfg(feature = "simulator")]
 pub use simulator::check_model;
 pub use sink::{ExpectedBytesFn, SinkFacts, check_sink};
 pub use tools::{AfterRelease, CountingTool, EchoTool, ToolCase, ToolFacts, check_tool_host};

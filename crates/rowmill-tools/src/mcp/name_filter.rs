@@ -29,13 +29,6 @@ impl NameFilter {
             Self::Only(patterns) => patterns.iter().any(|pattern| matches(pattern, name)),
         }
     }
-
-    /// The plain names among the patterns that match none of `known`, which are probably typos.
-    pub(super) fn unknown_name<'a>(&'a self, known: &[&str]) -> Option<&'a str> {
-        let Self::Only(patterns) = self else { return None };
-        let plain = patterns.iter().filter(|pattern| !pattern.contains(['*', '?', '[']));
-        plain.map(String::as_str).find(|name| !known.contains(name))
-    }
 }
 
 /// Whether a shell-style pattern matches a whole name.
@@ -126,13 +119,5 @@ mod tests {
         for (pattern, name, expected) in cases {
             assert_eq!(matches(pattern, name), expected, "{pattern} on {name}");
         }
-    }
-
-    #[test]
-    fn a_plain_name_that_nobody_bears_is_found() {
-        let filter = NameFilter::Only(vec!["read*".to_owned(), "add".to_owned(), "sub".to_owned()]);
-        assert_eq!(filter.unknown_name(&["add"]), Some("sub"));
-        assert_eq!(filter.unknown_name(&["add", "sub"]), None);
-        assert_eq!(NameFilter::Everything.unknown_name(&[]), None);
     }
 }

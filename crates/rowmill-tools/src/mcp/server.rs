@@ -134,16 +134,6 @@ pub enum McpTransport {
 }
 
 impl McpTransport {
-    /// Whether a header authorizes rowmill.
-    pub(super) fn has_credential(&self) -> bool {
-        match self {
-            Self::Stdio { .. } => false,
-            Self::Http { headers, .. } => {
-                headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
-            }
-        }
-    }
-
     /// The command line or the URL in full: it may contain secrets.
     #[must_use]
     pub fn address_text(&self) -> String {
@@ -216,25 +206,5 @@ impl Default for ReconnectPolicy {
             longest_wait: Duration::from_secs(5),
             pause: Duration::from_secs(15),
         }
-    }
-}
-
-impl ReconnectPolicy {
-    /// The wait before an attempt, counted from 0.
-    pub(super) fn wait_before(&self, made: u32) -> Duration {
-        let Some(doublings) = made.checked_sub(1) else { return Duration::ZERO };
-        self.first_wait.saturating_mul(2_u32.saturating_pow(doublings)).min(self.longest_wait)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_double_up_to_the_longest() {
-        let reconnect = ReconnectPolicy::default();
-        let waits: Vec<_> = (0..8).map(|made| reconnect.wait_before(made).as_millis()).collect();
-        assert_eq!(waits, [0, 250, 500, 1000, 2000, 4000, 5000, 5000]);
     }
 }

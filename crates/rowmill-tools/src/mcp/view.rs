@@ -24,15 +24,4 @@ impl McpServer {
             prompts: self.prompts.clone(),
         }
     }
-
-    /// That view, and the views that agents see instead of it.
-    pub(super) fn all_views(&self) -> Vec<ServerView> {
-        let mut views = vec![self.default_view()];
-        for view in &self.views {
-            if !views.contains(view) {
-                views.push(view.clone());
-            }
-        }
-        views
-    }
 }

@@ -1,0 +1,14 @@
+//! The processes that run Python.
+
+mod describe_model;
+mod host;
+mod launch;
+mod pool;
+mod problems;
+mod process;
+mod schema_model;
+mod wire;
+
+pub use describe_model::{DescribeFailure, ModelDescription, describe_model};
+pub use host::{PythonTool, PythonToolHost};
+pub use schema_model::{SchemaModelChecker, SchemaModelSettings};

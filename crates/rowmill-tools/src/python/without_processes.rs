@@ -1,0 +1,169 @@
+//! Stands in for the processes in a build without Python.
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rowmill_core::ports::{
+    AnswerChecker, HookCall, HookKind, HookRunner, ToolFailure, ToolHost, ToolRequest,
+};
+use rowmill_types::{AnswerVerdict, Feature, Problem, Secret, ToolOutput, ToolSpec};
+
+use super::settings::{Entrypoint, PythonSettings};
+
+/// A Python function, ready to be offered; there is none in this build.
+#[derive(Debug, Clone)]
+pub struct PythonTool {
+    /// Where it is.
+    pub entrypoint: Entrypoint,
+    /// How it is described to models.
+    pub spec: ToolSpec,
+    /// Whether it may run twice.
+    pub idempotent: bool,
+}
+
+/// Calls Python functions; there are none in this build.
+#[derive(Debug)]
+pub struct PythonToolHost(Infallible);
+
+impl PythonToolHost {
+    /// Would start the first process.
+    ///
+    /// # Errors
+    ///
+    /// Always: this build has no Python.
+    pub async fn start(_settings: PythonSettings) -> Result<Self, Problem> {
+        Err(Feature::Python.missing_problem())
+    }
+
+    /// The tools, in the order of the settings.
+    #[must_use]
+    pub fn tools(&self) -> &[PythonTool] {
+        match self.0 {}
+    }
+
+    /// The values that the modules put into their environment under the name of a secret.
+    #[must_use]
+    pub fn secrets(&self) -> &[Secret] {
+        match self.0 {}
+    }
+
+    /// Whether an agent has a hook of this kind.
+    #[must_use]
+    pub fn has_hook(&self, _agent: &str, _kind: HookKind) -> bool {
+        match self.0 {}
+    }
+}
+
+impl ToolHost for PythonToolHost {
+    fn call<'a>(&'a self, _request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        match self.0 {}
+    }
+}
+
+impl HookRunner for PythonToolHost {
+    fn call<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<Option<serde_json::Value>, String>> {
+        match self.0 {}
+    }
+}
+
+/// Which model checks answers, and how.
+#[derive(Debug, Clone)]
+pub struct SchemaModelSettings {
+    /// The Python program.
+    pub interpreter: PathBuf,
+    /// Its working folder, where modules are searched for first.
+    pub folder: PathBuf,
+    /// The model: `module.path:Class`.
+    pub model: String,
+    /// How long the check of one answer may take.
+    pub timeout: Duration,
+    /// The variables of the process; those of this process if absent.
+    pub variables: Option<Vec<(OsString, OsString)>>,
+}
+
+/// Would check answers with a pydantic model.
+#[derive(Debug)]
+pub struct SchemaModelChecker {}
+
+impl SchemaModelChecker {
+    /// A model that checks nothing.
+    #[must_use]
+    pub fn new(_settings: &SchemaModelSettings) -> Self {
+        Self {}
+    }
+
+    /// Ends nothing.
+    pub async fn close(&self) {}
+}
+
+impl AnswerChecker for SchemaModelChecker {
+    fn check<'a>(&'a self, _answer: &'a str) -> BoxFuture<'a, AnswerVerdict> {
+        let unchecked = AnswerVerdict::Unchecked(Feature::Python.missing_text());
+        Box::pin(std::future::ready(unchecked))
+    }
+}
+
+/// The description of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelDescription {
+    /// Its JSON Schema.
+    pub schema: String,
+    /// A digest of the code that checks answers, if the model can check any.
+    pub code: Option<String>,
+}
+
+/// Why a model could not be described.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DescribeFailure {
+    /// The name cannot be used.
+    Unusable {
+        /// What is wrong with it.
+        message: String,
+        /// What the user may have meant.
+        hint: Option<String>,
+    },
+    /// The process ended without a result.
+    ProcessEnded {
+        /// How it ended.
+        status: ExitStatus,
+        /// The last line on its standard error, if any.
+        last_words: Option<String>,
+    },
+    /// Its imports took longer than this timeout.
+    TooSlow(Duration),
+}
+
+/// Would ask Python for the schema of a model: always a failure, because this build has no Python.
+///
+/// # Errors
+///
+/// None: the failure is the result.
+pub async fn describe_model(
+    _interpreter: &Path,
+    _model: &str,
+    _variables: &[(OsString, OsString)],
+    _temp_folder: &Path,
+) -> io::Result<Result<ModelDescription, DescribeFailure>> {
+    let Problem { message, hint, .. } = Feature::Python.missing_problem();
+    let hint = hint.map(|hint| hint.to_string());
+    Ok(Err(DescribeFailure::Unusable { message: message.to_string(), hint }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn functions_and_models_are_problems_that_name_the_feature() {
+        let expected = "this build has no support for Python functions: enable the feature `python`";
+        let settings = PythonSettings::new("python3".into(), ".".into());
+        assert_eq!(PythonToolHost::start(settings).await.unwrap_err().message.to_string(), expected);
+        let described = describe_model(Path::new("python3"), "m:C", &[], Path::new(".")).await.unwrap();
+        assert!(matches!(described, Err(DescribeFailure::Unusable { message, .. }) if message == expected));
+    }
+}

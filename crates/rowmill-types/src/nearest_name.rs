@@ -1,0 +1,63 @@
+//! Suggests names for misspelled ones.
+
+/// The candidate that `name` is most likely a misspelling of, if one is close enough.
+///
+/// ```
+/// assert_eq!(rowmill_types::nearest_name("splt", ["id", "split"]), Some("split"));
+/// assert_eq!(rowmill_types::nearest_name("colour", ["id", "split"]), None);
+/// ```
+pub fn nearest_name<'n>(name: &str, candidates: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let name = name.to_lowercase();
+    let bound = name.chars().count().div_ceil(3);
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(&name, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, _)| *distance <= bound)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// The edit distance: how many characters must be inserted, removed or changed.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut costs: Vec<usize> = (0..=right.len()).collect();
+    for (row, from) in left.chars().enumerate() {
+        let mut diagonal = row;
+        let mut before = row + 1;
+        let mut next = vec![before];
+        for (to, above) in right.iter().zip(costs.iter().skip(1)) {
+            let changed = diagonal + usize::from(from != *to);
+            before = changed.min(above + 1).min(before + 1);
+            next.push(before);
+            diagonal = *above;
+        }
+        costs = next;
+    }
+    costs.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_counts_single_characters() {
+        for (left, right, expected) in [
+            ("", "", 0),
+            ("", "ab", 2),
+            ("abc", "abc", 0),
+            ("splt", "split", 1),
+            ("kitten", "sitting", 3),
+            ("ab", "ba", 2),
+        ] {
+            assert_eq!(distance(left, right), expected, "{left} {right}");
+        }
+    }
+
+    #[test]
+    fn names_in_another_case_are_nearest() {
+        assert_eq!(nearest_name("TEXT", ["test", "text"]), Some("text"));
+        assert_eq!(nearest_name("x", ["y"]), Some("y"));
+        assert_eq!(nearest_name("", ["y"]), None);
+    }
+}
