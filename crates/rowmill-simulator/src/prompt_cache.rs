@@ -97,14 +97,14 @@ mod tests {
             (VendorProtocol::Google, 0, 1_200),
         ] {
             let mut cache = PromptCache::default();
-            let first = cache.look_up(protocol, &account(), &ask(), 1_200, now);
-            let meanwhile = cache.look_up(protocol, &account(), &ask(), 1_200, now);
+            let first = cache.look_up(protocol, (&account(), &ask()), 1_200, now);
+            let meanwhile = cache.look_up(protocol, (&account(), &ask()), 1_200, now);
             assert_eq!((first.cached, first.written, meanwhile), (0, written, first), "{protocol:?}");
             cache.record_prefix(first, now);
-            let second = cache.look_up(protocol, &account(), &ask(), 1_200, now);
+            let second = cache.look_up(protocol, (&account(), &ask()), 1_200, now);
             assert_eq!((second.cached, second.written), (cached, 0), "{protocol:?}");
             let other = LimitAccount { model: "other".into(), ..account() };
-            assert_eq!(cache.look_up(protocol, &other, &ask(), 1_200, now).cached, 0, "{protocol:?}");
+            assert_eq!(cache.look_up(protocol, (&other, &ask()), 1_200, now).cached, 0, "{protocol:?}");
         }
     }
 
@@ -112,16 +112,16 @@ mod tests {
     fn short_unmarked_and_old_prefixes_are_not_cached() {
         let now = Instant::now();
         let mut cache = PromptCache::default();
-        let short = cache.look_up(VendorProtocol::Chat, &account(), &ask(), 1_023, now);
+        let short = cache.look_up(VendorProtocol::Chat, (&account(), &ask()), 1_023, now);
         let unmarked = ParsedRequest { marks_cache: false, ..ask() };
-        let unmarked = cache.look_up(VendorProtocol::Messages, &account(), &unmarked, 9_000, now);
+        let unmarked = cache.look_up(VendorProtocol::Messages, (&account(), &unmarked), 9_000, now);
         assert_eq!((short, unmarked), (PrefixUse::default(), PrefixUse::default()));
 
-        let long = cache.look_up(VendorProtocol::Chat, &account(), &ask(), 1_024, now);
+        let long = cache.look_up(VendorProtocol::Chat, (&account(), &ask()), 1_024, now);
         cache.record_prefix(long, now);
         let cached = |after: u64| {
             cache
-                .look_up(VendorProtocol::Chat, &account(), &ask(), 1_024, now + Duration::from_secs(after))
+                .look_up(VendorProtocol::Chat, (&account(), &ask()), 1_024, now + Duration::from_secs(after))
                 .cached
         };
         assert_eq!((cached(299), cached(300)), (1_024, 0));
