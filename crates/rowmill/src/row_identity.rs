@@ -344,6 +344,7 @@ impl InputIdReader {
 #[cfg(test)]
 mod tests {
     use rowmill_core::ports::InputIdentity;
+    use rowmill_core::resume::ResumeScope;
     use rowmill_data::{InputFormat, InputSpec, open_dataset};
 
     use super::*;
@@ -368,7 +369,8 @@ mod tests {
     }
 
     fn refusal(before: Option<&str>, now: Option<&str>) -> String {
-        let new = NewRun { header: header(now), input: None, recording: QueryRecording::Unneeded };
+        let recording = QueryRecording::Unneeded;
+        let new = NewRun { header: header(now), input: None, recording, scope: ResumeScope::default() };
         let problem = row_identity(Some(&header(before)), new, None).unwrap_err();
         assert_eq!(problem.code, ProblemCode::ChangedRun);
         format!("{}; {}", problem.message, problem.hint.unwrap())

@@ -21,6 +21,7 @@ use rowmill_types::Money;
 
 use super::*;
 use crate::agent_options::AgentOptions;
+use crate::lane::{Lane, LaneOptions};
 use crate::spec::{
     AttachmentOptions, ExistingOutput, InputQuery, KeptFiles, OutputTarget, PromptSource, ResultSchemaSource,
     TableOutput, VariableOptions,
@@ -191,12 +192,18 @@ fn work() -> impl Strategy<Value = WorkSpec> {
     });
     let times =
         ((time(), time(), of(time())), (time(), time(), time()), prop_oneof![Just(Duration::ZERO), time()]);
-    let limits = (parallel, rates, stop_rules(), budget(), any::<[bool; 5]>());
+    let lane = prop_oneof![Just(Lane::Live), Just(Lane::Batch), Just(Lane::Auto)];
+    let lane = (lane, any::<bool>(), time()).prop_map(|(lane, detach, poll_every)| LaneOptions {
+        lane,
+        detach,
+        poll_every,
+    });
+    let limits = (parallel, rates, stop_rules(), budget(), any::<[bool; 5]>(), lane);
     let named = ("[a-z]{1,8}", agents(), any::<bool>(), texts(), of(path()), any::<u32>());
     (named, times, limits, config()).prop_map(|(named, times, limits, (providers, aliases, prices))| {
         let (model, agents, has_agents, fallback_models, cache, retries) = named;
         let ((timeout, retry_wait, row_timeout), (connect, first_byte, idle), max_outage) = times;
-        let (parallel, rates, stop_rules, budget, switches) = limits;
+        let (parallel, rates, stop_rules, budget, switches, lane) = limits;
         WorkSpec {
             model,
             agents: if has_agents { agents } else { AgentOptions::default() },
@@ -221,6 +228,7 @@ fn work() -> impl Strategy<Value = WorkSpec> {
             providers,
             aliases,
             prices,
+            lane,
         }
     })
 }

@@ -75,7 +75,7 @@ async fn a_run_that_needs_a_feature_says_which_one_the_build_lacks() {
         let cache = home.path().join("cache").display().to_string();
         let variables = [("HF_HUB_OFFLINE", "1".to_owned()), ("ROWMILL_CACHE_DIR", cache)];
         let environment = RunEnvironment::from_variables(variables);
-        let control = RunControl { environment, ..RunControl::quiet() };
+        let control = RunControl { environment, ..RunControl::silent() };
         let problem = rowmill::run(spec, &control).await.err();
         let said = problem.as_ref().map(ToString::to_string).unwrap_or_default();
         let is_missing = said.contains(&feature.missing_text());
