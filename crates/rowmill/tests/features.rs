@@ -77,14 +77,14 @@ async fn a_run_that_needs_a_feature_says_which_one_the_build_lacks() {
         let environment = RunEnvironment::from_variables(variables);
         let control = RunControl { environment, ..RunControl::silent() };
         let problem = rowmill::run(spec, &control).await.err();
-        let said = problem.as_ref().map(ToString::to_string).unwrap_or_default();
-        let is_missing = said.contains(&feature.missing_text());
+        let message = problem.as_ref().map(ToString::to_string).unwrap_or_default();
+        let is_missing = message.contains(&feature.missing_text());
         // The schema of a model has a code of its own.
         let has_code = problem.is_some_and(|problem| {
             matches!(problem.code, ProblemCode::MissingFeature | ProblemCode::SchemaModel)
         });
         if is_missing == is_built || is_missing && !has_code {
-            wrong.push(format!("case {index}, {}: {said}", feature.name()));
+            wrong.push(format!("case {index}, {}: {message}", feature.name()));
         }
     }
     assert_eq!(wrong, Vec::<String>::new());

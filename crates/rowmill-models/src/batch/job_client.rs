@@ -189,9 +189,9 @@ pub(super) fn about_one_job(error: CallError) -> CallError {
 }
 
 /// The provider did not get all of a file; it can be sent again.
-pub(super) fn cut_upload(told: u64, sent: u64) -> CallError {
+pub(super) fn cut_upload(received: u64, sent: u64) -> CallError {
     CallError::new(
         CallFailure::Server,
-        format!("the provider received {told} of the {sent} bytes of the job's file"),
+        format!("the provider received {received} of the {sent} bytes of the job's file"),
     )
 }

@@ -32,7 +32,7 @@ pub(super) async fn upload_file(api: &OperationJobs, job: &JobFile) -> Result<Op
     let file = answer.get("file").unwrap_or(&Value::Null);
     let name = text(file, "name").ok_or_else(|| api.client.unread("it does not name the file", &answer))?;
     match count(file, "sizeBytes") {
-        Some(told) if told != job.bytes => Err(cut_upload(told, job.bytes)),
+        Some(received) if received != job.bytes => Err(cut_upload(received, job.bytes)),
         _ => Ok(Some(name.to_owned())),
     }
 }

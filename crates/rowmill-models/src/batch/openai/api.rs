@@ -142,7 +142,7 @@ impl FileJobs {
         let id =
             text(&answer, "id").ok_or_else(|| self.client.unread("it does not name the file", &answer))?;
         match count(&answer, "bytes") {
-            Some(told) if told != job.bytes => Err(cut_upload(told, job.bytes)),
+            Some(received) if received != job.bytes => Err(cut_upload(received, job.bytes)),
             _ => Ok(Some(id.to_owned())),
         }
     }

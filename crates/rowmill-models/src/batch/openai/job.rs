@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_is_told_apart_from_a_bad_file() {
+    fn a_full_queue_is_distinguished_from_a_bad_file() {
         let error = |code: &str| json!({"code": code, "message": "m", "line": 7, "param": null});
         let report = read(&json!({
             "id": "b", "status": "failed",

@@ -124,7 +124,7 @@ fn a_request_without_any_result_can_be_sent_again() {
 }
 
 #[test]
-fn all_results_of_anthropic_are_told_apart() {
+fn all_results_of_anthropic_are_distinguished() {
     let errored = |kind: &str| {
         format!(
             r#"{{"custom_id":"r-1","result":{{"type":"errored","error":{{"type":"error","error":{{"type":"{kind}","message":"internal timeout"}},"request_id":"q"}}}}}}"#
@@ -150,7 +150,7 @@ fn all_results_of_anthropic_are_told_apart() {
 }
 
 #[test]
-fn all_results_of_gemini_are_told_apart() {
+fn all_results_of_gemini_are_distinguished() {
     let error = |error: &str| format!(r#"{{"key":"r-1","error":{error}}}"#);
     for (line, failed, status) in [
         (error(r#"{"code":3,"message":"bad"}"#), CallFailure::Refused, Some(400)),

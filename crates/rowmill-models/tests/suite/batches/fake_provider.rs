@@ -164,12 +164,12 @@ impl FakeProvider {
         let (mut output, mut errors) = (String::new(), String::new());
         for line in &job.lines {
             let id = &line["custom_id"];
-            let said = &line["body"]["messages"][0]["content"];
+            let sent = &line["body"]["messages"][0]["content"];
             if job.cancelled {
                 let error = json!({"code": "batch_cancelled", "message": "cancelled"});
                 writeln!(errors, "{}", json!({"custom_id": id, "response": null, "error": error})).unwrap();
             } else {
-                let body = json!({"choices": [{"message": {"role": "assistant", "content": said}, "finish_reason": "stop"}]});
+                let body = json!({"choices": [{"message": {"role": "assistant", "content": sent}, "finish_reason": "stop"}]});
                 let response = json!({"status_code": 200, "body": body});
                 writeln!(output, "{}", json!({"custom_id": id, "response": response, "error": null}))
                     .unwrap();
@@ -289,11 +289,11 @@ impl FakeProvider {
 fn message_results(job: &FakeJob) -> String {
     let mut results = String::new();
     for line in &job.lines {
-        let said = &line["params"]["messages"][0]["content"];
+        let sent = &line["params"]["messages"][0]["content"];
         let result = match job.cancelled {
             true => json!({"type": "canceled"}),
             false => {
-                let content = json!([{"type": "text", "text": said}]);
+                let content = json!([{"type": "text", "text": sent}]);
                 json!({"type": "succeeded", "message": {"role": "assistant", "content": content, "stop_reason": "end_turn"}})
             }
         };
