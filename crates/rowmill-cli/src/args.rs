@@ -3,6 +3,7 @@
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::batch_flags::BatchFlags;
 use crate::commands::{CacheFlags, CardFlags, ExportFlags, HeadFlags, McpFlags, ResultsFlags};
 use crate::flag_values::parse_positive;
 use crate::flags::{CommonFlags, RunFlags};
@@ -77,19 +78,6 @@ pub(crate) struct PlanFlags {
 
     #[command(flatten)]
     pub(crate) common: CommonFlags,
-}
-
-/// Run batches; `rowmill batch run` is the same as `rowmill run`.
-#[derive(Debug, Args)]
-pub(crate) struct BatchFlags {
-    #[command(subcommand)]
-    pub(crate) command: BatchCommand,
-}
-
-/// What can be done with batches.
-#[derive(Debug, Subcommand)]
-pub(crate) enum BatchCommand {
-    Run(Box<RunFlags>),
 }
 
 /// List providers and whether their keys are set, model prices, or details of one model.

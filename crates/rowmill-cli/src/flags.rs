@@ -414,4 +414,5 @@ Examples:
     cat rows.jsonl.gz | rowmill run -i - --input-format jsonl -o - -m simulated | jq .result
 
 Exit codes: 0 all rows ok, 1 could not start or stopped by an error, 2 usage,
-3 finished with failed rows, 4 stopped at a limit you set, 130 interrupted.";
+3 finished with failed rows, 4 stopped at a limit you set, 5 batch jobs not
+finished, 130 interrupted.";

@@ -2,6 +2,8 @@
 
 mod agent_flags;
 mod args;
+mod batch_flags;
+mod batch_text;
 mod browser;
 mod commands;
 mod data_flags;
@@ -19,6 +21,7 @@ mod planned_budget;
 mod printer;
 mod process_environment;
 mod progress;
+mod progress_jobs;
 mod progress_line;
 mod resolve;
 mod run_with_signals;

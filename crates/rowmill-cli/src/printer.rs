@@ -12,6 +12,7 @@ use rowmill::{
     ErrorKind, MessageText, Problem, ProblemCode, RunNotice, RunReport, StandardOutput, StopCause,
 };
 
+use crate::batch_text::next_batch_step;
 use crate::number_text::{count_phrase, group_digits};
 use crate::process_environment::process_environment;
 use crate::text_layout::printable_lines;
@@ -130,6 +131,9 @@ fn is_gone(report: &RunReport) -> bool {
 
 /// Why a run stopped, and what to do next.
 pub(crate) fn next_step_text(report: &RunReport) -> Option<String> {
+    if let Some(next) = next_batch_step(report) {
+        return Some(next);
+    }
     let resume = match (&report.kept, report.summary.output.as_str()) {
         (Some(folder), "-") => {
             worded(format!("run the same command with {}", RESUME.and(WORK_DIR.with_value(folder.display()))))

@@ -13,6 +13,7 @@ use crate::live_lines::LiveLines;
 use crate::number_text::{count_phrase, duration_text, group_digits, rate_text};
 use crate::printer;
 use crate::process_environment::process_environment;
+use crate::progress_jobs::JobProgress;
 use crate::progress_line::{PartImportance, ProgressPart, fit_parts, join_parts};
 use crate::resolve::DisplayOptions;
 
@@ -50,6 +51,7 @@ struct ProgressCounts {
     cost_before: AtomicU64,
     tokens_before: AtomicU64,
     waiting: Mutex<Option<CurrentWait>>,
+    jobs: JobProgress,
     /// The last serious reason for waiting that was reported, and when.
     last_wait: Mutex<Option<(WaitReason, Instant)>>,
     /// The row counts at some moments of the last half minute, oldest first.
@@ -114,6 +116,12 @@ impl ProgressDisplay {
         Arc::new(ProgressObserver { tells, counts, screen, every: self.every, began: self.began })
     }
 
+    /// Tells whether nothing but batch jobs is waited for.
+    pub(crate) fn job_watcher(&self) -> impl Fn() -> bool + 'static {
+        let counts = self.counts.clone();
+        move || counts.jobs.waits()
+    }
+
     /// Prints a line above the live one.
     pub(crate) fn line_printer(&self) -> impl Fn(&str) + Send + Sync + 'static {
         let screen = self.screen.clone();
@@ -167,6 +175,8 @@ impl Observer for ProgressObserver {
     fn observe(&self, event: &RunEvent<'_>) {
         let counts = &self.counts;
         match event {
+            // A later pass reads the same rows again.
+            RunEvent::Read { .. } if counts.jobs.is_later_pass() => counts.jobs.rows_go_on(),
             RunEvent::Read { position, selected, skipped } => {
                 counts.selected.fetch_add(*selected, Relaxed);
                 counts.bytes_read.store(position.read, Relaxed);
@@ -195,7 +205,8 @@ impl Observer for ProgressObserver {
             RunEvent::Retrying { .. } => {
                 counts.retrying.fetch_add(1, Relaxed);
             }
-            RunEvent::Released { rows } => {
+            RunEvent::BatchJobs { counts: jobs } => counts.jobs.saw(jobs),
+            RunEvent::Released { rows } | RunEvent::Parked { rows } => {
                 counts.in_flight.fetch_sub(*rows as u64, Relaxed);
             }
             RunEvent::Waiting { endpoint, reason, wait } => self.waits(endpoint, reason, *wait),
@@ -281,6 +292,10 @@ impl ProgressCounts {
 
     /// The state of the run, in the order of display.
     fn parts(&self, began: Instant) -> Vec<ProgressPart> {
+        let jobs = self.jobs.parts();
+        if !jobs.is_empty() {
+            return self.ended_parts().into_iter().chain(jobs).collect();
+        }
         let elapsed = began.elapsed();
         let processed = self.processed.load(Relaxed);
         let per_second = self.rate_now(processed, elapsed);
@@ -334,6 +349,15 @@ impl ProgressCounts {
             add(PartImportance::TimeLeft, format!("about {} left", duration_text(left)));
         }
         parts
+    }
+
+    /// The rows that have ended, if there are any.
+    fn ended_parts(&self) -> Vec<ProgressPart> {
+        let (processed, failed) = (self.processed.load(Relaxed), self.failed.load(Relaxed));
+        let rows = (PartImportance::Rows, count_phrase(processed, "row"), processed);
+        let failures = (PartImportance::Failed, format!("{} failed", group_digits(failed)), failed);
+        let parts = [rows, failures].into_iter().filter(|(_, _, count)| *count > 0);
+        parts.map(|(importance, text, _)| ProgressPart { importance, text }).collect()
     }
 
     /// How many more rows the budget is enough for, if that is fewer than remain.

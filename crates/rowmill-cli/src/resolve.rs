@@ -135,6 +135,7 @@ fn lane_options(flags: &CommonFlags, defaults: &RunDefaults) -> Result<LaneOptio
         None => Ok(LaneOptions {
             lane,
             detach: flags.detach,
+            scope: usual.scope,
             poll_every: flags.poll_every.unwrap_or(usual.poll_every),
         }),
     }

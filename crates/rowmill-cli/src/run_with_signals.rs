@@ -11,6 +11,9 @@ use crate::resolve::DisplayOptions;
 use crate::signals::{SignalListener, StopSignal};
 use crate::vocabulary::vocabulary;
 
+/// What a user is told who stops waiting for batch jobs.
+const JOBS_GO_ON: &str = "no longer waiting: the batch jobs go on at the provider; `rowmill batch retrieve` collects their results";
+
 /// Runs some work while showing progress and handling signals.
 pub(crate) fn run_with_signals<T>(
     show: DisplayOptions,
@@ -35,7 +38,7 @@ pub(crate) fn run_with_signals<T>(
             lane: BatchLaneHandle::default(),
         };
         let outcome = {
-            let talk = progress.line_printer();
+            let (talk, waits_for_jobs) = (progress.line_printer(), progress.job_watcher());
             let mut work = pin!(work(&control));
             let mut asked = 0;
             loop {
@@ -43,7 +46,10 @@ pub(crate) fn run_with_signals<T>(
                     outcome = &mut work => break Some(outcome),
                     signal = signals.next() => {
                         asked += 1;
-                        if stop(&control.stop, signal, asked, &talk) == WaitForEnd::Over {
+                        if asked == 1 && waits_for_jobs() {
+                            talk(JOBS_GO_ON);
+                            control.stop.drain();
+                        } else if stop(&control.stop, signal, asked, &talk) == WaitForEnd::Over {
                             break None;
                         }
                     }

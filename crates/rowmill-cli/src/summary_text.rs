@@ -8,6 +8,7 @@ use rowmill::{
     TableTarget,
 };
 
+use crate::batch_text::batch_lines;
 use crate::number_text::{count_phrase, duration_text, group_digits, rate_text};
 use crate::printer::next_step_text;
 use crate::text_layout::{display_width, escape_control, fold_words, truncate_to_width};
@@ -83,6 +84,7 @@ pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> Stri
         lines.push(format!("tokens: {} in{cached}, {} out", group_digits(input), group_digits(output)));
     }
     lines.extend(cost_line(report));
+    lines.extend(batch_lines(report));
     lines.extend(reused_line(report));
     let unknown = numbers.calls.outcome_unknown;
     if unknown > 0 {

@@ -101,6 +101,8 @@ problem_codes! {
         "Move the work folder away to resume from the output alone.";
     RunUnusable = "RM1308", "There is no run to export, it has no results yet, or it lacks data that the table needs.",
         "Pass the output of a run or its work folder to `rowmill export`.";
+    UnknownBatch = "RM1309", "No run in the batch lane with this id is known on this machine, or its spec was not kept.",
+        "Use an id that `rowmill batch list` shows, or repeat the command of the run with {resume}.";
     WriteFailed = "RM1401", "A file could not be written. Finished rows are kept.",
         "Free some disk space, raise the limit on file sizes (`ulimit -f`) or correct the permissions, then {do:run_again}.";
     CacheUnusable = "RM1501", "The answer cache cannot be used: it is damaged, has a different format, or cannot be opened.",

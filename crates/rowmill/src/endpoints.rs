@@ -365,15 +365,23 @@ fn lane_endpoint(
     let key = EndpointKey { provider: format!("{address} (batch)"), account, model };
     let gate = control.limits.gate(key, EndpointSettings { share, on_quota: spec.on_quota });
     let (name, identity) = (setup.model.to_string(), request_identity(&setup));
-    let price = priced.map(|priced| priced.price.in_batch_lane());
     let caps = OutputCaps {
         thinking: facts.thinking_budget,
         choice: OutputCapChoice::Fixed,
         ..OutputCaps::default()
     };
     let output_caps = (facts.takes_output_cap && lane.has_budget()).then(|| Arc::new(caps));
-    let plan =
-        EndpointPlan { identity: identity.clone(), name: name.clone(), api, price, max_output, fixed_bytes };
+    let live_price = priced.map(|priced| priced.price);
+    let price = live_price.map(|price| price.in_batch_lane());
+    let plan = EndpointPlan {
+        identity: identity.clone(),
+        name: name.clone(),
+        api,
+        price,
+        live_price,
+        max_output,
+        fixed_bytes,
+    };
     let model = lane.model(plan);
     Ok(ModelEndpoint { name, identity, model, gate, price, max_output, output_caps, fixed_bytes })
 }

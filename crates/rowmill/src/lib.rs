@@ -33,6 +33,7 @@ mod all_envelopes;
 mod answer_cache;
 mod attachments;
 mod batch;
+mod batch_runs;
 mod budget_notices;
 pub mod cache;
 mod claim_files;
@@ -92,13 +93,18 @@ pub use batch::{
     FirstResult, FunctionFailure, IntoPrompt, ItemError, LedgerFolder, ModelRequirements, OfferedTool,
     OnFailure, Raise, ResultStream, ReturnError, ReturnNone, StatefulTools, Worker, WorkerTools,
 };
+pub use batch_runs::{
+    BatchJobInfo, BatchJobProgress, BatchRunAction, BatchRunOutcome, BatchRunRows, BatchRunStatus,
+    KnownBatchRun, KnownBatchRuns, KnownRunState, LatestRunRule, batch_run_status, continue_batch_run,
+    overall_batch_state,
+};
 pub use config::{Config, ConfigFile, McpConfig, ParallelSetting, RunDefaults, TimeSetting};
 pub use control::{RunControl, RunNotice};
 pub use environment::RunEnvironment;
 pub use export::{ExportReport, ExportSpec, export_table};
 pub use head::{ColumnSample, HeadNoticeFn, HeadRow, HeadSpec, InputHead, head_of_dataset, read_head};
 pub use json_kinds::{JsonKind, JsonKindCounts};
-pub use lane::{BatchLaneHandle, Lane, LaneOptions};
+pub use lane::{BatchLaneHandle, BatchScope, Lane, LaneOptions};
 pub use mcp_login::{McpLoginSpec, mcp_login, mcp_logout};
 pub use paths::same_file;
 pub use plan::{PlanLimits, PlanReport, plan_run};

@@ -9,7 +9,7 @@ use rowmill_core::ports::BatchJobCounts;
 use rowmill_core::resume::ResumeCounts;
 use rowmill_core::summary::{FailureExample, FailureGroup, SummaryNumbers};
 use rowmill_engine::StopCause;
-use rowmill_types::ExitCode;
+use rowmill_types::{ExitCode, Money};
 use serde::Serialize;
 
 /// The report of a run that has ended.
@@ -46,12 +46,16 @@ pub struct RunReport {
 /// The batch jobs of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchLaneReport {
-    /// The number of passes over the input so far.
+    /// How many times requests were put into jobs: once, and again for retries, repairs and further turns.
     pub rounds: u32,
     /// What the jobs are doing.
     pub jobs: BatchJobCounts,
     /// Rows that wait for jobs.
     pub rows_out: u64,
+    /// What the answers would have cost more as live calls.
+    pub saved: Money,
+    /// Whether the jobs of the run were cancelled, so that its remaining rows are not sent by themselves.
+    pub is_cancelled: bool,
 }
 
 /// What was done to an output once the last row had ended.
@@ -108,7 +112,7 @@ pub struct RunSummary {
     /// The end time in UTC.
     pub completed_at: String,
     /// How the run ended: `finished`, `interrupted`, `max_errors`, `max_error_rate`, `deadline`,
-    /// `budget`, `first_result`, `submitted` or `stopped`.
+    /// `budget`, `first_result`, `submitted`, `cancelled` or `stopped`.
     pub status: &'static str,
     /// Why the run was stopped, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +120,7 @@ pub struct RunSummary {
     /// Rows whose calls were aborted.
     pub outcome_unknown_rows: u64,
     /// What the run and its earlier parts spent, or may have: interrupted calls count in full.
-    pub spent_usd: rowmill_types::Money,
+    pub spent_usd: Money,
     /// All counts.
     #[serde(flatten)]
     pub numbers: SummaryNumbers,

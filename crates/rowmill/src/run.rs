@@ -187,7 +187,7 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
         .and_then(|mut sinks| Ok((traces::begin_traces(&spec, traced, &mut sinks)?, sinks)));
     let (output, (traces, sinks)) = opened_or_refused(opened, output, &made)?;
     notify_folders_and_changes(control, made.commit(), &changes, &known_by);
-    if control.lane.0.as_ref().is_none_or(|lane| lane.is_first_pass()) {
+    if control.lane.0.as_ref().is_none_or(|lane| lane.tells_of_resume()) {
         notify_resume(control, resumed, settings_unknown, spent);
     }
     let output = output.map(Arc::new);

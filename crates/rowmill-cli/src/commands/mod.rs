@@ -1,5 +1,6 @@
 //! One module per command.
 
+mod batch;
 mod cache;
 mod card;
 mod export;
@@ -20,7 +21,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, FromArgMatches};
 use rowmill::{Problem, StandardOutput};
 
-use crate::args::{BatchCommand, Command, CommandLine, command};
+use crate::args::{Command, CommandLine, command};
 use crate::other_tools::add_tip;
 use crate::spec_file::{check_flags_beside_spec, names_spec};
 use crate::{open_files, printer, vocabulary};
@@ -78,10 +79,8 @@ fn report_problem(problem: &Problem) -> rowmill::ExitCode {
 
 fn carry_out(command_line: Command) -> Result<rowmill::ExitCode, Problem> {
     match command_line {
-        Command::Run(flags)
-        | Command::Batch(crate::args::BatchFlags { command: BatchCommand::Run(flags) }) => {
-            run::run_run_command(*flags)
-        }
+        Command::Run(flags) => run::run_run_command(*flags),
+        Command::Batch(flags) => batch::run_batch_command(flags.command),
         Command::Plan(flags) => plan::plan(*flags),
         Command::Head(flags) => head::head(flags),
         Command::Results(flags) => results::run_results_command(&flags),

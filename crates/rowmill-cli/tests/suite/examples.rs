@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The folder of each example, and the number of envelopes it writes.
-pub(crate) const EXAMPLES: [(&str, usize); 11] = [
+pub(crate) const EXAMPLES: [(&str, usize); 12] = [
     ("01-first-run", 20),
     ("02-schema", 20),
     ("03-resume", 20),
@@ -17,6 +17,7 @@ pub(crate) const EXAMPLES: [(&str, usize); 11] = [
     ("09-select-and-tables", 4),
     ("10-documents", 4),
     ("11-agent", 4),
+    ("12-batch", 20),
 ];
 
 pub(crate) fn examples() -> PathBuf {

@@ -23,6 +23,7 @@ mod agent_tools;
 mod agent_types;
 mod agents;
 mod agents_support;
+mod batch_commands;
 mod builtin;
 mod cache;
 mod cards;

@@ -185,6 +185,12 @@ impl JobState {
         matches!(self, Self::Completed | Self::Failed | Self::Expired | Self::Cancelled)
     }
 
+    /// Whether it has ended, or nothing can be cancelled any more.
+    #[must_use]
+    pub fn is_ending(self) -> bool {
+        self.has_ended() || matches!(self, Self::Finalizing | Self::Cancelling)
+    }
+
     /// Its name, as users see it.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::journal::JobJournal;
 use super::lane_state::BatchLane;
+use super::options::BatchScope;
 use super::submission::StepResult;
 use crate::control::{RunControl, RunNotice};
 
@@ -28,6 +29,8 @@ pub(super) struct JobDriver<'a> {
     full_queues: HashMap<String, (SubmitPause, Instant)>,
     /// How often jobs were looked for that may have been created.
     looks: HashMap<JobKey, u32>,
+    /// Jobs that the provider was asked to cancel.
+    pub(super) cancelled: HashSet<JobKey>,
 }
 
 impl<'a> JobDriver<'a> {
@@ -38,7 +41,15 @@ impl<'a> JobDriver<'a> {
         poll_every: Duration,
     ) -> Self {
         let pace = PollPace::starting_with(poll_every);
-        Self { lane, journal, control, pace, full_queues: HashMap::new(), looks: HashMap::new() }
+        Self {
+            lane,
+            journal,
+            control,
+            pace,
+            full_queues: HashMap::new(),
+            looks: HashMap::new(),
+            cancelled: HashSet::new(),
+        }
     }
 
     /// Brings every job as far as it gets now.
@@ -60,7 +71,23 @@ impl<'a> JobDriver<'a> {
             }
             self.report_progress();
         }
+        self.lane.remember_jobs();
         Ok(())
+    }
+
+    /// Whether jobs are to be submitted before nobody waits any more.
+    pub(super) fn has_jobs_to_submit(&self) -> bool {
+        let state = self.lane.lock();
+        let mut jobs = state.jobs.jobs().iter().filter(|job| job.is_out() && !job.is_submitted()).cloned();
+        match self.lane.scope {
+            BatchScope::All => jobs.next().is_some(),
+            // The queue may have no room for hours.
+            BatchScope::Collect | BatchScope::Cancel => {
+                let jobs: Vec<_> = jobs.filter_map(|job| Some((state.api_for(&job)?, job))).collect();
+                drop(state);
+                jobs.iter().any(|(api, job)| self.may_submit(job, &**api))
+            }
+        }
     }
 
     /// Takes the next step for a job.
@@ -73,6 +100,11 @@ impl<'a> JobDriver<'a> {
             .hint("use the earlier model until its jobs are finished, or cancel them")
         })?;
         let step = JobTable::next_step(&job);
+        if self.lane.scope == BatchScope::Cancel
+            && let Some(result) = self.cancel_step(&job, &step, &*api).await?
+        {
+            return Ok(result);
+        }
         if matches!(step, JobStep::Upload | JobStep::Create { .. }) && !self.may_submit(&job, &*api) {
             return Ok(StepResult::Later);
         }

@@ -13,7 +13,7 @@ use rowmill_types::{Problem, ProblemCode};
 pub(crate) const BATCH_JOB_EVENT: &str = "batch_job";
 
 /// Reads the jobs of a run, and the end of its ledger.
-pub(super) fn read_jobs(store: &dyn RunStore) -> Result<(JobTable, LedgerPosition), Problem> {
+pub(crate) fn read_jobs(store: &dyn RunStore) -> Result<(JobTable, LedgerPosition), Problem> {
     let mut jobs = JobTable::default();
     let end = store.scan(&mut |scanned| {
         let LedgerEvent::Note(note) = scanned.event else { return Ok(()) };

@@ -13,17 +13,20 @@ use rowmill_core::resume::ResumeScope;
 use rowmill_core::summary::RunTally;
 use rowmill_engine::{StopHandle, max_input_tokens};
 use rowmill_types::{
-    BatchOrigin, CallError, CallFailure, CallFault, Completion, FinishReason, Problem, Request, TokenUsage,
+    BatchOrigin, CallError, CallFailure, CallFault, Completion, FinishReason, Money, Problem, Request,
+    TokenUsage,
 };
 use tokio::time::Instant;
 
 use super::custom_id::CustomId;
 use super::failures::KnownFailures;
 use super::job_files::{JobPaths, OpenJob};
+use super::options::BatchScope;
 use super::parking_model::ParkingModel;
 use super::reserve::JobReserve;
 use super::results::{FoundResult, ResultIndex, StoredResult};
 use super::truncated::{TruncatedAnswer, TruncatedAnswers};
+use crate::batch_runs::RunMemory;
 
 /// What a row waits for whose request did not fit the budget, or could not be written. No job has this name, so the row
 /// is worked on again in the next pass.
@@ -55,6 +58,10 @@ pub(crate) struct BatchLane {
     pub(super) failures_final_from: LedgerPosition,
     /// When this process started to work on the run.
     pub(super) started: (Timestamp, Instant),
+    /// What the process does with the run.
+    pub(super) scope: BatchScope,
+    /// Remembers the run for its user.
+    pub(super) memory: RunMemory,
     pub(super) state: Mutex<LaneState>,
 }
 
@@ -79,6 +86,8 @@ pub(super) struct LaneState {
     /// Whether this is the first pass of this process: failures of earlier processes are retried in it.
     pub(super) is_first_pass: bool,
     pub(super) retries_earlier_failures: bool,
+    /// What answers would have cost more as live calls.
+    pub(super) saved: Money,
     /// What earlier passes of this process counted.
     pub(super) earlier: Option<(RunTally, UsageHistory)>,
 }
@@ -102,6 +111,8 @@ pub(crate) struct EndpointPlan {
     pub(crate) api: Arc<dyn BatchApi>,
     /// Its price in the batch lane, if known.
     pub(crate) price: Option<Price>,
+    /// Its price for live calls, if known.
+    pub(crate) live_price: Option<Price>,
     /// The maximum number of tokens of an answer, if known.
     pub(crate) max_output: Option<u64>,
     /// The bytes that every request has in common.
@@ -115,6 +126,13 @@ impl EndpointPlan {
         let output = request.output_cap.or(self.max_output).unwrap_or_default();
         let cost = self.price.map(|price| price.max_cost(input, output)).unwrap_or_default();
         Spend { cost, tokens: input.saturating_add(output) }
+    }
+
+    /// What an answer would have cost more as a live call.
+    fn saved_by(&self, usage: Option<&TokenUsage>) -> Money {
+        let cost = |price: Option<Price>| price.zip(usage).map(|(price, usage)| price.cost(usage));
+        let (live, batch) = (cost(self.live_price), cost(self.price));
+        live.unwrap_or_default().saturating_sub(batch.unwrap_or_default())
     }
 
     fn spend_for(&self, usage: Option<&TokenUsage>) -> Spend {
@@ -138,9 +156,10 @@ impl BatchLane {
         Arc::new(ParkingModel { lane: Arc::clone(self), endpoint })
     }
 
-    /// Whether no pass of this process has ended yet.
-    pub(crate) fn is_first_pass(&self) -> bool {
-        self.lock().is_first_pass
+    /// Whether the user is told what a resume begins with: rows that failed are not retried in later passes, and not
+    /// if only results are collected.
+    pub(crate) fn tells_of_resume(&self) -> bool {
+        self.lock().is_first_pass && self.scope == BatchScope::All
     }
 
     /// Whether money or tokens of the run are limited.
@@ -199,6 +218,9 @@ impl BatchLane {
 
     /// Adds a request to a job.
     fn park(&self, state: &mut LaneState, endpoint: &str, request: &Request, id: CustomId) -> CallError {
+        if self.scope == BatchScope::Cancel {
+            return parked(NOT_IN_A_JOB);
+        }
         let Some(known) = state.endpoints.get_mut(endpoint) else {
             return CallError::new(CallFailure::Internal, "the model is not in the batch lane");
         };
@@ -288,6 +310,7 @@ impl LaneState {
         let usage = outcome.as_ref().ok().and_then(|completion| completion.usage);
         let actual = known.plan.spend_for(usage.as_ref());
         self.reserve.settle(known.plan.worst_case(request), actual);
+        self.saved += known.plan.saved_by(usage.as_ref());
         let Some(line) = cut else { return (attempt, outcome) };
         let kept = self.truncated.keep(CustomId::first(request).request, TruncatedAnswer { origin, line });
         (attempt, kept.map_err(|problem| self.stop_over(problem)).and(outcome))

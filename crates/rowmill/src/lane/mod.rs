@@ -5,6 +5,7 @@
 //! passes, jobs are submitted, polled and downloaded ([`JobDriver`]). A pass is an ordinary resume, so a process may end
 //! at any point ([`run_in_rounds`]).
 
+mod cancelling;
 mod choice;
 mod custom_id;
 mod driver;
@@ -15,15 +16,16 @@ mod lane_state;
 mod options;
 mod parking_model;
 mod passes;
+mod remembering;
 mod reserve;
 mod results;
 mod submission;
 mod truncated;
 
 pub use lane_state::BatchLaneHandle;
-pub use options::{Lane, LaneOptions};
+pub use options::{BatchScope, Lane, LaneOptions};
 
 pub(crate) use choice::{ChosenLane, choose_lane};
-pub(crate) use journal::BATCH_JOB_EVENT;
+pub(crate) use journal::{BATCH_JOB_EVENT, read_jobs};
 pub(crate) use lane_state::{BatchLane, EndpointPlan};
 pub(crate) use passes::{check_no_jobs_out, run_in_rounds};

@@ -19,6 +19,20 @@ pub enum Lane {
     Auto,
 }
 
+/// What a process that continues a run in the batch lane does with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchScope {
+    /// Everything that is left to do: failed rows are sent again, too.
+    #[default]
+    All,
+    /// Collects what jobs have finished, and submits what follows from it. Rows that failed before stay as they are, and
+    /// a job that the provider has no room for is left to a later process.
+    Collect,
+    /// Cancels all jobs, collects what they had finished, and sends nothing.
+    Cancel,
+}
+
 /// How requests reach the provider, and how jobs are waited for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -27,6 +41,8 @@ pub struct LaneOptions {
     pub lane: Lane,
     /// Whether to return once all jobs are submitted, instead of waiting for their results.
     pub detach: bool,
+    /// What a process that continues a run does with it.
+    pub scope: BatchScope,
     /// Wait before jobs are looked at for the first time. Later waits are longer, up to five minutes.
     #[serde(with = "duration_text")]
     #[schemars(with = "DurationText")]
@@ -35,6 +51,6 @@ pub struct LaneOptions {
 
 impl Default for LaneOptions {
     fn default() -> Self {
-        Self { lane: Lane::Live, detach: false, poll_every: Duration::from_secs(10) }
+        Self { lane: Lane::Live, detach: false, scope: BatchScope::All, poll_every: Duration::from_secs(10) }
     }
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rowmill_core::history::UsageHistory;
 use rowmill_core::jobs::{JobRecord, JobStage};
-use rowmill_core::ports::JobState;
+use rowmill_core::ports::{JobState, LedgerPosition};
 use rowmill_core::stats::round_milliseconds;
 use rowmill_core::summary::RunTally;
 use rowmill_engine::StopCause;
 use rowmill_types::settings::{LANE, OUTPUT, RESUME};
-use rowmill_types::{ExitCode, Problem, ProblemCode};
+use rowmill_types::{ExitCode, Money, Problem, ProblemCode};
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -22,9 +22,11 @@ use super::failures::KnownFailures;
 use super::job_files::{JobPaths, write_problem};
 use super::journal::{JobJournal, read_jobs};
 use super::lane_state::{BatchLane, BatchLaneHandle, LaneState};
+use super::options::BatchScope;
 use super::reserve::JobReserve;
 use super::results::ResultIndex;
 use super::truncated::TruncatedAnswers;
+use crate::batch_runs::RunMemory;
 use crate::control::{RunControl, RunNotice};
 use crate::report::{BatchLaneReport, RunReport};
 use crate::run::{run_on_thread, run_pass, timestamp_text};
@@ -53,7 +55,7 @@ pub(crate) async fn run_in_rounds(spec: RunSpec, control: &RunControl) -> Result
     check_lane(&spec)?;
     let deadline = spec.work.stop_rules.deadline.map(|limit| (limit, Instant::now() + limit));
     let folder = spec.work_folder().ok_or_else(no_output_file)?;
-    let lane = open_lane(&spec, &folder).await?;
+    let lane = open_lane(&spec, &folder, control).await?;
     let mut existing = spec.existing;
     let notice = each_notice_once(control.notice.clone());
     loop {
@@ -83,6 +85,7 @@ pub(crate) async fn run_in_rounds(spec: RunSpec, control: &RunControl) -> Result
             drop(journal);
             return Ok(lane.finish(report, &folder));
         }
+        lane.remember(&report);
         let mut driver = JobDriver::new(&lane, &journal, control, spec.work.lane.poll_every);
         let end = wait_for_jobs(&mut driver, (&spec, control), deadline.map(|(_, end)| end)).await?;
         match end {
@@ -128,11 +131,8 @@ async fn wait_for_jobs(
             () = &mut over => return Ok(WaitEnd::Deadline),
             advanced = driver.advance() => advanced?,
         }
-        let (has_results, has_unsubmitted) = {
-            let state = driver.lane.lock();
-            let jobs = state.jobs.jobs();
-            (state.jobs.has_collectable(), jobs.iter().any(|job| job.is_out() && !job.is_submitted()))
-        };
+        let has_results = driver.lane.lock().jobs.has_collectable();
+        let has_unsubmitted = driver.has_jobs_to_submit();
         if has_results {
             return Ok(WaitEnd::Results);
         }
@@ -175,9 +175,10 @@ fn spec_of_pass(spec: &RunSpec, existing: ExistingOutput) -> RunSpec {
     pass
 }
 
-async fn open_lane(spec: &RunSpec, folder: &Path) -> Result<Arc<BatchLane>, Problem> {
+async fn open_lane(spec: &RunSpec, folder: &Path, control: &RunControl) -> Result<Arc<BatchLane>, Problem> {
+    let memory = RunMemory::new(spec, folder, control);
     let (spec, folder) = (spec.clone(), folder.to_owned());
-    run_on_thread(move || BatchLane::open(&spec, &folder).map(Arc::new)).await
+    run_on_thread(move || BatchLane::open(&spec, &folder, memory).map(Arc::new)).await
 }
 
 async fn open_journal(folder: &Path, spec: &RunSpec) -> Result<Option<JobJournal>, Problem> {
@@ -187,7 +188,7 @@ async fn open_journal(folder: &Path, spec: &RunSpec) -> Result<Option<JobJournal
 
 impl BatchLane {
     /// The lane of a run that begins or is resumed.
-    fn open(spec: &RunSpec, folder: &Path) -> Result<Self, Problem> {
+    fn open(spec: &RunSpec, folder: &Path, memory: RunMemory) -> Result<Self, Problem> {
         let paths = JobPaths::in_work_folder(folder);
         let storage = RunStorage::look_at(folder);
         let (jobs, end) = read_jobs(&*storage.store)?;
@@ -198,7 +199,8 @@ impl BatchLane {
         let (jobs, end) = if resumes { (jobs, end) } else { Default::default() };
         let paths_of_truncated = paths.truncated();
         let mut failures = KnownFailures::read(paths.failures());
-        if !jobs.has_jobs_out() && !jobs.has_collectable() {
+        let scope = spec.work.lane.scope;
+        if scope == BatchScope::All && !jobs.has_jobs_out() && !jobs.has_collectable() {
             // Every row that failed is tried again.
             failures.clear();
         }
@@ -210,8 +212,10 @@ impl BatchLane {
             retries: spec.work.retries,
             limits: spec.work.budget,
             prefix: format!("rowmill-{:016x}", xxh3_64(seed.as_bytes())),
-            failures_final_from: end,
+            failures_final_from: if scope == BatchScope::All { end } else { LedgerPosition::START },
             started,
+            scope,
+            memory,
             state: Mutex::new(LaneState {
                 jobs,
                 endpoints: Default::default(),
@@ -225,7 +229,8 @@ impl BatchLane {
                 problem: None,
                 stop: Default::default(),
                 is_first_pass: true,
-                retries_earlier_failures: true,
+                retries_earlier_failures: scope == BatchScope::All,
+                saved: Money::ZERO,
                 earlier: None,
             }),
         })
@@ -323,8 +328,18 @@ impl BatchLane {
         let (started, began) = self.started;
         report.summary.started_at = timestamp_text(started);
         report.summary.numbers.duration_ms = round_milliseconds(began.elapsed().as_secs_f64() * 1_000.0);
-        report.batch =
-            Some(BatchLaneReport { rounds: state.round, jobs: counts, rows_out: report.parked_rows });
+        let is_cancelled = self.scope == BatchScope::Cancel && report.parked_rows > 0;
+        report.batch = Some(BatchLaneReport {
+            rounds: rounds_with_jobs(state.jobs.jobs()),
+            jobs: counts,
+            rows_out: report.parked_rows,
+            saved: state.saved,
+            is_cancelled,
+        });
+        if is_cancelled && report.stopped.is_none() {
+            report.exit = ExitCode::Interrupted;
+            report.summary.status = "cancelled";
+        }
         if report.stopped.is_none()
             && report.parked_rows > 0
             && let Some(worst) = state.reserve.refused().filter(|_| !is_out)
@@ -343,8 +358,16 @@ impl BatchLane {
             report.exit = ExitCode::LimitReached;
             report.summary.status = "deadline";
         }
+        drop(state);
+        self.remember(&report);
         report
     }
+}
+
+/// The number of passes in which jobs were made.
+fn rounds_with_jobs(jobs: &[JobRecord]) -> u32 {
+    let rounds: HashSet<u32> = jobs.iter().map(|job| job.round).collect();
+    u32::try_from(rounds.len()).unwrap_or(u32::MAX)
 }
 
 /// A job whose rows have been worked on.

@@ -1,0 +1,153 @@
+//! `rowmill batch retrieve`, `cancel` and `retry`: each works on a run for a moment.
+
+use std::io::IsTerminal;
+
+use rowmill::{
+    BatchRunAction, BatchRunOutcome, ExitCode, KnownBatchRun, Problem, RunReport, StopCause,
+    continue_batch_run,
+};
+use serde_json::json;
+
+use super::target::{enter_folder, find_run, known_runs};
+use crate::batch_flags::{BatchCancelFlags, BatchRetrieveFlags, BatchRetryFlags};
+use crate::number_text::count_phrase;
+use crate::printer;
+use crate::resolve::DisplayOptions;
+use crate::run_with_signals::run_with_signals;
+use crate::summary_text::{SummaryContext, summary_text};
+use crate::text_layout::stderr_width;
+
+/// What a command prints on standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ShownResult {
+    /// The path of the output.
+    Path,
+    /// `Batch job status: ` and the state.
+    State,
+    Json,
+}
+
+/// Collects the results that are there.
+pub(super) fn retrieve(flags: &BatchRetrieveFlags) -> Result<ExitCode, Problem> {
+    let known = find_run(&flags.target)?;
+    let outcome = work_on(&known, &[BatchRunAction::Collect])?;
+    let shown = if flags.json { ShownResult::Json } else { ShownResult::Path };
+    show(&known, &outcome, shown)
+}
+
+/// Cancels the jobs of a run.
+pub(super) fn cancel(flags: &BatchCancelFlags) -> Result<ExitCode, Problem> {
+    let known = find_run(&flags.target)?;
+    let action = if flags.no_wait { BatchRunAction::Cancel } else { BatchRunAction::CancelAndWait };
+    let outcome = work_on(&known, &[action])?;
+    let shown = if flags.json { ShownResult::Json } else { ShownResult::State };
+    match show(&known, &outcome, shown)? {
+        // What was asked for has been done.
+        ExitCode::Interrupted if is_cancelled(&outcome) => Ok(ExitCode::Ok),
+        code => Ok(code),
+    }
+}
+
+/// Sends rows without a result again.
+pub(super) fn retry(flags: &BatchRetryFlags) -> Result<ExitCode, Problem> {
+    let known = find_run(&flags.target)?;
+    let outcome = work_on(&known, &[BatchRunAction::Collect, BatchRunAction::Retry])?;
+    if matches!(outcome, BatchRunOutcome::AllOk) {
+        printer::talk("no row failed: there is nothing to send again");
+    }
+    show(&known, &outcome, if flags.json { ShownResult::Json } else { ShownResult::Path })
+}
+
+fn is_cancelled(outcome: &BatchRunOutcome) -> bool {
+    matches!(outcome, BatchRunOutcome::Ran(report) if report.batch.is_some_and(|batch| batch.is_cancelled))
+}
+
+/// Works on a run, one action after the other. If rows are still out after one, or none is left to work on, the
+/// others have nothing to do.
+fn work_on(known: &KnownBatchRun, actions: &[BatchRunAction]) -> Result<BatchRunOutcome, Problem> {
+    enter_folder(known)?;
+    let show = DisplayOptions {
+        progress: true,
+        every: None,
+        envelopes_on_stdout: false,
+        wanted: None,
+        budget: known.spec().map(|spec| spec.work.budget).unwrap_or_default(),
+        json_summary: false,
+    };
+    run_with_signals(show, async |control| {
+        let mut outcome = BatchRunOutcome::SomeFailed;
+        for action in actions {
+            outcome = Box::pin(continue_batch_run(known, *action, control)).await?;
+            if is_end(&outcome) {
+                break;
+            }
+        }
+        Ok(outcome)
+    })
+}
+
+/// Whether nothing can be sent again now.
+fn is_end(outcome: &BatchRunOutcome) -> bool {
+    match outcome {
+        BatchRunOutcome::AllOk => true,
+        BatchRunOutcome::SomeFailed => false,
+        BatchRunOutcome::Ran(report) => {
+            let is_stopped = matches!(report.stopped, Some(StopCause::Problem(_) | StopCause::Interrupted));
+            is_stopped || matches!(report.exit, ExitCode::Ok | ExitCode::Submitted)
+        }
+    }
+}
+
+fn show(known: &KnownBatchRun, outcome: &BatchRunOutcome, shown: ShownResult) -> Result<ExitCode, Problem> {
+    let (exit, status, rows_out) = match outcome {
+        BatchRunOutcome::AllOk => (ExitCode::Ok, "finished", 0),
+        BatchRunOutcome::SomeFailed => (ExitCode::RowsFailed, "finished", 0),
+        BatchRunOutcome::Ran(report) => (report.exit, report.summary.status, report.parked_rows),
+    };
+    match outcome {
+        BatchRunOutcome::AllOk => printer::talk("every row has been collected already, and is ok"),
+        BatchRunOutcome::SomeFailed => printer::talk(
+            "every row has been collected already, and some failed: `rowmill batch retry` sends them again",
+        ),
+        BatchRunOutcome::Ran(report) => show_report(known, report),
+    }
+    let text = match shown {
+        ShownResult::Path => known.output.display().to_string(),
+        ShownResult::State => format!("Batch job status: {}", state_after(known)),
+        ShownResult::Json => {
+            let whole = json!({
+                "run": known.run,
+                "status": status,
+                "rows_out": rows_out,
+                "exit_code": exit as u8,
+                "output": known.output,
+            });
+            // Plain data, so it always serializes to JSON.
+            serde_json::to_string_pretty(&whole).unwrap_or_default()
+        }
+    };
+    printer::report(&text)?;
+    Ok(exit)
+}
+
+/// The state of the jobs as they are known now.
+fn state_after(known: &KnownBatchRun) -> String {
+    let now = known_runs().ok().and_then(|runs| runs.find(&known.run));
+    now.as_ref().unwrap_or(known).job_state().to_owned()
+}
+
+/// Prints the summary of what was done now.
+fn show_report(known: &KnownBatchRun, report: &RunReport) {
+    let columns = std::io::stderr().is_terminal().then(stderr_width);
+    if let Ok(spec) = known.spec() {
+        let context = SummaryContext { arguments: None, ..SummaryContext::of(&spec, columns) };
+        printer::talk(&summary_text(report, &context));
+    }
+    if let Some(StopCause::Problem(problem)) = &report.stopped {
+        printer::talk(&printer::problem_text(problem));
+    }
+    if report.exit == ExitCode::Submitted {
+        let rows = count_phrase(report.parked_rows, "row");
+        printer::talk(&format!("{rows} still out; what is there is in {}", known.output.display()));
+    }
+}

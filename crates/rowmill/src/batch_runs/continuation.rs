@@ -1,0 +1,88 @@
+//! Works on a known run for a moment: collects, cancels, or sends again.
+
+use rowmill_types::{Problem, ProblemCode};
+
+use super::known_run::KnownBatchRun;
+use crate::control::RunControl;
+use crate::lane::{BatchScope, Lane, LaneOptions};
+use crate::report::RunReport;
+use crate::run::run;
+use crate::run_storage::RunStorage;
+use crate::spec::ExistingOutput;
+
+/// What is to be done with a known run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchRunAction {
+    /// Collects what its jobs have finished, and submits what follows from it. Nothing is waited for.
+    Collect,
+    /// Cancels its jobs, and collects what they had finished by the time they end.
+    CancelAndWait,
+    /// Cancels its jobs without waiting for their end.
+    Cancel,
+    /// Sends everything that has no result again, failed rows included.
+    Retry,
+}
+
+/// What has become of a known run.
+#[derive(Debug)]
+pub enum BatchRunOutcome {
+    /// It was over already, and every row is ok.
+    AllOk,
+    /// It was over already, and some rows failed.
+    SomeFailed,
+    /// It has been worked on.
+    Ran(Box<RunReport>),
+}
+
+/// Works on a known run. The current folder must be that of the run.
+///
+/// # Errors
+///
+/// Another process works on the run, its spec is not kept, or the run could not be continued.
+pub async fn continue_batch_run(
+    known: &KnownBatchRun,
+    action: BatchRunAction,
+    control: &RunControl,
+) -> Result<BatchRunOutcome, Problem> {
+    if action != BatchRunAction::Retry
+        && let Some(outcome) = finished(known)?
+    {
+        return Ok(outcome);
+    }
+    let mut spec = known.spec()?;
+    spec.existing = ExistingOutput::Resume;
+    let scope = match action {
+        BatchRunAction::Collect if known.state == super::KnownRunState::Cancelled => BatchScope::Cancel,
+        BatchRunAction::Collect => BatchScope::Collect,
+        BatchRunAction::CancelAndWait | BatchRunAction::Cancel => BatchScope::Cancel,
+        BatchRunAction::Retry => BatchScope::All,
+    };
+    let detach = action != BatchRunAction::CancelAndWait;
+    spec.work.lane = LaneOptions { lane: Lane::Batch, detach, scope, ..spec.work.lane };
+    let report = Box::pin(run(spec, control)).await.map_err(|problem| in_plain_words(known, problem))?;
+    Ok(BatchRunOutcome::Ran(Box::new(report)))
+}
+
+/// How a run ended that is over.
+fn finished(known: &KnownBatchRun) -> Result<Option<BatchRunOutcome>, Problem> {
+    let store = RunStorage::look_at(&known.work_folder).store;
+    let header = store.header()?.filter(|header| header.run == known.run);
+    let all_ok = match header {
+        Some(header) if header.unfinished.is_some() => return Ok(None),
+        Some(header) => header.finished,
+        // Its work folder was removed when it ended, or now belongs to a later run.
+        None => known.rows.failed == 0,
+    };
+    if known.recorded_jobs().is_some_and(|jobs| jobs.has_jobs_out() || jobs.has_collectable()) {
+        return Ok(None);
+    }
+    Ok(Some(if all_ok { BatchRunOutcome::AllOk } else { BatchRunOutcome::SomeFailed }))
+}
+
+fn in_plain_words(known: &KnownBatchRun, problem: Problem) -> Problem {
+    if problem.code != ProblemCode::OutputBusy {
+        return problem;
+    }
+    Problem::new(ProblemCode::OutputBusy, format!("another process is working on run `{}`", known.run))
+        .hint("it collects the results itself; wait for it, or interrupt it: its jobs go on at the provider")
+}
