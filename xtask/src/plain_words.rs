@@ -73,6 +73,7 @@ const ALLOWED: &[AllowedUse] = &[
     AllowedUse { below: "", phrase: "job stage", _reason: "how far a job at a provider is" },
     AllowedUse { below: "crates/rowmill-core/src/jobs/", phrase: "stage", _reason: "that of a job" },
     AllowedUse { below: "crates/rowmill/src/lane/", phrase: "stage", _reason: "that of a job" },
+    AllowedUse { below: "crates/rowmill/src/batch_runs/", phrase: "stage", _reason: "that of a job" },
     AllowedUse { below: "docs/adr/0027-batch-lane.md", phrase: "stage", _reason: "that of a job" },
     AllowedUse {
         below: "crates/rowmill-core/src/ledger.rs",

@@ -21,7 +21,7 @@ use rowmill_types::Money;
 
 use super::*;
 use crate::agent_options::AgentOptions;
-use crate::lane::{Lane, LaneOptions};
+use crate::lane::{BatchScope, Lane, LaneOptions};
 use crate::spec::{
     AttachmentOptions, ExistingOutput, InputQuery, KeptFiles, OutputTarget, PromptSource, ResultSchemaSource,
     TableOutput, VariableOptions,
@@ -193,11 +193,9 @@ fn work() -> impl Strategy<Value = WorkSpec> {
     let times =
         ((time(), time(), of(time())), (time(), time(), time()), prop_oneof![Just(Duration::ZERO), time()]);
     let lane = prop_oneof![Just(Lane::Live), Just(Lane::Batch), Just(Lane::Auto)];
-    let lane = (lane, any::<bool>(), time()).prop_map(|(lane, detach, poll_every)| LaneOptions {
-        lane,
-        detach,
-        poll_every,
-    });
+    let scope = prop_oneof![Just(BatchScope::All), Just(BatchScope::Collect), Just(BatchScope::Cancel)];
+    let lane = (lane, any::<bool>(), scope, time())
+        .prop_map(|(lane, detach, scope, poll_every)| LaneOptions { lane, detach, scope, poll_every });
     let limits = (parallel, rates, stop_rules(), budget(), any::<[bool; 5]>(), lane);
     let named = ("[a-z]{1,8}", agents(), any::<bool>(), texts(), of(path()), any::<u32>());
     (named, times, limits, config()).prop_map(|(named, times, limits, (providers, aliases, prices))| {

@@ -79,8 +79,8 @@ fn a_job_is_named_by_its_own_id_or_by_that_of_its_run() {
             (&"completed".into(), &run.clone().into(), &2.into()),
             "{arguments:?}"
         );
-        let said = place.rowmill(&[&["batch", "status"], arguments.as_slice()].concat()).ok().stderr;
-        assert_eq!(said, "", "only a run that was not named is");
+        let notice = place.rowmill(&[&["batch", "status"], arguments.as_slice()].concat()).ok().stderr;
+        assert_eq!(notice, "", "only a run that was not named is");
     }
 }
 
@@ -101,7 +101,7 @@ fn every_command_says_that_an_id_is_not_known() {
 }
 
 #[test]
-fn a_job_that_the_account_does_not_have_is_told_in_the_providers_words() {
+fn a_job_that_the_account_does_not_have_is_refused_in_the_providers_words() {
     let (_simulator, mut place) = held(1);
     submit(&place);
     // Another server stands for another account: it knows nothing of the job.
@@ -117,7 +117,7 @@ fn a_job_that_the_account_does_not_have_is_told_in_the_providers_words() {
 }
 
 #[test]
-fn results_are_retrieved_from_a_folder_below_and_too_early_is_said() {
+fn results_are_retrieved_from_a_folder_below_and_too_early_is_reported() {
     let (simulator, place) = held(3);
     place.write("deep/er/note.txt", "");
     submit(&place);
@@ -148,9 +148,9 @@ fn the_last_run_of_the_nearest_project_counts() {
         let ended = place.rowmill_in(folder, &["batch", "status", "--json"]).ok();
         (serde_json::from_str::<Value>(&ended.stdout).unwrap()["run"].clone(), ended.stderr)
     };
-    let (run, said) = found("one");
+    let (run, notice) = found("one");
     assert_eq!(run, first);
-    assert!(said.contains("of the project in"), "{said}");
+    assert!(notice.contains("of the project in"), "{notice}");
     assert_eq!(found("two").0, second);
     let runs = list(&place);
     assert_eq!(runs.len(), 2);
@@ -238,7 +238,7 @@ fn failed_rows_are_left_alone_by_retrieve_and_sent_again_by_retry() {
 }
 
 #[test]
-fn a_second_process_is_told_that_the_run_is_worked_on_and_ctrl_c_leaves_the_jobs() {
+fn a_second_process_is_refused_while_the_run_is_worked_on_and_ctrl_c_leaves_the_jobs() {
     let (simulator, place) = held(2);
     let waiting = place.start_rows(&["-m", MODEL, "--lane", "batch", "--poll-every", "1ms"]);
     simulator.wait_until_blocking(|stats| stats.batches.jobs == 1);

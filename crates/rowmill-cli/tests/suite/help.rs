@@ -129,7 +129,7 @@ fn every_default_is_reported_once_with_its_flag() {
         ("4", 1),
         ("500ms", 1),
         ("10m", 2),
-        ("10s", 1),
+        ("10s", 2),
         ("5m", 1),
         ("1", 1),
         ("100", 1),

@@ -149,10 +149,10 @@ impl JobProviders {
 
 fn status_of((run, spent_usd): (String, Money), jobs: Vec<BatchJobInfo>) -> BatchRunStatus {
     let open = || jobs.iter().filter(|job| job.progress != BatchJobProgress::Collected);
-    // Once all rows have been worked on, the last round is what there is to tell.
-    let told: Vec<&BatchJobInfo> =
+    // Once all rows have been worked on, the last round is what there is to show.
+    let shown: Vec<&BatchJobInfo> =
         if open().next().is_some() { open().collect() } else { jobs.iter().collect() };
-    let sum = |count: fn(&BatchJobInfo) -> u64| told.iter().map(|job| count(job)).sum();
+    let sum = |count: fn(&BatchJobInfo) -> u64| shown.iter().map(|job| count(job)).sum();
     BatchRunStatus {
         run,
         state: overall_batch_state(&jobs).to_owned(),
@@ -160,8 +160,8 @@ fn status_of((run, spent_usd): (String, Money), jobs: Vec<BatchJobInfo>) -> Batc
         requests: sum(|job| job.requests),
         completed: sum(|job| job.completed),
         failed: sum(|job| job.failed),
-        oldest: told.iter().filter_map(|job| job.created_at).min(),
-        first_expiry: told.iter().filter(|job| job.is_out()).filter_map(|job| job.expires_at).min(),
+        oldest: shown.iter().filter_map(|job| job.created_at).min(),
+        first_expiry: shown.iter().filter(|job| job.is_out()).filter_map(|job| job.expires_at).min(),
         reserved_usd: jobs.iter().map(BatchJobInfo::reserved).sum(),
         spent_usd,
         jobs,
