@@ -24,19 +24,19 @@ const HEAD: &str = "## Timings\n\n\
 pub(crate) struct TimingsFlags {
     /// Measure only this one; leaves `docs/benchmarks.md` alone.
     #[arg(long, value_enum, value_name = "SCRIPT")]
-    only: Option<SimulatorScript>,
+    only: Option<ReadmeScript>,
 }
 
 /// A command of the README.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SimulatorScript {
+enum ReadmeScript {
     /// Builds the command and tries it.
     Try,
     /// Everything that must hold before a merge.
     Test,
 }
 
-impl SimulatorScript {
+impl ReadmeScript {
     const ALL: [Self; 2] = [Self::Try, Self::Test];
 
     fn path(self) -> &'static str {
@@ -73,7 +73,7 @@ impl SimulatorScript {
 pub(crate) fn timings(workspace: &Workspace, flags: &TimingsFlags) -> Result<(), TaskFailure> {
     let facts = machine::facts(workspace, None, "`try` for `scripts/try`, `dev` for `scripts/test`");
     let mut sections = Vec::new();
-    for script in SimulatorScript::ALL {
+    for script in ReadmeScript::ALL {
         if flags.only.is_none_or(|only| only == script) {
             let section = measure(workspace, script)?;
             print(&section);
@@ -86,7 +86,7 @@ pub(crate) fn timings(workspace: &Workspace, flags: &TimingsFlags) -> Result<(),
     Ok(())
 }
 
-fn measure(workspace: &Workspace, script: SimulatorScript) -> Result<ReportSection, TaskFailure> {
+fn measure(workspace: &Workspace, script: ReadmeScript) -> Result<ReportSection, TaskFailure> {
     let folder = tempfile::tempdir().map_err(TaskFailure::context("cannot make a temporary folder"))?;
     let clone = folder.path().join("rowmill");
     clone_to(workspace, &clone)?;
@@ -135,7 +135,7 @@ fn run(command: &mut Command) -> Result<(Duration, String), TaskFailure> {
     Ok((start.elapsed(), printed))
 }
 
-fn section(script: SimulatorScript, taken: Duration, steps: Vec<Step>) -> ReportSection {
+fn section(script: ReadmeScript, taken: Duration, steps: Vec<Step>) -> ReportSection {
     let (most, target) = script.target();
     let mut rows: Vec<_> = steps.into_iter().map(|step| vec![step.name, step.seconds.to_string()]).collect();
     rows.push(vec!["all".to_owned(), format!("{:.0}", taken.as_secs_f64())]);
@@ -163,8 +163,8 @@ mod tests {
         let steps =
             vec![Step { name: "format".into(), seconds: 3 }, Step { name: "tests".into(), seconds: 900 }];
         let sections = [
-            section(SimulatorScript::Try, Duration::from_secs(359), Vec::new()),
-            section(SimulatorScript::Test, Duration::from_millis(1_200_600), steps),
+            section(ReadmeScript::Try, Duration::from_secs(359), Vec::new()),
+            section(ReadmeScript::Test, Duration::from_millis(1_200_600), steps),
         ];
         let text = suite_text(HEAD, &[], &sections);
         for expected in [
