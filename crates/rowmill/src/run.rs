@@ -174,7 +174,7 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
         new.scope = lane.resume_scope();
     }
     note_attached(&mut new.header, &attached);
-    let place = RunStorage::open(&folder)?;
+    let place = control.lane.storage(&folder)?;
     let warn = warn_fn(control);
     let open_answers: OpenAnswers = Box::new(|spec, folder| open_answer_cache(spec, folder, identity, warn));
     let (spec, (resumed, begun)) = claim_on_thread(spec, &place, &rows, (new, open_answers)).await?;
