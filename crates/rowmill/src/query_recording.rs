@@ -45,6 +45,7 @@ impl QueryRecording {
     pub(crate) fn with_input_of(&self, before: Option<&RunHeader>, mut now: RunHeader) -> RunHeader {
         if let (Self::Found(_), Some(before)) = (self, before) {
             now.fingerprint.input = before.fingerprint.input.clone();
+            now.input.clone_from(&before.input);
         }
         now
     }

@@ -136,6 +136,7 @@ pub(crate) fn resume_run(
     let recording = std::mem::take(&mut new.recording);
     let scope = std::mem::take(&mut new.scope);
     let before = header_before(settings, place, &new.header)?;
+    let before = before.map(|before| before.follow_moved_input(&new.header));
     let (mut known_by, now) = row_identity(before.as_ref(), new, output)?;
     let now = recording.with_input_of(before.as_ref(), now);
     let mut resume = ResumeIndex::new(settings.retry_unknown).with_scope(scope);
@@ -224,6 +225,8 @@ fn gone_on_with(before: RunHeader, now: &RunHeader) -> RunHeader {
         schema: now.schema.clone(),
         texts: now.texts.clone(),
         reads: reads.into_iter().collect(),
+        input: now.input.clone(),
+        folder: now.folder.clone(),
         error_output: now.error_output.clone().or(before.error_output),
         recorded_rows: now.recorded_rows.clone(),
         keeps_input: before.keeps_input || now.keeps_input,
