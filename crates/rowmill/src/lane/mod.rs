@@ -20,6 +20,7 @@ mod parking_model;
 mod passes;
 mod remembering;
 mod reserve;
+mod result_files;
 mod results;
 mod submission;
 mod truncated;

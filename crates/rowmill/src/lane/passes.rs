@@ -257,11 +257,9 @@ impl BatchLane {
         let mut state = self.lock();
         state.round += 1;
         state.stop = stop.clone();
-        let mut index = ResultIndex::default();
-        for job in state.jobs.jobs().iter().filter(|job| job.is_collectable()) {
-            index.add(job, &self.paths)?;
-        }
-        state.index = index;
+        // Two indexes at once would take twice the memory.
+        state.index = ResultIndex::default();
+        state.index = ResultIndex::open(state.jobs.jobs(), &self.paths)?;
         let made = std::fs::create_dir_all(self.paths.folder().parent().unwrap_or(Path::new("")));
         made.and_then(|()| make_jobs_folder(self.paths.folder()))
             .map_err(|error| write_problem(self.paths.folder(), &error))?;

@@ -8,7 +8,7 @@ use rowmill_core::ports::{BatchApi, JobFile, JobKeyRule, JobReport, JobState};
 use rowmill_types::{CallError, CallFailure, CallFault, Problem, ProblemCode};
 
 use super::driver::JobDriver;
-use super::results::{ResultCounts, write_index};
+use super::result_files::{ResultCounts, write_index};
 use crate::control::RunNotice;
 use crate::counts::count_phrase;
 use crate::run::run_on_thread;
