@@ -43,7 +43,8 @@ impl ResultLine<'_> {
 
 /// Reads the id of a line.
 pub(super) fn read_result_id(line: &[u8]) -> Option<String> {
-    let read: ResultLine<'_> = serde_json::from_str(&String::from_utf8_lossy(line)).ok()?;
+    let text = String::from_utf8_lossy(line);
+    let read: ResultLine<'_> = serde_json::from_str(&text).ok()?;
     read.id().map(str::to_owned)
 }
 
