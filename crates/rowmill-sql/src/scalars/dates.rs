@@ -137,8 +137,8 @@ fn boundaries(part: DatePart, timestamp: i64) -> Option<i64> {
 
 fn span(call: &FunctionCall, unit: &'static str) -> BindResult<TypedExpression> {
     let [count] = call.exact_arguments()?;
-    let count = adapt_argument(count, &SqlType::Integer)
-        .ok_or_else(|| call.wrong_types("it takes a whole number"))??;
+    let count = adapt_argument(count, &SqlType::BigInt)
+        .ok_or_else(|| call.wrong_types("it takes a whole number: write `CAST(x AS BIGINT)`"))??;
     interval_from_unit(count, unit, call.place)
 }
 

@@ -196,13 +196,45 @@ fn a_wrong_query_shows_the_place_and_what_was_perhaps_meant() {
             "CAST(x AS TIMESTAMP)",
         ),
         ("SELECT length(id) AS x FROM input", "there is no `length(BIGINT)`", "VARCHAR"),
-        ("SELECT '2024-13-01'::DATE AS d", "'2024-13-01' is not a valid DATE", "TRY_CAST"),
+        ("SELECT '2024-13-01'::DATE AS d", "'2024-13-01' is not a valid DATE", "such as `2026-03-01`"),
+        (
+            "SELECT 1 FROM input WHERE at > '2026-03'",
+            "'2026-03' is not a valid TIMESTAMP",
+            "write a whole and valid date, such as `2026-03-01`",
+        ),
+        ("SELECT CAST('n/a' AS DOUBLE) AS x", "'n/a' is not a valid DOUBLE", "without quotes"),
+        (
+            "SELECT epoch(TIMESTAMPTZ '2024-01-01 00:00:00+00') AS x",
+            "`epoch` takes TIMESTAMP here",
+            "`x AT TIME ZONE 'UTC'`",
+        ),
+        ("SELECT mode(id) AS x FROM input", "no such function: mode", "GROUP BY x ORDER BY count(*)"),
+        (
+            "SELECT hash(id) AS x FROM input",
+            "no such function: hash",
+            "see `docs/sql.md` for all functions; ",
+        ),
+        (
+            "SELECT * REPLACE (id + 1 AS id) EXCLUDE (name) FROM input",
+            "`EXCLUDE` is not expected here",
+            "`* EXCLUDE (a) REPLACE (b + 1 AS b) RENAME (c AS d)`",
+        ),
+        (
+            "SELECT * REPLACE (id + 1 AS id) RENAME (id AS number) FROM input",
+            "`id` is in both `REPLACE` and `RENAME`",
+            "`EXCLUDE`",
+        ),
+        ("SELECT id FROM input WHERE 'x' IN\n tags", "`IN` without parentheses", "list_contains(tags, 'a')"),
+        ("SELECT meta.* FROM input", "`meta` is a column, not a table", "`meta.name`"),
+        ("SELECT other.* FROM input", "no such table: other", "the table `input`"),
+        ("SELECT id FROM input TABLESAMPLE 10%", "samples are not supported", "for a sample"),
+        ("SELECT to_days(score) AS x FROM input", "there is no `to_days(DOUBLE)`", "CAST(x AS BIGINT)"),
         ("SELECT meta.lnag FROM input", "the object has no field `lnag`", "did you mean `lang`?"),
         ("SELECT now() AS x", "no such function: now", "write the time"),
         (
             "SELECT 1 FROM input WHERE at < '2024-01-01 06:00:00+02'",
             "cannot be cast to TIMESTAMP",
-            "time zone",
+            "write the time in UTC, without the offset, or `CAST(x AS TIMESTAMPTZ) AT TIME ZONE 'UTC'`",
         ),
     ] {
         let problem = query(&table, sql).unwrap_err();
