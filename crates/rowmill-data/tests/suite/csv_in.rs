@@ -93,7 +93,7 @@ fn other_delimiters_are_recognised_and_reported_once() {
         assert_eq!(
             notice.unwrap(),
             format!(
-                "`{}` is read with {message} as its delimiter; use `delimiter: ,` to read it with commas",
+                "`{}` is read with {message} as its delimiter; if that is wrong, name it, such as `delimiter: ,`",
                 path.display()
             )
         );

@@ -226,8 +226,9 @@ impl JobDriver<'_> {
                     CallFailure::Unauthorized => ProblemCode::Unauthorized,
                     _ => ProblemCode::BatchRefused,
                 };
-                let name = job.provider_id().map(|id| format!(" `{id}`")).unwrap_or_default();
-                let message = format!("`{}` refused to {what} batch job{name}: {error}", job.provider);
+                let name =
+                    job.provider_id().map_or("a batch job".to_owned(), |id| format!("batch job `{id}`"));
+                let message = format!("`{}` refused to {what} {name}: {error}", job.provider);
                 Err(Problem::new(code, message))
             }
             CallFault::Throttled { after } | CallFault::Exhausted { after } if !job.is_submitted() => {

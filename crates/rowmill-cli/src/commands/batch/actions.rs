@@ -148,6 +148,6 @@ fn show_report(known: &KnownBatchRun, report: &RunReport) {
     }
     if report.exit == ExitCode::Submitted {
         let rows = count_phrase(report.parked_rows, "row");
-        printer::talk(&format!("{rows} still out; what is there is in {}", known.output.display()));
+        printer::talk(&format!("{rows} still pending; the results so far are in {}", known.output.display()));
     }
 }
