@@ -149,8 +149,7 @@ fn only_one_query_that_reads_is_taken() {
 
 #[test]
 fn a_wrong_query_shows_the_place_and_what_was_perhaps_meant() {
-    let table = Arc::new(Memory::people());
-    for (sql, message, hint) in [
+    assert_refused(&[
         (
             "SELECT nmae\nFROM input",
             "no such column: nmae\n    SELECT nmae\n           ^",
@@ -195,6 +194,12 @@ fn a_wrong_query_shows_the_place_and_what_was_perhaps_meant() {
             "`year` takes TIMESTAMP here, not VARCHAR",
             "CAST(x AS TIMESTAMP)",
         ),
+    ]);
+}
+
+#[test]
+fn a_query_with_a_wrong_value_or_form_says_what_to_write_instead() {
+    assert_refused(&[
         ("SELECT length(id) AS x FROM input", "there is no `length(BIGINT)`", "VARCHAR"),
         ("SELECT '2024-13-01'::DATE AS d", "'2024-13-01' is not a valid DATE", "such as `2026-03-01`"),
         (
@@ -236,7 +241,13 @@ fn a_wrong_query_shows_the_place_and_what_was_perhaps_meant() {
             "cannot be cast to TIMESTAMP",
             "write the time in UTC, without the offset, or `CAST(x AS TIMESTAMPTZ) AT TIME ZONE 'UTC'`",
         ),
-    ] {
+    ]);
+}
+
+/// Every query is refused with this part of a message and this part of a hint.
+fn assert_refused(queries: &[(&str, &str, &str)]) {
+    let table = Arc::new(Memory::people());
+    for (sql, message, hint) in queries {
         let problem = query(&table, sql).unwrap_err();
         assert!(problem.message.contains(message), "{sql}: {}", problem.message);
         assert!(problem.hint.as_ref().unwrap().contains(hint), "{sql}: {:?}", problem.hint);
