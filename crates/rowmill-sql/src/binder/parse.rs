@@ -77,7 +77,40 @@ fn parser(text: &str) -> BindResult<Parser<'static>> {
             .hint("write the values into the query"));
     }
     let parser = Parser::new(&DIALECT).with_recursion_limit(DEPTH);
-    Ok(parser.with_tokens_with_locations(with_filter_conditions(tokens)))
+    Ok(parser.with_tokens_with_locations(with_filter_conditions(bracket_cases(tokens))))
+}
+
+/// Puts `CASE … END` into brackets if `->` follows. Otherwise the parser would take the last name in it together
+/// with `END` for the parameter of a lambda.
+fn bracket_cases(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut bracketed: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let (mut cases, mut ended) = (Vec::new(), None);
+    for token in tokens {
+        let keyword = match &token.token {
+            Token::Word(word) => word.keyword,
+            _ => Keyword::NoKeyword,
+        };
+        match (&token.token, keyword) {
+            (Token::Whitespace(_), _) => {}
+            (Token::Arrow, _) => {
+                if let Some((begin, end, span)) = ended.take() {
+                    bracketed.insert(end, TokenWithSpan::new(Token::RParen, span));
+                    bracketed.insert(begin, TokenWithSpan::new(Token::LParen, span));
+                }
+            }
+            (_, Keyword::END) => {
+                ended = cases.pop().map(|begin| (begin, bracketed.len() + 1, token.span));
+            }
+            (_, keyword) => {
+                ended = None;
+                if keyword == Keyword::CASE {
+                    cases.push(bracketed.len());
+                }
+            }
+        }
+        bracketed.push(token);
+    }
+    bracketed
 }
 
 /// The refusal for what follows a query: a second one, or a word that the parser does not know at this place.

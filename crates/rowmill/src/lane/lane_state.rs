@@ -27,16 +27,13 @@ use super::reserve::JobReserve;
 use super::results::{FoundResult, ResultIndex, StoredResult};
 use super::truncated::{TruncatedAnswer, TruncatedAnswers};
 use crate::batch_runs::RunMemory;
+use crate::run_storage::RunStorage;
 
 /// What a row waits for whose request did not fit the budget, or could not be written. No job has this name, so the row
 /// is worked on again in the next pass.
 const NOT_IN_A_JOB: &str = "not in a job";
 /// The minimum number of bytes per token in job files, for an estimate of what the provider counts.
 const BYTES_PER_TOKEN: u64 = 3;
-
-/// The batch lane of a run that is in progress. Callers leave it at its default.
-#[derive(Debug, Clone, Default)]
-pub struct BatchLaneHandle(pub(crate) Option<Arc<BatchLane>>);
 
 impl LaneEndpoint {
     /// Forgets the requests that were added to no complete job.
@@ -48,6 +45,8 @@ impl LaneEndpoint {
 /// The batch lane of a run.
 #[derive(Debug)]
 pub(crate) struct BatchLane {
+    /// The run. No other process can work on it as long as this exists, in a pass or between two of them.
+    pub(super) storage: RunStorage,
     pub(super) paths: JobPaths,
     /// How often a request is sent again.
     pub(super) retries: u32,

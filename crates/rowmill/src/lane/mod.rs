@@ -9,7 +9,9 @@ mod cancelling;
 mod choice;
 mod custom_id;
 mod driver;
+mod ending;
 mod failures;
+mod handle;
 mod job_files;
 mod journal;
 mod lane_state;
@@ -18,14 +20,16 @@ mod parking_model;
 mod passes;
 mod remembering;
 mod reserve;
+mod result_files;
 mod results;
 mod submission;
 mod truncated;
 
-pub use lane_state::BatchLaneHandle;
+pub use handle::BatchLaneHandle;
 pub use options::{BatchScope, Lane, LaneOptions};
 
 pub(crate) use choice::{ChosenLane, choose_lane};
+pub(crate) use ending::remove_leftover_job_files;
 pub(crate) use journal::{BATCH_JOB_EVENT, read_jobs};
 pub(crate) use lane_state::{BatchLane, EndpointPlan};
 pub(crate) use passes::{check_no_jobs_out, run_in_rounds};

@@ -9,33 +9,33 @@ use jiff::Timestamp;
 use rowmill_core::history::UsageHistory;
 use rowmill_core::jobs::{JobRecord, JobStage};
 use rowmill_core::ports::{JobState, LedgerPosition};
-use rowmill_core::stats::round_milliseconds;
 use rowmill_core::summary::RunTally;
 use rowmill_engine::StopCause;
 use rowmill_types::settings::{LANE, OUTPUT, RESUME};
-use rowmill_types::{ExitCode, Money, Problem, ProblemCode};
+use rowmill_types::{Money, Problem, ProblemCode};
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::driver::JobDriver;
 use super::failures::KnownFailures;
+use super::handle::BatchLaneHandle;
 use super::job_files::{JobPaths, write_problem};
 use super::journal::{JobJournal, read_jobs};
-use super::lane_state::{BatchLane, BatchLaneHandle, LaneState};
+use super::lane_state::{BatchLane, LaneState};
 use super::options::BatchScope;
 use super::reserve::JobReserve;
 use super::results::ResultIndex;
 use super::truncated::TruncatedAnswers;
 use crate::batch_runs::RunMemory;
 use crate::control::{RunControl, RunNotice};
-use crate::report::{BatchLaneReport, RunReport};
-use crate::run::{run_on_thread, run_pass, timestamp_text};
+use crate::report::RunReport;
+use crate::run::{run_on_thread, run_pass};
 use crate::run_storage::RunStorage;
 use crate::spec::{ExistingOutput, KeptFiles, RunSpec};
 
 /// Why jobs are no longer waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WaitEnd {
+pub(super) enum WaitEnd {
     /// Rows can be worked on.
     Results,
     /// All jobs are submitted, and nobody waits for them.
@@ -56,6 +56,20 @@ pub(crate) async fn run_in_rounds(spec: RunSpec, control: &RunControl) -> Result
     let deadline = spec.work.stop_rules.deadline.map(|limit| (limit, Instant::now() + limit));
     let folder = spec.work_folder().ok_or_else(no_output_file)?;
     let lane = open_lane(&spec, &folder, control).await?;
+    let done = Box::pin(work_in_rounds(spec, &lane, (&folder, deadline), control)).await;
+    if done.is_err() {
+        lane.discard_unstarted(&folder);
+    }
+    done
+}
+
+/// Makes passes and works on jobs in turn, until nothing is left to do or to wait for.
+async fn work_in_rounds(
+    spec: RunSpec,
+    lane: &Arc<BatchLane>,
+    (folder, deadline): (&Path, Option<(Duration, Instant)>),
+    control: &RunControl,
+) -> Result<RunReport, Problem> {
     let mut existing = spec.existing;
     let notice = each_notice_once(control.notice.clone());
     loop {
@@ -64,7 +78,7 @@ pub(crate) async fn run_in_rounds(spec: RunSpec, control: &RunControl) -> Result
             deadline.map(|(_, end)| end.saturating_duration_since(Instant::now()));
         let stop = control.stop.child();
         lane.begin_pass(&stop)?;
-        let handle = BatchLaneHandle(Some(Arc::clone(&lane)));
+        let handle = BatchLaneHandle(Some(Arc::clone(lane)));
         let pass_control = RunControl { stop, lane: handle, notice: notice.clone(), ..control.clone() };
         let report = Box::pin(run_pass(pass, &pass_control)).await?;
         existing = ExistingOutput::Resume;
@@ -74,8 +88,8 @@ pub(crate) async fn run_in_rounds(spec: RunSpec, control: &RunControl) -> Result
         }
         let is_done = open.is_empty() && report.parked_rows == 0 && report.stopped.is_none();
         let keeps_events = !is_done || spec.keep_temp == KeptFiles::Ledger;
-        let journal = if keeps_events { open_journal(&folder, &spec).await? } else { None };
-        let Some(journal) = journal else { return Ok(lane.finish(report, &folder)) };
+        let journal = if keeps_events { open_journal(lane, &spec).await? } else { None };
+        let Some(journal) = journal else { return Ok(lane.finish(report, folder)) };
         lane.record_pass(&journal, open, &report).await?;
         let is_stopped = matches!(report.stopped, Some(StopCause::Interrupted | StopCause::Deadline(_)));
         if is_stopped {
@@ -83,10 +97,10 @@ pub(crate) async fn run_in_rounds(spec: RunSpec, control: &RunControl) -> Result
         }
         if !lane.lock().jobs.has_jobs_out() {
             drop(journal);
-            return Ok(lane.finish(report, &folder));
+            return Ok(lane.finish(report, folder));
         }
         lane.remember(&report);
-        let mut driver = JobDriver::new(&lane, &journal, control, spec.work.lane.poll_every);
+        let mut driver = JobDriver::new(lane, &journal, control, spec.work.lane.poll_every);
         let end = wait_for_jobs(&mut driver, (&spec, control), deadline.map(|(_, end)| end)).await?;
         match end {
             WaitEnd::Results => {}
@@ -181,16 +195,17 @@ async fn open_lane(spec: &RunSpec, folder: &Path, control: &RunControl) -> Resul
     run_on_thread(move || BatchLane::open(&spec, &folder, memory).map(Arc::new)).await
 }
 
-async fn open_journal(folder: &Path, spec: &RunSpec) -> Result<Option<JobJournal>, Problem> {
-    let (folder, durability) = (folder.to_owned(), spec.work.durability);
-    run_on_thread(move || JobJournal::open(&RunStorage::open(&folder)?.store, durability)).await
+async fn open_journal(lane: &BatchLane, spec: &RunSpec) -> Result<Option<JobJournal>, Problem> {
+    let (storage, durability) = (lane.storage.clone(), spec.work.durability);
+    run_on_thread(move || JobJournal::open(&*storage.store, durability)).await
 }
 
 impl BatchLane {
     /// The lane of a run that begins or is resumed.
     fn open(spec: &RunSpec, folder: &Path, memory: RunMemory) -> Result<Self, Problem> {
         let paths = JobPaths::in_work_folder(folder);
-        let storage = RunStorage::look_at(folder);
+        // Locked before anything is read: what another process records afterwards would not be known here.
+        let storage = RunStorage::open_locked(folder)?;
         let (jobs, end) = read_jobs(&*storage.store)?;
         if !spec.existing.resumes() && jobs.has_jobs_out() {
             return Err(jobs_out_problem());
@@ -208,6 +223,7 @@ impl BatchLane {
         let seed = format!("{}-{}-{}", folder.display(), started.0.as_nanosecond(), std::process::id());
         let round = jobs.jobs().iter().map(|job| job.round).max().unwrap_or(0);
         Ok(Self {
+            storage,
             paths,
             retries: spec.work.retries,
             limits: spec.work.budget,
@@ -241,17 +257,19 @@ impl BatchLane {
         let mut state = self.lock();
         state.round += 1;
         state.stop = stop.clone();
-        let mut index = ResultIndex::default();
-        for job in state.jobs.jobs().iter().filter(|job| job.is_collectable()) {
-            index.add(job, &self.paths)?;
-        }
-        state.index = index;
+        // Two indexes at once would take twice the memory.
+        state.index = ResultIndex::default();
+        state.index = ResultIndex::open(state.jobs.jobs(), &self.paths)?;
         let made = std::fs::create_dir_all(self.paths.folder().parent().unwrap_or(Path::new("")));
         made.and_then(|()| make_jobs_folder(self.paths.folder()))
             .map_err(|error| write_problem(self.paths.folder(), &error))?;
         // Requests of a process that was ended before it recorded their job were never sent.
+        // A process that was ended after it recorded a job as collected may have left its files.
         let state = &*state;
-        self.paths.remove_unknown(|name| state.jobs.jobs().iter().any(|job| job.key.0 == name));
+        let is_needed = |job: &&JobRecord| !matches!(job.stage, JobStage::Collected { .. });
+        let needed: HashSet<&str> =
+            state.jobs.jobs().iter().filter(is_needed).map(|job| job.key.0.as_str()).collect();
+        self.paths.remove_unknown(|name| needed.contains(name));
         Ok(())
     }
 
@@ -306,68 +324,6 @@ impl BatchLane {
         }
         state.earlier = Some((tally.clone(), history.clone()));
     }
-
-    /// The report of a run that is complete: nothing of the lane is needed any more.
-    fn finish(&self, report: RunReport, folder: &Path) -> RunReport {
-        let mut report = self.report(report, WaitEnd::Results);
-        if report.parked_rows > 0 {
-            return report;
-        }
-        self.paths.remove_all();
-        // The folder is removed only if nothing else is in it.
-        if std::fs::remove_dir(folder).is_ok() {
-            report.kept = None;
-        }
-        report
-    }
-
-    fn report(&self, mut report: RunReport, end: WaitEnd) -> RunReport {
-        let counts = self.job_counts();
-        let state = self.lock();
-        let is_out = state.jobs.has_jobs_out() || state.jobs.has_collectable();
-        let (started, began) = self.started;
-        report.summary.started_at = timestamp_text(started);
-        report.summary.numbers.duration_ms = round_milliseconds(began.elapsed().as_secs_f64() * 1_000.0);
-        let is_cancelled = self.scope == BatchScope::Cancel && report.parked_rows > 0;
-        report.batch = Some(BatchLaneReport {
-            rounds: rounds_with_jobs(state.jobs.jobs()),
-            jobs: counts,
-            rows_out: report.parked_rows,
-            saved: state.saved,
-            is_cancelled,
-        });
-        if is_cancelled && report.stopped.is_none() {
-            report.exit = ExitCode::Interrupted;
-            report.summary.status = "cancelled";
-        }
-        if report.stopped.is_none()
-            && report.parked_rows > 0
-            && let Some(worst) = state.reserve.refused().filter(|_| !is_out)
-        {
-            report.stopped = Some(StopCause::Budget { spent: report.spent, worst });
-            report.exit = ExitCode::LimitReached;
-            report.summary.status = "budget";
-        }
-        let waits = matches!(end, WaitEnd::Detached | WaitEnd::Stopped);
-        if waits && is_out && matches!(report.stopped, None | Some(StopCause::Interrupted)) {
-            report.stopped = None;
-            report.exit = ExitCode::Submitted;
-            report.summary.status = "submitted";
-        }
-        if matches!(report.stopped, Some(StopCause::Deadline(_))) {
-            report.exit = ExitCode::LimitReached;
-            report.summary.status = "deadline";
-        }
-        drop(state);
-        self.remember(&report);
-        report
-    }
-}
-
-/// The number of passes in which jobs were made.
-fn rounds_with_jobs(jobs: &[JobRecord]) -> u32 {
-    let rounds: HashSet<u32> = jobs.iter().map(|job| job.round).collect();
-    u32::try_from(rounds.len()).unwrap_or(u32::MAX)
 }
 
 /// A job whose rows have been worked on.
