@@ -56,8 +56,8 @@ impl BatchTarget {
 ///
 /// The first line is `Batch job status: ` and the state: `validating`, `in_progress`, `finalizing`,
 /// `completed`, `failed`, `expired`, `cancelling` or `cancelled`; `waiting` if a job is not submitted
-/// yet, and `submitting` if it is not known whether the provider has it. Of a run with several jobs, it is `in_progress` while any is. The exit code is 0 whatever the
-/// state is.
+/// yet, and `submitting` if it is not known whether the provider has it. Of a run with several jobs, it
+/// is `in_progress` while any is. The exit code is 0 whatever the state is.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rowmill batch status\n  \
     rowmill batch status --batch-id batch_abc123\n  rowmill batch status --wait && rowmill batch retrieve")]

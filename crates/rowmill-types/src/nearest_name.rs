@@ -8,7 +8,8 @@
 /// ```
 pub fn nearest_name<'n>(name: &str, candidates: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let name = name.to_lowercase();
-    let bound = (name.chars().count() / 3).max(1);
+    let letters = name.chars().count();
+    let bound = (letters / 3).max(1).min(letters);
     candidates
         .into_iter()
         .map(|candidate| (distance(&name, &candidate.to_lowercase()), candidate))

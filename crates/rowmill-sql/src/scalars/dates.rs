@@ -25,6 +25,7 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
     BoundFunction { names: &["to_days"], bind: |call| span(call, "day") },
     BoundFunction { names: &["to_hours"], bind: |call| span(call, "hour") },
     BoundFunction { names: &["to_minutes"], bind: |call| span(call, "minute") },
+    BoundFunction { names: &["to_seconds"], bind: |call| span(call, "second") },
 ];
 
 const TOO_FAR: &str = "the date or time is out of range";

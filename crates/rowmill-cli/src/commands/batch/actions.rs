@@ -62,7 +62,7 @@ fn is_cancelled(outcome: &BatchRunOutcome) -> bool {
     matches!(outcome, BatchRunOutcome::Ran(report) if report.batch.is_some_and(|batch| batch.is_cancelled))
 }
 
-/// Works on a run, one action after the other. If rows are still out after one, or none is left to work on, the
+/// Works on a run, one action after the other. If rows are still pending after one, or none is left to work on, the
 /// others have nothing to do.
 fn work_on(known: &KnownBatchRun, actions: &[BatchRunAction]) -> Result<BatchRunOutcome, Problem> {
     enter_folder(known)?;

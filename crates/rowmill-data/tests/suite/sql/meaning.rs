@@ -138,8 +138,8 @@ fn the_condition_of_an_aggregate_needs_no_where() {
 fn a_whole_number_of_a_column_is_a_count_of_hours_or_days() {
     check(
         &one_row(),
-        "SELECT d + to_hours(id) AS h, d + to_days(id) AS d FROM input",
-        &["{\"h\":\"2024-05-01 11:30:00\",\"d\":\"2024-05-02 10:30:00\"}"],
+        "SELECT d + to_hours(id) AS h, d + to_days(id) AS e FROM input",
+        &["{\"h\":\"2024-05-01 11:30:00\",\"e\":\"2024-05-02 10:30:00\"}"],
     );
 }
 
