@@ -31,7 +31,8 @@ pub(crate) fn call_report(
         },
         Err(error) => {
             let timing = CallTiming { first_token: None, response: took };
-            unanswered_call_report(error.failure.error_kind(), error.status, timing)
+            let report = unanswered_call_report(error.failure.error_kind(), error.status, timing);
+            CallReport { batch: error.batch.clone(), ..report }
         }
     }
 }

@@ -91,8 +91,8 @@ async fn work_in_rounds(
         let journal = if keeps_events { open_journal(lane, &spec).await? } else { None };
         let Some(journal) = journal else { return Ok(lane.finish(report, folder)) };
         lane.record_pass(&journal, open, &report).await?;
-        let is_stopped = matches!(report.stopped, Some(StopCause::Interrupted | StopCause::Deadline(_)));
-        if is_stopped {
+        // Rows may be left that a finished job has answers for: the next process reads them.
+        if report.stopped.is_some() {
             return Ok(lane.report(report, WaitEnd::Stopped));
         }
         if !lane.lock().jobs.has_jobs_out() {
