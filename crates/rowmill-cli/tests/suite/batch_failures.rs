@@ -46,7 +46,8 @@ fn error_of(place: &Place, row: u64) -> Value {
 }
 
 #[test]
-fn trial_1_a_row_in_the_error_file_has_the_words_of_the_provider_and_a_row_in_no_file_is_told_as_missing() {
+fn trial_1_a_row_in_the_error_file_has_the_words_of_the_provider_and_a_row_in_no_file_is_reported_as_missing()
+{
     let (simulator, place) = at_once(jobs(), &FIVE);
     run_texts(&place, &[BATCH, &["--retries", "0"]]).code(3).says("completed: 4 results of 5");
     assert_eq!(ok_rows(&place), [1, 3, 5]);
@@ -70,7 +71,7 @@ fn trial_2_only_rows_without_a_result_are_sent_again_and_good_rows_are_written_m
     let mut sent = vec![simulator.stats().batches.rows];
     for _ in 0..2 {
         simulator.finish_jobs();
-        retrieve(&place).code(5).says("1 row still out");
+        retrieve(&place).code(5).says("1 row still pending");
         // What is paid for is there at once, and so is the error that no attempt can change.
         assert_eq!(ok_rows(&place), [1, 3, 5]);
         assert_eq!(error_of(&place, 2)["status"], 400);
@@ -143,7 +144,7 @@ fn trial_5_a_job_that_cannot_be_created_stops_the_command_and_is_there_for_the_n
     place.set("OPENAI_API_KEY", "sk-wrong");
     run_texts(&place, &[BATCH])
         .code(1)
-        .says("error[RM2001]: `openai` refused to upload the requests of batch job");
+        .says("error[RM2001]: `openai` refused to upload the requests of a batch job");
     assert_eq!(simulator.stats().batches.jobs, 0);
     // Nothing was sent, and the requests need not be made again.
     place.set("OPENAI_API_KEY", crate::support::KEY);
@@ -314,7 +315,7 @@ fn google_loses_an_expired_job_and_every_row_is_sent_again() {
     let flags = ["-m", "google.m", "-p", "{{t}}", "--retries", "1"];
     place.run_rows(&[&flags[..], DETACHED].concat()).code(5);
     simulator.advance_jobs(LONG / 2);
-    retrieve(&place).code(5).says("2 rows still out");
+    retrieve(&place).code(5).says("2 rows still pending");
     assert_eq!((simulator.stats().batches.jobs, simulator.stats().batches.answers), (2, 0));
     simulator.advance_jobs(LONG / 2);
     retrieve(&place).code(3);

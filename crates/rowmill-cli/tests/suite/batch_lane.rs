@@ -145,9 +145,9 @@ fn telemetry_names_the_job_of_every_result_failures_included() {
     let mut lines = place.json("times.jsonl");
     lines.sort_by_key(|line| line["row_number"].as_u64());
     let calls = each(&lines, "/usage/provider_attempts/0");
-    let told: Vec<_> =
+    let reported: Vec<_> =
         calls.iter().map(|call| (call["lane"].clone(), call["batch"]["attempt"].clone())).collect();
-    assert_eq!(told, [1, 2, 2, 1].map(|attempt| (json!("batch"), json!(attempt))));
+    assert_eq!(reported, [1, 2, 2, 1].map(|attempt| (json!("batch"), json!(attempt))));
     let kinds = each(&place.json("out.jsonl"), "/error/type");
     assert_eq!(kinds[1..], ["ServerError", "RateLimited", "AuthenticationError"].map(|kind| json!(kind)));
 }

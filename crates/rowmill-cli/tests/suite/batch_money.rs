@@ -57,8 +57,8 @@ fn the_cost_is_what_the_provider_charges_and_half_of_that_of_live_calls() {
     assert!(cost > 0.0 && (summary["cost"]["usd"].as_f64().unwrap() - cost).abs() < 1e-9, "{summary}");
     assert!((summary["spent_usd"].as_f64().unwrap() - cost).abs() < 1e-9, "{summary}");
     let telemetry = place.json("times.jsonl");
-    let told: f64 = telemetry.iter().filter_map(|line| line["usage"]["cost_usd"].as_f64()).sum();
-    assert!((told - cost).abs() < 1e-9);
+    let reported: f64 = telemetry.iter().filter_map(|line| line["usage"]["cost_usd"].as_f64()).sum();
+    assert!((reported - cost).abs() < 1e-9);
     let saved = format!("batch:  2 jobs in 2 rounds, ${cost:.4} saved compared with live calls");
     assert!(ended.stderr.contains(&saved), "{saved}: {}", ended.stderr);
 }
@@ -80,7 +80,7 @@ fn the_worst_case_of_a_job_is_reserved_before_it_is_created_and_a_budget_is_neve
         simulator.finish_jobs();
         let ended = place.rowmill(&["batch", "retrieve"]);
         if ended.code == 4 {
-            ended.says("the budget").says("out:");
+            ended.says("the budget").says("pending:");
             break;
         }
         ended.code(5);
