@@ -49,13 +49,10 @@ pub(crate) fn resolve_command(flags: CommonFlags, output: OutputFlags) -> Result
     }
 }
 
-/// Checks flags against each other and fills in defaults.
+/// Checks flags and fills in defaults.
 fn resolve(flags: CommonFlags, output: OutputTarget, file: &ConfigFile) -> Result<ResolvedCommand, Problem> {
-    check_conflicts(&flags)?;
-    flags.data.check()?;
-    flags.agents.check(flags.instruction.as_deref(), flags.resume)?;
+    check_flags(&flags, &output)?;
     let (defaults, usual) = (&file.config.run, WorkSpec::default());
-    check_summary(&flags, &output)?;
     let lane = lane_options(&flags, defaults)?;
     let (stop_rules, timeouts, rates) = (stop_rules(&flags), timeouts(&flags), rates(&flags, file)?);
     let (input, selection, existing) = (input(&flags)?, selection(&flags), existing_output(&flags));
@@ -113,6 +110,14 @@ fn resolve(flags: CommonFlags, output: OutputTarget, file: &ConfigFile) -> Resul
         config_files: file.path.iter().cloned().collect(),
     };
     Ok(ResolvedCommand { spec, show })
+}
+
+/// Checks flags against each other.
+fn check_flags(flags: &CommonFlags, output: &OutputTarget) -> Result<(), Problem> {
+    check_conflicts(flags)?;
+    flags.data.check()?;
+    flags.agents.check(flags.instruction.as_deref(), flags.resume)?;
+    check_summary(flags, output)
 }
 
 /// The settings that only the configuration file has.

@@ -6,12 +6,16 @@ use std::sync::Arc;
 
 use rowmill_core::limits::MinuteLimits;
 use rowmill_core::ports::{Dataset, RowSource};
+use rowmill_core::record::TraceSettings;
 use rowmill_core::redact::Redactor;
-use rowmill_core::resume::ResumeScope;
+use rowmill_core::resume::{ResumeCounts, ResumeScope};
 use rowmill_core::run_header::RunHeader;
 use rowmill_core::select::IdRule;
 use rowmill_data::output::OutputFile;
-use rowmill_engine::{ReadingThread, RowWorker, RunEnd, RunPlan, StopCause, WorkerAssignment, WorkerPlan};
+use rowmill_engine::{
+    AnswerCache, ReadingThread, RecordSinks, RowWorker, RunEnd, RunPlan, StopCause, WorkerAssignment,
+    WorkerPlan,
+};
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
@@ -32,14 +36,14 @@ use crate::notices::{ResumedRows, notify_end, notify_folders_and_changes, notify
 use crate::paths::{self, AttachedFiles, CreatedFolders};
 use crate::prepare_input;
 use crate::report::RunReport;
-use crate::resume::{NewRun, RunBeginning};
+use crate::resume::{EarlierRun, NewRun, RunBeginning};
 use crate::row_checks::selected_counts;
 use crate::row_identity::NumberedInput;
 use crate::run_clock::RunClock;
 use crate::run_storage::RunStorage;
 use crate::spec::RunSpec;
 use crate::texts::{self, RunInputTexts};
-use crate::traces::{self, TraceStart};
+use crate::traces::{self, TraceStart, TracedAgents};
 use crate::work_spec::PlanParts;
 
 /// Runs a spec to its end, from files to files, as `rowmill run` does.
@@ -74,7 +78,8 @@ pub async fn run(spec: RunSpec, control: &RunControl) -> Result<RunReport, Probl
     match lane {
         ChosenLane::Live => {
             check_no_jobs_out(&spec)?;
-            run_pass(spec, control).await
+            // Callers keep its future in their own.
+            Box::pin(run_pass(spec, control)).await
         }
         ChosenLane::Batch => Box::pin(run_in_rounds(spec, control)).await,
     }
@@ -158,6 +163,20 @@ struct ReadyRun {
     setup: AgentSetup,
 }
 
+/// A run that has its files to itself.
+struct ClaimedRun {
+    output: Option<Arc<OutputFile>>,
+    /// Given up when nothing is written any more.
+    locks: Arc<dyn Any + Send + Sync>,
+    answers: Option<AnswerCache>,
+    traces: Option<Arc<TraceSettings>>,
+    sinks: RecordSinks,
+    /// The counts of selected rows in earlier parts of the run; `None` if it is not a resume.
+    resumed: Option<ResumeCounts>,
+    found: EarlierRun,
+    start: RunBeginning,
+}
+
 /// Runs with everything that was set up.
 async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> Result<RunReport, Problem> {
     let ReadyRun { started, run, folder, made, http, texts, mut rows, source, attached, setup } = prepared;
@@ -171,29 +190,15 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
     let reads = paths::source_paths(&spec, texts.cards.as_ref(), &control.environment);
     let mut new = new_run(&spec, &mut rows, (&texts, &redactor, reads), (&run, started, &model))?;
     new.header.folder = Some(full_path_text(&folder));
-    if let Some(lane) = &control.lane.0 {
-        new.scope = lane.resume_scope();
-    }
     note_attached(&mut new.header, &attached);
     let place = control.lane.storage(&folder)?;
-    let warn = warn_fn(control);
-    let open_answers: OpenAnswers = Box::new(|spec, folder| open_answer_cache(spec, folder, identity, warn));
-    let (spec, (resumed, begun)) = claim_on_thread(spec, &place, &rows, (new, open_answers)).await?;
-    let RunStart { output, lock, traces, answers, start: beginning } = begun;
-    let found = beginning.earlier_run(&spec);
-    let RunBeginning { mut header, known_by, ledger, resume, telemetry, .. } = beginning;
-    let RunBeginning { settings_unknown, changes, spent, .. } = beginning;
-    let traced = TraceStart { folder: traces, run: &header.run, traced_agents, redactor: redactor.clone() };
-    let opened = open_sinks(&spec, output.as_ref(), telemetry)
-        .and_then(|mut sinks| Ok((traces::begin_traces(&spec, traced, &mut sinks)?, sinks)));
-    let (output, (traces, sinks)) = opened_or_refused(opened, output, &made)?;
-    notify_folders_and_changes(control, made.commit(), &changes, &known_by);
-    if control.lane.0.as_ref().is_none_or(|lane| lane.tells_of_resume()) {
-        notify_resume(control, resumed, settings_unknown, spent);
-    }
-    let output = output.map(Arc::new);
-    let locks: Arc<dyn Any + Send + Sync> = Arc::new((lock, output.clone()));
-    let assignment = WorkerAssignment::Shared(Arc::new(RowWorker { graph, model_roles, tools }));
+    let open_answers = answers_opener(identity, control);
+    let traced = (traced_agents, redactor.clone());
+    let (spec, claimed) =
+        claim_run(spec, control, (&place, &rows, made), (new, open_answers, traced)).await?;
+    let ClaimedRun { output, locks, answers, traces, sinks, resumed, found, start } = claimed;
+    let RunBeginning { mut header, known_by, ledger, resume, spent, .. } = start;
+    let row_worker = Arc::new(RowWorker { graph, model_roles, tools });
     let worker = WorkerPlan {
         attachments: files,
         answer_cache: answers,
@@ -202,11 +207,8 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
         traces,
         redactor: redactor.clone(),
         vocabulary: control.vocabulary,
-        ..spec.work.worker(assignment, Arc::new(texts.template))
+        ..spec.work.worker(WorkerAssignment::Shared(row_worker), Arc::new(texts.template))
     };
-    if let Some(lane) = &control.lane.0 {
-        lane.set_spent(spent);
-    }
     let parts = PlanParts {
         run: header.run.clone(),
         source,
@@ -223,26 +225,57 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
     let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
     notify_end(control, (&spec, &*rows.input), &end, &redactor);
     note_attached(&mut header, &attached);
-    let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
-    let resumed = resumed.map(|rows| rows.counts());
-    let lane = control.lane.clone();
     let ended = EndedRun {
         end,
         model,
-        agent,
+        agent: texts.cards.map(|cards| cards.worker),
         started,
-        variables,
+        variables: texts.variables,
         header,
         known_by,
         found,
         resumed,
         limits,
         ledger,
-        lane,
+        lane: control.lane.clone(),
     };
-    let report = finish_on_thread(spec, control, (place, output), ended).await?;
-    drop(locks);
-    Ok(report)
+    // The locks are given up after that.
+    finish_on_thread(spec, control, (place, output), ended).await
+}
+
+/// Opens the store of answers, if the run has one.
+fn answers_opener(identity: String, control: &RunControl) -> OpenAnswers {
+    let warn = warn_fn(control);
+    Box::new(|spec, folder| open_answer_cache(spec, folder, identity, warn))
+}
+
+/// Claims the files of a run, opens them, and tells the user what a resume begins with.
+async fn claim_run(
+    spec: RunSpec,
+    control: &RunControl,
+    (place, rows, made): (&RunStorage, &prepare_input::PreparedInput, CreatedFolders),
+    (mut new, open_answers, (traced_agents, redactor)): (NewRun, OpenAnswers, (TracedAgents, Redactor)),
+) -> Result<(RunSpec, ClaimedRun), Problem> {
+    if let Some(lane) = &control.lane.0 {
+        new.scope = lane.resume_scope();
+    }
+    let (spec, (resumed, begun)) = claim_on_thread(spec, place, rows, (new, open_answers)).await?;
+    let RunStart { output, lock, traces, answers, mut start } = begun;
+    let found = start.earlier_run(&spec);
+    if let Some(lane) = &control.lane.0 {
+        lane.set_spent(start.spent);
+    }
+    let traced = TraceStart { folder: traces, run: &start.header.run, traced_agents, redactor };
+    let opened = open_sinks(&spec, output.as_ref(), start.telemetry.take())
+        .and_then(|mut sinks| Ok((traces::begin_traces(&spec, traced, &mut sinks)?, sinks)));
+    let (output, (traces, sinks)) = opened_or_refused(opened, output, &made)?;
+    notify_folders_and_changes(control, made.commit(), &start.changes, &start.known_by);
+    if control.lane.0.as_ref().is_none_or(|lane| lane.tells_of_resume()) {
+        notify_resume(control, resumed, start.settings_unknown, start.spent);
+    }
+    let (output, resumed) = (output.map(Arc::new), resumed.map(|rows| rows.counts()));
+    let locks: Arc<dyn Any + Send + Sync> = Arc::new((lock, output.clone()));
+    Ok((spec, ClaimedRun { output, locks, answers, traces, sinks, resumed, found, start }))
 }
 
 /// Finishes the run on a blocking thread.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rowmill_cards::{AgentCard, join_problems};
+use rowmill_cards::{AgentCard, CardMcpServer, join_problems};
 use rowmill_core::known_secrets::{
     address_secrets, argument_secrets, header_secrets, strip_quoted_value, variable_secrets,
 };
@@ -43,13 +43,7 @@ pub(super) fn resolve_servers(
             }
         }
         for connect in &card.mcp_connect {
-            let config: McpServerConfig = serde_json::from_value(Value::Object(connect.settings.clone()))
-                .map_err(|error| {
-                    let message = format!("the MCP server `{}` cannot be used", connect.name);
-                    card.problem_at(("mcp_connect", &connect.name), message)
-                        .cause(strip_quoted_value(&error.to_string()))
-                        .hint("docs/mcp.md lists its settings")
-                })?;
+            let config = server_config_of_card(card, connect)?;
             let config = match spec.agents.servers.get(&connect.name) {
                 Some(entry) => {
                     complete_server_config(card, config, (&connect.name, entry, &spec.agents.config_folder))?
@@ -93,6 +87,16 @@ pub(super) fn resolve_servers(
         seen.push(views);
     }
     Ok(AgentServers { all: found.into_values().map(|(server, _)| server).collect(), views_by_agent: seen })
+}
+
+/// The settings of a server that a card defines itself.
+fn server_config_of_card(card: &AgentCard, connect: &CardMcpServer) -> Result<McpServerConfig, Problem> {
+    serde_json::from_value(Value::Object(connect.settings.clone())).map_err(|error| {
+        let message = format!("the MCP server `{}` cannot be used", connect.name);
+        card.problem_at(("mcp_connect", &connect.name), message)
+            .cause(strip_quoted_value(&error.to_string()))
+            .hint("docs/mcp.md lists its settings")
+    })
 }
 
 fn server_names(card: &AgentCard) -> impl Iterator<Item = &str> {
