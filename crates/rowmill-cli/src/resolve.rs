@@ -59,6 +59,7 @@ fn resolve(flags: CommonFlags, output: OutputTarget, file: &ConfigFile) -> Resul
     let lane = lane_options(&flags, defaults)?;
     let (stop_rules, timeouts, rates) = (stop_rules(&flags), timeouts(&flags), rates(&flags, file)?);
     let (input, selection, existing) = (input(&flags)?, selection(&flags), existing_output(&flags));
+    let notify = flags.notify.options(defaults);
     let (show, keep_temp) = (display_options(&flags, &output, &selection, budget(&flags)), keep_temp(&flags));
     let model_given = flags.model.as_ref().is_some_and(|name| !name.is_empty());
     let model = model(flags.model, defaults, !flags.agents.agent_card.is_empty())?;
@@ -110,6 +111,7 @@ fn resolve(flags: CommonFlags, output: OutputTarget, file: &ConfigFile) -> Resul
         traces: flags.export_traces,
         work_dir: flags.work_dir,
         keep_temp,
+        notify,
         config_files: file.path.iter().cloned().collect(),
     };
     Ok(ResolvedCommand { spec, show })
@@ -129,7 +131,11 @@ fn budget(flags: &CommonFlags) -> BudgetLimits {
 fn lane_options(flags: &CommonFlags, defaults: &RunDefaults) -> Result<LaneOptions, Problem> {
     let usual = LaneOptions::default();
     let lane = flags.lane.or(defaults.lane).unwrap_or(usual.lane);
-    let given = [("--detach", flags.detach), ("--poll-every", flags.poll_every.is_some())];
+    let given = [
+        ("--detach", flags.detach),
+        ("--poll-every", flags.poll_every.is_some()),
+        ("--repair-lane", flags.repair_lane.is_some()),
+    ];
     match given.into_iter().find(|(_, is_given)| *is_given && lane == Lane::Live) {
         Some((flag, _)) => Err(usage_problem(format!("{flag} requires --lane batch or --lane auto"))),
         None => Ok(LaneOptions {
@@ -137,6 +143,7 @@ fn lane_options(flags: &CommonFlags, defaults: &RunDefaults) -> Result<LaneOptio
             detach: flags.detach,
             scope: usual.scope,
             poll_every: flags.poll_every.unwrap_or(usual.poll_every),
+            repair_lane: flags.repair_lane.or(defaults.repair_lane).unwrap_or(usual.repair_lane),
         }),
     }
 }

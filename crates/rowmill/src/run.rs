@@ -29,6 +29,7 @@ use crate::full_paths::full_path_text;
 use crate::inputs::{self, warn_fn};
 use crate::lane::{ChosenLane, check_no_jobs_out, choose_lane, run_in_rounds};
 use crate::notices::{ResumedRows, notify_end, notify_folders_and_changes, notify_resume};
+use crate::notify::{RunNotification, send_notification};
 use crate::paths::{self, AttachedFiles, CreatedFolders};
 use crate::prepare_input;
 use crate::report::RunReport;
@@ -70,6 +71,22 @@ use crate::work_spec::PlanParts;
 /// The run could not start; nothing was sent and none of the user's files was changed. Later problems
 /// are in the report.
 pub async fn run(spec: RunSpec, control: &RunControl) -> Result<RunReport, Problem> {
+    spec.notify.check()?;
+    if spec.notify.is_empty() {
+        return run_in_lane(spec, control).await;
+    }
+    let kept = spec.clone();
+    let outcome = Box::pin(run_in_lane(spec, control)).await;
+    let message = match &outcome {
+        Ok(report) => RunNotification::of_report(report),
+        Err(problem) => RunNotification::of_problem(&kept, problem, control.vocabulary),
+    };
+    send_notification(&kept.notify, &message, control).await;
+    outcome
+}
+
+/// Runs a spec in the lane that it chooses.
+async fn run_in_lane(spec: RunSpec, control: &RunControl) -> Result<RunReport, Problem> {
     let lane = choose_lane(&spec, control)?;
     match lane {
         ChosenLane::Live => {
@@ -203,8 +220,10 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
         vocabulary: control.vocabulary,
         ..spec.work.worker(assignment, Arc::new(texts.template))
     };
+    let mut spec = spec;
     if let Some(lane) = &control.lane.0 {
         lane.set_spent(spent);
+        spec.work.budget = lane.budget_of_pass(spec.work.budget);
     }
     let parts = PlanParts {
         run: header.run.clone(),

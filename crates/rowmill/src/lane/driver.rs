@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::journal::JobJournal;
 use super::lane_state::BatchLane;
 use super::options::BatchScope;
+use super::phase::LanePhase;
 use super::submission::StepResult;
 use crate::control::{RunControl, RunNotice};
 
@@ -22,9 +23,9 @@ const LOOKS: u32 = 3;
 #[derive(Debug)]
 pub(super) struct JobDriver<'a> {
     pub(super) lane: &'a Arc<BatchLane>,
-    journal: &'a JobJournal,
+    pub(super) journal: &'a JobJournal,
     control: &'a RunControl,
-    pace: PollPace,
+    pub(super) pace: PollPace,
     /// When submissions to a provider may go on, and how often it has had no room.
     full_queues: HashMap<String, (SubmitPause, Instant)>,
     /// How often jobs were looked for that may have been created.
@@ -100,9 +101,8 @@ impl<'a> JobDriver<'a> {
             .hint("use the earlier model until its jobs are finished, or cancel them")
         })?;
         let step = JobTable::next_step(&job);
-        if self.lane.scope == BatchScope::Cancel
-            && let Some(result) = self.cancel_step(&job, &step, &*api).await?
-        {
+        let cancels = self.lane.scope == BatchScope::Cancel || self.lane.phase() == LanePhase::Leaving;
+        if cancels && let Some(result) = self.cancel_step(&job, &step, &*api).await? {
             return Ok(result);
         }
         if matches!(step, JobStep::Upload | JobStep::Create { .. }) && !self.may_submit(&job, &*api) {

@@ -35,6 +35,9 @@ struct ResultPlace {
 pub(super) struct ResultIndex {
     jobs: Vec<IndexedJob>,
     places: HashMap<u64, ResultPlace>,
+    /// Requests in jobs that are out, by the position of their jobs in `out`.
+    waiting: HashMap<u64, u32>,
+    out: Vec<JobKey>,
 }
 
 #[derive(Debug)]
@@ -98,6 +101,21 @@ impl ResultIndex {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Adds the requests of a job that is out. A row that waits for several jobs asks again for what is in a job already.
+    pub(super) fn add_job_out(&mut self, job: &JobRecord, paths: &JobPaths) -> Result<(), Problem> {
+        let number = u32::try_from(self.out.len()).unwrap_or(u32::MAX);
+        self.out.push(job.key.clone());
+        for id in read_ids(&paths.ids(&job.key))? {
+            self.waiting.insert(id?.request as u64, number);
+        }
+        Ok(())
+    }
+
+    /// The job that is out and has this request.
+    pub(super) fn job_out_with(&self, request: u128) -> Option<&JobKey> {
+        self.out.get(*self.waiting.get(&(request as u64))? as usize)
     }
 
     /// Reads an index from disk.

@@ -1,0 +1,79 @@
+//! The report of a run in the batch lane.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use rowmill_core::jobs::JobRecord;
+use rowmill_core::stats::round_milliseconds;
+use rowmill_engine::StopCause;
+use rowmill_types::ExitCode;
+
+use super::lane_state::BatchLane;
+use super::options::BatchScope;
+use super::waiting::WaitEnd;
+use crate::report::{BatchLaneReport, RunReport};
+use crate::run::timestamp_text;
+
+impl BatchLane {
+    /// The report of a run that is complete: nothing of the lane is needed any more.
+    pub(super) fn finish(&self, report: RunReport, folder: &Path) -> RunReport {
+        let mut report = self.report(report, WaitEnd::Results);
+        if report.parked_rows > 0 {
+            return report;
+        }
+        self.paths.remove_all();
+        // The folder is removed only if nothing else is in it.
+        if std::fs::remove_dir(folder).is_ok() {
+            report.kept = None;
+        }
+        report
+    }
+
+    pub(super) fn report(&self, mut report: RunReport, end: WaitEnd) -> RunReport {
+        let counts = self.job_counts();
+        let state = self.lock();
+        let is_out = state.jobs.has_jobs_out() || state.jobs.has_collectable();
+        let (started, began) = self.started;
+        report.summary.started_at = timestamp_text(started);
+        report.summary.numbers.duration_ms = round_milliseconds(began.elapsed().as_secs_f64() * 1_000.0);
+        let is_cancelled = self.scope == BatchScope::Cancel && report.parked_rows > 0;
+        report.batch = Some(BatchLaneReport {
+            rounds: rounds_with_jobs(state.jobs.jobs()),
+            jobs: counts,
+            rows_out: report.parked_rows,
+            saved: state.saved,
+            is_cancelled,
+        });
+        if is_cancelled && report.stopped.is_none() {
+            report.exit = ExitCode::Interrupted;
+            report.summary.status = "cancelled";
+        }
+        if report.stopped.is_none()
+            && report.parked_rows > 0
+            && let Some(worst) = state.reserve.refused().filter(|_| !is_out)
+        {
+            report.stopped = Some(StopCause::Budget { spent: report.spent, worst });
+            report.exit = ExitCode::LimitReached;
+            report.summary.status = "budget";
+        }
+        let waits = matches!(end, WaitEnd::Detached | WaitEnd::Stopped);
+        if waits && is_out && matches!(report.stopped, None | Some(StopCause::Interrupted)) {
+            report.stopped = None;
+            report.exit = ExitCode::Submitted;
+            report.summary.status = "submitted";
+        }
+        if matches!(report.stopped, Some(StopCause::Deadline(_))) {
+            report.exit = ExitCode::LimitReached;
+            report.summary.status = "deadline";
+        }
+        drop(state);
+        self.remember(&report);
+        report
+    }
+}
+
+/// The number of passes in which jobs were made.
+fn rounds_with_jobs(jobs: &[JobRecord]) -> u32 {
+    let rounds: HashSet<u32> = jobs.iter().map(|job| job.round).collect();
+    u32::try_from(rounds.len()).unwrap_or(u32::MAX)
+}
