@@ -14,7 +14,7 @@ pub(crate) struct SoakFlags {
     /// How many runs, or queries.
     #[arg(long, visible_alias = "queries", value_name = "N", default_value_t = 1_000)]
     pub(crate) runs: u64,
-    /// How often the runs are killed, for `resume`.
+    /// How often the runs are killed, for `resume` and `batch`.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) kills: u64,
     /// The seed of the first run; each further run has the next.
@@ -29,6 +29,8 @@ pub(crate) enum SoakName {
     Budget,
     /// Runs whose rows share answers, killed repeatedly; only calls in flight may be paid for twice.
     Resume,
+    /// Runs in the batch lane, killed at random moments; no row may be submitted twice, and no job forgotten.
+    Batch,
     /// Long prompts, more than fit into the memory that rows may hold.
     Memory,
     /// Random queries, which must return the same rows as DuckDB.
@@ -47,6 +49,11 @@ impl SoakName {
                 "suite",
                 "kill::no_kill_makes_a_run_with_shared_answers_pay_twice_for_more_than_was_in_flight",
             ],
+            Self::Batch => [
+                "rowmill-cli",
+                "suite",
+                "batch_random_kills::no_random_kills_make_a_run_submit_a_row_twice_or_forget_a_job",
+            ],
             Self::Memory => [
                 "rowmill-cli",
                 "suite",
@@ -64,7 +71,7 @@ impl SoakName {
     fn rounds(self, flags: &SoakFlags) -> String {
         match self {
             Self::Budget => format!("{} runs", flags.runs),
-            Self::Resume => format!("two runs with {} kills each", flags.kills),
+            Self::Resume | Self::Batch => format!("two runs with {} kills each", flags.kills),
             Self::Memory => "one run".to_owned(),
             Self::Sql => format!("{} queries", flags.runs),
         }

@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 
 use rowmill::wording::settings::{OUTPUT, RESUME, RETRY_UNKNOWN, WORK_DIR};
 use rowmill::{
-    ErrorKind, MessageText, Problem, ProblemCode, RunNotice, RunReport, StandardOutput, StopCause,
+    ErrorKind, MessageText, NoticedCorrections, Problem, ProblemCode, RunNotice, RunReport, StandardOutput,
+    StopCause,
 };
 
 use crate::batch_text::next_batch_step;
@@ -172,10 +173,9 @@ pub(crate) fn next_step_text(report: &RunReport) -> Option<String> {
                 OUTPUT.with_value("FILE")
             ))
         }),
-        None if report.summary.numbers.failures.keys().any(|kind| kind.needs_correction()) => Some(format!(
-            "fix the input or the template, then {} to retry the failed rows; rows that are ok are kept",
-            resume.replace("--resume", "--resume --accept-changes")
-        )),
+        None if report.summary.numbers.failures.keys().any(|kind| kind.needs_correction()) => {
+            Some(correction_text(report, &resume))
+        }
         None if report.summary.numbers.failed_rows > 0 => {
             let is_unknown = |kind: &ErrorKind| *kind == ErrorKind::OutcomeUnknown;
             let unknown = report.summary.numbers.failures.keys().any(is_unknown);
@@ -187,4 +187,25 @@ pub(crate) fn next_step_text(report: &RunReport) -> Option<String> {
         }
         None => None,
     }
+}
+
+/// What to correct before a resume, with `--accept-changes` only for what a resume takes for a change.
+fn correction_text(report: &RunReport, resume: &str) -> String {
+    let failures = &report.summary.numbers.failures;
+    let by_template = failures.contains_key(&ErrorKind::MissingTemplateField);
+    let NoticedCorrections { input, template } = report.noticed;
+    let accepting = resume.replace("--resume", "--resume --accept-changes");
+    let (what, resume, unless) = match (by_template, input, template) {
+        (false, true, _) => ("the input", accepting.as_str(), ""),
+        (false, false, _) => ("the input", resume, ""),
+        (true, true, true) => ("the input or the template", accepting.as_str(), ""),
+        (true, false, false) => ("the input or the template", resume, ""),
+        (true, true, false) => {
+            ("the input or the template", resume, " (with `--accept-changes` if the input changes)")
+        }
+        (true, false, true) => {
+            ("the input or the template", resume, " (with `--accept-changes` if the template changes)")
+        }
+    };
+    format!("fix {what}, then {resume}{unless} to retry the failed rows; rows that are ok are kept")
 }

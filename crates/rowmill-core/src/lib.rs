@@ -14,6 +14,7 @@ pub mod json_text;
 pub mod known_secrets;
 pub mod ledger;
 pub mod limits;
+mod moved_run;
 pub mod ports;
 pub mod prompt;
 pub mod record;

@@ -7,7 +7,7 @@ use rowmill_types::MessageText;
 use crate::fingerprint::RunFingerprint;
 use crate::history::UsageHistory;
 use crate::limits::Spend;
-use crate::ports::{LedgerPosition, RunEpoch};
+use crate::ports::{InputIdentity, LedgerPosition, RunEpoch};
 use crate::setting_changes::{RunTexts, setting_changes};
 
 /// Identifies a run and describes its state. It is replaced atomically.
@@ -55,6 +55,12 @@ pub struct RunHeader {
     /// The texts behind the digests of the fingerprint, to show what changed.
     #[serde(default)]
     pub texts: RunTexts,
+    /// The input as it was when the run read it, with its content also if rows have ids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<InputIdentity>,
+    /// The full path of the work folder, so that a resume recognizes files that were moved with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// Full paths of the run's inputs, so that no file made from its results replaces them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<String>,
@@ -104,6 +110,8 @@ impl RunHeader {
             history: UsageHistory::default(),
             schema: None,
             texts: RunTexts::default(),
+            input: None,
+            folder: None,
             reads: Vec::new(),
             error_output: None,
             keeps_input: false,

@@ -47,7 +47,7 @@ mod upload_form;
 mod websocket;
 
 pub use answer::SimulatedAnswer;
-pub use batch::{BatchStats, SimulatedBatches};
+pub use batch::{BatchRequestKind, BatchStats, HoldMoment, SimulatedBatches};
 pub use conditions::ScriptChange;
 pub use conversation::{
     CallView, RecordedMessage, RecordedRole, RecordedTool, RecordedToolCall, RecordedToolResult,

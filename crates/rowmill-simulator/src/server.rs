@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::answer_plan::PreparedAnswer;
-use crate::batch::{self, BatchAnswer, BatchRoute, BatchServed, StoredBytes};
+use crate::batch::{self, BatchAnswer, BatchRoute, BatchServed, DownloadDamage, HoldMoment, StoredBytes};
 use crate::canned_answers::{self, CannedAnswers};
 use crate::deliver::{DeliveryOutcome, deliver_answer, reset};
 use crate::fault::AnswerDelivery;
@@ -134,6 +134,7 @@ async fn connection(mut stream: TcpStream, shared: Arc<SimulatorState>, canned: 
 struct ReceivedRequest {
     incoming: HttpRequest,
     body: Option<StoredBytes>,
+    hold: Option<HoldMoment>,
 }
 
 /// Larger bodies of batch APIs are written to disk.
@@ -147,19 +148,28 @@ async fn receive(
 ) -> Result<ReceivedRequest, ReadFailure> {
     let head = http_request::read_head(stream, buffer).await?;
     let request = &head.incoming.request;
-    let route = BatchRoute::read(request).filter(|_| matches!(request.method.as_str(), "POST" | "PUT"));
+    let route = BatchRoute::read(request);
+    let kind = route.and_then(|route| route.kind(&request.method));
+    let hold = kind.and_then(|kind| shared.batches.holds.next(kind));
+    let route = route.filter(|_| matches!(request.method.as_str(), "POST" | "PUT"));
+    if hold == Some(HoldMoment::Within) && route.is_some() {
+        head.read_half(stream, buffer).await;
+        shared.batches.holds.hold((stream, buffer), &shared.recorder).await;
+        reset(stream);
+        return Err(ReadFailure::Closed);
+    }
     if route.is_some_and(|route| route.is_upload()) && shared.cuts_next_upload() {
         head.read_half(stream, buffer).await;
         reset(stream);
         return Err(ReadFailure::Closed);
     }
     if !route.is_some_and(|route| route.takes_large_body()) || !head.may_exceed(LARGE_BODY) {
-        return Ok(ReceivedRequest { incoming: head.read_body(stream, buffer).await?, body: None });
+        return Ok(ReceivedRequest { incoming: head.read_body(stream, buffer).await?, body: None, hold });
     }
     let path = shared.batches.new_path()?;
     let mut file = File::create(&path)?;
     let incoming = head.write_body(stream, buffer, &mut file).await?;
-    Ok(ReceivedRequest { incoming, body: Some(StoredBytes::whole(path)?) })
+    Ok(ReceivedRequest { incoming, body: Some(StoredBytes::whole(path)?), hold })
 }
 
 /// Serves one request; returns whether the connection can serve another one.
@@ -169,15 +179,20 @@ async fn serve_one(
     shared: &Arc<SimulatorState>,
     received: ReceivedRequest,
 ) -> bool {
-    let ReceivedRequest { incoming: HttpRequest { mut request, .. }, mut body } = received;
+    let ReceivedRequest { incoming: HttpRequest { mut request, .. }, mut body, hold } = received;
     if request.path != "/stats" {
         shared.recorder.keep(&request);
     }
     if BatchRoute::read(&request).is_some() {
+        if !may_have_effect((stream, buffer), shared, hold).await {
+            return false;
+        }
         let served;
         (request, served) = serve_batch(shared, request, body).await;
         match served {
-            BatchServed::Answer(answer) => return deliver_batch(stream, buffer, shared, &answer).await,
+            BatchServed::Answer(answer) => {
+                return deliver_held((stream, buffer), shared, answer, hold).await;
+            }
             BatchServed::NotMine(held) => body = held,
         }
     }
@@ -222,6 +237,45 @@ async fn serve_batch(
     });
     // It fails only if it panicked or the runtime ends; then the connection ends, too.
     served.await.unwrap_or_else(|_| (RecordedRequest::default(), BatchServed::Answer(BatchAnswer::Lost)))
+}
+
+/// Holds a request before it has an effect, if it is to be held then. Returns whether it may have its effect.
+async fn may_have_effect(
+    connection: (&mut TcpStream, &mut BytesMut),
+    shared: &SimulatorState,
+    hold: Option<HoldMoment>,
+) -> bool {
+    match hold {
+        Some(HoldMoment::Before) => shared.batches.holds.hold(connection, &shared.recorder).await,
+        Some(HoldMoment::Late) => {
+            shared.batches.holds.hold_late(&shared.recorder).await;
+            true
+        }
+        None | Some(HoldMoment::Within | HoldMoment::After) => true,
+    }
+}
+
+/// Sends the answer of a batch API, held before or within it if it is to be held then.
+async fn deliver_held(
+    (stream, buffer): (&mut TcpStream, &mut BytesMut),
+    shared: &SimulatorState,
+    mut answer: BatchAnswer,
+    hold: Option<HoldMoment>,
+) -> bool {
+    let holds = &shared.batches.holds;
+    if hold == Some(HoldMoment::After) && !holds.hold((stream, buffer), &shared.recorder).await {
+        return false;
+    }
+    match (&mut answer, hold) {
+        (BatchAnswer::File(download), Some(HoldMoment::Within)) => {
+            download.damage = DownloadDamage::Half;
+            if deliver_batch(stream, buffer, shared, &answer).await {
+                holds.hold((stream, buffer), &shared.recorder).await;
+            }
+            false
+        }
+        _ => deliver_batch(stream, buffer, shared, &answer).await,
+    }
 }
 
 /// Sends the answer of a batch API, which does not count as an answer to a call.

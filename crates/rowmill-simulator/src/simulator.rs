@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
+use crate::batch::{BatchRequestKind, HoldMoment};
 use crate::limits::SimulatedLimits;
 use crate::outage::OutageKind;
 use crate::recorded_call::RecordedCall;
@@ -138,6 +139,17 @@ impl Simulator {
     /// Lets that clock run again.
     pub fn release_jobs(&self) {
         self.shared.release_jobs();
+    }
+
+    /// Holds the request of this kind that comes after `before` others of its kind from now on, until
+    /// [`Simulator::release_batch_requests`]. The statistics count requests that are held.
+    pub fn hold_batch_request(&self, kind: BatchRequestKind, moment: HoldMoment, before: u64) {
+        self.shared.batches.holds.plan(kind, moment, before);
+    }
+
+    /// Releases all held requests of batch APIs, and plans to hold no others.
+    pub fn release_batch_requests(&self) {
+        self.shared.batches.holds.release();
     }
 
     /// Releases every held answer and all later ones.

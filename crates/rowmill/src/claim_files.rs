@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use rowmill_core::ports::RunLock;
 use rowmill_core::run_header::RunHeader;
@@ -16,6 +17,7 @@ use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::answer_cache::restore_answers_from_ledger;
+use crate::lane::check_no_jobs_out;
 use crate::prepare_input;
 use crate::resume::{NewRun, RunBeginning, RunFiles, prepare_new_run, resume_run, start_new_run};
 use crate::run_storage::{LedgerSettings, RunStorage};
@@ -27,7 +29,7 @@ use crate::traces;
 /// What a run holds while it is in progress, and what it starts from.
 pub(crate) struct RunStart {
     pub(crate) output: Option<OutputFile>,
-    pub(crate) lock: RunLock,
+    pub(crate) lock: Arc<RunLock>,
     pub(crate) traces: Option<TraceFolder>,
     pub(crate) answers: Option<AnswerCache>,
     pub(crate) start: RunBeginning,
@@ -47,7 +49,11 @@ pub(crate) fn claim_run_files(
     open_answers: OpenAnswers,
 ) -> Result<RunStart, Problem> {
     let output = claim(spec, &place.folder)?;
-    let begun = place.store.lock().and_then(|lock| {
+    let begun = place.lock().and_then(|lock| {
+        if !place.is_locked() {
+            // Jobs may have been made since the run was checked for them: only now can nobody make any.
+            check_no_jobs_out(spec)?;
+        }
         check_sides(spec)?;
         check_folders(spec)?;
         let traces = traces::claim_trace_folder(spec)?;

@@ -22,7 +22,7 @@ use crate::environment::RunEnvironment;
 use crate::lane::BatchLaneHandle;
 use crate::paths::recheck_paths_disjoint;
 use crate::prepare_input::output_claim;
-use crate::report::{OutputChanges, RunReport, RunSummary, run_exit_code, run_status};
+use crate::report::{NoticedCorrections, OutputChanges, RunReport, RunSummary, run_exit_code, run_status};
 use crate::resume::{EarlierRun, compact_ledger, header_with_ledger};
 use crate::row_identity::RowIdentity;
 use crate::run::timestamp_text;
@@ -85,6 +85,7 @@ pub(crate) fn finish_run(
         }
     }
     let failed_rows = ended.failed_rows();
+    let ok_before = ended.found.counts.unwrap_or_default().done;
     if let Some(lane) = &ended.lane.0 {
         lane.add_earlier_passes(&mut ended.end.tally, &mut ended.end.history);
     }
@@ -95,6 +96,10 @@ pub(crate) fn finish_run(
         notify_answer_locations(problem, place.folder.path());
     }
     let exit = run_exit_code(end.stopped.as_ref(), failed_rows);
+    let noticed = NoticedCorrections {
+        input: header.fingerprint.input.probe.is_some(),
+        template: ok_before > 0 || end.tally.processed_rows > end.tally.failed_rows,
+    };
     let mut report = RunReport {
         summary: summary(spec, (header.run, started), (model, agent), variables, (&end, vocabulary)),
         exit,
@@ -106,6 +111,7 @@ pub(crate) fn finish_run(
         history: end.history,
         limits,
         kept: kept.then(|| place.folder.path().to_owned()),
+        noticed,
         parked_rows: end.parked_rows,
         spent: end.spent,
         batch: None,

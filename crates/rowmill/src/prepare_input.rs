@@ -73,7 +73,7 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
     let before = RunStorage::look_at(work_folder).store.header().ok().flatten();
     for (side, path) in side_files(spec) {
         OutputFile::check(path, side.setting(), OutputClaim::Overwrite)?;
-        side.check(path, spec.existing, before.as_ref())?;
+        side.check(path, spec.existing, before.as_ref().map(|before| (before, work_folder)))?;
     }
     if let Some(path) = &spec.traces {
         TraceFolder::check(path, output_claim(spec.existing))?;

@@ -45,6 +45,7 @@ impl QueryRecording {
     pub(crate) fn with_input_of(&self, before: Option<&RunHeader>, mut now: RunHeader) -> RunHeader {
         if let (Self::Found(_), Some(before)) = (self, before) {
             now.fingerprint.input = before.fingerprint.input.clone();
+            now.input.clone_from(&before.input);
         }
         now
     }
@@ -107,7 +108,7 @@ fn name_begins(spec: &RunSpec) -> Option<String> {
 
 /// The file in which an earlier part of the run recorded the rows of the same query.
 fn recorded_before(spec: &RunSpec, begins: &str) -> Option<(File, String)> {
-    let RunStorage { store, folder } =
+    let RunStorage { store, folder, .. } =
         RunStorage::look_at(&spec.work_folder().filter(|_| spec.existing.resumes())?);
     // A header that cannot be read is told of when the run begins, and one that is lost names nothing.
     let name = match folder.has_lost_header() {

@@ -35,12 +35,23 @@ pub struct RunReport {
     pub resumed: Option<ResumeCounts>,
     /// The work folder, if something is kept in it.
     pub kept: Option<PathBuf>,
+    /// The corrections that a resume takes only if it may accept changes.
+    pub noticed: NoticedCorrections,
     /// Rows that wait for batch jobs.
     pub parked_rows: u64,
     /// What the run and its earlier parts spent, or may have.
     pub spent: Spend,
     /// The batch jobs of the run, if it used the batch lane.
     pub batch: Option<BatchLaneReport>,
+}
+
+/// The corrections of what the user provided that a resume takes for a change of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoticedCorrections {
+    /// Another content of the input: not if rows have ids, and not of a stream.
+    pub input: bool,
+    /// Another template: not as long as no row is ok.
+    pub template: bool,
 }
 
 /// The batch jobs of a run.

@@ -136,6 +136,7 @@ pub(crate) fn resume_run(
     let recording = std::mem::take(&mut new.recording);
     let scope = std::mem::take(&mut new.scope);
     let before = header_before(settings, place, &new.header)?;
+    let before = before.map(|before| before.follow_moved_input(&new.header));
     let (mut known_by, now) = row_identity(before.as_ref(), new, output)?;
     let now = recording.with_input_of(before.as_ref(), now);
     let mut resume = ResumeIndex::new(settings.retry_unknown).with_scope(scope);
@@ -157,7 +158,7 @@ pub(crate) fn resume_run(
         None => (LedgerPosition::START, Spend::default()),
     };
     let changes = match &before {
-        Some(before) => accepted_changes(before, &now, settings.existing, resume.counts().done)?,
+        Some(before) => accepted_changes(before, &now, settings.existing, &resume.counts())?,
         None => Vec::new(),
     };
     if let (Some(RunFiles { spec, output: Some(file) }), Some(found)) = (files, &found) {
@@ -224,6 +225,8 @@ fn gone_on_with(before: RunHeader, now: &RunHeader) -> RunHeader {
         schema: now.schema.clone(),
         texts: now.texts.clone(),
         reads: reads.into_iter().collect(),
+        input: now.input.clone(),
+        folder: now.folder.clone(),
         error_output: now.error_output.clone().or(before.error_output),
         recorded_rows: now.recorded_rows.clone(),
         keeps_input: before.keeps_input || now.keeps_input,
@@ -345,15 +348,16 @@ pub(crate) fn listed_changes(changes: &[MessageText]) -> String {
 }
 
 /// The changes of settings, if the run may be resumed with them. As long as no row is ok, another model
-/// or other texts cannot mix results in the output.
+/// or other texts cannot mix results in the output. Rows that wait for batch jobs count as well: their answers are
+/// paid for, and other requests would not find them.
 fn accepted_changes(
     before: &RunHeader,
     now: &RunHeader,
     existing: ExistingOutput,
-    rows_ok: u64,
+    known: &ResumeCounts,
 ) -> Result<Vec<MessageText>, Problem> {
     let changes = before.setting_changes(now);
-    let mixes = rows_ok > 0 || !before.fingerprint.reads_the_same_as(&now.fingerprint);
+    let mixes = known.done + known.parked > 0 || !before.fingerprint.reads_the_same_as(&now.fingerprint);
     if changes.is_empty() || existing == ExistingOutput::ResumeChanged || !mixes {
         return Ok(changes);
     }
@@ -367,6 +371,12 @@ fn accepted_changes(
                 "add {ACCEPT_CHANGES} to continue: rows that are ok are kept under their old row numbers, so \
                  answers belong to the wrong rows if rows were added, removed or moved before them; to be \
                  safe, restore the earlier input, or start over with {OVERWRITE}"
+            )
+        }
+        false if known.parked > 0 => {
+            format!(
+                "restore the earlier settings to collect the answers of the batch jobs; or add {ACCEPT_CHANGES} to \
+                 send their rows again with the new settings: both are paid for"
             )
         }
         false => {

@@ -187,11 +187,12 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
     let files = files.map(|files| guard_written_paths(&spec, &folder, files, &attached)).transpose()?;
     let reads = paths::source_paths(&spec, texts.cards.as_ref(), &control.environment);
     let mut new = new_run(&spec, &mut rows, (&texts, &redactor, reads), (&run, started, &model))?;
+    new.header.folder = Some(full_path_text(&folder));
     if let Some(lane) = &control.lane.0 {
         new.scope = lane.resume_scope();
     }
     note_attached(&mut new.header, &attached);
-    let place = RunStorage::open(&folder)?;
+    let place = control.lane.storage(&folder)?;
     let warn = warn_fn(control);
     let open_answers: OpenAnswers = Box::new(|spec, folder| open_answer_cache(spec, folder, identity, warn));
     let (spec, (resumed, begun)) = claim_on_thread(spec, &place, &rows, (new, open_answers)).await?;
@@ -343,6 +344,7 @@ fn new_run(
     let header = RunHeader {
         schema: texts.schema_text.clone(),
         texts: texts.for_header(redactor),
+        input: Some(by_number.input.clone()),
         reads,
         error_output: spec.error_output.as_deref().map(full_path_text),
         keeps_input: spec.keeps_input(),

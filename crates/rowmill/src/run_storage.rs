@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rowmill_core::limits::Parallelism;
-use rowmill_core::ports::{LedgerReserve, RunStore};
+use rowmill_core::ports::{LedgerReserve, RunLock, RunStore};
 use rowmill_store::file::{FileRunStore, WorkFolder};
 use rowmill_types::Problem;
 
@@ -24,6 +24,8 @@ const PLACES_OF_AUTO: usize = 128;
 pub(crate) struct RunStorage {
     pub(crate) store: Arc<dyn RunStore>,
     pub(crate) folder: WorkFolder,
+    /// The lock on the run, if something holds it that lasts longer than this part of the run.
+    held: Option<Arc<RunLock>>,
 }
 
 impl RunStorage {
@@ -32,13 +34,33 @@ impl RunStorage {
         WorkFolder::open(path).map(Self::in_folder)
     }
 
+    /// Opens the run in the work folder at `path`, and holds its lock as long as any copy of this value exists.
+    pub(crate) fn open_locked(path: &Path) -> Result<Self, Problem> {
+        let storage = Self::open(path)?;
+        let lock = Arc::new(storage.store.lock()?);
+        Ok(Self { held: Some(lock), ..storage })
+    }
+
+    /// Locks the run against other processes, unless its lock is held already.
+    pub(crate) fn lock(&self) -> Result<Arc<RunLock>, Problem> {
+        match &self.held {
+            Some(held) => Ok(Arc::clone(held)),
+            None => self.store.lock().map(Arc::new),
+        }
+    }
+
+    /// Whether the lock on the run is held for longer than this part of the run.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Opens it for reading only; the folder need not exist.
     pub(crate) fn look_at(path: &Path) -> Self {
         Self::in_folder(WorkFolder::look_at(path))
     }
 
     fn in_folder(folder: WorkFolder) -> Self {
-        Self { store: Arc::new(FileRunStore::new(folder.clone())), folder }
+        Self { store: Arc::new(FileRunStore::new(folder.clone())), folder, held: None }
     }
 }
 

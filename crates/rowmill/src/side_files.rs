@@ -55,12 +55,12 @@ impl SideFile {
     /// Checks that nothing is lost by replacing the file at `path`. A file that a run wrote for the
     /// same flag is replaced by that of the next run; any other file belongs to the user and is
     /// replaced only if the user allows it, and the output of a run not even then. `before` is the
-    /// previous run.
+    /// previous run, with its work folder.
     pub(crate) fn check(
         self,
         path: &Path,
         existing: ExistingOutput,
-        before: Option<&RunHeader>,
+        before: Option<(&RunHeader, &Path)>,
     ) -> Result<(), Problem> {
         if names_open_file(path) || !path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
             return Ok(());
@@ -133,9 +133,10 @@ fn is_telemetry(line: &[u8]) -> bool {
 }
 
 /// Whether the header of a run names this file as its file of failed rows.
-fn is_error_output_of(run: Option<&RunHeader>, path: &Path) -> bool {
-    let known = run.and_then(|header| header.error_output.as_deref());
-    known.is_some_and(|known| known == full_path_text(path))
+fn is_error_output_of(run: Option<(&RunHeader, &Path)>, path: &Path) -> bool {
+    let Some((header, folder)) = run else { return false };
+    let now = (full_path_text(path), full_path_text(folder));
+    header.error_output.as_deref().is_some_and(|known| header.is_same_file(known, (&now.0, &now.1)))
 }
 
 /// Whether a file of failed rows contains every row from the first on, as an output does.

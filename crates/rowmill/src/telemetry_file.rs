@@ -21,10 +21,14 @@ pub(crate) fn resumed_telemetry(
     before: Option<&RunHeader>,
 ) -> Result<Option<(LineSink, AppendedFile)>, Problem> {
     let Some(now) = telemetry_base(spec, telemetry_length(spec)) else { return Ok(None) };
-    let known = before.and_then(|before| before.telemetry.clone().filter(|base| base.path == now.path));
-    let Some(base) = known else {
+    let folder = full_path_text(place.folder.path());
+    let known = before.and_then(|before| {
+        before.telemetry.as_ref().filter(|base| before.is_same_file(&base.path, (&now.path, &folder)))
+    });
+    let Some(&AppendedFile { length, .. }) = known else {
         return Ok(telemetry_sink(spec, u64::MAX)?.map(|sink| (sink, now)));
     };
+    let base = AppendedFile { length, ..now };
     let Some(mut sink) = telemetry_sink(spec, base.length)? else { return Ok(None) };
     place.store.scan(&mut |scanned| match scanned.event {
         LedgerEvent::Ended(_) => replay(&mut sink, scanned.line),

@@ -48,6 +48,11 @@ impl ProcessCost {
 /// The kernel counts memory of the parent at the start as the child's, so the peak is never below that of
 /// this process; this process therefore keeps nothing large in memory.
 pub(super) fn measure_cost(command: &mut Command) -> Result<(ProcessCost, String), TaskFailure> {
+    measure_exit(command, 0)
+}
+
+/// The same for a command that must end with this exit code.
+pub(super) fn measure_exit(command: &mut Command, code: i32) -> Result<(ProcessCost, String), TaskFailure> {
     let shown = command_text(command);
     let started = Instant::now();
     let mut child = command
@@ -65,7 +70,7 @@ pub(super) fn measure_cost(command: &mut Command) -> Result<(ProcessCost, String
     let children = children_of(&child);
     let used = child.wait4()?;
     let wall = started.elapsed();
-    if !used.status.success() {
+    if used.status.code() != Some(code) {
         return Err(TaskFailure::new(format!("`{shown}` failed: {}", used.status)));
     }
     let cpu = used.rusage.utime + used.rusage.stime;
@@ -128,8 +133,8 @@ pub(super) fn median(values: &[f64]) -> f64 {
 pub(super) fn command_text(command: &Command) -> String {
     let mut words: Vec<String> = command
         .get_envs()
-        // The search path of this machine is of no interest to others.
-        .filter(|(name, _)| *name != "PATH")
+        // Folders of this machine are of no interest to others.
+        .filter(|(name, _)| *name != "PATH" && *name != "XDG_STATE_HOME")
         .filter_map(|(name, value)| Some(format!("{}={}", name.to_string_lossy(), value?.to_string_lossy())))
         .collect();
     let program = Path::new(command.get_program()).file_name().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: compares rowmill with its own targets and with competitors.
 
 mod agents;
+mod batch;
 mod budget;
 mod context;
 mod data;

@@ -1,6 +1,7 @@
 //! A simulator for the measurements.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -53,6 +54,14 @@ impl SimulatorProcess {
 
     pub(super) fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
+    }
+
+    /// The most memory that it has had so far, in megabytes; not a number if the system does not report it.
+    pub(super) fn peak_megabytes(&self) -> f64 {
+        let table = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let peak = table.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = peak.and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
+        kilobytes.map_or(f64::NAN, |kilobytes| kilobytes * 1024.0 / 1e6)
     }
 
     /// The simulator's counts so far, as JSON.

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use super::context::{BenchContext, BenchLength, ScenarioFn};
 use super::document::Part;
 use super::report::{print, suite_text};
-use super::{agents, budget, data, document, library, limits, machine, speed};
+use super::{agents, batch, budget, data, document, library, limits, machine, speed};
 use crate::arguments::BenchFlags;
 use crate::workspace::Workspace;
 use crate::{TaskFailure, printer};
@@ -28,12 +28,14 @@ pub(crate) enum SuiteName {
     Agents,
     /// The cost of an item of a program, compared with Langroid.
     Library,
+    /// The cost of rows in the batch lane, compared with Agent Actions, and the memory for a million of them.
+    Batch,
 }
 
 impl SuiteName {
     /// All suites, in the order of the report.
-    pub(super) const ALL: [Self; 6] =
-        [Self::Speed, Self::Limits, Self::Budget, Self::Data, Self::Agents, Self::Library];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Speed, Self::Limits, Self::Budget, Self::Data, Self::Agents, Self::Library, Self::Batch];
 
     /// The name in the markers of its part.
     pub(super) fn word(self) -> &'static str {
@@ -44,6 +46,7 @@ impl SuiteName {
             Self::Data => "data",
             Self::Agents => "agents",
             Self::Library => "library",
+            Self::Batch => "batch",
         }
     }
 
@@ -55,6 +58,7 @@ impl SuiteName {
             Self::Data => data::ALL,
             Self::Agents => agents::ALL,
             Self::Library => library::ALL,
+            Self::Batch => batch::ALL,
         }
     }
 
@@ -94,6 +98,11 @@ impl SuiteName {
                  worker: what is left is what the library itself costs. Beside it Langroid, which it installs from PyPI,\n\
                  works on a part of the same items with a model that answers at once inside the process."
             }
+            Self::Batch => {
+                "## Batch lane\n\n\
+                 `cargo xtask bench batch` sends rows through batch jobs (`--lane batch`), beside Agent Actions, which it\n\
+                 installs from PyPI; that takes 5 GB of disk."
+            }
         }
     }
 
@@ -101,7 +110,7 @@ impl SuiteName {
     fn yardstick(self, workspace: &Workspace) -> Result<Option<String>, TaskFailure> {
         match self {
             Self::Speed => speed::yardstick().map(Some),
-            Self::Limits | Self::Budget | Self::Agents | Self::Library => Ok(None),
+            Self::Limits | Self::Budget | Self::Agents | Self::Library | Self::Batch => Ok(None),
             Self::Data => data::yardstick(workspace.root()).map(Some),
         }
     }

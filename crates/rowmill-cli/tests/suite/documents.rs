@@ -18,8 +18,11 @@ const BAD: [(&str, &str); 6] = [
     ("cut.png", "is broken or truncated"),
     ("empty.pdf", "is empty"),
     ("gone.pdf", "not found"),
-    ("huge.pdf", "is too large"),
+    ("huge.png", "is too large"),
 ];
+
+/// The size of the largest image that either provider takes.
+const MOST_OF_IMAGE: u64 = 36 << 20;
 
 /// Two hundred files in three folders: six of them bad, one of these removed by the first call.
 fn folder(place: &Place) -> BTreeMap<String, Vec<u8>> {
@@ -35,12 +38,13 @@ fn folder(place: &Place) -> BTreeMap<String, Vec<u8>> {
     files.insert("papers/cut.png".into(), png(1)[..30].to_vec());
     files.insert("papers/empty.pdf".into(), Vec::new());
     files.insert("papers/gone.pdf".into(), pdf(&["soon gone"]));
-    files.insert("papers/huge.pdf".into(), pdf(&["huge"]));
+    files.insert("papers/huge.png".into(), png(1));
     for (name, content) in &files {
         place.write(name, content);
     }
-    let huge = fs::OpenOptions::new().append(true).open(place.path("papers/huge.pdf")).unwrap();
-    huge.set_len(2 << 30).unwrap();
+    // One that neither provider takes, and no larger: every file is read for its digest.
+    let huge = fs::OpenOptions::new().append(true).open(place.path("papers/huge.png")).unwrap();
+    huge.set_len(MOST_OF_IMAGE + 1).unwrap();
     files
 }
 

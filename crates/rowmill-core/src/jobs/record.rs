@@ -133,6 +133,12 @@ impl JobRecord {
         matches!(self.stage, JobStage::Creating { .. } | JobStage::Submitted { .. })
     }
 
+    /// Whether it is not known if the provider has it.
+    #[must_use]
+    pub fn is_in_doubt(&self) -> bool {
+        matches!(self.stage, JobStage::Creating { .. })
+    }
+
     /// The provider's id, once it is known.
     #[must_use]
     pub fn provider_id(&self) -> Option<&str> {

@@ -27,7 +27,8 @@ impl JobSize {
     }
 }
 
-/// How large a job may become: the provider's limits, less a tenth, because its count may differ from ours.
+/// How large a job may become: as many requests as the provider accepts, and its other limits less a tenth. Requests are
+/// lines, which everybody counts in the same way; its count of tokens and bytes may differ from ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobSizeLimits {
     requests: u64,
@@ -53,7 +54,7 @@ impl JobSizeLimits {
     #[must_use]
     pub fn new(rules: &BatchRules) -> Self {
         let less = |most: u64| most - most / 10;
-        let queued = [rules.max_queued_requests.map(less), Some(less(rules.max_requests))];
+        let queued = [rules.max_queued_requests.map(less), Some(rules.max_requests)];
         Self {
             requests: queued.into_iter().flatten().min().unwrap_or(u64::MAX).max(1),
             bytes: less(rules.max_bytes),
@@ -103,10 +104,10 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_full_at_nine_tenths_of_any_limit() {
+    fn a_job_takes_all_requests_that_the_provider_accepts_and_nine_tenths_of_its_bytes_and_tokens() {
         let check = |current| limits().check(current, size(1, 10, 1));
-        assert_eq!(check(size(8, 0, 0)), SizeVerdict::Fits);
-        assert_eq!(check(size(9, 0, 0)), SizeVerdict::NextJob);
+        assert_eq!(check(size(9, 0, 0)), SizeVerdict::Fits);
+        assert_eq!(check(size(10, 0, 0)), SizeVerdict::NextJob);
         assert_eq!(check(size(1, 890, 0)), SizeVerdict::Fits);
         assert_eq!(check(size(1, 891, 0)), SizeVerdict::NextJob);
         assert_eq!(check(size(1, 0, 89)), SizeVerdict::Fits);

@@ -1,4 +1,6 @@
-use rowmill_types::RateWindow;
+use rowmill_types::{RateWindow, TokenUsage};
+
+use super::super::refusals::RefusalScope;
 
 use super::*;
 

@@ -41,17 +41,49 @@ pub(super) fn parse_whole(json: &str) -> Option<i64> {
     if is_written_whole(json) {
         return json.parse().ok();
     }
-    let value: f64 = json.parse().ok()?;
+    let value = parse_double(json)?;
     (value.fract() == 0.0 && value.abs() <= EXACT_DOUBLES as f64).then_some(value as i64)
 }
 
-/// A number that a double can represent: finite, and exact if it is an integer.
+/// A number that a double can represent: finite, exact if it is an integer, and with all of its digits if it is not.
 pub(super) fn parse_double(json: &str) -> Option<f64> {
     if is_written_whole(json) {
         let value: i64 = json.parse().ok()?;
         return (value.unsigned_abs() <= EXACT_DOUBLES).then_some(value as f64);
     }
-    json.parse().ok().filter(|value: &f64| value.is_finite())
+    json.parse().ok().filter(|value: &f64| value.is_finite() && keeps_digits(json, *value))
+}
+
+/// Whether a double has all digits of the number that it was read from. Every number of up to fifteen digits comes back
+/// from a double of normal size as it was; of longer ones those that a double is written as.
+fn keeps_digits(json: &str, value: f64) -> bool {
+    const ALWAYS_KEPT: usize = 15;
+    let written = json.split(['e', 'E']).next().unwrap_or_default();
+    let is_short = written.bytes().filter(u8::is_ascii_digit).count() <= ALWAYS_KEPT;
+    (is_short && value.is_normal()) || Significand::read(json) == Significand::read(&format!("{value:e}"))
+}
+
+/// The digits of a number without zeros at either end, and the power of ten of the first one.
+#[derive(Debug, PartialEq)]
+struct Significand {
+    digits: String,
+    power: i64,
+}
+
+impl Significand {
+    fn read(number: &str) -> Option<Self> {
+        let number = number.trim_start_matches('-');
+        let (written, power) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+        let (whole, fraction) = written.split_once('.').unwrap_or((written, ""));
+        let all = format!("{whole}{fraction}");
+        let digits = all.trim_start_matches('0');
+        if digits.is_empty() {
+            return Some(Self { digits: String::new(), power: 0 });
+        }
+        let first = i64::try_from(whole.len()).ok()? - i64::try_from(all.len() - digits.len()).ok()?;
+        let power = power.parse::<i64>().ok()?.checked_add(first)?;
+        Some(Self { digits: digits.trim_end_matches('0').to_owned(), power })
+    }
 }
 
 /// The days from 1970-01-01 to a date in the format `2026-11-17`.
@@ -92,6 +124,16 @@ mod tests {
             ("1e3", Some(1000), Some(1000.0)),
             ("0.5", None, Some(0.5)),
             ("1e400", None, None),
+            ("1e-400", None, None),
+            ("0.0", Some(0), Some(0.0)),
+            ("-0.10", None, Some(-0.1)),
+            ("0.30000000000000004", None, Some(0.300_000_000_000_000_04)),
+            ("1.2345678901234568E+25", None, Some(1.234_567_890_123_456_8e25)),
+            ("5e-324", None, Some(5e-324)),
+            ("100000000000000000.5", None, None),
+            ("9007199254740990.6", None, None),
+            ("12345678901234567890123456.789", None, None),
+            ("0.12345678901234567890", None, None),
         ] {
             assert_eq!((parse_whole(json), parse_double(json)), (as_whole, as_double), "{json}");
         }

@@ -1,14 +1,15 @@
 //! Writes a row as a session in Codex's format: one record per line.
 
-use std::borrow::Cow;
-
 use rowmill_core::record::{
-    RatingReport, RowTrace, TraceSettings, TracedConversation, TracedFile, TracedId, TracedMessageRole,
-    TracedTurn,
+    RatingReport, RowTrace, TraceSettings, TracedConversation, TracedFile, TracedMessageRole, TracedTurn,
 };
-use rowmill_types::{Citation, FinishReason, TokenUsage};
+use rowmill_types::{FinishReason, TokenUsage};
 use serde::Serialize;
 
+use super::codex_records::{
+    FunctionOutput, Instructions, SessionAnnotation, SessionContent, SessionEvent, SessionItem, SessionMeta,
+    SessionRecord, SessionTokenUsage, TokenCounts, TurnContext,
+};
 use super::otel_names;
 use super::timed_messages::{TimedMessage, timed_messages};
 
@@ -24,156 +25,6 @@ pub(super) fn write_session(row: &RowTrace<'_>, settings: &TraceSettings, out: &
         session.write_record(conversation, place + 1 == row.conversations.len());
     }
     session.records
-}
-
-#[derive(Serialize)]
-struct SessionRecord<'a, P> {
-    timestamp: String,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    payload: &'a P,
-}
-
-#[derive(Serialize)]
-struct SessionMeta<'a> {
-    id: String,
-    timestamp: String,
-    cwd: &'static str,
-    originator: &'static str,
-    cli_version: &'static str,
-    source: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model_provider: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model_spec: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base_instructions: Option<Instructions<'a>>,
-    agent: &'a str,
-    run_id: &'a str,
-    row_number: u64,
-    row_id: &'a TracedId<'a>,
-}
-
-#[derive(Serialize)]
-struct Instructions<'a> {
-    text: &'a str,
-}
-
-#[derive(Serialize)]
-struct TurnContext<'a> {
-    turn_id: &'a str,
-    cwd: &'static str,
-    timezone: &'static str,
-    summary: &'static str,
-    current_date: String,
-    model: &'a str,
-    model_spec: &'a str,
-    agent: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum SessionEvent<'a> {
-    TaskStarted {
-        turn_id: &'a str,
-        started_at: u64,
-        collaboration_mode_kind: &'static str,
-    },
-    UserMessage {
-        message: &'a str,
-        local_images: [&'a str; 0],
-        text_elements: [&'a str; 0],
-    },
-    TokenCount {
-        info: TokenCounts,
-    },
-    Warning {
-        message: &'a str,
-    },
-    Error {
-        message: &'a str,
-        error_type: &'a str,
-    },
-    TaskComplete {
-        turn_id: &'a str,
-        last_agent_message: Option<&'a str>,
-        completed_at: u64,
-        duration_ms: u64,
-    },
-}
-
-#[derive(Serialize)]
-struct TokenCounts {
-    total_token_usage: SessionTokenUsage,
-    last_token_usage: SessionTokenUsage,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost_usd: Option<rowmill_types::Money>,
-}
-
-#[derive(Serialize)]
-struct SessionTokenUsage {
-    input_tokens: u64,
-    cached_input_tokens: u64,
-    output_tokens: u64,
-    reasoning_output_tokens: u64,
-    total_tokens: u64,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum SessionItem<'a> {
-    Message {
-        role: &'static str,
-        content: Vec<SessionContent<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        end_turn: Option<bool>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        finish_reason: Option<&'static str>,
-    },
-    FunctionCall {
-        name: &'a str,
-        arguments: &'a str,
-        call_id: &'a str,
-    },
-    FunctionCallOutput {
-        call_id: &'a str,
-        output: FunctionOutput<'a>,
-        status: &'static str,
-    },
-    WebSearchCall {
-        status: &'static str,
-        tool: &'a str,
-        uses: u64,
-    },
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum FunctionOutput<'a> {
-    Text(&'a str),
-    Parts(Vec<SessionContent<'a>>),
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum SessionContent<'a> {
-    InputText {
-        text: Cow<'a, str>,
-    },
-    OutputText {
-        text: &'a str,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        annotations: Vec<SessionAnnotation<'a>>,
-    },
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum SessionAnnotation<'a> {
-    UrlCitation {
-        #[serde(flatten)]
-        citation: &'a Citation,
-    },
 }
 
 /// Everything from one user message up to the next one.

@@ -4,6 +4,7 @@
 //! gives the same files.
 
 mod codex;
+mod codex_records;
 mod folder;
 mod message_attributes;
 mod name;

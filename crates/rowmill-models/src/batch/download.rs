@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use rowmill_http::{HttpAnswer, Url, header};
 use rowmill_types::{CallError, CallFailure, private_file_options};
 use tokio::fs::File;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWriteExt, BufWriter};
 
 use super::job_client::{JobClient, about_one_job, internal};
+
+/// Responses come in small pieces, and every write to a file is passed to another thread.
+const BUFFER: usize = 256 * 1024;
 
 /// Downloads all sources one after the other into the file `to`, with each line on its own.
 pub(super) async fn download_all(client: &JobClient, sources: &[Url], to: &Path) -> Result<(), CallError> {
@@ -24,7 +27,7 @@ pub(super) async fn download_all(client: &JobClient, sources: &[Url], to: &Path)
 #[derive(Debug)]
 struct PartFile {
     path: PathBuf,
-    file: File,
+    file: BufWriter<File>,
     /// The last byte that was written.
     last: Option<u8>,
 }
@@ -38,6 +41,7 @@ impl PartFile {
         options.write(true).create(true).truncate(true);
         let opened = tokio::fs::OpenOptions::from(options).open(&path).await;
         let file = opened.map_err(|error| unwritable(&path, &error))?;
+        let file = BufWriter::with_capacity(BUFFER, file);
         Ok(Self { path, file, last: None })
     }
 
@@ -81,7 +85,7 @@ impl PartFile {
     async fn complete(mut self, to: &Path) -> Result<(), CallError> {
         let failed = |error: io::Error| unwritable(to, &error);
         self.file.flush().await.map_err(failed)?;
-        self.file.sync_all().await.map_err(failed)?;
+        self.file.get_ref().sync_all().await.map_err(failed)?;
         tokio::fs::rename(&self.path, to).await.map_err(failed)
     }
 }

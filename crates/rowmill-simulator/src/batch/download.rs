@@ -34,6 +34,8 @@ pub(crate) enum DownloadDamage {
     None,
     /// The connection is closed after half of it.
     Cut,
+    /// Half of it is sent, and what becomes of the connection is decided later.
+    Half,
     /// Its pieces are sent one by one.
     Slow,
 }
@@ -56,7 +58,7 @@ pub(crate) async fn deliver_download(
     );
     let (limit, piece) = match download.damage {
         DownloadDamage::None => (length, PIECE),
-        DownloadDamage::Cut => (length / 2, PIECE),
+        DownloadDamage::Cut | DownloadDamage::Half => (length / 2, PIECE),
         DownloadDamage::Slow => (length, length.div_ceil(SLOW_PIECES).clamp(1, PIECE)),
     };
     let Ok(file) = download.bytes.open() else { return false };

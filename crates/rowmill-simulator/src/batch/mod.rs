@@ -8,6 +8,7 @@ mod download;
 mod file_requests;
 mod form_file;
 mod gemini;
+mod hold;
 mod inline_rows;
 mod job;
 mod job_requests;
@@ -29,7 +30,8 @@ mod validate;
 mod vendor;
 mod worker;
 
-pub(crate) use self::download::{BatchAnswer, deliver_download};
+pub(crate) use self::download::{BatchAnswer, DownloadDamage, deliver_download};
+pub use self::hold::{BatchRequestKind, HoldMoment};
 pub(crate) use self::route::{BatchRoute, live_path};
 pub(crate) use self::serve::BatchServed;
 pub use self::settings::SimulatedBatches;

@@ -12,6 +12,7 @@ use rowmill_schema_faker::seed_from;
 use tempfile::TempDir;
 
 use super::clock::JobClock;
+use super::hold::BatchHolds;
 use super::job::{BatchJob, JobView};
 use super::settings::SimulatedBatches;
 use super::stored_bytes::StoredBytes;
@@ -63,6 +64,8 @@ pub(crate) struct StoreState {
 #[derive(Debug)]
 pub(crate) struct BatchStore {
     held: Mutex<StoreState>,
+    /// Which requests are held.
+    pub(crate) holds: BatchHolds,
     pub(super) changed: Condvar,
     pub(super) worker: Mutex<Option<JoinHandle<()>>>,
     pub(super) is_stopping: AtomicBool,
@@ -87,6 +90,7 @@ impl BatchStore {
         };
         Self {
             held: Mutex::new(state),
+            holds: BatchHolds::default(),
             changed: Condvar::new(),
             worker: Mutex::new(None),
             is_stopping: AtomicBool::new(false),

@@ -31,6 +31,8 @@ pub struct BatchStats {
     pub deleted_files: u64,
     /// Downloads of results that were started.
     pub result_downloads: u64,
+    /// Requests that a test holds now.
+    pub held_requests: u64,
     /// Prompt tokens of all answers.
     pub input_tokens: u64,
     /// Prompt tokens among them that came from the cache.

@@ -4,6 +4,7 @@
 
 mod batch_damage;
 mod batch_files;
+mod batch_holds;
 mod batch_inline;
 mod batch_lives;
 mod batch_pages;

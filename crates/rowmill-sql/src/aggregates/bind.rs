@@ -23,6 +23,8 @@ pub(crate) enum RealSize {
 pub(crate) enum AggregateKind {
     Sum,
     Average,
+    /// The average in a query without groups, which DuckDB computes as `sum / count`.
+    AverageOfAll,
     /// The divisor is the count, or the count minus one; optionally with the square root.
     Variance {
         of_sample: bool,
@@ -42,6 +44,17 @@ pub(crate) enum AggregateKind {
     CountIf,
     /// The value of the only row.
     Only,
+}
+
+impl BoundAggregate {
+    /// The same call over all rows of a query without groups.
+    pub(crate) fn over_all_rows(self) -> Self {
+        let function = match self.function {
+            Err(AggregateKind::Average) => Err(AggregateKind::AverageOfAll),
+            other => other,
+        };
+        Self { function, ..self }
+    }
 }
 
 /// An aggregate function to register with SQLite.

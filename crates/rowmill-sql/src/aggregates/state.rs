@@ -4,8 +4,13 @@ use std::cmp::Ordering;
 
 use super::bind::{AggregateKind, RealSize};
 use crate::values::datum::Datum;
-use crate::values::decimal::{fits_digits, quotient, to_real};
+use crate::values::decimal::{fits_digits, power_of_ten, sum_to_real};
+use crate::values::extended::extended_average;
 use crate::values::sql_type::SqlType;
+
+const TOO_LARGE: &str = "the sum is too large";
+/// DuckDB averages decimals of up to so many digits without more than a DOUBLE has.
+const SHORT_DIGITS: u8 = 4;
 
 /// The state of a group.
 #[derive(Debug)]
@@ -53,12 +58,15 @@ pub(super) struct VarianceSum {
 impl GroupState {
     pub(super) fn new(kind: &AggregateKind, argument: &SqlType) -> Self {
         match kind {
-            AggregateKind::Sum | AggregateKind::Average if argument.is_real() => {
+            AggregateKind::Sum | AggregateKind::Average | AggregateKind::AverageOfAll
+                if argument.is_real() =>
+            {
                 Self::Real(RealSum::default())
             }
-            AggregateKind::Sum | AggregateKind::Average | AggregateKind::CountIf => {
-                Self::Whole(WholeSum::default())
-            }
+            AggregateKind::Sum
+            | AggregateKind::Average
+            | AggregateKind::AverageOfAll
+            | AggregateKind::CountIf => Self::Whole(WholeSum::default()),
             AggregateKind::Variance { .. } => Self::Moments(VarianceSum::default()),
             AggregateKind::QuantileBetween(..) | AggregateKind::QuantileOf(_) | AggregateKind::List => {
                 Self::Values(Vec::new())
@@ -124,9 +132,10 @@ impl GroupState {
     /// The result.
     pub(super) fn result(&self, kind: &AggregateKind, argument: &SqlType) -> Result<Datum, String> {
         Ok(match (self, kind) {
-            (Self::Whole(sum), AggregateKind::Average) => sum.average(argument),
+            (Self::Whole(sum), AggregateKind::Average) => sum.average(argument)?,
+            (Self::Whole(sum), AggregateKind::AverageOfAll) => sum.average_of_all(argument)?,
             (Self::Whole(sum), _) => sum.total(argument)?,
-            (Self::Real(sum), AggregateKind::Average) => sum.average(),
+            (Self::Real(sum), AggregateKind::Average | AggregateKind::AverageOfAll) => sum.average(),
             (Self::Real(sum), _) => sum.total(),
             (Self::Moments(moments), AggregateKind::Variance { of_sample, is_root }) => {
                 let found = moments.variance(*of_sample);
@@ -167,19 +176,33 @@ impl WholeSum {
         let Some(sum) = self.sum.filter(|_| self.count > 0) else { return Ok(Datum::Null) };
         let is_decimal = matches!(argument, SqlType::Decimal(..));
         if self.overflowed || (is_decimal && !fits_digits(sum, 38)) {
-            return Err("the sum is too large".to_owned());
+            return Err(TOO_LARGE.to_owned());
         }
         Ok(if is_decimal { Datum::Decimal(sum) } else { Datum::Whole(sum) })
     }
 
-    fn average(&self, argument: &SqlType) -> Datum {
-        let Some(sum) = self.sum.filter(|_| self.count > 0) else { return Datum::Null };
+    fn average(&self, argument: &SqlType) -> Result<Datum, String> {
+        let Some(sum) = self.sum.filter(|_| self.count > 0) else { return Ok(Datum::Null) };
+        if self.overflowed {
+            return Err(TOO_LARGE.to_owned());
+        }
         let scale = argument.decimal_size().map_or(0, |(_, scale)| scale);
-        let count = u128::try_from(self.count).unwrap_or(0);
-        let divisor = 10_u128.checked_pow(u32::from(scale)).and_then(|unit| unit.checked_mul(count));
-        Datum::Real(match divisor {
-            Some(divisor) if divisor < 1 << 126 => quotient(sum, divisor),
-            _ => to_real(sum, scale) / self.count as f64,
+        let is_short = matches!(argument, SqlType::SmallInt | SqlType::Decimal(..=SHORT_DIGITS, _));
+        Ok(Datum::Real(if is_short {
+            sum as f64 / (self.count as f64 * power_of_ten(u32::from(scale)) as f64)
+        } else {
+            extended_average(sum, scale, self.count.unsigned_abs())
+        }))
+    }
+
+    /// The sum as a DOUBLE, divided by the count.
+    fn average_of_all(&self, argument: &SqlType) -> Result<Datum, String> {
+        let scale = argument.decimal_size().map_or(0, |(_, scale)| scale);
+        Ok(match self.total(argument)? {
+            Datum::Whole(sum) | Datum::Decimal(sum) => {
+                Datum::Real(sum_to_real(sum, scale) / self.count as f64)
+            }
+            other => other,
         })
     }
 }

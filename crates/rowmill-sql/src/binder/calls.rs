@@ -152,6 +152,8 @@ impl QueryBinder<'_> {
         let written = written_arguments(function, place)?;
         let bound = self.bind_group_arguments(name, &written, &inner, place)?;
         let order = self.bind_group_order(&written, &inner, place)?;
+        let is_plain = !written.is_distinct && order.is_empty() && function.filter.is_none();
+        let bound = if is_plain && scope.is_one_group() { bound.over_all_rows() } else { bound };
         let distinct = if written.is_distinct { "DISTINCT " } else { "" };
         let kind = bound.result.clone();
         let sql = self.group_call_text(bound, distinct, &order)?;

@@ -2,8 +2,9 @@
 
 use sqlparser::ast::{Expr, SetExpr, Statement};
 use sqlparser::dialect::DuckDbDialect;
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Token, Tokenizer};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use super::QueryBinder;
 use super::outputs::{BoundQuery, QueryPurpose};
@@ -76,7 +77,40 @@ fn parser(text: &str) -> BindResult<Parser<'static>> {
             .hint("write the values into the query"));
     }
     let parser = Parser::new(&DIALECT).with_recursion_limit(DEPTH);
-    Ok(parser.with_tokens_with_locations(tokens))
+    Ok(parser.with_tokens_with_locations(bracket_cases(tokens)))
+}
+
+/// Puts `CASE … END` into brackets if `->` follows. Otherwise the parser would take the last name in it together
+/// with `END` for the parameter of a lambda.
+fn bracket_cases(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut bracketed: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let (mut cases, mut ended) = (Vec::new(), None);
+    for token in tokens {
+        let keyword = match &token.token {
+            Token::Word(word) => word.keyword,
+            _ => Keyword::NoKeyword,
+        };
+        match (&token.token, keyword) {
+            (Token::Whitespace(_), _) => {}
+            (Token::Arrow, _) => {
+                if let Some((begin, end, span)) = ended.take() {
+                    bracketed.insert(end, TokenWithSpan::new(Token::RParen, span));
+                    bracketed.insert(begin, TokenWithSpan::new(Token::LParen, span));
+                }
+            }
+            (_, Keyword::END) => {
+                ended = cases.pop().map(|begin| (begin, bracketed.len() + 1, token.span));
+            }
+            (_, keyword) => {
+                ended = None;
+                if keyword == Keyword::CASE {
+                    cases.push(bracketed.len());
+                }
+            }
+        }
+        bracketed.push(token);
+    }
+    bracketed
 }
 
 fn location(text: &str, at: usize) -> Option<Location> {

@@ -113,6 +113,12 @@ impl<'p> NameScope<'p> {
         Self { clause, groups: None, ..self.clone() }
     }
 
+    /// Whether all rows of the query are one group. Within another query it may be computed for each of its rows,
+    /// which are then the groups.
+    pub(super) fn is_one_group(&self) -> bool {
+        self.parent.is_none() && self.groups.as_ref().is_some_and(|keys| keys.written.is_empty())
+    }
+
     /// The columns that a name can refer to.
     pub(super) fn columns(&self, name: &str) -> Vec<&ScopeColumn> {
         let columns = self.relations.iter().flat_map(|relation| &relation.columns);

@@ -1,7 +1,8 @@
 //! Functions of lists and structs.
 
 use super::catalog::{BoundFunction, FunctionCall};
-use super::texts::{count_result, substring, text_argument};
+use super::text_parts::substring;
+use super::texts::{count_result, text_argument};
 use crate::expression::coerce::{adapt_argument, can_adapt, cast_to, common_argument_type, fold_constant};
 use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
 use crate::expression::typed::{EvaluatedArguments, TypedExpression};

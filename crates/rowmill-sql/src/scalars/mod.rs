@@ -13,6 +13,7 @@ mod operators;
 mod patterns;
 mod regexes;
 mod rounding;
+mod text_parts;
 mod texts;
 
 pub(crate) use catalog::{FunctionCall, bind_function, function_names};

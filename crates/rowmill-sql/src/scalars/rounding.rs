@@ -136,10 +136,12 @@ fn round_real(number: f64, digits: i32) -> f64 {
     let factor = 10_f64.powi(digits.abs());
     let rounded =
         if digits > 0 { (number * factor).round() / factor } else { (number / factor).round() * factor };
-    match (rounded.is_finite(), digits > 0) {
+    // A number with fewer digits than are removed is zero, even if there is no such power of ten.
+    let vanishes = digits < 0 && factor.is_infinite() && number.is_finite();
+    match (rounded.is_finite(), vanishes) {
         (true, _) => rounded,
-        (false, true) => number,
-        (false, false) => 0.0,
+        (false, true) => 0.0,
+        (false, false) => number,
     }
 }
 
@@ -167,6 +169,17 @@ mod tests {
         assert_eq!(round_decimal(1250, 0, -2), 1300);
         assert!((round_real(12_345.678, -2) - 12_300.0).abs() < f64::EPSILON);
         assert!((round_real(1.005, 2) - 1.0).abs() < f64::EPSILON);
+        for (number, digits, expected) in [
+            (f64::INFINITY, -1, f64::INFINITY),
+            (f64::NEG_INFINITY, -400, f64::NEG_INFINITY),
+            (f64::INFINITY, 1, f64::INFINITY),
+            (1.7e308, -308, 1.7e308),
+            (1e308, -400, 0.0),
+            (-7.5, 400, -7.5),
+        ] {
+            assert_eq!(round_real(number, digits), expected, "{number} {digits}");
+        }
+        assert!(round_real(f64::NAN, -1).is_nan());
         assert_eq!(divide_up(25, 10), 3);
         assert_eq!(divide_up(-25, 10), -2);
     }

@@ -69,44 +69,14 @@ pub(crate) fn wide_to_real(number: i128) -> f64 {
     lower as f64 + upper as f64 * HALF as f64
 }
 
-/// The floating-point number nearest to a quotient; the divisor has at most 126 bits.
-pub(crate) fn quotient(number: i128, divisor: u128) -> f64 {
-    /// More digits than the result has, so that it is rounded only once.
-    const ENOUGH: u128 = 1 << 56;
-    let (mut found, mut rest) = match (number.unsigned_abs().checked_div(divisor), number.unsigned_abs()) {
-        (Some(found), magnitude) => (found, magnitude % divisor),
-        (None, _) => return f64::NAN,
-    };
-    let mut shift = 0;
-    while rest > 0 && found < ENOUGH {
-        let doubled = rest << 1;
-        found = (found << 1) | u128::from(doubled >= divisor);
-        rest = if doubled >= divisor { doubled - divisor } else { doubled };
-        shift += 1;
-    }
-    let nearest_name = (found | u128::from(rest > 0)) as f64 * 0.5_f64.powi(shift);
-    if number < 0 { -nearest_name } else { nearest_name }
+/// A sum as a floating-point number: HUGEINT, or DECIMAL(38, `scale`).
+pub(crate) fn sum_to_real(number: i128, scale: u8) -> f64 {
+    if scale == 0 { wide_to_real(number) } else { to_real(number, scale) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quotients_are_rounded_once() {
-        for (number, divisor, expected) in [
-            (29, 70, 29.0 / 70.0),
-            (-1, 3, -1.0 / 3.0),
-            (0, 5, 0.0),
-            (6_000_000, 4, 1_500_000.0),
-            // If it were rounded before the division, it would be off by one digit.
-            (27_021_597_764_222_979, 3, 9_007_199_254_740_993.0),
-            (i128::MAX, 1, i128::MAX as f64),
-            (1, 1 << 100, 0.5_f64.powi(100)),
-        ] {
-            assert_eq!(quotient(number, divisor).to_bits(), f64::to_bits(expected), "{number} / {divisor}");
-        }
-    }
 
     /// The results of DuckDB 2.0 for `x::HUGEINT::DOUBLE`.
     #[test]

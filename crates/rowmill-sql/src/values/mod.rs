@@ -8,6 +8,7 @@ pub(crate) mod date_text;
 pub(crate) mod datum;
 pub(crate) mod decimal;
 pub(crate) mod encoding;
+pub(crate) mod extended;
 pub(crate) mod interval;
 pub(crate) mod json;
 pub(crate) mod json_cast;

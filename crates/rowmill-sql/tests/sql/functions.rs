@@ -192,6 +192,14 @@ fn columns_of_every_type_are_compared_sorted_and_grouped_by_their_values() {
         ),
         ("FROM input SELECT id WHERE score IN (0, 7.25)", vec!["3", "4"]),
         ("SELECT id FROM input WHERE meta ->> '$.size' = '7'", vec!["4"]),
+        (
+            "SELECT (CASE WHEN ok THEN meta END -> '$.lang') AS l FROM input WHERE id < 3",
+            vec!["\"de\"", "null"],
+        ),
+        (
+            "SELECT CASE WHEN id > 0 THEN CASE ok WHEN true THEN meta END END -> '$.size' AS s FROM input LIMIT 1",
+            vec!["1"],
+        ),
         ("SELECT string_agg(name, ', ' ORDER BY name DESC) AS s FROM input", vec!["\"Dee, Bo, Ada\""]),
         ("SELECT 1 AS x UNION SELECT 2.5 ORDER BY x", vec!["1.0", "2.5"]),
         (
@@ -200,6 +208,39 @@ fn columns_of_every_type_are_compared_sorted_and_grouped_by_their_values() {
         ),
     ] {
         assert_eq!(rows(&table, sql).unwrap_or_else(|problem| vec![problem.to_string()]), expected, "{sql}");
+    }
+}
+
+#[test]
+fn a_sum_that_is_too_large_is_an_error_of_its_average_too() {
+    const VALUES: &str = "(VALUES (1, '-145835300108973650915831497954466118000'::HUGEINT),
+        (1, -72917650054486813599294558735378900000)) AS v(g, x)";
+    let table = Arc::new(Memory::people());
+    for sql in [
+        format!("SELECT sum(x) AS s FROM {VALUES}"),
+        format!("SELECT avg(x) AS a FROM {VALUES}"),
+        format!("SELECT avg(x) AS a FROM {VALUES} GROUP BY g"),
+    ] {
+        let problem = rows(&table, &sql).unwrap_err();
+        assert!(problem.to_string().contains("the sum is too large"), "{sql}: {problem}");
+    }
+}
+
+/// The sum is divided in another format if there are groups; the answers are those of DuckDB 2.0.
+#[test]
+fn averages_have_the_last_digit_of_duckdb_with_groups_and_without() {
+    const VALUES: &str = "(VALUES (1, '3141964739181622557936350290'::HUGEINT), (1, 3), (1, 1)) AS v(g, x)";
+    let (of_groups, of_all) = ("1.0473215797272076e27", "1.0473215797272075e27");
+    let table = Arc::new(Memory::people());
+    for (call, rest, expected) in [
+        ("avg(x)", "", of_all),
+        ("avg(x)", "HAVING count(*) = 3", of_all),
+        ("avg(x)", "GROUP BY g", of_groups),
+        ("avg(x) FILTER (WHERE g = 1)", "", of_groups),
+        ("avg(DISTINCT x)", "", of_groups),
+    ] {
+        let sql = format!("SELECT {call} AS a FROM {VALUES} {rest}");
+        assert_eq!(rows(&table, &sql).unwrap(), [expected], "{sql}");
     }
 }
 

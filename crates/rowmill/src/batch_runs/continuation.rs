@@ -2,9 +2,11 @@
 
 use rowmill_types::{Problem, ProblemCode};
 
-use super::known_run::KnownBatchRun;
+use super::job_info::BatchJobProgress;
+use super::known_run::{KnownBatchRun, KnownRunState};
+use super::registry::KnownBatchRuns;
 use crate::control::RunControl;
-use crate::lane::{BatchScope, Lane, LaneOptions, RecordedJobs};
+use crate::lane::{BatchScope, Lane, LaneOptions, RecordedJobs, remove_leftover_job_files};
 use crate::notify::NotifyOptions;
 use crate::report::RunReport;
 use crate::run::run;
@@ -48,6 +50,7 @@ pub async fn continue_batch_run(
     if action != BatchRunAction::Retry
         && let Some(outcome) = finished(known)?
     {
+        tidy_finished(known, control);
         return Ok(outcome);
     }
     let mut spec = known.spec()?;
@@ -57,7 +60,7 @@ pub async fn continue_batch_run(
     // A run that has switched to live calls sends no more jobs by itself.
     let has_switched = spec.work.lane.lane == Lane::Auto
         && known.recorded_jobs().is_some_and(|recorded| recorded.has_switched());
-    let is_cancelled = known.state == super::KnownRunState::Cancelled || has_switched;
+    let is_cancelled = known.state == KnownRunState::Cancelled || has_switched;
     let scope = match action {
         BatchRunAction::Collect if is_cancelled => BatchScope::Cancel,
         BatchRunAction::Collect => BatchScope::Collect,
@@ -68,6 +71,21 @@ pub async fn continue_batch_run(
     spec.work.lane = LaneOptions { lane: Lane::Batch, detach, scope, ..spec.work.lane };
     let report = Box::pin(run(spec, control)).await.map_err(|problem| in_plain_words(known, problem))?;
     Ok(BatchRunOutcome::Ran(Box::new(report)))
+}
+
+/// A process that was killed at the very end of the run has left files of its jobs, and what was known of it before.
+fn tidy_finished(known: &KnownBatchRun, control: &RunControl) {
+    remove_leftover_job_files(&known.work_folder);
+    if known.state == KnownRunState::Ended {
+        return;
+    }
+    let mut ended = KnownBatchRun { state: KnownRunState::Ended, ..known.clone() };
+    ended.rows.out = 0;
+    ended.jobs.iter_mut().for_each(|job| job.progress = BatchJobProgress::Collected);
+    if let Some(runs) = KnownBatchRuns::of_user(&control.environment) {
+        // What cannot be written now only looks older than it is.
+        drop(runs.store(&ended));
+    }
 }
 
 /// How a run ended that is over.

@@ -1,6 +1,7 @@
 //! Remembers a run for its user, so that it is found from any folder.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -111,6 +112,16 @@ impl RunMemory {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(known) = state.known.take() else { return };
         self.store(&mut state, known, jobs);
+    }
+
+    /// The provider's ids of all jobs that are known, of whichever run.
+    pub(crate) fn ids_of_all_jobs(&self) -> HashSet<String> {
+        let mut ids = HashSet::new();
+        for mut known in self.runs.iter().flat_map(KnownBatchRuns::all) {
+            known.refresh();
+            ids.extend(known.jobs.into_iter().filter_map(|job| job.id));
+        }
+        ids
     }
 
     fn store(&self, state: &mut MemoryState, mut known: KnownBatchRun, jobs: &[JobRecord]) {

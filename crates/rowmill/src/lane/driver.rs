@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::jobs::{JobKey, JobRecord, JobStep, JobTable, PollPace, SubmitPause};
-use rowmill_core::ports::{BatchJobCounts, RunEvent};
+use rowmill_core::ports::{BatchJobCounts, JobKeyRule, RunEvent};
 use rowmill_types::{Problem, ProblemCode};
 use tokio::time::Instant;
 
@@ -15,9 +15,12 @@ use super::options::BatchScope;
 use super::phase::LanePhase;
 use super::submission::StepResult;
 use crate::control::{RunControl, RunNotice};
+use crate::run::run_on_thread;
 
 /// How often a job that may have been created is looked for before it is created again.
 const LOOKS: u32 = 3;
+/// How long it is looked for at least, in first waits between two looks: a large request takes a while to arrive.
+const PATIENCE: u32 = 6;
 
 /// The jobs of a run, between two passes.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub(super) struct JobDriver<'a> {
     pub(super) journal: &'a JobJournal,
     control: &'a RunControl,
     pub(super) pace: PollPace,
+    /// How long a job is looked for at least that may have been created.
+    patience: Duration,
     /// When submissions to a provider may go on, and how often it has had no room.
     full_queues: HashMap<String, (SubmitPause, Instant)>,
     /// How often jobs were looked for that may have been created.
@@ -47,6 +52,7 @@ impl<'a> JobDriver<'a> {
             journal,
             control,
             pace,
+            patience: poll_every.saturating_mul(PATIENCE),
             full_queues: HashMap::new(),
             looks: HashMap::new(),
             cancelled: HashSet::new(),
@@ -79,7 +85,12 @@ impl<'a> JobDriver<'a> {
     /// Whether jobs are to be submitted before nobody waits any more.
     pub(super) fn has_jobs_to_submit(&self) -> bool {
         let state = self.lane.lock();
-        let mut jobs = state.jobs.jobs().iter().filter(|job| job.is_out() && !job.is_submitted()).cloned();
+        let jobs = state.jobs.jobs();
+        // Until it is known whether it was created, it may still have to be.
+        if jobs.iter().any(JobRecord::is_in_doubt) {
+            return true;
+        }
+        let mut jobs = jobs.iter().filter(|job| job.is_out() && !job.is_submitted()).cloned();
         match self.lane.scope {
             BatchScope::All => jobs.next().is_some(),
             // The queue may have no room for hours.
@@ -108,13 +119,13 @@ impl<'a> JobDriver<'a> {
         if matches!(step, JobStep::Upload | JobStep::Create { .. }) && !self.may_submit(&job, &*api) {
             return Ok(StepResult::Later);
         }
+        if matches!(step, JobStep::Create { .. }) && self.could_be_confused(&job, &*api) {
+            return Ok(StepResult::Later);
+        }
         match step {
             JobStep::Upload => self.upload(job, &*api).await,
             JobStep::Create { file } => self.create(job, file, &*api).await,
-            JobStep::Find { file, since } => {
-                *self.looks.entry(job.key.clone()).or_default() += 1;
-                self.find(job, (file, since), &*api).await
-            }
+            JobStep::Find { file, since } => self.find(job, (file, since), &*api).await,
             JobStep::Poll { .. } => self.poll(job, &*api).await,
             JobStep::Download { .. } => self.download(job, &api).await,
             JobStep::Nothing => Ok(StepResult::Later),
@@ -125,6 +136,13 @@ impl<'a> JobDriver<'a> {
     fn may_submit(&self, job: &JobRecord, api: &dyn rowmill_core::ports::BatchApi) -> bool {
         let is_paused = self.full_queues.get(&job.provider).is_some_and(|(_, until)| Instant::now() < *until);
         !is_paused && self.lane.lock().jobs.queue_use(&job.provider).has_room(job.size, api.rules())
+    }
+
+    /// Whether a new job could be taken for another one that may have been created: the provider shows no keys.
+    fn could_be_confused(&self, job: &JobRecord, api: &dyn rowmill_core::ports::BatchApi) -> bool {
+        let state = self.lane.lock();
+        let in_doubt = |other: &JobRecord| other.provider == job.provider && other.is_in_doubt();
+        api.rules().job_key == JobKeyRule::NotReported && state.jobs.jobs().iter().any(in_doubt)
     }
 
     /// Stops submissions to a provider for a while.
@@ -145,9 +163,13 @@ impl<'a> JobDriver<'a> {
         self.pace.next_wait(None, jitter)
     }
 
-    /// Whether a job that may have been created can be created again.
-    pub(super) fn was_looked_for_long_enough(&self, job: &JobRecord) -> bool {
-        self.looks.get(&job.key).is_some_and(|looks| *looks >= LOOKS)
+    /// Counts a look at the provider's list that did not show a job. Returns whether the job can be created again: it was
+    /// looked for several times, and a request that was still on its way has arrived by now.
+    pub(super) fn was_looked_for_long_enough(&mut self, job: &JobRecord, since: i64) -> bool {
+        let looks = self.looks.entry(job.key.clone()).or_default();
+        *looks += 1;
+        let waited = u64::try_from(self.now() - since).unwrap_or_default();
+        self.looks.get(&job.key).is_some_and(|looks| *looks >= LOOKS) && waited >= self.patience.as_secs()
     }
 
     /// Records a job as it is now, in the ledger first.
@@ -174,9 +196,13 @@ impl<'a> JobDriver<'a> {
 }
 
 impl BatchLane {
-    /// The provider's ids of all jobs of the run.
-    pub(super) fn known_provider_ids(&self) -> HashSet<String> {
-        self.lock().jobs.jobs().iter().filter_map(|job| job.provider_id().map(str::to_owned)).collect()
+    /// The provider's ids of all jobs of this run and of the user's other runs.
+    pub(super) async fn known_provider_ids(self: &Arc<Self>) -> Result<HashSet<String>, Problem> {
+        let lane = Arc::clone(self);
+        let mut known = run_on_thread(move || Ok(lane.memory.ids_of_all_jobs())).await?;
+        let state = self.lock();
+        known.extend(state.jobs.jobs().iter().filter_map(|job| job.provider_id().map(str::to_owned)));
+        Ok(known)
     }
 
     /// What the jobs of the run are doing.

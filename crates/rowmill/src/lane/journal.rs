@@ -1,12 +1,10 @@
 //! The jobs of a run in its ledger: every change of a job is an event.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use rowmill_core::jobs::{JobRecord, JobTable};
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::ports::{
-    CustomEvent, Durability, EventGroup, LedgerPosition, LedgerReserve, OpenLedger, RunLock, RunStore,
+    CustomEvent, Durability, EventGroup, LedgerPosition, LedgerReserve, OpenLedger, RunStore,
 };
 use rowmill_types::{Problem, ProblemCode};
 use serde::de::DeserializeOwned;
@@ -72,17 +70,15 @@ fn parse<T: DeserializeOwned>(data: &str) -> Result<T, Problem> {
 #[derive(Debug)]
 pub(super) struct JobJournal {
     ledger: OpenLedger,
-    _lock: RunLock,
 }
 
 impl JobJournal {
-    /// Opens the ledger of a run that a pass has left; `None` if the pass has left nothing. No other process can continue
-    /// the run while this is open.
-    pub(super) fn open(store: &Arc<dyn RunStore>, durability: Durability) -> Result<Option<Self>, Problem> {
-        let lock = store.lock()?;
+    /// Opens the ledger of a run that a pass has left; `None` if the pass has left nothing. The caller holds the lock on
+    /// the run.
+    pub(super) fn open(store: &dyn RunStore, durability: Durability) -> Result<Option<Self>, Problem> {
         let Some(header) = store.header()? else { return Ok(None) };
         let ledger = store.reopen(header, LedgerReserve { rows: 1, durability })?;
-        Ok(Some(Self { ledger, _lock: lock }))
+        Ok(Some(Self { ledger }))
     }
 
     /// Records jobs as they are now.

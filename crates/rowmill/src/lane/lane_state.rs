@@ -23,6 +23,7 @@ use super::custom_id::CustomId;
 use super::endpoint_plan::EndpointPlan;
 use super::failures::KnownFailures;
 use super::job_files::{JobPaths, OpenJob};
+use super::jobs_out::{RequestsOut, WaitsPerRow};
 use super::live_model::LiveModel;
 use super::options::{BatchScope, RepairLane};
 use super::parking_model::ParkingModel;
@@ -32,6 +33,7 @@ use super::results::{FoundResult, ResultIndex, StoredResult};
 use super::switching::LiveCallFacts;
 use super::truncated::{TruncatedAnswer, TruncatedAnswers};
 use crate::batch_runs::RunMemory;
+use crate::run_storage::RunStorage;
 
 /// What a row waits for whose request did not fit the budget, or could not be written. No job has this name, so the row
 /// is worked on again in the next pass.
@@ -40,10 +42,6 @@ pub(super) const NOT_IN_A_JOB: &str = "not in a job";
 const LIVE_CALL: &str = "a live call";
 /// The minimum number of bytes per token in job files, for an estimate of what the provider counts.
 const BYTES_PER_TOKEN: u64 = 3;
-
-/// The batch lane of a run that is in progress. Callers leave it at its default.
-#[derive(Debug, Clone, Default)]
-pub struct BatchLaneHandle(pub(crate) Option<Arc<BatchLane>>);
 
 impl LaneEndpoint {
     /// Forgets the requests that were added to no complete job.
@@ -55,6 +53,8 @@ impl LaneEndpoint {
 /// The batch lane of a run.
 #[derive(Debug)]
 pub(crate) struct BatchLane {
+    /// The run. No other process can work on it as long as this exists, in a pass or between two of them.
+    pub(super) storage: RunStorage,
     pub(super) paths: JobPaths,
     /// How often a request is sent again.
     pub(super) retries: u32,
@@ -67,6 +67,8 @@ pub(crate) struct BatchLane {
     pub(super) started: (Timestamp, Instant),
     /// What the process does with the run.
     pub(super) scope: BatchScope,
+    /// Which requests of jobs that are out have to be known.
+    pub(super) rows_wait_for: WaitsPerRow,
     /// How repairs are sent.
     pub(super) repair_lane: RepairLane,
     /// Makes batch APIs and models.
@@ -82,6 +84,7 @@ pub(super) struct LaneState {
     pub(super) jobs: JobTable,
     pub(super) endpoints: BTreeMap<String, LaneEndpoint>,
     pub(super) index: ResultIndex,
+    pub(super) out: RequestsOut,
     pub(super) failures: KnownFailures,
     pub(super) truncated: TruncatedAnswers,
     pub(super) reserve: JobReserve,
@@ -191,7 +194,7 @@ impl BatchLane {
         if let Some(known) = state.failures.find(id.request) {
             return Err(known.clone());
         }
-        if let Some(job) = state.index.job_out_with(id.request) {
+        if let Some(job) = state.out.job_with(id.request) {
             return Err(parked(&job.0));
         }
         let found = match state.index.find(id.request) {

@@ -61,7 +61,7 @@ impl BatchLane {
         if let Some(known) = state.failures.find(id.request) {
             return Some(Err(known.clone()));
         }
-        if let Some(job) = state.index.job_out_with(id.request) {
+        if let Some(job) = state.out.job_with(id.request) {
             return Some(Err(parked(&job.0)));
         }
         if let Some(cut) = state.read_truncated(endpoint, id) {

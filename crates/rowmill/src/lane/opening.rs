@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::adapters::LaneAdapters;
 use super::failures::KnownFailures;
 use super::job_files::JobPaths;
+use super::jobs_out::{RequestsOut, WaitsPerRow};
 use super::journal::{RecordedJobs, read_jobs};
 use super::lane_state::{BatchLane, LaneState};
 use super::options::{BatchScope, Lane};
@@ -34,7 +35,8 @@ impl BatchLane {
         (memory, adapters): (RunMemory, LaneAdapters),
     ) -> Result<Self, Problem> {
         let paths = JobPaths::in_work_folder(folder);
-        let storage = RunStorage::look_at(folder);
+        // Locked before anything is read: what another process records afterwards would not be known here.
+        let storage = RunStorage::open_locked(folder)?;
         let recorded = read_jobs(&*storage.store)?;
         let phase = first_phase(spec, &recorded);
         let (jobs, end) = (recorded.jobs, recorded.end);
@@ -53,7 +55,11 @@ impl BatchLane {
         let started = (Timestamp::now(), Instant::now());
         let seed = format!("{}-{}-{}", folder.display(), started.0.as_nanosecond(), std::process::id());
         let round = jobs.jobs().iter().map(|job| job.round).max().unwrap_or(0);
+        // Only agents have several requests under way for a row.
+        let has_agents = !spec.work.agents.cards.is_empty();
+        let rows_wait_for = if has_agents { WaitsPerRow::Several } else { WaitsPerRow::One };
         Ok(Self {
+            storage,
             paths,
             retries: spec.work.retries,
             limits: spec.work.budget,
@@ -61,6 +67,7 @@ impl BatchLane {
             failures_final_from: if scope == BatchScope::All { end } else { LedgerPosition::START },
             started,
             scope,
+            rows_wait_for,
             repair_lane: spec.work.lane.repair_lane,
             adapters,
             memory,
@@ -68,6 +75,7 @@ impl BatchLane {
                 jobs,
                 endpoints: Default::default(),
                 index: ResultIndex::default(),
+                out: RequestsOut::default(),
                 failures,
                 truncated: TruncatedAnswers::read(paths_of_truncated),
                 reserve: JobReserve::default(),

@@ -16,9 +16,11 @@ use tokio::time::Instant;
 
 use super::adapters::LaneAdapters;
 use super::driver::JobDriver;
+use super::handle::BatchLaneHandle;
 use super::job_files::write_problem;
+use super::jobs_out::{RequestsOut, WaitsPerRow};
 use super::journal::JobJournal;
-use super::lane_state::{BatchLane, BatchLaneHandle};
+use super::lane_state::BatchLane;
 use super::options::{BatchScope, Lane};
 use super::phase::LanePhase;
 use super::results::ResultIndex;
@@ -28,7 +30,6 @@ use crate::batch_runs::RunMemory;
 use crate::control::{RunControl, RunNotice};
 use crate::report::RunReport;
 use crate::run::{run_on_thread, run_pass};
-use crate::run_storage::RunStorage;
 use crate::spec::{ExistingOutput, KeptFiles, RunSpec};
 
 /// Runs a spec in the batch lane.
@@ -52,8 +53,18 @@ pub(super) async fn run_with_adapters(
     let switch = deadline.filter(|_| switches).map(|(_, end)| SwitchPlan::new(&spec, end));
     let folder = spec.work_folder().ok_or_else(no_output_file)?;
     let lane = open_lane(&spec, &folder, (control, adapters)).await?;
-    let mut rounds = LaneRounds { spec, control, folder, lane, deadline, switch };
-    let mut existing = rounds.spec.existing;
+    let rounds = LaneRounds { spec, control, folder, lane: Arc::clone(&lane), deadline, switch };
+    let folder = rounds.folder.clone();
+    let done = Box::pin(work_in_rounds(rounds)).await;
+    if done.is_err() {
+        lane.discard_unstarted(&folder);
+    }
+    done
+}
+
+/// Makes passes and works on jobs in turn, until nothing is left to do or to wait for.
+async fn work_in_rounds(mut rounds: LaneRounds<'_>) -> Result<RunReport, Problem> {
+    let (control, mut existing) = (rounds.control, rounds.spec.existing);
     let notice = each_notice_once(control.notice.clone());
     loop {
         let report = rounds.work(existing, &notice).await?;
@@ -104,7 +115,7 @@ impl LaneRounds<'_> {
         }
         let is_done = open.is_empty() && report.parked_rows == 0 && report.stopped.is_none();
         let keeps_events = !is_done || spec.keep_temp == KeptFiles::Ledger;
-        let journal = if keeps_events { open_journal(folder, spec).await? } else { None };
+        let journal = if keeps_events { open_journal(lane, spec).await? } else { None };
         let Some(journal) = journal else { return Ok(Some(lane.finish(report, folder))) };
         lane.record_pass(&journal, open, &report).await?;
         let is_stopped = matches!(report.stopped, Some(StopCause::Interrupted | StopCause::Deadline(_)));
@@ -205,9 +216,9 @@ async fn open_lane(
     run_on_thread(move || BatchLane::open(&spec, &folder, (memory, adapters)).map(Arc::new)).await
 }
 
-async fn open_journal(folder: &Path, spec: &RunSpec) -> Result<Option<JobJournal>, Problem> {
-    let (folder, durability) = (folder.to_owned(), spec.work.durability);
-    run_on_thread(move || JobJournal::open(&RunStorage::open(&folder)?.store, durability)).await
+async fn open_journal(lane: &BatchLane, spec: &RunSpec) -> Result<Option<JobJournal>, Problem> {
+    let (storage, durability) = (lane.storage.clone(), spec.work.durability);
+    run_on_thread(move || JobJournal::open(&*storage.store, durability)).await
 }
 
 impl BatchLane {
@@ -217,20 +228,22 @@ impl BatchLane {
         state.round += 1;
         (state.wants_live_repairs, state.left_to_next_pass) = (false, false);
         state.stop = stop.clone();
-        let mut index = ResultIndex::default();
-        for job in state.jobs.jobs().iter().filter(|job| job.is_collectable()) {
-            index.add(job, &self.paths)?;
+        // Two indexes at once would take twice the memory.
+        (state.index, state.out) = Default::default();
+        state.index = ResultIndex::open(state.jobs.jobs(), &self.paths)?;
+        if self.rows_wait_for == WaitsPerRow::Several {
+            state.out = RequestsOut::read(state.jobs.jobs(), &self.paths)?;
         }
-        for job in state.jobs.jobs().iter().filter(|job| job.is_out()) {
-            index.add_job_out(job, &self.paths)?;
-        }
-        state.index = index;
         let made = std::fs::create_dir_all(self.paths.folder().parent().unwrap_or(Path::new("")));
         made.and_then(|()| make_jobs_folder(self.paths.folder()))
             .map_err(|error| write_problem(self.paths.folder(), &error))?;
         // Requests of a process that was ended before it recorded their job were never sent.
+        // A process that was ended after it recorded a job as collected may have left its files.
         let state = &*state;
-        self.paths.remove_unknown(|name| state.jobs.jobs().iter().any(|job| job.key.0 == name));
+        let is_needed = |job: &&JobRecord| !matches!(job.stage, JobStage::Collected { .. });
+        let needed: HashSet<&str> =
+            state.jobs.jobs().iter().filter(is_needed).map(|job| job.key.0.as_str()).collect();
+        self.paths.remove_unknown(|name| needed.contains(name));
         Ok(())
     }
 

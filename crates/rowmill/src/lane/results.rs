@@ -1,57 +1,53 @@
 //! The results of finished jobs, found by the ids of their requests.
 //!
-//! An index is written beside the results when they are downloaded, so that a pass need not read them all before it
-//! begins.
+//! Where each result is stays on disk, in the indexes of the jobs; in memory there are eight bytes for each request.
 
-use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::PathBuf;
 
-use rowmill_core::jobs::{JobKey, JobRecord, JobStage, LostResults};
-use rowmill_core::ports::BatchApi;
-use rowmill_types::{Problem, private_file_options};
+use rowmill_core::jobs::{JobRecord, JobStage, LostResults};
+use rowmill_types::Problem;
 
-use super::custom_id::CustomId;
-use super::job_files::{JobPaths, read_problem, write_problem};
-
-/// The bytes of an entry on disk: request, attempt, position, length.
-const ENTRY: usize = 16 + 4 + 8 + 4;
-
-/// Where the result of a request is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ResultPlace {
-    attempt: u32,
-    /// Its job, by its position in the index.
-    job: u32,
-    offset: u64,
-    /// The length of its line; zero if the job has no result for it.
-    length: u32,
-}
+use super::job_files::{JobPaths, read_problem};
+use super::result_files::{IndexEntry, IndexFile, write_empty_index};
 
 /// The results that a pass can use.
 #[derive(Debug, Default)]
 pub(super) struct ResultIndex {
     jobs: Vec<IndexedJob>,
-    places: HashMap<u64, ResultPlace>,
-    /// Requests in jobs that are out, by the position of their jobs in `out`.
-    waiting: HashMap<u64, u32>,
-    out: Vec<JobKey>,
+    /// All entries of all jobs, sorted.
+    places: Vec<EntryPlace>,
 }
 
 #[derive(Debug)]
 struct IndexedJob {
     origin: ResultOrigin,
-    results: Option<File>,
+    index: IndexFile,
+    /// The number of its first entry among those of all jobs.
+    first_entry: u32,
+    results: Option<(PathBuf, File)>,
     /// Why none of its requests will ever be answered, if the provider has refused all of them.
     refused: Option<String>,
+}
+
+/// Which entry a request may have: the start of the request, then the number of the entry among those of all jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct EntryPlace {
+    start: u32,
+    number: u32,
+}
+
+impl EntryPlace {
+    /// The part of a request that is kept in memory. Requests are digests, so that few have the same one.
+    fn start_of(request: u128) -> u32 {
+        (request >> 96) as u32
+    }
 }
 
 /// The job that a result comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResultOrigin {
-    pub(super) key: JobKey,
     pub(super) provider_id: String,
     pub(super) round: u32,
 }
@@ -76,193 +72,171 @@ pub(super) struct FoundResult {
 }
 
 impl ResultIndex {
-    /// Adds the results of a job that rows are collected from.
-    pub(super) fn add(&mut self, job: &JobRecord, paths: &JobPaths) -> Result<(), Problem> {
-        let origin = ResultOrigin {
-            key: job.key.clone(),
-            provider_id: job.provider_id().unwrap_or_default().to_owned(),
-            round: job.round,
-        };
-        let number = u32::try_from(self.jobs.len()).unwrap_or(u32::MAX);
-        match &job.stage {
-            JobStage::Downloaded { .. } => {
-                let path = paths.results(&job.key);
-                let results = File::open(&path).map_err(|error| read_problem(&path, &error))?;
-                self.jobs.push(IndexedJob { origin, results: Some(results), refused: None });
-                self.read_entries(&paths.index(&job.key), number)
-            }
-            JobStage::Refused { reason, lost, .. } => {
-                let refused = (*lost == LostResults::Fail).then(|| reason.clone());
-                self.jobs.push(IndexedJob { origin, results: None, refused });
-                for id in read_ids(&paths.ids(&job.key))? {
-                    self.insert(id?, ResultPlace { attempt: 0, job: number, offset: 0, length: 0 });
-                }
-                Ok(())
-            }
-            _ => Ok(()),
+    /// The results of all jobs among these that rows are collected from.
+    pub(super) fn open(jobs: &[JobRecord], paths: &JobPaths) -> Result<Self, Problem> {
+        let mut opened: Vec<IndexedJob> = Vec::new();
+        let mut entries = 0;
+        for job in jobs {
+            opened.extend(IndexedJob::open(job, paths, entries)?);
+            entries = opened.last().map_or(0, |job| job.first_entry.saturating_add(job.index.entries));
         }
-    }
-
-    /// Adds the requests of a job that is out. A row that waits for several jobs asks again for what is in a job already.
-    pub(super) fn add_job_out(&mut self, job: &JobRecord, paths: &JobPaths) -> Result<(), Problem> {
-        let number = u32::try_from(self.out.len()).unwrap_or(u32::MAX);
-        self.out.push(job.key.clone());
-        for id in read_ids(&paths.ids(&job.key))? {
-            self.waiting.insert(id?.request as u64, number);
+        let mut places = Vec::with_capacity(entries as usize);
+        for job in &opened {
+            let mut number = job.first_entry;
+            job.index.read_requests(|request| {
+                places.push(EntryPlace { start: EntryPlace::start_of(request), number });
+                number = number.saturating_add(1);
+            })?;
         }
-        Ok(())
-    }
-
-    /// The job that is out and has this request.
-    pub(super) fn job_out_with(&self, request: u128) -> Option<&JobKey> {
-        self.out.get(*self.waiting.get(&(request as u64))? as usize)
-    }
-
-    /// Reads an index from disk.
-    fn read_entries(&mut self, path: &Path, job: u32) -> Result<(), Problem> {
-        let file = File::open(path).map_err(|error| read_problem(path, &error))?;
-        let entries = file.metadata().map_or(0, |found| found.len() as usize / ENTRY);
-        self.places.reserve(entries);
-        let mut file = BufReader::with_capacity(1 << 18, file);
-        let mut entry = [0; ENTRY];
-        for _ in 0..entries {
-            file.read_exact(&mut entry).map_err(|error| read_problem(path, &error))?;
-            if let Some((id, offset, length)) = parse_entry(&entry) {
-                self.insert(id, ResultPlace { attempt: 0, job, offset, length });
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds a place, unless there is one of the same or a later attempt.
-    fn insert(&mut self, id: CustomId, place: ResultPlace) {
-        let place = ResultPlace { attempt: id.attempt, ..place };
-        let known = self.places.entry(id.request as u64).or_insert(place);
-        if known.attempt < place.attempt {
-            *known = place;
-        }
+        places.sort_unstable();
+        Ok(Self { jobs: opened, places })
     }
 
     /// The result of the latest attempt at a request.
     pub(super) fn find(&self, request: u128) -> Result<Option<FoundResult>, Problem> {
-        let Some(place) = self.places.get(&(request as u64)) else { return Ok(None) };
-        let Some(job) = self.jobs.get(place.job as usize) else { return Ok(None) };
-        let result = match (&job.results, &job.refused) {
-            (Some(results), _) if place.length > 0 => {
-                let mut line = vec![0; place.length as usize];
-                let read = results.read_exact_at(&mut line, place.offset);
-                read.map_err(|error| read_problem(Path::new(&job.origin.key.0), &error))?;
-                StoredResult::Line(line)
+        let start = EntryPlace::start_of(request);
+        let from = self.places.partition_point(|place| place.start < start);
+        let alike = self.places.get(from..).unwrap_or_default().iter();
+        let mut latest: Option<(&IndexedJob, IndexEntry)> = None;
+        for place in alike.take_while(|place| place.start == start) {
+            let after = self.jobs.partition_point(|job| job.first_entry <= place.number);
+            let Some(job) = after.checked_sub(1).and_then(|at| self.jobs.get(at)) else { continue };
+            let Some(entry) = job.index.entry(place.number - job.first_entry)? else { continue };
+            let is_latest = latest.is_none_or(|(_, known)| known.attempt < entry.attempt);
+            if entry.request == request && is_latest {
+                latest = Some((job, entry));
             }
-            (None, Some(reason)) => StoredResult::Refused(reason.clone()),
-            _ => StoredResult::Missing,
+        }
+        let Some((job, entry)) = latest else { return Ok(None) };
+        Ok(Some(FoundResult {
+            attempt: entry.attempt,
+            origin: job.origin.clone(),
+            result: job.result(&entry)?,
+        }))
+    }
+}
+
+impl IndexedJob {
+    /// Opens the results of a job; `None` if rows are not collected from it.
+    fn open(job: &JobRecord, paths: &JobPaths, first_entry: u32) -> Result<Option<Self>, Problem> {
+        let (results, refused) = match &job.stage {
+            JobStage::Downloaded { .. } => {
+                let path = paths.results(&job.key);
+                let file = File::open(&path).map_err(|error| read_problem(&path, &error))?;
+                (Some((path, file)), None)
+            }
+            JobStage::Refused { reason, lost, .. } => {
+                write_empty_index(paths, &job.key)?;
+                (None, (*lost == LostResults::Fail).then(|| reason.clone()))
+            }
+            _ => return Ok(None),
         };
-        Ok(Some(FoundResult { attempt: place.attempt, origin: job.origin.clone(), result }))
+        let origin =
+            ResultOrigin { provider_id: job.provider_id().unwrap_or_default().to_owned(), round: job.round };
+        let index = IndexFile::open(paths.index(&job.key))?;
+        Ok(Some(Self { origin, index, first_entry, results, refused }))
     }
-}
 
-/// What was found in downloaded results.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ResultCounts {
-    /// Requests with a result.
-    pub(super) found: u64,
-    /// Requests without one.
-    pub(super) missing: u64,
-    /// Lines that belong to no request of the job.
-    pub(super) foreign: u64,
-}
-
-/// Writes the index of downloaded results. Whatever the order of the lines is, each belongs to the request whose id it
-/// has; requests without a result are recorded as missing.
-pub(super) fn write_index(
-    paths: &JobPaths,
-    key: &JobKey,
-    api: &dyn BatchApi,
-) -> Result<ResultCounts, Problem> {
-    let path = paths.results(key);
-    let file = File::open(&path).map_err(|error| read_problem(&path, &error))?;
-    let mut lines = BufReader::with_capacity(1 << 18, file);
-    let mut found: HashMap<CustomId, (u64, u32)> = HashMap::new();
-    let (mut line, mut offset, mut counts) = (Vec::new(), 0, ResultCounts::default());
-    loop {
-        line.clear();
-        let read = lines.read_until(b'\n', &mut line).map_err(|error| read_problem(&path, &error))?;
-        if read == 0 {
-            break;
-        }
-        let text = line.trim_ascii();
-        if !text.is_empty() {
-            match api.read_result_id(text).as_deref().and_then(CustomId::parse) {
-                // The first result of a request counts.
-                Some(id) => {
-                    found.entry(id).or_insert((offset, u32::try_from(read).unwrap_or(u32::MAX)));
-                }
-                None => counts.foreign += 1,
+    fn result(&self, entry: &IndexEntry) -> Result<StoredResult, Problem> {
+        match (&self.results, &self.refused) {
+            (Some((path, file)), _) if entry.length > 0 => {
+                let mut line = vec![0; entry.length as usize];
+                let read = file.read_exact_at(&mut line, entry.offset);
+                read.map_err(|error| read_problem(path, &error))?;
+                Ok(StoredResult::Line(line))
             }
+            (None, Some(reason)) => Ok(StoredResult::Refused(reason.clone())),
+            _ => Ok(StoredResult::Missing),
         }
-        offset += read as u64;
     }
-    let index = paths.index(key);
-    let opened = private_file_options().write(true).create(true).truncate(true).open(&index);
-    let mut out = BufWriter::with_capacity(1 << 18, opened.map_err(|error| write_problem(&index, &error))?);
-    for id in read_ids(&paths.ids(key))? {
-        let id = id?;
-        let place = found.remove(&id);
-        counts.found += u64::from(place.is_some());
-        counts.missing += u64::from(place.is_none());
-        let (offset, length) = place.unwrap_or_default();
-        out.write_all(&entry_of(id, offset, length)).map_err(|error| write_problem(&index, &error))?;
-    }
-    counts.foreign += found.len() as u64;
-    let written = out.flush().and_then(|()| out.get_ref().sync_data());
-    written.map_err(|error| write_problem(&index, &error))?;
-    Ok(counts)
-}
-
-/// The ids of a job's requests, in the order of its file.
-fn read_ids(path: &Path) -> Result<impl Iterator<Item = Result<CustomId, Problem>> + use<'_>, Problem> {
-    let file = File::open(path).map_err(|error| read_problem(path, &error))?;
-    let ids = BufReader::new(file).lines().filter_map(move |line| match line {
-        Ok(line) => CustomId::parse(&line).map(Ok),
-        Err(error) => Some(Err(read_problem(path, &error))),
-    });
-    Ok(ids)
-}
-
-fn entry_of(id: CustomId, offset: u64, length: u32) -> [u8; ENTRY] {
-    let mut entry = [0; ENTRY];
-    let parts = id.request.to_le_bytes().into_iter().chain(id.attempt.to_le_bytes());
-    let parts = parts.chain(offset.to_le_bytes()).chain(length.to_le_bytes());
-    entry.iter_mut().zip(parts).for_each(|(byte, part)| *byte = part);
-    entry
-}
-
-fn parse_entry(entry: &[u8; ENTRY]) -> Option<(CustomId, u64, u32)> {
-    let (request, rest) = entry.split_first_chunk::<16>()?;
-    let (attempt, rest) = rest.split_first_chunk::<4>()?;
-    let (offset, rest) = rest.split_first_chunk::<8>()?;
-    let (length, _) = rest.split_first_chunk::<4>()?;
-    let id = CustomId { request: u128::from_le_bytes(*request), attempt: u32::from_le_bytes(*attempt) };
-    Some((id, u64::from_le_bytes(*offset), u32::from_le_bytes(*length)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs;
 
-    #[test]
-    fn an_entry_is_read_back_as_it_was_written() {
-        let id = CustomId { request: u128::MAX - 5, attempt: 3 };
-        assert_eq!(parse_entry(&entry_of(id, u64::MAX / 3, 77)), Some((id, u64::MAX / 3, 77)));
+    use rowmill_core::jobs::{JobKey, JobSize};
+    use rowmill_core::limits::Spend;
+    use rowmill_core::ports::JobState;
+
+    use super::*;
+    use crate::lane::custom_id::CustomId;
+
+    /// Requests whose digests start alike, so that only their entries tell them apart.
+    const ALIKE: u128 = 9 << 96;
+
+    fn job(name: &str, stage: JobStage) -> JobRecord {
+        JobRecord {
+            key: JobKey(name.into()),
+            endpoint: "e".into(),
+            model: "m".into(),
+            provider: "p".into(),
+            round: 1,
+            size: JobSize::default(),
+            worst_case: Spend::default(),
+            stage,
+            created_at: None,
+            expires_at: None,
+            counts: None,
+        }
+    }
+
+    /// A job whose results are on disk, with the line `request-attempt` for each id.
+    fn downloaded(paths: &JobPaths, name: &str, ids: &[(u128, u32)]) -> JobRecord {
+        let stage = JobStage::Downloaded { id: name.into(), state: JobState::Completed };
+        let job = job(name, stage);
+        let (mut results, mut index) = (String::new(), Vec::new());
+        for (request, attempt) in ids.iter().copied() {
+            let line = format!("{}-{attempt}\n", request % 1_000);
+            let (length, offset) = (line.len() as u32, results.len() as u64);
+            index.extend(IndexEntry { request, attempt, length, offset }.to_bytes());
+            results.push_str(&line);
+        }
+        fs::write(paths.results(&job.key), results).unwrap();
+        fs::write(paths.index(&job.key), index).unwrap();
+        job
+    }
+
+    fn line(index: &ResultIndex, request: u128) -> Option<String> {
+        match index.find(request).unwrap()?.result {
+            StoredResult::Line(line) => Some(String::from_utf8(line).unwrap()),
+            StoredResult::Missing => Some("missing".into()),
+            StoredResult::Refused(reason) => Some(reason),
+        }
+    }
+
+    fn folder() -> (tempfile::TempDir, JobPaths) {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = JobPaths::in_work_folder(folder.path());
+        fs::create_dir_all(paths.folder()).unwrap();
+        (folder, paths)
     }
 
     #[test]
     fn the_latest_attempt_at_a_request_counts_whatever_the_order_of_jobs() {
-        let mut index = ResultIndex::default();
-        let place = |offset| ResultPlace { attempt: 0, job: 0, offset, length: 1 };
-        index.insert(CustomId { request: 9, attempt: 2 }, place(200));
-        index.insert(CustomId { request: 9, attempt: 1 }, place(100));
-        index.insert(CustomId { request: 9, attempt: 2 }, place(300));
-        assert_eq!(index.places[&9], ResultPlace { attempt: 2, ..place(200) });
+        let (_folder, paths) = folder();
+        let jobs = [
+            downloaded(&paths, "second", &[(ALIKE + 1, 2), (ALIKE + 2, 1)]),
+            downloaded(&paths, "empty", &[]),
+            downloaded(&paths, "first", &[(5, 1), (ALIKE + 1, 1)]),
+            downloaded(&paths, "third", &[(5, 3)]),
+        ];
+        let index = ResultIndex::open(&jobs, &paths).unwrap();
+        let known = [5, ALIKE + 1, ALIKE + 2].map(|request| line(&index, request));
+        assert_eq!(known, ["5-3\n", "25-2\n", "26-1\n"].map(|line| Some(line.to_owned())));
+        assert_eq!([6, ALIKE, ALIKE + 3].map(|request| line(&index, request)), [None, None, None]);
+    }
+
+    #[test]
+    fn a_request_of_a_refused_job_has_the_reason_or_nothing() {
+        let (_folder, paths) = folder();
+        let refused = |name, lost| job(name, JobStage::Refused { id: None, reason: "no".into(), lost });
+        let jobs = [refused("failed", LostResults::Fail), refused("cancelled", LostResults::Retry)];
+        for (job, request) in jobs.iter().zip(1..) {
+            fs::write(paths.ids(&job.key), format!("{}\n", CustomId { request, attempt: 1 })).unwrap();
+        }
+        let index = ResultIndex::open(&jobs, &paths).unwrap();
+        let found = [1, 2, 3].map(|request| line(&index, request));
+        assert_eq!(found, [Some("no".into()), Some("missing".into()), None]);
     }
 }

@@ -8,13 +8,15 @@ use rowmill_core::ports::{BatchApi, JobFile, JobKeyRule, JobReport, JobState};
 use rowmill_types::{CallError, CallFailure, CallFault, Problem, ProblemCode};
 
 use super::driver::JobDriver;
-use super::results::{ResultCounts, write_index};
+use super::result_files::{ResultCounts, write_index};
 use crate::control::RunNotice;
 use crate::counts::count_phrase;
 use crate::run::run_on_thread;
 
 /// Clocks differ: a job that was created this much before its request was sent may be the one.
 const CLOCK_SLACK: i64 = 300;
+/// The same where a job has a key, so that no other can be taken for it.
+const CLOCK_SLACK_OF_KEYS: i64 = 24 * 60 * 60;
 /// The maximum number of reasons that a message lists.
 const SHOWN_REASONS: usize = 3;
 
@@ -76,12 +78,16 @@ impl JobDriver<'_> {
 
     /// Finds out whether a job was created, by its key, or by its time and its number of requests.
     pub(super) async fn find(
-        &self,
+        &mut self,
         mut job: JobRecord,
         (file, since): (Option<String>, i64),
         api: &dyn BatchApi,
     ) -> Result<StepResult, Problem> {
-        let listed = match api.list(since - CLOCK_SLACK).await {
+        let slack = match api.rules().job_key {
+            JobKeyRule::Reported => CLOCK_SLACK_OF_KEYS,
+            JobKeyRule::NotReported => CLOCK_SLACK,
+        };
+        let listed = match api.list(since - slack).await {
             Ok(listed) => listed,
             Err(error) => return self.refused_or_later(&job, &error, "look for"),
         };
@@ -90,7 +96,7 @@ impl JobDriver<'_> {
                 listed.into_iter().find(|report| report.key.as_deref() == Some(&job.key.0))
             }
             JobKeyRule::NotReported => {
-                let known = self.lane.known_provider_ids();
+                let known = self.lane.known_provider_ids().await?;
                 let is_like = |report: &JobReport| {
                     let uploaded = file.is_none() || report.input_file == file;
                     let counts = report.counts.filter(|counts| counts.total > 0);
@@ -101,8 +107,12 @@ impl JobDriver<'_> {
             }
         };
         match found {
-            Some(report) => self.submitted(job, report).await,
-            None if self.was_looked_for_long_enough(&job) => {
+            Some(report) => {
+                self.submitted(job, report).await?;
+                // One that is to be cancelled is cancelled at once.
+                Ok(StepResult::GoOn)
+            }
+            None if self.was_looked_for_long_enough(&job, since) => {
                 job.stage = JobStage::Uploaded { file };
                 self.record(job).await?;
                 Ok(StepResult::GoOn)

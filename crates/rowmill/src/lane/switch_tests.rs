@@ -85,6 +85,8 @@ struct FakeState {
     jobs: Vec<FakeJob>,
     draws: u64,
     live: BTreeMap<u64, u64>,
+    /// When each row was last answered live.
+    answered: BTreeMap<u64, Instant>,
 }
 
 impl FakeProvider {
@@ -130,6 +132,12 @@ impl FakeProvider {
             }
             paid
         })
+    }
+
+    /// The rows whose live answers have arrived in this instant.
+    fn answered_now(&self) -> Vec<u64> {
+        let is_now = |(_, then): &(&u64, &Instant)| **then == Instant::now();
+        self.with(|state| state.answered.iter().filter(is_now).map(|(row, _)| *row).collect())
     }
 
     fn report_of(&self, job: &FakeJob) -> JobReport {
@@ -192,7 +200,10 @@ impl Model for FakeProvider {
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
         async move {
             tokio::time::sleep(self.draw(Duration::from_secs(1), SLOW_CALL - Duration::from_secs(1))).await;
-            self.with(|state| *state.live.entry(request.row).or_default() += 1);
+            self.with(|state| {
+                *state.live.entry(request.row).or_default() += 1;
+                state.answered.insert(request.row, Instant::now());
+            });
             Ok(answer())
         }
         .boxed()
@@ -327,9 +338,15 @@ impl SeededRun {
     }
 
     fn check_paid_once(&self, seed: u64) {
+        self.check_paid_once_except(&HashSet::new(), seed);
+    }
+
+    /// No row was paid for twice, except for these.
+    fn check_paid_once_except(&self, twice: &HashSet<u64>, seed: u64) {
         let paid = self.provider.paid();
         assert_eq!(paid.len() as u64, self.rows, "seed {seed}");
-        assert!(paid.values().all(|times| *times == 1), "seed {seed}: {paid:?}");
+        let is_right = |(row, times): (&u64, &u64)| *times == 1 || (*times == 2 && twice.contains(row));
+        assert!(paid.iter().all(is_right), "seed {seed}: {paid:?}, {twice:?} may be paid for twice");
     }
 }
 
@@ -371,6 +388,8 @@ async fn a_run_that_is_ended_at_any_moment_goes_on_rightly() {
             SeededRun::new(rows, FakeProvider::new(draws.next(), draws.seconds(Duration::ZERO, 9 * MINUTE)));
         let end = Instant::now() + deadline;
         let mut existing = ExistingOutput::Refuse;
+        // An answer that arrives in the instant of the end is not in the ledger yet, and nobody knows of it.
+        let mut unrecorded = HashSet::new();
         // Most of them near the switch.
         let mut life = deadline.saturating_sub(live_time(rows) + draws.seconds(Duration::ZERO, 11 * MINUTE));
         let report = loop {
@@ -379,6 +398,7 @@ async fn a_run_that_is_ended_at_any_moment_goes_on_rightly() {
                 Ok(report) => break report,
                 Err(_) => life = draws.seconds(Duration::from_secs(1), 6 * MINUTE),
             }
+            unrecorded.extend(run.provider.answered_now());
             existing = ExistingOutput::Resume;
         };
         assert!(matches!(report.exit, ExitCode::Ok | ExitCode::LimitReached), "seed {seed}: {report:?}");
@@ -386,7 +406,7 @@ async fn a_run_that_is_ended_at_any_moment_goes_on_rightly() {
             run.run(12 * HOUR, ExistingOutput::Resume).await;
         }
         run.check_output(seed);
-        run.check_paid_once(seed);
+        run.check_paid_once_except(&unrecorded, seed);
     }
 }
 

@@ -114,7 +114,7 @@ impl CreatedFolders {
 impl Drop for CreatedFolders {
     fn drop(&mut self) {
         if let Some((path, run)) = &self.work_folder {
-            let RunStorage { store, folder } = RunStorage::look_at(path);
+            let RunStorage { store, folder, .. } = RunStorage::look_at(path);
             // A folder with another run in it belongs to that run, even if it was started just now.
             if store.header().is_ok_and(|header| header.is_some_and(|header| header.run == *run)) {
                 drop(store.remove());

@@ -24,7 +24,7 @@ pub struct UnfinishedRun {
 pub fn find_unfinished_run(output: &Path, rows: u64) -> Option<UnfinishedRun> {
     let folder =
         if output.is_dir() { output.join(FOLDER_IN_OUTPUT) } else { WorkFolder::default_path(output) };
-    let RunStorage { store, folder } = RunStorage::look_at(&folder);
+    let RunStorage { store, folder, .. } = RunStorage::look_at(&folder);
     let header = store.header().ok()??;
     header.unfinished.map(|UnfinishedInput { rows: all }| UnfinishedRun {
         missing: all.map(|all| all.saturating_sub(rows)).filter(|missing| *missing > 0),

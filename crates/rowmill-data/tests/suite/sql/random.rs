@@ -36,8 +36,9 @@ struct Asked {
 /// How often each reason occurred, and the first query with it.
 type Reasons = BTreeMap<String, (usize, String)>;
 
-/// Why DuckDB rejects queries that have an answer here; any other reason fails the test.
-const ONLY_DUCKDB: &[&str] = &[];
+/// Why DuckDB rejects queries that have an answer here; any other reason fails the test. It casts the argument of an
+/// aggregate in rows, too, that `FILTER` leaves out.
+const ONLY_DUCKDB: &[&str] = &["Could not cast value"];
 
 /// The results of queries here and in DuckDB.
 #[derive(Debug, Default)]

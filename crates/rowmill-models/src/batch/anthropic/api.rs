@@ -10,7 +10,7 @@ use rowmill_http::{Method, Url};
 use rowmill_types::{CallError, Problem, Request};
 use serde_json::Value;
 
-use super::result::read_result;
+use super::result::{read_result, read_result_id};
 use crate::anthropic::client::{anthropic_address, anthropic_headers};
 use crate::anthropic::wire::AnthropicWire;
 use crate::batch::build::BatchParts;
@@ -179,6 +179,10 @@ impl BatchApi for MessageJobs {
 
     fn read_result(&self, line: &[u8]) -> Result<JobResult, String> {
         read_result(&self.rows, line)
+    }
+
+    fn read_result_id(&self, line: &[u8]) -> Option<String> {
+        read_result_id(line)
     }
 
     fn delete<'a>(&'a self, job: &'a JobReport) -> BoxFuture<'a, Result<(), CallError>> {

@@ -43,13 +43,25 @@ struct RowResult<'a> {
     error: Option<&'a RawValue>,
 }
 
+impl ResultLine<'_> {
+    fn id(&self) -> Option<&str> {
+        self.custom_id.as_deref().filter(|id| !id.is_empty())
+    }
+}
+
+/// Reads the id of a line.
+pub(super) fn read_result_id(line: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(line);
+    let read: ResultLine<'_> = serde_json::from_str(&text).ok()?;
+    read.id().map(str::to_owned)
+}
+
 /// Reads a line.
 pub(super) fn read_result(rows: &RowTranslation, line: &[u8]) -> Result<JobResult, String> {
     let text = String::from_utf8_lossy(line);
     let read: ResultLine<'_> =
         serde_json::from_str(&text).map_err(|error| format!("the line is not a result: {error}"))?;
-    let custom_id = read.custom_id.as_deref().filter(|id| !id.is_empty());
-    let custom_id = custom_id.ok_or("the result has no custom id")?.to_owned();
+    let custom_id = read.id().ok_or("the result has no custom id")?.to_owned();
     Ok(JobResult { custom_id, outcome: outcome(rows, read.result.map_or("null", RawValue::get)) })
 }
 

@@ -11,7 +11,7 @@ use rowmill_types::{CallError, Problem, Request};
 use serde_json::{Value, json};
 
 use super::job::read_job;
-use super::result::read_result;
+use super::result::{read_result, read_result_id};
 use super::upload::upload_file;
 use crate::batch::build::BatchParts;
 use crate::batch::download::download_all;
@@ -196,6 +196,10 @@ impl BatchApi for OperationJobs {
 
     fn read_result(&self, line: &[u8]) -> Result<JobResult, String> {
         read_result(&self.rows, line)
+    }
+
+    fn read_result_id(&self, line: &[u8]) -> Option<String> {
+        read_result_id(line)
     }
 
     fn delete<'a>(&'a self, job: &'a JobReport) -> BoxFuture<'a, Result<(), CallError>> {

@@ -34,14 +34,26 @@ struct RowMetadata<'a> {
     key: Option<Cow<'a, str>>,
 }
 
+impl ResultLine<'_> {
+    fn id(&self) -> Option<&str> {
+        let inner = self.metadata.as_ref().and_then(|metadata| metadata.key.as_deref());
+        self.key.as_deref().or(inner).filter(|key| !key.is_empty())
+    }
+}
+
+/// Reads the id of a line.
+pub(super) fn read_result_id(line: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(line);
+    let read: ResultLine<'_> = serde_json::from_str(&text).ok()?;
+    read.id().map(str::to_owned)
+}
+
 /// Reads a line.
 pub(super) fn read_result(rows: &RowTranslation, line: &[u8]) -> Result<JobResult, String> {
     let text = String::from_utf8_lossy(line);
     let read: ResultLine<'_> =
         serde_json::from_str(&text).map_err(|error| format!("the line is not a result: {error}"))?;
-    let inner = read.metadata.as_ref().and_then(|metadata| metadata.key.as_deref());
-    let key = read.key.as_deref().or(inner).filter(|key| !key.is_empty());
-    let custom_id = key.ok_or("the result has no key")?.to_owned();
+    let custom_id = read.id().ok_or("the result has no key")?.to_owned();
     Ok(JobResult { custom_id, outcome: outcome(rows, &read) })
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::dialect::{EndpointForm, FileDialect, JobDeletion, JobPaging, LineForm, ModelPlace, WindowForm};
 use super::job::read_job;
-use super::result::read_result;
+use super::result::{read_result, read_result_id};
 use crate::batch::build::BatchParts;
 use crate::batch::download::download_all;
 use crate::batch::job_client::{CallBody, JobClient, about_one_job, cut_upload, internal};
@@ -292,6 +292,10 @@ impl BatchApi for FileJobs {
 
     fn read_result(&self, line: &[u8]) -> Result<JobResult, String> {
         read_result(&self.rows, line)
+    }
+
+    fn read_result_id(&self, line: &[u8]) -> Option<String> {
+        read_result_id(line)
     }
 
     fn delete<'a>(&'a self, job: &'a JobReport) -> BoxFuture<'a, Result<(), CallError>> {

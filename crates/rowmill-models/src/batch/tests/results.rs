@@ -224,7 +224,7 @@ fn no_cut_line_panics_and_none_is_an_answer() {
 
 proptest! {
     #[test]
-    fn no_changed_line_panics(
+    fn no_changed_line_panics_and_its_id_alone_is_the_one_that_the_whole_line_has(
         model in prop::sample::select(MODELS.to_vec()),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         nested in prop::sample::select(vec![0, 300, 5_000]),
@@ -235,10 +235,15 @@ proptest! {
             let at = at.index(line.len());
             line[at] = byte;
         }
-        drop(api.read_result(&line));
+        let check = |line: &[u8]| {
+            let whole = api.read_result(line).ok().map(|result| result.custom_id);
+            assert_eq!(api.read_result_id(line), whole);
+        };
+        check(success(model).as_bytes());
+        check(&line);
         let deep = format!(r#"{{"custom_id":"r-1","key":"r-1","response":{}"#, "[".repeat(nested));
-        drop(api.read_result(deep.as_bytes()));
+        check(deep.as_bytes());
         let closed = format!("{deep}{}}}", "]".repeat(nested));
-        drop(api.read_result(closed.as_bytes()));
+        check(closed.as_bytes());
     }
 }

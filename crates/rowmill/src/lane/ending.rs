@@ -1,4 +1,4 @@
-//! The report of a run in the batch lane.
+//! Ends a run in the batch lane, or a part of it.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -8,11 +8,31 @@ use rowmill_core::stats::round_milliseconds;
 use rowmill_engine::StopCause;
 use rowmill_types::ExitCode;
 
+use super::job_files::JobPaths;
+use super::journal::{RecordedJobs, read_jobs};
 use super::lane_state::BatchLane;
 use super::options::BatchScope;
 use super::waiting::WaitEnd;
 use crate::report::{BatchLaneReport, RunReport};
 use crate::run::timestamp_text;
+use crate::run_storage::RunStorage;
+
+/// Removes the files of jobs that a process left which was ended at the very end of a run.
+pub(crate) fn remove_leftover_job_files(work_folder: &Path) {
+    let paths = JobPaths::in_work_folder(work_folder);
+    if !paths.folder().exists() {
+        return;
+    }
+    // Whoever holds the lock works on a later run, whose files these are.
+    let Ok(storage) = RunStorage::open_locked(work_folder) else { return };
+    let Ok(RecordedJobs { jobs, .. }) = read_jobs(&*storage.store) else { return };
+    if jobs.has_jobs_out() || jobs.has_collectable() {
+        return;
+    }
+    paths.remove_all();
+    // The folder is removed only if nothing else is in it.
+    drop(std::fs::remove_dir(work_folder));
+}
 
 impl BatchLane {
     /// The report of a run that is complete: nothing of the lane is needed any more.
@@ -27,6 +47,15 @@ impl BatchLane {
             report.kept = None;
         }
         report
+    }
+
+    /// Removes what was made for a run that did not start.
+    pub(super) fn discard_unstarted(&self, folder: &Path) {
+        if matches!(self.storage.store.header(), Ok(None)) {
+            self.paths.remove_all();
+            // The folder is removed only if nothing else is in it.
+            drop(std::fs::remove_dir(folder));
+        }
     }
 
     pub(super) fn report(&self, mut report: RunReport, end: WaitEnd) -> RunReport {
