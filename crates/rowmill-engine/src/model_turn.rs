@@ -321,16 +321,9 @@ fn settle(share: Option<RowReservation<'_>>, actual: Option<Spend>) {
 
 /// Carries out a turn, with the hooks around it.
 pub(crate) async fn run_model_turn<'r>(context: &'r RowContext<'r>, step: ModelCallStep<'r>) -> ModelTurnEnd {
-    let ModelCallStep {
-        node,
-        model_role,
-        agent_index,
-        endpoint,
-        ticket,
-        turn: number,
-        purpose,
-        mut messages,
-    } = step;
+    let purpose = step.purpose;
+    let ModelCallStep { node, model_role, agent_index, endpoint, ticket, turn: number, mut messages, .. } =
+        step;
     let start = context.shared.began.elapsed();
     // A hook may wait for a process that a row waiting for a ticket holds, and may change the messages.
     let ticket = ticket.filter(|_| !context.has_hooks());

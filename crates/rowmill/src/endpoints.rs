@@ -171,7 +171,7 @@ impl<'a> ModelFactory<'a> {
             first.get_or_insert_with(|| {
                 (setup.model.clone(), answer_identity(&setup), attachment_rules(&setup))
             });
-            let budgets = [(MAX_COST, self.spec.budget), (MAX_ROW_COST, self.spec.agents.row_budget)];
+            let budgets = [(MAX_COST, self.run_budget()), (MAX_ROW_COST, self.spec.agents.row_budget)];
             for (setting, limits) in budgets {
                 check_budget(setting, limits, &setup.model, &facts, priced.as_ref())?;
             }
@@ -203,6 +203,15 @@ impl ModelFactory<'_> {
         names.sort_unstable();
         names.dedup();
         names
+    }
+
+    /// The budget that one answer has to fit. With batch jobs, only whether it can be kept is checked: a request that does
+    /// not fit ends the run like any other limit, with what its jobs have brought.
+    fn run_budget(&self) -> BudgetLimits {
+        match &self.control.lane.0 {
+            Some(lane) => lane.budget_of_any_amount(),
+            None => self.spec.budget,
+        }
     }
 
     /// Warns if a provider will reject every request because it has too many tools.

@@ -201,6 +201,21 @@ fn a_live_repair_reserves_the_price_of_a_live_call() {
 }
 
 #[test]
+fn a_budget_needs_a_price_that_is_known_in_both_lanes() {
+    let (simulator, place) = place_with(SimulatedBatches::new(), "1s");
+    for lane in ["batch", "live"] {
+        let flags = ["-m", "openai.nonesuch-9", "--max-cost", "1", "--lane", lane];
+        place
+            .run_rows(&flags)
+            .code(1)
+            .says("`--max-cost` needs the price of `openai.nonesuch-9`, which is not known");
+    }
+    let stats = simulator.stats();
+    assert_eq!((stats.answers, stats.batches.jobs), (0, 0));
+    assert!(!place.path(".out.jsonl.rowmill").exists(), "a run that did not start leaves nothing");
+}
+
+#[test]
 fn the_repair_lane_comes_from_the_flag_else_from_the_file() {
     let (simulator, place) = place_with_repairs();
     place.write("rowmill.toml", "[run]\nrepair_lane = \"live\"\n");

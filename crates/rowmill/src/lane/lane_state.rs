@@ -169,6 +169,11 @@ impl BatchLane {
         self.limits.is_limited()
     }
 
+    /// What of the run is limited, whatever the amount of money is.
+    pub(crate) fn budget_of_any_amount(&self) -> BudgetLimits {
+        BudgetLimits { cost: self.limits.cost.map(|_| Money::MAX), ..self.limits }
+    }
+
     /// Which rows a pass leaves alone.
     pub(crate) fn resume_scope(&self) -> ResumeScope {
         let state = self.lock();

@@ -57,7 +57,7 @@ pub(super) fn beside_agent_actions(context: &BenchContext) -> Result<ReportSecti
                 collected by another, once all jobs are complete. CPU is user and system time of these processes, their \
                 start included. That of the simulator, which is a process of its own, is not counted. Agent Actions has \
                 an offline vendor inside its own process, which makes up the answers while they are collected; its share \
-                cannot be told apart. So Agent Actions is measured a second time with its client for OpenAI and the \
+                cannot be measured. So Agent Actions is measured a second time with its client for OpenAI and the \
                 simulator, as rowmill is. rowmill: three runs; Agent Actions: one run each, because it takes so long.",
         commands,
         table: Some(ReportTable {
