@@ -322,11 +322,10 @@ fn settle(share: Option<RowReservation<'_>>, actual: Option<Spend>) {
 /// Carries out a turn, with the hooks around it.
 pub(crate) async fn run_model_turn<'r>(context: &'r RowContext<'r>, step: ModelCallStep<'r>) -> ModelTurnEnd {
     let purpose = step.purpose;
-    let ModelCallStep { node, model_role, agent_index, endpoint, ticket, turn: number, mut messages, .. } =
-        step;
+    let ModelCallStep { node, model_role, agent_index, endpoint, turn: number, mut messages, .. } = step;
     let start = context.shared.began.elapsed();
     // A hook may wait for a process that a row waiting for a ticket holds, and may change the messages.
-    let ticket = ticket.filter(|_| !context.has_hooks());
+    let ticket = step.ticket.filter(|_| !context.has_hooks());
     let hooked = match context.has_hooks() {
         true => Box::pin(context.run_before_model_hook(agent_index, number, &mut messages)).await,
         false => Ok(None),
