@@ -11,8 +11,8 @@ use crate::notify_flags::NotifyFlags;
 /// Follow, collect, cancel and repeat batch jobs of runs with `--lane batch`.
 ///
 /// These commands work from any folder. Without an id, they use the last submitted job: that of the
-/// nearest project (a folder with `rowmill.toml` or `agent_actions.yml`), otherwise that of this user.
-/// `rowmill batch run` is the same as `rowmill run`.
+/// nearest project (a folder with `rowmill.toml`, or with `agent_actions.yml`, the project file of Agent
+/// Actions), otherwise that of this user. `rowmill batch run` is the same as `rowmill run`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     rowmill run -i reviews.jsonl -o out.jsonl -m openai.gpt-5.4-mini --lane batch --detach\n  \
@@ -57,8 +57,8 @@ impl BatchTarget {
 ///
 /// The first line is `Batch job status: ` and the state: `validating`, `in_progress`, `finalizing`,
 /// `completed`, `failed`, `expired`, `cancelling` or `cancelled`; `waiting` if a job is not submitted
-/// yet. Of a run with several jobs, it is `in_progress` while any is. The exit code is 0 whatever the
-/// state is.
+/// yet, and `submitting` if it is not known whether the provider has it. Of a run with several jobs, it
+/// is `in_progress` while any is. The exit code is 0 whatever the state is.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rowmill batch status\n  \
     rowmill batch status --batch-id batch_abc123\n  rowmill batch status --wait && rowmill batch retrieve")]
@@ -66,11 +66,11 @@ pub(crate) struct BatchStatusFlags {
     #[command(flatten)]
     pub(crate) target: BatchTarget,
 
-    /// Wait until no job is out.
+    /// Wait until no job is pending.
     #[arg(long)]
     pub(crate) wait: bool,
 
-    /// With `--wait`: the first wait between two looks; later waits are longer, up to five minutes
+    /// With `--wait`: the first wait between two checks; later waits are longer, up to five minutes
     /// [default: 10s].
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "wait")]
     pub(crate) poll_every: Option<Duration>,
@@ -86,7 +86,7 @@ pub(crate) struct BatchStatusFlags {
 /// Collect the results that are there, and write the output of the run.
 ///
 /// Prints the path of the output. Rows that failed for a passing reason and answers that need a repair
-/// go into a further job. If rows are still out, the exit code is 5: run the command again later.
+/// go into a further job. If rows are still pending, the exit code is 5: run the command again later.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  rowmill batch retrieve\n  rowmill batch retrieve --batch-id batch_abc123"
@@ -135,7 +135,7 @@ pub(crate) struct BatchCancelFlags {
 
 /// Send the rows again that failed or were cancelled; rows that are ok are kept.
 ///
-/// Collects what is there first. While rows are still out, nothing is sent again, and the exit code is 5.
+/// Collects what is there first. While rows are still pending, nothing is sent again, and the exit code is 5.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rowmill batch retry\n  rowmill batch retry --batch-id batch_abc123")]
 pub(crate) struct BatchRetryFlags {

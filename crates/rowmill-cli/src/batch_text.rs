@@ -55,9 +55,9 @@ pub(crate) fn batch_lines(report: &RunReport) -> Vec<String> {
         let rows = count_phrase(batch.rows_out, "row");
         let jobs = batch.jobs.submitted + batch.jobs.waiting;
         lines.push(match jobs {
-            0 => format!("out:    {rows} without a result, in no job"),
+            0 => format!("pending: {rows} without a result, in no job"),
             jobs => format!(
-                "out:    {rows} in {} ({} of {} requests finished)",
+                "pending: {rows} in {} ({} of {} requests finished)",
                 count_phrase(jobs, "job"),
                 group_digits(batch.jobs.requests_finished),
                 group_digits(batch.jobs.requests_out)
@@ -72,8 +72,8 @@ pub(crate) fn next_batch_step(report: &RunReport) -> Option<String> {
     let batch = report.batch.as_ref()?;
     if report.exit == ExitCode::Submitted {
         return Some(
-            "`rowmill batch retrieve` collects the results once they are there; so does the same command with \
-             `--resume`, and waits for them"
+            "`rowmill batch retrieve` collects the results that are ready; the same command with `--resume` \
+             waits for all of them"
                 .to_owned(),
         );
     }

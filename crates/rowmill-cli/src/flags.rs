@@ -276,7 +276,7 @@ pub(crate) struct CommonFlags {
     #[arg(long, help_heading = "Batch jobs")]
     pub(crate) detach: bool,
 
-    /// With `--lane batch`: the first wait between two looks at the jobs; later waits are longer, up to
+    /// With `--lane batch`: the first wait between two checks of the jobs; later waits are longer, up to
     /// five minutes [default: 10s].
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Batch jobs")]
     pub(crate) poll_every: Option<Duration>,

@@ -80,6 +80,24 @@ pub(crate) fn add_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
     error
 }
 
+/// Says what to do about an unknown flag of `head`. That it could be passed as a value is no help: the only value is
+/// the input.
+pub(crate) fn add_head_tip(mut error: clap::Error) -> clap::Error {
+    const COLUMNS: &str = "`--sql 'SELECT id, text FROM input'` shows only these columns";
+    if error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return error };
+    let is_flag = given.starts_with("--");
+    if given.split('=').next() == Some("--columns") {
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![COLUMNS.to_owned().into()]));
+    } else if is_flag && error.get(ContextKind::SuggestedArg).is_none() {
+        error.remove(ContextKind::Suggested);
+    }
+    error
+}
+
 /// The tip for a value without a flag.
 fn value_tip(given: &str, words: &[String]) -> String {
     let is_file =

@@ -15,6 +15,8 @@ pub(crate) trait TextRowSource: RowSource {
 pub(crate) enum RecordUnit {
     Line,
     Item,
+    /// A record of CSV, which may span several lines. The header is the first.
+    Row,
 }
 
 /// A file among those of an input.
@@ -37,8 +39,10 @@ impl RecordPlacement {
         let message = match (&self.file, unit) {
             (None, RecordUnit::Line) => format!("Line {at}: {what}"),
             (None, RecordUnit::Item) => format!("Item {at}: {what}"),
+            (None, RecordUnit::Row) => format!("Row {at}: {what}"),
             (Some(file), RecordUnit::Line) => format!("`{file}`, line {at}: {what}"),
             (Some(file), RecordUnit::Item) => format!("`{file}`, item {at}: {what}"),
+            (Some(file), RecordUnit::Row) => format!("`{file}`, row {at}: {what}"),
         };
         BadRow { number: self.number(at), kind, message }
     }
@@ -48,6 +52,7 @@ impl RecordPlacement {
         let unit = match unit {
             RecordUnit::Line => "line",
             RecordUnit::Item => "item",
+            RecordUnit::Row => "row",
         };
         let message = format!("cannot read the input to its end: `{name}`, {unit} {at}: {what}");
         Problem::new(ProblemCode::InputUnreadable, message).hint(format!(

@@ -36,7 +36,8 @@ pub(crate) fn call_report(
         Err(error) => {
             let timing = CallTiming { first_token: None, response: took };
             let report = unanswered_call_report(error.failure.error_kind(), error.status, timing);
-            CallReport { beside_jobs: endpoint.batch_terms.is_some(), ..report }
+            let beside_jobs = endpoint.batch_terms.is_some() && error.batch.is_none();
+            CallReport { batch: error.batch.clone(), beside_jobs, ..report }
         }
     }
 }

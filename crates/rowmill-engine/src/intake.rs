@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
+use futures_util::stream::{FuturesOrdered, FuturesUnordered, select};
 use futures_util::{FutureExt, StreamExt};
 use rowmill_core::answer_key::answer_key;
 use rowmill_core::ports::{AnswerKey, AttachmentLoader, StoredAnswer};
@@ -51,6 +51,9 @@ pub(crate) struct RowIntake {
     attachments: Option<Arc<dyn AttachmentLoader>>,
     answers: Option<AnswerCache>,
     lookups: FuturesUnordered<BoxFuture<'static, LookupResult>>,
+    /// What is found out about rows in their order: if answers are reused, the first row with a request is the one that
+    /// is sent, however long its files take to be read. In a later pass, it is the same one.
+    ordered: FuturesOrdered<BoxFuture<'static, LookupResult>>,
     /// For each request that is in flight or looked up, the other rows with the same request.
     followers: HashMap<AnswerKey, Vec<PreparedRow>>,
     following: usize,
@@ -77,7 +80,7 @@ impl RowIntake {
 
     /// Rows that have left the queue and are not in flight.
     pub(crate) fn held_rows(&self) -> usize {
-        self.prompted.len() + self.ready.len() + self.lookups.len() + self.following
+        self.prompted.len() + self.ready.len() + self.lookups.len() + self.ordered.len() + self.following
     }
 
     /// Whether the prompt of another row can be rendered now.
@@ -124,7 +127,7 @@ impl RowIntake {
     pub(crate) fn accept(&mut self, prepared: PreparedRow) -> Option<PreparedRow> {
         let Some(row_workers) = &self.row_workers else { return self.load(prepared) };
         let row_workers = Arc::clone(row_workers);
-        self.lookups.push(Box::pin(async move {
+        self.find_out(Box::pin(async move {
             let finding = AssertUnwindSafe(row_workers.worker_for_row(&prepared.row)).catch_unwind();
             let row_worker = finding.await.unwrap_or_else(|panic| {
                 let message = format!("choosing the worker panicked: {}", panic_message(&*panic));
@@ -139,7 +142,7 @@ impl RowIntake {
     fn load(&mut self, prepared: PreparedRow) -> Option<PreparedRow> {
         let Some(attachments) = &self.attachments else { return self.look_up(prepared) };
         let attachments = Arc::clone(attachments);
-        self.lookups.push(Box::pin(async move {
+        self.find_out(Box::pin(async move {
             let loading = AssertUnwindSafe(attachments.load(&prepared.row)).catch_unwind();
             let files = loading.await.unwrap_or_else(|_| {
                 Err(RowError::new(ErrorKind::Internal, "reading the files of the row panicked"))
@@ -147,6 +150,14 @@ impl RowIntake {
             LookupResult::Files(prepared, files)
         }));
         None
+    }
+
+    /// Finds out what is part of a row's request.
+    fn find_out(&mut self, finding: BoxFuture<'static, LookupResult>) {
+        match self.answers {
+            Some(_) => self.ordered.push_back(finding),
+            None => self.lookups.push(finding),
+        }
     }
 
     /// Looks up the answer for a row whose request is complete.
@@ -173,7 +184,7 @@ impl RowIntake {
     }
 
     pub(crate) fn has_lookups(&self) -> bool {
-        !self.lookups.is_empty()
+        !self.lookups.is_empty() || !self.ordered.is_empty()
     }
 
     /// Waits for the next finding about a row. Rows whose answer was found, and rows whose files cannot be sent, have
@@ -183,7 +194,7 @@ impl RowIntake {
         schema: Option<&ResultSchema>,
         now: impl Fn() -> Duration,
     ) -> Vec<EndedRow> {
-        match self.lookups.next().await {
+        match select(&mut self.lookups, &mut self.ordered).next().await {
             Some(LookupResult::Prompt(prepared, made)) => {
                 self.prompting -= 1;
                 self.receive_prompt(prepared, made, now()).into_iter().collect()
@@ -326,6 +337,7 @@ impl RowIntake {
         self.prompting = 0;
         self.ready.clear();
         self.lookups.clear();
+        self.ordered = FuturesOrdered::new();
         self.followers.clear();
         self.following = 0;
     }

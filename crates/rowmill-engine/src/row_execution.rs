@@ -427,7 +427,9 @@ impl<'r> RowExecution<'r> {
                 model,
             }
         });
-        let attempts = u32::try_from(self.calls.len()).ok().filter(|&made| made > 0);
+        // In the batch lane, the result of the last attempt stands for those before it.
+        let made = self.calls.iter().map(|call| call.batch.as_ref().map_or(1, |origin| origin.attempt));
+        let attempts = Some(made.fold(0, u32::saturating_add)).filter(|&made| made > 0);
         let outcome = self.row_state.take_outcome(&self.context.row_worker.graph).unwrap_or_else(|| {
             Err(RowError::new(ErrorKind::Internal, "the agents stopped without an answer"))
         });

@@ -118,9 +118,7 @@ impl RunDriver {
             {
                 rows_in_flight.push(head.start_row(shared, ticket));
             }
-            for (duplicate, waits_for) in self.intake.take_parked_duplicates() {
-                self.park_row(duplicate, waits_for);
-            }
+            self.park_duplicates();
             self.start_mapping(shared).await;
             self.commit(shared).await;
             let all_sent = self.feed.is_none() && self.head.is_none() && self.intake.is_empty();
@@ -157,6 +155,13 @@ impl RunDriver {
                 }
             }
             self.close_feed_if_unpublished();
+        }
+    }
+
+    /// Duplicates of rows that were parked wait for the same answer.
+    fn park_duplicates(&mut self) {
+        for (duplicate, waits_for) in self.intake.take_parked_duplicates() {
+            self.park_row(duplicate, waits_for);
         }
     }
 

@@ -156,7 +156,8 @@ impl StopPolicy {
 
     /// The problem that makes every further row pointless, if this row met one.
     fn run_stopper(&self, ended: &EndedRow) -> Option<Problem> {
-        let error = ended.failure.as_ref()?;
+        // A result of a batch job is about its row alone.
+        let error = ended.failure.as_ref().filter(|error| error.batch.is_none())?;
         let (code, hint) = match error.failure {
             CallFailure::UnknownModel => {
                 (ProblemCode::UnknownModel, format!("correct {MODEL} and {RUN_AGAIN_CHANGED}"))

@@ -39,6 +39,7 @@ pub(crate) fn from_status(status: u16, headers: &HeaderMap, body: &[u8], now: Ti
         code: body_says.code,
         retry_after,
         rate_limits: rate_limits_from_headers(headers, now),
+        batch: None,
     }
 }
 
@@ -59,6 +60,7 @@ pub(crate) fn from_error_body(status: Option<u16>, body: ErrorBody, now: Timesta
         code: body.code,
         retry_after,
         rate_limits: None,
+        batch: None,
     }
 }
 

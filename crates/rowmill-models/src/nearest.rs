@@ -7,9 +7,11 @@ pub(crate) fn nearest_name<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a
 
 /// The candidates that differ least, at most three, if they are similar enough.
 pub(crate) fn nearest_names<'a>(name: &str, candidates: &[&'a str]) -> Vec<&'a str> {
+    // A short name differs in one letter at most: two of three would give another word.
+    let most = (name.chars().count() / 3).clamp(1, 2);
     let distances = candidates.iter().map(|candidate| (distance(name, candidate), *candidate));
     let mut near: Vec<_> =
-        distances.filter(|(distance, candidate)| *distance <= 2 && *distance < candidate.len()).collect();
+        distances.filter(|(distance, candidate)| *distance <= most && *distance < candidate.len()).collect();
     // Candidates at the same distance keep their order.
     near.sort_by_key(|(distance, _)| *distance);
     let least = near.first().map(|(distance, _)| *distance);

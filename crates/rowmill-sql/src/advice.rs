@@ -31,6 +31,10 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("datetime", "use `CAST(x AS TIMESTAMP)`"),
     ("unixepoch", "use `epoch(x)` for seconds since 1970"),
     ("total", "use `sum(x)`"),
+    (
+        "mode",
+        "use `SELECT x FROM input GROUP BY x ORDER BY count(*) DESC LIMIT 1` for the most frequent value",
+    ),
     ("json_group_array", "use `list(x)` to collect a list"),
     ("json_array", "use `[a, b]` for a list"),
     ("json_object", "use `{'a': a, 'b': b}` for an object"),

@@ -118,12 +118,14 @@ fn place(sql: &str, location: Location) -> Option<String> {
         return None;
     }
     let from = column.saturating_sub(SHOWN);
-    let shown: String = line
-        .chars()
-        .skip(from)
-        .take(2 * SHOWN)
-        .map(|character| if character.is_control() { ' ' } else { character })
-        .collect();
+    let last = from + 2 * SHOWN - 1;
+    let is_longer = line.chars().nth(last + 1).is_some();
+    let shown = line.chars().enumerate().skip(from).take(2 * SHOWN).map(|(at, character)| match character {
+        _ if at == from && from > 0 || at == last && is_longer => '…',
+        character if character.is_control() => ' ',
+        character => character,
+    });
+    let shown: String = shown.collect();
     Some(format!("\n    {shown}\n    {}^", " ".repeat(column - from)))
 }
 
@@ -140,7 +142,9 @@ mod tests {
         assert_eq!(place("x", 1, 5), None);
         let long = format!("{}x{}", "a".repeat(500), "b".repeat(500));
         let shown = place(&long, 1, 501).unwrap();
-        assert_eq!(shown.lines().nth(1).unwrap().trim().len(), 120);
+        let excerpt = shown.lines().nth(1).unwrap().trim();
+        assert_eq!(excerpt.chars().count(), 120);
+        assert!(excerpt.starts_with("…a") && excerpt.ends_with("b…"), "{excerpt}");
         assert_eq!(shown.lines().nth(2).unwrap().len(), 65);
     }
 }

@@ -42,8 +42,12 @@ impl ExitCode {
             Self::Stopped => "the run could not start, or was stopped by an error; finished rows are kept",
             Self::Usage => "the command line was wrong; nothing was done",
             Self::RowsFailed => "the run finished, some rows failed; retry them with {resume}",
-            Self::LimitReached => "the run stopped at a limit you set ({max_errors}); continue with {resume}",
-            Self::Submitted => "batch jobs are submitted and not finished; continue with {resume}",
+            Self::LimitReached => {
+                "the run stopped at a limit you set (a budget, failed rows, a deadline); continue with {resume}"
+            }
+            Self::Submitted => {
+                "batch jobs are submitted and not finished; collect them with `rowmill batch retrieve`, or continue with {resume}"
+            }
             Self::Interrupted => "the run was interrupted; continue with {resume}",
         })
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{ErrorKind, MessageText, RateLimits, SettingVocabulary};
+use crate::{BatchOrigin, ErrorKind, MessageText, RateLimits, SettingVocabulary};
 
 /// The meaning of a failed call; the only input of retry decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +124,8 @@ pub struct CallError {
     pub retry_after: Option<Duration>,
     /// The rate limits that the provider reported with the refusal.
     pub rate_limits: Option<Box<RateLimits>>,
+    /// The batch job that has this result; `None` for a live call.
+    pub batch: Option<Box<BatchOrigin>>,
 }
 
 impl CallError {
@@ -136,6 +138,7 @@ impl CallError {
             code: None,
             retry_after: None,
             rate_limits: None,
+            batch: None,
         }
     }
 
@@ -146,8 +149,22 @@ impl CallError {
     }
 
     /// Classifies the failure for retries; no other code may examine the error for that.
+    ///
+    /// The result of a batch job is about one row: its provider accepted the credential and the model when it
+    /// accepted the job, and there is no limit that a wait would help with.
     #[must_use]
     pub fn fault(&self) -> CallFault {
+        match self.fault_of_call() {
+            CallFault::Fatal if self.batch.is_some() => CallFault::Permanent,
+            CallFault::Throttled { .. } | CallFault::Exhausted { .. } if self.batch.is_some() => {
+                CallFault::Transient { after: None }
+            }
+            fault => fault,
+        }
+    }
+
+    /// The classification of the same failure of a live call.
+    fn fault_of_call(&self) -> CallFault {
         let after = self.retry_after.map(|asked| asked.min(LONGEST_WAIT));
         match self.failure {
             CallFailure::RateLimited => CallFault::Throttled { after },
@@ -179,3 +196,33 @@ impl fmt::Display for CallError {
 }
 
 impl std::error::Error for CallError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_of_a_batch_job_is_about_its_row_alone() {
+        let origin = BatchOrigin { job: "batch_1".into(), round: 1, attempt: 1, is_counted: false };
+        for (failure, live, batch) in [
+            (CallFailure::Unauthorized, CallFault::Fatal, CallFault::Permanent),
+            (CallFailure::UnknownModel, CallFault::Fatal, CallFault::Permanent),
+            (
+                CallFailure::RateLimited,
+                CallFault::Throttled { after: None },
+                CallFault::Transient { after: None },
+            ),
+            (
+                CallFailure::QuotaExhausted,
+                CallFault::Exhausted { after: None },
+                CallFault::Transient { after: None },
+            ),
+            (CallFailure::Refused, CallFault::Permanent, CallFault::Permanent),
+        ] {
+            let error = CallError::new(failure, "m");
+            assert_eq!(error.fault(), live, "{failure:?}");
+            let error = CallError { batch: Some(Box::new(origin.clone())), ..error };
+            assert_eq!(error.fault(), batch, "{failure:?}");
+        }
+    }
+}

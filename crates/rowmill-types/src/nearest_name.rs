@@ -8,7 +8,8 @@
 /// ```
 pub fn nearest_name<'n>(name: &str, candidates: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let name = name.to_lowercase();
-    let bound = name.chars().count().div_ceil(3);
+    let letters = name.chars().count();
+    let bound = (letters / 3).max(1).min(letters);
     candidates
         .into_iter()
         .map(|candidate| (distance(&name, &candidate.to_lowercase()), candidate))
@@ -17,21 +18,32 @@ pub fn nearest_name<'n>(name: &str, candidates: impl IntoIterator<Item = &'n str
         .map(|(_, candidate)| candidate)
 }
 
-/// The edit distance: how many characters must be inserted, removed or changed.
+/// The edit distance: how many characters must be inserted, removed or changed, or swapped with their neighbour.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut costs: Vec<usize> = (0..=right.len()).collect();
+    // The costs two rows above, and the character of the row above.
+    let mut older: Vec<usize> = Vec::new();
+    let mut previous = None;
     for (row, from) in left.chars().enumerate() {
         let mut diagonal = row;
         let mut before = row + 1;
         let mut next = vec![before];
-        for (to, above) in right.iter().zip(costs.iter().skip(1)) {
+        for (at, (to, above)) in right.iter().zip(costs.iter().skip(1)).enumerate() {
             let changed = diagonal + usize::from(from != *to);
             before = changed.min(above + 1).min(before + 1);
+            let neighbour = at.checked_sub(1).and_then(|at| right.get(at).zip(older.get(at)));
+            if let Some((neighbour, cost)) = neighbour
+                && from == *neighbour
+                && previous == Some(*to)
+            {
+                before = before.min(cost + 1);
+            }
             next.push(before);
             diagonal = *above;
         }
-        costs = next;
+        older = std::mem::replace(&mut costs, next);
+        previous = Some(from);
     }
     costs.last().copied().unwrap_or_default()
 }
@@ -48,7 +60,10 @@ mod tests {
             ("abc", "abc", 0),
             ("splt", "split", 1),
             ("kitten", "sitting", 3),
-            ("ab", "ba", 2),
+            ("ab", "ba", 1),
+            ("wiat", "wait", 1),
+            ("nmae", "name", 1),
+            ("abc", "cab", 2),
         ] {
             assert_eq!(distance(left, right), expected, "{left} {right}");
         }
@@ -59,5 +74,13 @@ mod tests {
         assert_eq!(nearest_name("TEXT", ["test", "text"]), Some("text"));
         assert_eq!(nearest_name("x", ["y"]), Some("y"));
         assert_eq!(nearest_name("", ["y"]), None);
+    }
+
+    #[test]
+    fn a_name_that_differs_in_more_than_a_third_is_not_meant() {
+        assert_eq!(nearest_name("hash", ["last"]), None);
+        assert_eq!(nearest_name("columns", ["count"]), None);
+        assert_eq!(nearest_name("foo", ["sol"]), None);
+        assert_eq!(nearest_name("stdotu", ["stdout"]), Some("stdout"));
     }
 }

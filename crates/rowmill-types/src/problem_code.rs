@@ -62,7 +62,7 @@ problem_codes! {
     DeadlinePassed = "RM1040", "{deadline} passed before the first row was sent; nothing was sent.",
         "Allow more time, or check what the input is waiting for.";
     ColumnTypeBroken = "RM1060", "A value in the input does not match the type of its column, which the query uses. Types are inferred from the first rows, or set with {types}.",
-        "Set a type that fits all rows, such as {types: x=text}, and cast in the query: `TRY_CAST(x AS DOUBLE)` returns null for values that are not numbers.";
+        "Set a type that fits all rows, such as {types: x=text}; its values then stay as they are. A computation needs a cast: `TRY_CAST(x AS DOUBLE)` returns null for text that is not a number.";
     InvalidTypes = "RM1061", "{types} names an unknown column or an unknown type; nothing was sent.",
         "Write {types: column=type,…}, such as {types: zip=text,price=decimal(10,2)}.";
     NoSqlEngine = "RM1062", "{sql_engine: duckdb} needs DuckDB, and neither its program nor its Python package was found; nothing was sent.",

@@ -55,7 +55,7 @@ pub(crate) fn notify_resume(
             let rows = counts.with_turns;
             let (continues, their) =
                 (verb_form(rows, "continues", "continue"), verb_form(rows, "its", "their"));
-            let text = format!("{} of them {continues} after {their} last finished turn", group_digits(rows));
+            let text = format!("{} of them {continues} after {their} last finished call", group_digits(rows));
             (control.notice)(RunNotice::info(text));
         }
         notify_unsent(control, counts);
@@ -64,7 +64,10 @@ pub(crate) fn notify_resume(
         control.observer.observe(&RunEvent::SpentBefore { spent });
     }
     if spent.cost > Money::ZERO {
-        (control.notice)(RunNotice::info(format!("spent before: {}", spent.cost)));
+        (control.notice)(RunNotice::info(format!(
+            "spent before: at most {}, with interrupted calls at their maximum cost",
+            spent.cost
+        )));
     }
     if settings_unknown {
         (control.notice)(RunNotice::warning(

@@ -73,7 +73,7 @@ use crate::work_spec::PlanParts;
 pub async fn run(spec: RunSpec, control: &RunControl) -> Result<RunReport, Problem> {
     spec.notify.check()?;
     if spec.notify.is_empty() {
-        return run_in_lane(spec, control).await;
+        return Box::pin(run_in_lane(spec, control)).await;
     }
     let kept = spec.clone();
     let outcome = Box::pin(run_in_lane(spec, control)).await;

@@ -10,6 +10,10 @@ pub(crate) enum SpecText {
     Broken,
 }
 
+/// The message for something else than one of several names, which the parser does not list.
+const NAMES: &str =
+    "expected a name in quotes, or an object with one name in it; docs/run-spec.schema.json lists the names";
+
 /// The plain form of a message of the parser.
 pub(crate) fn plain_mistake(message: &str, text: SpecText) -> String {
     let plain = match text {
@@ -53,7 +57,7 @@ fn broken_text(message: &str) -> Option<&'static str> {
 /// The message for a value that is not one of the expected names.
 fn wrong_choice(message: &str) -> Option<&'static str> {
     Some(match message {
-        "expected value" => "expected a name in quotes, or an object with one name in it",
+        "expected value" => NAMES,
         "invalid type: unit variant, expected newtype variant" => {
             "this name needs a value: write it as `{\"name\": value}`"
         }
@@ -77,10 +81,21 @@ fn wrong_type(message: &str) -> Option<String> {
     if let Some((_, expected)) =
         message.strip_prefix("invalid value: ").and_then(|rest| rest.split_once(", expected "))
     {
-        return Some(format!("expected {}", expected_kind(expected)));
+        return Some(format!("expected {}", expected_range(expected).unwrap_or(expected_kind(expected))));
     }
     let (_, expected) = message.strip_prefix("invalid length ")?.split_once(", expected ")?;
     Some(format!("expected {}, found a list", expected_kind(expected)))
+}
+
+/// The bounds of a number, for one that is outside of them.
+fn expected_range(expected: &str) -> Option<&'static str> {
+    Some(match expected {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "a nonzero u32" => "a whole number from 1 to 4294967295",
+        _ => return None,
+    })
 }
 
 fn expected_kind(expected: &str) -> &str {
@@ -173,19 +188,16 @@ mod tests {
             ("input", "5", "expected an object, found a number"),
             ("input", "[]", "expected an object, found a list"),
             ("input", "\"secret\"", "expected an object, found text"),
-            ("output", "5", "expected a name in quotes, or an object with one name in it"),
+            ("output", "5", NAMES),
             ("output", "\"file\"", "this name needs a value: write it as `{\"name\": value}`"),
             ("output", "{\"stdout\": 5}", "this name takes no value: write it alone, in quotes"),
-            ("output", "{}", "expected a name in quotes, or an object with one name in it"),
-            (
-                "output",
-                "{\"file\": \"a\", \"stdout\": 5}",
-                "expected a name in quotes, or an object with one name in it",
-            ),
+            ("output", "{}", NAMES),
+            ("output", "{\"file\": \"a\", \"stdout\": 5}", NAMES),
             ("output", "\"stdotu\"", "unknown name `stdotu`; did you mean `stdout`?"),
             ("include_input", "1", "expected `true` or `false`, found a number"),
             ("work", "{\"retries\": 1.5}", "expected a whole number, zero or more, found a number"),
-            ("work", "{\"retries\": -1}", "expected a whole number, zero or more"),
+            ("work", "{\"retries\": -1}", "expected a whole number from 0 to 4294967295"),
+            ("work", "{\"retries\": 1000000000000}", "expected a whole number from 0 to 4294967295"),
             ("work", "{\"fallback_models\": {}}", "expected a list, found an object"),
             ("variables", "null", "expected an object, found `null`"),
             (

@@ -110,7 +110,7 @@ pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
         printer::talk(&unfinished_lines(run, width).join("\n"));
     }
     if let Some(text) = &head.notice {
-        printer::talk(&format!("note: {}", text.render(COMMAND_LINE_VOCABULARY)));
+        printer::talk(&printer::warning_line(text));
     }
     printer::data(&if flags.json { as_json(&head) } else { as_text(&head, width) })?;
     Ok(ExitCode::Ok)

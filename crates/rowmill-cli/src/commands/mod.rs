@@ -22,7 +22,7 @@ use clap::{ArgMatches, FromArgMatches};
 use rowmill::{Problem, StandardOutput};
 
 use crate::args::{Command, CommandLine, command};
-use crate::other_tools::add_tip;
+use crate::other_tools::{add_head_tip, add_tip};
 use crate::spec_file::{check_flags_beside_spec, names_spec};
 use crate::{open_files, printer, vocabulary};
 
@@ -107,7 +107,11 @@ fn wrong_arguments(error: clap::Error) -> ExitCode {
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let command = given.first().cloned();
     let takes_rows = |name: &String| ["run", "plan", "batch"].contains(&name.as_str());
-    let error = if command.as_ref().is_some_and(takes_rows) { add_tip(error, &given) } else { error };
+    let error = match &command {
+        Some(name) if takes_rows(name) => add_tip(error, &given),
+        Some(name) if name == "head" => add_head_tip(error),
+        _ => error,
+    };
     let error = with_usage(error, &given);
     let text = error.to_string();
     if let Cow::Owned(masked) = printer::shown(text.trim_end()) {

@@ -186,12 +186,13 @@ fn fields(fields: &[FieldSummary], width: usize) -> Vec<String> {
         }
         let nulls = field.kinds.count_of(JsonKind::Null);
         if let Some(values) = &field.values {
-            let values =
-                values.iter().map(|(value, count)| format!("{} {}", value_text(value), group_digits(*count)));
+            let values = values
+                .iter()
+                .map(|(value, count)| format!("{}: {}", value_text(value), group_digits(*count)));
             counted.extend(values);
         }
         if nulls > 0 {
-            counted.push(format!("null {}", group_digits(nulls)));
+            counted.push(format!("null: {}", group_digits(nulls)));
         }
         table.row([
             truncate_to_width(&escape_control(name), 24),

@@ -272,7 +272,7 @@ fn a_tool_that_ran_at_the_kill_is_called_again_only_if_it_may_run_twice() {
     let ended = running.end();
     assert_eq!(ended.code, Some(3), "{}", ended.err);
     ended.resumed(0, 0, 1).says(&[
-        "1 of them continues after its last finished turn",
+        "1 of them continues after its last finished call",
         "1 row is not sent: the run was interrupted during a call of a tool that must not run twice",
         "`--retry-unknown`",
     ]);

@@ -121,7 +121,7 @@ fn results_are_retrieved_from_a_folder_below_and_too_early_is_reported() {
     let (simulator, place) = held(3);
     place.write("deep/er/note.txt", "");
     submit(&place);
-    let ended = place.rowmill_in("deep/er", &["batch", "retrieve"]).code(5).says("3 rows still out");
+    let ended = place.rowmill_in("deep/er", &["batch", "retrieve"]).code(5).says("3 rows still pending");
     assert_eq!(ended.stdout, output_path(&place));
     simulator.finish_jobs();
     let ended = place.rowmill_in("deep/er", &["batch", "retrieve"]).ok();
@@ -164,7 +164,7 @@ fn a_table_lists_all_runs_and_json_has_their_jobs() {
     let (simulator, place) = held(4);
     let run = submit(&place);
     let table = place.rowmill(&["batch", "list"]).ok().stdout;
-    assert!(table.starts_with("run ") && table.contains(&run) && table.contains("4 of 4 out"), "{table}");
+    assert!(table.starts_with("run ") && table.contains(&run) && table.contains("4 of 4 pending"), "{table}");
     simulator.finish_jobs();
     place.rowmill(&["batch", "retrieve"]).ok();
     let known = &list(&place)[0];
@@ -202,7 +202,7 @@ fn cancelled_jobs_keep_what_they_had_finished_and_retry_sends_the_rest() {
     // Nothing is sent by itself.
     place.rowmill(&["batch", "retrieve"]).code(130);
     assert_eq!(simulator.stats().batches.jobs, 1);
-    place.rowmill(&["batch", "retry"]).code(5).says("still out");
+    place.rowmill(&["batch", "retry"]).code(5).says("still pending");
     assert_eq!(simulator.stats().batches.jobs, 2);
     simulator.finish_jobs();
     place.rowmill(&["batch", "retrieve"]).ok();
@@ -218,7 +218,7 @@ fn failed_rows_are_left_alone_by_retrieve_and_sent_again_by_retry() {
     place.write("rows.jsonl", "{\"n\":\"a\"}\n{\"n\":\"b [[400x1]]\"}\n");
     let flags = ["-m", MODEL, "--lane", "batch", "--detach", "--prompt", "{{n}}"];
     place.run_rows(&flags).code(5);
-    place.rowmill(&["batch", "retry"]).code(5).says("2 rows still out");
+    place.rowmill(&["batch", "retry"]).code(5).says("2 rows still pending");
     simulator.finish_jobs();
     place.rowmill(&["batch", "retrieve"]).code(3);
     place.rowmill(&["batch", "retrieve"]).code(3).says("`rowmill batch retry` sends them again");

@@ -103,7 +103,7 @@ fn a_budget_stops_the_run_before_it_is_passed_and_a_higher_one_goes_on() {
         before = done;
     }
     let ended = run(&home, &simulator).args(&["--max-cost", "1", "--resume"]).ends_with(0);
-    ended.says(&["spent before: $0.02"]);
+    ended.says(&["spent before: at most $0.02"]);
     assert_all_ok(&home.envelopes(), 300);
     assert_same(spent(&ended), counted(&simulator));
     assert_eq!((simulator.stats().answers, simulator.stats().repeated_answers), (300, 0));

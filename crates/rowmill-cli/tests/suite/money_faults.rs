@@ -129,7 +129,7 @@ fn a_row_that_a_budget_stops_between_its_repairs_is_not_of_unknown_outcome() {
         assert!(home.envelopes().iter().all(|envelope| envelope["ok"] == Value::Bool(true)));
         assert_same(ended.summary()["spent_usd"].as_f64().unwrap(), counted(&simulator), "after the resume");
         if !turns.is_empty() {
-            ended.says(&["1 of them continues after its last finished turn"]);
+            ended.says(&["1 of them continues after its last finished call"]);
             assert_eq!(simulator.stats().repeated_turns, 0, "no turn is paid twice");
         }
     }

@@ -20,7 +20,10 @@ fn a_flag_of_another_tool_gets_the_one_that_does_the_same_here() {
         assert!(!ended.stderr.contains("a similar argument exists"), "{}", ended.stderr);
     }
     place.run(&["--promt", "x"]).code(2).says("a similar argument exists: '--prompt'");
-    place.rowmill(&["head", "--schema"]).code(2).says("unexpected argument '--schema'");
+    let ended = place.rowmill(&["head", "--schema"]).code(2).says("unexpected argument '--schema'");
+    assert!(!ended.stderr.contains("as a value"), "{}", ended.stderr);
+    let ended = place.rowmill(&["head", "rows.jsonl", "--columns", "id"]).code(2);
+    ended.says("tip: `--sql 'SELECT id, text FROM input'` shows only these columns\n");
 }
 
 #[test]

@@ -29,9 +29,9 @@ fn counts_failures_and_values_are_reported() {
          \x20   5  e   Refusal  I cannot help with that, and here is a long explanation of …\n\
          \n\
          results\n\
-         \x20 label  text             good 2 · bad 1\n\
+         \x20 label  text             good: 2 · bad: 1\n\
          \x20 score  integer, number  min -3, mean -0.5, max 1\n\
-         \x20 why    text             null 1\n"
+         \x20 why    text             null: 1\n"
     );
     let shown = place.rowmill(&["results", "out.jsonl", "--failures", "1"]).ok().stdout;
     assert!(shown.contains("\n  … and 1 more; `--failures 2` shows all\n"), "{shown}");
@@ -49,7 +49,7 @@ fn text_results_with_few_values_are_counted_and_others_are_not() {
     );
     place.write("many.jsonl", (1..=40).map(|n| line(n, &format!("\"text {n}\""))).collect::<String>());
     for (name, message) in [
-        ("few.jsonl", "few.jsonl: 40 rows: 40 ok\n\nresults\n  (whole result)  text  no 30 · yes 10\n"),
+        ("few.jsonl", "few.jsonl: 40 rows: 40 ok\n\nresults\n  (whole result)  text  no: 30 · yes: 10\n"),
         ("many.jsonl", "many.jsonl: 40 rows: 40 ok\n\nresults\n  (whole result)  text\n"),
     ] {
         assert_eq!(place.rowmill(&["results", name]).ok().stdout, message);
@@ -69,7 +69,7 @@ fn tokens_and_times_come_from_telemetry_with_histograms() {
     place.write("t.jsonl", (1..=20).map(|n| format!("{}\n", telemetry(n))).collect::<String>());
     let shown = place.rowmill(&["results", "out.jsonl", "--telemetry", "t.jsonl"]).ok().stdout;
     let histograms =
-        shown.split_once("why    text             null 1\n").map(|(_, rest)| rest).unwrap_or_default();
+        shown.split_once("why    text             null: 1\n").map(|(_, rest)| rest).unwrap_or_default();
     assert_eq!(
         histograms,
         "\n\

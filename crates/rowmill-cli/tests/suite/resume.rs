@@ -173,7 +173,7 @@ fn a_changed_setting_is_refused_by_name_and_accepted_when_the_user_says_so() {
             SETTINGS
         }),
         ("/other.jsonl`\n", |home| {
-            home.write("other.jsonl", &home.read("in.jsonl"));
+            home.write("other.jsonl", &(home.read("in.jsonl") + "{\"p\":\"row 11\"}\n"));
             Settings { input: "other.jsonl", ..SETTINGS }
         }),
     ];

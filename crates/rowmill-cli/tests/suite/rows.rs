@@ -114,7 +114,7 @@ fn csv_rows_are_counted_by_record_and_their_values_are_text() {
         (2, "[a]"),
         (3, "[two\nlines, \"quoted\"]"),
         (4, "[short]"),
-        (5, "InvalidRow: Line 5: too many CSV columns"),
+        (5, "InvalidRow: Row 5: too many CSV columns (the record starts on line 7 of the input)"),
         (6, "[]"),
         (7, "[last]"),
     ]);
@@ -156,9 +156,9 @@ fn csv_that_is_not_utf8_or_not_closed_fails_where_it_is() {
     let found = numbers_and_results(&envelopes);
     assert_eq!(
         found[..3],
-        expected(&[(2, "[a]"), (3, "InvalidRow: Line 3: column `n` is not valid UTF-8"), (4, "[c]"),])
+        expected(&[(2, "[a]"), (3, "InvalidRow: Row 3: column `n` is not valid UTF-8"), (4, "[c]"),])
     );
-    assert!(found[3].1.starts_with("InvalidRow: Line 5: a quote is never closed"), "{}", found[3].1);
+    assert!(found[3].1.starts_with("InvalidRow: Row 5: a quote is never closed"), "{}", found[3].1);
     assert_eq!(found.len(), 4);
 }
 

@@ -150,7 +150,7 @@ fn a_record_of_csv_over_the_bound_is_one_failed_row_and_the_next_is_worked_on() 
     let message = numbers_and_results(&place.json("out.jsonl"));
     let expected = [
         (2, "\"1 short\"".to_owned()),
-        (3, "Line 3: longer than 64 MiB (the record starts on line 3 of the input)".to_owned()),
+        (3, "Row 3: longer than 64 MiB (the record starts on line 3 of the input)".to_owned()),
         (4, "\"3 a\\nb\"".to_owned()),
     ];
     assert_eq!(message, expected);
@@ -173,7 +173,7 @@ fn an_input_that_is_cut_is_never_taken_for_a_shorter_one() {
         ("c.json", "[{\"n\":1},{\"n\":2} {\"n\":3}]", 2, "item 2: expected `,` or `]` after it"),
         ("d.json", "{\"n\":1}\n{\"n\":2}\n{\"n\":3,", 3, "line 3: the input ends in the middle of it"),
         ("e.jsonl", "{\"n\":1}\n{\"n\":2}\n{\"n\":\"é", 3, "line 3: the input ends in the middle of it"),
-        ("f.csv", "n,t\n1,a\n2,b\n3,\"open\n", 4, "line 4: a quote is never closed"),
+        ("f.csv", "n,t\n1,a\n2,b\n3,\"open\n", 4, "row 4: a quote is never closed"),
     ] {
         place.write(name, text);
         let run = |flags: &[&str]| place.run(&[&["-i", name][..], &base, flags].concat());

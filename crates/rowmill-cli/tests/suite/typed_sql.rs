@@ -69,7 +69,9 @@ fn a_value_that_breaks_the_type_of_its_column_stops_the_run_with_its_row_and_the
              from the first rows",
         )
         .says("`--types x=text`")
-        .says("TRY_CAST(x AS BIGINT)");
+        .says(
+            "to compute with it, write `TRY_CAST(x AS BIGINT)`, which gives null for text that is not BIGINT",
+        );
     let condition = "TRY_CAST(x AS BIGINT) IS NULL";
     run(&place, "rows.jsonl", &["--overwrite", "--types", "x=text", "--where", condition]).ok();
     assert_eq!(row_numbers(&place.json("out.jsonl")), [20_481]);

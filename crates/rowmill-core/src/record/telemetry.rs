@@ -38,7 +38,7 @@ pub struct CallReport {
     pub hosted_tools: Option<Box<HostedToolUse>>,
     /// The maximum number of tokens of the answer, if it was chosen for this call.
     pub output_cap: Option<u64>,
-    /// The batch job that answered; `None` for a live call.
+    /// The batch job that has its result; `None` for a live call.
     pub batch: Option<Box<BatchOrigin>>,
     /// Whether this was a live call of a run that has batch jobs, too.
     pub beside_jobs: bool,

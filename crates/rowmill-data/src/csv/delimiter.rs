@@ -128,7 +128,7 @@ impl DelimiterChoice {
                 _ => format!("`{found}`"),
             };
             seen.untold.push(format!(
-                "`{file}` is read with {what} as its delimiter; use {delimiter} to read it with commas",
+                "`{file}` is read with {what} as its delimiter; if that is wrong, name it, such as {delimiter}",
                 delimiter = DELIMITER.with_value(",")
             ));
         }

@@ -88,7 +88,7 @@ impl CsvRowSource {
             Err(message) => {
                 self.ended = true;
                 self.damage =
-                    Some(RecordPlacement::damage(self.records.name(), RecordUnit::Line, 1, &message));
+                    Some(RecordPlacement::damage(self.records.name(), RecordUnit::Row, 1, &message));
                 Ok(Some(Err(self.place.bad_header_row(message))))
             }
         }
@@ -103,7 +103,9 @@ impl CsvRowSource {
         let at = self.number + 1;
         let row = match self.records.next(wait)? {
             CsvRecord::Fields(fields) => row_of(self.place.number(at), header, fields),
-            CsvRecord::TooManyFields => Err(format!("too many {} columns", self.format_name())),
+            CsvRecord::TooManyFields => {
+                Err(self.spanning(&format!("too many {} columns", self.format_name())))
+            }
             CsvRecord::Pending => return Ok(None),
             CsvRecord::End => {
                 self.ended = true;
@@ -120,9 +122,9 @@ impl CsvRowSource {
         };
         self.number = at;
         if let (Err(what), true) = (&row, self.ended) {
-            self.damage = Some(RecordPlacement::damage(self.records.name(), RecordUnit::Line, at, what));
+            self.damage = Some(RecordPlacement::damage(self.records.name(), RecordUnit::Row, at, what));
         }
-        Ok(Some(row.map_err(|what| self.place.bad_row(RecordUnit::Line, at, ErrorKind::InvalidRow, &what))))
+        Ok(Some(row.map_err(|what| self.place.bad_row(RecordUnit::Row, at, ErrorKind::InvalidRow, &what))))
     }
 
     /// A message about a record of many lines, with the line on which it starts.

@@ -29,7 +29,7 @@ fn a_record_over_the_bound_is_one_bad_row_and_reading_goes_on() {
         messages(&rows),
         [
             r#"{"a":"1","b":"2"}"#,
-            "Line 3: longer than 64 MiB (the record starts on line 4 of the input)",
+            "Row 3: longer than 64 MiB (the record starts on line 4 of the input)",
             r#"{"a":"4","b":"5"}"#,
         ]
     );
@@ -42,7 +42,7 @@ fn a_stray_quote_costs_the_lines_up_to_the_bound_and_says_where_reading_goes_on(
         messages(&rows),
         [
             r#"{"a":"1","b":"2"}"#,
-            "Line 3: longer than 64 MiB, because a quote is not closed; reading continues at line 8 of the \
+            "Row 3: longer than 64 MiB, because a quote is not closed; reading continues at line 8 of the \
              input, which again has as many columns as the header (the record starts on line 3 of the \
              input)",
             r#"{"a":"12","b":"13"}"#,
@@ -57,7 +57,7 @@ fn a_quote_that_is_never_closed_in_one_column_takes_the_rest_and_says_so() {
         messages(&rows),
         [
             r#"{"a":"1"}"#,
-            "Line 3: longer than 64 MiB, and a quote is never closed, so the rest of the input was read as \
+            "Row 3: longer than 64 MiB, and a quote is never closed, so the rest of the input was read as \
              one value (the record starts on line 4 of the input)",
         ]
     );
@@ -85,7 +85,11 @@ fn a_header_over_its_bounds_is_one_bad_row() {
 #[test]
 fn a_record_of_very_many_fields_is_passed_over() {
     let rows = read(b"a,b\n1,2\n1,2,3,4,5,6,7,8,9\n3,4\n", 90);
-    let expected = [r#"{"a":"1","b":"2"}"#, "Line 3: too many CSV columns", r#"{"a":"3","b":"4"}"#];
+    let expected = [
+        r#"{"a":"1","b":"2"}"#,
+        "Row 3: too many CSV columns (the record starts on line 3 of the input)",
+        r#"{"a":"3","b":"4"}"#,
+    ];
     assert_eq!(messages(&rows), expected);
 }
 

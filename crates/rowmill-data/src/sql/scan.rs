@@ -197,8 +197,8 @@ fn broken_type(row: u64, json: &str, column: &SqlColumn, source: TypeSource) -> 
     }
     let written = quoted_name(name);
     problem.hint(format!(
-        "read the column as text with {types}; then `TRY_CAST({written} AS {kind})` in the query returns \
-         null for such values",
+        "read the column as text with {types}: its values stay as they are; to compute with it, write \
+         `TRY_CAST({written} AS {kind})`, which gives null for text that is not {kind}",
         types = TYPES.with_value(format_args!("{name}=text"))
     ))
 }

@@ -131,8 +131,19 @@ impl SqlColumns {
         let near =
             nearest_name(name, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
         let listed: Vec<_> = names().take(12).map(|name| format!("`{name}`")).collect();
-        let message = format!("{TYPES} names `{name}`, which the input does not have");
-        Problem::new(ProblemCode::InvalidTypes, message).hint(format!("{near}columns: {}", listed.join(", ")))
+        let message = if self.declared {
+            format!("{TYPES} names `{name}`, which the input does not have")
+        } else {
+            format!(
+                "{TYPES} names `{name}`, which is not among the columns found in the first rows of the input"
+            )
+        };
+        let later = match self.declared {
+            true => "",
+            false => "; a field that only later rows have is not a column: put a row that has it first",
+        };
+        let hint = format!("{near}columns: {}{later}", listed.join(", "));
+        Problem::new(ProblemCode::InvalidTypes, message).hint(hint)
     }
 
     /// Gives every field a name that is unique in SQL, which ignores case.
@@ -227,7 +238,12 @@ mod tests {
             [ColumnType { column: column.into(), type_name: type_name.into() }]
         };
         let unknown = shape.declare(&declared("zap", "text")).unwrap_err();
-        assert!(unknown.hint.unwrap().contains("did you mean `zip`?"));
+        assert!(unknown.message.contains("which is not among the columns found in the first rows"));
+        let hint = unknown.hint.unwrap();
+        assert!(
+            hint.contains("did you mean `zip`?") && hint.contains("put a row that has it first"),
+            "{hint}"
+        );
         assert_eq!(shape.declare(&declared("zip", "colour")).unwrap_err().code, ProblemCode::InvalidTypes);
         shape.declare(&declared("ZIP", "text")).unwrap();
         assert_eq!(shape.columns[0].kind, SqlType::Varchar);

@@ -93,7 +93,7 @@ fn other_delimiters_are_recognised_and_reported_once() {
         assert_eq!(
             notice.unwrap(),
             format!(
-                "`{}` is read with {message} as its delimiter; use `delimiter: ,` to read it with commas",
+                "`{}` is read with {message} as its delimiter; if that is wrong, name it, such as `delimiter: ,`",
                 path.display()
             )
         );
@@ -137,6 +137,6 @@ fn a_record_over_the_bound_is_one_failed_row_and_the_others_are_read() {
     let rows = read(&path);
     let texts: Vec<&str> =
         rows.iter().map(|row| row.as_ref().map_or_else(|bad| &*bad.message, |row| row.text())).collect();
-    let failed = "Line 3: longer than 64 MiB (the record starts on line 3 of the input)";
+    let failed = "Row 3: longer than 64 MiB (the record starts on line 3 of the input)";
     assert_eq!(texts, [r#"{"a":"1","b":"2"}"#, failed, r#"{"a":"4","b":"5"}"#]);
 }

@@ -120,7 +120,7 @@ fn short_records_have_nulls_and_long_ones_are_bad_rows() {
         csv(b"a,b\n1\n1,2,3\n,\n\"\"\n"),
         [
             r#"2 {"a":"1","b":null}"#,
-            "3 InvalidRow Line 3: too many CSV columns",
+            "3 InvalidRow Row 3: too many CSV columns (the record starts on line 3 of the input)",
             r#"4 {"a":"","b":""}"#,
             r#"5 {"a":"","b":null}"#,
         ]
@@ -147,8 +147,8 @@ fn invalid_utf8_in_a_record_names_the_row_and_the_column() {
     assert_eq!(
         csv(b"a,b\n1,\xff\n\xc3,\xa9\n2,3\n"),
         [
-            "2 InvalidRow Line 2: column `b` is not valid UTF-8",
-            "3 InvalidRow Line 3: column `a` is not valid UTF-8",
+            "2 InvalidRow Row 2: column `b` is not valid UTF-8",
+            "3 InvalidRow Row 3: column `a` is not valid UTF-8",
             r#"4 {"a":"2","b":"3"}"#,
         ]
     );
@@ -160,7 +160,7 @@ fn a_quote_that_is_never_closed_is_reported_with_its_place() {
         csv(b"a\n\"x\ny\"\n\"stray\n1\n2\n"),
         [
             "2 {\"a\":\"x\\ny\"}",
-            "3 InvalidRow Line 3: a quote is never closed, so the rest of the input was read as one value \
+            "3 InvalidRow Row 3: a quote is never closed, so the rest of the input was read as one value \
              (the record starts on line 4 of the input)",
         ]
     );
@@ -170,7 +170,10 @@ fn a_quote_that_is_never_closed_is_reported_with_its_place() {
 fn tabs_separate_values_of_a_tsv() {
     assert_eq!(
         shown(&read(InputFormat::Tsv, b"a\tb\n1,5\t\"x\ty\"\n1\t2\t3\n")),
-        [r#"2 {"a":"1,5","b":"x\ty"}"#, "3 InvalidRow Line 3: too many TSV columns",]
+        [
+            r#"2 {"a":"1,5","b":"x\ty"}"#,
+            "3 InvalidRow Row 3: too many TSV columns (the record starts on line 3 of the input)",
+        ]
     );
 }
 

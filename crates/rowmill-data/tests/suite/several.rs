@@ -87,9 +87,9 @@ fn every_csv_has_its_own_header_which_takes_a_number() {
             r#"2 {"a":"1","b":"2"}"#,
             r#"3 {"a":"3","b":null}"#,
             r#"5 {"b":"4","a":"5"}"#,
-            "6 InvalidRow `2.csv`, line 3: too many CSV columns",
+            "6 InvalidRow `2.csv`, row 3: too many CSV columns (the record starts on line 3 of the file)",
             "7 InvalidRow `3.csv`: CSV input is missing a header row",
-            "9 InvalidRow `4.csv`, line 2: a quote is never closed, so the rest of the file was read as one \
+            "9 InvalidRow `4.csv`, row 2: a quote is never closed, so the rest of the file was read as one \
              value (the record starts on line 2 of the file)",
         ]
     );

@@ -1,6 +1,6 @@
 //! `FROM`: tables, subqueries, lists and joins.
 
-use rowmill_types::settings::{SAMPLE, TYPES};
+use rowmill_types::settings::TYPES;
 use sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, ObjectName, Spanned as _,
     TableAlias, TableFactor, TableWithJoins,
@@ -9,6 +9,7 @@ use sqlparser::ast::{
 use super::QueryBinder;
 use super::expressions::single_name;
 use super::outputs::QueryPurpose;
+use super::parse_refusals::samples;
 use super::scope::{NameScope, QueryClause, ScopeColumn, ScopeTable};
 use super::tables::{query_columns, renamed};
 use crate::expression::coerce::{as_condition, bind_comparison};
@@ -93,8 +94,7 @@ impl QueryBinder<'_> {
                 return Ok(());
             }
             TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
-                return Err(QueryRefusal::new("samples are not supported", place)
-                    .hint(format!("use {sample} for a sample", sample = SAMPLE.with_value("N"))));
+                return Err(samples(place));
             }
             _ => {
                 return Err(QueryRefusal::new("this is not allowed in `FROM`", place)

@@ -1,13 +1,14 @@
 //! Parses the text of a query.
 
 use sqlparser::ast::{Expr, SetExpr, Statement};
-use sqlparser::dialect::DuckDbDialect;
 use sqlparser::keywords::Keyword;
-use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::QueryBinder;
+use super::dialect::QueryDialect;
 use super::outputs::{BoundQuery, QueryPurpose};
+use super::parse_refusals::{location, parse_refusal};
 use crate::expression::coerce::as_condition;
 use crate::expression::emit::EmittedSql;
 use crate::expression::refusal::{BindResult, QueryPosition, QueryRefusal};
@@ -19,12 +20,11 @@ const DEPTH: usize = 60;
 /// Binds a query.
 pub(crate) fn bind_sql(text: &str, tables: &[NamedTable]) -> BindResult<(BoundQuery, EmittedSql)> {
     let mut parser = parser(text)?;
-    let statement = parser.parse_statement().map_err(|error| refusal(&error, text))?;
+    let statement = parser.parse_statement().map_err(|error| parse_refusal(&error, text))?;
     while parser.consume_token(&Token::SemiColon) {}
     let behind = parser.peek_token();
     if behind.token != Token::EOF {
-        let hint = "write one query that starts with `SELECT`, `WITH` or `FROM`";
-        return Err(QueryRefusal::new("there is text after the query", behind.span).hint(hint));
+        return Err(text_after_query(&behind));
     }
     let query = match statement {
         Statement::Query(query) => query,
@@ -48,7 +48,7 @@ pub(crate) fn bind_condition(
     tables: &[NamedTable],
 ) -> BindResult<(BoundQuery, EmittedSql)> {
     let mut parser = parser(text)?;
-    let expression: Expr = parser.parse_expr().map_err(|error| refusal(&error, text))?;
+    let expression: Expr = parser.parse_expr().map_err(|error| parse_refusal(&error, text))?;
     let behind = parser.peek_token();
     if behind.token != Token::EOF {
         let hint = "write what would follow `WHERE`, such as `split = 'eval' AND score > 0.5`";
@@ -63,7 +63,7 @@ pub(crate) fn bind_condition(
 }
 
 fn parser(text: &str) -> BindResult<Parser<'static>> {
-    const DIALECT: DuckDbDialect = DuckDbDialect {};
+    const DIALECT: QueryDialect = QueryDialect;
     if let Some(at) = text.find('\0') {
         let place = QueryPosition(location(text, at));
         return Err(QueryRefusal::new("it contains a NUL character", place));
@@ -77,7 +77,7 @@ fn parser(text: &str) -> BindResult<Parser<'static>> {
             .hint("write the values into the query"));
     }
     let parser = Parser::new(&DIALECT).with_recursion_limit(DEPTH);
-    Ok(parser.with_tokens_with_locations(bracket_cases(tokens)))
+    Ok(parser.with_tokens_with_locations(with_filter_conditions(bracket_cases(tokens))))
 }
 
 /// Puts `CASE … END` into brackets if `->` follows. Otherwise the parser would take the last name in it together
@@ -113,35 +113,41 @@ fn bracket_cases(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     bracketed
 }
 
-fn location(text: &str, at: usize) -> Option<Location> {
-    let before = text.get(..at)?;
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next()?.chars().count() + 1;
-    Some(Location { line: u64::try_from(line).ok()?, column: u64::try_from(column).ok()? })
+/// The refusal for what follows a query: a second one, or a word that the parser does not know at this place.
+fn text_after_query(behind: &TokenWithSpan) -> QueryRefusal {
+    let hint = "write one query that starts with `SELECT`, `WITH` or `FROM`";
+    if is_keyword(&behind.token, Keyword::EXCLUDE)
+        || is_keyword(&behind.token, Keyword::REPLACE)
+        || is_keyword(&behind.token, Keyword::RENAME)
+    {
+        let hint = "write them in this order: `* EXCLUDE (a) REPLACE (b + 1 AS b) RENAME (c AS d)`";
+        return QueryRefusal::new(format!("`{}` is not expected here", behind.token), behind.span).hint(hint);
+    }
+    QueryRefusal::new("there is text after the query", behind.span).hint(hint)
 }
 
-/// The refusal for a parser error, whose message ends with the position.
-fn refusal(error: &ParserError, text: &str) -> QueryRefusal {
-    let message = match error {
-        ParserError::TokenizerError(message) | ParserError::ParserError(message) => message.clone(),
-        ParserError::RecursionLimitExceeded => {
-            return QueryRefusal::new("parentheses are nested too deeply", QueryPosition::default());
+/// Adds the `WHERE` that DuckDB lets one leave out of `count(*) FILTER (x > 1)`, and that the parser needs.
+fn with_filter_conditions(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut added = Vec::with_capacity(tokens.len());
+    // The last three tokens that are no whitespace: `) FILTER (` precedes a condition.
+    let mut last = [Token::EOF, Token::EOF, Token::EOF];
+    for token in tokens {
+        if !matches!(token.token, Token::Whitespace(_)) {
+            let [before, filter, bracket] = last;
+            let is_condition = before == Token::RParen
+                && is_keyword(&filter, Keyword::FILTER)
+                && bracket == Token::LParen
+                && !is_keyword(&token.token, Keyword::WHERE);
+            if is_condition {
+                added.push(TokenWithSpan { token: Token::make_keyword("WHERE"), span: token.span });
+            }
+            last = [filter, bracket, token.token.clone()];
         }
-    };
-    let (what, place) = match message.split_once(" at Line: ") {
-        Some((what, place)) => (what.to_owned(), place_in(place)),
-        None => (message, QueryPosition::default()),
-    };
-    let what = what.replace("Expected: ", "expected ").replace(", found: ", ", found `");
-    let what = if what.contains(", found `") { format!("{what}`") } else { what };
-    let what = what.replace("`EOF`", "the end");
-    let place =
-        if what.ends_with("the end") { QueryPosition(location(text, text.trim_end().len())) } else { place };
-    QueryRefusal::new(what, place)
+        added.push(token);
+    }
+    added
 }
 
-fn place_in(text: &str) -> QueryPosition {
-    let numbers = text.split(", Column: ").map(|number| number.trim().parse().ok());
-    let mut numbers = numbers.collect::<Option<Vec<u64>>>().unwrap_or_default().into_iter();
-    QueryPosition(numbers.next().zip(numbers.next()).map(|(line, column)| Location { line, column }))
+fn is_keyword(token: &Token, keyword: Keyword) -> bool {
+    matches!(token, Token::Word(word) if word.keyword == keyword)
 }

@@ -1,8 +1,8 @@
 //! Binds `SELECT`.
 
 use sqlparser::ast::{
-    Distinct, ExcludeSelectItem, Expr, Ident, OrderBy, RenameSelectItem, ReplaceSelectItem, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, Spanned as _, WildcardAdditionalOptions,
+    Distinct, ExcludeSelectItem, Expr, Ident, ObjectName, OrderBy, RenameSelectItem, ReplaceSelectItem,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, Spanned as _, WildcardAdditionalOptions,
 };
 
 use super::QueryBinder;
@@ -142,8 +142,7 @@ impl QueryBinder<'_> {
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                     let relation = single_name(&name.0).and_then(|name| scope.relation(&name.value));
-                    let relation = relation
-                        .ok_or_else(|| QueryRefusal::new(format!("no such table: {name}"), name.span()))?;
+                    let relation = relation.ok_or_else(|| no_columns_of(name, scope))?;
                     let columns = all_columns(std::iter::once(relation), false);
                     items.extend(self.bind_star(columns, options, scope)?);
                 }
@@ -220,21 +219,7 @@ impl QueryBinder<'_> {
                 }
             }
         }
-        let renames = match &options.opt_rename {
-            None => Vec::new(),
-            Some(RenameSelectItem::Single(one)) => vec![one],
-            Some(RenameSelectItem::Multiple(several)) => several.iter().collect(),
-        };
-        for rename in renames {
-            let named = |column: &&mut OutputItem| column.name.eq_ignore_ascii_case(&rename.ident.value);
-            match columns.iter_mut().find(named) {
-                Some(column) => column.name.clone_from(&rename.alias.value),
-                None => {
-                    let message = format!("there is no column `{}` to rename", rename.ident.value);
-                    return Err(QueryRefusal::new(message, rename.ident.span));
-                }
-            }
-        }
+        rename_columns(&mut columns, options)?;
         Ok(columns)
     }
 
@@ -254,6 +239,23 @@ impl QueryBinder<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// The refusal for `x.*` if `x` is no table.
+fn no_columns_of(name: &ObjectName, scope: &NameScope<'_>) -> QueryRefusal {
+    let is_column = |column: &&Ident| {
+        let mut columns = scope.relations.iter().flat_map(|relation| &relation.columns);
+        columns.any(|known| known.name.eq_ignore_ascii_case(&column.value))
+    };
+    match single_name(&name.0).filter(is_column) {
+        Some(column) => QueryRefusal::new(
+            format!("`{name}.*` is not supported: `{column}` is a column, not a table"),
+            name.span(),
+        )
+        .hint(format!("write its fields, such as `{column}.name`, or `{column}` for the whole object")),
+        None => QueryRefusal::new(format!("no such table: {name}"), name.span())
+            .hint(crate::advice::for_table(&name.to_string())),
     }
 }
 
@@ -348,6 +350,37 @@ fn excluded(exclude: Option<&ExcludeSelectItem>) -> Vec<&Ident> {
         Some(ExcludeSelectItem::Multiple(names)) => names.as_slice(),
     };
     names.iter().filter_map(|name| single_name(&name.0)).collect()
+}
+
+/// Gives the columns of `*` the names of `RENAME`, which speaks of the names before it.
+fn rename_columns(columns: &mut [OutputItem], options: &WildcardAdditionalOptions) -> BindResult<()> {
+    let renames = match &options.opt_rename {
+        None => return Ok(()),
+        Some(RenameSelectItem::Single(one)) => std::slice::from_ref(one),
+        Some(RenameSelectItem::Multiple(several)) => several.as_slice(),
+    };
+    let before: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+    let replaced = options.opt_replace.iter().flat_map(|ReplaceSelectItem { items }| items);
+    let replaced: Vec<&str> = replaced.map(|item| item.column_name.value.as_str()).collect();
+    for rename in renames {
+        let renamed = rename.ident.value.as_str();
+        if replaced.iter().any(|name| name.eq_ignore_ascii_case(renamed)) {
+            let message = format!("`{renamed}` is in both `REPLACE` and `RENAME`");
+            return Err(QueryRefusal::new(message, rename.ident.span)
+                .hint("leave it out of `*` with `EXCLUDE`, and write the expression with `AS`"));
+        }
+        let named = columns.iter_mut().zip(&before).filter(|(_, name)| name.eq_ignore_ascii_case(renamed));
+        let mut found = false;
+        for (column, _) in named {
+            column.name.clone_from(&rename.alias.value);
+            found = true;
+        }
+        if !found {
+            let message = format!("there is no column `{renamed}` to rename");
+            return Err(QueryRefusal::new(message, rename.ident.span));
+        }
+    }
+    Ok(())
 }
 
 /// Casts the entries to the required types; the input's JSON is then dropped.

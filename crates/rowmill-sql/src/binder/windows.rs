@@ -1,5 +1,6 @@
 //! Window functions.
 
+use rowmill_types::settings::SQL_ENGINE;
 use sqlparser::ast::{
     Function, Ident, NamedWindowExpr, Spanned as _, WindowFrame, WindowFrameBound, WindowFrameUnits,
     WindowSpec, WindowType,
@@ -176,9 +177,10 @@ fn frame_text(frame: &WindowFrame, place: QueryPosition) -> BindResult<String> {
                 Some(count) => Ok(format!("{count} {side}")),
                 None => Err(QueryRefusal::new("the bounds of a window are whole numbers", place)),
             },
-            Some(_) => {
-                Err(QueryRefusal::new("`RANGE` with offsets is not supported", place).hint("use `ROWS`"))
-            }
+            Some(_) => Err(QueryRefusal::new("`RANGE` with offsets is not supported", place).hint(format!(
+                "run the query with {duckdb}; `ROWS` counts rows, which gives other results",
+                duckdb = SQL_ENGINE.with_value("duckdb")
+            ))),
         };
         match bound {
             WindowFrameBound::CurrentRow => Ok("CURRENT ROW".to_owned()),

@@ -155,13 +155,27 @@ fn evaluate_cast<'d>(
         Err(CastFailure::NotConvertible) if mode == CastMode::GiveNull => Ok(Cow::Owned(Datum::Null)),
         Err(CastFailure::NotConvertible) => {
             let message = format!("{shown} is not a valid {}", typed.kind);
-            let hint = Some("use `TRY_CAST(x AS type)` to get null for values that cannot be cast");
+            let hint = Some(hint_for_invalid(part, &typed.kind));
             Err(EvaluationFailure { message, hint, place: typed.place })
         }
         Err(CastFailure::Ambiguous(hint)) => {
             let message = format!("{shown} cannot be cast to {}", typed.kind);
             Err(EvaluationFailure { message, hint: Some(hint), place: typed.place })
         }
+    }
+}
+
+/// What to do about a value that is not valid for a type. `TRY_CAST` of a text in the query would always be null.
+fn hint_for_invalid(part: &TypedExpression, kind: &SqlType) -> &'static str {
+    if part.literal_text().is_none() {
+        return "use `TRY_CAST(x AS type)` to get null for values that cannot be cast";
+    }
+    match kind {
+        SqlType::Date | SqlType::Timestamp => "write a whole and valid date, such as `2026-03-01`",
+        SqlType::Time => "write the time as `10:30:00`",
+        SqlType::Boolean => "write `true` or `false`",
+        kind if kind.is_number() => "write a number, without quotes; names of columns go into double quotes",
+        _ => "correct the text in quotes",
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
     BoundFunction { names: &["to_days"], bind: |call| span(call, "day") },
     BoundFunction { names: &["to_hours"], bind: |call| span(call, "hour") },
     BoundFunction { names: &["to_minutes"], bind: |call| span(call, "minute") },
+    BoundFunction { names: &["to_seconds"], bind: |call| span(call, "second") },
 ];
 
 const TOO_FAR: &str = "the date or time is out of range";
@@ -137,8 +138,8 @@ fn boundaries(part: DatePart, timestamp: i64) -> Option<i64> {
 
 fn span(call: &FunctionCall, unit: &'static str) -> BindResult<TypedExpression> {
     let [count] = call.exact_arguments()?;
-    let count = adapt_argument(count, &SqlType::Integer)
-        .ok_or_else(|| call.wrong_types("it takes a whole number"))??;
+    let count = adapt_argument(count, &SqlType::BigInt)
+        .ok_or_else(|| call.wrong_types("it takes a whole number: write `CAST(x AS BIGINT)`"))??;
     interval_from_unit(count, unit, call.place)
 }
 

@@ -50,7 +50,11 @@ fn bind_one(call: &FunctionCall, function: &FixedTypeFunction) -> BindResult<Typ
             Some(bound) => arguments.push(bound?),
             None => {
                 let message = format!("`{}` takes {wanted} here, not {}", call.name, argument.kind);
-                let hint = format!("write `CAST(x AS {wanted})`");
+                let hint = match (&argument.kind, wanted) {
+                    (SqlType::TimestampTz, SqlType::Timestamp) => "write `x AT TIME ZONE 'UTC'`".to_owned(),
+                    (SqlType::TimestampTz, _) => format!("write `CAST(x AT TIME ZONE 'UTC' AS {wanted})`"),
+                    _ => format!("write `CAST(x AS {wanted})`"),
+                };
                 return Err(QueryRefusal::new(message, argument.place).hint(hint));
             }
         }

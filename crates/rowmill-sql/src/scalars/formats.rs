@@ -77,7 +77,11 @@ fn strftime(call: &FunctionCall) -> BindResult<TypedExpression> {
     let [first, second] = call.exact_arguments()?;
     let (moment, form_at) = if first.kind.is_date_or_timestamp() { (first, 1) } else { (second, 0) };
     if !moment.kind.is_date_or_timestamp() && moment.kind != SqlType::Null {
-        return Err(call.wrong_types("write `strftime(CAST(x AS TIMESTAMP), '%Y-%m-%d')`"));
+        let hint = match moment.kind {
+            SqlType::TimestampTz => "write `strftime(x AT TIME ZONE 'UTC', '%Y-%m-%d')`",
+            _ => "write `strftime(CAST(x AS TIMESTAMP), '%Y-%m-%d')`",
+        };
+        return Err(call.wrong_types(hint));
     }
     let moment = cast_to(moment, &SqlType::Timestamp, CastMode::Fail)?;
     let pieces = parse(call.known_text(form_at)?, WRITTEN)

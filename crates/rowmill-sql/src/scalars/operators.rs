@@ -77,8 +77,11 @@ fn wrong_operands(
     if kinds.contains(&&SqlType::Varchar) || kinds.contains(&&SqlType::Json) {
         return refusal.hint("write `CAST(x AS DOUBLE)`, or `TRY_CAST` if not every value is a number");
     }
-    if kinds.iter().any(|kind| kind.is_date_or_timestamp()) {
+    if kinds.iter().any(|kind| kind.is_date_or_timestamp()) && !kinds.contains(&&SqlType::TimestampTz) {
         return refusal.hint("use `d + INTERVAL 3 DAY` to shift a date or a time");
+    }
+    if kinds.contains(&&SqlType::TimestampTz) {
+        return refusal.hint("write `x AT TIME ZONE 'UTC'` for the times with a time zone");
     }
     refusal.hint("it works with numbers: cast other values")
 }

@@ -162,9 +162,14 @@ pub(crate) fn to_text(datum: &Datum, kind: &SqlType) -> Option<String> {
 
 fn from_text(text: String, to: &SqlType) -> Result<Datum, CastFailure> {
     const UNCLEAR: CastFailure =
-        CastFailure::Ambiguous("its time zone or format is ambiguous; write it as `2024-05-01 10:30:00`");
+        CastFailure::Ambiguous("its format is ambiguous; write it as `2024-05-01 10:30:00`");
+    const ZONED: CastFailure = CastFailure::Ambiguous(
+        "the text has a UTC offset or a time zone, and the type has none: write the time in UTC, without the \
+         offset, or `CAST(x AS TIMESTAMPTZ) AT TIME ZONE 'UTC'`",
+    );
     let moment = |failure| match failure {
         DateTextFailure::NotADate => CastFailure::NotConvertible,
+        DateTextFailure::HasZone => ZONED,
         DateTextFailure::Ambiguous => UNCLEAR,
     };
     match to {

@@ -15,6 +15,8 @@ pub(crate) enum DateTextFailure {
     NotADate,
     /// It may be one, in a format that is interpreted differently in different places.
     Ambiguous,
+    /// It is a time in a time zone other than UTC.
+    HasZone,
 }
 
 type DateTextResult<T> = Result<T, DateTextFailure>;
@@ -49,7 +51,7 @@ pub(crate) fn parse_timestamp(text: &str) -> DateTextResult<i64> {
         zone if zone.starts_with(['+', '-'])
             || zone.starts_with(|first: char| first.is_ascii_alphabetic()) =>
         {
-            Err(DateTextFailure::Ambiguous)
+            Err(DateTextFailure::HasZone)
         }
         _ => Err(DateTextFailure::NotADate),
     }
@@ -214,7 +216,7 @@ mod tests {
             ("2024-01-05x", Err(DateTextFailure::NotADate)),
             ("x", Err(DateTextFailure::NotADate)),
             ("", Err(DateTextFailure::NotADate)),
-            ("2024-01-05 10:00:00+02", Err(DateTextFailure::Ambiguous)),
+            ("2024-01-05 10:00:00+02", Err(DateTextFailure::HasZone)),
             ("infinity", Err(DateTextFailure::Ambiguous)),
         ] {
             let found = parse_timestamp(text).map(timestamp_text);

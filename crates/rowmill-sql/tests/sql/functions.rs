@@ -184,6 +184,9 @@ fn columns_of_every_type_are_compared_sorted_and_grouped_by_their_values() {
             "SELECT sum(id) AS s, avg(price) AS a, max(at) AS m, count(*) FILTER (WHERE ok) AS c FROM input",
             vec!["10|4.183333333333334|\"2024-01-01 07:00:00\"|2"],
         ),
+        ("SELECT count(*) FILTER (id > 1 AND ok) AS a, sum(id) filter(id > 2) AS b FROM input", vec!["1|7"]),
+        ("SELECT at + to_hours(id) AS x FROM input WHERE id = 2", vec!["\"2024-01-01 09:00:00\""]),
+        ("SELECT at + to_seconds(id) AS x FROM input WHERE id = 2", vec!["\"2024-01-01 07:00:02\""]),
         ("SELECT id, sum(id) OVER (ORDER BY id) AS s FROM input LIMIT 2 OFFSET 1", vec!["2|3", "3|6"]),
         ("SELECT id AS a, a + 1 AS b FROM input WHERE a > 3", vec!["4|5"]),
         (

@@ -149,8 +149,7 @@ fn only_one_query_that_reads_is_taken() {
 
 #[test]
 fn a_wrong_query_shows_the_place_and_what_was_perhaps_meant() {
-    let table = Arc::new(Memory::people());
-    for (sql, message, hint) in [
+    assert_refused(&[
         (
             "SELECT nmae\nFROM input",
             "no such column: nmae\n    SELECT nmae\n           ^",
@@ -195,16 +194,60 @@ fn a_wrong_query_shows_the_place_and_what_was_perhaps_meant() {
             "`year` takes TIMESTAMP here, not VARCHAR",
             "CAST(x AS TIMESTAMP)",
         ),
+    ]);
+}
+
+#[test]
+fn a_query_with_a_wrong_value_or_form_says_what_to_write_instead() {
+    assert_refused(&[
         ("SELECT length(id) AS x FROM input", "there is no `length(BIGINT)`", "VARCHAR"),
-        ("SELECT '2024-13-01'::DATE AS d", "'2024-13-01' is not a valid DATE", "TRY_CAST"),
+        ("SELECT '2024-13-01'::DATE AS d", "'2024-13-01' is not a valid DATE", "such as `2026-03-01`"),
+        (
+            "SELECT 1 FROM input WHERE at > '2026-03'",
+            "'2026-03' is not a valid TIMESTAMP",
+            "write a whole and valid date, such as `2026-03-01`",
+        ),
+        ("SELECT CAST('n/a' AS DOUBLE) AS x", "'n/a' is not a valid DOUBLE", "without quotes"),
+        (
+            "SELECT epoch(TIMESTAMPTZ '2024-01-01 00:00:00+00') AS x",
+            "`epoch` takes TIMESTAMP here",
+            "`x AT TIME ZONE 'UTC'`",
+        ),
+        ("SELECT mode(id) AS x FROM input", "no such function: mode", "GROUP BY x ORDER BY count(*)"),
+        (
+            "SELECT hash(id) AS x FROM input",
+            "no such function: hash",
+            "see `docs/sql.md` for all functions; ",
+        ),
+        (
+            "SELECT * REPLACE (id + 1 AS id) EXCLUDE (name) FROM input",
+            "`EXCLUDE` is not expected here",
+            "`* EXCLUDE (a) REPLACE (b + 1 AS b) RENAME (c AS d)`",
+        ),
+        (
+            "SELECT * REPLACE (id + 1 AS id) RENAME (id AS number) FROM input",
+            "`id` is in both `REPLACE` and `RENAME`",
+            "`EXCLUDE`",
+        ),
+        ("SELECT id FROM input WHERE 'x' IN\n tags", "`IN` without parentheses", "list_contains(tags, 'a')"),
+        ("SELECT meta.* FROM input", "`meta` is a column, not a table", "`meta.name`"),
+        ("SELECT other.* FROM input", "no such table: other", "the table `input`"),
+        ("SELECT id FROM input TABLESAMPLE 10%", "samples are not supported", "for a sample"),
+        ("SELECT to_days(score) AS x FROM input", "there is no `to_days(DOUBLE)`", "CAST(x AS BIGINT)"),
         ("SELECT meta.lnag FROM input", "the object has no field `lnag`", "did you mean `lang`?"),
         ("SELECT now() AS x", "no such function: now", "write the time"),
         (
             "SELECT 1 FROM input WHERE at < '2024-01-01 06:00:00+02'",
             "cannot be cast to TIMESTAMP",
-            "time zone",
+            "write the time in UTC, without the offset, or `CAST(x AS TIMESTAMPTZ) AT TIME ZONE 'UTC'`",
         ),
-    ] {
+    ]);
+}
+
+/// Every query is refused with this part of a message and this part of a hint.
+fn assert_refused(queries: &[(&str, &str, &str)]) {
+    let table = Arc::new(Memory::people());
+    for (sql, message, hint) in queries {
         let problem = query(&table, sql).unwrap_err();
         assert!(problem.message.contains(message), "{sql}: {}", problem.message);
         assert!(problem.hint.as_ref().unwrap().contains(hint), "{sql}: {:?}", problem.hint);

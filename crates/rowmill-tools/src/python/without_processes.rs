@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -13,6 +12,7 @@ use rowmill_core::ports::{
 };
 use rowmill_types::{AnswerVerdict, Feature, Problem, Secret, ToolOutput, ToolSpec};
 
+use super::model_description::{DescribeFailure, ModelDescription};
 use super::settings::{Entrypoint, PythonSettings};
 
 /// A Python function, ready to be offered; there is none in this build.
@@ -106,36 +106,6 @@ impl AnswerChecker for SchemaModelChecker {
         let unchecked = AnswerVerdict::Unchecked(Feature::Python.missing_text());
         Box::pin(std::future::ready(unchecked))
     }
-}
-
-/// The description of a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelDescription {
-    /// Its JSON Schema.
-    pub schema: String,
-    /// A digest of the code that checks answers, if the model can check any.
-    pub code: Option<String>,
-}
-
-/// Why a model could not be described.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DescribeFailure {
-    /// The name cannot be used.
-    Unusable {
-        /// What is wrong with it.
-        message: String,
-        /// What the user may have meant.
-        hint: Option<String>,
-    },
-    /// The process ended without a result.
-    ProcessEnded {
-        /// How it ended.
-        status: ExitStatus,
-        /// The last line on its standard error, if any.
-        last_words: Option<String>,
-    },
-    /// Its imports took longer than this timeout.
-    TooSlow(Duration),
 }
 
 /// Would ask Python for the schema of a model: always a failure, because this build has no Python.

@@ -107,7 +107,10 @@ impl<'a> JobDriver<'a> {
         let api = self.lane.lock().api_for(&job).ok_or_else(|| {
             Problem::new(
                 ProblemCode::BatchRefused,
-                format!("batch job of `{}` is still out, and the run now uses other providers", job.model),
+                format!(
+                    "batch job of `{}` is still pending, and the run now uses other providers",
+                    job.model
+                ),
             )
             .hint("use the earlier model until its jobs are finished, or cancel them")
         })?;

@@ -6,13 +6,15 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 
-use rowmill_types::{CallError, CallFailure, Problem, private_file_options};
+use rowmill_types::{BatchOrigin, CallError, CallFailure, Problem, private_file_options};
 use serde::{Deserialize, Serialize};
 
 use super::job_files::write_problem;
 
 /// The failures that a request may end with, and their names on disk.
-const NAMES: [(CallFailure, &str); 9] = [
+const NAMES: [(CallFailure, &str); 11] = [
+    (CallFailure::RateLimited, "rate_limited"),
+    (CallFailure::QuotaExhausted, "quota_exhausted"),
     (CallFailure::Server, "server"),
     (CallFailure::Timeout, "timeout"),
     (CallFailure::Malformed, "malformed"),
@@ -41,6 +43,8 @@ struct FailureLine {
     status: Option<u16>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     code: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    batch: Option<Box<BatchOrigin>>,
 }
 
 impl KnownFailures {
@@ -94,6 +98,7 @@ impl FailureLine {
             message: error.message.to_string(),
             status: error.status,
             code: error.code.clone(),
+            batch: error.batch.clone(),
         })
     }
 
@@ -101,7 +106,8 @@ impl FailureLine {
         let (failure, _) = NAMES.iter().find(|(_, name)| **name == *self.failure)?;
         let request = u128::from_str_radix(&self.request, 16).ok()?;
         let error = CallError::new(*failure, self.message);
-        Some((request, CallError { status: self.status, code: self.code, ..error }))
+        let Self { status, code, batch, .. } = self;
+        Some((request, CallError { status, code, batch, ..error }))
     }
 }
 
@@ -113,7 +119,12 @@ mod tests {
     fn failures_are_known_to_the_next_process_and_a_cut_line_is_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("failures.jsonl");
-        let error = CallError { status: Some(400), ..CallError::new(CallFailure::Refused, "no \"x\"") };
+        let origin = BatchOrigin { job: "batch_1".into(), round: 2, attempt: 3, is_counted: false };
+        let error = CallError {
+            status: Some(400),
+            batch: Some(Box::new(origin)),
+            ..CallError::new(CallFailure::Refused, "no \"x\"")
+        };
         let mut first = KnownFailures::read(path.clone());
         first.keep(5, &error).unwrap();
         first.keep(6, &error).unwrap();

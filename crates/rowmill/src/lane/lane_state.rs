@@ -220,13 +220,10 @@ impl BatchLane {
                 let next = CustomId { attempt, ..id }.next_attempt();
                 Err(self.park(&mut state, endpoint, request, next))
             }
-            (_, Err(error)) => {
-                let error = without_wait(error);
-                match state.failures.keep(id.request, &error) {
-                    Ok(()) => Err(error),
-                    Err(problem) => Err(state.stop_over(problem)),
-                }
-            }
+            (_, Err(error)) => match state.failures.keep(id.request, &error) {
+                Ok(()) => Err(error),
+                Err(problem) => Err(state.stop_over(problem)),
+            },
         }
     }
 
@@ -249,21 +246,20 @@ impl BatchLane {
         let bytes = line.len() as u64;
         let size = JobSize { requests: 1, bytes, tokens: bytes / BYTES_PER_TOKEN };
         let current = known.open.as_ref().map(|open| open.size).unwrap_or_default();
-        let full = match known.limits.check(current, size) {
-            SizeVerdict::Fits => None,
-            SizeVerdict::NextJob => known.open.take(),
-            SizeVerdict::TooLarge(most) => {
-                let provider = &known.plan.api.rules().provider;
-                let message = format!(
-                    "the request has {bytes} bytes, and `{provider}` accepts at most {most} in a batch job"
-                );
-                return CallError::new(CallFailure::Refused, message);
-            }
-        };
+        let verdict = known.limits.check(current, size);
+        if let SizeVerdict::TooLarge(most) = verdict {
+            let provider = &known.plan.api.rules().provider;
+            let message = format!(
+                "the request has {bytes} bytes, and `{provider}` accepts at most {most} in a batch job"
+            );
+            return CallError::new(CallFailure::Refused, message);
+        }
         let worst_case = known.plan.worst_case(request);
         if !state.reserve.reserve(worst_case) {
             return parked(NOT_IN_A_JOB);
         }
+        // Only now: a job that is full is sent although the budget has no room for the request that would begin the next.
+        let full = known.open.take_if(|_| verdict == SizeVerdict::NextJob);
         let added = full
             .map_or(Ok(()), |full| state.complete(endpoint, full))
             .and_then(|()| self.add(state, endpoint, (id, &line), (size, worst_case)));
@@ -325,6 +321,7 @@ impl LaneState {
                 Err(CallError::new(CallFailure::Refused, message))
             }
         };
+        let outcome = outcome.map_err(|error| from_job(error, origin.clone()));
         let usage = outcome.as_ref().ok().and_then(|completion| completion.usage);
         let actual = known.plan.spend_for(usage.as_ref());
         self.reserve.settle(known.plan.worst_case(request), actual);
@@ -416,15 +413,10 @@ pub(super) fn parked(waits_for: &str) -> CallError {
 
 /// Whether the same request may succeed in another job.
 fn is_passing(error: &CallError) -> bool {
-    let fault = error.fault();
-    matches!(fault, CallFault::Transient { .. } | CallFault::Throttled { .. } | CallFault::Exhausted { .. })
+    matches!(error.fault(), CallFault::Transient { .. })
 }
 
-/// The failure of a request whose attempts are used up. The engine must not wait for anything: a pass makes no calls.
-fn without_wait(error: CallError) -> CallError {
-    let failure = match error.fault() {
-        CallFault::Throttled { .. } | CallFault::Exhausted { .. } => CallFailure::Server,
-        _ => error.failure,
-    };
-    CallError { failure, retry_after: None, ..error }
+/// The failure of a request in a job. The engine must not wait for anything: a pass makes no calls.
+fn from_job(error: CallError, origin: BatchOrigin) -> CallError {
+    CallError { retry_after: None, rate_limits: None, batch: Some(Box::new(origin)), ..error }
 }

@@ -118,11 +118,11 @@ impl LaneRounds<'_> {
         let journal = if keeps_events { open_journal(lane, spec).await? } else { None };
         let Some(journal) = journal else { return Ok(Some(lane.finish(report, folder))) };
         lane.record_pass(&journal, open, &report).await?;
-        let is_stopped = matches!(report.stopped, Some(StopCause::Interrupted | StopCause::Deadline(_)));
-        if is_stopped {
+        // Rows may be left that a finished job has answers for: the next process reads them.
+        if report.stopped.is_some() {
             return Ok(Some(lane.report(report, WaitEnd::Stopped)));
         }
-        if lane.begins_another_pass(report.stopped.is_some()) {
+        if lane.begins_another_pass() {
             return Ok(None);
         }
         if lane.phase() != LanePhase::Leaving && !lane.lock().jobs.has_jobs_out() {
@@ -248,10 +248,10 @@ impl BatchLane {
     }
 
     /// Whether a pass follows at once, for which this chooses what it does with requests.
-    fn begins_another_pass(&self, is_stopped: bool) -> bool {
+    fn begins_another_pass(&self) -> bool {
         let mut state = self.lock();
         match state.phase {
-            LanePhase::Jobs if state.wants_live_repairs && !is_stopped => {
+            LanePhase::Jobs if state.wants_live_repairs => {
                 state.phase = LanePhase::LiveRepairs;
                 true
             }

@@ -14,7 +14,7 @@ use crate::counts::count_phrase;
 use crate::run::run_on_thread;
 
 /// Clocks differ: a job that was created this much before its request was sent may be the one.
-const CLOCK_SLACK: i64 = 300;
+pub(super) const CLOCK_SLACK: i64 = 300;
 /// The same where a job has a key, so that no other can be taken for it.
 const CLOCK_SLACK_OF_KEYS: i64 = 24 * 60 * 60;
 /// The maximum number of reasons that a message lists.
@@ -136,10 +136,10 @@ impl JobDriver<'_> {
             Ok(report) => report,
             Err(error) => return self.refused_or_later(&job, &error, "look up"),
         };
-        let was = job.clone();
-        if report.state == JobState::Failed && report.result_files.is_empty() {
+        if is_refused(&report) {
             return self.failed(job, &report).await;
         }
+        let was = job.clone();
         let has_ended = report.state.has_ended();
         update(&mut job, report);
         if job != was {
@@ -184,6 +184,10 @@ impl JobDriver<'_> {
             Ok(report) => report,
             Err(error) => return self.refused_or_later(&job, &error, "look up"),
         };
+        // A provider may refuse a job as soon as it is created, so that it was never looked at before.
+        if is_refused(&report) {
+            return self.failed(job, &report).await;
+        }
         if let Err(error) = api.download(&report, &self.lane.paths.results(&job.key)).await {
             return self.refused_or_later(&job, &error, "download the results of");
         }
@@ -226,8 +230,9 @@ impl JobDriver<'_> {
                     CallFailure::Unauthorized => ProblemCode::Unauthorized,
                     _ => ProblemCode::BatchRefused,
                 };
-                let name = job.provider_id().map(|id| format!(" `{id}`")).unwrap_or_default();
-                let message = format!("`{}` refused to {what} batch job{name}: {error}", job.provider);
+                let name =
+                    job.provider_id().map_or("a batch job".to_owned(), |id| format!("batch job `{id}`"));
+                let message = format!("`{}` refused to {what} {name}: {error}", job.provider);
                 Err(Problem::new(code, message))
             }
             CallFault::Throttled { after } | CallFault::Exhausted { after } if !job.is_submitted() => {
@@ -248,6 +253,11 @@ impl JobDriver<'_> {
             bytes: job.size.bytes,
         }
     }
+}
+
+/// Whether the provider has refused a job as a whole: none of its requests was run.
+fn is_refused(report: &JobReport) -> bool {
+    report.state == JobState::Failed && report.result_files.is_empty()
 }
 
 /// Whether the job may have been created although there was no good response.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread::sleep;
+use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -136,7 +136,8 @@ pub(super) fn wait_for_answers(server: &SimulatorProcess, rows: u64) -> Result<S
             let answers = batches.answers;
             return Err(TaskFailure::new(format!("the simulator answered {answers} of {rows} rows in time")));
         }
-        sleep(Duration::from_millis(100));
+        // The simulator tells nobody that a job is complete; it is asked now and then.
+        park_timeout(Duration::from_millis(100));
     }
 }
 

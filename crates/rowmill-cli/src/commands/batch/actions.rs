@@ -64,7 +64,7 @@ fn is_cancelled(outcome: &BatchRunOutcome) -> bool {
     matches!(outcome, BatchRunOutcome::Ran(report) if report.batch.is_some_and(|batch| batch.is_cancelled))
 }
 
-/// Works on a run, one action after the other. If rows are still out after one, or none is left to work on, the
+/// Works on a run, one action after the other. If rows are still pending after one, or none is left to work on, the
 /// others have nothing to do.
 fn work_on(
     known: &KnownBatchRun,
@@ -184,6 +184,6 @@ fn show_report(known: &KnownBatchRun, report: &RunReport) {
     }
     if report.exit == ExitCode::Submitted {
         let rows = count_phrase(report.parked_rows, "row");
-        printer::talk(&format!("{rows} still out; what is there is in {}", known.output.display()));
+        printer::talk(&format!("{rows} still pending; the results so far are in {}", known.output.display()));
     }
 }

@@ -49,7 +49,7 @@ fn table(runs: &[KnownBatchRun]) -> String {
 fn cells(known: &KnownBatchRun) -> Vec<String> {
     let rows = match known.rows.out {
         0 => group_digits(known.rows.selected),
-        out => format!("{} of {} out", group_digits(out), group_digits(known.rows.selected)),
+        out => format!("{} of {} pending", group_digits(out), group_digits(known.rows.selected)),
     };
     let reserved = known.reserved();
     let cost = match reserved > Money::ZERO {

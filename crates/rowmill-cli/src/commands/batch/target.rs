@@ -28,7 +28,7 @@ pub(super) fn find_run(target: &BatchTarget) -> Result<KnownBatchRun, Problem> {
             LatestRunRule::OfProject(project) => format!("of the project in {}", project.display()),
             LatestRunRule::OfUser => "of this user".to_owned(),
         };
-        printer::talk(&format!("run {} with the last submitted job {why}", shown_run(&known)));
+        printer::talk(&format!("using run {}, which has the last submitted job {why}", shown_run(&known)));
         return Ok(known);
     };
     runs.find(id).ok_or_else(|| {

@@ -120,6 +120,37 @@ fn days_times_and_truths_in_other_forms_are_not_compared_as_text() {
 }
 
 #[test]
+fn columns_of_a_star_are_left_out_replaced_and_renamed_at_once() {
+    check(
+        &one_row(),
+        "SELECT * EXCLUDE (d) REPLACE (s[1] AS s) RENAME (id AS number) FROM input",
+        &["{\"number\":1,\"s\":\"a\"}"],
+    );
+    check(&one_row(), "SELECT * EXCLUDE (d, s) RENAME (id AS number) FROM input", &["{\"number\":1}"]);
+}
+
+#[test]
+fn the_condition_of_an_aggregate_needs_no_where() {
+    check(&one_row(), "SELECT count(*) FILTER (id > 1) AS c FROM input", &["{\"c\":0}"]);
+}
+
+#[test]
+fn a_whole_number_of_a_column_is_a_count_of_hours_or_days() {
+    check(
+        &one_row(),
+        "SELECT d + to_hours(id) AS h, d + to_days(id) AS e FROM input",
+        &["{\"h\":\"2024-05-01 11:30:00\",\"e\":\"2024-05-02 10:30:00\"}"],
+    );
+}
+
+#[test]
+fn a_text_with_a_utc_offset_is_compared_in_utc() {
+    let query =
+        "SELECT id FROM input WHERE d < CAST('2024-05-01 12:31:00+02' AS TIMESTAMPTZ) AT TIME ZONE 'UTC'";
+    check(&one_row(), query, &["{\"id\":1}"]);
+}
+
+#[test]
 fn a_cast_to_date_gives_a_day() {
     check(&one_row(), "SELECT CAST(d AS DATE) AS x FROM input", &["{\"x\":\"2024-05-01\"}"]);
     check(&one_row(), "SELECT CAST('2024-05-01' AS DATE) + 1 AS x FROM input", &["{\"x\":\"2024-05-02\"}"]);

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use rowmill_core::ports::JobResult;
 use rowmill_types::{CallError, Completion};
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::batch::row_translation::RowTranslation;
 use crate::error_body::ErrorBody;
@@ -82,8 +82,36 @@ fn row_error(rows: &RowTranslation, error: &str) -> CallError {
             &format!("the job was cancelled before the request was run: {message}"),
         );
     }
-    rows.failure(status, format!("{{\"error\":{error}}}").as_bytes())
+    rows.failure(status, json!({"error": named(body, code)}).to_string().as_bytes())
 }
+
+/// An error with the name of its code, which a live call has beside it.
+fn named(mut error: Value, code: Option<u64>) -> Value {
+    let name = code.and_then(|code| NAMES.iter().find(|(number, _)| *number == code));
+    if let (Some(fields), Some((_, name))) = (error.as_object_mut(), name) {
+        fields.entry("status").or_insert_with(|| json!(name));
+    }
+    error
+}
+
+/// The names of Google's own codes.
+const NAMES: [(u64, &str); 15] = [
+    (2, "UNKNOWN"),
+    (3, "INVALID_ARGUMENT"),
+    (4, "DEADLINE_EXCEEDED"),
+    (5, "NOT_FOUND"),
+    (6, "ALREADY_EXISTS"),
+    (7, "PERMISSION_DENIED"),
+    (8, "RESOURCE_EXHAUSTED"),
+    (9, "FAILED_PRECONDITION"),
+    (10, "ABORTED"),
+    (11, "OUT_OF_RANGE"),
+    (12, "UNIMPLEMENTED"),
+    (13, "INTERNAL"),
+    (14, "UNAVAILABLE"),
+    (15, "DATA_LOSS"),
+    (16, "UNAUTHENTICATED"),
+];
 
 /// The HTTP status of a code.
 fn http_status(code: u64) -> Option<u16> {

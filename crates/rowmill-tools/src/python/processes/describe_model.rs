@@ -4,47 +4,17 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
+use std::process::Stdio;
 
 use tokio::process::Command;
 
 use crate::process_group::{ProcessGroup, ProcessReaper};
+use crate::python::model_description::{DescribeFailure, ModelDescription};
 use crate::python::settings::START_TIMEOUT;
 
 const PROGRAM: &str = include_str!("../program/describe_model.py");
 /// The exit code of the program if it reports a problem.
 const UNUSABLE: i32 = 3;
-
-/// The description of a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelDescription {
-    /// Its JSON Schema.
-    pub schema: String,
-    /// A digest of the code that checks answers, if the model can check any.
-    pub code: Option<String>,
-}
-
-/// Why a model could not be described.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DescribeFailure {
-    /// The name cannot be used.
-    Unusable {
-        /// What is wrong with it.
-        message: String,
-        /// What the user may have meant.
-        hint: Option<String>,
-    },
-    /// The process ended without a result.
-    ProcessEnded {
-        /// How it ended.
-        status: ExitStatus,
-        /// The last line on its standard error, if any.
-        last_words: Option<String>,
-    },
-    /// Its imports took longer than this timeout.
-    TooSlow(Duration),
-}
 
 /// Asks Python for the schema of a model named as `module.path:Class`; the process gets `variables`.
 ///

@@ -9,6 +9,6 @@ mod process;
 mod schema_model;
 mod wire;
 
-pub use describe_model::{DescribeFailure, ModelDescription, describe_model};
+pub use describe_model::describe_model;
 pub use host::{PythonTool, PythonToolHost};
 pub use schema_model::{SchemaModelChecker, SchemaModelSettings};
