@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::flag_values::parse_duration;
 use crate::flags::RunFlags;
+use crate::notify_flags::NotifyFlags;
 
 /// Follow, collect, cancel and repeat batch jobs of runs with `--lane batch`.
 ///
@@ -74,6 +75,9 @@ pub(crate) struct BatchStatusFlags {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "wait")]
     pub(crate) poll_every: Option<Duration>,
 
+    #[command(flatten)]
+    pub(crate) notify: NotifyFlags,
+
     /// Print as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -90,6 +94,9 @@ pub(crate) struct BatchStatusFlags {
 pub(crate) struct BatchRetrieveFlags {
     #[command(flatten)]
     pub(crate) target: BatchTarget,
+
+    #[command(flatten)]
+    pub(crate) notify: NotifyFlags,
 
     /// Print what became of the run as JSON, instead of the path.
     #[arg(long)]
@@ -134,6 +141,9 @@ pub(crate) struct BatchCancelFlags {
 pub(crate) struct BatchRetryFlags {
     #[command(flatten)]
     pub(crate) target: BatchTarget,
+
+    #[command(flatten)]
+    pub(crate) notify: NotifyFlags,
 
     /// Print what became of the run as JSON.
     #[arg(long)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill::{InputFormat, Lane, Money};
+use rowmill::{InputFormat, Lane, Money, RepairLane};
 
 /// The number of rows at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,14 @@ pub(crate) fn parse_lane(text: &str) -> Result<Lane, String> {
         "batch" => Ok(Lane::Batch),
         "auto" => Ok(Lane::Auto),
         _ => Err("must be `live`, `batch` or `auto`".to_owned()),
+    }
+}
+
+pub(crate) fn parse_repair_lane(text: &str) -> Result<RepairLane, String> {
+    match text {
+        "live" => Ok(RepairLane::Live),
+        "batch" => Ok(RepairLane::Batch),
+        _ => Err("must be `live` or `batch`".to_owned()),
     }
 }
 

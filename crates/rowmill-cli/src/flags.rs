@@ -4,15 +4,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use rowmill::{InputFormat, Lane, Money};
+use rowmill::{InputFormat, Lane, Money, RepairLane};
 
 use crate::agent_flags::AgentFlags;
 use crate::data_flags::DataFlags;
 use crate::flag_values::{
     DeadlineValue, ParallelRows, QuotaAction, SummaryFormat, parse_deadline, parse_dollars, parse_duration,
     parse_duration_or_none, parse_format, parse_lane, parse_pace, parse_parallel_rows, parse_positive,
-    parse_quota_action, parse_share, parse_summary_format, parse_u32, parse_u64,
+    parse_quota_action, parse_repair_lane, parse_share, parse_summary_format, parse_u32, parse_u64,
 };
+use crate::notify_flags::NotifyFlags;
 use crate::output_flags::OutputFlags;
 
 /// Run a model over every row of a dataset and write one result per row.
@@ -196,6 +197,9 @@ pub(crate) struct CommonFlags {
     #[arg(long, overrides_with = "final_summary", help_heading = "Results")]
     pub(crate) no_final_summary: bool,
 
+    #[command(flatten)]
+    pub(crate) notify: NotifyFlags,
+
     /// Maximum number of rows in flight; `auto` adapts to the provider [default: auto].
     #[arg(long, value_name = "N|auto", value_parser = parse_parallel_rows, allow_negative_numbers = true, env = "ROWMILL_PARALLEL", help_heading = "Rate limits")]
     pub(crate) parallel: Option<ParallelRows>,
@@ -261,8 +265,10 @@ pub(crate) struct CommonFlags {
     /// How requests are sent: `live`, as single calls, or `batch`, as jobs of the provider's batch API,
     /// which take up to a day and cost half as much with most providers [default: live].
     ///
-    /// With `auto`, they are sent as batch jobs if the provider has a batch API, and live otherwise. The run waits for its jobs. Ctrl-C ends only the waiting: the jobs go on, and the same command
-    /// with `--resume` collects them. See `docs/batch.md`.
+    /// With `auto`, they are sent as batch jobs if the provider has a batch API, and live otherwise; with
+    /// `--deadline` as well, jobs are cancelled while there is just enough time to send live what they
+    /// have not finished. The run waits for its jobs. Ctrl-C ends only the waiting: the jobs go on, and
+    /// the same command with `--resume` collects them. See `docs/batch.md`.
     #[arg(long, value_name = "live|batch|auto", value_parser = parse_lane, env = "ROWMILL_LANE", help_heading = "Batch jobs")]
     pub(crate) lane: Option<Lane>,
 
@@ -274,6 +280,11 @@ pub(crate) struct CommonFlags {
     /// five minutes [default: 10s].
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Batch jobs")]
     pub(crate) poll_every: Option<Duration>,
+
+    /// With `--lane batch`: how answers that violate the schema are sent back, as requests of a further
+    /// job (`batch`) or as calls at once (`live`), at the price of live calls [default: batch].
+    #[arg(long, value_name = "live|batch", value_parser = parse_repair_lane, help_heading = "Batch jobs")]
+    pub(crate) repair_lane: Option<RepairLane>,
 
     /// Model to use when the first one fails or its provider is down; repeatable.
     #[arg(long, value_name = "MODEL", help_heading = "Retries and timeouts")]

@@ -12,6 +12,7 @@ mod flags;
 mod hide_memory;
 mod json_text;
 mod live_lines;
+mod notify_flags;
 mod number_text;
 mod open_files;
 mod other_tools;

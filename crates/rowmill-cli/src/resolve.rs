@@ -53,7 +53,7 @@ pub(crate) fn resolve_command(flags: CommonFlags, output: OutputFlags) -> Result
 fn resolve(flags: CommonFlags, output: OutputTarget, file: &ConfigFile) -> Result<ResolvedCommand, Problem> {
     check_flags(&flags, &output)?;
     let (defaults, usual) = (&file.config.run, WorkSpec::default());
-    let lane = lane_options(&flags, defaults)?;
+    let (lane, notify) = (lane_options(&flags, defaults)?, flags.notify.options(defaults));
     let (stop_rules, timeouts, rates) = (stop_rules(&flags), timeouts(&flags), rates(&flags, file)?);
     let (input, selection, existing) = (input(&flags)?, selection(&flags), existing_output(&flags));
     let (show, keep_temp) = (display_options(&flags, &output, &selection, budget(&flags)), keep_temp(&flags));
@@ -107,6 +107,7 @@ fn resolve(flags: CommonFlags, output: OutputTarget, file: &ConfigFile) -> Resul
         traces: flags.export_traces,
         work_dir: flags.work_dir,
         keep_temp,
+        notify,
         config_files: file.path.iter().cloned().collect(),
     };
     Ok(ResolvedCommand { spec, show })
@@ -134,7 +135,11 @@ fn budget(flags: &CommonFlags) -> BudgetLimits {
 fn lane_options(flags: &CommonFlags, defaults: &RunDefaults) -> Result<LaneOptions, Problem> {
     let usual = LaneOptions::default();
     let lane = flags.lane.or(defaults.lane).unwrap_or(usual.lane);
-    let given = [("--detach", flags.detach), ("--poll-every", flags.poll_every.is_some())];
+    let given = [
+        ("--detach", flags.detach),
+        ("--poll-every", flags.poll_every.is_some()),
+        ("--repair-lane", flags.repair_lane.is_some()),
+    ];
     match given.into_iter().find(|(_, is_given)| *is_given && lane == Lane::Live) {
         Some((flag, _)) => Err(usage_problem(format!("{flag} requires --lane batch or --lane auto"))),
         None => Ok(LaneOptions {
@@ -142,6 +147,7 @@ fn lane_options(flags: &CommonFlags, defaults: &RunDefaults) -> Result<LaneOptio
             detach: flags.detach,
             scope: usual.scope,
             poll_every: flags.poll_every.unwrap_or(usual.poll_every),
+            repair_lane: flags.repair_lane.or(defaults.repair_lane).unwrap_or(usual.repair_lane),
         }),
     }
 }

@@ -59,6 +59,7 @@ pub use columns::{
 pub use csv::FieldDelimiter;
 pub use dataset::{local_files, open_dataset, unexpected_delimiter_of};
 pub use document_ids::DocumentIds;
+pub use download::split_credential;
 pub use extract::{TextExtractor, extract_text, run_extract_child};
 pub use fetch::{
     FetchEvent, FetchPurpose, FetchSettings, FetchStep, Fetcher, HubSettings, RetrySettings, fetch_to_disk,

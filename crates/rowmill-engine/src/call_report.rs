@@ -23,16 +23,21 @@ pub(crate) fn call_report(
             raw_usage: completion.raw_usage.take(),
             model: completion.model.take(),
             service_tier: completion.service_tier.take(),
-            cost: endpoint.price.zip(completion.usage).map(|(price, usage)| price.cost(&usage)),
+            cost: endpoint
+                .price_of(completion)
+                .zip(completion.usage)
+                .map(|(price, usage)| price.cost(&usage)),
             agent: None,
             hosted_tools: completion.hosted_tools.clone(),
             output_cap: None,
             batch: completion.batch.clone(),
+            beside_jobs: endpoint.batch_terms.is_some() && completion.batch.is_none(),
         },
         Err(error) => {
             let timing = CallTiming { first_token: None, response: took };
             let report = unanswered_call_report(error.failure.error_kind(), error.status, timing);
-            CallReport { batch: error.batch.clone(), ..report }
+            let beside_jobs = endpoint.batch_terms.is_some() && error.batch.is_none();
+            CallReport { batch: error.batch.clone(), beside_jobs, ..report }
         }
     }
 }
@@ -52,5 +57,6 @@ pub(crate) fn unanswered_call_report(kind: ErrorKind, status: Option<u16>, timin
         hosted_tools: None,
         output_cap: None,
         batch: None,
+        beside_jobs: false,
     }
 }

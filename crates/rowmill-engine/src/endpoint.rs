@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rowmill_core::cost::Price;
 use rowmill_core::limits::{FailureBlame, Reservation, Spend, WaitReason};
 use rowmill_core::ports::{Model, Observer, RunEvent};
-use rowmill_types::{CallError, Completion, TokenUsage};
+use rowmill_types::{CallError, Completion};
 
 use crate::call_demand::{CallDemand, OutputCaps, capped_output_tokens};
 use crate::call_gate::{CallGate, CallPermit, PermitDenied, WaitNotice};
@@ -33,12 +33,31 @@ pub struct ModelEndpoint {
     /// Names what these are, with the model and the tools: two requests with the same messages are the same
     /// request where this is the same, and have the same key.
     pub identity: String,
+    /// What answers from batch jobs cost, if this model is called live in a run that has such jobs, too.
+    pub batch_terms: Option<BatchTerms>,
+}
+
+/// The terms of answers from batch jobs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchTerms {
+    /// Their price, if known.
+    pub price: Option<Price>,
 }
 
 impl ModelEndpoint {
-    pub(crate) fn spend_for(&self, usage: &TokenUsage) -> Spend {
-        let cost = self.price.map(|price| price.cost(usage)).unwrap_or_default();
-        Spend { cost, tokens: usage.tokens() }
+    /// The price of an answer.
+    pub(crate) fn price_of(&self, answer: &Completion) -> Option<Price> {
+        match self.batch_terms {
+            Some(terms) if answer.batch.is_some() => terms.price,
+            _ => self.price,
+        }
+    }
+
+    /// What an answer cost, if its usage is known.
+    pub(crate) fn spend_for(&self, answer: &Completion) -> Option<Spend> {
+        let usage = answer.usage.as_ref()?;
+        let cost = self.price_of(answer).map(|price| price.cost(usage)).unwrap_or_default();
+        Some(Spend { cost, tokens: usage.tokens() })
     }
 }
 
@@ -151,8 +170,8 @@ impl<'a> CallTicket<'a> {
 
     pub(crate) fn record_answer(mut self, completion: &Completion) {
         let is_counted = completion.batch.as_ref().is_some_and(|origin| origin.is_counted);
-        let spend = |usage| if is_counted { Spend::default() } else { self.endpoint.spend_for(usage) };
-        let actual = completion.usage.as_ref().map(spend);
+        let spend = self.endpoint.spend_for(completion);
+        let actual = if is_counted { spend.map(|_| Spend::default()) } else { spend };
         let passed = self.settle(actual);
         let cap = self.cap();
         let longer = self.endpoint.output_caps.as_ref().and_then(|caps| caps.record_answer(completion, cap));

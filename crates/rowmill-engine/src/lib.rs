@@ -40,7 +40,7 @@ mod wake;
 
 pub use call_demand::{OutputCapChoice, OutputCaps, max_input_tokens};
 pub use call_gate::CallGate;
-pub use endpoint::ModelEndpoint;
+pub use endpoint::{BatchTerms, ModelEndpoint};
 pub use limits::{EndpointKey, EndpointSettings, OnQuota, SharedLimits};
 pub use memory::ROW_MEMORY;
 pub use plan::{

@@ -13,7 +13,8 @@ use rowmill_core::record::CallReport;
 use rowmill_core::validate::extract_json;
 use rowmill_types::settings::ROW_TIMEOUT;
 use rowmill_types::{
-    CallError, CallFailure, CallFault, Completion, ErrorKind, FinishReason, Message, Money, Request, RowError,
+    CallError, CallFailure, CallFault, Completion, ErrorKind, FinishReason, Message, Money, Request,
+    RequestPurpose, RowError,
 };
 use tokio::time::Instant;
 
@@ -61,6 +62,8 @@ pub(crate) struct ModelCallStep<'r> {
     pub(crate) ticket: Option<CallTicket<'r>>,
     /// The number of the model call of the row.
     pub(crate) turn: u32,
+    /// What the answer is for.
+    pub(crate) purpose: RequestPurpose,
     pub(crate) messages: Vec<Message>,
 }
 
@@ -251,10 +254,10 @@ impl<'a> ModelTurn<'a> {
         match outcome {
             Ok(completion) => {
                 let endpoint = ticket.endpoint();
-                if let (Some(price), Some(usage)) = (endpoint.price, &completion.usage) {
+                if let (Some(price), Some(usage)) = (endpoint.price_of(&completion), &completion.usage) {
                     self.calls.saved += price.cache_savings(usage);
                 }
-                let used = completion.usage.as_ref().map(|usage| endpoint.spend_for(usage));
+                let used = endpoint.spend_for(&completion);
                 settle(share, used);
                 self.row.answered.store(true, Ordering::Relaxed);
                 ticket.record_answer(&completion);
@@ -318,10 +321,11 @@ fn settle(share: Option<RowReservation<'_>>, actual: Option<Spend>) {
 
 /// Carries out a turn, with the hooks around it.
 pub(crate) async fn run_model_turn<'r>(context: &'r RowContext<'r>, step: ModelCallStep<'r>) -> ModelTurnEnd {
-    let ModelCallStep { node, model_role, agent_index, endpoint, ticket, turn: number, mut messages } = step;
+    let purpose = step.purpose;
+    let ModelCallStep { node, model_role, agent_index, endpoint, turn: number, mut messages, .. } = step;
     let start = context.shared.began.elapsed();
     // A hook may wait for a process that a row waiting for a ticket holds, and may change the messages.
-    let ticket = ticket.filter(|_| !context.has_hooks());
+    let ticket = step.ticket.filter(|_| !context.has_hooks());
     let hooked = match context.has_hooks() {
         true => Box::pin(context.run_before_model_hook(agent_index, number, &mut messages)).await,
         false => Ok(None),
@@ -329,7 +333,7 @@ pub(crate) async fn run_model_turn<'r>(context: &'r RowContext<'r>, step: ModelC
     let identity =
         context.row_worker.endpoint(model_role, endpoint).map_or("", |endpoint| &endpoint.identity);
     let key = context.key.turn_key(number, identity, &messages);
-    let mut request = Request { key, row: context.number, attempt: 1, output_cap: None, messages };
+    let mut request = Request { key, row: context.number, attempt: 1, output_cap: None, purpose, messages };
     let mut turn = ModelTurn {
         row: context,
         model_role,

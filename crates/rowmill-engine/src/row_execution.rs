@@ -204,6 +204,7 @@ impl<'r> RowExecution<'r> {
             endpoint,
             ticket,
             turn: self.row_state.turns(),
+            purpose: self.row_state.purpose_of(node),
             messages,
         }
     }

@@ -16,6 +16,7 @@ async fn a_fake_model_follows_its_scripts_and_keeps_what_it_saw() {
         row: 1,
         attempt: 1,
         output_cap: None,
+        purpose: Default::default(),
         messages: vec![Message::user(text)],
     };
     let (recovers, other) = (request("recovers"), request("other"));
@@ -28,8 +29,14 @@ async fn a_fake_model_follows_its_scripts_and_keeps_what_it_saw() {
 #[tokio::test]
 async fn a_held_fake_model_answers_once_it_is_released() {
     let model = FakeModel::default().hold_answers();
-    let request =
-        Request { key: "k".into(), row: 1, attempt: 1, output_cap: None, messages: vec![Message::user("x")] };
+    let request = Request {
+        key: "k".into(),
+        row: 1,
+        attempt: 1,
+        output_cap: None,
+        purpose: Default::default(),
+        messages: vec![Message::user("x")],
+    };
     let mut call = model.complete(&request);
     assert!(futures_util::poll!(&mut call).is_pending());
     model.release();

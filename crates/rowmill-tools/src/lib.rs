@@ -3,6 +3,7 @@
 mod bytes_output;
 mod combined_host;
 mod inherited_variables;
+mod input_command;
 mod mcp;
 mod parallel_limits;
 #[cfg_attr(
@@ -18,6 +19,7 @@ mod survivors;
 mod unknown_tool;
 
 pub use combined_host::{CombinedToolHost, HostedNames};
+pub use input_command::{CommandFailure, run_command_with_input};
 pub use mcp::{
     AuthConfig, AuthorizationSettings, DurationSetting, IdempotentConfig, IdempotentTools, InteractiveSignIn,
     MaxParallel, MaxParallelConfig, McpHost, McpServer, McpServerConfig, McpSettings, McpSignIn, McpTool,

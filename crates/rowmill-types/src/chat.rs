@@ -73,8 +73,20 @@ pub struct Request {
     /// The maximum number of tokens of the answer, if it is chosen for this call alone. It is set only for models that
     /// are known to respect it, and replaces the limit that they would send otherwise.
     pub output_cap: Option<u64>,
+    /// What the answer is for.
+    pub purpose: RequestPurpose,
     /// The conversation so far; the last message is the user's or a tool's.
     pub messages: Vec<Message>,
+}
+
+/// What an answer is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RequestPurpose {
+    /// To go on with the row.
+    #[default]
+    Turn,
+    /// To correct an answer that violates the schema.
+    Repair,
 }
 
 /// How an answer ended.

@@ -33,7 +33,9 @@ mod vocabulary;
 
 pub use action::{ActionMention, SuggestedAction, actions};
 pub use attachment::{Attachment, AttachmentKind, AttachmentRules};
-pub use chat::{AnswerVerdict, BatchOrigin, Completion, FinishReason, Message, MessageRole, Request};
+pub use chat::{
+    AnswerVerdict, BatchOrigin, Completion, FinishReason, Message, MessageRole, Request, RequestPurpose,
+};
 pub use comparison::{ComparisonOperator, ScalarValue};
 pub use duration_text::DurationText;
 pub use error_kind::{ErrorKind, RowError};

@@ -41,6 +41,7 @@ setting_table! {
     Deadline DEADLINE "deadline";
     Delimiter DELIMITER "delimiter";
     Deny DENY "deny";
+    Detach DETACH "detach";
     ErrorOutput ERROR_OUTPUT "error_output";
     ExportTraces EXPORT_TRACES "export_traces";
     Extract EXTRACT "extract";
@@ -64,6 +65,8 @@ setting_table! {
     MaxRowTokens MAX_ROW_TOKENS "max_row_tokens";
     MaxTokens MAX_TOKENS "max_tokens";
     Model MODEL "model";
+    Notify NOTIFY "notify";
+    NotifyUrl NOTIFY_URL "notify_url";
     Offset OFFSET "offset";
     OnQuota ON_QUOTA "on_quota";
     Output OUTPUT "output";

@@ -11,7 +11,7 @@ use rowmill_tools::McpServerConfig;
 use rowmill_types::{Problem, ProblemCode};
 use serde::Deserialize;
 
-use crate::lane::Lane;
+use crate::lane::{Lane, RepairLane};
 
 /// The name of the file.
 const CONFIG_FILE_NAME: &str = "rowmill.toml";
@@ -84,6 +84,12 @@ pub struct RunDefaults {
     pub repairs: Option<u32>,
     /// How requests are sent.
     pub lane: Option<Lane>,
+    /// How repairs are sent in the batch lane.
+    pub repair_lane: Option<RepairLane>,
+    /// The shell command that is notified of the end of a run.
+    pub notify: Option<String>,
+    /// The address that is notified of it.
+    pub notify_url: Option<String>,
     /// The maximum number of processes for Python functions.
     pub python_processes: Option<NonZeroU32>,
     /// Variables with API keys of models that are passed to Python functions nevertheless.

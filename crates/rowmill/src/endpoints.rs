@@ -8,12 +8,11 @@ use rowmill_core::fingerprint::text_digest;
 use rowmill_core::limits::{
     AnswerLengths, BudgetLimits, MinuteLimits, PaceMode, Parallelism, RunShareSettings,
 };
-use rowmill_engine::{EndpointKey, EndpointSettings, ModelEndpoint, OutputCapChoice, OutputCaps};
+use rowmill_engine::{BatchTerms, EndpointKey, EndpointSettings, ModelEndpoint, OutputCapChoice, OutputCaps};
 use rowmill_http::HttpClient;
 use rowmill_models::{
     AliasConfig, EndpointFacts, ModelPrice, ModelSettingKey, ModelSetup, ModelString, PriceTable,
-    ProviderConnection, ProviderRegistry, VariableLookup, attachment_rules, build_batch_api, build_model,
-    endpoint_facts,
+    ProviderConnection, ProviderRegistry, VariableLookup, attachment_rules, build_model, endpoint_facts,
 };
 use rowmill_tools::InteractiveSignIn;
 use rowmill_types::actions::SET_PRICES;
@@ -172,7 +171,7 @@ impl<'a> ModelFactory<'a> {
             first.get_or_insert_with(|| {
                 (setup.model.clone(), answer_identity(&setup), attachment_rules(&setup))
             });
-            let budgets = [(MAX_COST, self.spec.budget), (MAX_ROW_COST, self.spec.agents.row_budget)];
+            let budgets = [(MAX_COST, self.run_budget()), (MAX_ROW_COST, self.spec.agents.row_budget)];
             for (setting, limits) in budgets {
                 check_budget(setting, limits, &setup.model, &facts, priced.as_ref())?;
             }
@@ -204,6 +203,15 @@ impl ModelFactory<'_> {
         names.sort_unstable();
         names.dedup();
         names
+    }
+
+    /// The budget that one answer has to fit. With batch jobs, only whether it can be kept is checked: a request that does
+    /// not fit ends the run like any other limit, with what its jobs have brought.
+    fn run_budget(&self) -> BudgetLimits {
+        match &self.control.lane.0 {
+            Some(lane) => lane.budget_of_any_amount(),
+            None => self.spec.budget,
+        }
     }
 
     /// Warns if a provider will reject every request because it has too many tools.
@@ -311,11 +319,16 @@ fn endpoint(
 ) -> Result<ModelEndpoint, Problem> {
     let max_output = max_output(&facts, priced.as_ref());
     let reserves_output = RESERVING.contains(&setup.model.provider.as_str());
-    let caps = OutputCaps { thinking: facts.thinking_budget, reserves_output, ..OutputCaps::default() };
+    let choice = output_cap_choice(control);
+    let caps =
+        OutputCaps { thinking: facts.thinking_budget, reserves_output, choice, ..OutputCaps::default() };
     let output_caps = facts.takes_output_cap.then(|| Arc::new(caps));
-    if let Some(lane) = &control.lane.0 {
+    let lane = control.lane.0.as_ref();
+    if let Some(lane) = lane.filter(|lane| !lane.phase().is_live()) {
         return lane_endpoint(lane, spec, (setup, facts, priced), (http, control));
     }
+    let plan =
+        lane.map(|lane| endpoint_plan(lane, (spec, http), (&setup, &facts), priced.as_ref())).transpose()?;
     let share = RunShareSettings {
         parallel: spec.parallel,
         pace: spec.pace,
@@ -330,15 +343,43 @@ fn endpoint(
     // Two protocols of one provider share an account, and so its limits.
     let EndpointFacts { address: provider, account, model, fixed_bytes, .. } = facts;
     let gate = control.limits.gate(EndpointKey { provider, account, model }, settings);
+    let batch_terms = plan.as_ref().map(|plan| BatchTerms { price: plan.price });
+    let (name, identity) = (setup.model.to_string(), request_identity(&setup));
+    let model = match (lane, plan) {
+        (Some(lane), Some(plan)) => lane.live_model(plan, (lane.adapters.model)(setup, http)?),
+        _ => build_model(setup, http)?,
+    };
+    let price = priced.map(|priced| priced.price);
     Ok(ModelEndpoint {
-        name: setup.model.to_string(),
-        identity: request_identity(&setup),
-        model: build_model(setup, http)?,
+        name,
+        identity,
+        model,
         gate,
-        price: priced.map(|priced| priced.price),
+        price,
         max_output,
         output_caps,
         fixed_bytes,
+        batch_terms,
+    })
+}
+
+/// What the batch lane has to know of a model.
+fn endpoint_plan(
+    lane: &BatchLane,
+    (spec, http): (&WorkSpec, &HttpClient),
+    (setup, facts): (&ModelSetup, &EndpointFacts),
+    priced: Option<&ModelPrice<'_>>,
+) -> Result<EndpointPlan, Problem> {
+    let limits = spec.providers.get(&setup.connection.provider).map(|config| config.batch.clone());
+    let live_price = priced.map(|priced| priced.price);
+    Ok(EndpointPlan {
+        identity: request_identity(setup),
+        name: setup.model.to_string(),
+        api: (lane.adapters.batch_api)(setup, &limits.unwrap_or_default(), http)?,
+        price: live_price.map(|price| price.in_batch_lane()),
+        live_price,
+        max_output: max_output(facts, priced),
+        fixed_bytes: facts.fixed_bytes,
     })
 }
 
@@ -349,9 +390,7 @@ fn lane_endpoint(
     (setup, facts, priced): (ModelSetup, EndpointFacts, Option<ModelPrice<'_>>),
     (http, control): (&HttpClient, &RunControl),
 ) -> Result<ModelEndpoint, Problem> {
-    let limits = spec.providers.get(&setup.connection.provider).map(|config| config.batch.clone());
-    let api = build_batch_api(&setup, &limits.unwrap_or_default(), http)?;
-    let max_output = max_output(&facts, priced.as_ref());
+    let plan = endpoint_plan(lane, (spec, http), (&setup, &facts), priced.as_ref())?;
     let share = RunShareSettings {
         parallel: Parallelism::AtMost(PARKED_AT_ONCE),
         pace: PaceMode::Off,
@@ -364,26 +403,35 @@ fn lane_endpoint(
     let EndpointFacts { address, account, model, fixed_bytes, .. } = facts;
     let key = EndpointKey { provider: format!("{address} (batch)"), account, model };
     let gate = control.limits.gate(key, EndpointSettings { share, on_quota: spec.on_quota });
-    let (name, identity) = (setup.model.to_string(), request_identity(&setup));
+    let (name, identity) = (plan.name.clone(), plan.identity.clone());
+    let (price, max_output) = (plan.price, plan.max_output);
     let caps = OutputCaps {
         thinking: facts.thinking_budget,
         choice: OutputCapChoice::Fixed,
         ..OutputCaps::default()
     };
     let output_caps = (facts.takes_output_cap && lane.has_budget()).then(|| Arc::new(caps));
-    let live_price = priced.map(|priced| priced.price);
-    let price = live_price.map(|price| price.in_batch_lane());
-    let plan = EndpointPlan {
-        identity: identity.clone(),
-        name: name.clone(),
-        api,
-        price,
-        live_price,
-        max_output,
-        fixed_bytes,
-    };
     let model = lane.model(plan);
-    Ok(ModelEndpoint { name, identity, model, gate, price, max_output, output_caps, fixed_bytes })
+    let batch_terms = None;
+    Ok(ModelEndpoint {
+        name,
+        identity,
+        model,
+        gate,
+        price,
+        max_output,
+        output_caps,
+        fixed_bytes,
+        batch_terms,
+    })
+}
+
+/// How answers are capped. In a run with batch jobs, a live pass asks for what a job was asked for.
+fn output_cap_choice(control: &RunControl) -> OutputCapChoice {
+    match &control.lane.0 {
+        Some(lane) if lane.has_budget() => OutputCapChoice::Fixed,
+        _ => OutputCapChoice::Learned,
+    }
 }
 
 /// Whether the shared prefix of all requests is long enough for the provider's cache.

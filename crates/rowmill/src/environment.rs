@@ -107,6 +107,11 @@ impl RunEnvironment {
         self.inner.variables.get(OsStr::new(name)).and_then(|value| value.to_str()).map(str::to_owned)
     }
 
+    /// All variables, for a process that the user starts.
+    pub(crate) fn all_variables(&self) -> BTreeMap<OsString, OsString> {
+        self.inner.variables.clone()
+    }
+
     /// The value of a variable for providers: if `HF_TOKEN` is not set, the token that the hub's own
     /// client stored is used.
     #[must_use]

@@ -71,6 +71,9 @@ pub(crate) fn finish_run(
     let codes = [ProblemCode::WriteFailed, ProblemCode::OutputBusy];
     let intact =
         !matches!(&ended.end.stopped, Some(StopCause::Problem(problem)) if codes.contains(&problem.code));
+    if let Some(lane) = ended.lane.0.as_ref().filter(|_| ended.end.parked_rows == 0) {
+        ended.end.spent = ended.end.spent.plus(lane.abandoned_spend());
+    }
     let mut kept = true;
     let mut changes = OutputChanges::default();
     let apart = recheck_paths_disjoint(spec, place.folder.path());

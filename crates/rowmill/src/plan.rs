@@ -385,6 +385,7 @@ fn counting_endpoint(setup: &ModelSetup, model: Arc<CountingModel>) -> ModelEndp
         price: None,
         max_output: None,
         output_caps: None,
+        batch_terms: None,
         fixed_bytes: 0,
         identity: String::new(),
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::lane::BATCH_JOB_EVENT;
+use crate::lane::is_known_event;
 use rowmill_core::agent::StepEvent;
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::limits::Spend;
@@ -62,7 +62,7 @@ pub(crate) fn scan_ledger(
 
 /// Rejects a ledger with a required entry that this version does not know.
 fn check_known(note: &CustomEvent) -> Result<(), Problem> {
-    if !note.required || note.kind == BATCH_JOB_EVENT {
+    if !note.required || is_known_event(&note.kind) {
         return Ok(());
     }
     let message = format!("the ledger has an event that this version does not know: `{}`", note.kind);

@@ -33,6 +33,7 @@ use crate::full_paths::full_path_text;
 use crate::inputs::{self, warn_fn};
 use crate::lane::{ChosenLane, check_no_jobs_out, choose_lane, run_in_rounds};
 use crate::notices::{ResumedRows, notify_end, notify_folders_and_changes, notify_resume};
+use crate::notify::{RunNotification, send_notification};
 use crate::paths::{self, AttachedFiles, CreatedFolders};
 use crate::prepare_input;
 use crate::report::RunReport;
@@ -74,6 +75,22 @@ use crate::work_spec::PlanParts;
 /// The run could not start; nothing was sent and none of the user's files was changed. Later problems
 /// are in the report.
 pub async fn run(spec: RunSpec, control: &RunControl) -> Result<RunReport, Problem> {
+    spec.notify.check()?;
+    if spec.notify.is_empty() {
+        return Box::pin(run_in_lane(spec, control)).await;
+    }
+    let kept = spec.clone();
+    let outcome = Box::pin(run_in_lane(spec, control)).await;
+    let message = match &outcome {
+        Ok(report) => RunNotification::of_report(report),
+        Err(problem) => RunNotification::of_problem(&kept, problem, control.vocabulary),
+    };
+    send_notification(&kept.notify, &message, control).await;
+    outcome
+}
+
+/// Runs a spec in the lane that it chooses.
+async fn run_in_lane(spec: RunSpec, control: &RunControl) -> Result<RunReport, Problem> {
     let lane = choose_lane(&spec, control)?;
     match lane {
         ChosenLane::Live => {
@@ -259,11 +276,12 @@ async fn claim_run(
     if let Some(lane) = &control.lane.0 {
         new.scope = lane.resume_scope();
     }
-    let (spec, (resumed, begun)) = claim_on_thread(spec, place, rows, (new, open_answers)).await?;
+    let (mut spec, (resumed, begun)) = claim_on_thread(spec, place, rows, (new, open_answers)).await?;
     let RunStart { output, lock, traces, answers, mut start } = begun;
     let found = start.earlier_run(&spec);
     if let Some(lane) = &control.lane.0 {
         lane.set_spent(start.spent);
+        spec.work.budget = lane.budget_of_pass(spec.work.budget);
     }
     let traced = TraceStart { folder: traces, run: &start.header.run, traced_agents, redactor };
     let opened = open_sinks(&spec, output.as_ref(), start.telemetry.take())

@@ -11,6 +11,7 @@ use rowmill_store::file::WorkFolder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::notify::NotifyOptions;
 use crate::spec_json::SpecVersion;
 use crate::work_spec::WorkSpec;
 
@@ -82,6 +83,9 @@ pub struct RunSpec {
     /// What to keep in the work folder when all rows are ok.
     #[serde(default)]
     pub keep_temp: KeptFiles,
+    /// Who is notified of the end of the run.
+    #[serde(default)]
+    pub notify: NotifyOptions,
     /// Configuration files that settings were read from, so that they are not overwritten.
     #[serde(default)]
     pub config_files: Vec<PathBuf>,
@@ -300,6 +304,7 @@ impl RunSpec {
             traces: None,
             work_dir: None,
             keep_temp: KeptFiles::default(),
+            notify: NotifyOptions::default(),
             config_files: Vec::new(),
         }
     }

@@ -21,7 +21,8 @@ use rowmill_types::Money;
 
 use super::*;
 use crate::agent_options::AgentOptions;
-use crate::lane::{BatchScope, Lane, LaneOptions};
+use crate::lane::{BatchScope, Lane, LaneOptions, RepairLane};
+use crate::notify::NotifyOptions;
 use crate::spec::{
     AttachmentOptions, ExistingOutput, InputQuery, KeptFiles, OutputTarget, PromptSource, ResultSchemaSource,
     TableOutput, VariableOptions,
@@ -194,8 +195,15 @@ fn work() -> impl Strategy<Value = WorkSpec> {
         ((time(), time(), of(time())), (time(), time(), time()), prop_oneof![Just(Duration::ZERO), time()]);
     let lane = prop_oneof![Just(Lane::Live), Just(Lane::Batch), Just(Lane::Auto)];
     let scope = prop_oneof![Just(BatchScope::All), Just(BatchScope::Collect), Just(BatchScope::Cancel)];
-    let lane = (lane, any::<bool>(), scope, time())
-        .prop_map(|(lane, detach, scope, poll_every)| LaneOptions { lane, detach, scope, poll_every });
+    let repair_lane = prop_oneof![Just(RepairLane::Live), Just(RepairLane::Batch)];
+    let lane = (lane, any::<bool>(), scope, time(), repair_lane);
+    let lane = lane.prop_map(|(lane, detach, scope, poll_every, repair_lane)| LaneOptions {
+        lane,
+        detach,
+        scope,
+        poll_every,
+        repair_lane,
+    });
     let limits = (parallel, rates, stop_rules(), budget(), any::<[bool; 5]>(), lane);
     let named = ("[a-z]{1,8}", agents(), any::<bool>(), texts(), of(path()), any::<u32>());
     (named, times, limits, config()).prop_map(|(named, times, limits, (providers, aliases, prices))| {
@@ -290,6 +298,7 @@ fn spec() -> impl Strategy<Value = RunSpec> {
             traces: side.clone(),
             work_dir: side.clone(),
             keep_temp,
+            notify: NotifyOptions { command: switches[0].then(|| "true".to_owned()), url: None },
             config_files: side.into_iter().collect(),
             ..RunSpec::new(input, output)
         }

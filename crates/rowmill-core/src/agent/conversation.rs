@@ -1,7 +1,7 @@
 //! One agent's conversation with its model: turns, tool calls, corrections.
 
 use rowmill_types::{
-    Completion, ErrorKind, FinishReason, Message, MessageRole, RowError, ToolCall, ToolOutput,
+    Completion, ErrorKind, FinishReason, Message, MessageRole, RequestPurpose, RowError, ToolCall, ToolOutput,
 };
 
 use super::answer_format::AnswerFormat;
@@ -19,6 +19,8 @@ pub(super) struct AgentConversation {
     given: usize,
     turns: u32,
     repairs: u32,
+    /// What the answer to the current turn is for.
+    purpose: RequestPurpose,
     /// The calls of the last turn that are open, and those that wait for a slot.
     calls: Vec<OpenToolCall>,
     turn_notes: Vec<TurnNote>,
@@ -61,6 +63,7 @@ impl AgentConversation {
             messages,
             turns: 0,
             repairs: 0,
+            purpose: RequestPurpose::Turn,
             calls: Vec::new(),
             turn_notes: Vec::new(),
             tool_notes: Vec::new(),
@@ -75,6 +78,11 @@ impl AgentConversation {
 
     pub(super) fn turns(&self) -> u32 {
         self.turns
+    }
+
+    /// What the answer to the current turn is for.
+    pub(super) fn purpose(&self) -> RequestPurpose {
+        self.purpose
     }
 
     pub(super) fn model_role(&self) -> usize {
@@ -131,6 +139,7 @@ impl AgentConversation {
     pub(super) fn handle_answer(&mut self, graph: &AgentGraph, answer: ModelAnswer) -> NodeAction {
         let ModelAnswer { messages, completion, note } = answer;
         self.messages = messages;
+        self.purpose = RequestPurpose::Turn;
         self.turn_notes.extend(note);
         match completion.finish {
             FinishReason::Paused => {
@@ -151,6 +160,7 @@ impl AgentConversation {
             AnswerJudgement::Failed(error) => Err(error),
             AnswerJudgement::Repair(feedback) => {
                 self.repairs += 1;
+                self.purpose = RequestPurpose::Repair;
                 self.say(completion);
                 self.messages.push(Message::user(feedback));
                 return self.ask_again(graph);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use rowmill_types::settings::TURNS;
-use rowmill_types::{ErrorKind, Message, RowError};
+use rowmill_types::{ErrorKind, Message, RequestPurpose, RowError};
 
 use super::answer_format::AnswerFormat;
 use super::conversation::AgentConversation;
@@ -163,6 +163,15 @@ impl RowState {
         match self.nodes.get(node).map(|node| &node.state) {
             Some(NodeState::Conversation(conversation)) => conversation.turns(),
             _ => 0,
+        }
+    }
+
+    /// What the answer to the last turn that a node has requested is for.
+    #[must_use]
+    pub fn purpose_of(&self, node: usize) -> RequestPurpose {
+        match self.nodes.get(node).map(|node| &node.state) {
+            Some(NodeState::Conversation(conversation)) => conversation.purpose(),
+            _ => RequestPurpose::Turn,
         }
     }
 

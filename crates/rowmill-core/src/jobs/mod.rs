@@ -5,10 +5,12 @@
 
 mod record;
 mod size;
+mod switch;
 mod table;
 mod timing;
 
 pub use record::{JobKey, JobRecord, JobStage, LostResults};
 pub use size::{JobSize, JobSizeLimits, SizeVerdict};
+pub use switch::{LivePace, SwitchFacts};
 pub use table::{JobStep, JobTable, QueueUse};
 pub use timing::{PollPace, SubmitPause};

@@ -88,6 +88,14 @@ pub enum JobStage {
         /// Whether its requests may be sent again.
         lost: LostResults,
     },
+    /// It was cancelled and had not ended when the run could wait for it no longer: its requests are sent again as live
+    /// calls, and what it had finished is lost.
+    Abandoned {
+        /// The provider's id, if it is known.
+        id: Option<String>,
+        /// Its state, as last reported.
+        state: JobState,
+    },
 }
 
 /// What becomes of the requests of a job that gave no results.
@@ -136,7 +144,9 @@ impl JobRecord {
     pub fn provider_id(&self) -> Option<&str> {
         match &self.stage {
             JobStage::Submitted { id, .. } | JobStage::Downloaded { id, .. } => Some(id),
-            JobStage::Collected { id, .. } | JobStage::Refused { id, .. } => id.as_deref(),
+            JobStage::Collected { id, .. }
+            | JobStage::Refused { id, .. }
+            | JobStage::Abandoned { id, .. } => id.as_deref(),
             JobStage::Written | JobStage::Uploaded { .. } | JobStage::Creating { .. } => None,
         }
     }
@@ -149,7 +159,8 @@ impl JobRecord {
             JobStage::Creating { .. } => "submitting",
             JobStage::Submitted { state, .. }
             | JobStage::Downloaded { state, .. }
-            | JobStage::Collected { state, .. } => state.name(),
+            | JobStage::Collected { state, .. }
+            | JobStage::Abandoned { state, .. } => state.name(),
             JobStage::Refused { .. } => JobState::Failed.name(),
         }
     }

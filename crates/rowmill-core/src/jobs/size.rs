@@ -94,6 +94,7 @@ mod tests {
             max_jobs: None,
             window: Duration::from_secs(86_400),
             expiry: ExpiryRule::KeepsFinished,
+            cancel_time: Duration::from_secs(600),
             job_key: JobKeyRule::Reported,
         })
     }

@@ -118,7 +118,21 @@ impl JobTable {
     pub fn reserved(&self) -> Spend {
         let open =
             self.jobs.iter().filter(|job| job.is_out() || matches!(job.stage, JobStage::Downloaded { .. }));
-        open.fold(Spend::default(), |sum, job| sum.plus(job.worst_case))
+        open.fold(self.abandoned(), |sum, job| sum.plus(job.worst_case))
+    }
+
+    /// The most that jobs may have cost whose results nobody has waited for.
+    #[must_use]
+    pub fn abandoned(&self) -> Spend {
+        let jobs = self.jobs.iter().filter(|job| matches!(job.stage, JobStage::Abandoned { .. }));
+        jobs.fold(Spend::default(), |sum, job| sum.plus(job.worst_case))
+    }
+
+    /// The number of requests that the provider has not answered yet, as far as it has reported it.
+    #[must_use]
+    pub fn unanswered_requests(&self) -> u64 {
+        let out = self.jobs.iter().filter(|job| job.is_out());
+        out.map(|job| job.size.requests.saturating_sub(job.counts.map_or(0, |counts| counts.completed))).sum()
     }
 
     /// What the jobs of an endpoint take up of the account's queue.
@@ -137,9 +151,10 @@ impl JobTable {
             JobStage::Creating { file, since } => JobStep::Find { file: file.clone(), since: *since },
             JobStage::Submitted { id, state } if state.has_ended() => JobStep::Download { id: id.clone() },
             JobStage::Submitted { id, .. } => JobStep::Poll { id: id.clone() },
-            JobStage::Downloaded { .. } | JobStage::Collected { .. } | JobStage::Refused { .. } => {
-                JobStep::Nothing
-            }
+            JobStage::Downloaded { .. }
+            | JobStage::Collected { .. }
+            | JobStage::Refused { .. }
+            | JobStage::Abandoned { .. } => JobStep::Nothing,
         }
     }
 }
@@ -184,6 +199,7 @@ mod tests {
             max_jobs: Some(3),
             window: Duration::from_secs(86_400),
             expiry: ExpiryRule::KeepsFinished,
+            cancel_time: Duration::from_secs(600),
             job_key: JobKeyRule::Reported,
         }
     }

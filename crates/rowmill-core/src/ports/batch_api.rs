@@ -107,6 +107,8 @@ pub struct BatchRules {
     pub max_jobs: Option<u64>,
     /// How long a job may take before the provider ends it.
     pub window: Duration,
+    /// How long a job may take to end once it is cancelled.
+    pub cancel_time: Duration,
     /// What remains of a job that expired.
     pub expiry: ExpiryRule,
     /// Whether the provider shows the key of a job in its reports.

@@ -211,6 +211,7 @@ mod tests {
             hosted_tools: None,
             output_cap: None,
             batch: None,
+            beside_jobs: false,
         }
     }
 

@@ -40,6 +40,8 @@ pub struct CallReport {
     pub output_cap: Option<u64>,
     /// The batch job that has its result; `None` for a live call.
     pub batch: Option<Box<BatchOrigin>>,
+    /// Whether this was a live call of a run that has batch jobs, too.
+    pub beside_jobs: bool,
 }
 
 impl CallReport {
@@ -190,6 +192,8 @@ fn write_call(out: &mut Vec<u8>, call: &CallReport) {
     if let Some(batch) = &call.batch {
         out.extend_from_slice(b",\"lane\":\"batch\",\"batch\":");
         write_json(out, batch);
+    } else if call.beside_jobs {
+        out.extend_from_slice(b",\"lane\":\"live\"");
     }
     if let Some(cap) = call.output_cap {
         out.extend_from_slice(b",\"max_tokens\":");

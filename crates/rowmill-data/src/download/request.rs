@@ -118,7 +118,8 @@ pub(crate) async fn refusal_text(answer: HttpAnswer, secret: Option<&Secret>) ->
 }
 
 /// Removes name and password from an address; they are only for its own server.
-pub(crate) fn split_credential(url: &Url) -> (Url, Option<ServerCredential>) {
+#[must_use]
+pub fn split_credential(url: &Url) -> (Url, Option<ServerCredential>) {
     let mut clean = url.clone();
     if clean.username().is_empty() && clean.password().is_none() {
         return (clean, None);

@@ -247,6 +247,7 @@ async fn a_run_counts_its_own_calls_and_not_those_of_turns_before_it() {
         hosted_tools: None,
         output_cap: None,
         batch: None,
+        beside_jobs: false,
     };
     let completion = calls(&["look"]);
     let answered =

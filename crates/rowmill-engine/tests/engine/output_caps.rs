@@ -56,6 +56,7 @@ fn capped(name: &str, model: Arc<Acting>, settings: EndpointSettings) -> ModelEn
         price: Some(price()),
         max_output: Some(LONGEST),
         output_caps: Some(Arc::new(OutputCaps::default())),
+        batch_terms: None,
         ..endpoint(name, model, settings)
     }
 }

@@ -257,6 +257,7 @@ pub(crate) fn endpoint(name: &str, model: Arc<dyn Model>, settings: EndpointSett
         price: None,
         max_output: settings.share.max_output,
         output_caps: None,
+        batch_terms: None,
         fixed_bytes: 0,
         identity: String::new(),
     }

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::support::BatchLimits;
 
+/// How long a job may take to end once it is cancelled. OpenAI documents ten minutes, and the others nothing.
+const CANCEL_TIME: Duration = Duration::from_secs(600);
+
 /// Limits of a provider's batch API that replace the known ones, because limits change and differ between accounts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +38,15 @@ pub struct BatchLimitOverrides {
     #[serde(default, with = "duration_text::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<DurationText>")]
     pub window: Option<Duration>,
+    /// How long a job may take to end once it is cancelled.
+    #[serde(
+        default,
+        alias = "cancel-time",
+        with = "duration_text::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<DurationText>")]
+    pub cancel_time: Option<Duration>,
 }
 
 impl BatchLimitOverrides {
@@ -72,6 +84,7 @@ pub(super) fn apply_limits(
         max_queued_requests: set.max_queued_requests.or(known.max_queued_requests),
         max_jobs: set.max_jobs.or(known.max_jobs),
         window: window(known, set.window).map_err(|(what, hint)| wrong(what).hint(hint))?,
+        cancel_time: set.cancel_time.unwrap_or(CANCEL_TIME),
         expiry: known.expiry,
         job_key: known.job_key,
     })

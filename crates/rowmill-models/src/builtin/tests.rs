@@ -16,8 +16,14 @@ async fn say(model: &Arc<dyn Model>, texts: &[&str]) -> String {
         0 => Message::user(*text),
         _ => Message::assistant(*text),
     });
-    let request =
-        Request { key: "k".to_owned(), row: 1, attempt: 1, output_cap: None, messages: messages.collect() };
+    let request = Request {
+        key: "k".to_owned(),
+        row: 1,
+        attempt: 1,
+        output_cap: None,
+        purpose: Default::default(),
+        messages: messages.collect(),
+    };
     model.complete(&request).await.unwrap().text
 }
 
@@ -35,7 +41,14 @@ async fn passthrough_calls_the_tools_that_the_prompt_names_and_answers_with_what
     let model = build_builtin_model(&with_tools("passthrough", None)).unwrap();
     let ask = async |messages: Vec<Message>| {
         model
-            .complete(&Request { key: "k".to_owned(), row: 1, attempt: 1, output_cap: None, messages })
+            .complete(&Request {
+                key: "k".to_owned(),
+                row: 1,
+                attempt: 1,
+                output_cap: None,
+                purpose: Default::default(),
+                messages,
+            })
             .await
             .unwrap()
     };
@@ -64,8 +77,14 @@ async fn without_tools_a_prompt_that_names_one_is_a_prompt_like_any_other() {
         assert_eq!(say(&model(name), &["***CALL_TOOL now {}"]).await, "***CALL_TOOL now {}");
     }
     let slow = build_builtin_model(&with_tools("slow?delay=0", None)).unwrap();
-    let request =
-        Request { key: "k".to_owned(), row: 1, attempt: 1, output_cap: None, messages: conversation() };
+    let request = Request {
+        key: "k".to_owned(),
+        row: 1,
+        attempt: 1,
+        output_cap: None,
+        purpose: Default::default(),
+        messages: conversation(),
+    };
     assert_eq!(slow.complete(&request).await.unwrap().text, "q", "only passthrough knows tools");
 }
 
@@ -88,6 +107,7 @@ async fn slow_takes_as_long_as_it_is_asked_to() {
             row: 1,
             attempt: 1,
             output_cap: None,
+            purpose: Default::default(),
             messages: vec![Message::user("12345")],
         };
         let completion = model(name).complete(&request).await.unwrap();
@@ -107,7 +127,14 @@ fn simulated(query: &str, schema: Option<serde_json::Value>) -> Arc<dyn Model> {
 }
 
 fn request(key: &str, text: &str) -> Request {
-    Request { key: key.to_owned(), row: 1, attempt: 1, output_cap: None, messages: vec![Message::user(text)] }
+    Request {
+        key: key.to_owned(),
+        row: 1,
+        attempt: 1,
+        output_cap: None,
+        purpose: Default::default(),
+        messages: vec![Message::user(text)],
+    }
 }
 
 #[tokio::test]
@@ -163,7 +190,14 @@ async fn passthrough_tells_which_files_it_got() {
     let files = vec![file("a b.png", "image/png", b"x"), file("c.txt", "text/plain", b"hello")];
     let request = |text: &str| {
         let messages = vec![with_files(text, files.clone())];
-        Request { key: "k".to_owned(), row: 1, attempt: 1, output_cap: None, messages }
+        Request {
+            key: "k".to_owned(),
+            row: 1,
+            attempt: 1,
+            output_cap: None,
+            purpose: Default::default(),
+            messages,
+        }
     };
     let lines = "[file a b.png image/png 1 bytes sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881]\n\
                  [file c.txt text/plain 5 bytes sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824]";

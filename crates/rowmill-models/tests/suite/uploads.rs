@@ -53,7 +53,14 @@ fn large_pdf(number: u8) -> Attachment {
 
 fn ask(text: &str, attachments: Vec<Attachment>) -> Request {
     let message = Message { attachments, ..Message::user(text) };
-    Request { key: format!("run/{text}"), row: 1, attempt: 1, output_cap: None, messages: vec![message] }
+    Request {
+        key: format!("run/{text}"),
+        row: 1,
+        attempt: 1,
+        output_cap: None,
+        purpose: Default::default(),
+        messages: vec![message],
+    }
 }
 
 fn seen(simulator: &Simulator) -> Vec<RecordedFile> {

@@ -74,6 +74,7 @@ fn request(number: usize) -> Request {
         row: number as u64,
         attempt: 1,
         output_cap: None,
+        purpose: Default::default(),
         messages,
     }
 }

@@ -106,7 +106,14 @@ pub async fn check_program_model(model: &dyn Model, facts: &ModelFacts<'_>) -> V
 
 /// The only function of the suite that creates a request.
 fn request(messages: Vec<Message>) -> Request {
-    Request { key: "conformance".to_owned(), row: 1, attempt: 1, output_cap: None, messages }
+    Request {
+        key: "conformance".to_owned(),
+        row: 1,
+        attempt: 1,
+        output_cap: None,
+        purpose: Default::default(),
+        messages,
+    }
 }
 
 async fn answers(model: &dyn Model, facts: &ModelFacts<'_>, prompt: &str) -> CheckResult {

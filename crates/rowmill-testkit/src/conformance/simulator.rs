@@ -80,6 +80,7 @@ fn request(prompt: &str) -> Request {
         row: 1,
         attempt: 1,
         output_cap: None,
+        purpose: Default::default(),
         messages: vec![Message::user(prompt)],
     }
 }

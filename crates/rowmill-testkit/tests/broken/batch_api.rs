@@ -48,6 +48,7 @@ impl FakeBatches {
             max_queued_requests: None,
             max_jobs: None,
             window: Duration::from_secs(86_400),
+            cancel_time: Duration::from_secs(600),
             expiry: ExpiryRule::KeepsFinished,
             job_key: JobKeyRule::Reported,
         };

@@ -252,6 +252,7 @@ impl WorkerContext {
             max_output: inner.max_output,
             // A model of the program need not know about a limit that a request sets.
             output_caps: None,
+            batch_terms: None,
             fixed_bytes: 0,
             identity: String::new(),
         })
@@ -318,6 +319,7 @@ pub(super) fn function_row_worker(model: Arc<dyn Model>, keeps_answers: bool) ->
         price: None,
         max_output: None,
         output_caps: None,
+        batch_terms: None,
         fixed_bytes: 0,
         identity: String::new(),
     };

@@ -61,6 +61,7 @@ fn method(setting: Setting) -> Option<&'static str> {
         | Setting::ConnectTimeout
         | Setting::Delimiter
         | Setting::Deny
+        | Setting::Detach
         | Setting::ErrorOutput
         | Setting::ExportTraces
         | Setting::Extract
@@ -72,6 +73,8 @@ fn method(setting: Setting) -> Option<&'static str> {
         | Setting::InputFormat
         | Setting::Lane
         | Setting::Limit
+        | Setting::Notify
+        | Setting::NotifyUrl
         | Setting::Offset
         | Setting::Output
         | Setting::OutputDir

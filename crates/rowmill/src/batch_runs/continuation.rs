@@ -6,7 +6,8 @@ use super::job_info::BatchJobProgress;
 use super::known_run::{KnownBatchRun, KnownRunState};
 use super::registry::KnownBatchRuns;
 use crate::control::RunControl;
-use crate::lane::{BatchScope, Lane, LaneOptions, remove_leftover_job_files};
+use crate::lane::{BatchScope, Lane, LaneOptions, RecordedJobs, remove_leftover_job_files};
+use crate::notify::NotifyOptions;
 use crate::report::RunReport;
 use crate::run::run;
 use crate::run_storage::RunStorage;
@@ -54,8 +55,14 @@ pub async fn continue_batch_run(
     }
     let mut spec = known.spec()?;
     spec.existing = ExistingOutput::Resume;
+    // The caller may take several actions, and tells of their end itself.
+    spec.notify = NotifyOptions::default();
+    // A run that has switched to live calls sends no more jobs by itself.
+    let has_switched = spec.work.lane.lane == Lane::Auto
+        && known.recorded_jobs().is_some_and(|recorded| recorded.has_switched());
+    let is_cancelled = known.state == KnownRunState::Cancelled || has_switched;
     let scope = match action {
-        BatchRunAction::Collect if known.state == KnownRunState::Cancelled => BatchScope::Cancel,
+        BatchRunAction::Collect if is_cancelled => BatchScope::Cancel,
         BatchRunAction::Collect => BatchScope::Collect,
         BatchRunAction::CancelAndWait | BatchRunAction::Cancel => BatchScope::Cancel,
         BatchRunAction::Retry => BatchScope::All,
@@ -91,7 +98,10 @@ fn finished(known: &KnownBatchRun) -> Result<Option<BatchRunOutcome>, Problem> {
         // Its work folder was removed when it ended, or now belongs to a later run.
         None => known.rows.failed == 0,
     };
-    if known.recorded_jobs().is_some_and(|jobs| jobs.has_jobs_out() || jobs.has_collectable()) {
+    if known
+        .recorded_jobs()
+        .is_some_and(|RecordedJobs { jobs, .. }| jobs.has_jobs_out() || jobs.has_collectable())
+    {
         return Ok(None);
     }
     Ok(Some(if all_ok { BatchRunOutcome::AllOk } else { BatchRunOutcome::SomeFailed }))

@@ -61,7 +61,7 @@ impl BatchJobInfo {
             }
             JobStage::Submitted { .. } => BatchJobProgress::Submitted,
             JobStage::Downloaded { .. } | JobStage::Refused { .. } => BatchJobProgress::Downloaded,
-            JobStage::Collected { .. } => BatchJobProgress::Collected,
+            JobStage::Collected { .. } | JobStage::Abandoned { .. } => BatchJobProgress::Collected,
         };
         let counts = job.counts.unwrap_or_default();
         Self {

@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use rowmill_core::jobs::JobTable;
 use rowmill_types::settings::RESUME;
 use rowmill_types::{Money, Problem, ProblemCode};
 use serde::{Deserialize, Serialize};
 
 use super::job_info::{BatchJobInfo, overall_batch_state};
-use crate::lane::read_jobs;
+use crate::lane::{RecordedJobs, read_jobs};
 use crate::run_storage::RunStorage;
 use crate::spec::RunSpec;
 
@@ -97,20 +96,20 @@ impl KnownBatchRun {
     }
 
     /// Its jobs as they are in its ledger, as long as there is one.
-    pub(super) fn recorded_jobs(&self) -> Option<JobTable> {
+    pub(super) fn recorded_jobs(&self) -> Option<RecordedJobs> {
         let store = RunStorage::look_at(&self.work_folder).store;
         let is_same = store.header().ok().flatten().is_some_and(|header| header.run == self.run);
         if !is_same {
             return None;
         }
-        let (jobs, _) = read_jobs(&*store).ok()?;
-        (!jobs.jobs().is_empty()).then_some(jobs)
+        let recorded = read_jobs(&*store).ok()?;
+        (!recorded.jobs.jobs().is_empty()).then_some(recorded)
     }
 
     /// Takes over what its ledger says of its jobs: a process may have been killed before it updated what is known.
     pub(super) fn refresh(&mut self) {
-        if let Some(table) = self.recorded_jobs() {
-            self.jobs = table.jobs().iter().map(BatchJobInfo::of).collect();
+        if let Some(recorded) = self.recorded_jobs() {
+            self.jobs = recorded.jobs.jobs().iter().map(BatchJobInfo::of).collect();
         }
     }
 

@@ -163,6 +163,9 @@ fn kept_spec(spec: &RunSpec, control: &RunControl) -> Option<serde_json::Value> 
     let mut spec = spec.clone();
     spec.existing = ExistingOutput::Resume;
     spec.work.lane = LaneOptions { detach: false, scope: BatchScope::All, ..spec.work.lane };
+    if spec.notify.has_credential() {
+        return None;
+    }
     let text = spec.to_json().ok()?;
     match control.environment.redact(&text) {
         Cow::Borrowed(same) if same == text => serde_json::from_str(&text).ok(),

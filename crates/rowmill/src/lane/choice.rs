@@ -1,7 +1,7 @@
 //! Which lane a run takes.
 
 use rowmill_models::{ModelString, ProviderRegistry, batch_providers};
-use rowmill_types::settings::{DEADLINE, LANE};
+use rowmill_types::settings::{DEADLINE, DETACH, LANE};
 use rowmill_types::{Problem, ProblemCode};
 
 use super::options::Lane;
@@ -24,11 +24,16 @@ pub(crate) fn choose_lane(spec: &RunSpec, control: &RunControl) -> Result<Chosen
         Lane::Live => Ok(ChosenLane::Live),
         Lane::Batch => Ok(ChosenLane::Batch),
         Lane::Auto => {
-            if spec.work.stop_rules.deadline.is_some() {
-                return Err(no_deadline_problem());
+            let has_deadline = spec.work.stop_rules.deadline.is_some();
+            if has_deadline && spec.work.lane.detach {
+                return Err(nobody_switches_problem());
             }
             let without = provider_without_batch_api(spec, &known_providers(&spec.work)?);
             let (lane, text) = match without {
+                None if has_deadline => {
+                    let text = "requests are sent as batch jobs; what is not back in time for the deadline is sent live";
+                    (ChosenLane::Batch, text.to_owned())
+                }
                 None => (ChosenLane::Batch, "requests are sent as batch jobs".to_owned()),
                 Some(name) => {
                     (ChosenLane::Live, format!("requests are sent live: `{name}` has no batch API"))
@@ -40,10 +45,13 @@ pub(crate) fn choose_lane(spec: &RunSpec, control: &RunControl) -> Result<Chosen
     }
 }
 
-fn no_deadline_problem() -> Problem {
-    let lane = LANE.with_value("auto");
-    Problem::new(ProblemCode::Usage, format!("{lane} does not support {DEADLINE}: batch jobs may take a day"))
-        .hint(format!("use {} to meet a deadline", LANE.with_value("live")))
+fn nobody_switches_problem() -> Problem {
+    let message = format!(
+        "{} and {DEADLINE} do not support {DETACH}: the process has to be there to switch to live calls in time",
+        LANE.with_value("auto")
+    );
+    Problem::new(ProblemCode::Usage, message)
+        .hint(format!("omit {DETACH}, or use {}", LANE.with_value("batch")))
 }
 
 /// The first provider of the run's models that has no batch API. Cards name their models themselves, so that those are

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::journal::JobJournal;
 use super::lane_state::BatchLane;
 use super::options::BatchScope;
+use super::phase::LanePhase;
 use super::submission::StepResult;
 use crate::control::{RunControl, RunNotice};
 use crate::run::run_on_thread;
@@ -25,9 +26,9 @@ const PATIENCE: u32 = 6;
 #[derive(Debug)]
 pub(super) struct JobDriver<'a> {
     pub(super) lane: &'a Arc<BatchLane>,
-    journal: &'a JobJournal,
+    pub(super) journal: &'a JobJournal,
     control: &'a RunControl,
-    pace: PollPace,
+    pub(super) pace: PollPace,
     /// How long a job is looked for at least that may have been created.
     patience: Duration,
     /// When submissions to a provider may go on, and how often it has had no room.
@@ -114,9 +115,8 @@ impl<'a> JobDriver<'a> {
             .hint("use the earlier model until its jobs are finished, or cancel them")
         })?;
         let step = JobTable::next_step(&job);
-        if self.lane.scope == BatchScope::Cancel
-            && let Some(result) = self.cancel_step(&job, &step, &*api).await?
-        {
+        let cancels = self.lane.scope == BatchScope::Cancel || self.lane.phase() == LanePhase::Leaving;
+        if cancels && let Some(result) = self.cancel_step(&job, &step, &*api).await? {
             return Ok(result);
         }
         if matches!(step, JobStep::Upload | JobStep::Create { .. }) && !self.may_submit(&job, &*api) {

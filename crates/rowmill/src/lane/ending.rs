@@ -9,10 +9,10 @@ use rowmill_engine::StopCause;
 use rowmill_types::ExitCode;
 
 use super::job_files::JobPaths;
-use super::journal::read_jobs;
+use super::journal::{RecordedJobs, read_jobs};
 use super::lane_state::BatchLane;
 use super::options::BatchScope;
-use super::passes::WaitEnd;
+use super::waiting::WaitEnd;
 use crate::report::{BatchLaneReport, RunReport};
 use crate::run::timestamp_text;
 use crate::run_storage::RunStorage;
@@ -25,7 +25,7 @@ pub(crate) fn remove_leftover_job_files(work_folder: &Path) {
     }
     // Whoever holds the lock works on a later run, whose files these are.
     let Ok(storage) = RunStorage::open_locked(work_folder) else { return };
-    let Ok((jobs, _)) = read_jobs(&*storage.store) else { return };
+    let Ok(RecordedJobs { jobs, .. }) = read_jobs(&*storage.store) else { return };
     if jobs.has_jobs_out() || jobs.has_collectable() {
         return;
     }

@@ -1,29 +1,69 @@
 //! The jobs of a run in its ledger: every change of a job is an event.
 
+use jiff::Timestamp;
 use rowmill_core::jobs::{JobRecord, JobTable};
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::ports::{
     CustomEvent, Durability, EventGroup, LedgerPosition, LedgerReserve, OpenLedger, RunStore,
 };
 use rowmill_types::{Problem, ProblemCode};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// The name of the event. Versions that do not know it must not continue the run: they would send its rows again.
-pub(crate) const BATCH_JOB_EVENT: &str = "batch_job";
+const BATCH_JOB_EVENT: &str = "batch_job";
 
-/// Reads the jobs of a run, and the end of its ledger.
-pub(crate) fn read_jobs(store: &dyn RunStore) -> Result<(JobTable, LedgerPosition), Problem> {
-    let mut jobs = JobTable::default();
+/// The name of the event that a run has switched from jobs to live calls.
+const LANE_SWITCH_EVENT: &str = "lane_switch";
+
+/// Whether an event is one of the batch lane.
+pub(crate) fn is_known_event(kind: &str) -> bool {
+    [BATCH_JOB_EVENT, LANE_SWITCH_EVENT].contains(&kind)
+}
+
+/// What a ledger says of the jobs of a run.
+#[derive(Debug, Default)]
+pub(crate) struct RecordedJobs {
+    /// The jobs.
+    pub(crate) jobs: JobTable,
+    /// If the run has switched to live calls: the deadline that it did so for, in seconds since 1970.
+    switched_for: Option<i64>,
+    /// The end of the ledger.
+    pub(crate) end: LedgerPosition,
+}
+
+impl RecordedJobs {
+    /// Whether the run is to go on with live calls: until the deadline that it has switched for.
+    pub(crate) fn has_switched(&self) -> bool {
+        self.switched_for.is_some_and(|deadline| Timestamp::now().as_second() < deadline)
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct LaneSwitch {
+    /// The deadline, in seconds since 1970.
+    deadline: i64,
+}
+
+/// Reads the jobs of a run.
+pub(crate) fn read_jobs(store: &dyn RunStore) -> Result<RecordedJobs, Problem> {
+    let mut recorded = RecordedJobs::default();
     let end = store.scan(&mut |scanned| {
         let LedgerEvent::Note(note) = scanned.event else { return Ok(()) };
-        if note.kind == BATCH_JOB_EVENT {
-            jobs.put(serde_json::from_str(&note.data).map_err(|error| {
-                Problem::new(ProblemCode::LedgerUnusable, "a batch job in the ledger cannot be read")
-                    .cause(error)
-            })?);
+        match note.kind.as_str() {
+            BATCH_JOB_EVENT => recorded.jobs.put(parse(&note.data)?),
+            LANE_SWITCH_EVENT => recorded.switched_for = Some(parse::<LaneSwitch>(&note.data)?.deadline),
+            _ => {}
         }
         Ok(())
     })?;
-    Ok((jobs, end))
+    Ok(RecordedJobs { end, ..recorded })
+}
+
+fn parse<T: DeserializeOwned>(data: &str) -> Result<T, Problem> {
+    serde_json::from_str(data).map_err(|error| {
+        Problem::new(ProblemCode::LedgerUnusable, "a batch job in the ledger cannot be read").cause(error)
+    })
 }
 
 /// The ledger between two passes.
@@ -43,15 +83,24 @@ impl JobJournal {
 
     /// Records jobs as they are now.
     pub(super) async fn record(&self, jobs: &[JobRecord]) -> Result<(), Problem> {
-        let notes: Vec<CustomEvent> = jobs.iter().map(event_of).collect();
-        let group = EventGroup { notes: &notes, ..EventGroup::default() };
+        let notes: Vec<CustomEvent> = jobs.iter().map(|job| event(BATCH_JOB_EVENT, job)).collect();
+        self.append(&notes).await
+    }
+
+    /// Records that the run goes on with live calls, to meet a deadline in seconds since 1970.
+    pub(super) async fn record_switch(&self, deadline: i64) -> Result<(), Problem> {
+        self.append(&[event(LANE_SWITCH_EVENT, &LaneSwitch { deadline })]).await
+    }
+
+    async fn append(&self, notes: &[CustomEvent]) -> Result<(), Problem> {
+        let group = EventGroup { notes, ..EventGroup::default() };
         let appended = self.ledger.ledger.append(self.ledger.epoch, group).await?;
         appended.problem.map_or(Ok(()), Err)
     }
 }
 
-fn event_of(job: &JobRecord) -> CustomEvent {
+fn event(kind: &str, data: &impl Serialize) -> CustomEvent {
     // Plain data is always valid JSON, so the fallback is never used.
-    let data = serde_json::to_string(job).unwrap_or_default();
-    CustomEvent { kind: BATCH_JOB_EVENT.to_owned(), required: true, data }
+    let data = serde_json::to_string(data).unwrap_or_default();
+    CustomEvent { kind: kind.to_owned(), required: true, data }
 }

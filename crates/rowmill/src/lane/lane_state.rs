@@ -2,36 +2,44 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_core::cost::Price;
 use rowmill_core::history::UsageHistory;
 use rowmill_core::jobs::{JobKey, JobRecord, JobSize, JobSizeLimits, JobStage, JobTable, SizeVerdict};
 use rowmill_core::limits::{BudgetLimits, Spend};
 use rowmill_core::ports::{BatchApi, LedgerPosition, Model};
 use rowmill_core::resume::ResumeScope;
 use rowmill_core::summary::RunTally;
-use rowmill_engine::{StopHandle, max_input_tokens};
+use rowmill_engine::StopHandle;
 use rowmill_types::{
     BatchOrigin, CallError, CallFailure, CallFault, Completion, FinishReason, Money, Problem, Request,
-    TokenUsage,
+    RequestPurpose,
 };
 use tokio::time::Instant;
 
+use super::adapters::LaneAdapters;
 use super::custom_id::CustomId;
+use super::endpoint_plan::EndpointPlan;
 use super::failures::KnownFailures;
 use super::job_files::{JobPaths, OpenJob};
-use super::options::BatchScope;
+use super::jobs_out::{RequestsOut, WaitsPerRow};
+use super::live_model::LiveModel;
+use super::options::{BatchScope, RepairLane};
 use super::parking_model::ParkingModel;
+use super::phase::LanePhase;
 use super::reserve::JobReserve;
 use super::results::{FoundResult, ResultIndex, StoredResult};
+use super::switching::LiveCallFacts;
 use super::truncated::{TruncatedAnswer, TruncatedAnswers};
 use crate::batch_runs::RunMemory;
 use crate::run_storage::RunStorage;
 
 /// What a row waits for whose request did not fit the budget, or could not be written. No job has this name, so the row
 /// is worked on again in the next pass.
-const NOT_IN_A_JOB: &str = "not in a job";
+pub(super) const NOT_IN_A_JOB: &str = "not in a job";
+/// What a row waits for whose answer is to be repaired by a live call. No job has this name.
+const LIVE_CALL: &str = "a live call";
 /// The minimum number of bytes per token in job files, for an estimate of what the provider counts.
 const BYTES_PER_TOKEN: u64 = 3;
 
@@ -59,6 +67,12 @@ pub(crate) struct BatchLane {
     pub(super) started: (Timestamp, Instant),
     /// What the process does with the run.
     pub(super) scope: BatchScope,
+    /// Which requests of jobs that are out have to be known.
+    pub(super) rows_wait_for: WaitsPerRow,
+    /// How repairs are sent.
+    pub(super) repair_lane: RepairLane,
+    /// Makes batch APIs and models.
+    pub(crate) adapters: LaneAdapters,
     /// Remembers the run for its user.
     pub(super) memory: RunMemory,
     pub(super) state: Mutex<LaneState>,
@@ -70,9 +84,20 @@ pub(super) struct LaneState {
     pub(super) jobs: JobTable,
     pub(super) endpoints: BTreeMap<String, LaneEndpoint>,
     pub(super) index: ResultIndex,
+    pub(super) out: RequestsOut,
     pub(super) failures: KnownFailures,
     pub(super) truncated: TruncatedAnswers,
     pub(super) reserve: JobReserve,
+    /// What a pass does with requests that no finished job has answered.
+    pub(super) phase: LanePhase,
+    /// Whether rows of the pass wait for live calls.
+    pub(super) wants_live_repairs: bool,
+    /// Whether rows of a pass with live calls wait for a job.
+    pub(super) left_to_next_pass: bool,
+    /// What is known of live calls.
+    pub(super) live: LiveCallFacts,
+    /// How long the last pass without calls took.
+    pub(super) pass_time: Duration,
     /// The pass, counted from 1 over all processes.
     pub(super) round: u32,
     /// How many jobs this process has made.
@@ -99,60 +124,38 @@ pub(super) struct LaneEndpoint {
     open: Option<OpenJob>,
 }
 
-/// A model that the batch lane is to answer for.
-#[derive(Debug, Clone)]
-pub(crate) struct EndpointPlan {
-    /// Identifies it, with everything that its requests have in common.
-    pub(crate) identity: String,
-    /// The model string.
-    pub(crate) name: String,
-    /// The provider's batch API.
-    pub(crate) api: Arc<dyn BatchApi>,
-    /// Its price in the batch lane, if known.
-    pub(crate) price: Option<Price>,
-    /// Its price for live calls, if known.
-    pub(crate) live_price: Option<Price>,
-    /// The maximum number of tokens of an answer, if known.
-    pub(crate) max_output: Option<u64>,
-    /// The bytes that every request has in common.
-    pub(crate) fixed_bytes: usize,
-}
-
-impl EndpointPlan {
-    /// The most that a request may cost.
-    fn worst_case(&self, request: &Request) -> Spend {
-        let input = max_input_tokens(self.fixed_bytes, &request.messages);
-        let output = request.output_cap.or(self.max_output).unwrap_or_default();
-        let cost = self.price.map(|price| price.max_cost(input, output)).unwrap_or_default();
-        Spend { cost, tokens: input.saturating_add(output) }
-    }
-
-    /// What an answer would have cost more as a live call.
-    fn saved_by(&self, usage: Option<&TokenUsage>) -> Money {
-        let cost = |price: Option<Price>| price.zip(usage).map(|(price, usage)| price.cost(usage));
-        let (live, batch) = (cost(self.live_price), cost(self.price));
-        live.unwrap_or_default().saturating_sub(batch.unwrap_or_default())
-    }
-
-    fn spend_for(&self, usage: Option<&TokenUsage>) -> Spend {
-        let cost = self.price.zip(usage).map(|(price, usage)| price.cost(usage)).unwrap_or_default();
-        Spend { cost, tokens: usage.map_or(0, TokenUsage::tokens) }
-    }
-}
-
 impl BatchLane {
     pub(super) fn lock(&self) -> MutexGuard<'_, LaneState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A model whose answers come through the lane.
+    /// What a pass does with requests that no finished job has answered.
+    pub(crate) fn phase(&self) -> LanePhase {
+        self.lock().phase
+    }
+
+    pub(super) fn set_phase(&self, phase: LanePhase) {
+        self.lock().phase = phase;
+    }
+
+    /// A model whose answers come from jobs.
     pub(crate) fn model(self: &Arc<Self>, plan: EndpointPlan) -> Arc<dyn Model> {
+        Arc::new(ParkingModel { lane: Arc::clone(self), endpoint: self.add_endpoint(plan) })
+    }
+
+    /// The same model for live calls.
+    pub(crate) fn live_model(self: &Arc<Self>, plan: EndpointPlan, model: Arc<dyn Model>) -> Arc<dyn Model> {
+        Arc::new(LiveModel { lane: Arc::clone(self), endpoint: self.add_endpoint(plan), model })
+    }
+
+    /// Makes a model known, and returns what identifies it.
+    fn add_endpoint(&self, plan: EndpointPlan) -> String {
         let (endpoint, limits) = (plan.identity.clone(), JobSizeLimits::new(plan.api.rules()));
         let mut state = self.lock();
         // Several model roles may have the same model with the same settings: they share jobs.
         let open = state.endpoints.remove(&endpoint).and_then(|known| known.open);
         state.endpoints.insert(endpoint.clone(), LaneEndpoint { plan, limits, open });
-        Arc::new(ParkingModel { lane: Arc::clone(self), endpoint })
+        endpoint
     }
 
     /// Whether the user is told what a resume begins with: rows that failed are not retried in later passes, and not
@@ -166,14 +169,21 @@ impl BatchLane {
         self.limits.is_limited()
     }
 
+    /// What of the run is limited, whatever the amount of money is.
+    pub(crate) fn budget_of_any_amount(&self) -> BudgetLimits {
+        BudgetLimits { cost: self.limits.cost.map(|_| Money::MAX), ..self.limits }
+    }
+
     /// Which rows a pass leaves alone.
     pub(crate) fn resume_scope(&self) -> ResumeScope {
         let state = self.lock();
         let retries = state.is_first_pass && state.retries_earlier_failures;
-        ResumeScope {
-            not_there_yet: state.jobs.names_of_jobs_out(),
-            failures_final_from: (!retries).then_some(self.failures_final_from),
+        let mut not_there_yet = state.jobs.names_of_jobs_out();
+        if state.phase == LanePhase::LiveRepairs {
+            // What did not fit the budget is for a job, too.
+            not_there_yet.insert(NOT_IN_A_JOB.to_owned());
         }
+        ResumeScope { not_there_yet, failures_final_from: (!retries).then_some(self.failures_final_from) }
     }
 
     /// Sets what the run has spent before the pass.
@@ -189,6 +199,9 @@ impl BatchLane {
         if let Some(known) = state.failures.find(id.request) {
             return Err(known.clone());
         }
+        if let Some(job) = state.out.job_with(id.request) {
+            return Err(parked(&job.0));
+        }
         let found = match state.index.find(id.request) {
             Ok(found) => found,
             Err(problem) => return Err(state.stop_over(problem)),
@@ -199,9 +212,11 @@ impl BatchLane {
                 None => Err(self.park(&mut state, endpoint, request, id)),
             };
         };
+        // What was cancelled is no failed attempt.
+        let is_cancelled = self.not_for_a_job(state.phase).is_some();
         match state.read(endpoint, request, found) {
             (_, Ok(completion)) => Ok(completion),
-            (attempt, Err(error)) if is_passing(&error) && attempt <= self.retries => {
+            (attempt, Err(error)) if is_passing(&error) && (is_cancelled || attempt <= self.retries) => {
                 let next = CustomId { attempt, ..id }.next_attempt();
                 Err(self.park(&mut state, endpoint, request, next))
             }
@@ -214,8 +229,12 @@ impl BatchLane {
 
     /// Adds a request to a job.
     fn park(&self, state: &mut LaneState, endpoint: &str, request: &Request, id: CustomId) -> CallError {
-        if self.scope == BatchScope::Cancel {
-            return parked(NOT_IN_A_JOB);
+        if let Some(refused) = self.not_for_a_job(state.phase) {
+            return refused;
+        }
+        if request.purpose == RequestPurpose::Repair && self.repair_lane == RepairLane::Live {
+            state.wants_live_repairs = true;
+            return parked(LIVE_CALL);
         }
         let Some(known) = state.endpoints.get_mut(endpoint) else {
             return CallError::new(CallFailure::Internal, "the model is not in the batch lane");
@@ -313,7 +332,11 @@ impl LaneState {
     }
 
     /// The truncated answer to a request whose job is gone.
-    fn read_truncated(&self, endpoint: &str, id: CustomId) -> Option<Result<Completion, CallError>> {
+    pub(super) fn read_truncated(
+        &self,
+        endpoint: &str,
+        id: CustomId,
+    ) -> Option<Result<Completion, CallError>> {
         let TruncatedAnswer { origin, line } = self.truncated.find(id.request)?;
         let origin = BatchOrigin { is_counted: true, ..origin.clone() };
         Some(read_line(&self.endpoints.get(endpoint)?.plan, &origin, line))
@@ -356,6 +379,16 @@ impl LaneState {
         Some(Arc::clone(&known.plan.api))
     }
 
+    /// The number of answered rows, and the time of their answers in milliseconds.
+    pub(super) fn answered_time(&self) -> (u64, u64) {
+        self.earlier.as_ref().map(|(_, history)| (history.rows, history.milliseconds)).unwrap_or_default()
+    }
+
+    /// The maximum number of tokens of an answer, if it is known of a model.
+    pub(super) fn max_output(&self) -> Option<u64> {
+        self.endpoints.values().filter_map(|known| known.plan.max_output).max()
+    }
+
     /// Ends the pass because of a problem; the row is not lost.
     fn stop_over(&mut self, problem: Problem) -> CallError {
         self.problem.get_or_insert(problem);
@@ -374,7 +407,7 @@ fn read_line(plan: &EndpointPlan, origin: &BatchOrigin, line: &[u8]) -> Result<C
     Ok(Completion { batch: Some(Box::new(origin.clone())), ..completion })
 }
 
-fn parked(waits_for: &str) -> CallError {
+pub(super) fn parked(waits_for: &str) -> CallError {
     CallError::new(CallFailure::Parked, waits_for.to_owned())
 }
 

@@ -33,6 +33,17 @@ pub enum BatchScope {
     Cancel,
 }
 
+/// How repairs reach the provider in the batch lane: requests for another answer in place of one that violates the schema.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RepairLane {
+    /// As requests of a further job.
+    #[default]
+    Batch,
+    /// As live calls, at once.
+    Live,
+}
+
 /// How requests reach the provider, and how jobs are waited for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -47,10 +58,18 @@ pub struct LaneOptions {
     #[serde(with = "duration_text")]
     #[schemars(with = "DurationText")]
     pub poll_every: Duration,
+    /// How repairs are sent in the batch lane.
+    pub repair_lane: RepairLane,
 }
 
 impl Default for LaneOptions {
     fn default() -> Self {
-        Self { lane: Lane::Live, detach: false, scope: BatchScope::All, poll_every: Duration::from_secs(10) }
+        Self {
+            lane: Lane::Live,
+            detach: false,
+            scope: BatchScope::All,
+            poll_every: Duration::from_secs(10),
+            repair_lane: RepairLane::Batch,
+        }
     }
 }

@@ -1,50 +1,36 @@
 //! A run in the batch lane: passes over the input, and jobs in between.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use rowmill_core::history::UsageHistory;
 use rowmill_core::jobs::{JobRecord, JobStage};
-use rowmill_core::ports::{JobState, LedgerPosition};
+use rowmill_core::ports::JobState;
 use rowmill_core::summary::RunTally;
 use rowmill_engine::StopCause;
-use rowmill_types::settings::{LANE, OUTPUT, RESUME};
-use rowmill_types::{Money, Problem, ProblemCode};
+use rowmill_types::settings::{LANE, OUTPUT};
+use rowmill_types::{Problem, ProblemCode};
 use tokio::time::Instant;
-use xxhash_rust::xxh3::xxh3_64;
 
+use super::adapters::LaneAdapters;
 use super::driver::JobDriver;
-use super::failures::KnownFailures;
 use super::handle::BatchLaneHandle;
-use super::job_files::{JobPaths, write_problem};
-use super::journal::{JobJournal, read_jobs};
-use super::lane_state::{BatchLane, LaneState};
-use super::options::BatchScope;
-use super::reserve::JobReserve;
+use super::job_files::write_problem;
+use super::jobs_out::{RequestsOut, WaitsPerRow};
+use super::journal::JobJournal;
+use super::lane_state::BatchLane;
+use super::options::{BatchScope, Lane};
+use super::phase::LanePhase;
 use super::results::ResultIndex;
-use super::truncated::TruncatedAnswers;
+use super::switching::{CancelEnd, SwitchPlan};
+use super::waiting::{WaitEnd, wait_for_jobs};
 use crate::batch_runs::RunMemory;
 use crate::control::{RunControl, RunNotice};
 use crate::report::RunReport;
 use crate::run::{run_on_thread, run_pass};
-use crate::run_storage::RunStorage;
 use crate::spec::{ExistingOutput, KeptFiles, RunSpec};
-
-/// Why jobs are no longer waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WaitEnd {
-    /// Rows can be worked on.
-    Results,
-    /// All jobs are submitted, and nobody waits for them.
-    Detached,
-    /// The user has stopped the run.
-    Stopped,
-    /// The time of the run is over.
-    Deadline,
-}
 
 /// Runs a spec in the batch lane.
 ///
@@ -52,11 +38,24 @@ pub(super) enum WaitEnd {
 ///
 /// The run could not start, or could not continue. Jobs that were submitted stay as they are.
 pub(crate) async fn run_in_rounds(spec: RunSpec, control: &RunControl) -> Result<RunReport, Problem> {
+    Box::pin(run_with_adapters(spec, control, LaneAdapters::default())).await
+}
+
+/// Runs a spec in the batch lane, with these providers.
+pub(super) async fn run_with_adapters(
+    spec: RunSpec,
+    control: &RunControl,
+    adapters: LaneAdapters,
+) -> Result<RunReport, Problem> {
     check_lane(&spec)?;
     let deadline = spec.work.stop_rules.deadline.map(|limit| (limit, Instant::now() + limit));
+    let switches = spec.work.lane.lane == Lane::Auto && spec.work.lane.scope == BatchScope::All;
+    let switch = deadline.filter(|_| switches).map(|(_, end)| SwitchPlan::new(&spec, end));
     let folder = spec.work_folder().ok_or_else(no_output_file)?;
-    let lane = open_lane(&spec, &folder, control).await?;
-    let done = Box::pin(work_in_rounds(spec, &lane, (&folder, deadline), control)).await;
+    let lane = open_lane(&spec, &folder, (control, adapters)).await?;
+    let rounds = LaneRounds { spec, control, folder, lane: Arc::clone(&lane), deadline, switch };
+    let folder = rounds.folder.clone();
+    let done = Box::pin(work_in_rounds(rounds)).await;
     if done.is_err() {
         lane.discard_unstarted(&folder);
     }
@@ -64,58 +63,111 @@ pub(crate) async fn run_in_rounds(spec: RunSpec, control: &RunControl) -> Result
 }
 
 /// Makes passes and works on jobs in turn, until nothing is left to do or to wait for.
-async fn work_in_rounds(
-    spec: RunSpec,
-    lane: &Arc<BatchLane>,
-    (folder, deadline): (&Path, Option<(Duration, Instant)>),
-    control: &RunControl,
-) -> Result<RunReport, Problem> {
-    let mut existing = spec.existing;
+async fn work_in_rounds(mut rounds: LaneRounds<'_>) -> Result<RunReport, Problem> {
+    let (control, mut existing) = (rounds.control, rounds.spec.existing);
     let notice = each_notice_once(control.notice.clone());
     loop {
-        let mut pass = spec_of_pass(&spec, existing);
+        let report = rounds.work(existing, &notice).await?;
+        existing = ExistingOutput::Resume;
+        if let Some(report) = rounds.after_pass(report).await? {
+            return Ok(report);
+        }
+    }
+}
+
+/// A run in the batch lane.
+struct LaneRounds<'c> {
+    spec: RunSpec,
+    control: &'c RunControl,
+    folder: PathBuf,
+    lane: Arc<BatchLane>,
+    deadline: Option<(Duration, Instant)>,
+    switch: Option<SwitchPlan>,
+}
+
+impl LaneRounds<'_> {
+    /// Makes a pass over the input.
+    async fn work(&mut self, existing: ExistingOutput, notice: &NoticeFn) -> Result<RunReport, Problem> {
+        let (lane, control) = (&self.lane, self.control);
+        let phase = lane.phase();
+        let mut pass = spec_of_pass(&self.spec, (existing, phase));
         pass.work.stop_rules.deadline =
-            deadline.map(|(_, end)| end.saturating_duration_since(Instant::now()));
+            self.deadline.map(|(_, end)| end.saturating_duration_since(Instant::now()));
         let stop = control.stop.child();
         lane.begin_pass(&stop)?;
         let handle = BatchLaneHandle(Some(Arc::clone(lane)));
         let pass_control = RunControl { stop, lane: handle, notice: notice.clone(), ..control.clone() };
+        let (began, answered) = (Instant::now(), lane.answered_time());
         let report = Box::pin(run_pass(pass, &pass_control)).await?;
-        existing = ExistingOutput::Resume;
+        match phase.is_live() {
+            true => lane.note_live_calls(report.limits, answered),
+            false => lane.lock().pass_time = began.elapsed(),
+        }
+        Ok(report)
+    }
+
+    /// Records what a pass has made, and works on jobs until the next pass; a report if there is none.
+    async fn after_pass(&mut self, report: RunReport) -> Result<Option<RunReport>, Problem> {
+        let (lane, spec, folder) = (&self.lane, &self.spec, &self.folder);
         let open = lane.end_pass(&report)?;
         if let Some(StopCause::Problem(_)) = &report.stopped {
-            return Ok(lane.report(report, WaitEnd::Results));
+            return Ok(Some(lane.report(report, WaitEnd::Results)));
         }
         let is_done = open.is_empty() && report.parked_rows == 0 && report.stopped.is_none();
         let keeps_events = !is_done || spec.keep_temp == KeptFiles::Ledger;
-        let journal = if keeps_events { open_journal(lane, &spec).await? } else { None };
-        let Some(journal) = journal else { return Ok(lane.finish(report, folder)) };
+        let journal = if keeps_events { open_journal(lane, spec).await? } else { None };
+        let Some(journal) = journal else { return Ok(Some(lane.finish(report, folder))) };
         lane.record_pass(&journal, open, &report).await?;
         // Rows may be left that a finished job has answers for: the next process reads them.
         if report.stopped.is_some() {
-            return Ok(lane.report(report, WaitEnd::Stopped));
+            return Ok(Some(lane.report(report, WaitEnd::Stopped)));
         }
-        if !lane.lock().jobs.has_jobs_out() {
+        if lane.begins_another_pass() {
+            return Ok(None);
+        }
+        if lane.phase() != LanePhase::Leaving && !lane.lock().jobs.has_jobs_out() {
             drop(journal);
-            return Ok(lane.finish(report, folder));
+            return Ok(Some(lane.finish(report, folder)));
         }
         lane.remember(&report);
-        let mut driver = JobDriver::new(lane, &journal, control, spec.work.lane.poll_every);
-        let end = wait_for_jobs(&mut driver, (&spec, control), deadline.map(|(_, end)| end)).await?;
+        self.wait(report, &journal).await
+    }
+
+    /// Works on jobs until the next pass; a report if there is none.
+    async fn wait(&self, report: RunReport, journal: &JobJournal) -> Result<Option<RunReport>, Problem> {
+        let (lane, spec, control) = (&self.lane, &self.spec, self.control);
+        let mut driver = JobDriver::new(lane, journal, control, spec.work.lane.poll_every);
+        let mut end = WaitEnd::Switch;
+        if lane.phase() == LanePhase::Jobs {
+            let limits = (self.deadline.map(|(_, end)| end), self.switch.as_ref());
+            end = wait_for_jobs(&mut driver, (spec, control), limits).await?;
+        }
+        if let (WaitEnd::Switch, Some(plan)) = (end, &self.switch) {
+            if driver.leave_jobs(plan, control).await? == CancelEnd::Stopped {
+                return Ok(Some(lane.report(report, WaitEnd::Stopped)));
+            }
+            if !lane.lock().jobs.has_collectable() {
+                lane.set_phase(LanePhase::Live);
+            }
+            lane.remember(&report);
+        }
         match end {
-            WaitEnd::Results => {}
-            WaitEnd::Detached | WaitEnd::Stopped => return Ok(lane.report(report, end)),
+            WaitEnd::Results | WaitEnd::Switch => Ok(None),
+            WaitEnd::Detached | WaitEnd::Stopped => Ok(Some(lane.report(report, end))),
             WaitEnd::Deadline => {
-                let limit = deadline.map_or(Duration::ZERO, |(limit, _)| limit);
+                let limit = self.deadline.map_or(Duration::ZERO, |(limit, _)| limit);
                 let stopped = Some(StopCause::Deadline(limit));
-                return Ok(lane.report(RunReport { stopped, ..report }, end));
+                Ok(Some(lane.report(RunReport { stopped, ..report }, end)))
             }
         }
     }
 }
 
+/// Receives notices for the user.
+type NoticeFn = Arc<dyn Fn(RunNotice) + Send + Sync>;
+
 /// Shows every notice once: passes have much to say that is the same.
-fn each_notice_once(notice: Arc<dyn Fn(RunNotice) + Send + Sync>) -> Arc<dyn Fn(RunNotice) + Send + Sync> {
+fn each_notice_once(notice: NoticeFn) -> NoticeFn {
     let shown = Mutex::new(HashSet::new());
     Arc::new(move |new| {
         let (RunNotice::Info(text) | RunNotice::Warning(text) | RunNotice::SignIn(text)) = &new;
@@ -123,44 +175,6 @@ fn each_notice_once(notice: Arc<dyn Fn(RunNotice) + Send + Sync>) -> Arc<dyn Fn(
             notice(new);
         }
     })
-}
-
-/// Works on jobs until rows can be worked on, or nobody waits any more.
-async fn wait_for_jobs(
-    driver: &mut JobDriver<'_>,
-    (spec, control): (&RunSpec, &RunControl),
-    deadline: Option<Instant>,
-) -> Result<WaitEnd, Problem> {
-    let over = async {
-        match deadline {
-            Some(end) => tokio::time::sleep_until(end).await,
-            None => std::future::pending().await,
-        }
-    };
-    let mut over = std::pin::pin!(over);
-    loop {
-        tokio::select! {
-            biased;
-            () = control.stop.wait_for_drain() => return Ok(WaitEnd::Stopped),
-            () = &mut over => return Ok(WaitEnd::Deadline),
-            advanced = driver.advance() => advanced?,
-        }
-        let has_results = driver.lane.lock().jobs.has_collectable();
-        let has_unsubmitted = driver.has_jobs_to_submit();
-        if has_results {
-            return Ok(WaitEnd::Results);
-        }
-        if spec.work.lane.detach && !has_unsubmitted {
-            return Ok(WaitEnd::Detached);
-        }
-        let wait = driver.next_wait();
-        tokio::select! {
-            biased;
-            () = control.stop.wait_for_drain() => return Ok(WaitEnd::Stopped),
-            () = &mut over => return Ok(WaitEnd::Deadline),
-            () = tokio::time::sleep(wait) => {}
-        }
-    }
 }
 
 /// Checks what the batch lane needs.
@@ -178,10 +192,13 @@ fn no_output_file() -> Problem {
 }
 
 /// The spec of a pass: what the lane decides itself is switched off in the engine.
-fn spec_of_pass(spec: &RunSpec, existing: ExistingOutput) -> RunSpec {
+fn spec_of_pass(spec: &RunSpec, (existing, phase): (ExistingOutput, LanePhase)) -> RunSpec {
     let mut pass = spec.clone();
     pass.existing = existing;
     pass.work.agents.checkpoint_turns = true;
+    if phase.is_live() {
+        return pass;
+    }
     // Retries are requests in a later job, and a pass makes no calls that could be limited.
     pass.work.retries = 0;
     pass.work.max_outage = Duration::ZERO;
@@ -189,10 +206,14 @@ fn spec_of_pass(spec: &RunSpec, existing: ExistingOutput) -> RunSpec {
     pass
 }
 
-async fn open_lane(spec: &RunSpec, folder: &Path, control: &RunControl) -> Result<Arc<BatchLane>, Problem> {
+async fn open_lane(
+    spec: &RunSpec,
+    folder: &Path,
+    (control, adapters): (&RunControl, LaneAdapters),
+) -> Result<Arc<BatchLane>, Problem> {
     let memory = RunMemory::new(spec, folder, control);
     let (spec, folder) = (spec.clone(), folder.to_owned());
-    run_on_thread(move || BatchLane::open(&spec, &folder, memory).map(Arc::new)).await
+    run_on_thread(move || BatchLane::open(&spec, &folder, (memory, adapters)).map(Arc::new)).await
 }
 
 async fn open_journal(lane: &BatchLane, spec: &RunSpec) -> Result<Option<JobJournal>, Problem> {
@@ -201,65 +222,18 @@ async fn open_journal(lane: &BatchLane, spec: &RunSpec) -> Result<Option<JobJour
 }
 
 impl BatchLane {
-    /// The lane of a run that begins or is resumed.
-    fn open(spec: &RunSpec, folder: &Path, memory: RunMemory) -> Result<Self, Problem> {
-        let paths = JobPaths::in_work_folder(folder);
-        // Locked before anything is read: what another process records afterwards would not be known here.
-        let storage = RunStorage::open_locked(folder)?;
-        let (jobs, end) = read_jobs(&*storage.store)?;
-        if !spec.existing.resumes() && jobs.has_jobs_out() {
-            return Err(jobs_out_problem());
-        }
-        let resumes = spec.existing.resumes();
-        let (jobs, end) = if resumes { (jobs, end) } else { Default::default() };
-        let paths_of_truncated = paths.truncated();
-        let mut failures = KnownFailures::read(paths.failures());
-        let scope = spec.work.lane.scope;
-        if scope == BatchScope::All && !jobs.has_jobs_out() && !jobs.has_collectable() {
-            // Every row that failed is tried again.
-            failures.clear();
-        }
-        let started = (Timestamp::now(), Instant::now());
-        let seed = format!("{}-{}-{}", folder.display(), started.0.as_nanosecond(), std::process::id());
-        let round = jobs.jobs().iter().map(|job| job.round).max().unwrap_or(0);
-        Ok(Self {
-            storage,
-            paths,
-            retries: spec.work.retries,
-            limits: spec.work.budget,
-            prefix: format!("rowmill-{:016x}", xxh3_64(seed.as_bytes())),
-            failures_final_from: if scope == BatchScope::All { end } else { LedgerPosition::START },
-            started,
-            scope,
-            memory,
-            state: Mutex::new(LaneState {
-                jobs,
-                endpoints: Default::default(),
-                index: ResultIndex::default(),
-                failures,
-                truncated: TruncatedAnswers::read(paths_of_truncated),
-                reserve: JobReserve::default(),
-                round,
-                made: 0,
-                written: Vec::new(),
-                problem: None,
-                stop: Default::default(),
-                is_first_pass: true,
-                retries_earlier_failures: scope == BatchScope::All,
-                saved: Money::ZERO,
-                earlier: None,
-            }),
-        })
-    }
-
     /// Prepares a pass: what finished jobs have is found in it.
     fn begin_pass(&self, stop: &rowmill_engine::StopHandle) -> Result<(), Problem> {
         let mut state = self.lock();
         state.round += 1;
+        (state.wants_live_repairs, state.left_to_next_pass) = (false, false);
         state.stop = stop.clone();
         // Two indexes at once would take twice the memory.
-        state.index = ResultIndex::default();
+        (state.index, state.out) = Default::default();
         state.index = ResultIndex::open(state.jobs.jobs(), &self.paths)?;
+        if self.rows_wait_for == WaitsPerRow::Several {
+            state.out = RequestsOut::read(state.jobs.jobs(), &self.paths)?;
+        }
         let made = std::fs::create_dir_all(self.paths.folder().parent().unwrap_or(Path::new("")));
         made.and_then(|()| make_jobs_folder(self.paths.folder()))
             .map_err(|error| write_problem(self.paths.folder(), &error))?;
@@ -271,6 +245,26 @@ impl BatchLane {
             state.jobs.jobs().iter().filter(is_needed).map(|job| job.key.0.as_str()).collect();
         self.paths.remove_unknown(|name| needed.contains(name));
         Ok(())
+    }
+
+    /// Whether a pass follows at once, for which this chooses what it does with requests.
+    fn begins_another_pass(&self) -> bool {
+        let mut state = self.lock();
+        match state.phase {
+            LanePhase::Jobs if state.wants_live_repairs => {
+                state.phase = LanePhase::LiveRepairs;
+                true
+            }
+            LanePhase::LiveRepairs => {
+                state.phase = LanePhase::Jobs;
+                state.left_to_next_pass
+            }
+            LanePhase::Leaving if !state.jobs.has_jobs_out() => {
+                state.phase = LanePhase::Live;
+                true
+            }
+            LanePhase::Jobs | LanePhase::Leaving | LanePhase::Live => false,
+        }
     }
 
     /// Completes the jobs of a pass. If the pass was stopped by a problem, their rows may not be recorded as waiting for
@@ -327,7 +321,7 @@ impl BatchLane {
 }
 
 /// A job whose rows have been worked on.
-fn collected_job(job: &JobRecord) -> JobRecord {
+pub(super) fn collected_job(job: &JobRecord) -> JobRecord {
     let (id, state) = match &job.stage {
         JobStage::Downloaded { id, state } => (Some(id.clone()), *state),
         stage => {
@@ -336,20 +330,6 @@ fn collected_job(job: &JobRecord) -> JobRecord {
         }
     };
     JobRecord { stage: JobStage::Collected { id, state }, ..job.clone() }
-}
-
-/// The problem that a run whose jobs are at the provider would be forgotten.
-fn jobs_out_problem() -> Problem {
-    Problem::new(ProblemCode::OutputExists, "batch jobs of an earlier run with this output are not finished")
-        .hint(format!("continue it with {} {RESUME}, or cancel its jobs first", LANE.with_value("batch")))
-}
-
-/// Checks that a run of live calls leaves no batch jobs behind: it would send their rows again.
-pub(crate) fn check_no_jobs_out(spec: &RunSpec) -> Result<(), Problem> {
-    let folder = spec.work_folder().filter(|folder| JobPaths::in_work_folder(folder).folder().exists());
-    let Some(folder) = folder else { return Ok(()) };
-    let (jobs, _) = read_jobs(&*RunStorage::look_at(&folder).store)?;
-    if jobs.has_jobs_out() || jobs.has_collectable() { Err(jobs_out_problem()) } else { Ok(()) }
 }
 
 fn make_jobs_folder(folder: &Path) -> std::io::Result<()> {

@@ -167,6 +167,13 @@ fn read_lines(path: &Path, api: &dyn BatchApi) -> Result<(Vec<IndexEntry>, u64),
     Ok((found, unread))
 }
 
+/// Reads the ids of a job's requests, in the order of its file.
+pub(super) fn read_ids(path: &Path) -> Result<impl Iterator<Item = Result<CustomId, Problem>>, Problem> {
+    let unread = |error: io::Error| read_problem(path, &error);
+    let ids = BufReader::with_capacity(BUFFER, File::open(path).map_err(unread)?);
+    Ok(ids.lines().filter_map(move |line| line.map_err(unread).map(|id| CustomId::parse(&id)).transpose()))
+}
+
 /// Writes an entry for each request of a job, in the order of its file.
 fn write_entries(
     paths: &JobPaths,
@@ -174,15 +181,11 @@ fn write_entries(
     mut entry_for: impl FnMut(CustomId) -> IndexEntry,
 ) -> Result<(), Problem> {
     let (ids, index) = (paths.ids(key), paths.index(key));
-    let unread = |error: io::Error| read_problem(&ids, &error);
     let failed = |error: io::Error| write_problem(&index, &error);
-    let ids_file = BufReader::with_capacity(BUFFER, File::open(&ids).map_err(unread)?);
     let opened = private_file_options().write(true).create(true).truncate(true).open(&index);
     let mut out = BufWriter::with_capacity(BUFFER, opened.map_err(failed)?);
-    for line in ids_file.lines() {
-        if let Some(id) = CustomId::parse(&line.map_err(unread)?) {
-            out.write_all(&entry_for(id).to_bytes()).map_err(failed)?;
-        }
+    for id in read_ids(&ids)? {
+        out.write_all(&entry_for(id?).to_bytes()).map_err(failed)?;
     }
     out.flush().and_then(|()| out.get_ref().sync_data()).map_err(failed)
 }

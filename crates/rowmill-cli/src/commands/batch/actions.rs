@@ -3,13 +3,14 @@
 use std::io::IsTerminal;
 
 use rowmill::{
-    BatchRunAction, BatchRunOutcome, ExitCode, KnownBatchRun, Problem, RunReport, StopCause,
-    continue_batch_run,
+    BatchRunAction, BatchRunOutcome, ExitCode, KnownBatchRun, NotifyOptions, Problem, RunControl,
+    RunNotification, RunReport, StopCause, continue_batch_run, send_notification,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::target::{enter_folder, find_run, known_runs};
+use super::target::{enter_folder, find_run, known_runs, notify_options_of};
 use crate::batch_flags::{BatchCancelFlags, BatchRetrieveFlags, BatchRetryFlags};
+use crate::notify_flags::NotifyFlags;
 use crate::number_text::count_phrase;
 use crate::printer;
 use crate::resolve::DisplayOptions;
@@ -30,7 +31,7 @@ enum ShownResult {
 /// Collects the results that are there.
 pub(super) fn retrieve(flags: &BatchRetrieveFlags) -> Result<ExitCode, Problem> {
     let known = find_run(&flags.target)?;
-    let outcome = work_on(&known, &[BatchRunAction::Collect])?;
+    let outcome = work_on(&known, &[BatchRunAction::Collect], Some(&flags.notify))?;
     let shown = if flags.json { ShownResult::Json } else { ShownResult::Path };
     show(&known, &outcome, shown)
 }
@@ -39,7 +40,7 @@ pub(super) fn retrieve(flags: &BatchRetrieveFlags) -> Result<ExitCode, Problem> 
 pub(super) fn cancel(flags: &BatchCancelFlags) -> Result<ExitCode, Problem> {
     let known = find_run(&flags.target)?;
     let action = if flags.no_wait { BatchRunAction::Cancel } else { BatchRunAction::CancelAndWait };
-    let outcome = work_on(&known, &[action])?;
+    let outcome = work_on(&known, &[action], None)?;
     let shown = if flags.json { ShownResult::Json } else { ShownResult::State };
     match show(&known, &outcome, shown)? {
         // What was asked for has been done.
@@ -51,7 +52,8 @@ pub(super) fn cancel(flags: &BatchCancelFlags) -> Result<ExitCode, Problem> {
 /// Sends rows without a result again.
 pub(super) fn retry(flags: &BatchRetryFlags) -> Result<ExitCode, Problem> {
     let known = find_run(&flags.target)?;
-    let outcome = work_on(&known, &[BatchRunAction::Collect, BatchRunAction::Retry])?;
+    let actions = [BatchRunAction::Collect, BatchRunAction::Retry];
+    let outcome = work_on(&known, &actions, Some(&flags.notify))?;
     if matches!(outcome, BatchRunOutcome::AllOk) {
         printer::talk("no row failed: there is nothing to send again");
     }
@@ -64,8 +66,14 @@ fn is_cancelled(outcome: &BatchRunOutcome) -> bool {
 
 /// Works on a run, one action after the other. If rows are still pending after one, or none is left to work on, the
 /// others have nothing to do.
-fn work_on(known: &KnownBatchRun, actions: &[BatchRunAction]) -> Result<BatchRunOutcome, Problem> {
+fn work_on(
+    known: &KnownBatchRun,
+    actions: &[BatchRunAction],
+    notify: Option<&NotifyFlags>,
+) -> Result<BatchRunOutcome, Problem> {
     enter_folder(known)?;
+    let notify_options = notify.map(|flags| notify_options_of(known, flags)).unwrap_or_default();
+    notify_options.check()?;
     let show = DisplayOptions {
         progress: true,
         every: None,
@@ -82,8 +90,25 @@ fn work_on(known: &KnownBatchRun, actions: &[BatchRunAction]) -> Result<BatchRun
                 break;
             }
         }
+        notify_end(known, (&notify_options, &outcome), control).await;
         Ok(outcome)
     })
+}
+
+/// Notifies of what was done.
+async fn notify_end(
+    known: &KnownBatchRun,
+    (notify_options, outcome): (&NotifyOptions, &BatchRunOutcome),
+    control: &RunControl,
+) {
+    match outcome {
+        BatchRunOutcome::Ran(report) => {
+            send_notification(notify_options, &RunNotification::of_report(report), control).await;
+        }
+        BatchRunOutcome::AllOk | BatchRunOutcome::SomeFailed => {
+            send_notification(notify_options, &as_json(known, outcome), control).await;
+        }
+    }
 }
 
 /// Whether nothing can be sent again now.
@@ -98,12 +123,30 @@ fn is_end(outcome: &BatchRunOutcome) -> bool {
     }
 }
 
-fn show(known: &KnownBatchRun, outcome: &BatchRunOutcome, shown: ShownResult) -> Result<ExitCode, Problem> {
-    let (exit, status, rows_out) = match outcome {
-        BatchRunOutcome::AllOk => (ExitCode::Ok, "finished", 0),
-        BatchRunOutcome::SomeFailed => (ExitCode::RowsFailed, "finished", 0),
-        BatchRunOutcome::Ran(report) => (report.exit, report.summary.status, report.parked_rows),
+fn exit_of(outcome: &BatchRunOutcome) -> ExitCode {
+    match outcome {
+        BatchRunOutcome::AllOk => ExitCode::Ok,
+        BatchRunOutcome::SomeFailed => ExitCode::RowsFailed,
+        BatchRunOutcome::Ran(report) => report.exit,
+    }
+}
+
+fn as_json(known: &KnownBatchRun, outcome: &BatchRunOutcome) -> Value {
+    let (status, rows_out) = match outcome {
+        BatchRunOutcome::AllOk | BatchRunOutcome::SomeFailed => ("finished", 0),
+        BatchRunOutcome::Ran(report) => (report.summary.status, report.parked_rows),
     };
+    json!({
+        "run": known.run,
+        "status": status,
+        "rows_out": rows_out,
+        "exit_code": exit_of(outcome) as u8,
+        "output": known.output,
+    })
+}
+
+fn show(known: &KnownBatchRun, outcome: &BatchRunOutcome, shown: ShownResult) -> Result<ExitCode, Problem> {
+    let exit = exit_of(outcome);
     match outcome {
         BatchRunOutcome::AllOk => printer::talk("every row has been collected already, and is ok"),
         BatchRunOutcome::SomeFailed => printer::talk(
@@ -115,15 +158,8 @@ fn show(known: &KnownBatchRun, outcome: &BatchRunOutcome, shown: ShownResult) ->
         ShownResult::Path => known.output.display().to_string(),
         ShownResult::State => format!("Batch job status: {}", state_after(known)),
         ShownResult::Json => {
-            let whole = json!({
-                "run": known.run,
-                "status": status,
-                "rows_out": rows_out,
-                "exit_code": exit as u8,
-                "output": known.output,
-            });
             // Plain data, so it always serializes to JSON.
-            serde_json::to_string_pretty(&whole).unwrap_or_default()
+            serde_json::to_string_pretty(&as_json(known, outcome)).unwrap_or_default()
         }
     };
     printer::report(&text)?;

@@ -1,19 +1,22 @@
 //! `rowmill batch status`: asks the provider for the state of jobs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill::{
-    BatchRunStatus, ExitCode, KnownBatchRun, Money, Problem, ProblemCode, RunControl, batch_run_status,
+    BatchRunStatus, ExitCode, KnownBatchRun, Money, Problem, ProblemCode, RunControl, RunNotice,
+    batch_run_status, send_notification,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::target::find_run;
+use super::target::{find_run, notify_options_of};
 use crate::batch_flags::BatchStatusFlags;
 use crate::batch_text::{age_text, cost_text, job_counts_text, window_text};
 use crate::number_text::group_digits;
 use crate::printer;
 use crate::process_environment::process_environment;
+use crate::resolve::usage_problem;
 use crate::vocabulary::vocabulary;
 
 /// The first wait between two looks at jobs.
@@ -23,12 +26,20 @@ const LONGEST_LOOK: Duration = Duration::from_secs(300);
 
 /// Runs the command.
 pub(super) fn status(flags: &BatchStatusFlags) -> Result<ExitCode, Problem> {
+    if !flags.wait && !flags.notify.given().is_empty() {
+        return Err(usage_problem("--notify and --notify-url require --wait"));
+    }
     let known = find_run(&flags.target)?;
     let cannot =
         |error: std::io::Error| Problem::new(ProblemCode::Internal, "cannot start the runtime").cause(error);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
-    let control =
-        RunControl { vocabulary: vocabulary(), ..RunControl::silent_in(process_environment().clone()) };
+    let control = RunControl {
+        vocabulary: vocabulary(),
+        notice: Arc::new(|notice: RunNotice| printer::talk(&printer::notice_line(&notice))),
+        ..RunControl::silent_in(process_environment().clone())
+    };
+    let notify_options = notify_options_of(&known, &flags.notify);
+    notify_options.check()?;
     let status = runtime.block_on(async {
         match flags.wait {
             true => wait_for_end(&known, &control, flags.poll_every.unwrap_or(FIRST_LOOK)).await,
@@ -39,7 +50,12 @@ pub(super) fn status(flags: &BatchStatusFlags) -> Result<ExitCode, Problem> {
         Some(id) => status.of_job(id),
         None => status,
     };
-    printer::report(&if flags.json { as_json(&known, &status) } else { as_text(&known, &status) })?;
+    if flags.wait {
+        runtime.block_on(send_notification(&notify_options, &as_json(&known, &status), &control));
+    }
+    // Plain data, so it always serializes to JSON.
+    let json = || serde_json::to_string_pretty(&as_json(&known, &status)).unwrap_or_default();
+    printer::report(&if flags.json { json() } else { as_text(&known, &status) })?;
     Ok(ExitCode::Ok)
 }
 
@@ -110,8 +126,8 @@ fn jobs_text(status: &BatchRunStatus) -> String {
     }
 }
 
-fn as_json(known: &KnownBatchRun, status: &BatchRunStatus) -> String {
-    let whole = json!({
+fn as_json(known: &KnownBatchRun, status: &BatchRunStatus) -> Value {
+    json!({
         "run": status.run,
         "state": status.state,
         "model": known.model,
@@ -127,7 +143,5 @@ fn as_json(known: &KnownBatchRun, status: &BatchRunStatus) -> String {
         "spent_usd": status.spent_usd,
         "reserved_usd": status.reserved_usd,
         "jobs": status.jobs,
-    });
-    // Plain data, so it always serializes to JSON.
-    serde_json::to_string_pretty(&whole).unwrap_or_default()
+    })
 }

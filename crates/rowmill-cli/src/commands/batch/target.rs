@@ -1,8 +1,9 @@
 //! Finds the run that a command means.
 
-use rowmill::{KnownBatchRun, KnownBatchRuns, LatestRunRule, Problem, ProblemCode};
+use rowmill::{KnownBatchRun, KnownBatchRuns, LatestRunRule, NotifyOptions, Problem, ProblemCode};
 
 use crate::batch_flags::BatchTarget;
+use crate::notify_flags::NotifyFlags;
 use crate::printer;
 use crate::process_environment::process_environment;
 use crate::resolve::config_search_folder;
@@ -55,4 +56,10 @@ pub(super) fn enter_folder(known: &KnownBatchRun) -> Result<(), Problem> {
             .cause(error)
             .hint("move it back to where it was when the run was submitted")
     })
+}
+
+/// Who is notified of the end of a command: those that its flags name, else those of the run.
+pub(super) fn notify_options_of(known: &KnownBatchRun, flags: &NotifyFlags) -> NotifyOptions {
+    let of_run = known.spec().map(|spec| spec.notify).unwrap_or_default();
+    flags.given().or(&of_run)
 }

@@ -84,6 +84,8 @@ struct CallReportJson {
     output_cap: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     batch: Option<Box<BatchOrigin>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    beside_jobs: bool,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -37,6 +37,7 @@ fn call() -> CallReport {
         hosted_tools: None,
         output_cap: Some(4_096),
         batch: Some(Box::new(BatchOrigin { job: "batch_1".into(), round: 2, attempt: 1, is_counted: false })),
+        beside_jobs: true,
     }
 }
 

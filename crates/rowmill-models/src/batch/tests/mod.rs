@@ -25,7 +25,14 @@ fn api(model: &str) -> Arc<dyn BatchApi> {
 }
 
 fn ask(messages: Vec<Message>) -> Request {
-    Request { key: "k".to_owned(), row: 1, attempt: 1, output_cap: None, messages }
+    Request {
+        key: "k".to_owned(),
+        row: 1,
+        attempt: 1,
+        output_cap: None,
+        purpose: Default::default(),
+        messages,
+    }
 }
 
 /// The line of a request.

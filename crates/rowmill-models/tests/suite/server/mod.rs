@@ -126,6 +126,7 @@ pub(crate) fn ask(text: &str) -> Request {
         row: 1,
         attempt: 1,
         output_cap: None,
+        purpose: Default::default(),
         messages: vec![Message::user(text)],
     }
 }
