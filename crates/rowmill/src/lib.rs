@@ -109,7 +109,7 @@ pub use mcp_login::{McpLoginSpec, mcp_login, mcp_logout};
 pub use paths::same_file;
 pub use plan::{PlanLimits, PlanReport, plan_run};
 pub use plan_reach::PlanReach;
-pub use report::{BatchLaneReport, NoticedCorrections, OutputChanges, RunReport, RunSummary};
+pub use report::{BatchLaneReport, NoticedCorrections, OutputChanges, RunReport, RunSummary, UnusedAnswers};
 pub use rowmill_core::cost::{Price, TokenPrices};
 pub use rowmill_core::forecast::ForecastInterval;
 pub use rowmill_core::limits::{BudgetLimits, MinuteLimits, PaceMode, Parallelism, Spend, WaitReason};

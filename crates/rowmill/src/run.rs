@@ -27,7 +27,7 @@ use crate::finish::{EndedRun, finish_run};
 use crate::first_rows::first_rows;
 use crate::full_paths::full_path_text;
 use crate::inputs::{self, warn_fn};
-use crate::lane::{ChosenLane, check_no_jobs_out, choose_lane, run_in_rounds};
+use crate::lane::{ChosenLane, check_no_jobs_out, choose_lane, forget_unpaid_jobs, run_in_rounds};
 use crate::notices::{ResumedRows, notify_end, notify_folders_and_changes, notify_resume};
 use crate::paths::{self, AttachedFiles, CreatedFolders};
 use crate::prepare_input;
@@ -73,6 +73,7 @@ pub async fn run(spec: RunSpec, control: &RunControl) -> Result<RunReport, Probl
     let lane = choose_lane(&spec, control)?;
     match lane {
         ChosenLane::Live => {
+            forget_unpaid_jobs(&spec).await?;
             check_no_jobs_out(&spec)?;
             run_pass(spec, control).await
         }

@@ -27,6 +27,8 @@ mod batch_commands;
 mod batch_kills;
 mod batch_pass_kills;
 mod batch_random_kills;
+mod batch_spending;
+mod batch_submissions;
 mod batch_support;
 mod batch_two_processes;
 mod builtin;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cost::Price;
 use crate::limits::Spend;
 use crate::ports::{JobCounts, JobState};
 
@@ -27,6 +28,9 @@ pub struct JobRecord {
     pub size: super::JobSize,
     /// What it may cost at most.
     pub worst_case: Spend,
+    /// The price of its requests, if it is known: it is needed after the run may use another model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
     /// How far it has come.
     pub stage: JobStage,
     /// When it was created at the provider, in seconds since 1970.
@@ -96,8 +100,21 @@ pub enum JobStage {
 pub enum LostResults {
     /// They are sent again in a later job, as often as retries allow.
     Retry,
+    /// They are put into smaller jobs, which is no further attempt: the queue has no room for one job with all of them.
+    Split,
     /// They have failed: the provider would refuse them again.
     Fail,
+}
+
+impl LostResults {
+    /// How a job without results has ended.
+    #[must_use]
+    pub fn job_state(self) -> JobState {
+        match self {
+            Self::Retry | Self::Split => JobState::Cancelled,
+            Self::Fail => JobState::Failed,
+        }
+    }
 }
 
 impl JobRecord {
@@ -150,7 +167,7 @@ impl JobRecord {
             JobStage::Submitted { state, .. }
             | JobStage::Downloaded { state, .. }
             | JobStage::Collected { state, .. } => state.name(),
-            JobStage::Refused { .. } => JobState::Failed.name(),
+            JobStage::Refused { lost, .. } => lost.job_state().name(),
         }
     }
 }

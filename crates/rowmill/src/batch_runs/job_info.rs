@@ -5,6 +5,8 @@ use rowmill_core::ports::{JobReport, JobState};
 use rowmill_types::Money;
 use serde::{Deserialize, Serialize};
 
+use crate::lane::refusal_reason;
+
 /// The state of a job that waits to be submitted.
 const WAITING: &str = "waiting";
 
@@ -36,6 +38,9 @@ pub struct BatchJobInfo {
     pub expires_at: Option<i64>,
     /// The maximum cost of its requests.
     pub worst_case_usd: Money,
+    /// Why the provider has refused it, in the provider's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// How far rowmill has come with a job.
@@ -77,12 +82,17 @@ impl BatchJobInfo {
             created_at: job.created_at,
             expires_at: job.expires_at,
             worst_case_usd: job.worst_case.cost,
+            reason: match &job.stage {
+                JobStage::Refused { reason, .. } => Some(reason.clone()),
+                _ => None,
+            },
         }
     }
 
     /// Takes over what the provider reports now.
     pub(crate) fn update(&mut self, report: &JobReport) {
         report.state.name().clone_into(&mut self.state);
+        self.reason = (report.state == JobState::Failed).then(|| refusal_reason(report));
         if let Some(counts) = report.counts {
             (self.completed, self.failed) = (counts.completed, counts.failed);
         }
@@ -97,11 +107,13 @@ impl BatchJobInfo {
         !ended.iter().any(|state| state.name() == self.state)
     }
 
-    /// What it may still cost: nothing once its answers were counted.
+    /// What it may still cost: nothing once its answers were counted, and nothing if it was refused.
     #[must_use]
     pub fn reserved(&self) -> Money {
+        let is_refused = self.state == JobState::Failed.name() && self.completed == 0;
         match self.progress {
             BatchJobProgress::Collected => Money::ZERO,
+            _ if is_refused => Money::ZERO,
             _ => self.worst_case_usd,
         }
     }
@@ -142,6 +154,7 @@ mod tests {
             created_at: None,
             expires_at: None,
             worst_case_usd: Money::ZERO,
+            reason: None,
         }
     }
 

@@ -25,7 +25,7 @@ impl JobDriver<'_> {
                 let (reason, lost) = (NEVER_SENT.to_owned(), LostResults::Retry);
                 job.stage = JobStage::Refused { id: None, reason, lost };
                 self.record(job).await?;
-                Ok(Some(StepResult::Later))
+                Ok(Some(StepResult::NotNow))
             }
             JobStep::Poll { id } if !self.cancelled.contains(&job.key) => self.cancel(job, id, api).await,
             _ => Ok(None),
@@ -59,6 +59,7 @@ impl JobDriver<'_> {
                 }
                 Ok(None)
             }
+            CallFault::Transient { .. } => Ok(Some(StepResult::Failed(Box::new(error)))),
             _ => Ok(Some(StepResult::Later)),
         }
     }

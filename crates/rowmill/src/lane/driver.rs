@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::journal::JobJournal;
 use super::lane_state::BatchLane;
 use super::options::BatchScope;
+use super::outages::ProviderOutages;
 use super::submission::StepResult;
 use crate::control::{RunControl, RunNotice};
 use crate::run::run_on_thread;
@@ -31,7 +32,9 @@ pub(super) struct JobDriver<'a> {
     /// How long a job is looked for at least that may have been created.
     patience: Duration,
     /// When submissions to a provider may go on, and how often it has had no room.
-    full_queues: HashMap<String, (SubmitPause, Instant)>,
+    pub(super) full_queues: HashMap<String, (SubmitPause, Instant)>,
+    /// Which providers do not answer.
+    pub(super) outages: ProviderOutages,
     /// How often jobs were looked for that may have been created.
     looks: HashMap<JobKey, u32>,
     /// Jobs that the provider was asked to cancel.
@@ -43,7 +46,7 @@ impl<'a> JobDriver<'a> {
         lane: &'a Arc<BatchLane>,
         journal: &'a JobJournal,
         control: &'a RunControl,
-        poll_every: Duration,
+        (poll_every, outages): (Duration, ProviderOutages),
     ) -> Self {
         let pace = PollPace::starting_with(poll_every);
         Self {
@@ -53,6 +56,7 @@ impl<'a> JobDriver<'a> {
             pace,
             patience: poll_every.saturating_mul(PATIENCE),
             full_queues: HashMap::new(),
+            outages,
             looks: HashMap::new(),
             cancelled: HashSet::new(),
         }
@@ -69,10 +73,14 @@ impl<'a> JobDriver<'a> {
                 };
                 let provider = job.provider.clone();
                 result = self.step(job).await?;
-                match result {
-                    StepResult::QueueFull(asked) => self.pause(&provider, asked),
+                match &result {
+                    StepResult::Failed(error) => self.missed(&provider, error)?,
+                    StepResult::QueueFull(refusal) => self.no_room(&key, refusal).await?,
                     StepResult::GoOn => self.pace.restart(),
-                    StepResult::Later => {}
+                    StepResult::Later | StepResult::NotNow => {}
+                }
+                if matches!(result, StepResult::Later | StepResult::GoOn | StepResult::QueueFull(_)) {
+                    self.outages.answered(&provider);
                 }
             }
             self.report_progress();
@@ -117,10 +125,10 @@ impl<'a> JobDriver<'a> {
             return Ok(result);
         }
         if matches!(step, JobStep::Upload | JobStep::Create { .. }) && !self.may_submit(&job, &*api) {
-            return Ok(StepResult::Later);
+            return Ok(StepResult::NotNow);
         }
         if matches!(step, JobStep::Create { .. }) && self.could_be_confused(&job, &*api) {
-            return Ok(StepResult::Later);
+            return Ok(StepResult::NotNow);
         }
         match step {
             JobStep::Upload => self.upload(job, &*api).await,
@@ -128,7 +136,7 @@ impl<'a> JobDriver<'a> {
             JobStep::Find { file, since } => self.find(job, (file, since), &*api).await,
             JobStep::Poll { .. } => self.poll(job, &*api).await,
             JobStep::Download { .. } => self.download(job, &api).await,
-            JobStep::Nothing => Ok(StepResult::Later),
+            JobStep::Nothing => Ok(StepResult::NotNow),
         }
     }
 
@@ -143,18 +151,6 @@ impl<'a> JobDriver<'a> {
         let state = self.lane.lock();
         let in_doubt = |other: &JobRecord| other.provider == job.provider && other.is_in_doubt();
         api.rules().job_key == JobKeyRule::NotReported && state.jobs.jobs().iter().any(in_doubt)
-    }
-
-    /// Stops submissions to a provider for a while.
-    fn pause(&mut self, provider: &str, asked: Option<Duration>) {
-        let (pause, until) =
-            self.full_queues.entry(provider.to_owned()).or_insert((SubmitPause::default(), Instant::now()));
-        let wait = pause.refused(asked);
-        *until = Instant::now() + wait;
-        let seconds = wait.as_secs();
-        self.notice(RunNotice::info(format!(
-            "the batch queue of `{provider}` is full: the other jobs wait, at least {seconds} s"
-        )));
     }
 
     /// How long to wait before the next look at the jobs.

@@ -27,6 +27,7 @@ use super::reserve::JobReserve;
 use super::results::{FoundResult, ResultIndex, StoredResult};
 use super::truncated::{TruncatedAnswer, TruncatedAnswers};
 use crate::batch_runs::RunMemory;
+use crate::report::UnusedAnswers;
 use crate::run_storage::RunStorage;
 
 /// What a row waits for whose request did not fit the budget, or could not be written. No job has this name, so the row
@@ -75,6 +76,8 @@ pub(super) struct LaneState {
     pub(super) reserve: JobReserve,
     /// The pass, counted from 1 over all processes.
     pub(super) round: u32,
+    /// The most requests of a job, by provider, where a larger one had no room in an empty queue.
+    pub(super) most_requests: BTreeMap<String, u64>,
     /// How many jobs this process has made.
     pub(super) made: u64,
     /// Jobs that were completed in this pass.
@@ -87,6 +90,8 @@ pub(super) struct LaneState {
     pub(super) retries_earlier_failures: bool,
     /// What answers would have cost more as live calls.
     pub(super) saved: Money,
+    /// Answers that were paid for, and that no row wanted.
+    pub(super) unused: UnusedAnswers,
     /// What earlier passes of this process counted.
     pub(super) earlier: Option<(RunTally, UsageHistory)>,
 }
@@ -147,8 +152,11 @@ impl BatchLane {
 
     /// A model whose answers come through the lane.
     pub(crate) fn model(self: &Arc<Self>, plan: EndpointPlan) -> Arc<dyn Model> {
-        let (endpoint, limits) = (plan.identity.clone(), JobSizeLimits::new(plan.api.rules()));
+        let (endpoint, mut limits) = (plan.identity.clone(), JobSizeLimits::new(plan.api.rules()));
         let mut state = self.lock();
+        if let Some(most) = state.most_requests.get(&plan.api.rules().provider) {
+            limits.allow_at_most(*most);
+        }
         // Several model roles may have the same model with the same settings: they share jobs.
         let open = state.endpoints.remove(&endpoint).and_then(|known| known.open);
         state.endpoints.insert(endpoint.clone(), LaneEndpoint { plan, limits, open });
@@ -199,6 +207,11 @@ impl BatchLane {
                 None => Err(self.park(&mut state, endpoint, request, id)),
             };
         };
+        if matches!(found.result, StoredResult::NotSent) {
+            let again = CustomId { attempt: found.attempt, ..id };
+            state.release(endpoint, request);
+            return Err(self.park(&mut state, endpoint, request, again));
+        }
         match state.read(endpoint, request, found) {
             (_, Ok(completion)) => Ok(completion),
             (attempt, Err(error)) if is_passing(&error) && attempt <= self.retries => {
@@ -297,7 +310,7 @@ impl LaneState {
                 cut = (is_cut && request.output_cap.is_some()).then_some(line);
                 outcome
             }
-            StoredResult::Missing => {
+            StoredResult::Missing | StoredResult::NotSent => {
                 let message = format!("batch job `{}` ended without a result for this request", origin.job);
                 Err(CallError::new(CallFailure::Server, message))
             }
@@ -315,6 +328,21 @@ impl LaneState {
         (attempt, kept.map_err(|problem| self.stop_over(problem)).and(outcome))
     }
 
+    /// What a request may cost that was not sent is free again.
+    fn release(&mut self, endpoint: &str, request: &Request) {
+        if let Some(known) = self.endpoints.get(endpoint) {
+            self.reserve.settle(known.plan.worst_case(request), Spend::default());
+        }
+    }
+
+    /// Lets jobs of a provider be half as large as one that was too large.
+    pub(super) fn halve_jobs(&mut self, provider: &str, size: JobSize) {
+        let of_provider = |known: &&mut LaneEndpoint| known.plan.api.rules().provider == provider;
+        let most = (size.requests / 2).max(1);
+        self.most_requests.insert(provider.to_owned(), most);
+        self.endpoints.values_mut().filter(of_provider).for_each(|known| known.limits.allow_at_most(most));
+    }
+
     /// The truncated answer to a request whose job is gone.
     fn read_truncated(&self, endpoint: &str, id: CustomId) -> Option<Result<Completion, CallError>> {
         let TruncatedAnswer { origin, line } = self.truncated.find(id.request)?;
@@ -326,6 +354,7 @@ impl LaneState {
     pub(super) fn complete(&mut self, endpoint: &str, open: OpenJob) -> Result<(), Problem> {
         let Some(known) = self.endpoints.get(endpoint) else { return Ok(()) };
         let (model, provider) = (known.plan.name.clone(), known.plan.api.rules().provider.clone());
+        let price = known.plan.price;
         let (key, size, worst_case) = open.complete()?;
         self.written.push(JobRecord {
             key,
@@ -335,6 +364,7 @@ impl LaneState {
             round: self.round,
             size,
             worst_case,
+            price,
             stage: JobStage::Written,
             created_at: None,
             expires_at: None,

@@ -23,12 +23,13 @@ use super::job_files::{JobPaths, write_problem};
 use super::journal::{JobJournal, read_jobs};
 use super::lane_state::{BatchLane, LaneState};
 use super::options::BatchScope;
+use super::outages::{OutageLimits, ProviderOutages};
 use super::reserve::JobReserve;
 use super::results::ResultIndex;
 use super::truncated::TruncatedAnswers;
 use crate::batch_runs::RunMemory;
 use crate::control::{RunControl, RunNotice};
-use crate::report::RunReport;
+use crate::report::{RunReport, UnusedAnswers};
 use crate::run::{run_on_thread, run_pass};
 use crate::run_storage::RunStorage;
 use crate::spec::{ExistingOutput, KeptFiles, RunSpec};
@@ -82,6 +83,7 @@ async fn work_in_rounds(
         let pass_control = RunControl { stop, lane: handle, notice: notice.clone(), ..control.clone() };
         let report = Box::pin(run_pass(pass, &pass_control)).await?;
         existing = ExistingOutput::Resume;
+        lane.notify_unused(&*notice);
         let open = lane.end_pass(&report)?;
         if let Some(StopCause::Problem(_)) = &report.stopped {
             return Ok(lane.report(report, WaitEnd::Results));
@@ -100,7 +102,9 @@ async fn work_in_rounds(
             return Ok(lane.finish(report, folder));
         }
         lane.remember(&report);
-        let mut driver = JobDriver::new(lane, &journal, control, spec.work.lane.poll_every);
+        let limits = OutageLimits { patience: spec.work.max_outage, retries: spec.work.retries };
+        let outages = ProviderOutages::new(limits);
+        let mut driver = JobDriver::new(lane, &journal, control, (spec.work.lane.poll_every, outages));
         let end = wait_for_jobs(&mut driver, (&spec, control), deadline.map(|(_, end)| end)).await?;
         match end {
             WaitEnd::Results => {}
@@ -207,7 +211,7 @@ impl BatchLane {
         // Locked before anything is read: what another process records afterwards would not be known here.
         let storage = RunStorage::open_locked(folder)?;
         let (jobs, end) = read_jobs(&*storage.store)?;
-        if !spec.existing.resumes() && jobs.has_jobs_out() {
+        if !spec.existing.resumes() && jobs.may_be_at_provider() {
             return Err(jobs_out_problem());
         }
         let resumes = spec.existing.resumes();
@@ -240,6 +244,7 @@ impl BatchLane {
                 truncated: TruncatedAnswers::read(paths_of_truncated),
                 reserve: JobReserve::default(),
                 round,
+                most_requests: Default::default(),
                 made: 0,
                 written: Vec::new(),
                 problem: None,
@@ -247,6 +252,7 @@ impl BatchLane {
                 is_first_pass: true,
                 retries_earlier_failures: scope == BatchScope::All,
                 saved: Money::ZERO,
+                unused: UnusedAnswers::default(),
                 earlier: None,
             }),
         })
@@ -330,8 +336,9 @@ impl BatchLane {
 fn collected_job(job: &JobRecord) -> JobRecord {
     let (id, state) = match &job.stage {
         JobStage::Downloaded { id, state } => (Some(id.clone()), *state),
-        stage => {
-            debug_assert!(matches!(stage, JobStage::Refused { .. }), "only these are collected");
+        JobStage::Refused { id, lost, .. } => (id.clone(), lost.job_state()),
+        _ => {
+            debug_assert!(false, "only these are collected");
             (job.provider_id().map(str::to_owned), JobState::Failed)
         }
     };
@@ -339,17 +346,9 @@ fn collected_job(job: &JobRecord) -> JobRecord {
 }
 
 /// The problem that a run whose jobs are at the provider would be forgotten.
-fn jobs_out_problem() -> Problem {
+pub(super) fn jobs_out_problem() -> Problem {
     Problem::new(ProblemCode::OutputExists, "batch jobs of an earlier run with this output are not finished")
         .hint(format!("continue it with {} {RESUME}, or cancel its jobs first", LANE.with_value("batch")))
-}
-
-/// Checks that a run of live calls leaves no batch jobs behind: it would send their rows again.
-pub(crate) fn check_no_jobs_out(spec: &RunSpec) -> Result<(), Problem> {
-    let folder = spec.work_folder().filter(|folder| JobPaths::in_work_folder(folder).folder().exists());
-    let Some(folder) = folder else { return Ok(()) };
-    let (jobs, _) = read_jobs(&*RunStorage::look_at(&folder).store)?;
-    if jobs.has_jobs_out() || jobs.has_collectable() { Err(jobs_out_problem()) } else { Ok(()) }
 }
 
 fn make_jobs_folder(folder: &Path) -> std::io::Result<()> {

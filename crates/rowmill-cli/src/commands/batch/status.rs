@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rowmill::{
-    BatchRunStatus, ExitCode, KnownBatchRun, Money, Problem, ProblemCode, RunControl, batch_run_status,
+    BatchJobProgress, BatchRunStatus, ExitCode, KnownBatchRun, Money, Problem, ProblemCode, RunControl,
+    batch_run_status,
 };
 use serde_json::json;
 
@@ -77,6 +78,8 @@ fn as_text(known: &KnownBatchRun, status: &BatchRunStatus) -> String {
         format!("jobs:     {}", jobs_text(status)),
         format!("requests: {}", requests_text(status)),
     ];
+    let reasons = status.jobs.iter().filter(|job| job.progress != BatchJobProgress::Collected);
+    lines.extend(reasons.filter_map(|job| job.reason.as_ref()).map(|reason| format!("reason:   {reason}")));
     if let Some(oldest) = status.oldest {
         let window = status.first_expiry.map(window_text).map(|left| format!("; {left}")).unwrap_or_default();
         lines.push(format!("age:      {}{window}", age_text(oldest)));
