@@ -10,7 +10,8 @@ use crate::flags::RunFlags;
 /// Follow, collect, cancel and repeat batch jobs of runs with `--lane batch`.
 ///
 /// These commands work from any folder. Without an id, they use the last submitted job: that of the
-/// nearest project (a folder with `rowmill.toml` or `agent_actions.yml`), otherwise that of this user.
+/// nearest project (a folder with `rowmill.toml` or `agent_actions.yml`), otherwise one in the current
+/// folder, otherwise that of this user.
 /// `rowmill batch run` is the same as `rowmill run`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -109,7 +110,8 @@ pub(crate) struct BatchListFlags {
 
 /// Cancel the jobs of a run at the provider, and keep what they had finished.
 ///
-/// Waits until the jobs have ended, which can take minutes. Rows without a result are sent again by
+/// Without an id, only one run may have unfinished jobs. Waits until they have ended, which can take
+/// minutes. Rows without a result are sent again by
 /// `rowmill batch retry`, or by the command of the run with `--resume`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rowmill batch cancel\n  rowmill batch cancel batch_abc123 --no-wait")]

@@ -67,6 +67,8 @@ pub struct BatchLaneReport {
     pub saved: Money,
     /// Answers that were paid for, and that no row wanted.
     pub unused: UnusedAnswers,
+    /// What earlier processes had spent on the run.
+    pub spent_before: Money,
     /// Whether the jobs of the run were cancelled, so that its remaining rows are not sent by themselves.
     pub is_cancelled: bool,
 }

@@ -24,7 +24,7 @@ fn long_run(provider: BatchProvider) -> BatchRun {
     let rows = (1..=ROWS).map(|row| format!("row {row} {filler}")).chain([failing_once("last row")]);
     let run = BatchRun::new(provider, SimulatorScript::new(), rows);
     let name = provider.model.trim_end_matches(".m");
-    run.place.write("rowmill.toml", format!("[providers.{name}.batch]\nmax_requests = 555\n"));
+    run.place.write("rowmill.toml", format!("[providers.{name}.batch]\nmax_requests = 500\n"));
     run
 }
 

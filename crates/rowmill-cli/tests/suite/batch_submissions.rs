@@ -80,6 +80,23 @@ fn jobs_that_were_never_created_lock_nothing() {
 }
 
 #[test]
+fn the_reason_of_a_refused_job_is_shown_by_every_command() {
+    let jobs = SimulatedBatches::new().duration(Duration::from_secs(60));
+    let (simulator, place) = with(jobs.validation_error("duplicate_custom_id", 3), 4);
+    simulator.hold_jobs();
+    place.run_rows(&[&BATCH[..], &["--detach"]].concat()).code(5);
+    simulator.finish_jobs();
+    let status = place.rowmill(&["batch", "status"]).ok().stdout;
+    assert!(status.starts_with("Batch job status: failed\n"), "{status}");
+    assert!(status.contains("reason:   line 3: ") && status.contains("duplicate_custom_id"), "{status}");
+    assert!(!status.contains("at most"), "a refused job costs nothing: {status}");
+    let ended = place.rowmill(&["batch", "retrieve"]).code(3).says("the provider refused batch job `");
+    assert!(ended.stderr.contains("duplicate_custom_id"), "{}", ended.stderr);
+    let ended = place.rowmill(&["batch", "retry"]).code(5);
+    drop(ended.says("submitted batch job"));
+}
+
+#[test]
 fn requests_without_an_answer_are_told_from_answers_and_failures() {
     let duration = Duration::from_secs(3_600);
     let jobs = SimulatedBatches::new().duration(duration).window(duration / 2);

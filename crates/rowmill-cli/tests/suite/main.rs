@@ -31,6 +31,7 @@ mod batch_spending;
 mod batch_submissions;
 mod batch_support;
 mod batch_two_processes;
+mod batch_views;
 mod builtin;
 mod cache;
 mod cards;

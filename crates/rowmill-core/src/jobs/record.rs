@@ -22,7 +22,7 @@ pub struct JobRecord {
     pub model: String,
     /// The provider.
     pub provider: String,
-    /// The pass over the input in which its requests were made, counted from 1.
+    /// The round of jobs that it belongs to, counted from 1: all jobs that one pass over the input has made.
     pub round: u32,
     /// How large it is.
     pub size: super::JobSize,
@@ -33,7 +33,10 @@ pub struct JobRecord {
     pub price: Option<Price>,
     /// How far it has come.
     pub stage: JobStage,
-    /// When it was created at the provider, in seconds since 1970.
+    /// When it was submitted, by our own clock, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted_at: Option<i64>,
+    /// When it was created at the provider, by its clock, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<i64>,
     /// When the provider ends it at the latest, in seconds since 1970.
@@ -156,6 +159,15 @@ impl JobRecord {
             JobStage::Collected { id, .. } | JobStage::Refused { id, .. } => id.as_deref(),
             JobStage::Written | JobStage::Uploaded { .. } | JobStage::Creating { .. } => None,
         }
+    }
+
+    /// When it was submitted, and when it expires. Clocks differ, so that what the provider says of its own is moved to
+    /// ours.
+    #[must_use]
+    pub fn times(&self) -> (Option<i64>, Option<i64>) {
+        let submitted = self.submitted_at.or(self.created_at);
+        let ahead = self.created_at.zip(submitted).map_or(0, |(theirs, ours)| theirs - ours);
+        (submitted, self.expires_at.map(|end| end - ahead))
     }
 
     /// Its state in the words that users see.

@@ -178,6 +178,7 @@ mod tests {
             worst_case: Spend { cost: Money::from_pico(7), tokens: 50 },
             price: None,
             stage,
+            submitted_at: None,
             created_at: None,
             expires_at: None,
             counts: None,

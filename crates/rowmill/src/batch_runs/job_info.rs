@@ -32,9 +32,9 @@ pub struct BatchJobInfo {
     pub completed: u64,
     /// Requests that failed, expired or were cancelled, as the provider reported them.
     pub failed: u64,
-    /// When it was created at the provider, in seconds since 1970.
+    /// When it was submitted, by the clock of this machine, in seconds since 1970.
     pub created_at: Option<i64>,
-    /// When the provider ends it at the latest, in seconds since 1970.
+    /// When the provider ends it at the latest, by the clock of this machine, in seconds since 1970.
     pub expires_at: Option<i64>,
     /// The maximum cost of its requests.
     pub worst_case_usd: Money,
@@ -69,6 +69,7 @@ impl BatchJobInfo {
             JobStage::Collected { .. } => BatchJobProgress::Collected,
         };
         let counts = job.counts.unwrap_or_default();
+        let (created_at, expires_at) = job.times();
         Self {
             id: job.provider_id().map(str::to_owned),
             state: job.state_name().to_owned(),
@@ -79,8 +80,8 @@ impl BatchJobInfo {
             requests: job.size.requests,
             completed: counts.completed,
             failed: counts.failed,
-            created_at: job.created_at,
-            expires_at: job.expires_at,
+            created_at,
+            expires_at,
             worst_case_usd: job.worst_case.cost,
             reason: match &job.stage {
                 JobStage::Refused { reason, .. } => Some(reason.clone()),
@@ -96,8 +97,13 @@ impl BatchJobInfo {
         if let Some(counts) = report.counts {
             (self.completed, self.failed) = (counts.completed, counts.failed);
         }
-        self.created_at = report.created_at.or(self.created_at);
-        self.expires_at = report.expires_at.or(self.expires_at);
+        if let (None, Some(created)) = (self.created_at, report.created_at) {
+            self.created_at = Some(created);
+        }
+        if let (None, Some(created), Some(submitted)) = (self.expires_at, report.created_at, self.created_at)
+        {
+            self.expires_at = report.expires_at.map(|end| end - (created - submitted));
+        }
     }
 
     /// Whether it has not ended yet.

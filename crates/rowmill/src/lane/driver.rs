@@ -212,9 +212,9 @@ impl BatchLane {
                 counts.submitted += 1;
                 counts.requests_out += job.size.requests;
                 counts.requests_finished += finished.min(job.size.requests);
-                let first = counts.oldest.into_iter().chain(job.created_at).min();
-                counts.oldest = first;
-                counts.first_expiry = counts.first_expiry.into_iter().chain(job.expires_at).min();
+                let (since, expiry) = job.times();
+                counts.oldest = counts.oldest.into_iter().chain(since).min();
+                counts.first_expiry = counts.first_expiry.into_iter().chain(expiry).min();
             } else if job.is_out() {
                 counts.waiting += 1;
                 counts.requests_out += job.size.requests;

@@ -72,6 +72,7 @@ impl BatchLane {
             rows_out: report.parked_rows,
             saved: state.saved,
             unused: state.unused,
+            spent_before: state.spent_before.unwrap_or_default().cost,
             is_cancelled,
         });
         if is_cancelled && report.stopped.is_none() {

@@ -13,15 +13,16 @@ use rowmill_core::resume::ResumeScope;
 use rowmill_core::summary::RunTally;
 use rowmill_engine::{StopHandle, max_input_tokens};
 use rowmill_types::{
-    BatchOrigin, CallError, CallFailure, CallFault, Completion, FinishReason, Money, Problem, Request,
-    TokenUsage,
+    BatchOrigin, CallError, CallFailure, Completion, FinishReason, Money, Problem, Request, TokenUsage,
 };
 use tokio::time::Instant;
 
+use super::budget_rounds::HeldBack;
 use super::custom_id::CustomId;
 use super::failures::KnownFailures;
 use super::job_files::{JobPaths, OpenJob};
 use super::options::BatchScope;
+use super::outcomes::{is_passing, parked, read_line, without_wait};
 use super::parking_model::ParkingModel;
 use super::reserve::JobReserve;
 use super::results::{FoundResult, ResultIndex, StoredResult};
@@ -35,13 +36,6 @@ use crate::run_storage::RunStorage;
 const NOT_IN_A_JOB: &str = "not in a job";
 /// The minimum number of bytes per token in job files, for an estimate of what the provider counts.
 const BYTES_PER_TOKEN: u64 = 3;
-
-impl LaneEndpoint {
-    /// Forgets the requests that were added to no complete job.
-    pub(super) fn drop_open_job(&mut self) {
-        self.open = None;
-    }
-}
 
 /// The batch lane of a run.
 #[derive(Debug)]
@@ -74,7 +68,7 @@ pub(super) struct LaneState {
     pub(super) failures: KnownFailures,
     pub(super) truncated: TruncatedAnswers,
     pub(super) reserve: JobReserve,
-    /// The pass, counted from 1 over all processes.
+    /// The round of jobs that the pass makes, counted from 1 over all processes.
     pub(super) round: u32,
     /// The most requests of a job, by provider, where a larger one had no room in an empty queue.
     pub(super) most_requests: BTreeMap<String, u64>,
@@ -92,6 +86,12 @@ pub(super) struct LaneState {
     pub(super) saved: Money,
     /// Answers that were paid for, and that no row wanted.
     pub(super) unused: UnusedAnswers,
+    /// Whether this process has made jobs.
+    pub(super) has_sent_a_round: bool,
+    /// What the budget had no room for in the last pass.
+    pub(super) held_back: Option<HeldBack>,
+    /// What earlier processes had spent.
+    pub(super) spent_before: Option<Spend>,
     /// What earlier passes of this process counted.
     pub(super) earlier: Option<(RunTally, UsageHistory)>,
 }
@@ -99,9 +99,9 @@ pub(super) struct LaneState {
 /// A model in the batch lane, with everything that is needed to make jobs for it.
 #[derive(Debug)]
 pub(super) struct LaneEndpoint {
-    plan: EndpointPlan,
-    limits: JobSizeLimits,
-    open: Option<OpenJob>,
+    pub(super) plan: EndpointPlan,
+    pub(super) limits: JobSizeLimits,
+    pub(super) open: Option<OpenJob>,
 }
 
 /// A model that the batch lane is to answer for.
@@ -125,7 +125,7 @@ pub(crate) struct EndpointPlan {
 
 impl EndpointPlan {
     /// The most that a request may cost.
-    fn worst_case(&self, request: &Request) -> Spend {
+    pub(super) fn worst_case(&self, request: &Request) -> Spend {
         let input = max_input_tokens(self.fixed_bytes, &request.messages);
         let output = request.output_cap.or(self.max_output).unwrap_or_default();
         let cost = self.price.map(|price| price.max_cost(input, output)).unwrap_or_default();
@@ -187,6 +187,7 @@ impl BatchLane {
     /// Sets what the run has spent before the pass.
     pub(crate) fn set_spent(&self, spent: Spend) {
         let mut state = self.lock();
+        state.spent_before.get_or_insert(spent);
         state.reserve = JobReserve::new(self.limits, spent, state.jobs.reserved());
     }
 
@@ -328,21 +329,6 @@ impl LaneState {
         (attempt, kept.map_err(|problem| self.stop_over(problem)).and(outcome))
     }
 
-    /// What a request may cost that was not sent is free again.
-    fn release(&mut self, endpoint: &str, request: &Request) {
-        if let Some(known) = self.endpoints.get(endpoint) {
-            self.reserve.settle(known.plan.worst_case(request), Spend::default());
-        }
-    }
-
-    /// Lets jobs of a provider be half as large as one that was too large.
-    pub(super) fn halve_jobs(&mut self, provider: &str, size: JobSize) {
-        let of_provider = |known: &&mut LaneEndpoint| known.plan.api.rules().provider == provider;
-        let most = (size.requests / 2).max(1);
-        self.most_requests.insert(provider.to_owned(), most);
-        self.endpoints.values_mut().filter(of_provider).for_each(|known| known.limits.allow_at_most(most));
-    }
-
     /// The truncated answer to a request whose job is gone.
     fn read_truncated(&self, endpoint: &str, id: CustomId) -> Option<Result<Completion, CallError>> {
         let TruncatedAnswer { origin, line } = self.truncated.find(id.request)?;
@@ -366,6 +352,7 @@ impl LaneState {
             worst_case,
             price,
             stage: JobStage::Written,
+            submitted_at: None,
             created_at: None,
             expires_at: None,
             counts: None,
@@ -395,33 +382,4 @@ impl LaneState {
         self.stop.drain();
         parked(NOT_IN_A_JOB)
     }
-}
-
-/// Reads a line of results as the answer of a model.
-fn read_line(plan: &EndpointPlan, origin: &BatchOrigin, line: &[u8]) -> Result<Completion, CallError> {
-    let read = plan.api.read_result(line.trim_ascii()).map_err(|what| {
-        let message = format!("the result in batch job `{}` cannot be read: {what}", origin.job);
-        CallError::new(CallFailure::Server, message)
-    });
-    let completion = read.and_then(|result| result.outcome)?;
-    Ok(Completion { batch: Some(Box::new(origin.clone())), ..completion })
-}
-
-fn parked(waits_for: &str) -> CallError {
-    CallError::new(CallFailure::Parked, waits_for.to_owned())
-}
-
-/// Whether the same request may succeed in another job.
-fn is_passing(error: &CallError) -> bool {
-    let fault = error.fault();
-    matches!(fault, CallFault::Transient { .. } | CallFault::Throttled { .. } | CallFault::Exhausted { .. })
-}
-
-/// The failure of a request whose attempts are used up. The engine must not wait for anything: a pass makes no calls.
-fn without_wait(error: CallError) -> CallError {
-    let failure = match error.fault() {
-        CallFault::Throttled { .. } | CallFault::Exhausted { .. } => CallFailure::Server,
-        _ => error.failure,
-    };
-    CallError { failure, retry_after: None, ..error }
 }

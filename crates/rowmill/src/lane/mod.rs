@@ -5,6 +5,7 @@
 //! passes, jobs are submitted, polled and downloaded ([`JobDriver`]). A pass is an ordinary resume, so a process may end
 //! at any point ([`run_in_rounds`]).
 
+mod budget_rounds;
 mod cancelling;
 mod choice;
 mod custom_id;
@@ -18,6 +19,7 @@ mod lane_state;
 mod live_runs;
 mod options;
 mod outages;
+mod outcomes;
 mod parking_model;
 mod passes;
 mod queue_room;

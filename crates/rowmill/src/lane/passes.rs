@@ -85,6 +85,7 @@ async fn work_in_rounds(
         existing = ExistingOutput::Resume;
         lane.notify_unused(&*notice);
         let open = lane.end_pass(&report)?;
+        lane.notify_held_back(&*notice);
         if let Some(StopCause::Problem(_)) = &report.stopped {
             return Ok(lane.report(report, WaitEnd::Results));
         }
@@ -225,7 +226,6 @@ impl BatchLane {
         }
         let started = (Timestamp::now(), Instant::now());
         let seed = format!("{}-{}-{}", folder.display(), started.0.as_nanosecond(), std::process::id());
-        let round = jobs.jobs().iter().map(|job| job.round).max().unwrap_or(0);
         Ok(Self {
             storage,
             paths,
@@ -243,7 +243,7 @@ impl BatchLane {
                 failures,
                 truncated: TruncatedAnswers::read(paths_of_truncated),
                 reserve: JobReserve::default(),
-                round,
+                round: 0,
                 most_requests: Default::default(),
                 made: 0,
                 written: Vec::new(),
@@ -253,6 +253,9 @@ impl BatchLane {
                 retries_earlier_failures: scope == BatchScope::All,
                 saved: Money::ZERO,
                 unused: UnusedAnswers::default(),
+                spent_before: None,
+                has_sent_a_round: false,
+                held_back: None,
                 earlier: None,
             }),
         })
@@ -261,7 +264,8 @@ impl BatchLane {
     /// Prepares a pass: what finished jobs have is found in it.
     fn begin_pass(&self, stop: &rowmill_engine::StopHandle) -> Result<(), Problem> {
         let mut state = self.lock();
-        state.round += 1;
+        // Passes in which no job was made do not count.
+        state.round = 1 + state.jobs.jobs().iter().map(|job| job.round).max().unwrap_or(0);
         state.stop = stop.clone();
         // Two indexes at once would take twice the memory.
         state.index = ResultIndex::default();
@@ -288,11 +292,11 @@ impl BatchLane {
             return Err(problem);
         }
         if matches!(report.stopped, Some(StopCause::Problem(_))) {
-            for known in state.endpoints.values_mut() {
-                known.drop_open_job();
-            }
-            state.written.clear();
+            state.drop_new_jobs(&self.paths);
             return Ok(Vec::new());
+        }
+        if state.is_round_too_small() {
+            state.drop_new_jobs(&self.paths);
         }
         state.complete_all()?;
         Ok(std::mem::take(&mut state.written))

@@ -1,11 +1,13 @@
 //! What becomes of a job that the account's queue has no room for.
 
-use rowmill_core::jobs::{JobKey, JobRecord, JobStage, LostResults, SubmitPause};
+use rowmill_core::jobs::{JobKey, JobRecord, JobSize, JobStage, LostResults, SubmitPause};
+use rowmill_core::limits::Spend;
 use rowmill_core::ports::JobReport;
-use rowmill_types::Problem;
+use rowmill_types::{Problem, Request};
 use tokio::time::Instant;
 
 use super::driver::JobDriver;
+use super::lane_state::{LaneEndpoint, LaneState};
 use super::submission::QueueRefusal;
 use crate::control::RunNotice;
 use crate::counts::count_phrase;
@@ -74,5 +76,22 @@ impl JobDriver<'_> {
         job.stage = JobStage::Refused { id: None, reason: text, lost };
         job.counts = None;
         self.record(job).await
+    }
+}
+
+impl LaneState {
+    /// What a request may cost that was not sent is free again.
+    pub(super) fn release(&mut self, endpoint: &str, request: &Request) {
+        if let Some(known) = self.endpoints.get(endpoint) {
+            self.reserve.settle(known.plan.worst_case(request), Spend::default());
+        }
+    }
+
+    /// Lets jobs of a provider be half as large as one that was too large.
+    pub(super) fn halve_jobs(&mut self, provider: &str, size: JobSize) {
+        let of_provider = |known: &&mut LaneEndpoint| known.plan.api.rules().provider == provider;
+        let most = (size.requests / 2).max(1);
+        self.most_requests.insert(provider.to_owned(), most);
+        self.endpoints.values_mut().filter(of_provider).for_each(|known| known.limits.allow_at_most(most));
     }
 }

@@ -233,6 +233,7 @@ mod tests {
             worst_case: Spend::default(),
             price: None,
             stage,
+            submitted_at: None,
             created_at: None,
             expires_at: None,
             counts: None,

@@ -132,9 +132,11 @@ impl JobDriver<'_> {
         };
         match found {
             Some(report) => {
-                self.submitted(job, report).await?;
-                // One that is to be cancelled is cancelled at once.
-                Ok(StepResult::GoOn)
+                match self.submitted(job, report).await? {
+                    // One that is to be cancelled is cancelled at once.
+                    StepResult::Later => Ok(StepResult::GoOn),
+                    result => Ok(result),
+                }
             }
             None if self.was_looked_for_long_enough(&job, since) => {
                 job.stage = JobStage::Uploaded { file };
@@ -146,11 +148,15 @@ impl JobDriver<'_> {
     }
 
     async fn submitted(&self, mut job: JobRecord, report: JobReport) -> Result<StepResult, Problem> {
+        // One that was looked for was submitted earlier.
+        let since = if let JobStage::Creating { since, .. } = &job.stage { *since } else { self.now() };
+        job.submitted_at = Some(since);
         let (requests, id) = (count_phrase(job.size.requests, "request"), report.id.clone());
-        update(&mut job, report);
-        self.record(job).await?;
+        update(&mut job, report.clone());
+        self.record(job.clone()).await?;
         self.notice(RunNotice::info(format!("submitted batch job `{id}` with {requests}")));
-        Ok(StepResult::Later)
+        // Some providers check a job before they answer.
+        if is_refused(&report) { self.failed(job, &report).await } else { Ok(StepResult::Later) }
     }
 
     /// Asks for the state of a job.

@@ -8,7 +8,7 @@ use rowmill::{
 };
 use serde_json::json;
 
-use super::target::{enter_folder, find_run, known_runs};
+use super::target::{enter_folder, find_run, find_run_to_cancel, known_runs};
 use crate::batch_flags::{BatchCancelFlags, BatchRetrieveFlags, BatchRetryFlags};
 use crate::number_text::count_phrase;
 use crate::printer;
@@ -37,7 +37,7 @@ pub(super) fn retrieve(flags: &BatchRetrieveFlags) -> Result<ExitCode, Problem> 
 
 /// Cancels the jobs of a run.
 pub(super) fn cancel(flags: &BatchCancelFlags) -> Result<ExitCode, Problem> {
-    let known = find_run(&flags.target)?;
+    let known = find_run_to_cancel(&flags.target)?;
     let action = if flags.no_wait { BatchRunAction::Cancel } else { BatchRunAction::CancelAndWait };
     let outcome = work_on(&known, &[action])?;
     let shown = if flags.json { ShownResult::Json } else { ShownResult::State };
@@ -112,6 +112,7 @@ fn show(known: &KnownBatchRun, outcome: &BatchRunOutcome, shown: ShownResult) ->
         BatchRunOutcome::Ran(report) => show_report(known, report),
     }
     let text = match shown {
+        ShownResult::Path if rows_out > 0 => known.results_so_far().display().to_string(),
         ShownResult::Path => known.output.display().to_string(),
         ShownResult::State => format!("Batch job status: {}", state_after(known)),
         ShownResult::Json => {
@@ -121,6 +122,7 @@ fn show(known: &KnownBatchRun, outcome: &BatchRunOutcome, shown: ShownResult) ->
                 "rows_out": rows_out,
                 "exit_code": exit as u8,
                 "output": known.output,
+                "results_so_far": (rows_out > 0).then(|| known.results_so_far()),
             });
             // Plain data, so it always serializes to JSON.
             serde_json::to_string_pretty(&whole).unwrap_or_default()
@@ -148,6 +150,11 @@ fn show_report(known: &KnownBatchRun, report: &RunReport) {
     }
     if report.exit == ExitCode::Submitted {
         let rows = count_phrase(report.parked_rows, "row");
-        printer::talk(&format!("{rows} still out; what is there is in {}", known.output.display()));
+        let so_far = known.results_so_far();
+        let table = match so_far == known.output {
+            true => String::new(),
+            false => format!("; {} is written once no row is out", known.output.display()),
+        };
+        printer::talk(&format!("{rows} still out; what is there is in {}{table}", so_far.display()));
     }
 }
