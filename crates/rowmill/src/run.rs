@@ -73,7 +73,7 @@ pub async fn run(spec: RunSpec, control: &RunControl) -> Result<RunReport, Probl
     let lane = choose_lane(&spec, control)?;
     match lane {
         ChosenLane::Live => {
-            forget_unpaid_jobs(&spec).await?;
+            Box::pin(forget_unpaid_jobs(&spec)).await?;
             check_no_jobs_out(&spec)?;
             run_pass(spec, control).await
         }

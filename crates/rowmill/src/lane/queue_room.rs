@@ -42,11 +42,12 @@ impl JobDriver<'_> {
         let is_other = |other: &JobRecord| {
             other.provider == job.provider && other.key != job.key && other.is_submitted()
         };
-        let state = self.lane.lock();
-        let has_others = state.jobs.jobs().iter().any(is_other);
-        let api = state.api_for(job);
-        drop(state);
-        let Some(api) = api.filter(|_| !has_others) else { return false };
+        let api = {
+            let state = self.lane.lock();
+            let has_others = state.jobs.jobs().iter().any(is_other);
+            if has_others { None } else { state.api_for(job) }
+        };
+        let Some(api) = api else { return false };
         let listed = api.list(self.now() - OLDEST_OPEN_JOB).await;
         let is_open = |report: &JobReport| !report.state.has_ended();
         listed.is_ok_and(|listed| !listed.iter().any(is_open))
