@@ -12,7 +12,8 @@ use crate::notify_flags::NotifyFlags;
 ///
 /// These commands work from any folder. Without an id, they use the last submitted job: that of the
 /// nearest project (a folder with `rowmill.toml`, or with `agent_actions.yml`, the project file of Agent
-/// Actions), otherwise that of this user. `rowmill batch run` is the same as `rowmill run`.
+/// Actions), otherwise one in the current folder, otherwise that of this user. `rowmill batch run` is
+/// the same as `rowmill run`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     rowmill run -i reviews.jsonl -o out.jsonl -m openai.gpt-5.4-mini --lane batch --detach\n  \
@@ -116,7 +117,8 @@ pub(crate) struct BatchListFlags {
 
 /// Cancel the jobs of a run at the provider, and keep what they had finished.
 ///
-/// Waits until the jobs have ended, which can take minutes. Rows without a result are sent again by
+/// Without an id, only one run may have unfinished jobs. Waits until they have ended, which can take
+/// minutes. Rows without a result are sent again by
 /// `rowmill batch retry`, or by the command of the run with `--resume`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rowmill batch cancel\n  rowmill batch cancel batch_abc123 --no-wait")]

@@ -51,6 +51,10 @@ pub(crate) fn batch_lines(report: &RunReport) -> Vec<String> {
         line.push_str(&format!(", {} saved compared with live calls", batch.saved));
     }
     let mut lines = vec![line];
+    if batch.unused.answers > 0 {
+        let (answers, cost) = (count_phrase(batch.unused.answers, "answer"), batch.unused.cost);
+        lines.push(format!("unused: {answers} that no row wanted any more, {cost}"));
+    }
     if batch.rows_out > 0 {
         let rows = count_phrase(batch.rows_out, "row");
         let jobs = batch.jobs.submitted + batch.jobs.waiting;
@@ -63,6 +67,9 @@ pub(crate) fn batch_lines(report: &RunReport) -> Vec<String> {
                 group_digits(batch.jobs.requests_out)
             ),
         });
+    }
+    if batch.jobs.waiting > 0 {
+        lines.push(format!("unsent: {} not submitted", count_phrase(batch.jobs.waiting, "job")));
     }
     lines
 }

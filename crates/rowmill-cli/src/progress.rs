@@ -116,10 +116,10 @@ impl ProgressDisplay {
         Arc::new(ProgressObserver { tells, counts, screen, every: self.every, began: self.began })
     }
 
-    /// Tells whether nothing but batch jobs is waited for.
-    pub(crate) fn job_watcher(&self) -> impl Fn() -> bool + 'static {
+    /// Tells what to say to a user who stops waiting, if nothing but batch jobs is waited for.
+    pub(crate) fn job_watcher(&self) -> impl Fn() -> Option<String> + 'static {
         let counts = self.counts.clone();
-        move || counts.jobs.waits()
+        move || counts.jobs.farewell()
     }
 
     /// Prints a line above the live one.

@@ -39,8 +39,26 @@ impl JobProgress {
     }
 
     /// Whether nothing but jobs is waited for.
-    pub(crate) fn waits(&self) -> bool {
+    #[cfg(test)]
+    fn waits(&self) -> bool {
         self.lock().waits
+    }
+
+    /// What a user is told who stops waiting for jobs; `None` if rows are worked on.
+    pub(crate) fn farewell(&self) -> Option<String> {
+        let JobState { counts: Some(counts), waits: true } = *self.lock() else { return None };
+        let later = "`rowmill batch retrieve` collects their results";
+        Some(match (counts.submitted, counts.waiting) {
+            (0, _) => "no longer waiting: no batch job is at the provider; `rowmill batch retrieve` submits those that \
+                       wait"
+                .to_owned(),
+            (_, 0) => format!("no longer waiting: the batch jobs go on at the provider; {later}"),
+            (submitted, waiting) => format!(
+                "no longer waiting: {} at the provider, {} not submitted; {later}, and submits the others",
+                count_phrase(submitted, "batch job"),
+                group_digits(waiting)
+            ),
+        })
     }
 
     /// The state of the jobs, in the order of display; nothing while rows are worked on.
@@ -111,5 +129,24 @@ mod tests {
         assert!(jobs.waits(), "one waits to be submitted");
         jobs.saw(&BatchJobCounts { jobs: 3, ended: 3, submitted: 0, waiting: 0, ..counts });
         assert!(!jobs.waits());
+    }
+
+    #[test]
+    fn who_stops_waiting_is_told_which_jobs_are_at_the_provider() {
+        let jobs = JobProgress::default();
+        assert_eq!(jobs.farewell(), None);
+        for (submitted, waiting, expected) in [
+            (0, 2, "no batch job is at the provider; `rowmill batch retrieve` submits those that wait"),
+            (2, 0, "the batch jobs go on at the provider; `rowmill batch retrieve` collects their results"),
+            (
+                1,
+                2,
+                "1 batch job at the provider, 2 not submitted; `rowmill batch retrieve` collects their results, \
+                 and submits the others",
+            ),
+        ] {
+            jobs.saw(&BatchJobCounts { submitted, waiting, ..BatchJobCounts::default() });
+            assert_eq!(jobs.farewell(), Some(format!("no longer waiting: {expected}")));
+        }
     }
 }

@@ -11,9 +11,6 @@ use crate::resolve::DisplayOptions;
 use crate::signals::{SignalListener, StopSignal};
 use crate::vocabulary::vocabulary;
 
-/// What a user is told who stops waiting for batch jobs.
-const JOBS_GO_ON: &str = "no longer waiting: the batch jobs go on at the provider; `rowmill batch retrieve` collects their results";
-
 /// Runs some work while showing progress and handling signals.
 pub(crate) fn run_with_signals<T>(
     show: DisplayOptions,
@@ -38,7 +35,7 @@ pub(crate) fn run_with_signals<T>(
             lane: BatchLaneHandle::default(),
         };
         let outcome = {
-            let (talk, waits_for_jobs) = (progress.line_printer(), progress.job_watcher());
+            let (talk, farewell) = (progress.line_printer(), progress.job_watcher());
             let mut work = pin!(work(&control));
             let mut asked = 0;
             loop {
@@ -46,8 +43,8 @@ pub(crate) fn run_with_signals<T>(
                     outcome = &mut work => break Some(outcome),
                     signal = signals.next() => {
                         asked += 1;
-                        if asked == 1 && waits_for_jobs() {
-                            talk(JOBS_GO_ON);
+                        if let Some(text) = farewell().filter(|_| asked == 1) {
+                            talk(&text);
                             control.stop.drain();
                         } else if stop(&control.stop, signal, asked, &talk) == WaitForEnd::Over {
                             break None;

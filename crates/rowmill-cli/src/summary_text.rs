@@ -224,8 +224,13 @@ fn cost_line(report: &RunReport) -> Option<String> {
     if cost.usd == Money::ZERO && spent == Money::ZERO {
         return None;
     }
-    let mut line = format!("cost:   {}", cost.usd);
-    if spent > cost.usd {
+    // Calls of rows that wait for further jobs are paid for as well.
+    let (now, earlier) = match &report.batch {
+        Some(batch) => (spent.saturating_sub(batch.spent_before), batch.spent_before > Money::ZERO),
+        None => (cost.usd, spent > cost.usd),
+    };
+    let mut line = format!("cost:   {now}");
+    if earlier {
         line.push_str(&format!(", {spent} including {}", also_spent(report)));
     }
     if cost.saved_by_cache_usd > Money::ZERO {

@@ -1,9 +1,10 @@
 //! The cost of calls, and its maximum.
 
 use rowmill_types::{Money, TokenUsage};
+use serde::{Deserialize, Serialize};
 
 /// The price of one token of each kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenPrices {
     /// A prompt token.
     pub input: Money,
@@ -40,7 +41,7 @@ impl TokenPrices {
 }
 
 /// The prices of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
     /// Prices of ordinary calls.
     pub tokens: TokenPrices,

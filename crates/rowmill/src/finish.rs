@@ -69,6 +69,12 @@ pub(crate) fn finish_run(
     // After a write failure the ledger may have records that the output lacks, and a run that another
     // process resumed belongs to that process: change nothing.
     let codes = [ProblemCode::WriteFailed, ProblemCode::OutputBusy];
+    if let Some(lane) = ended.lane.0.as_ref().filter(|_| ended.end.stopped.is_none()) {
+        match lane.count_unused() {
+            Ok(spent) => ended.end.spent = ended.end.spent.plus(spent),
+            Err(problem) => ended.end.stopped = Some(StopCause::Problem(problem)),
+        }
+    }
     let intact =
         !matches!(&ended.end.stopped, Some(StopCause::Problem(problem)) if codes.contains(&problem.code));
     if let Some(lane) = ended.lane.0.as_ref().filter(|_| ended.end.parked_rows == 0) {

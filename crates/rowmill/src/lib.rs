@@ -111,7 +111,7 @@ pub use notify::{NotifyOptions, RunNotification, send_notification};
 pub use paths::same_file;
 pub use plan::{PlanLimits, PlanReport, plan_run};
 pub use plan_reach::PlanReach;
-pub use report::{BatchLaneReport, NoticedCorrections, OutputChanges, RunReport, RunSummary};
+pub use report::{BatchLaneReport, NoticedCorrections, OutputChanges, RunReport, RunSummary, UnusedAnswers};
 pub use rowmill_core::cost::{Price, TokenPrices};
 pub use rowmill_core::forecast::ForecastInterval;
 pub use rowmill_core::limits::{BudgetLimits, MinuteLimits, PaceMode, Parallelism, Spend, WaitReason};

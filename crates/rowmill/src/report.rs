@@ -65,8 +65,22 @@ pub struct BatchLaneReport {
     pub rows_out: u64,
     /// What the answers would have cost more as live calls.
     pub saved: Money,
+    /// Answers that were paid for, and that no row wanted.
+    pub unused: UnusedAnswers,
+    /// What earlier processes had spent on the run.
+    pub spent_before: Money,
     /// Whether the jobs of the run were cancelled, so that its remaining rows are not sent by themselves.
     pub is_cancelled: bool,
+}
+
+/// Answers of batch jobs that were paid for, and that no row wanted: their rows were changed or removed meanwhile, or
+/// the settings were.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UnusedAnswers {
+    /// The number of answers.
+    pub answers: u64,
+    /// What they cost.
+    pub cost: Money,
 }
 
 /// What was done to an output once the last row had ended.

@@ -31,7 +31,7 @@ use crate::finish::{EndedRun, finish_run};
 use crate::first_rows::first_rows;
 use crate::full_paths::full_path_text;
 use crate::inputs::{self, warn_fn};
-use crate::lane::{ChosenLane, check_no_jobs_out, choose_lane, run_in_rounds};
+use crate::lane::{ChosenLane, check_no_jobs_out, choose_lane, forget_unpaid_jobs, run_in_rounds};
 use crate::notices::{ResumedRows, notify_end, notify_folders_and_changes, notify_resume};
 use crate::notify::{RunNotification, send_notification};
 use crate::paths::{self, AttachedFiles, CreatedFolders};
@@ -94,6 +94,7 @@ async fn run_in_lane(spec: RunSpec, control: &RunControl) -> Result<RunReport, P
     let lane = choose_lane(&spec, control)?;
     match lane {
         ChosenLane::Live => {
+            Box::pin(forget_unpaid_jobs(&spec)).await?;
             check_no_jobs_out(&spec)?;
             // Callers keep its future in their own.
             Box::pin(run_pass(spec, control)).await

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cost::Price;
 use crate::limits::Spend;
 use crate::ports::{JobCounts, JobState};
 
@@ -21,15 +22,21 @@ pub struct JobRecord {
     pub model: String,
     /// The provider.
     pub provider: String,
-    /// The pass over the input in which its requests were made, counted from 1.
+    /// The round of jobs that it belongs to, counted from 1: all jobs that one pass over the input has made.
     pub round: u32,
     /// How large it is.
     pub size: super::JobSize,
     /// What it may cost at most.
     pub worst_case: Spend,
+    /// The price of its requests, if it is known: it is needed after the run may use another model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
     /// How far it has come.
     pub stage: JobStage,
-    /// When it was created at the provider, in seconds since 1970.
+    /// When it was submitted, by our own clock, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted_at: Option<i64>,
+    /// When it was created at the provider, by its clock, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<i64>,
     /// When the provider ends it at the latest, in seconds since 1970.
@@ -104,8 +111,21 @@ pub enum JobStage {
 pub enum LostResults {
     /// They are sent again in a later job, as often as retries allow.
     Retry,
+    /// They are put into smaller jobs, which is no further attempt: the queue has no room for one job with all of them.
+    Split,
     /// They have failed: the provider would refuse them again.
     Fail,
+}
+
+impl LostResults {
+    /// How a job without results has ended.
+    #[must_use]
+    pub fn job_state(self) -> JobState {
+        match self {
+            Self::Retry | Self::Split => JobState::Cancelled,
+            Self::Fail => JobState::Failed,
+        }
+    }
 }
 
 impl JobRecord {
@@ -151,6 +171,15 @@ impl JobRecord {
         }
     }
 
+    /// When it was submitted, and when it expires. Clocks differ, so that what the provider says of its own is moved to
+    /// ours.
+    #[must_use]
+    pub fn times(&self) -> (Option<i64>, Option<i64>) {
+        let submitted = self.submitted_at.or(self.created_at);
+        let ahead = self.created_at.zip(submitted).map_or(0, |(theirs, ours)| theirs - ours);
+        (submitted, self.expires_at.map(|end| end - ahead))
+    }
+
     /// Its state in the words that users see.
     #[must_use]
     pub fn state_name(&self) -> &'static str {
@@ -161,7 +190,7 @@ impl JobRecord {
             | JobStage::Downloaded { state, .. }
             | JobStage::Collected { state, .. }
             | JobStage::Abandoned { state, .. } => state.name(),
-            JobStage::Refused { .. } => JobState::Failed.name(),
+            JobStage::Refused { lost, .. } => lost.job_state().name(),
         }
     }
 }

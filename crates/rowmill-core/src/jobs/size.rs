@@ -63,6 +63,11 @@ impl JobSizeLimits {
         }
     }
 
+    /// Allows at most this many requests in a job.
+    pub fn allow_at_most(&mut self, requests: u64) {
+        self.requests = self.requests.min(requests).max(1);
+    }
+
     /// Whether a job of size `current` has room for one more request.
     #[must_use]
     pub fn check(&self, current: JobSize, request: JobSize) -> SizeVerdict {

@@ -113,11 +113,25 @@ impl JobTable {
         self.jobs.iter().any(JobRecord::is_out)
     }
 
-    /// The most that jobs may cost whose results have not been counted yet.
+    /// Whether the provider has a job that is not finished, or may have one.
+    #[must_use]
+    pub fn may_be_at_provider(&self) -> bool {
+        self.jobs.iter().any(JobRecord::is_submitted)
+    }
+
+    /// Whether there is something that would be paid for twice if its rows were sent again: jobs that the provider has or
+    /// may have, and results that were not worked on.
+    #[must_use]
+    pub fn has_paid_jobs(&self) -> bool {
+        let has_results = |job: &JobRecord| matches!(job.stage, JobStage::Downloaded { .. });
+        self.jobs.iter().any(|job| job.is_submitted() || has_results(job))
+    }
+
+    /// The most that jobs may cost whose rows have not been worked on yet. Each request of them is settled then, also in
+    /// a job that was refused.
     #[must_use]
     pub fn reserved(&self) -> Spend {
-        let open =
-            self.jobs.iter().filter(|job| job.is_out() || matches!(job.stage, JobStage::Downloaded { .. }));
+        let open = self.jobs.iter().filter(|job| job.is_out() || job.is_collectable());
         open.fold(self.abandoned(), |sum, job| sum.plus(job.worst_case))
     }
 
@@ -177,7 +191,9 @@ mod tests {
             round: 1,
             size: JobSize { requests: 10, bytes: 100, tokens: 40 },
             worst_case: Spend { cost: Money::from_pico(7), tokens: 50 },
+            price: None,
             stage,
+            submitted_at: None,
             created_at: None,
             expires_at: None,
             counts: None,

@@ -5,6 +5,8 @@ use rowmill_core::ports::{JobReport, JobState};
 use rowmill_types::Money;
 use serde::{Deserialize, Serialize};
 
+use crate::lane::refusal_reason;
+
 /// The state of a job that waits to be submitted.
 const WAITING: &str = "waiting";
 
@@ -30,12 +32,15 @@ pub struct BatchJobInfo {
     pub completed: u64,
     /// Requests that failed, expired or were cancelled, as the provider reported them.
     pub failed: u64,
-    /// When it was created at the provider, in seconds since 1970.
+    /// When it was submitted, by the clock of this machine, in seconds since 1970.
     pub created_at: Option<i64>,
-    /// When the provider ends it at the latest, in seconds since 1970.
+    /// When the provider ends it at the latest, by the clock of this machine, in seconds since 1970.
     pub expires_at: Option<i64>,
     /// The maximum cost of its requests.
     pub worst_case_usd: Money,
+    /// Why the provider has refused it, in the provider's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// How far rowmill has come with a job.
@@ -64,6 +69,7 @@ impl BatchJobInfo {
             JobStage::Collected { .. } | JobStage::Abandoned { .. } => BatchJobProgress::Collected,
         };
         let counts = job.counts.unwrap_or_default();
+        let (created_at, expires_at) = job.times();
         Self {
             id: job.provider_id().map(str::to_owned),
             state: job.state_name().to_owned(),
@@ -74,20 +80,30 @@ impl BatchJobInfo {
             requests: job.size.requests,
             completed: counts.completed,
             failed: counts.failed,
-            created_at: job.created_at,
-            expires_at: job.expires_at,
+            created_at,
+            expires_at,
             worst_case_usd: job.worst_case.cost,
+            reason: match &job.stage {
+                JobStage::Refused { reason, .. } => Some(reason.clone()),
+                _ => None,
+            },
         }
     }
 
     /// Takes over what the provider reports now.
     pub(crate) fn update(&mut self, report: &JobReport) {
         report.state.name().clone_into(&mut self.state);
+        self.reason = (report.state == JobState::Failed).then(|| refusal_reason(report));
         if let Some(counts) = report.counts {
             (self.completed, self.failed) = (counts.completed, counts.failed);
         }
-        self.created_at = report.created_at.or(self.created_at);
-        self.expires_at = report.expires_at.or(self.expires_at);
+        if let (None, Some(created)) = (self.created_at, report.created_at) {
+            self.created_at = Some(created);
+        }
+        if let (None, Some(created), Some(submitted)) = (self.expires_at, report.created_at, self.created_at)
+        {
+            self.expires_at = report.expires_at.map(|end| end - (created - submitted));
+        }
     }
 
     /// Whether it has not ended yet.
@@ -97,11 +113,13 @@ impl BatchJobInfo {
         !ended.iter().any(|state| state.name() == self.state)
     }
 
-    /// What it may still cost: nothing once its answers were counted.
+    /// What it may still cost: nothing once its answers were counted, and nothing if it was refused.
     #[must_use]
     pub fn reserved(&self) -> Money {
+        let is_refused = self.state == JobState::Failed.name() && self.completed == 0;
         match self.progress {
             BatchJobProgress::Collected => Money::ZERO,
+            _ if is_refused => Money::ZERO,
             _ => self.worst_case_usd,
         }
     }
@@ -142,6 +160,7 @@ mod tests {
             created_at: None,
             expires_at: None,
             worst_case_usd: Money::ZERO,
+            reason: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rowmill_store::file::WorkFolder;
 use rowmill_types::settings::RESUME;
 use rowmill_types::{Money, Problem, ProblemCode};
 use serde::{Deserialize, Serialize};
@@ -93,6 +94,14 @@ impl KnownBatchRun {
                 .hint(format!("repeat the command of the run with {RESUME}")));
         };
         RunSpec::from_json(&spec.to_string(), &format!("the spec of run {}", self.run))
+    }
+
+    /// The file with the results that are there while rows are out: a table is written at the end of the run, and until
+    /// then there are only its envelopes.
+    #[must_use]
+    pub fn results_so_far(&self) -> PathBuf {
+        let envelopes = WorkFolder::envelopes_in(&self.work_folder);
+        if envelopes.is_file() { envelopes } else { self.output.clone() }
     }
 
     /// Its jobs as they are in its ledger, as long as there is one.

@@ -25,6 +25,8 @@ pub struct KnownBatchRuns {
 pub enum LatestRunRule {
     /// It is the last one of the project in this folder.
     OfProject(PathBuf),
+    /// It, or its output, is in this folder.
+    InFolder(PathBuf),
     /// It is the last one of the user.
     OfUser,
 }
@@ -65,14 +67,35 @@ impl KnownBatchRuns {
         })
     }
 
-    /// The last submitted run: that of the project that `folder` is in, otherwise that of the user.
+    /// Runs with jobs that are not finished or not collected, as their ledgers say, the last submitted one first. A later
+    /// run may have replaced one of them.
+    #[must_use]
+    pub fn unfinished(&self) -> Vec<KnownBatchRun> {
+        let is_open = |known: &KnownBatchRun| {
+            let jobs = known.recorded_jobs();
+            jobs.is_some_and(|recorded| recorded.jobs.has_jobs_out() || recorded.jobs.has_collectable())
+        };
+        let not_ended = self.all().into_iter().filter(|known| known.state != KnownRunState::Ended);
+        not_ended.filter(is_open).collect()
+    }
+
+    /// The last submitted run: that of the project that `folder` is in, or else one in this folder or below, or else that
+    /// of the user.
     #[must_use]
     pub fn latest(&self, folder: &Path) -> Option<(KnownBatchRun, LatestRunRule)> {
         let mut runs = self.all();
-        if let Some(project) = project_of(folder)
-            && let Some(index) = runs.iter().position(|known| known.project.as_ref() == Some(&project))
-        {
-            return Some((runs.swap_remove(index), LatestRunRule::OfProject(project)));
+        let is_below = |known: &KnownBatchRun, top: &Path| {
+            [&known.folder, &known.output].iter().any(|it| it.starts_with(top))
+        };
+        if let Some(project) = project_of(folder) {
+            let is_of =
+                |known: &KnownBatchRun| known.project.as_ref() == Some(&project) || is_below(known, &project);
+            if let Some(index) = runs.iter().position(is_of) {
+                return Some((runs.swap_remove(index), LatestRunRule::OfProject(project)));
+            }
+        }
+        if let Some(index) = runs.iter().position(|known| is_below(known, folder)) {
+            return Some((runs.swap_remove(index), LatestRunRule::InFolder(folder.to_owned())));
         }
         runs.into_iter().next().map(|known| (known, LatestRunRule::OfUser))
     }

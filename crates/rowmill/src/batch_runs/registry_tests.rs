@@ -58,7 +58,9 @@ fn the_last_submitted_run_of_a_project_counts_and_otherwise_that_of_the_user() {
     }
     let found = |folder: &Path| runs.latest(folder).map(|(known, rule)| (known.run, rule)).unwrap();
     assert_eq!(found(&project.join("deep/er")), ("inside".into(), LatestRunRule::OfProject(project.clone())));
-    assert_eq!(found(home.path()), ("last".into(), LatestRunRule::OfUser));
+    assert_eq!(found(Path::new("/elsewhere")), ("last".into(), LatestRunRule::OfUser));
+    let below = ("last".into(), LatestRunRule::InFolder("/somewhere".into()));
+    assert_eq!(found(Path::new("/somewhere")), below);
     assert_eq!(names(&runs), ["last", "first", "inside"]);
     assert!(runs.find("first").is_some() && runs.find("third").is_none());
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::job_info::{BatchJobInfo, BatchJobProgress, overall_batch_state};
 use super::known_run::KnownBatchRun;
+use super::registry::KnownBatchRuns;
 use crate::control::RunControl;
 use crate::endpoints::{ModelRequest, known_providers, model_setup};
 use crate::spec::RunSpec;
@@ -57,7 +58,7 @@ impl BatchRunStatus {
     }
 }
 
-/// Asks the provider for the state of the jobs of a run. Nothing is changed, and another process may work on the run at
+/// Asks the provider for the state of the jobs of a run, and remembers it. The run is not changed, and another process may work on the run at
 /// the same time.
 ///
 /// # Errors
@@ -78,7 +79,26 @@ pub async fn batch_run_status(
         asked.push(ask(job, api));
     }
     let jobs: Vec<BatchJobInfo> = stream::iter(asked).buffered(AT_ONCE).try_collect().await?;
+    remember_seen(&known.run, &jobs, control);
     Ok(status_of((known.run, known.spent_usd), jobs))
+}
+
+/// Remembers what was seen, so that the list of runs shows it, too. A process that works on the run knows more of the jobs
+/// that it has gone on with, so these stay as they are.
+fn remember_seen(run: &str, seen: &[BatchJobInfo], control: &RunControl) {
+    let Some(runs) = KnownBatchRuns::of_user(&control.environment) else { return };
+    let Some(before) = runs.read(run) else { return };
+    let mut known = before.clone();
+    let is_waited_for = |job: &&mut BatchJobInfo| job.progress == BatchJobProgress::Submitted;
+    for job in known.jobs.iter_mut().filter(is_waited_for) {
+        if let Some(now) = seen.iter().find(|now| now.id == job.id && now.progress == job.progress) {
+            job.clone_from(now);
+        }
+    }
+    if known != before {
+        // What cannot be written now only looks older than it is.
+        drop(runs.store(&known));
+    }
 }
 
 async fn ask(mut job: BatchJobInfo, api: Option<Arc<dyn BatchApi>>) -> Result<BatchJobInfo, Problem> {

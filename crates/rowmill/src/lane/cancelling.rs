@@ -22,7 +22,10 @@ impl JobDriver<'_> {
         api: &dyn BatchApi,
     ) -> Result<Option<StepResult>, Problem> {
         match step {
-            JobStep::Upload | JobStep::Create { .. } => self.give_up(job, None, NEVER_SENT).await.map(Some),
+            JobStep::Upload | JobStep::Create { .. } => {
+                self.give_up(job, None, NEVER_SENT).await?;
+                Ok(Some(StepResult::NotNow))
+            }
             JobStep::Poll { id } if !self.cancelled.contains(&job.key) => self.cancel(job, id, api).await,
             _ => Ok(None),
         }
@@ -78,6 +81,7 @@ impl JobDriver<'_> {
                 }
                 Ok(None)
             }
+            CallFault::Transient { .. } => Ok(Some(StepResult::Failed(Box::new(error)))),
             _ => Ok(Some(StepResult::Later)),
         }
     }

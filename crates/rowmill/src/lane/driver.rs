@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::journal::JobJournal;
 use super::lane_state::BatchLane;
 use super::options::BatchScope;
+use super::outages::ProviderOutages;
 use super::phase::LanePhase;
 use super::submission::StepResult;
 use crate::control::{RunControl, RunNotice};
@@ -32,7 +33,9 @@ pub(super) struct JobDriver<'a> {
     /// How long a job is looked for at least that may have been created.
     patience: Duration,
     /// When submissions to a provider may go on, and how often it has had no room.
-    full_queues: HashMap<String, (SubmitPause, Instant)>,
+    pub(super) full_queues: HashMap<String, (SubmitPause, Instant)>,
+    /// Which providers do not answer.
+    pub(super) outages: ProviderOutages,
     /// How often jobs were looked for that may have been created.
     looks: HashMap<JobKey, u32>,
     /// Jobs that the provider was asked to cancel.
@@ -44,7 +47,7 @@ impl<'a> JobDriver<'a> {
         lane: &'a Arc<BatchLane>,
         journal: &'a JobJournal,
         control: &'a RunControl,
-        poll_every: Duration,
+        (poll_every, outages): (Duration, ProviderOutages),
     ) -> Self {
         let pace = PollPace::starting_with(poll_every);
         Self {
@@ -54,6 +57,7 @@ impl<'a> JobDriver<'a> {
             pace,
             patience: poll_every.saturating_mul(PATIENCE),
             full_queues: HashMap::new(),
+            outages,
             looks: HashMap::new(),
             cancelled: HashSet::new(),
         }
@@ -70,10 +74,14 @@ impl<'a> JobDriver<'a> {
                 };
                 let provider = job.provider.clone();
                 result = self.step(job).await?;
-                match result {
-                    StepResult::QueueFull(asked) => self.pause(&provider, asked),
+                match &result {
+                    StepResult::Failed(error) => self.missed(&provider, error)?,
+                    StepResult::QueueFull(refusal) => self.no_room(&key, refusal).await?,
                     StepResult::GoOn => self.pace.restart(),
-                    StepResult::Later => {}
+                    StepResult::Later | StepResult::NotNow => {}
+                }
+                if matches!(result, StepResult::Later | StepResult::GoOn | StepResult::QueueFull(_)) {
+                    self.outages.answered(&provider);
                 }
             }
             self.report_progress();
@@ -120,10 +128,10 @@ impl<'a> JobDriver<'a> {
             return Ok(result);
         }
         if matches!(step, JobStep::Upload | JobStep::Create { .. }) && !self.may_submit(&job, &*api) {
-            return Ok(StepResult::Later);
+            return Ok(StepResult::NotNow);
         }
         if matches!(step, JobStep::Create { .. }) && self.could_be_confused(&job, &*api) {
-            return Ok(StepResult::Later);
+            return Ok(StepResult::NotNow);
         }
         match step {
             JobStep::Upload => self.upload(job, &*api).await,
@@ -131,7 +139,7 @@ impl<'a> JobDriver<'a> {
             JobStep::Find { file, since } => self.find(job, (file, since), &*api).await,
             JobStep::Poll { .. } => self.poll(job, &*api).await,
             JobStep::Download { .. } => self.download(job, &api).await,
-            JobStep::Nothing => Ok(StepResult::Later),
+            JobStep::Nothing => Ok(StepResult::NotNow),
         }
     }
 
@@ -146,18 +154,6 @@ impl<'a> JobDriver<'a> {
         let state = self.lane.lock();
         let in_doubt = |other: &JobRecord| other.provider == job.provider && other.is_in_doubt();
         api.rules().job_key == JobKeyRule::NotReported && state.jobs.jobs().iter().any(in_doubt)
-    }
-
-    /// Stops submissions to a provider for a while.
-    fn pause(&mut self, provider: &str, asked: Option<Duration>) {
-        let (pause, until) =
-            self.full_queues.entry(provider.to_owned()).or_insert((SubmitPause::default(), Instant::now()));
-        let wait = pause.refused(asked);
-        *until = Instant::now() + wait;
-        let seconds = wait.as_secs();
-        self.notice(RunNotice::info(format!(
-            "the batch queue of `{provider}` is full: the other jobs wait, at least {seconds} s"
-        )));
     }
 
     /// How long to wait before the next look at the jobs.
@@ -219,9 +215,9 @@ impl BatchLane {
                 counts.submitted += 1;
                 counts.requests_out += job.size.requests;
                 counts.requests_finished += finished.min(job.size.requests);
-                let first = counts.oldest.into_iter().chain(job.created_at).min();
-                counts.oldest = first;
-                counts.first_expiry = counts.first_expiry.into_iter().chain(job.expires_at).min();
+                let (since, expiry) = job.times();
+                counts.oldest = counts.oldest.into_iter().chain(since).min();
+                counts.first_expiry = counts.first_expiry.into_iter().chain(expiry).min();
             } else if job.is_out() {
                 counts.waiting += 1;
                 counts.requests_out += job.size.requests;

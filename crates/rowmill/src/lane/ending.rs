@@ -71,6 +71,8 @@ impl BatchLane {
             jobs: counts,
             rows_out: report.parked_rows,
             saved: state.saved,
+            unused: state.unused,
+            spent_before: state.spent_before.unwrap_or_default().cost,
             is_cancelled,
         });
         if is_cancelled && report.stopped.is_none() {
@@ -85,7 +87,14 @@ impl BatchLane {
             report.exit = ExitCode::LimitReached;
             report.summary.status = "budget";
         }
-        let waits = matches!(end, WaitEnd::Detached | WaitEnd::Stopped);
+        let is_paid = state.jobs.has_paid_jobs();
+        if end == WaitEnd::Stopped && is_out && !is_paid {
+            // Nothing goes on anywhere.
+            report.stopped.get_or_insert(StopCause::Interrupted);
+            report.exit = ExitCode::Interrupted;
+            report.summary.status = "interrupted";
+        }
+        let waits = end == WaitEnd::Detached || end == WaitEnd::Stopped && is_paid;
         if waits && is_out && matches!(report.stopped, None | Some(StopCause::Interrupted)) {
             report.stopped = None;
             report.exit = ExitCode::Submitted;

@@ -62,6 +62,11 @@ impl JobPaths {
         self.folder.join(format!("{}.index", key.0))
     }
 
+    /// Which of its results were read.
+    pub(super) fn read_marks(&self, key: &JobKey) -> PathBuf {
+        self.folder.join(format!("{}.read", key.0))
+    }
+
     /// The failures that rows have met.
     pub(super) fn failures(&self) -> PathBuf {
         self.folder.join("failures.jsonl")
@@ -74,7 +79,8 @@ impl JobPaths {
 
     /// Removes the files of a job that is no longer needed.
     pub(super) fn remove(&self, key: &JobKey) {
-        for path in [self.requests(key), self.ids(key), self.results(key), self.index(key)] {
+        let results = [self.results(key), self.index(key), self.read_marks(key)];
+        for path in [self.requests(key), self.ids(key)].into_iter().chain(results) {
             // A missing file needs no removal, and a leftover does no harm.
             drop(fs::remove_file(path));
         }

@@ -73,6 +73,8 @@ mod tests {
             size: JobSize { requests: 2, bytes: 1, tokens: 1 },
             worst_case: Spend::default(),
             stage,
+            price: None,
+            submitted_at: None,
             created_at: None,
             expires_at: None,
             counts: None,

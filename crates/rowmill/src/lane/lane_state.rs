@@ -13,12 +13,12 @@ use rowmill_core::resume::ResumeScope;
 use rowmill_core::summary::RunTally;
 use rowmill_engine::StopHandle;
 use rowmill_types::{
-    BatchOrigin, CallError, CallFailure, CallFault, Completion, FinishReason, Money, Problem, Request,
-    RequestPurpose,
+    BatchOrigin, CallError, CallFailure, Completion, FinishReason, Money, Problem, Request, RequestPurpose,
 };
 use tokio::time::Instant;
 
 use super::adapters::LaneAdapters;
+use super::budget_rounds::HeldBack;
 use super::custom_id::CustomId;
 use super::endpoint_plan::EndpointPlan;
 use super::failures::KnownFailures;
@@ -26,6 +26,7 @@ use super::job_files::{JobPaths, OpenJob};
 use super::jobs_out::{RequestsOut, WaitsPerRow};
 use super::live_model::LiveModel;
 use super::options::{BatchScope, RepairLane};
+use super::outcomes::{from_job, is_passing, parked, read_line};
 use super::parking_model::ParkingModel;
 use super::phase::LanePhase;
 use super::reserve::JobReserve;
@@ -33,6 +34,7 @@ use super::results::{FoundResult, ResultIndex, StoredResult};
 use super::switching::LiveCallFacts;
 use super::truncated::{TruncatedAnswer, TruncatedAnswers};
 use crate::batch_runs::RunMemory;
+use crate::report::UnusedAnswers;
 use crate::run_storage::RunStorage;
 
 /// What a row waits for whose request did not fit the budget, or could not be written. No job has this name, so the row
@@ -42,13 +44,6 @@ pub(super) const NOT_IN_A_JOB: &str = "not in a job";
 const LIVE_CALL: &str = "a live call";
 /// The minimum number of bytes per token in job files, for an estimate of what the provider counts.
 const BYTES_PER_TOKEN: u64 = 3;
-
-impl LaneEndpoint {
-    /// Forgets the requests that were added to no complete job.
-    pub(super) fn drop_open_job(&mut self) {
-        self.open = None;
-    }
-}
 
 /// The batch lane of a run.
 #[derive(Debug)]
@@ -98,8 +93,10 @@ pub(super) struct LaneState {
     pub(super) live: LiveCallFacts,
     /// How long the last pass without calls took.
     pub(super) pass_time: Duration,
-    /// The pass, counted from 1 over all processes.
+    /// The round of jobs that the pass makes, counted from 1 over all processes.
     pub(super) round: u32,
+    /// The most requests of a job, by provider, where a larger one had no room in an empty queue.
+    pub(super) most_requests: BTreeMap<String, u64>,
     /// How many jobs this process has made.
     pub(super) made: u64,
     /// Jobs that were completed in this pass.
@@ -112,6 +109,14 @@ pub(super) struct LaneState {
     pub(super) retries_earlier_failures: bool,
     /// What answers would have cost more as live calls.
     pub(super) saved: Money,
+    /// Answers that were paid for, and that no row wanted.
+    pub(super) unused: UnusedAnswers,
+    /// Whether this process has made jobs.
+    pub(super) has_sent_a_round: bool,
+    /// What the budget had no room for in the last pass.
+    pub(super) held_back: Option<HeldBack>,
+    /// What earlier processes had spent.
+    pub(super) spent_before: Option<Spend>,
     /// What earlier passes of this process counted.
     pub(super) earlier: Option<(RunTally, UsageHistory)>,
 }
@@ -119,9 +124,9 @@ pub(super) struct LaneState {
 /// A model in the batch lane, with everything that is needed to make jobs for it.
 #[derive(Debug)]
 pub(super) struct LaneEndpoint {
-    plan: EndpointPlan,
-    limits: JobSizeLimits,
-    open: Option<OpenJob>,
+    pub(super) plan: EndpointPlan,
+    pub(super) limits: JobSizeLimits,
+    pub(super) open: Option<OpenJob>,
 }
 
 impl BatchLane {
@@ -150,8 +155,11 @@ impl BatchLane {
 
     /// Makes a model known, and returns what identifies it.
     fn add_endpoint(&self, plan: EndpointPlan) -> String {
-        let (endpoint, limits) = (plan.identity.clone(), JobSizeLimits::new(plan.api.rules()));
+        let (endpoint, mut limits) = (plan.identity.clone(), JobSizeLimits::new(plan.api.rules()));
         let mut state = self.lock();
+        if let Some(most) = state.most_requests.get(&plan.api.rules().provider) {
+            limits.allow_at_most(*most);
+        }
         // Several model roles may have the same model with the same settings: they share jobs.
         let open = state.endpoints.remove(&endpoint).and_then(|known| known.open);
         state.endpoints.insert(endpoint.clone(), LaneEndpoint { plan, limits, open });
@@ -189,6 +197,7 @@ impl BatchLane {
     /// Sets what the run has spent before the pass.
     pub(crate) fn set_spent(&self, spent: Spend) {
         let mut state = self.lock();
+        state.spent_before.get_or_insert(spent);
         state.reserve = JobReserve::new(self.limits, spent, state.jobs.reserved());
     }
 
@@ -212,6 +221,11 @@ impl BatchLane {
                 None => Err(self.park(&mut state, endpoint, request, id)),
             };
         };
+        if matches!(found.result, StoredResult::NotSent) {
+            let again = CustomId { attempt: found.attempt, ..id };
+            state.release(endpoint, request);
+            return Err(self.park(&mut state, endpoint, request, again));
+        }
         // What was cancelled is no failed attempt.
         let is_cancelled = self.not_for_a_job(state.phase).is_some();
         match state.read(endpoint, request, found) {
@@ -312,7 +326,7 @@ impl LaneState {
                 cut = (is_cut && request.output_cap.is_some()).then_some(line);
                 outcome
             }
-            StoredResult::Missing => {
+            StoredResult::Missing | StoredResult::NotSent => {
                 let message = format!("batch job `{}` ended without a result for this request", origin.job);
                 Err(CallError::new(CallFailure::Server, message))
             }
@@ -346,6 +360,7 @@ impl LaneState {
     pub(super) fn complete(&mut self, endpoint: &str, open: OpenJob) -> Result<(), Problem> {
         let Some(known) = self.endpoints.get(endpoint) else { return Ok(()) };
         let (model, provider) = (known.plan.name.clone(), known.plan.api.rules().provider.clone());
+        let price = known.plan.price;
         let (key, size, worst_case) = open.complete()?;
         self.written.push(JobRecord {
             key,
@@ -355,7 +370,9 @@ impl LaneState {
             round: self.round,
             size,
             worst_case,
+            price,
             stage: JobStage::Written,
+            submitted_at: None,
             created_at: None,
             expires_at: None,
             counts: None,
@@ -395,28 +412,4 @@ impl LaneState {
         self.stop.drain();
         parked(NOT_IN_A_JOB)
     }
-}
-
-/// Reads a line of results as the answer of a model.
-fn read_line(plan: &EndpointPlan, origin: &BatchOrigin, line: &[u8]) -> Result<Completion, CallError> {
-    let read = plan.api.read_result(line.trim_ascii()).map_err(|what| {
-        let message = format!("the result in batch job `{}` cannot be read: {what}", origin.job);
-        CallError::new(CallFailure::Server, message)
-    });
-    let completion = read.and_then(|result| result.outcome)?;
-    Ok(Completion { batch: Some(Box::new(origin.clone())), ..completion })
-}
-
-pub(super) fn parked(waits_for: &str) -> CallError {
-    CallError::new(CallFailure::Parked, waits_for.to_owned())
-}
-
-/// Whether the same request may succeed in another job.
-fn is_passing(error: &CallError) -> bool {
-    matches!(error.fault(), CallFault::Transient { .. })
-}
-
-/// The failure of a request in a job. The engine must not wait for anything: a pass makes no calls.
-fn from_job(error: CallError, origin: BatchOrigin) -> CallError {
-    CallError { retry_after: None, rate_limits: None, batch: Some(Box::new(origin)), ..error }
 }

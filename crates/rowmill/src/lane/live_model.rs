@@ -9,7 +9,8 @@ use rowmill_core::ports::Model;
 use rowmill_types::{CallError, Completion, Request, RequestPurpose};
 
 use super::custom_id::CustomId;
-use super::lane_state::{BatchLane, parked};
+use super::lane_state::BatchLane;
+use super::outcomes::parked;
 use super::phase::LanePhase;
 
 /// What a row waits for whose request is for a job, while repairs are sent live. No job has this name.

@@ -7,6 +7,7 @@
 //! what jobs have not finished when the deadline is near.
 
 mod adapters;
+mod budget_rounds;
 mod cancelling;
 mod choice;
 mod custom_id;
@@ -20,11 +21,15 @@ mod jobs_out;
 mod journal;
 mod lane_state;
 mod live_model;
+mod live_runs;
 mod opening;
 mod options;
+mod outages;
+mod outcomes;
 mod parking_model;
 mod passes;
 mod phase;
+mod queue_room;
 mod remembering;
 mod reserve;
 mod result_files;
@@ -32,6 +37,7 @@ mod results;
 mod submission;
 mod switching;
 mod truncated;
+mod unused;
 mod waiting;
 
 pub use handle::BatchLaneHandle;
@@ -42,8 +48,9 @@ pub(crate) use ending::remove_leftover_job_files;
 pub(crate) use endpoint_plan::EndpointPlan;
 pub(crate) use journal::{RecordedJobs, is_known_event, read_jobs};
 pub(crate) use lane_state::BatchLane;
-pub(crate) use opening::check_no_jobs_out;
+pub(crate) use live_runs::{check_no_jobs_out, forget_unpaid_jobs};
 pub(crate) use passes::run_in_rounds;
+pub(crate) use submission::refusal_reason;
 
 #[cfg(test)]
 mod switch_tests;

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rowmill_core::jobs::JobTable;
 use rowmill_core::ports::LedgerPosition;
 use rowmill_types::settings::{LANE, RESUME};
 use rowmill_types::{Money, Problem, ProblemCode};
@@ -24,6 +25,7 @@ use super::results::ResultIndex;
 use super::switching::LiveCallFacts;
 use super::truncated::TruncatedAnswers;
 use crate::batch_runs::RunMemory;
+use crate::report::UnusedAnswers;
 use crate::run_storage::RunStorage;
 use crate::spec::RunSpec;
 
@@ -40,21 +42,22 @@ impl BatchLane {
         let recorded = read_jobs(&*storage.store)?;
         let phase = first_phase(spec, &recorded);
         let (jobs, end) = (recorded.jobs, recorded.end);
-        if !spec.existing.resumes() && jobs.has_jobs_out() {
+        if !spec.existing.resumes() && jobs.may_be_at_provider() {
             return Err(jobs_out_problem());
         }
         let resumes = spec.existing.resumes();
         let (jobs, end) = if resumes { (jobs, end) } else { Default::default() };
-        let paths_of_truncated = paths.truncated();
+        let truncated = TruncatedAnswers::read(paths.truncated());
         let mut failures = KnownFailures::read(paths.failures());
         let scope = spec.work.lane.scope;
         if scope == BatchScope::All && !jobs.has_jobs_out() && !jobs.has_collectable() {
             // Every row that failed is tried again.
             failures.clear();
         }
+        let mut state = LaneState::new(jobs, phase, failures, truncated);
+        state.retries_earlier_failures = scope == BatchScope::All;
         let started = (Timestamp::now(), Instant::now());
         let seed = format!("{}-{}-{}", folder.display(), started.0.as_nanosecond(), std::process::id());
-        let round = jobs.jobs().iter().map(|job| job.round).max().unwrap_or(0);
         // Only agents have several requests under way for a row.
         let has_agents = !spec.work.agents.cards.is_empty();
         let rows_wait_for = if has_agents { WaitsPerRow::Several } else { WaitsPerRow::One };
@@ -71,30 +74,42 @@ impl BatchLane {
             repair_lane: spec.work.lane.repair_lane,
             adapters,
             memory,
-            state: Mutex::new(LaneState {
-                jobs,
-                endpoints: Default::default(),
-                index: ResultIndex::default(),
-                out: RequestsOut::default(),
-                failures,
-                truncated: TruncatedAnswers::read(paths_of_truncated),
-                reserve: JobReserve::default(),
-                phase,
-                wants_live_repairs: false,
-                left_to_next_pass: false,
-                live: LiveCallFacts::default(),
-                pass_time: Duration::ZERO,
-                round,
-                made: 0,
-                written: Vec::new(),
-                problem: None,
-                stop: Default::default(),
-                is_first_pass: true,
-                retries_earlier_failures: scope == BatchScope::All,
-                saved: Money::ZERO,
-                earlier: None,
-            }),
+            state: Mutex::new(state),
         })
+    }
+}
+
+impl LaneState {
+    /// The state before the first pass.
+    fn new(jobs: JobTable, phase: LanePhase, failures: KnownFailures, truncated: TruncatedAnswers) -> Self {
+        Self {
+            jobs,
+            endpoints: Default::default(),
+            index: ResultIndex::default(),
+            out: RequestsOut::default(),
+            failures,
+            truncated,
+            reserve: JobReserve::default(),
+            phase,
+            wants_live_repairs: false,
+            left_to_next_pass: false,
+            live: LiveCallFacts::default(),
+            pass_time: Duration::ZERO,
+            round: 0,
+            most_requests: Default::default(),
+            made: 0,
+            written: Vec::new(),
+            problem: None,
+            stop: Default::default(),
+            is_first_pass: true,
+            retries_earlier_failures: false,
+            saved: Money::ZERO,
+            unused: UnusedAnswers::default(),
+            spent_before: None,
+            has_sent_a_round: false,
+            held_back: None,
+            earlier: None,
+        }
     }
 }
 
@@ -114,15 +129,7 @@ fn first_phase(spec: &RunSpec, recorded: &RecordedJobs) -> LanePhase {
 }
 
 /// The problem that a run whose jobs are at the provider would be forgotten.
-fn jobs_out_problem() -> Problem {
+pub(super) fn jobs_out_problem() -> Problem {
     Problem::new(ProblemCode::OutputExists, "batch jobs of an earlier run with this output are not finished")
         .hint(format!("continue it with {} {RESUME}, or cancel its jobs first", LANE.with_value("batch")))
-}
-
-/// Checks that a run of live calls leaves no batch jobs behind: it would send their rows again.
-pub(crate) fn check_no_jobs_out(spec: &RunSpec) -> Result<(), Problem> {
-    let folder = spec.work_folder().filter(|folder| JobPaths::in_work_folder(folder).folder().exists());
-    let Some(folder) = folder else { return Ok(()) };
-    let RecordedJobs { jobs, .. } = read_jobs(&*RunStorage::look_at(&folder).store)?;
-    if jobs.has_jobs_out() || jobs.has_collectable() { Err(jobs_out_problem()) } else { Ok(()) }
 }

@@ -22,6 +22,7 @@ use super::jobs_out::{RequestsOut, WaitsPerRow};
 use super::journal::JobJournal;
 use super::lane_state::BatchLane;
 use super::options::{BatchScope, Lane};
+use super::outages::{OutageLimits, ProviderOutages};
 use super::phase::LanePhase;
 use super::results::ResultIndex;
 use super::switching::{CancelEnd, SwitchPlan};
@@ -103,6 +104,7 @@ impl LaneRounds<'_> {
             true => lane.note_live_calls(report.limits, answered),
             false => lane.lock().pass_time = began.elapsed(),
         }
+        lane.notify_unused(&**notice);
         Ok(report)
     }
 
@@ -110,6 +112,7 @@ impl LaneRounds<'_> {
     async fn after_pass(&mut self, report: RunReport) -> Result<Option<RunReport>, Problem> {
         let (lane, spec, folder) = (&self.lane, &self.spec, &self.folder);
         let open = lane.end_pass(&report)?;
+        lane.notify_held_back(&*self.control.notice);
         if let Some(StopCause::Problem(_)) = &report.stopped {
             return Ok(Some(lane.report(report, WaitEnd::Results)));
         }
@@ -136,7 +139,9 @@ impl LaneRounds<'_> {
     /// Works on jobs until the next pass; a report if there is none.
     async fn wait(&self, report: RunReport, journal: &JobJournal) -> Result<Option<RunReport>, Problem> {
         let (lane, spec, control) = (&self.lane, &self.spec, self.control);
-        let mut driver = JobDriver::new(lane, journal, control, spec.work.lane.poll_every);
+        let limits = OutageLimits { patience: spec.work.max_outage, retries: spec.work.retries };
+        let outages = ProviderOutages::new(limits);
+        let mut driver = JobDriver::new(lane, journal, control, (spec.work.lane.poll_every, outages));
         let mut end = WaitEnd::Switch;
         if lane.phase() == LanePhase::Jobs {
             let limits = (self.deadline.map(|(_, end)| end), self.switch.as_ref());
@@ -225,7 +230,8 @@ impl BatchLane {
     /// Prepares a pass: what finished jobs have is found in it.
     fn begin_pass(&self, stop: &rowmill_engine::StopHandle) -> Result<(), Problem> {
         let mut state = self.lock();
-        state.round += 1;
+        // Passes in which no job was made do not count.
+        state.round = 1 + state.jobs.jobs().iter().map(|job| job.round).max().unwrap_or(0);
         (state.wants_live_repairs, state.left_to_next_pass) = (false, false);
         state.stop = stop.clone();
         // Two indexes at once would take twice the memory.
@@ -276,11 +282,11 @@ impl BatchLane {
             return Err(problem);
         }
         if matches!(report.stopped, Some(StopCause::Problem(_))) {
-            for known in state.endpoints.values_mut() {
-                known.drop_open_job();
-            }
-            state.written.clear();
+            state.drop_new_jobs(&self.paths);
             return Ok(Vec::new());
+        }
+        if state.is_round_too_small() {
+            state.drop_new_jobs(&self.paths);
         }
         state.complete_all()?;
         Ok(std::mem::take(&mut state.written))
@@ -324,8 +330,9 @@ impl BatchLane {
 pub(super) fn collected_job(job: &JobRecord) -> JobRecord {
     let (id, state) = match &job.stage {
         JobStage::Downloaded { id, state } => (Some(id.clone()), *state),
-        stage => {
-            debug_assert!(matches!(stage, JobStage::Refused { .. }), "only these are collected");
+        JobStage::Refused { id, lost, .. } => (id.clone(), lost.job_state()),
+        _ => {
+            debug_assert!(false, "only these are collected");
             (job.provider_id().map(str::to_owned), JobState::Failed)
         }
     };

@@ -12,11 +12,13 @@ pub(super) struct JobReserve {
     reserved: Spend,
     /// The worst case of a request that did not fit.
     refused: Option<Spend>,
+    /// How many requests did not fit.
+    refused_requests: u64,
 }
 
 impl JobReserve {
     pub(super) fn new(limits: BudgetLimits, spent: Spend, reserved: Spend) -> Self {
-        Self { limits, spent, reserved, refused: None }
+        Self { limits, spent, reserved, refused: None, refused_requests: 0 }
     }
 
     /// Whether anything is limited.
@@ -35,7 +37,10 @@ impl JobReserve {
             cost.is_none_or(|most| total.cost <= most) && tokens.is_none_or(|most| total.tokens <= most);
         match fits {
             true => self.reserved = self.reserved.plus(worst_case),
-            false => self.refused = Some(worst_case),
+            false => {
+                self.refused = Some(worst_case);
+                self.refused_requests += 1;
+            }
         }
         fits
     }
@@ -50,6 +55,11 @@ impl JobReserve {
             tokens: self.reserved.tokens.saturating_sub(worst_case.tokens),
         };
         self.spent = self.spent.plus(actual);
+    }
+
+    /// How many requests did not fit in this pass.
+    pub(super) fn refused_requests(&self) -> u64 {
+        self.refused_requests
     }
 
     /// The worst case of a request that did not fit, if there was one in this pass.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rowmill_core::jobs::JobKey;
 use rowmill_core::ports::BatchApi;
-use rowmill_types::{Problem, private_file_options};
+use rowmill_types::{CallFault, Problem, private_file_options};
 
 use super::custom_id::CustomId;
 use super::job_files::{JobPaths, read_problem, write_problem};
@@ -104,12 +104,31 @@ impl IndexFile {
 /// What was found in downloaded results.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ResultCounts {
-    /// Requests with a result.
-    pub(super) found: u64,
-    /// Requests without one.
+    /// Requests with an answer.
+    pub(super) answered: u64,
+    /// Requests with an error that another attempt would meet again.
+    pub(super) failed: u64,
+    /// Requests without a result, or with an error that may pass: they were not run.
     pub(super) missing: u64,
     /// Lines that belong to no request of the job.
     pub(super) foreign: u64,
+}
+
+/// How closely results are looked at when they arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ResultLook {
+    /// The provider says that all are answers: only their ids are read.
+    Ids,
+    /// Errors are told from answers.
+    Outcomes,
+}
+
+/// What a line of results is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineKind {
+    Answer,
+    Failure,
+    NotRun,
 }
 
 /// Writes the index of downloaded results. Whatever the order of the lines is, each belongs to the request whose id it
@@ -118,18 +137,54 @@ pub(super) fn write_index(
     paths: &JobPaths,
     key: &JobKey,
     api: &dyn BatchApi,
+    look: ResultLook,
 ) -> Result<ResultCounts, Problem> {
     let (lines, unread) = read_lines(&paths.results(key), api)?;
     let mut counts = ResultCounts::default();
+    let (mut found, mut kinds) = (0, KindReader::open(paths.results(key), look)?);
     write_entries(paths, key, |id| {
         let at = lines.binary_search_by_key(&(id.request, id.attempt), IndexEntry::id);
         let line = at.ok().and_then(|at| lines.get(at)).copied();
-        counts.found += u64::from(line.is_some());
-        counts.missing += u64::from(line.is_none());
+        found += u64::from(line.is_some());
+        match line.map_or(LineKind::NotRun, |line| kinds.kind_of(&line, api)) {
+            LineKind::Answer => counts.answered += 1,
+            LineKind::Failure => counts.failed += 1,
+            LineKind::NotRun => counts.missing += 1,
+        }
         line.unwrap_or_else(|| IndexEntry::missing(id))
     })?;
-    counts.foreign = unread + (lines.len() as u64).saturating_sub(counts.found);
+    counts.foreign = unread + (lines.len() as u64).saturating_sub(found);
     Ok(counts)
+}
+
+/// Tells answers from errors.
+struct KindReader {
+    /// The results, if their lines are read.
+    results: Option<File>,
+}
+
+impl KindReader {
+    fn open(path: PathBuf, look: ResultLook) -> Result<Self, Problem> {
+        let results = match look {
+            ResultLook::Ids => None,
+            ResultLook::Outcomes => Some(File::open(&path).map_err(|error| read_problem(&path, &error))?),
+        };
+        Ok(Self { results })
+    }
+
+    fn kind_of(&mut self, entry: &IndexEntry, api: &dyn BatchApi) -> LineKind {
+        let Some(results) = &self.results else { return LineKind::Answer };
+        let mut line = vec![0; entry.length as usize];
+        // A line that cannot be read is reported when its row is worked on.
+        let read = results.read_exact_at(&mut line, entry.offset).ok();
+        match read.and_then(|()| api.read_result(line.trim_ascii()).ok()).map(|result| result.outcome) {
+            Some(Ok(_)) => LineKind::Answer,
+            Some(Err(error)) if matches!(error.fault(), CallFault::Permanent | CallFault::Fatal) => {
+                LineKind::Failure
+            }
+            Some(Err(_)) | None => LineKind::NotRun,
+        }
+    }
 }
 
 /// Writes the index of a job that has no results.

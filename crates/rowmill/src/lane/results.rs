@@ -6,11 +6,14 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-use rowmill_core::jobs::{JobRecord, JobStage, LostResults};
-use rowmill_types::Problem;
+use rowmill_core::jobs::{JobKey, JobRecord, JobStage, LostResults};
+use rowmill_types::{Problem, private_file_options};
 
-use super::job_files::{JobPaths, read_problem};
+use super::job_files::{JobPaths, read_problem, write_problem};
 use super::result_files::{IndexEntry, IndexFile, write_empty_index};
+
+/// The mark of a result that was read.
+const READ: u8 = 1;
 
 /// The results that a pass can use.
 #[derive(Debug, Default)]
@@ -26,9 +29,19 @@ struct IndexedJob {
     index: IndexFile,
     /// The number of its first entry among those of all jobs.
     first_entry: u32,
-    results: Option<(PathBuf, File)>,
-    /// Why none of its requests will ever be answered, if the provider has refused all of them.
-    refused: Option<String>,
+    results: Option<JobResults>,
+    /// Why it has no results, and what becomes of its requests.
+    refused: Option<(String, LostResults)>,
+}
+
+/// The results of a job, and which of them were read.
+#[derive(Debug)]
+struct JobResults {
+    key: JobKey,
+    path: PathBuf,
+    lines: File,
+    /// A byte for each entry that was read. It is on disk because a later process reads only what this one did not.
+    marks: (PathBuf, File),
 }
 
 /// Which entry a request may have: the start of the request, then the number of the entry among those of all jobs.
@@ -59,6 +72,8 @@ pub(super) enum StoredResult {
     Line(Vec<u8>),
     /// Nothing: the request was not answered, and may be sent again.
     Missing,
+    /// Nothing: the request was not sent, and goes into another job.
+    NotSent,
     /// Nothing: the provider has refused the job, for this reason.
     Refused(String),
 }
@@ -97,22 +112,72 @@ impl ResultIndex {
         let start = EntryPlace::start_of(request);
         let from = self.places.partition_point(|place| place.start < start);
         let alike = self.places.get(from..).unwrap_or_default().iter();
-        let mut latest: Option<(&IndexedJob, IndexEntry)> = None;
+        let mut latest: Option<(&IndexedJob, u32, IndexEntry)> = None;
         for place in alike.take_while(|place| place.start == start) {
             let after = self.jobs.partition_point(|job| job.first_entry <= place.number);
             let Some(job) = after.checked_sub(1).and_then(|at| self.jobs.get(at)) else { continue };
-            let Some(entry) = job.index.entry(place.number - job.first_entry)? else { continue };
-            let is_latest = latest.is_none_or(|(_, known)| known.attempt < entry.attempt);
+            let number = place.number - job.first_entry;
+            let Some(entry) = job.index.entry(number)? else { continue };
+            let is_latest = latest.is_none_or(|(_, _, known)| known.attempt < entry.attempt);
             if entry.request == request && is_latest {
-                latest = Some((job, entry));
+                latest = Some((job, number, entry));
             }
         }
-        let Some((job, entry)) = latest else { return Ok(None) };
+        let Some((job, number, entry)) = latest else { return Ok(None) };
+        if let Some(results) = &job.results {
+            results.mark_read(number)?;
+        }
         Ok(Some(FoundResult {
             attempt: entry.attempt,
             origin: job.origin.clone(),
             result: job.result(&entry)?,
         }))
+    }
+
+    /// Visits the lines of all results that nobody has read, with the names of their jobs.
+    pub(super) fn visit_unread(&self, mut visit: impl FnMut(&JobKey, &[u8])) -> Result<(), Problem> {
+        for job in &self.jobs {
+            let Some(results) = &job.results else { continue };
+            let marks = results.read_marks()?;
+            for number in 0..job.index.entries {
+                if marks.get(number as usize).is_some_and(|mark| *mark == READ) {
+                    continue;
+                }
+                let entry = job.index.entry(number)?.filter(|entry| entry.length > 0);
+                if let Some(entry) = entry {
+                    visit(&results.key, &results.line(&entry)?);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl JobResults {
+    fn open(job: &JobRecord, paths: &JobPaths) -> Result<Self, Problem> {
+        let path = paths.results(&job.key);
+        let lines = File::open(&path).map_err(|error| read_problem(&path, &error))?;
+        let marks = paths.read_marks(&job.key);
+        let opened = private_file_options().read(true).write(true).create(true).truncate(false).open(&marks);
+        let opened = opened.map_err(|error| write_problem(&marks, &error))?;
+        Ok(Self { key: job.key.clone(), path, lines, marks: (marks, opened) })
+    }
+
+    fn mark_read(&self, number: u32) -> Result<(), Problem> {
+        let (path, file) = &self.marks;
+        file.write_all_at(&[READ], u64::from(number)).map_err(|error| write_problem(path, &error))
+    }
+
+    fn read_marks(&self) -> Result<Vec<u8>, Problem> {
+        let (path, _) = &self.marks;
+        std::fs::read(path).map_err(|error| read_problem(path, &error))
+    }
+
+    fn line(&self, entry: &IndexEntry) -> Result<Vec<u8>, Problem> {
+        let mut line = vec![0; entry.length as usize];
+        let read = self.lines.read_exact_at(&mut line, entry.offset);
+        read.map_err(|error| read_problem(&self.path, &error))?;
+        Ok(line)
     }
 }
 
@@ -120,14 +185,10 @@ impl IndexedJob {
     /// Opens the results of a job; `None` if rows are not collected from it.
     fn open(job: &JobRecord, paths: &JobPaths, first_entry: u32) -> Result<Option<Self>, Problem> {
         let (results, refused) = match &job.stage {
-            JobStage::Downloaded { .. } => {
-                let path = paths.results(&job.key);
-                let file = File::open(&path).map_err(|error| read_problem(&path, &error))?;
-                (Some((path, file)), None)
-            }
+            JobStage::Downloaded { .. } => (Some(JobResults::open(job, paths)?), None),
             JobStage::Refused { reason, lost, .. } => {
                 write_empty_index(paths, &job.key)?;
-                (None, (*lost == LostResults::Fail).then(|| reason.clone()))
+                (None, Some((reason.clone(), *lost)))
             }
             _ => return Ok(None),
         };
@@ -139,13 +200,9 @@ impl IndexedJob {
 
     fn result(&self, entry: &IndexEntry) -> Result<StoredResult, Problem> {
         match (&self.results, &self.refused) {
-            (Some((path, file)), _) if entry.length > 0 => {
-                let mut line = vec![0; entry.length as usize];
-                let read = file.read_exact_at(&mut line, entry.offset);
-                read.map_err(|error| read_problem(path, &error))?;
-                Ok(StoredResult::Line(line))
-            }
-            (None, Some(reason)) => Ok(StoredResult::Refused(reason.clone())),
+            (Some(results), _) if entry.length > 0 => Ok(StoredResult::Line(results.line(entry)?)),
+            (None, Some((reason, LostResults::Fail))) => Ok(StoredResult::Refused(reason.clone())),
+            (None, Some((_, LostResults::Split))) => Ok(StoredResult::NotSent),
             _ => Ok(StoredResult::Missing),
         }
     }
@@ -155,7 +212,7 @@ impl IndexedJob {
 mod tests {
     use std::fs;
 
-    use rowmill_core::jobs::{JobKey, JobSize};
+    use rowmill_core::jobs::JobSize;
     use rowmill_core::limits::Spend;
     use rowmill_core::ports::JobState;
 
@@ -174,7 +231,9 @@ mod tests {
             round: 1,
             size: JobSize::default(),
             worst_case: Spend::default(),
+            price: None,
             stage,
+            submitted_at: None,
             created_at: None,
             expires_at: None,
             counts: None,
@@ -201,6 +260,7 @@ mod tests {
         match index.find(request).unwrap()?.result {
             StoredResult::Line(line) => Some(String::from_utf8(line).unwrap()),
             StoredResult::Missing => Some("missing".into()),
+            StoredResult::NotSent => Some("not sent".into()),
             StoredResult::Refused(reason) => Some(reason),
         }
     }
@@ -231,12 +291,16 @@ mod tests {
     fn a_request_of_a_refused_job_has_the_reason_or_nothing() {
         let (_folder, paths) = folder();
         let refused = |name, lost| job(name, JobStage::Refused { id: None, reason: "no".into(), lost });
-        let jobs = [refused("failed", LostResults::Fail), refused("cancelled", LostResults::Retry)];
+        let jobs = [
+            refused("failed", LostResults::Fail),
+            refused("cancelled", LostResults::Retry),
+            refused("split", LostResults::Split),
+        ];
         for (job, request) in jobs.iter().zip(1..) {
             fs::write(paths.ids(&job.key), format!("{}\n", CustomId { request, attempt: 1 })).unwrap();
         }
         let index = ResultIndex::open(&jobs, &paths).unwrap();
-        let found = [1, 2, 3].map(|request| line(&index, request));
-        assert_eq!(found, [Some("no".into()), Some("missing".into()), None]);
+        let found = [1, 2, 3, 4].map(|request| line(&index, request));
+        assert_eq!(found, [Some("no".into()), Some("missing".into()), Some("not sent".into()), None]);
     }
 }

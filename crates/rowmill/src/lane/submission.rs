@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::jobs::{JobRecord, JobStage, LostResults};
-use rowmill_core::ports::{BatchApi, JobFile, JobKeyRule, JobReport, JobState};
-use rowmill_types::{CallError, CallFailure, CallFault, Problem, ProblemCode};
+use rowmill_core::ports::{BatchApi, JobError, JobFile, JobKeyRule, JobReport, JobState};
+use rowmill_types::{CallError, CallFailure, CallFault, Problem, ProblemCode, group_digits};
 
 use super::driver::JobDriver;
-use super::result_files::{ResultCounts, write_index};
+use super::result_files::{ResultCounts, ResultLook, write_index};
 use crate::control::RunNotice;
 use crate::counts::count_phrase;
 use crate::run::run_on_thread;
@@ -21,14 +21,39 @@ const CLOCK_SLACK_OF_KEYS: i64 = 24 * 60 * 60;
 const SHOWN_REASONS: usize = 3;
 
 /// What becomes of a job after a step.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(super) enum StepResult {
     /// The next step can follow at once.
     GoOn,
-    /// The next step follows later.
+    /// The provider has answered; the next step follows later.
     Later,
-    /// The account's queue has no room for the job; the provider asked for this wait, if it did.
-    QueueFull(Option<Duration>),
+    /// Nothing was asked of the provider, or its answer means nothing; the next step follows later.
+    NotNow,
+    /// The provider does not answer for now.
+    Failed(Box<CallError>),
+    /// The account's queue has no room for the job.
+    QueueFull(QueueRefusal),
+}
+
+/// Why a job was not accepted for now.
+#[derive(Debug, PartialEq)]
+pub(super) struct QueueRefusal {
+    /// The provider's words.
+    pub(super) reason: String,
+    /// The wait that the provider asked for.
+    pub(super) asked: Option<Duration>,
+    /// Whether it is the size of the job that has no room, and not the account that has no quota left.
+    pub(super) is_about_size: bool,
+}
+
+impl QueueRefusal {
+    fn of(error: &CallError, is_about_size: bool) -> StepResult {
+        let asked = match error.fault() {
+            CallFault::Throttled { after } | CallFault::Exhausted { after } => after,
+            _ => None,
+        };
+        StepResult::QueueFull(Self { reason: error.to_string(), asked, is_about_size })
+    }
 }
 
 impl JobDriver<'_> {
@@ -61,15 +86,14 @@ impl JobDriver<'_> {
                 self.notice(RunNotice::info(format!(
                     "whether the provider created a batch job is not known ({error}); looking for it"
                 )));
-                Ok(StepResult::Later)
+                Ok(StepResult::NotNow)
             }
             Err(error) => {
                 job.stage = JobStage::Uploaded { file };
                 self.record(job.clone()).await?;
                 match error.fault() {
-                    CallFault::Throttled { after } | CallFault::Exhausted { after } => {
-                        Ok(StepResult::QueueFull(after))
-                    }
+                    CallFault::Throttled { .. } => Ok(QueueRefusal::of(&error, true)),
+                    CallFault::Exhausted { .. } => Ok(QueueRefusal::of(&error, false)),
                     _ => self.refused_or_later(&job, &error, "create"),
                 }
             }
@@ -108,9 +132,11 @@ impl JobDriver<'_> {
         };
         match found {
             Some(report) => {
-                self.submitted(job, report).await?;
-                // One that is to be cancelled is cancelled at once.
-                Ok(StepResult::GoOn)
+                match self.submitted(job, report).await? {
+                    // One that is to be cancelled is cancelled at once.
+                    StepResult::Later => Ok(StepResult::GoOn),
+                    result => Ok(result),
+                }
             }
             None if self.was_looked_for_long_enough(&job, since) => {
                 job.stage = JobStage::Uploaded { file };
@@ -122,11 +148,15 @@ impl JobDriver<'_> {
     }
 
     async fn submitted(&self, mut job: JobRecord, report: JobReport) -> Result<StepResult, Problem> {
+        // One that was looked for was submitted earlier.
+        let since = if let JobStage::Creating { since, .. } = &job.stage { *since } else { self.now() };
+        job.submitted_at = Some(since);
         let (requests, id) = (count_phrase(job.size.requests, "request"), report.id.clone());
-        update(&mut job, report);
-        self.record(job).await?;
+        update(&mut job, report.clone());
+        self.record(job.clone()).await?;
         self.notice(RunNotice::info(format!("submitted batch job `{id}` with {requests}")));
-        Ok(StepResult::Later)
+        // Some providers check a job before they answer.
+        if is_refused(&report) { self.failed(job, &report).await } else { Ok(StepResult::Later) }
     }
 
     /// Asks for the state of a job.
@@ -150,23 +180,15 @@ impl JobDriver<'_> {
 
     /// The provider has refused a job as a whole.
     async fn failed(&self, mut job: JobRecord, report: &JobReport) -> Result<StepResult, Problem> {
-        if report.errors.iter().any(rowmill_core::ports::JobError::is_full_queue) {
+        let full = report.errors.iter().find(|error| error.is_full_queue());
+        if let Some(JobError { message: reason, .. }) = full.cloned() {
             // Nothing was run: the file is still there, and the job can be created again.
             job.stage = JobStage::Uploaded { file: report.input_file.clone() };
             job.counts = None;
             self.record(job).await?;
-            return Ok(StepResult::QueueFull(None));
+            return Ok(StepResult::QueueFull(QueueRefusal { reason, asked: None, is_about_size: true }));
         }
-        let reasons: Vec<String> = report
-            .errors
-            .iter()
-            .take(SHOWN_REASONS)
-            .map(|error| {
-                let line = error.line.map(|line| format!("line {line}: ")).unwrap_or_default();
-                format!("{line}{}", error.message)
-            })
-            .collect();
-        let reason = if reasons.is_empty() { "no reason was given".to_owned() } else { reasons.join("; ") };
+        let reason = refusal_reason(report);
         self.notice(RunNotice::warning(format!("the provider refused batch job `{}`: {reason}", report.id)));
         job.stage = JobStage::Refused { id: Some(report.id.clone()), reason, lost: LostResults::Fail };
         self.record(job).await?;
@@ -192,7 +214,9 @@ impl JobDriver<'_> {
             return self.refused_or_later(&job, &error, "download the results of");
         }
         let (paths, key, api) = (self.lane.paths.clone(), job.key.clone(), Arc::clone(api));
-        let counts = run_on_thread(move || write_index(&paths, &key, &*api)).await?;
+        let is_good = report.state == JobState::Completed && report.counts.is_some_and(|it| it.failed == 0);
+        let look = if is_good { ResultLook::Ids } else { ResultLook::Outcomes };
+        let counts = run_on_thread(move || write_index(&paths, &key, &*api, look)).await?;
         self.notify_results(&job, &report, counts);
         let state = report.state;
         update(&mut job, report);
@@ -202,18 +226,24 @@ impl JobDriver<'_> {
     }
 
     fn notify_results(&self, job: &JobRecord, report: &JobReport, counts: ResultCounts) {
-        let ResultCounts { found, missing, foreign } = counts;
+        let ResultCounts { answered, failed, missing, foreign } = counts;
         let mut text = format!(
-            "batch job `{}` {}: {} of {}",
+            "batch job `{}` {}: {} of {} answered",
             report.id,
             report.state.name(),
-            count_phrase(found, "result"),
-            job.size.requests
+            group_digits(answered),
+            count_phrase(job.size.requests, "request")
         );
+        if failed > 0 {
+            text.push_str(&format!(", {} failed", group_digits(failed)));
+        }
+        if missing > 0 {
+            text.push_str(&format!(", {} without an answer", group_digits(missing)));
+        }
         if foreign > 0 {
             text.push_str(&format!("; {} of no known request ignored", count_phrase(foreign, "line")));
         }
-        let is_whole = missing == 0 && foreign == 0;
+        let is_whole = failed == 0 && missing == 0 && foreign == 0;
         self.notice(if is_whole { RunNotice::info(text) } else { RunNotice::warning(text) });
     }
 
@@ -235,13 +265,13 @@ impl JobDriver<'_> {
                 let message = format!("`{}` refused to {what} {name}: {error}", job.provider);
                 Err(Problem::new(code, message))
             }
-            CallFault::Throttled { after } | CallFault::Exhausted { after } if !job.is_submitted() => {
-                Ok(StepResult::QueueFull(after))
+            CallFault::Throttled { .. } | CallFault::Exhausted { .. } if !job.is_submitted() => {
+                Ok(QueueRefusal::of(error, false))
             }
-            CallFault::Transient { .. }
-            | CallFault::Throttled { .. }
-            | CallFault::Exhausted { .. }
-            | CallFault::LocalLimit => Ok(StepResult::Later),
+            CallFault::Throttled { .. } | CallFault::Exhausted { .. } => Ok(StepResult::Later),
+            CallFault::Transient { .. } | CallFault::LocalLimit => {
+                Ok(StepResult::Failed(Box::new(error.clone())))
+            }
         }
     }
 
@@ -258,6 +288,21 @@ impl JobDriver<'_> {
 /// Whether the provider has refused a job as a whole: none of its requests was run.
 fn is_refused(report: &JobReport) -> bool {
     report.state == JobState::Failed && report.result_files.is_empty()
+}
+
+/// Why a job as a whole failed, in the provider's words.
+pub(crate) fn refusal_reason(report: &JobReport) -> String {
+    let reasons: Vec<String> = report
+        .errors
+        .iter()
+        .take(SHOWN_REASONS)
+        .map(|error| {
+            let line = error.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            let code = error.code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+            format!("{line}{}{code}", error.message)
+        })
+        .collect();
+    if reasons.is_empty() { "no reason was given".to_owned() } else { reasons.join("; ") }
 }
 
 /// Whether the job may have been created although there was no good response.

@@ -10,7 +10,8 @@ use rowmill_types::{CallError, Problem};
 use tokio::time::Instant;
 
 use super::driver::JobDriver;
-use super::lane_state::{BatchLane, parked};
+use super::lane_state::BatchLane;
+use super::outcomes::parked;
 use super::passes::collected_job;
 use super::phase::LanePhase;
 use crate::control::{RunControl, RunNotice};

@@ -8,7 +8,7 @@ use rowmill::{
 };
 use serde_json::{Value, json};
 
-use super::target::{enter_folder, find_run, known_runs, notify_options_of};
+use super::target::{enter_folder, find_run, find_run_to_cancel, known_runs, notify_options_of};
 use crate::batch_flags::{BatchCancelFlags, BatchRetrieveFlags, BatchRetryFlags};
 use crate::notify_flags::NotifyFlags;
 use crate::number_text::count_phrase;
@@ -38,7 +38,7 @@ pub(super) fn retrieve(flags: &BatchRetrieveFlags) -> Result<ExitCode, Problem> 
 
 /// Cancels the jobs of a run.
 pub(super) fn cancel(flags: &BatchCancelFlags) -> Result<ExitCode, Problem> {
-    let known = find_run(&flags.target)?;
+    let known = find_run_to_cancel(&flags.target)?;
     let action = if flags.no_wait { BatchRunAction::Cancel } else { BatchRunAction::CancelAndWait };
     let outcome = work_on(&known, &[action], None)?;
     let shown = if flags.json { ShownResult::Json } else { ShownResult::State };
@@ -131,10 +131,19 @@ fn exit_of(outcome: &BatchRunOutcome) -> ExitCode {
     }
 }
 
+/// How many rows wait for jobs.
+fn rows_out(outcome: &BatchRunOutcome) -> u64 {
+    match outcome {
+        BatchRunOutcome::AllOk | BatchRunOutcome::SomeFailed => 0,
+        BatchRunOutcome::Ran(report) => report.parked_rows,
+    }
+}
+
 fn as_json(known: &KnownBatchRun, outcome: &BatchRunOutcome) -> Value {
-    let (status, rows_out) = match outcome {
-        BatchRunOutcome::AllOk | BatchRunOutcome::SomeFailed => ("finished", 0),
-        BatchRunOutcome::Ran(report) => (report.summary.status, report.parked_rows),
+    let rows_out = rows_out(outcome);
+    let status = match outcome {
+        BatchRunOutcome::AllOk | BatchRunOutcome::SomeFailed => "finished",
+        BatchRunOutcome::Ran(report) => report.summary.status,
     };
     json!({
         "run": known.run,
@@ -142,6 +151,7 @@ fn as_json(known: &KnownBatchRun, outcome: &BatchRunOutcome) -> Value {
         "rows_out": rows_out,
         "exit_code": exit_of(outcome) as u8,
         "output": known.output,
+        "results_so_far": (rows_out > 0).then(|| known.results_so_far()),
     })
 }
 
@@ -155,6 +165,7 @@ fn show(known: &KnownBatchRun, outcome: &BatchRunOutcome, shown: ShownResult) ->
         BatchRunOutcome::Ran(report) => show_report(known, report),
     }
     let text = match shown {
+        ShownResult::Path if rows_out(outcome) > 0 => known.results_so_far().display().to_string(),
         ShownResult::Path => known.output.display().to_string(),
         ShownResult::State => format!("Batch job status: {}", state_after(known)),
         ShownResult::Json => {
@@ -184,6 +195,14 @@ fn show_report(known: &KnownBatchRun, report: &RunReport) {
     }
     if report.exit == ExitCode::Submitted {
         let rows = count_phrase(report.parked_rows, "row");
-        printer::talk(&format!("{rows} still pending; the results so far are in {}", known.output.display()));
+        let so_far = known.results_so_far();
+        let table = match so_far == known.output {
+            true => String::new(),
+            false => format!("; {} is written once no row is pending", known.output.display()),
+        };
+        printer::talk(&format!(
+            "{rows} still pending; the results so far are in {}{table}",
+            so_far.display()
+        ));
     }
 }

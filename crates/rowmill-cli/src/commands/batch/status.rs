@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill::{
-    BatchRunStatus, ExitCode, KnownBatchRun, Money, Problem, ProblemCode, RunControl, RunNotice,
-    batch_run_status, send_notification,
+    BatchJobProgress, BatchRunStatus, ExitCode, KnownBatchRun, Money, Problem, ProblemCode, RunControl,
+    RunNotice, batch_run_status, send_notification,
 };
 use serde_json::{Value, json};
 
@@ -93,6 +93,8 @@ fn as_text(known: &KnownBatchRun, status: &BatchRunStatus) -> String {
         format!("jobs:     {}", jobs_text(status)),
         format!("requests: {}", requests_text(status)),
     ];
+    let reasons = status.jobs.iter().filter(|job| job.progress != BatchJobProgress::Collected);
+    lines.extend(reasons.filter_map(|job| job.reason.as_ref()).map(|reason| format!("reason:   {reason}")));
     if let Some(oldest) = status.oldest {
         let window = status.first_expiry.map(window_text).map(|left| format!("; {left}")).unwrap_or_default();
         lines.push(format!("age:      {}{window}", age_text(oldest)));

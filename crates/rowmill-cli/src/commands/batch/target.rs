@@ -4,6 +4,7 @@ use rowmill::{KnownBatchRun, KnownBatchRuns, LatestRunRule, NotifyOptions, Probl
 
 use crate::batch_flags::BatchTarget;
 use crate::notify_flags::NotifyFlags;
+use crate::number_text::count_phrase;
 use crate::printer;
 use crate::process_environment::process_environment;
 use crate::resolve::config_search_folder;
@@ -26,6 +27,7 @@ pub(super) fn find_run(target: &BatchTarget) -> Result<KnownBatchRun, Problem> {
         })?;
         let why = match rule {
             LatestRunRule::OfProject(project) => format!("of the project in {}", project.display()),
+            LatestRunRule::InFolder(folder) => format!("in {}", folder.display()),
             LatestRunRule::OfUser => "of this user".to_owned(),
         };
         printer::talk(&format!("using run {}, which has the last submitted job {why}", shown_run(&known)));
@@ -38,6 +40,24 @@ pub(super) fn find_run(target: &BatchTarget) -> Result<KnownBatchRun, Problem> {
                  another machine or account is collected where it was submitted",
             )
     })
+}
+
+/// The run whose jobs are to be cancelled. Without an id, it must be the only one that has any.
+pub(super) fn find_run_to_cancel(target: &BatchTarget) -> Result<KnownBatchRun, Problem> {
+    let unfinished = match target.id() {
+        Some(_) => Vec::new(),
+        None => known_runs()?.unfinished(),
+    };
+    if unfinished.len() < 2 {
+        return find_run(target);
+    }
+    let listed = unfinished.iter().map(|known| format!("{} ({})", known.run, known.output.display()));
+    let message = format!(
+        "{} have batch jobs, so it must be named which is to be cancelled:\n  {}",
+        count_phrase(unfinished.len() as u64, "run"),
+        listed.collect::<Vec<_>>().join("\n  ")
+    );
+    Err(Problem::new(ProblemCode::Usage, message).hint("add the id of a run: `rowmill batch cancel ID`"))
 }
 
 fn shown_run(known: &KnownBatchRun) -> String {
