@@ -53,7 +53,7 @@ fn output_path(place: &Place) -> String {
 fn status_asks_the_provider_and_prints_the_state_first() {
     let (simulator, place) = held(3);
     submit(&place);
-    let ended = place.rowmill(&["batch", "status"]).ok().says("with the last submitted job in ");
+    let ended = place.rowmill(&["batch", "status"]).ok().says("which has the last submitted job in ");
     assert_eq!(first_line(&ended), "Batch job status: validating");
     simulator.advance_jobs(LONG / 2);
     let ended = place.rowmill(&["batch", "status"]).ok();

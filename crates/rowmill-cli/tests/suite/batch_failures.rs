@@ -49,7 +49,7 @@ fn error_of(place: &Place, row: u64) -> Value {
 fn trial_1_a_row_in_the_error_file_has_the_words_of_the_provider_and_a_row_in_no_file_is_reported_as_missing()
 {
     let (simulator, place) = at_once(jobs(), &FIVE);
-    run_texts(&place, &[BATCH, &["--retries", "0"]]).code(3).says("completed: 4 results of 5");
+    run_texts(&place, &[BATCH, &["--retries", "0"]]).code(3).says("completed: 3 of 5 requests answered, 1 failed, 1 without an answer");
     assert_eq!(ok_rows(&place), [1, 3, 5]);
     let refused = error_of(&place, 2);
     assert_eq!(

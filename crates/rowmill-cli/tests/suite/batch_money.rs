@@ -123,6 +123,7 @@ fn a_budget_in_tokens_is_hard_too() {
     let ended = run(&place, &[BATCH, &["--max-tokens", "800"]]).code(4);
     let stats = simulator.stats().batches;
     assert!(stats.input_tokens + stats.output_tokens <= 800, "{}", ended.stderr);
-    assert!(stats.answers > 5 && stats.answers < 50, "{}", stats.answers);
+    // What fits into later rounds is too little to wait for.
+    assert!((1..50).contains(&stats.answers), "{}", stats.answers);
     assert_eq!(place.json("out.jsonl").len() as u64, stats.answers);
 }

@@ -69,7 +69,7 @@ fn before_a_table_is_written_its_envelopes_are_named() {
     let (simulator, place) = held(2);
     let flags = ["run", "-i", "rows.jsonl", "-o", "res.csv", "--detach"];
     place.rowmill(&[&flags[..], &BATCH].concat()).code(5);
-    let ended = place.rowmill(&["batch", "retrieve"]).code(5).says("res.csv is written once no row is out");
+    let ended = place.rowmill(&["batch", "retrieve"]).code(5).says("res.csv is written once no row is pending");
     let named = ended.stdout.trim();
     assert!(named.ends_with("envelopes.jsonl") && std::path::Path::new(named).exists(), "{named}");
     assert!(!place.exists("res.csv"));
